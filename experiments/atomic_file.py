@@ -1,0 +1,35 @@
+"""Files that are either complete or not there."""
+
+import contextlib
+import os
+
+
+@contextlib.contextmanager
+def atomic_path(path):
+  """Gives a temporary name beside `path`; moves it to `path` if all went well.
+
+  A reader never sees half a file, and a program that is killed leaves the
+  earlier file as it was.
+
+  Args:
+    path: The final name; its folder must exist.
+
+  Yields:
+    The temporary name, in the same folder and with the same ending.
+  """
+  folder, name = os.path.split(path)
+  ending = os.path.splitext(name)[1]
+  temporary = os.path.join(folder, f".{name}.{os.getpid()}{ending}")
+  try:
+    yield temporary
+    os.replace(temporary, path)
+  finally:
+    with contextlib.suppress(FileNotFoundError):
+      os.unlink(temporary)
+
+
+def write_text(path, text):
+  """Writes `text` (UTF-8) to `path`, wholly or not at all."""
+  with atomic_path(path) as temporary:
+    with open(temporary, "w", encoding="utf-8") as file:
+      file.write(text)

@@ -1,0 +1,139 @@
+"""How figures look: colours, sizes, titles, and how they are saved.
+
+Figures are made with matplotlib's objects alone; there is no pyplot and so no
+state that one figure could leave to the next.
+
+Colours: the methods have those of Okabe and Ito ("Color Universal Design",
+2008, https://jfly.uni-koeln.de/color/), clusters and labels those of Paul Tol's
+"muted" scheme ("Colour Schemes", 2021, https://personal.sron.nl/~pault/).  Both
+can be told apart with any kind of colour vision, and from each other.
+"""
+
+import contextlib
+import textwrap
+
+import matplotlib
+from matplotlib.backends import backend_agg
+from matplotlib.figure import Figure
+import numpy as np
+
+from experiments import atomic_file
+from experiments import comparison
+
+WIDTH = 6.4  # Inches: two such columns would not fit a page, and a phone shows it whole.
+_DPI = 160
+_SETTINGS = {
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#6a6f75",
+    "xtick.color": "#6a6f75",
+    "ytick.color": "#6a6f75",
+    "xtick.labelcolor": "#1c1e21",
+    "ytick.labelcolor": "#1c1e21",
+    "grid.color": "#e3e6e9",
+    "axes.axisbelow": True,
+}
+
+_METHOD_COLORS = {
+    comparison.PRETRAIN: "#4d4d4d",
+    "kmeans": "#0072b2",
+    "dynamic_distance": "#d55e00",
+    "hierarchical": "#009e73",
+    comparison.LOCAL: "#e69f00",
+    comparison.FEDAVG: "#cc79a7",
+}
+_OTHER_METHOD_COLORS = ("#56b4e9", "#000000", "#b8a900")
+CATEGORY_COLORS = (
+    "#332288", "#44aa99", "#cc6677", "#ddcc77", "#88ccee", "#882255", "#117733", "#aa4499",
+    "#999933",
+)
+QUIET = "#8a9097"
+
+
+def method_colors(methods):
+  """Returns a colour for each method; a known method always has the same one."""
+  others = [method for method in methods if method not in _METHOD_COLORS]
+  spare = {
+      method: _OTHER_METHOD_COLORS[index % len(_OTHER_METHOD_COLORS)]
+      for index, method in enumerate(others)
+  }
+  return {method: _METHOD_COLORS.get(method) or spare[method] for method in methods}
+
+
+@contextlib.contextmanager
+def style():
+  """Applies this module's look, and not the user's, while figures are drawn."""
+  with matplotlib.rc_context():
+    matplotlib.rcdefaults()
+    matplotlib.rcParams.update(_SETTINGS)
+    yield
+
+
+def new_figure(height):
+  """Returns an empty figure of the common width; `height` in inches."""
+  figure = Figure(figsize=(WIDTH, height), layout="constrained")
+  figure.get_layout_engine().set(w_pad=0.07, h_pad=0.06)
+  backend_agg.FigureCanvasAgg(figure)
+  return figure
+
+
+def set_title(figure, run, text, note=""):
+  """Writes what the figure shows, on which data, and what was left out or thinned."""
+  dataset = run.dataset
+  data = f"{dataset['name']}, {run.num_clients:,} clients, {dataset['partition']}"
+  lines = [textwrap.fill(text, 78), textwrap.fill(data, 78)]
+  if note:
+    lines.append(textwrap.fill(note, 78))
+  figure.suptitle("\n".join(lines), x=0.012, ha="left", fontsize=10.5)
+
+
+def panel_grid(figure, num_panels):
+  """Returns `num_panels` axes, one per row if there is one, else two per row."""
+  columns = 1 if num_panels == 1 else 2
+  grid = figure.add_gridspec(-(-num_panels // columns), columns)
+  return [
+      figure.add_subplot(grid[index // columns, index % columns]) for index in range(num_panels)
+  ]
+
+
+def evenly_spaced(items, limit):
+  """Returns at most `limit` of the items, evenly spaced, in their order."""
+  if len(items) <= limit:
+    return list(items)
+  return [items[index] for index in np.linspace(0, len(items) - 1, limit).round().astype(int)]
+
+
+def blocks(values):
+  """Returns (start, end) of every stretch of equal neighbours in an array."""
+  edges = [0, *(np.flatnonzero(np.diff(values)) + 1), len(values)]
+  return list(zip(edges, edges[1:]))
+
+
+def set_block_ticks(axis, values, stretches):
+  """Names every stretch that is wide enough for its name, in its middle.
+
+  Args:
+    axis: `axes.xaxis` or `axes.yaxis`.
+    values: The array that `blocks` was given; a stretch's value is its name.
+    stretches: What `blocks` returned.
+  """
+  least = 0.04 * len(values)
+  named = [(start, end) for start, end in stretches if end - start >= least]
+  axis.set_ticks(
+      [(start + end - 1) / 2 for start, end in named],
+      [str(values[start]) for start, _ in named],
+  )
+  axis.set_tick_params(length=0)
+
+
+def save(figure, path):
+  """Writes the figure as PNG; the same figure gives the same bytes."""
+  with atomic_file.atomic_path(path) as temporary:
+    figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})

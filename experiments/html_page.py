@@ -1,0 +1,243 @@
+"""One self-contained HTML page: sections of text, notices, tables and figures.
+
+Blocks are functions that take text and give markup.  A plain string is always
+text and is escaped; only what these functions return (`Html`) is inserted as it
+is.  So a client id with an angle bracket can't break a page:
+
+  page(
+      "Title", "What it is about",
+      section("Results", paragraph("All is well."), table(["a"], [["<b>"]])))
+
+The page needs no network, no script and no other file, and says so to the
+browser (Content-Security-Policy).
+"""
+
+import base64
+import html
+import string
+import struct
+
+from experiments import atomic_file
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1e21; --soft: #5a6068; --paper: #ffffff;
+  --line: #d5d9de; --shade: #f3f5f7; --warn: #fff4d6; --warn-edge: #c98a00;
+  --note: #e9f2fb; --note-edge: #2f6fab; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e8eb; --soft: #a5acb5; --paper: #16181b; --line: #3a3f46;
+    --shade: #202327; --warn: #332a12; --warn-edge: #e0a93a; --note: #16283a;
+    --note-edge: #6aa9e0; }
+  figure img { filter: brightness(.9); }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 66rem; color: var(--ink);
+  background: var(--paper); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto,
+  "Helvetica Neue", Arial, sans-serif; overflow-wrap: break-word; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; }
+h2 { font-size: 1.25rem; line-height: 1.3; margin: 2.6rem 0 .6rem; padding-top: .8rem;
+  border-top: 1px solid var(--line); }
+h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
+p, li { max-width: 46rem; }
+p { margin: .5rem 0; }
+.subtitle, figcaption, .caption, .quiet { color: var(--soft); }
+.notice { margin: 1rem 0; max-width: 46rem; padding: .5rem 1rem; border-left: .3rem solid; border-radius: .3rem; }
+.notice > strong { display: block; margin-top: .2rem; }
+.warning { background: var(--warn); border-color: var(--warn-edge); }
+.note { background: var(--note); border-color: var(--note-edge); }
+.scroll { overflow-x: auto; margin: .4rem 0 .8rem; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+.caption, .quiet { font-size: .88rem; }
+.caption { margin: 1.2rem 0 0; }
+th, td { padding: .3rem .45rem; text-align: right; vertical-align: top;
+  border-bottom: 1px solid var(--line); }
+td { white-space: nowrap; }
+td.text { white-space: normal; min-width: 12rem; overflow-wrap: anywhere; }
+thead th { vertical-align: bottom; line-height: 1.25; font-weight: 600; }
+thead th[colspan] { text-align: center; border-left: 1px solid var(--line); }
+tbody th { font-weight: 400; }
+th:first-child, th.text, td.text { text-align: left; }
+tbody th:first-child, thead tr:last-child th:first-child { position: sticky; left: 0;
+  background: var(--paper); }
+tbody th:first-child { white-space: nowrap; }
+td strong { font-weight: 700; }
+figure { margin: 1rem 0 2rem; max-width: 46rem; }
+figure img { display: block; width: 100%; height: auto; background: #ffffff;
+  border-radius: .3rem; }
+figcaption { font-size: .92rem; margin-top: .5rem; }
+details { margin: .8rem 0; padding: .4rem .8rem; border: 1px solid var(--line);
+  border-radius: .3rem; }
+summary { cursor: pointer; font-weight: 600; }
+code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: .9em; }
+@media print {
+  :root { color-scheme: light; --ink: #000000; --soft: #444444; --paper: #ffffff;
+    --line: #bbbbbb; --warn: #ffffff; --note: #ffffff; }
+  @page { margin: 1.5cm; }
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  h2, h3, .caption, summary { break-after: avoid; }
+  figure, tr, .notice { break-inside: avoid; }
+  figure img { filter: none; max-height: 21cm; width: auto; max-width: 100%; }
+  td.text { min-width: 0; }
+  .scroll { overflow: visible; }
+  table { font-size: 7pt; }
+  th, td { padding: .12rem .25rem; }
+  tbody th:first-child { position: static; }
+  details { border: 0; padding: 0; }
+  details::details-content { content-visibility: visible; height: auto; opacity: 1; }
+}
+"""
+
+_PAGE = string.Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>$style</style>
+</head>
+<body>
+<header>
+<h1>$title</h1>
+<p class="subtitle">$subtitle</p>
+</header>
+<main>
+$body
+</main>
+</body>
+</html>
+""")
+
+
+class Html(str):
+  """Markup that is inserted as it is; every other string is text."""
+
+
+def escaped(value):
+  """Returns text as markup; markup stays what it is."""
+  if isinstance(value, Html):
+    return value
+  return Html(html.escape(str(value)))
+
+
+def _attribute(text):
+  return html.escape(str(text))
+
+
+def joined(*values):
+  """Returns texts and markup as one piece, with spaces between."""
+  return Html(" ".join(map(escaped, values)))
+
+
+def strong(value):
+  return Html(f"<strong>{escaped(value)}</strong>")
+
+
+def code(value):
+  return Html(f"<code>{escaped(value)}</code>")
+
+
+def paragraph(*parts, quiet=False):
+  """Returns a paragraph of texts and inline markup, with spaces between."""
+  style = ' class="quiet"' if quiet else ""
+  return Html(f"<p{style}>{joined(*parts)}</p>")
+
+
+def subheading(text):
+  return Html(f"<h3>{escaped(text)}</h3>")
+
+
+def bullets(items):
+  """Returns an unordered list."""
+  return Html("<ul>" + "".join(f"<li>{escaped(item)}</li>" for item in items) + "</ul>")
+
+
+def _notice(kind, title, paragraphs):
+  body = "".join(f"<p>{escaped(text)}</p>" for text in paragraphs)
+  return Html(f'<div class="notice {kind}">{strong(title)}{body}</div>')
+
+
+def warning(title, *paragraphs):
+  """Returns a box about something that the reader must not overlook."""
+  return _notice("warning", title, paragraphs)
+
+
+def note(title, *paragraphs):
+  """Returns a box about something that the reader should know."""
+  return _notice("note", title, paragraphs)
+
+
+def table(header, rows, caption, header_groups=(), text_columns=()):
+  """Returns a table that scrolls by itself where the page is too narrow.
+
+  Args:
+    header: The columns' headings.
+    rows: Lists of cells, each as long as `header`; the first cell names the row.
+    caption: One line of text that says what the table shows.
+    header_groups: Pairs (heading, number of columns) of a line above the header,
+      which together span all columns.
+    text_columns: Positions of columns that hold text and not numbers, beside the
+      first.
+  """
+  def cell(tag, column, value, scope=""):
+    mark = ' class="text"' if column in text_columns else ""
+    return f"<{tag}{scope}{mark}>{escaped(value)}</{tag}>"
+
+  head = ""
+  if header_groups:
+    head += "<tr>" + "".join(
+        f'<th colspan="{span}" scope="colgroup">{escaped(heading)}</th>' if heading
+        else f'<td colspan="{span}"></td>'
+        for heading, span in header_groups
+    ) + "</tr>"
+  head += "<tr>" + "".join(
+      cell("th", column, heading, ' scope="col"') for column, heading in enumerate(header)
+  ) + "</tr>"
+  body = []
+  for row in rows:
+    if len(row) != len(header):
+      raise ValueError(f"`rows` must have {len(header)} cells each, got {row!r}.")
+    numbers = "".join(cell("td", column, row[column]) for column in range(1, len(row)))
+    body.append("<tr>" + cell("th", 0, row[0], ' scope="row"') + numbers + "</tr>")
+  # Focusable, so that a keyboard can scroll it; the caption stays where it is.
+  return Html(
+      f'<p class="caption">{escaped(caption)}</p>\n'
+      f'<div class="scroll" tabindex="0" role="region" aria-label="{_attribute(caption)}">'
+      f"<table>\n<thead>{head}</thead>\n<tbody>" + "\n".join(body)
+      + "</tbody></table></div>"
+  )
+
+
+def figure(png_path, alt, caption):
+  """Returns the picture in `png_path`, carried by the page itself."""
+  with open(png_path, "rb") as file:
+    data = file.read()
+  # A PNG file begins with its signature and the header chunk with its size.
+  width, height = struct.unpack(">II", data[16:24])
+  source = base64.b64encode(data).decode("ascii")
+  return Html(
+      f'<figure><img width="{width}" height="{height}" alt="{_attribute(alt)}" '
+      f'src="data:image/png;base64,{source}">'
+      f"<figcaption>{escaped(caption)}</figcaption></figure>"
+  )
+
+
+def details(summary, *blocks):
+  """Returns blocks that stay folded away until the reader asks for them."""
+  return Html(f"<details><summary>{escaped(summary)}</summary>\n{joined(*blocks)}</details>")
+
+
+def section(title, *blocks):
+  return Html(f"<section><h2>{escaped(title)}</h2>\n{joined(*blocks)}</section>")
+
+
+def page(title, subtitle, *sections):
+  """Returns the whole page as text."""
+  return _PAGE.substitute(
+      title=escaped(title), subtitle=escaped(subtitle), style=_STYLE, body=joined(*sections)
+  )
+
+
+def write_page(path, title, subtitle, *sections):
+  """Writes the page to `path`, wholly or not at all."""
+  atomic_file.write_text(path, page(title, subtitle, *sections))

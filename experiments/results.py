@@ -1,0 +1,149 @@
+"""Writes what a three-phase run finds into its output folder."""
+
+import asyncio
+import csv
+import os
+import shutil
+
+import numpy as np
+import tensorflow_federated as tff
+
+from experiments import atomic_file
+from experiments import output_folder
+from fl_clustering import metrics as metrics_lib
+from fl_clustering import summary as summary_lib
+from fl_clustering import three_phase
+
+
+def _evaluation_rows(result):
+  """Returns the rows of phase 3 for `metrics.csv`."""
+  rows = []
+  for method, r in result.methods.items():
+    for k, accuracy in enumerate(r.best_accuracy):
+      rows.append(("evaluate", method, k, "", "best_accuracy", float(accuracy)))
+    for kind, confusions in (
+        ("global_mean", [("", r.global_mean)]),
+        ("global_weighted", [("", r.global_weighted)]),
+        ("global_blended", list(enumerate(r.global_blended))),
+    ):
+      for cluster, confusion in confusions:
+        recall = metrics_lib.class_recall(confusion)
+        metrics = {
+            "accuracy": metrics_lib.accuracy(confusion),
+            "recall": metrics_lib.macro(recall),
+            "precision": metrics_lib.macro(metrics_lib.class_precision(confusion)),
+            **{f"recall_class_{c}": v for c, v in enumerate(recall) if v == v},
+        }
+        rows += [
+            ("evaluate", method, cluster, "", f"{kind}_{name}", float(value))
+            for name, value in metrics.items()
+        ]
+  return rows
+
+
+def _client_metrics_text(task, result):
+  """Returns `client_metrics.csv`: every client under every model it is given."""
+  tables = [
+      ("pretrain", "pretrain", None, result.pretrain.clients),
+      ("pretrain", "own_weights", None, result.pretrain.own_weights),
+  ]
+  for method, r in result.methods.items():
+    tables.append(("cluster", method, r.assignment, r.clients))
+    tables.append(("evaluate", method, r.assignment, r.clients_blended))
+  header = ["phase", "method", "client_id", "clusters", "num_test"]
+  header += ["accuracy", "recall", "precision"]
+  header += [f"recall_class_{label}" for label in range(task.num_classes)]
+  rows = []
+  for phase, method, assignment, confusions in tables:
+    accuracy = metrics_lib.accuracy(confusions)
+    class_recall = metrics_lib.class_recall(confusions)
+    recall = metrics_lib.macro(class_recall)
+    precision = metrics_lib.macro(metrics_lib.class_precision(confusions))
+    for i, client in enumerate(task.clients):
+      clusters = assignment.clusters_of(client.client_id) if assignment else ()
+      rows.append([
+          phase,
+          method,
+          client.client_id,
+          " ".join(map(str, clusters)),
+          len(client.test),
+          accuracy[i],
+          recall[i],
+          precision[i],
+          # A label without examples has no recall.
+          *("" if np.isnan(v) else v for v in class_recall[i]),
+      ])
+  return output_folder.csv_text(header, rows)
+
+
+class RunWriter(three_phase.RunObserver):
+  """Writes what a run tells while it runs: `metrics.csv` and TensorBoard events.
+
+  A resumed run tells everything again, so both start anew.
+  """
+
+  def __init__(self, folder):
+    """Starts the files in an `OutputFolder`."""
+    self._folder = folder
+    self._metrics = open(
+        folder.join("metrics.csv"), "w", encoding="utf-8", newline="", buffering=1
+    )
+    self._csv = csv.writer(self._metrics, lineterminator="\n")
+    self._csv.writerow(three_phase.Row._fields)
+    shutil.rmtree(folder.join("tensorboard"), ignore_errors=True)
+    self._tensorboard = {}
+    self._pretrain_rounds = 0
+
+  def stage_started(self, stage, num_rounds, rounds_done):
+    if stage == three_phase.PRETRAIN:
+      self._pretrain_rounds = num_rounds
+    self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
+        self._folder.join(os.path.join("tensorboard", stage))
+    )
+
+  def round_finished(self, stage, round_num, rows):
+    self._csv.writerows(rows)
+    self._metrics.flush()
+    # All methods go on where pretraining ended.
+    step = round_num + (0 if stage == three_phase.PRETRAIN else self._pretrain_rounds)
+    scalars = {
+        row.metric if row.cluster == "" else f"cluster_{row.cluster}/{row.metric}": row.value
+        for row in rows
+    }
+    asyncio.run(self._tensorboard[stage].release(scalars, step))
+
+  def clients_grouped(self, client_weights, assignments):
+    client_weights.save(self._folder.join("client_weights.npz"))
+    document = {
+        name: {
+            "clusters": [list(members) for members in assignment.clusters],
+            "overlapping": assignment.overlapping,
+            "warning": assignment.warning,
+        }
+        for name, assignment in assignments.items()
+    }
+    self._write("assignments.json", output_folder.json_text(document))
+
+  def finish(self, config, task, result):
+    """Writes what is known at the end, but the report.
+
+    Args:
+      config: The run's `ThreePhaseConfig`.
+      task: Its `FederatedTask`.
+      result: Its `ThreePhaseResult`.
+
+    Returns:
+      The summary.
+    """
+    self._csv.writerows(_evaluation_rows(result))
+    self._metrics.close()
+    self._write("client_metrics.csv", _client_metrics_text(task, result))
+    if result.recovery:
+      header, rows = result.recovery[0], [row.values() for row in result.recovery]
+      self._write("group_recovery.csv", output_folder.csv_text(header, rows))
+    summary = summary_lib.summarize(config, task, result)
+    self._write(output_folder.SUMMARY, output_folder.json_text(summary))
+    return summary
+
+  def _write(self, name, text):
+    atomic_file.write_text(self._folder.join(name), text)

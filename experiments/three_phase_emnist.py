@@ -1,0 +1,91 @@
+"""Three-phase federated learning with client clustering, on handwritten digits.
+
+  bazel run experiments:three_phase_emnist -- --groupings=kmeans --output_dir=out
+
+What can be wrong with the flags, the output folder and the data is said before
+TensorFlow Federated is imported, which takes seconds.
+"""
+
+from absl import flags
+
+from experiments import comparison
+from experiments import flags as experiment_flags
+from experiments import launch
+from experiments import output_folder
+from fl_clustering.tasks import registry as task_registry
+
+flags.adopt_module_key_flags(experiment_flags)
+
+
+def _load_task(config, folder):
+  """Returns the task; a run to resume keeps the data set that `auto` chose."""
+  dataset = config.dataset
+  if folder.recorded is not None:
+    dataset = folder.recorded["dataset"]["name"]
+  return task_registry.load_task(
+      dataset=dataset,
+      data_dir=flags.FLAGS.data_dir,
+      num_clients=config.num_clients,
+      partition=config.partition,
+      dirichlet_alpha=config.dirichlet_alpha,
+      num_groups=config.num_groups,
+      model=config.model,
+      seed=config.seed,
+  )
+
+
+def _print_result(folder, summary):
+  print(comparison.comparison_table_text(summary))
+  print(f"report: {folder.join('report.html')}")
+
+
+def _run(config, task, folder):
+  # pylint: disable=g-import-not-at-top
+  from experiments import progress
+  from experiments import report
+  from experiments import results
+  from fl_clustering import federated_training
+  from fl_clustering import runtime
+  from fl_clustering import three_phase
+  # pylint: enable=g-import-not-at-top
+
+  try:
+    writer = results.RunWriter(folder)
+    with runtime.LocalRuntime(), progress.ProgressBar() as bar:
+      result = three_phase.run(
+          config, task, folder.client_data, folder.checkpoints(), [writer, bar]
+      )
+    summary = writer.finish(config, task, result)
+    report.write_report(folder.path)
+    folder.finish()
+  except (
+      federated_training.TrainingDiverged, runtime.WorkerLost, OSError, MemoryError
+  ) as e:
+    raise launch.RunFailed(
+        f"{e} What was computed is in {folder.path}; --resume goes on from there."
+    ) from e
+  return summary
+
+
+def main():
+  with launch.input_errors():
+    config = experiment_flags.config()
+    folder = output_folder.OutputFolder(
+        experiment_flags.output_dir("three_phase_emnist"),
+        flags.FLAGS.resume,
+        flags.FLAGS.overwrite,
+    )
+    folder.check_same_config(config)
+  if folder.is_finished:
+    print(f"this run is finished: {folder.path}")
+    _print_result(folder, folder.read_summary())
+    return
+  with launch.input_errors():
+    task = _load_task(config, folder)
+    folder.start(config, task, flags.FLAGS.data_dir)
+  print(f"data: {task.source}, {len(task.clients)} clients\nresults: {folder.path}")
+  _print_result(folder, _run(config, task, folder))
+
+
+if __name__ == "__main__":
+  launch.run(main)

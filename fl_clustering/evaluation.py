@@ -1,0 +1,137 @@
+"""Evaluates many models on many files of examples, through confusion matrices.
+
+Accuracy, recall and precision all follow from the confusion matrix, and the
+confusion matrix of several files is the sum of theirs.  So one kind of TFF call
+serves every evaluation here: models on the global test set, a cluster's model
+on its clients' test data, a client's own model on its own.
+"""
+
+import collections
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from fl_clustering import federated_training
+
+# Examples that go through a model at a time, and the most that one TFF client
+# evaluates when there are many.
+_BATCH_EXAMPLES = 250
+_JOB_EXAMPLES = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+  """One model and the files to evaluate it on.
+
+  Attributes:
+    vector: Index of the model among those given to `Evaluation.confusions`.
+    files: `ExampleFile`s.
+  """
+
+  vector: int
+  files: tuple
+
+
+def _build_confusions(model):
+  """Returns the computation {(index, vector, paths)}@CLIENTS -> {(index, confusion)}@CLIENTS."""
+  num_classes = model.num_classes
+
+  @tf.function
+  def confusions(vector, paths):
+    parameters = federated_training.unflatten(model, vector)
+    contents = tf.map_fn(tf.io.read_file, paths)
+    rows_per_file = tf.strings.length(contents) // (np.prod(model.input_shape) + 1)
+    file_index = tf.repeat(tf.range(tf.shape(paths)[0]), rows_per_file)
+    # Clients' test sets are small: read together, they fill whole batches.
+    images, labels = federated_training.decode_examples(
+        model, tf.strings.reduce_join(contents)
+    )
+    num_examples = tf.shape(labels)[0]
+    predictions = tf.TensorArray(
+        tf.int32, (num_examples + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES,
+        infer_shape=False, element_shape=[None],
+    )
+    for i in tf.range(predictions.size()):
+      batch = images[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
+      logits = model.logits(parameters, tf.cast(batch, tf.float32) / 255.0, None)
+      predictions = predictions.write(i, tf.argmax(logits, 1, tf.int32))
+    cell = (file_index * num_classes + labels) * num_classes + predictions.concat()
+    size = tf.shape(paths)[0] * num_classes**2
+    counts = tf.math.bincount(cell, minlength=size, maxlength=size)
+    return tf.reshape(counts, [-1, num_classes, num_classes])
+
+  job_type = tff.StructWithPythonType(
+      [
+          ("index", np.int32),
+          ("vector", tff.TensorType(np.float32, [model.num_parameters])),
+          ("paths", tff.TensorType(np.str_, [None])),
+      ],
+      collections.OrderedDict,
+  )
+
+  @tff.tensorflow.computation(job_type)
+  def evaluate(job):
+    return job["index"], confusions(job["vector"], job["paths"])
+
+  @tff.federated_computation(tff.FederatedType(job_type, tff.CLIENTS))
+  def evaluate_all(jobs):
+    return tff.federated_map(evaluate, jobs)
+
+  return evaluate_all
+
+
+def _cut(files):
+  """Cuts a request's files into lists of at most about `_JOB_EXAMPLES` examples."""
+  lists, size = [], 0
+  for position, file in enumerate(files):
+    if not lists or size + file.num_examples > _JOB_EXAMPLES:
+      lists.append([])
+      size = 0
+    lists[-1].append(position)
+    size += file.num_examples
+  return lists
+
+
+class Evaluation:
+  """Evaluates models of one kind on files of `client_files.py`."""
+
+  def __init__(self, model):
+    """Builds the TFF computation for an `ImageModel`."""
+    self._model = model
+    self._evaluate_all = _build_confusions(model)
+
+  def confusions(self, vectors, requests):
+    """Evaluates models.
+
+    Args:
+      vectors: Models, float32 of shape (num_models, P).
+      requests: A sequence of `Request`s.
+
+    Returns:
+      Per request an integer array of shape (num_files, num_classes, num_classes):
+      per file, the number of examples by true label (rows) and by predicted label
+      (columns).
+    """
+    jobs, places = [], []
+    for r, request in enumerate(requests):
+      for positions in _cut(request.files):
+        places.append((r, positions))
+        jobs.append(
+            collections.OrderedDict(
+                index=len(jobs),
+                vector=vectors[request.vector],
+                paths=np.array([request.files[p].path for p in positions], np.str_),
+            )
+        )
+    num_classes = self._model.num_classes
+    results = [
+        np.zeros((len(request.files), num_classes, num_classes), np.int64)
+        for request in requests
+    ]
+    for batch in federated_training.batches_by_size(jobs, 4 * vectors.shape[1]):
+      for index, confusion in self._evaluate_all(batch):
+        r, positions = places[index]
+        results[r][positions] = confusion
+    return results

@@ -1,0 +1,97 @@
+"""Distances between all pairs of clients.
+
+Distances are condensed: a float64 array of shape (N (N - 1) / 2,) for the pairs
+(0, 1), (0, 2), ... (N - 2, N - 1), as of `scipy.spatial.distance.pdist`. They come
+from differences, not from inner products: equal vectors have distance exactly 0,
+and a pair's distance does not depend on where the two stand in the array.
+"""
+
+import numpy as np
+from scipy.spatial import distance
+
+# A block of 100 clients stays in the processor's cache, which makes large models
+# twice as fast, and no float64 copy of all the weights is needed.
+_COLUMNS_PER_BLOCK = 4096
+
+
+def _sum_over_blocks(vectors, metric, scales=None):
+  """Returns a distance that is a sum over columns, of the rows divided by `scales`."""
+  num_rows, num_columns = vectors.shape
+  total = np.zeros(num_rows * (num_rows - 1) // 2)
+  for start in range(0, num_columns, _COLUMNS_PER_BLOCK):
+    block = vectors[:, start : start + _COLUMNS_PER_BLOCK].astype(np.float64)
+    if scales is not None:
+      block /= scales[:, None]
+    total += distance.pdist(block, metric)
+  return total
+
+
+def _l1(vectors):
+  return _sum_over_blocks(vectors, "cityblock")
+
+
+def _l2(vectors):
+  return np.sqrt(_sum_over_blocks(vectors, "sqeuclidean"))
+
+
+def _cosine(vectors):
+  norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+  is_zero = norms == 0
+  # For unit vectors, |u - v|^2 = 2 (1 - cos).
+  scales = np.where(is_zero, 1.0, norms)
+  distances = _sum_over_blocks(vectors, "sqeuclidean", scales) / 2
+  # A zero vector has no direction, so no cosine with another vector: taken as 0.
+  one_is_zero = distance.pdist(is_zero[:, None].astype(float), "cityblock") > 0
+  return np.where(one_is_zero, 1.0, distances)
+
+
+# From its name to a function from vectors (N, P) to condensed distances.
+METRICS = {"l1": _l1, "l2": _l2, "cosine": _cosine}
+
+
+def client_distances(client_weights, representation, metric):
+  """Returns the clients' ids, sorted, and their distances in that order.
+
+  What is computed from them does not depend on the order of the clients in
+  `client_weights`, not even where ties are broken by position.
+
+  Args:
+    client_weights: A `ClientWeights`.
+    representation: A key of `client_weights.REPRESENTATIONS`.
+    metric: `l1`, `l2` or `cosine` (1 minus the cosine of the angle; between a
+      zero vector and any other it is 1, between two zero vectors 0).
+
+  Returns:
+    A tuple of ids, and the condensed distances aligned with it.
+  """
+  vectors = client_weights.representation(representation)
+  order = np.argsort(np.array(client_weights.client_ids, object))
+  square = distance.squareform(METRICS[metric](vectors))[np.ix_(order, order)]
+  ids = tuple(client_weights.client_ids[row] for row in order)
+  return ids, distance.squareform(square, checks=False)
+
+
+def euclidean_embedding(distances):
+  """Returns points with these Euclidean distances.
+
+  An algorithm that depends on Euclidean distances alone, such as K-means, finds
+  the same clusters for the N points in N dimensions as for the N clients in as
+  many dimensions as a model has parameters, at a fraction of the cost.
+
+  Torgerson: "Multidimensional scaling: I. Theory and method", Psychometrika, 1952.
+
+  Args:
+    distances: Condensed L2 distances of N points.
+
+  Returns:
+    A float64 array of shape (N, N). Equal points are equal to the last bit, other
+    distances hold to about 1e-8 of the largest one.
+  """
+  square = distance.squareform(distances)
+  squares = square**2
+  # The points' inner products, once their mean is moved to the origin.
+  products = squares.mean(axis=0) + squares.mean(axis=1)[:, None] - squares - squares.mean()
+  eigenvalues, eigenvectors = np.linalg.eigh(products / 2)
+  points = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0))
+  first_equal = np.argmax(square == 0, axis=1)
+  return points[first_equal]

@@ -1,0 +1,223 @@
+"""Groups clients that are all within a distance of each other; clusters overlap.
+
+"Dynamic distance-based clustering" of Helmy, Katerji, Muthukrishnan: "Federated
+Learning through Distance-Based Clustering", Towards Data Science, 2021. Clients at
+most a threshold apart are neighbours; the clusters are the maximal cliques of the
+neighbour graph, which is what the article's rules and its example come to: no
+cluster is part of another, and a client without neighbours is one by itself.
+
+The article has no bound on their number. A hundred clients can have thousands of
+maximal cliques and n clients up to 3^(n/3) (Moon, Moser: "On cliques in graphs",
+Israel Journal of Mathematics, 1965), and every cluster is a model to train. Past
+`max_clusters`, some of the maximal cliques that hold every client are used instead.
+"""
+
+import heapq
+import math
+import numbers
+
+import networkx
+import numpy as np
+from scipy.spatial import distance
+
+from fl_clustering import client_weights as client_weights_lib
+from fl_clustering import validate
+from fl_clustering.grouping import distances as distances_lib
+from fl_clustering.grouping import grouping
+
+# Bounds of the enumeration: seconds for hundreds of clients, and about 100 MB.
+_MAX_CLIQUES = 100_000
+_MAX_MEMBERSHIPS = 10_000_000
+
+# A distance that equals the threshold up to rounding is within it: the mean of
+# equal distances may come out a little below them.
+_ROUNDING = 1e-9
+
+
+def parse_threshold(distance_threshold):
+  """Returns the function that a threshold's text stands for.
+
+  Args:
+    distance_threshold: `mean` (of the distances of all pairs), a number, or a
+      quantile of those distances such as `q0.3`.
+
+  Returns:
+    A function from condensed distances to a threshold.
+
+  Raises:
+    ValueError: If it is none of these.
+  """
+  error = validate.error(
+      "distance_threshold",
+      "be `mean`, a number >= 0 or a quantile such as `q0.3`",
+      distance_threshold,
+  )
+  if distance_threshold == "mean":
+    return np.mean
+  is_text = isinstance(distance_threshold, str)
+  if not is_text and not isinstance(distance_threshold, numbers.Real):
+    raise error
+  is_quantile = is_text and distance_threshold.startswith("q")
+  try:
+    number = float(distance_threshold[1:] if is_quantile else distance_threshold)
+  except ValueError:
+    raise error from None
+  if not math.isfinite(number) or number < 0 or (is_quantile and number > 1):
+    raise error
+  if is_quantile:
+    return lambda distances: np.quantile(distances, number)
+  return lambda distances: number
+
+
+def largest_distance_within(distance_threshold, distances):
+  """Returns the largest distance that counts as within the threshold.
+
+  Args:
+    distance_threshold: See `parse_threshold`.
+    distances: Condensed distances; empty for a single client.
+  """
+  if not distances.size:
+    return 0.0
+  return float(parse_threshold(distance_threshold)(distances)) * (1 + _ROUNDING)
+
+
+def _enumerate(graph, max_cliques):
+  """Returns maximal cliques, as sorted tuples, and whether these are all."""
+  cliques = []
+  num_memberships = 0
+  for clique in networkx.find_cliques(graph):
+    if len(cliques) == max_cliques or num_memberships > _MAX_MEMBERSHIPS:
+      return cliques, False
+    cliques.append(tuple(sorted(clique)))
+    num_memberships += len(clique)
+  return cliques, True
+
+
+def _grow(graph, node, uncovered):
+  """Returns a maximal clique that holds a node, and where it can uncovered ones."""
+  clique = [node]
+  candidates = set(graph[node])
+  while candidates:
+    clique.append(min(candidates & uncovered or candidates))
+    candidates &= set(graph[clique[-1]])
+  return tuple(sorted(clique))
+
+
+def _cover(graph, cliques, max_cliques):
+  """Returns maximal cliques that hold every node, at most `max_cliques` if possible.
+
+  The greedy algorithm for set cover (Chvatal: "A greedy heuristic for the
+  set-covering problem", Mathematics of Operations Research, 1979), then the largest
+  of the remaining cliques.
+
+  Args:
+    graph: The graph.
+    cliques: Some or all of its maximal cliques.
+    max_cliques: How many to return. The cover is never cut: more are returned
+      where it has more.
+  """
+  uncovered = set(graph)
+  chosen = []
+  # By the number of uncovered nodes. It can only fall, so the first clique whose
+  # number is up to date is the best one.
+  heap = [(-len(clique), -len(clique), clique) for clique in cliques]
+  heapq.heapify(heap)
+  while uncovered:
+    best_gain = 0
+    while heap:
+      negative_gain, negative_size, clique = heap[0]
+      best_gain = len(uncovered.intersection(clique))
+      if best_gain == -negative_gain:
+        break
+      heapq.heapreplace(heap, (-best_gain, negative_size, clique))
+    # Better only if the enumeration was cut short: those seen are much alike then.
+    grown = _grow(graph, min(uncovered), uncovered)
+    if best_gain >= len(uncovered.intersection(grown)):
+      chosen.append(heapq.heappop(heap)[2])
+    else:
+      chosen.append(grown)
+    uncovered.difference_update(chosen[-1])
+  spare = set(cliques).difference(chosen)
+  return chosen + heapq.nsmallest(
+      max_cliques - len(chosen), spare, key=lambda clique: (-len(clique), clique)
+  )
+
+
+def cluster_neighbours(
+    neighbours, max_clusters, max_cliques=_MAX_CLIQUES
+) -> grouping.ClusterAssignment:
+  """Returns the clusters of a neighbour graph.
+
+  Up to `max_clusters` maximal cliques, these are the clusters. Past that, the
+  largest come first until every client is in one, where only clients not yet in a
+  cluster count for the size (with all of them counted, a hundred clients often need
+  more than twice as many); then the largest remaining ones up to `max_clusters`.
+  Ties go to the clique that is larger as a whole, then to the lowest client ids. If
+  that takes more than `max_clusters` before every client is in one, they are used
+  all the same. A warning says what was done.
+
+  Args:
+    neighbours: From every client's id to its neighbours' ids.
+    max_clusters: Most clusters, see above.
+    max_cliques: Bound on the number of cliques looked at. If there are more, the
+      clusters are chosen among those, and among maximal cliques grown from clients
+      that they leave out.
+  """
+  ids = sorted(neighbours)
+  node_of = {client_id: node for node, client_id in enumerate(ids)}
+  # Integers, as strings would be walked through in another order in every process.
+  graph = networkx.Graph()
+  graph.add_nodes_from(range(len(ids)))
+  for client_id in ids:
+    graph.add_edges_from(
+        (node_of[client_id], node_of[neighbour])
+        for neighbour in neighbours[client_id]
+        if neighbour != client_id
+    )
+  cliques, are_all = _enumerate(graph, max_cliques)
+  warning = None
+  if not are_all or len(cliques) > max_clusters:
+    chosen = _cover(graph, cliques, max_clusters)
+    warning = (
+        f"The neighbour graph has {'' if are_all else 'more than '}{len(cliques)} "
+        f"maximal cliques, `max_clusters`={max_clusters}: {len(chosen)} of them are used."
+    )
+    if len(chosen) > max_clusters:
+      warning += " Fewer would leave clients without a cluster."
+    cliques = chosen
+  return grouping.ClusterAssignment.from_clusters(
+      tuple(neighbours), [[ids[node] for node in clique] for clique in cliques], warning
+  )
+
+
+def build_dynamic_distance(
+    distance_threshold="mean", max_clusters=32, representation="weights"
+) -> grouping.GroupingStrategy:
+  """Returns the dynamic distance-based grouping, with Euclidean distances.
+
+  Args:
+    distance_threshold: The largest distance of neighbours: `mean` (of the
+      distances of all pairs), a number, or a quantile of them such as `q0.3`.
+    max_clusters: Most clusters, see `cluster_neighbours`.
+    representation: What of the weights is grouped, a key of
+      `client_weights.REPRESENTATIONS`.
+  """
+  parse_threshold(distance_threshold)
+  validate.integer(1, max_clusters=max_clusters)
+  validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
+
+  def group(client_weights, rng):
+    del rng  # Nothing here is random.
+    ids, distances = distances_lib.client_distances(client_weights, representation, "l2")
+    within = distances <= largest_distance_within(distance_threshold, distances)
+    rows = {
+        client_id: np.flatnonzero(row)
+        for client_id, row in zip(ids, distance.squareform(within))
+    }
+    neighbours = {
+        client_id: [ids[i] for i in rows[client_id]]
+        for client_id in client_weights.client_ids
+    }
+    return cluster_neighbours(neighbours, max_clusters)
+
+  return group

@@ -1,0 +1,169 @@
+"""What a grouping is, and the clusters that it returns.
+
+A grouping is built by a `build_x` function from its options, and is then called
+with the clients' weights. It refers to clients by id throughout; its result does
+not depend on the order in which the clients come.
+"""
+
+import collections
+import dataclasses
+import functools
+from typing import Callable, Mapping, Optional
+
+import numpy as np
+
+from fl_clustering import client_weights
+from fl_clustering import validate
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterAssignment:
+  """Clusters of clients; a client may be in several.
+
+  No cluster is empty or part of another one.
+
+  Attributes:
+    clusters: The clusters, each a tuple of client ids.
+    warning: What a reader of the clusters should know about them, or `None`.
+  """
+
+  clusters: tuple[tuple[str, ...], ...]
+  warning: Optional[str] = None
+
+  def __post_init__(self):
+    for members in self.clusters:
+      if isinstance(members, str):
+        raise TypeError(f"`clusters` must be tuples of client ids, got {members!r}.")
+    object.__setattr__(self, "clusters", tuple(map(tuple, self.clusters)))
+    if not self.clusters:
+      raise validate.error("clusters", "hold at least one cluster", self.clusters)
+    for members in self.clusters:
+      if not members:
+        raise validate.error("clusters", "hold no empty cluster", self.clusters)
+      if len(set(members)) != len(members):
+        raise validate.error("clusters", "name a client once per cluster", members)
+    self._check_no_subsets()
+
+  def _check_no_subsets(self):
+    for k, members in enumerate(self.clusters):
+      # Few other clusters hold the first member, so this is quick for many clusters.
+      for other in self.clusters_of(members[0]):
+        if other != k and set(members) <= set(self.clusters[other]):
+          raise validate.error(
+              "clusters", f"hold no part of the cluster {self.clusters[other]}", members
+          )
+
+  @classmethod
+  def from_clusters(cls, client_ids, clusters, warning=None):
+    """Returns an assignment in a canonical order.
+
+    Args:
+      client_ids: Every client's id. Members follow this order; clusters follow
+        the order of their first members, then of their second ones, and so on.
+      clusters: Collections of client ids, in any order.
+      warning: See the class.
+    """
+    rank = {client_id: i for i, client_id in enumerate(client_ids)}
+    ordered = sorted(sorted(rank[member] for member in members) for members in clusters)
+    return cls(tuple(tuple(client_ids[i] for i in ranks) for ranks in ordered), warning)
+
+  @classmethod
+  def from_labels(cls, client_ids, label_of: Mapping, warning=None):
+    """Returns clusters of clients with equal labels, in canonical order.
+
+    Args:
+      client_ids: Every client's id, see `from_clusters`.
+      label_of: From every client's id to a label.
+      warning: See the class.
+    """
+    members = collections.defaultdict(list)
+    for client_id in client_ids:
+      members[label_of[client_id]].append(client_id)
+    return cls.from_clusters(client_ids, members.values(), warning)
+
+  @functools.cached_property
+  def _clusters_of(self):
+    clusters_of = collections.defaultdict(tuple)
+    for k, members in enumerate(self.clusters):
+      for client_id in members:
+        clusters_of[client_id] += (k,)
+    return dict(clusters_of)
+
+  @property
+  def overlapping(self):
+    """Whether a client is in several clusters."""
+    return any(len(indices) > 1 for indices in self._clusters_of.values())
+
+  def clusters_of(self, client_id):
+    """Returns the indices of the clusters that the client is in, ascending."""
+    if client_id not in self._clusters_of:
+      raise validate.error("client_id", "be in a cluster", client_id)
+    return self._clusters_of[client_id]
+
+  def check_covers(self, client_ids):
+    """Checks that the clusters hold all of these clients and nobody else.
+
+    Args:
+      client_ids: Every client's id.
+
+    Raises:
+      ValueError: If a client is in no cluster, or a cluster holds an unknown one.
+    """
+    missing = [c for c in client_ids if c not in self._clusters_of]
+    if missing:
+      raise ValueError(f"`clusters` must hold every client, got none with {missing[0]!r}.")
+    unknown = sorted(set(self._clusters_of).difference(client_ids))
+    if unknown:
+      raise validate.error("clusters", "hold only known clients", unknown[0])
+
+  def labels(self, client_ids):
+    """Returns the index of each client's only cluster.
+
+    Args:
+      client_ids: Ids of clients.
+
+    Returns:
+      An int array aligned with `client_ids`.
+
+    Raises:
+      ValueError: If the clusters overlap: then clients have no one label.
+    """
+    if self.overlapping:
+      raise ValueError("`clusters` must not overlap to give labels, but they do.")
+    return np.array([self.clusters_of(client_id)[0] for client_id in client_ids], int)
+
+  def member_means(self, cluster_vectors, client_ids):
+    """Returns, for each client, the mean over its clusters of the clusters' vectors.
+
+    Args:
+      cluster_vectors: Array of shape (num_clusters, num_parameters), aligned with
+        `clusters`.
+      client_ids: Ids of clients.
+
+    Returns:
+      An array of the same type, of shape (len(client_ids), num_parameters).
+    """
+    if cluster_vectors.ndim != 2 or len(cluster_vectors) != len(self.clusters):
+      raise validate.error(
+          "cluster_vectors",
+          f"have shape (num_clusters={len(self.clusters)}, num_parameters)",
+          cluster_vectors.shape,
+      )
+    means = np.empty((len(client_ids), cluster_vectors.shape[1]), cluster_vectors.dtype)
+    for mean, client_id in zip(means, client_ids):
+      indices = list(self.clusters_of(client_id))
+      mean[:] = cluster_vectors[indices].mean(axis=0, dtype=np.float64)
+    return means
+
+
+GroupingStrategy = Callable[
+    [client_weights.ClientWeights, np.random.Generator], ClusterAssignment
+]
+
+
+def check_num_clusters(num_clusters, client_ids):
+  """Checks that there are not more clusters asked for than there are clients."""
+  if num_clusters > len(client_ids):
+    raise validate.error(
+        "num_clusters", f"be in [1, num_clients={len(client_ids)}]", num_clusters
+    )

@@ -1,0 +1,68 @@
+"""Groups clients by K-means on their weights: each in exactly one of K clusters.
+
+Lloyd: "Least squares quantization in PCM", IEEE Transactions on Information
+Theory, 1982; started by K-means++ (Arthur, Vassilvitskii, SODA 2007).
+"""
+
+import warnings
+
+import numpy as np
+from sklearn import cluster
+from sklearn import exceptions
+
+from fl_clustering import client_weights as client_weights_lib
+from fl_clustering import validate
+from fl_clustering.grouping import distances as distances_lib
+from fl_clustering.grouping import grouping
+
+
+def _labels(distances, num_clusters, n_init, rng):
+  """Returns K-means labels, an int array of shape (N,); maybe fewer than K values."""
+  kmeans = cluster.KMeans(
+      num_clusters,
+      n_init=n_init,
+      # Until no client changes its cluster: the default depends on the number of
+      # dimensions, which the embedding changes.
+      tol=0,
+      random_state=int(rng.integers(2**32)),
+  )
+  with warnings.catch_warnings():
+    # About fewer distinct points than K, which the assignment's warning says.
+    warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
+    return kmeans.fit(distances_lib.euclidean_embedding(distances)).labels_
+
+
+def build_kmeans(
+    num_clusters, representation="weights", n_init=10
+) -> grouping.GroupingStrategy:
+  """Returns the K-means grouping.
+
+  Clients with identical vectors are never separated: where that leaves fewer
+  than K clusters, the assignment has those, and a warning.
+
+  Args:
+    num_clusters: K, at most the number of clients.
+    representation: What of the weights is grouped, a key of
+      `client_weights.REPRESENTATIONS`.
+    n_init: Number of starts, of which the best result is taken.
+  """
+  validate.integer(1, num_clusters=num_clusters)
+  validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
+  validate.integer(1, n_init=n_init)
+
+  def group(client_weights, rng):
+    grouping.check_num_clusters(num_clusters, client_weights.client_ids)
+    ids, distances = distances_lib.client_distances(client_weights, representation, "l2")
+    labels = _labels(distances, num_clusters, n_init, rng)
+    num_found = len(np.unique(labels))
+    warning = None
+    if num_found < num_clusters:
+      warning = (
+          f"K-means found {num_found} clusters instead of `num_clusters`={num_clusters}: "
+          f"too many clients have identical vectors ({representation})."
+      )
+    return grouping.ClusterAssignment.from_labels(
+        client_weights.client_ids, dict(zip(ids, labels)), warning
+    )
+
+  return group

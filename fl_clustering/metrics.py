@@ -1,0 +1,38 @@
+"""Accuracy, recall and precision from confusion matrices.
+
+Confusion matrices have shape (..., num_classes, num_classes) with true labels as
+rows and predicted labels as columns.  Macro averages are over the labels
+present, that is, those with examples.
+"""
+
+import numpy as np
+
+
+def accuracy(confusion):
+  """Returns the share of examples predicted right, of shape (...)."""
+  return np.trace(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=(-2, -1))
+
+
+def class_recall(confusion):
+  """Returns the recall of every label; NaN for a label without examples."""
+  return _divide(np.diagonal(confusion, axis1=-2, axis2=-1), confusion.sum(axis=-1))
+
+
+def class_precision(confusion):
+  """Returns the precision of every label present; NaN for a label without examples.
+
+  A label that is present but never predicted has precision 0.
+  """
+  correct = np.diagonal(confusion, axis1=-2, axis2=-1)
+  predicted = np.maximum(confusion.sum(axis=-2), 1)
+  return np.where(confusion.sum(axis=-1) > 0, correct / predicted, np.nan)
+
+
+def macro(per_class):
+  """Returns the mean over the labels present (those not NaN), of shape (...)."""
+  return np.nanmean(per_class, axis=-1)
+
+
+def _divide(numerator, denominator):
+  present = denominator > 0
+  return np.where(present, numerator / np.where(present, denominator, 1), np.nan)

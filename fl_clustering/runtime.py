@@ -1,0 +1,139 @@
+"""Where TensorFlow Federated runs: a worker process of our own on this machine.
+
+TFF's local context starts the same worker, but leaves it running when the
+program ends, however it ends, and starts another one without a word when it
+dies.  Here the kernel ends the worker with the program, `kill -9` included,
+and a worker that died is an error.
+
+The worker computes `num_cores` clients at a time with one thread each.  That
+is the fastest arrangement for models as small as a client's, and it makes the
+numbers independent of how threads are scheduled.
+"""
+
+import os
+import subprocess
+import sys
+import time
+
+import grpc
+import portpicker
+import tensorflow_federated as tff
+
+# One gRPC message can't hold more; TFF's own default overflows.
+_MAX_MESSAGE_BYTES = 1_895_825_408
+_CHANNEL_OPTIONS = [
+    ("grpc.max_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+]
+_START_TIMEOUT_SECONDS = 60
+
+# Run in the child before it becomes the worker: asks the kernel for SIGKILL at
+# the parent's death (PR_SET_PDEATHSIG = 1), and looks whether the parent is
+# already gone.
+_BECOME_WORKER = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() != int(sys.argv[1]):
+  sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class WorkerLost(RuntimeError):
+  """The worker process died or did not start."""
+
+
+def _worker_binary():
+  return os.path.join(os.path.dirname(tff.__file__), "data", "worker_binary")
+
+
+class LocalRuntime:
+  """A TFF worker on this machine, installed as TFF's default context.
+
+  Use it as a context manager, from the main thread: the worker ends with the
+  thread that started it.
+  """
+
+  def __init__(self, num_cores=None):
+    """Starts the worker.
+
+    Args:
+      num_cores: How many clients are computed at a time; all cores by default.
+
+    Raises:
+      WorkerLost: If the worker does not start.
+    """
+    self._num_cores = num_cores or len(os.sched_getaffinity(0))
+    port = portpicker.pick_unused_port()
+    self._process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _BECOME_WORKER, str(os.getpid())]
+        + [
+            _worker_binary(),
+            f"--port={port}",
+            f"--max_concurrent_computation_calls={self._num_cores}",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env={
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            **os.environ,
+            "TF_NUM_INTRAOP_THREADS": "1",
+        },
+    )
+    channel = grpc.insecure_channel(f"localhost:{port}", _CHANNEL_OPTIONS)
+    self._stub = tff.framework.RemoteExecutorGrpcStub(channel)
+    self._wait_until_ready()
+    tff.framework.set_default_context(
+        tff.framework.SyncExecutionContext(
+            executor_fn=tff.framework.ResourceManagingExecutorFactory(
+                self._create_executor
+            ),
+            compiler_fn=tff.backends.native.desugar_and_transform_to_native,
+            transform_args=tff.tensorflow.transform_args,
+            transform_result=tff.tensorflow.transform_result,
+        )
+    )
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *unused_exception):
+    self.close()
+
+  @property
+  def worker_pid(self):
+    return self._process.pid
+
+  def close(self):
+    """Ends the worker; TFF computations can't be called afterwards."""
+    self._process.kill()
+    self._process.wait()
+
+  def _check_alive(self):
+    if self._process.poll() is not None:
+      raise WorkerLost(
+          "TensorFlow Federated's worker process ended with code "
+          f"{self._process.returncode} (-9 is often a lack of memory)."
+      )
+
+  def _wait_until_ready(self):
+    deadline = time.monotonic() + _START_TIMEOUT_SECONDS
+    while not self._stub.is_ready:
+      self._check_alive()
+      if time.monotonic() > deadline:
+        self.close()
+        raise WorkerLost(
+            "TensorFlow Federated's worker process did not answer within "
+            f"{_START_TIMEOUT_SECONDS} s."
+        )
+      time.sleep(0.02)
+
+  def _create_executor(self, cardinalities):
+    # TFF comes here before every retry of a call that failed, and would retry
+    # for ever with a worker that is gone.
+    self._check_alive()
+    cardinalities.setdefault(tff.CLIENTS, 0)
+    executor = tff.framework.RemoteExecutor(self._stub)
+    executor.set_cardinalities(cardinalities)
+    return executor

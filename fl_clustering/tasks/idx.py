@@ -1,0 +1,164 @@
+"""A folder of images and labels in the IDX format of MNIST, plain or gzipped.
+
+MNIST, Fashion-MNIST and EMNIST come as four such files: images and labels to
+train on and to test on.  The format: two zero bytes, the type (8: unsigned
+bytes), the number of dimensions, each dimension as a big-endian 32-bit integer,
+then the data.
+
+References:
+  Yann LeCun, Corinna Cortes, Christopher Burges. The MNIST database of
+  handwritten digits. http://yann.lecun.com/exdb/mnist/
+  Gregory Cohen, Saeed Afshar, Jonathan Tapson, Andre van Schaik. EMNIST: an
+  extension of MNIST to handwritten letters. 2017.
+  https://arxiv.org/abs/1702.05373
+"""
+
+import gzip
+import math
+import os
+import re
+import struct
+import zlib
+
+import numpy as np
+
+from fl_clustering.tasks import federated_task
+
+_FILE_NAME = re.compile(
+    r"(?P<set>.*?)(?P<split>train|t10k|test)-(?P<kind>images|labels)[-.]idx[13]-ubyte(\.gz)?"
+)
+
+# Type and number of dimensions are the last two bytes of the magic number.
+_MAGIC = {"images": 0x0803, "labels": 0x0801}
+
+_EXPECTED_NAMES = "train-images-idx3-ubyte, train-labels-idx1-ubyte, and t10k- or test- likewise"
+
+
+def load(data_dir):
+  """Returns the folder's training files as pool and its test files as global test set.
+
+  Args:
+    data_dir: A folder with one data set.  EMNIST's own files
+      (`emnist-*-images-idx3-ubyte`) hold every image transposed; they are put
+      upright.
+
+  Returns:
+    A `federated_task.ImagePool`.
+
+  Raises:
+    ValueError: If a file is missing, not readable, not in the format or cut
+      short, if there is more than one data set, or if counts or sizes disagree.
+  """
+  set_name, paths = _find_files(data_dir)
+  transposed = set_name.startswith("emnist-")
+  train = _read_examples(paths["train", "images"], paths["train", "labels"], transposed)
+  test = _read_examples(paths["test", "images"], paths["test", "labels"], transposed)
+  if train.images.shape[1:] != test.images.shape[1:]:
+    raise _error(
+        paths["test", "images"],
+        f"hold images of {_size(train)} as the training images are",
+        _size(test),
+    )
+  num_classes = 1 + int(max(train.labels.max(), test.labels.max()))
+  if num_classes < 2:
+    raise _error(paths["train", "labels"], "hold labels of at least two classes", "only label 0")
+  folder = os.path.abspath(os.path.expanduser(data_dir))
+  files = set_name.rstrip("-") or "train and test"
+  return federated_task.ImagePool(
+      name="idx",
+      source=f"{len(train):,} + {len(test):,} images from {folder} ({files} IDX files)",
+      pool=train,
+      global_test=test,
+      global_test_source=f"the folder's own {len(test):,} test images, which no client has",
+      num_classes=num_classes,
+  )
+
+
+def _error(path, rule, value):
+  """Returns the ValueError for a file that breaks a rule."""
+  return ValueError(f"`data_dir` must hold whole IDX files: {path} must {rule}, got {value}.")
+
+
+def _size(examples):
+  return "{}x{}".format(*examples.images.shape[1:3])
+
+
+def _find_files(data_dir):
+  """Returns the set's name and the four paths by ("train" or "test", kind)."""
+  try:
+    names = sorted(os.listdir(os.path.expanduser(data_dir)))
+  except OSError as error:
+    raise ValueError(
+        f"`data_dir` must be a readable folder of IDX files, got {data_dir!r} ({error.strerror})."
+    ) from error
+  found = {}
+  for name in names:
+    match = _FILE_NAME.fullmatch(name)
+    if match:
+      split = "train" if match["split"] == "train" else "test"
+      found.setdefault((match["set"], split, match["kind"]), []).append(name)
+  set_names = sorted({set_name for set_name, _, _ in found})
+  if len(set_names) > 1:
+    raise ValueError(
+        "`data_dir` must hold the IDX files of one data set (give each a folder of its own), got "
+        f"file names beginning with {', '.join(map(repr, set_names))} in {data_dir!r}."
+    )
+  set_name = set_names[0] if set_names else ""
+  paths = {}
+  for split in ("train", "test"):
+    for kind in ("images", "labels"):
+      candidates = found.get((set_name, split, kind), [])
+      if len(candidates) != 1:
+        raise ValueError(
+            f"`data_dir` must hold one file of {split} {kind} ({_EXPECTED_NAMES}, plain or .gz), "
+            f"got {', '.join(candidates) or 'none'} in {data_dir!r}."
+        )
+      paths[split, kind] = os.path.join(os.path.expanduser(data_dir), candidates[0])
+  return set_name, paths
+
+
+def _read_examples(images_path, labels_path, transposed):
+  images = _read_array(images_path, "images")
+  labels = _read_array(labels_path, "labels")
+  if len(images) != len(labels):
+    raise _error(
+        labels_path, f"hold one label for each of the {len(images)} images", len(labels)
+    )
+  if not images.size:
+    raise _error(images_path, "hold at least one image", f"the shape {images.shape}")
+  if transposed:
+    images = images.transpose(0, 2, 1)
+  return federated_task.Examples(np.ascontiguousarray(images)[..., np.newaxis], labels)
+
+
+def _read_array(path, kind):
+  """Returns the uint8 array in one IDX file."""
+  data = _read_bytes(path)
+  num_dims = _MAGIC[kind] & 0xFF
+  header = struct.Struct(f">{1 + num_dims}I")
+  if len(data) < header.size:
+    raise _error(path, f"begin with {header.size} bytes of header", f"{len(data)} bytes in all")
+  magic, *shape = header.unpack_from(data)
+  if magic != _MAGIC[kind]:
+    raise _error(path, f"begin with the number {_MAGIC[kind]}, as {kind} of bytes do", magic)
+  num_bytes = len(data) - header.size
+  if num_bytes != math.prod(shape):
+    raise _error(
+        path,
+        f"hold the {math.prod(shape)} bytes of data that its header announces",
+        f"{num_bytes} (is it cut short?)" if num_bytes < math.prod(shape) else num_bytes,
+    )
+  return np.frombuffer(data, np.uint8, offset=header.size).reshape(shape)
+
+
+def _read_bytes(path):
+  opener = gzip.open if path.endswith(".gz") else open
+  try:
+    with opener(path, "rb") as file:
+      return file.read()
+  except gzip.BadGzipFile as error:
+    raise _error(path, "be a gzip file, as its name says", str(error)) from error
+  except (EOFError, zlib.error) as error:
+    raise _error(path, "be a whole gzip file (is it cut short?)", f"the error {error!r}") from error
+  except OSError as error:
+    raise _error(path, "be readable", f"the error {error.strerror!r}") from error

@@ -1,0 +1,371 @@
+"""Splits labelled images over clients: the kinds of skew that clients can have.
+
+`iid`, `dirichlet`, `shards` and `quantity` make clients which differ in their
+label mix or their size.  `rotated` and `permuted_labels` make known groups of
+clients which differ in kind, so that a grouping can be compared with the truth;
+inside a group the data is IID or, with a `dirichlet_alpha`, skewed by label.
+
+References:
+  Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Aguera y
+  Arcas. Communication-Efficient Learning of Deep Networks from Decentralized
+  Data. AISTATS 2017, section 3 (shards). https://arxiv.org/abs/1602.05629
+  Mikhail Yurochkin, Mayank Agarwal, Soumya Ghosh, Kristjan Greenewald, Trong
+  Nghia Hoang, Yasaman Khazaeni. Bayesian Nonparametric Federated Learning of
+  Neural Networks. ICML 2019 (Dirichlet over the clients, class by class). https://arxiv.org/abs/1905.12022
+  Tzu-Ming Harry Hsu, Hang Qi, Matthew Brown. Measuring the Effects of
+  Non-Identical Data Distribution for Federated Visual Classification. 2019.
+  https://arxiv.org/abs/1909.06335
+  Avishek Ghosh, Jichan Chung, Dong Yin, Kannan Ramchandran. An Efficient
+  Framework for Clustered Federated Learning. NeurIPS 2020 (rotated images as
+  known groups). https://arxiv.org/abs/2006.04088
+"""
+
+import dataclasses
+import functools
+import math
+from typing import Callable, Mapping, Optional
+
+import numpy as np
+
+from fl_clustering import randomness
+from fl_clustering import validate
+from fl_clustering.tasks import federated_task
+
+# One to train on, one to test on.
+MIN_EXAMPLES_PER_CLIENT = 2
+
+_TEST_FRACTION = 0.2
+
+# Far below this range NumPy's Dirichlet does not return, far above it overflows;
+# at these ends a class is all one client's, or as good as evenly spread.
+_MIN_ALPHA = 1e-4
+_MAX_ALPHA = 1e6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Split:
+  """What a partition makes of a pool.
+
+  Attributes:
+    clients: The clients' data.
+    global_test: The global test set, transformed as the clients' data is.
+  """
+
+  clients: tuple[federated_task.ClientData, ...]
+  global_test: federated_task.Examples
+
+
+@dataclasses.dataclass(frozen=True)
+class Partition:
+  """A kind of skew: one row of `PARTITIONS`.
+
+  Attributes:
+    build: Function of (pool, num_clients, seed) and of the options below by
+      name.  Returns a `Split`.
+    options: The options it takes, with their defaults.
+    max_groups: The largest `num_groups` it can make; None if there is no such.
+  """
+
+  build: Callable[..., Split]
+  options: Mapping[str, Optional[float]] = dataclasses.field(default_factory=dict)
+  max_groups: Optional[int] = None
+
+
+def iid_shares(labels, num_clients, rng):
+  """Returns every client's indices: equal shares at random."""
+  return np.array_split(rng.permutation(len(labels)), num_clients)
+
+
+def dirichlet_shares(labels, num_clients, rng, dirichlet_alpha):
+  """Returns every client's indices: class by class, by Dirichlet proportions.
+
+  Args:
+    labels: Array of shape (num_examples,).
+    num_clients: Number of clients.
+    rng: A `np.random.Generator`.
+    dirichlet_alpha: Concentration; the smaller, the fewer clients share a class.
+
+  Returns:
+    A list of index arrays, which may be empty.
+  """
+  parts_by_class = []
+  for label in np.unique(labels):
+    members = rng.permutation(np.flatnonzero(labels == label))
+    parts_by_class.append(
+        np.split(members, _dirichlet_cuts(len(members), num_clients, rng, dirichlet_alpha))
+    )
+  return [np.concatenate(parts) for parts in zip(*parts_by_class)]
+
+
+def _dirichlet_cuts(num_examples, num_clients, rng, dirichlet_alpha):
+  """Returns the num_clients - 1 places at which to cut `num_examples`."""
+  proportions = rng.dirichlet(np.full(num_clients, dirichlet_alpha))
+  # The sum may be a rounding error above one.
+  cuts = (np.cumsum(proportions[:-1]) * num_examples).astype(int)
+  return np.minimum(cuts, num_examples)
+
+
+def shard_shares(labels, num_clients, rng):
+  """Returns every client's indices: two shards of the examples sorted by label."""
+  shuffled = rng.permutation(len(labels))
+  by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
+  shards = np.array_split(by_label, 2 * num_clients)
+  dealt = rng.permutation(2 * num_clients).reshape(num_clients, 2)
+  return [np.concatenate([shards[i], shards[j]]) for i, j in dealt]
+
+
+def quantity_shares(labels, num_clients, rng, dirichlet_alpha):
+  """Returns every client's indices: sizes by Dirichlet proportions, labels IID.
+
+  Every client first gets the two examples it cannot do without; of a hundred
+  clients, proportions alone would leave some with nothing.
+
+  Args:
+    labels: Array of shape (num_examples,) with two examples a client or more.
+    num_clients: Number of clients.
+    rng: A `np.random.Generator`.
+    dirichlet_alpha: Concentration; the smaller, the more unequal the sizes.
+  """
+  shuffled = rng.permutation(len(labels))
+  num_first = MIN_EXAMPLES_PER_CLIENT * num_clients
+  first = np.split(shuffled[:num_first], num_clients)
+  rest = shuffled[num_first:]
+  rest = np.split(rest, _dirichlet_cuts(len(rest), num_clients, rng, dirichlet_alpha))
+  return [np.concatenate(parts) for parts in zip(first, rest)]
+
+
+def rotations(pool, num_groups, rng):
+  """Returns one transformation a group: group g turns its images by g * 90 degrees."""
+  del rng  # The angles are not drawn.
+  height, width = pool.pool.images.shape[1:3]
+  if height != width:
+    raise ValueError(
+        "`partition` must not be 'rotated' where the images are not square, got images of "
+        f"{height}x{width} from {pool.source}."
+    )
+  return [functools.partial(_rotate, quarter_turns) for quarter_turns in range(num_groups)]
+
+
+def _rotate(quarter_turns, examples):
+  images = np.ascontiguousarray(np.rot90(examples.images, quarter_turns, axes=(1, 2)))
+  return federated_task.Examples(images, examples.labels)
+
+
+def label_permutations(pool, num_groups, rng):
+  """Returns one transformation a group: each group has its own label permutation.
+
+  Group 0 keeps its labels, and no two groups have the same permutation.
+
+  Args:
+    pool: A `federated_task.ImagePool`.
+    num_groups: Number of groups.
+    rng: A `np.random.Generator`.
+  """
+  num_classes = pool.num_classes
+  if num_groups > math.factorial(num_classes):
+    raise validate.error(
+        "num_groups", f"be at most the permutations of {num_classes} labels", num_groups
+    )
+  permutations = [tuple(range(num_classes))]
+  while len(permutations) < num_groups:
+    permutation = tuple(map(int, rng.permutation(num_classes)))
+    if permutation not in permutations:
+      permutations.append(permutation)
+  return [
+      functools.partial(_relabel, np.array(permutation, np.uint8)) for permutation in permutations
+  ]
+
+
+def _relabel(permutation, examples):
+  return federated_task.Examples(examples.images, permutation[examples.labels])
+
+
+def resolve_options(partition, dirichlet_alpha=None, num_groups=None, num_clients=None):
+  """Returns the options that `partition` will use, by name, defaults filled in.
+
+  Args:
+    partition: A name in `PARTITIONS`.
+    dirichlet_alpha: As asked for; None if it was not.
+    num_groups: As asked for; None if it was not.
+    num_clients: Number of clients, which groups cannot be more than; None where
+      it is not known yet.
+
+  Raises:
+    ValueError: If an option is asked for which the partition does not take, or
+      is out of its range.
+  """
+  row = PARTITIONS[partition]
+  resolved = dict(row.options)
+  for name, value in (("dirichlet_alpha", dirichlet_alpha), ("num_groups", num_groups)):
+    if value is None:
+      continue
+    if name not in row.options:
+      users = [repr(other) for other, kind in PARTITIONS.items() if name in kind.options]
+      raise validate.error(
+          name, f"be left out unless `partition` is {' or '.join(users)}", value
+      )
+    resolved[name] = value
+  if resolved.get("dirichlet_alpha") is not None:
+    _check_alpha(resolved["dirichlet_alpha"])
+  if "num_groups" in resolved:
+    validate.integer(minimum=2, maximum=row.max_groups, num_groups=resolved["num_groups"])
+    if num_clients is not None and num_clients < resolved["num_groups"]:
+      raise validate.error(
+          "num_clients", f"be at least `num_groups`={resolved['num_groups']}", num_clients
+      )
+  return resolved
+
+
+def _check_alpha(dirichlet_alpha):
+  validate.positive(dirichlet_alpha=dirichlet_alpha)
+  if not _MIN_ALPHA <= dirichlet_alpha <= _MAX_ALPHA:
+    raise validate.error(
+        "dirichlet_alpha", f"be in [{_MIN_ALPHA}, {_MAX_ALPHA:.0f}]", dirichlet_alpha
+    )
+
+
+def split(partition, pool, num_clients, seed, dirichlet_alpha=None, num_groups=None):
+  """Splits a pool of images over clients.
+
+  Every client's share is then cut into 80% training and 20% test data, at least
+  one example of each.
+
+  Args:
+    partition: A name in `PARTITIONS`.
+    pool: A `federated_task.ImagePool`.
+    num_clients: Number of clients.
+    seed: Decides who gets what.
+    dirichlet_alpha: As for `resolve_options`.
+    num_groups: As for `resolve_options`.
+
+  Returns:
+    A `Split`.
+
+  Raises:
+    ValueError: If an option does not fit the partition or the pool, or a client
+      would be left with fewer than two examples.
+  """
+  validate.one_of(PARTITIONS, partition=partition)
+  validate.integer(minimum=1, num_clients=num_clients)
+  options = resolve_options(partition, dirichlet_alpha, num_groups, num_clients)
+  num_examples = len(pool.pool)
+  if num_examples < MIN_EXAMPLES_PER_CLIENT * num_clients:
+    raise validate.error(
+        "num_clients",
+        f"be at most {num_examples // MIN_EXAMPLES_PER_CLIENT}, which gives each client "
+        f"{MIN_EXAMPLES_PER_CLIENT} of the {num_examples} examples",
+        num_clients,
+    )
+  return PARTITIONS[partition].build(pool, num_clients, seed, **options)
+
+
+def _split_ungrouped(shares_fn, pool, num_clients, seed, **options):
+  rng = randomness.generator(seed, "partition: shares")
+  shares = shares_fn(pool.pool.labels, num_clients, rng, **options)
+  _check_shares(shares, options.get("dirichlet_alpha"))
+  clients = [
+      _client(client_id, pool.pool.take(share), seed)
+      for client_id, share in zip(_client_ids(num_clients), shares)
+  ]
+  return Split(tuple(clients), pool.global_test)
+
+
+def _split_grouped(transforms_fn, pool, num_clients, seed, dirichlet_alpha, num_groups):
+  """Splits into groups of clients, each with a transformation of its own.
+
+  Which clients form a group is drawn, so that a position says nothing about it.
+  The global test set is the mix that the groups are: every example is given to
+  one group at random and transformed like that group's.
+  """
+  transforms = transforms_fn(pool, num_groups, randomness.generator(seed, "partition: transforms"))
+  rng = randomness.generator(seed, "partition: groups")
+  groups = rng.permutation(np.arange(num_clients) % num_groups)
+  rng = randomness.generator(seed, "partition: shares")
+  shares = _grouped_shares(pool.pool.labels, groups, rng, dirichlet_alpha)
+  _check_shares(shares, dirichlet_alpha)
+  clients = [
+      _client(client_id, transforms[group](pool.pool.take(share)), seed, int(group))
+      for client_id, group, share in zip(_client_ids(num_clients), groups, shares)
+  ]
+  rng = randomness.generator(seed, "partition: groups of the global test set")
+  test_groups = rng.integers(num_groups, size=len(pool.global_test))
+  return Split(tuple(clients), _transform_mix(transforms, test_groups, pool.global_test))
+
+
+def _grouped_shares(labels, groups, rng, dirichlet_alpha):
+  """Returns every client's indices, the groups being IID among each other."""
+  if dirichlet_alpha is None:
+    return iid_shares(labels, len(groups), rng)
+  members_by_group = [np.flatnonzero(groups == group) for group in range(groups.max() + 1)]
+  num_members = np.cumsum([len(members) for members in members_by_group])
+  cuts = num_members[:-1] * len(labels) // len(groups)
+  shares = [None] * len(groups)
+  for members, examples in zip(members_by_group, np.split(rng.permutation(len(labels)), cuts)):
+    within = dirichlet_shares(labels[examples], len(members), rng, dirichlet_alpha)
+    for member, share in zip(members, within):
+      shares[member] = examples[share]
+  return shares
+
+
+def _transform_mix(transforms, groups, examples):
+  images, labels = examples.images.copy(), examples.labels.copy()
+  for group, transform in enumerate(transforms):
+    transformed = transform(examples.take(groups == group))
+    images[groups == group] = transformed.images
+    labels[groups == group] = transformed.labels
+  return federated_task.Examples(images, labels)
+
+
+def _check_shares(shares, dirichlet_alpha):
+  sizes = np.array([len(share) for share in shares])
+  num_small = int(np.sum(sizes < MIN_EXAMPLES_PER_CLIENT))
+  if num_small:
+    # Only a Dirichlet draw gets here: the other kinds share out evenly enough.
+    error = validate.error(
+        "num_clients",
+        f"leave every client at least {MIN_EXAMPLES_PER_CLIENT} examples (with "
+        f"`dirichlet_alpha`={dirichlet_alpha} this draw leaves {num_small} clients fewer)",
+        len(shares),
+    )
+    raise ValueError(
+        f"{error} Use fewer `num_clients`, a larger `dirichlet_alpha` or another `seed`."
+    )
+
+
+def _client_ids(num_clients):
+  """Returns ids whose alphabetic order is their numeric order."""
+  width = len(str(num_clients - 1))
+  return [f"client_{i:0{width}d}" for i in range(num_clients)]
+
+
+def _client(client_id, examples, seed, group=None):
+  rng = randomness.generator(seed, "partition: training and test", client_id=client_id)
+  order = rng.permutation(len(examples))
+  num_test = max(1, round(_TEST_FRACTION * len(examples)))
+  return federated_task.ClientData(
+      client_id=client_id,
+      train=examples.take(order[num_test:]),
+      test=examples.take(order[:num_test]),
+      group=group,
+  )
+
+
+PARTITIONS = {
+    "iid": Partition(functools.partial(_split_ungrouped, iid_shares)),
+    "dirichlet": Partition(
+        functools.partial(_split_ungrouped, dirichlet_shares), {"dirichlet_alpha": 0.5}
+    ),
+    "shards": Partition(functools.partial(_split_ungrouped, shard_shares)),
+    "quantity": Partition(
+        functools.partial(_split_ungrouped, quantity_shares), {"dirichlet_alpha": 0.5}
+    ),
+    "rotated": Partition(
+        functools.partial(_split_grouped, rotations),
+        {"dirichlet_alpha": None, "num_groups": 4},
+        max_groups=4,
+    ),
+    "permuted_labels": Partition(
+        functools.partial(_split_grouped, label_permutations),
+        {"dirichlet_alpha": None, "num_groups": 4},
+    ),
+}

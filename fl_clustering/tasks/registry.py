@@ -1,0 +1,170 @@
+"""The data sets by name, and `load_task`, which makes a task of one.
+
+To add a data set: one file with a function that returns an `ImagePool` (or, if
+its clients are given, a `FederatedTask`), and one row in `DATASETS`.
+"""
+
+import dataclasses
+
+from absl import logging
+
+from fl_clustering import validate
+from fl_clustering.tasks import digits
+from fl_clustering.tasks import emnist
+from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import idx
+from fl_clustering.tasks import models
+from fl_clustering.tasks import partition as partition_lib
+
+# A data set whose clients are given, not made.
+NATURAL = "natural"
+
+PARTITION_NAMES = (NATURAL, *partition_lib.PARTITIONS)
+
+_DEFAULT_PARTITION = "dirichlet"
+
+
+def _partitioned_task(pool, options):
+  name = options.partition or _DEFAULT_PARTITION
+  resolved = partition_lib.resolve_options(
+      name, options.dirichlet_alpha, options.num_groups, options.num_clients
+  )
+  split = partition_lib.split(name, pool, options.num_clients, options.seed, **resolved)
+  return federated_task.FederatedTask(
+      name=pool.name,
+      source=pool.source,
+      partition=name,
+      clients=split.clients,
+      global_test=split.global_test,
+      global_test_source=pool.global_test_source,
+      num_classes=pool.num_classes,
+      model=models.MODELS[options.model](pool.pool.images.shape[1:], pool.num_classes),
+      dirichlet_alpha=resolved.get("dirichlet_alpha"),
+      num_groups=resolved.get("num_groups"),
+  )
+
+
+def _digits_task(options):
+  if options.data_dir is not None:
+    raise validate.error(
+        "data_dir", "be left out for `dataset` digits, which is in a package", options.data_dir
+    )
+  return _partitioned_task(digits.load(), options)
+
+
+def _idx_task(options):
+  if not options.data_dir:
+    raise validate.error(
+        "data_dir", "name the folder with the IDX files for `dataset` idx", options.data_dir
+    )
+  return _partitioned_task(idx.load(options.data_dir), options)
+
+
+def _auto_task(options):
+  """Returns EMNIST if it is cached or can be downloaded, the digits otherwise.
+
+  A damaged file in the cache is an error and no reason to fall back: it is there
+  because EMNIST was wanted, and stays there until someone removes it.
+  """
+  try:
+    asked = _asked_of_a_partition(
+        options.partition, options.dirichlet_alpha, options.num_groups
+    )
+    if asked:
+      # No download of what could then not be used.
+      emnist.check_obtainable(options.data_dir)
+      name, value = asked[0]
+      raise validate.error(
+          name,
+          "be left out with `dataset` auto where that is EMNIST, as it is here; name `dataset` "
+          "(digits takes any partition)",
+          value,
+      )
+    return emnist.load_task(options)
+  except emnist.EmnistUnavailable as error:
+    if options.partition == NATURAL:
+      raise
+    reason = error.reason
+  # The cache folder has been looked into; the digits need none.
+  task = _digits_task(dataclasses.replace(options, data_dir=None))
+  warning = f"The data set is {task.source}, not federated EMNIST: {reason}."
+  return dataclasses.replace(task, fallback_reason=reason, warnings=(*task.warnings, warning))
+
+
+DATASETS = {
+    "auto": _auto_task,
+    "emnist": emnist.load_task,
+    "digits": _digits_task,
+    "idx": _idx_task,
+}
+
+
+def _asked_of_a_partition(partition_name, dirichlet_alpha, num_groups):
+  """Returns (name, value) of all that data with clients of its own does not take."""
+  asked = [("dirichlet_alpha", dirichlet_alpha), ("num_groups", num_groups)]
+  if partition_name != NATURAL:
+    asked.insert(0, ("partition", partition_name))
+  return [(name, value) for name, value in asked if value is not None]
+
+
+def check_options(
+    dataset, partition=None, dirichlet_alpha=None, num_groups=None, num_clients=None
+):
+  """Checks that a data set takes these options, as far as is known without its data.
+
+  Args:
+    dataset: A name in `DATASETS`.
+    partition: As in `federated_task.TaskOptions`, like the rest.
+    dirichlet_alpha: See there.
+    num_groups: See there.
+    num_clients: See there; None where it is not known yet.
+
+  Raises:
+    ValueError: If an option is out of its range, or the data set or the
+      partition does not take it.
+  """
+  validate.one_of(DATASETS, dataset=dataset)
+  if partition is not None:
+    validate.one_of(PARTITION_NAMES, partition=partition)
+  if dataset == "emnist" or (dataset == "auto" and partition == NATURAL):
+    for name, value in _asked_of_a_partition(partition, dirichlet_alpha, num_groups):
+      rule = f"be {NATURAL} or left out" if name == "partition" else "be left out"
+      raise validate.error(name, f"{rule} for EMNIST, whose clients are its writers", value)
+  elif partition == NATURAL:
+    raise validate.error(
+        "partition",
+        f"be one of {', '.join(partition_lib.PARTITIONS)} for `dataset` {dataset}, which has no "
+        "clients of its own",
+        partition,
+    )
+  else:
+    partition_lib.resolve_options(
+        partition or _DEFAULT_PARTITION, dirichlet_alpha, num_groups, num_clients
+    )
+
+
+def load_task(**options):
+  """Returns the `FederatedTask` asked for, and logs its warnings.
+
+  Args:
+    **options: The fields of `federated_task.TaskOptions`, by name.
+
+  Raises:
+    ValueError: If the options do not fit each other or the data, or the data is
+      missing or damaged.
+  """
+  options = federated_task.TaskOptions(**options)
+  validate.integer(minimum=1, num_clients=options.num_clients)
+  validate.integer(minimum=0, seed=options.seed)
+  validate.one_of(models.MODELS, model=options.model)
+  check_options(
+      options.dataset,
+      options.partition,
+      options.dirichlet_alpha,
+      options.num_groups,
+      options.num_clients,
+  )
+  task = DATASETS[options.dataset](options)
+  for warning in task.warnings:
+    logging.warning("%s", warning)
+  return task

@@ -1,0 +1,520 @@
+"""Three-phase federated learning that groups similar clients.
+
+The method of "Federated Learning through Distance-Based Clustering" (Helmy,
+Katerji, Muthukrishnan, Towards Data Science, 2021):
+
+1.  *Pretraining*: FedAvg over all clients.
+2.  *Grouping and cluster training*: clients are grouped by the weights that
+    their last local training gave; every cluster starts from the mean of its
+    clients' own weights and is a FedAvg of its own from then on.
+3.  *Evaluation*: the cluster models as they are, averaged, averaged with
+    weights, and blended with their average.
+
+Two controls run beside the groupings, because most of what phase 2 gains over
+phase 1 is the gain of training longer: `fedavg` goes on training everyone
+together for as long, and `local` trains every client alone.
+
+This file is the straight line through the other modules; it reads no flags and
+writes no files but the clients' data and, through `checkpoint.py`, its state.
+"""
+
+import collections
+import dataclasses
+from typing import Mapping, Optional
+
+import numpy as np
+
+from fl_clustering import aggregation
+from fl_clustering import checkpoint
+from fl_clustering import client_files
+from fl_clustering import client_weights as client_weights_lib
+from fl_clustering import config as config_lib
+from fl_clustering import federated_training
+from fl_clustering import metrics as metrics_lib
+from fl_clustering import randomness
+from fl_clustering import scoring
+from fl_clustering.grouping import grouping as grouping_lib
+from fl_clustering.grouping import recovery
+from fl_clustering.tasks import federated_task
+
+PRETRAIN = "pretrain"
+CONTROLS = ("fedavg", "local")
+# Local epochs for which the recovery of known groups is tried, besides the run's.
+_RECOVERY_EPOCHS = (1, 5)
+
+# A metric's value: `cluster` is "" for all clusters together, `round` "" for
+# what does not belong to a round.
+Row = collections.namedtuple(
+    "Row", ["phase", "method", "cluster", "round", "metric", "value"]
+)
+
+
+class RunObserver:
+  """What a run tells while it runs; a subclass overrides what it needs.
+
+  A resumed run tells everything from its start again, from its checkpoints.
+  """
+
+  def stage_started(self, stage, num_rounds, rounds_done):
+    """A stage (`pretrain` or a method) starts, or goes on after `rounds_done`."""
+
+  def round_finished(self, stage, round_num, rows):
+    """A round ended; `rows` are its `Row`s."""
+
+  def clients_grouped(self, client_weights, assignments):
+    """The clients' weights are in, and `assignments` has one row per grouping."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainResult:
+  """Phase 1. Confusion matrices have true labels as rows.
+
+  Attributes:
+    vector: The global model, of shape (P,).
+    global_test: Its confusion matrix on the global test set, (C, C).
+    clients: Its confusion matrices on every client's test data, (N, C, C).
+    own_weights: The same for every client's own weights.
+  """
+
+  vector: np.ndarray
+  global_test: np.ndarray
+  clients: np.ndarray
+  own_weights: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class MethodResult:
+  """Phases 2 and 3 of one grouping or control with K clusters.
+
+  Attributes:
+    assignment: The clusters.
+    vectors: The cluster models, (K, P).
+    best_accuracy: The highest accuracy every cluster reached in any round on its
+      own clients' test data, (K,).
+    clients: Confusion matrices of every client with its cluster's model, (N, C, C).
+    clients_blended: The same after every cluster's model was replaced by the mean
+      of itself and the mean of all clusters' models.
+    global_mean: Confusion matrix of the mean of the cluster models, (C, C).
+    global_weighted: The same, weighted by `best_accuracy`.
+    global_blended: The same for every blended model, (K, C, C).
+    adjusted_rand_index: Agreement with the true groups; `None` if they are not
+      known, if clusters overlap, or for a control.
+    purity: The same.
+  """
+
+  assignment: grouping_lib.ClusterAssignment
+  vectors: np.ndarray
+  best_accuracy: np.ndarray
+  clients: np.ndarray
+  clients_blended: np.ndarray
+  global_mean: np.ndarray
+  global_weighted: np.ndarray
+  global_blended: np.ndarray
+  adjusted_rand_index: Optional[float]
+  purity: Optional[float]
+
+
+@dataclasses.dataclass(frozen=True)
+class ThreePhaseResult:
+  """Everything a run found.
+
+  Attributes:
+    pretrain: Phase 1.
+    client_weights: What was grouped.
+    methods: From the name of a grouping or control to its result.
+    recovery: Where true groups are known, how well each grouping finds them by
+      representation and local epochs; a list of dicts.
+    privacy: What the aggregator of phase 1 guarantees, or `None`.
+  """
+
+  pretrain: PretrainResult
+  client_weights: client_weights_lib.ClientWeights
+  methods: Mapping[str, MethodResult]
+  recovery: list
+  privacy: Optional[dict]
+
+
+def run(
+    config: config_lib.ThreePhaseConfig,
+    task: federated_task.FederatedTask,
+    data_dir,
+    checkpoints=None,
+    observers=(),
+) -> ThreePhaseResult:
+  """Runs all three phases. TFF's context must be set, see `runtime.py`.
+
+  Args:
+    config: The settings.
+    task: The clients and their data, as `config` describes them.
+    data_dir: An existing folder for the clients' data files.
+    checkpoints: `checkpoint.Checkpoints` to go on from and to save to.
+    observers: `RunObserver`s.
+
+  Returns:
+    A `ThreePhaseResult`.
+
+  Raises:
+    federated_training.TrainingDiverged: If a client's loss is not finite.
+  """
+  return _Run(config, task, data_dir, checkpoints, observers).run()
+
+
+class _Run:
+  """The parts of one run, built once: TFF prepares a computation only once."""
+
+  def __init__(self, config, task, data_dir, checkpoints, observers):
+    self._config = config
+    self._task = task
+    self._checkpoints = checkpoints or checkpoint.NoCheckpoints()
+    self._observers = observers
+    files = client_files.write_client_files(task, data_dir)
+    options = federated_training.LocalTraining(config.batch_size, config.learning_rate)
+    self._fedavg = federated_training.FedAvg(
+        task,
+        files,
+        options,
+        aggregation.AGGREGATORS[config.aggregator].build(config),
+        config.seed,
+    )
+    self._cluster_training = federated_training.ClusterTraining(
+        task, files, options, config.seed
+    )
+    self._scoring = scoring.Scoring(task, files)
+    # Rounds are numbered through the phases, so that every local training has
+    # random numbers of its own.
+    self._grouping_round = config.pretrain_rounds + 1
+
+  def run(self):
+    broadcast, trained = self._pretrain()
+    client_weights = self._collect(broadcast, trained)
+    assignments = {
+        name: self._group(self._config.build_grouping(name), client_weights)
+        for name in self._config.groupings
+    }
+    for observer in self._observers:
+      observer.clients_grouped(client_weights, assignments)
+    methods = {
+        name: self._train_and_evaluate(
+            name, assignment, client_weights, self._next_clusters
+        )
+        for name, assignment in assignments.items()
+    }
+    methods["fedavg"] = self._fedavg_control(trained)
+    methods["local"] = self._train_and_evaluate(
+        "local", self._everyone_alone(), client_weights, self._next_clusters
+    )
+    return ThreePhaseResult(
+        pretrain=self._evaluate_pretrained(trained.vector, client_weights),
+        client_weights=client_weights,
+        methods=methods,
+        recovery=self._recovery(trained.vector, client_weights),
+        privacy=(
+            aggregation.privacy_spent(self._config)
+            if self._config.aggregator == "dp"
+            else None
+        ),
+    )
+
+  # Rounds, with checkpoints.
+
+  def _run_rounds(self, stage, first_round, num_rounds, start, step):
+    """Runs a stage from its checkpoint or its start.
+
+    Args:
+      stage: The stage's name.
+      first_round: 0 if `start` has rows of its own, else 1.
+      num_rounds: The number of the last round.
+      start: A function that returns (state, rows) before round 1.
+      step: A function (state, round) -> (state, rows).
+
+    Returns:
+      The state after the last round, a dict of arrays.
+    """
+    saved = self._checkpoints.load(stage)
+    if saved:
+      done, state, history = saved
+      history = [Row(*row) for row in history]
+    else:
+      done = 0
+      state, history = start()
+    for observer in self._observers:
+      observer.stage_started(stage, num_rounds, done)
+    for round_num in range(first_round, done + 1):
+      self._tell(stage, round_num, [row for row in history if row.round == round_num])
+    for round_num in range(done + 1, num_rounds + 1):
+      state, rows = step(state, round_num)
+      history += rows
+      self._checkpoints.save(
+          stage, round_num, state, history, is_last=round_num == num_rounds
+      )
+      self._tell(stage, round_num, rows)
+    return state
+
+  def _tell(self, stage, round_num, rows):
+    for observer in self._observers:
+      observer.round_finished(stage, round_num, rows)
+
+  def _participants(self, round_num):
+    """Returns the ids of the clients that take part in a round of any method."""
+    config = self._config
+    if config.clients_per_round is None:
+      return self._task.client_ids
+    rng = randomness.generator(config.seed, "participants", round_num)
+    chosen = rng.choice(config.num_clients, config.clients_per_round, replace=False)
+    return tuple(self._task.client_ids[i] for i in sorted(chosen))
+
+  # Phase 1.
+
+  def _pretrain(self):
+    """Returns the `FedAvgState`s before and after the last round."""
+
+    def start():
+      return self._pack(self._fedavg.initialize()), []
+
+    def step(state, round_num):
+      before = self._unpack(state)
+      after, losses = self._fedavg.next(
+          before,
+          self._participants(round_num),
+          self._config.client_epochs_per_round,
+          round_num,
+      )
+      vectors = after.vector[None]
+      clients, _ = self._scoring.on_clients_and_clusters(vectors, self._everyone())
+      (global_test,) = self._scoring.on_global_test(vectors)
+      rows = _rows(PRETRAIN, PRETRAIN, "", round_num, {
+          "train_loss": np.mean(list(losses.values())),
+          **_global_metrics("global", global_test),
+          **_client_metrics(clients),
+      })
+      return {**self._pack(after), "broadcast": before.vector}, rows
+
+    state = self._run_rounds(PRETRAIN, 1, self._config.pretrain_rounds, start, step)
+    trained = self._unpack(state)
+    return dataclasses.replace(trained, vector=state["broadcast"]), trained
+
+  def _pack(self, state):
+    leaves = {f"aggregator_{i}": leaf for i, leaf in enumerate(state.aggregator_state)}
+    return {"vectors": state.vector[None], **leaves}
+
+  def _unpack(self, arrays):
+    num_leaves = sum(name.startswith("aggregator_") for name in arrays)
+    return federated_training.FedAvgState(
+        arrays["vectors"][0], tuple(arrays[f"aggregator_{i}"] for i in range(num_leaves))
+    )
+
+  def _evaluate_pretrained(self, vector, client_weights):
+    clients, _ = self._scoring.on_clients_and_clusters(vector[None], self._everyone())
+    own_weights, _ = self._scoring.on_clients_and_clusters(
+        client_weights.vectors, self._everyone_alone()
+    )
+    return PretrainResult(
+        vector=vector,
+        global_test=self._scoring.on_global_test(vector[None])[0],
+        clients=clients,
+        own_weights=own_weights,
+    )
+
+  # Grouping.
+
+  def _collect(self, broadcast, trained):
+    """Returns the clients' own weights after their last local training.
+
+    By default those of the last round: every client's training from the model
+    that was broadcast in it, which is repeated here with the same random
+    numbers. With `grouping_epochs`, one more local training from the final model.
+    """
+    epochs = self._config.grouping_epochs
+    if epochs is None:
+      return self._local_training(
+          broadcast.vector,
+          self._config.client_epochs_per_round,
+          self._config.pretrain_rounds,
+      )
+    return self._local_training(trained.vector, epochs, self._grouping_round)
+
+  def _local_training(self, vector, epochs, round_num):
+    client_ids = self._task.client_ids
+    vectors, _ = self._cluster_training.next(
+        np.broadcast_to(vector, (len(client_ids), len(vector))),
+        self._everyone_alone().clusters,
+        client_ids,
+        epochs,
+        round_num,
+    )
+    return client_weights_lib.ClientWeights(client_ids, vectors, vector)
+
+  def _group(self, strategy, client_weights):
+    assignment = strategy(
+        client_weights, randomness.generator(self._config.seed, "grouping")
+    )
+    assignment.check_covers(client_weights.client_ids)
+    return assignment
+
+  def _everyone(self):
+    return grouping_lib.ClusterAssignment((self._task.client_ids,))
+
+  def _everyone_alone(self):
+    return grouping_lib.ClusterAssignment(
+        tuple((client_id,) for client_id in self._task.client_ids)
+    )
+
+  def _recovery(self, vector, client_weights):
+    """Tries every representation and several local epochs on known groups."""
+    truth = self._task.true_groups
+    if truth is None or not self._config.groupings:
+      return []
+    used_epochs = self._config.grouping_epochs
+    weights_by_epochs = {used_epochs: client_weights}
+    for epochs in _RECOVERY_EPOCHS:
+      if epochs != used_epochs:
+        weights_by_epochs[epochs] = self._local_training(
+            vector, epochs, self._grouping_round
+        )
+    rows = []
+    for name in self._config.groupings:
+      for epochs, weights in weights_by_epochs.items():
+        for representation in client_weights_lib.REPRESENTATIONS:
+          assignment = self._group(
+              self._config.build_grouping(name, representation=representation), weights
+          )
+          if assignment.overlapping:
+            continue
+          rows.append({
+              "grouping": name,
+              "representation": representation,
+              "grouping_epochs": epochs or "last round",
+              "adjusted_rand_index": recovery.adjusted_rand_index(assignment, truth),
+              "purity": recovery.purity(assignment, truth),
+              "used": int(
+                  epochs == used_epochs and representation == self._config.representation
+              ),
+          })
+    return rows
+
+  # Phases 2 and 3.
+
+  def _next_clusters(self, state, assignment, round_num):
+    vectors, losses = self._cluster_training.next(
+        state["vectors"],
+        assignment.clusters,
+        self._participants(self._grouping_round + round_num),
+        self._config.client_epochs_per_round,
+        self._grouping_round + round_num,
+    )
+    return {"vectors": vectors}, losses
+
+  def _fedavg_control(self, trained):
+    """Trains everyone together for as long as the clusters are trained."""
+    state = trained
+    if self._config.grouping_epochs is not None:
+      # The clusters' start had this much more local training: so has the control.
+      state, _ = self._fedavg.next(
+          state,
+          self._task.client_ids,
+          self._config.grouping_epochs,
+          self._grouping_round,
+      )
+
+    def next_fedavg(arrays, unused_assignment, round_num):
+      after, losses = self._fedavg.next(
+          self._unpack(arrays),
+          self._participants(self._grouping_round + round_num),
+          self._config.client_epochs_per_round,
+          self._grouping_round + round_num,
+      )
+      return self._pack(after), [losses]
+
+    return self._train_and_evaluate(
+        "fedavg", self._everyone(), self._pack(state), next_fedavg
+    )
+
+  def _train_and_evaluate(self, name, assignment, start_from, next_clusters):
+    """Runs phases 2 and 3 for one grouping or control.
+
+    Args:
+      name: Its name.
+      assignment: Its clusters.
+      start_from: `ClientWeights`, whose means the clusters start from, or a state.
+      next_clusters: A function (state, assignment, round) -> (state, losses), with
+        the models as `vectors` in the state.
+    """
+    if isinstance(start_from, client_weights_lib.ClientWeights):
+      start_state = {
+          "vectors": np.stack([start_from.mean_of(c) for c in assignment.clusters])
+      }
+    else:
+      start_state = start_from
+
+    def score(state, best_accuracy, round_num, losses):
+      clients, of_clusters = self._scoring.on_clients_and_clusters(
+          state["vectors"], assignment
+      )
+      accuracy = metrics_lib.accuracy(of_clusters)
+      rows = _rows("cluster", name, "", round_num, _client_metrics(clients))
+      for k in range(len(assignment.clusters)):
+        metrics = {"accuracy": accuracy[k]}
+        if losses is not None and losses[k]:
+          metrics["train_loss"] = np.mean(list(losses[k].values()))
+        rows += _rows("cluster", name, k, round_num, metrics)
+      return {**state, "best_accuracy": np.maximum(best_accuracy, accuracy)}, rows
+
+    def start():
+      return score(start_state, np.zeros(len(assignment.clusters)), 0, None)
+
+    def step(state, round_num):
+      best_accuracy = state["best_accuracy"]
+      state, losses = next_clusters(state, assignment, round_num)
+      return score(state, best_accuracy, round_num, losses)
+
+    state = self._run_rounds(name, 0, self._config.cluster_rounds, start, step)
+    return self._evaluate(name, assignment, state["vectors"], state["best_accuracy"])
+
+  def _evaluate(self, name, assignment, vectors, best_accuracy):
+    """Phase 3."""
+    mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    weights = best_accuracy if best_accuracy.any() else np.ones_like(best_accuracy)
+    weighted = np.average(vectors, axis=0, weights=weights).astype(np.float32)
+    blended = (vectors + mean) / np.float32(2)
+    on_global_test = self._scoring.on_global_test(
+        np.concatenate([mean[None], weighted[None], blended])
+    )
+    clients, _ = self._scoring.on_clients_and_clusters(vectors, assignment)
+    clients_blended, _ = self._scoring.on_clients_and_clusters(blended, assignment)
+    truth = self._task.true_groups if name not in CONTROLS else None
+    return MethodResult(
+        assignment=assignment,
+        vectors=vectors,
+        best_accuracy=best_accuracy,
+        clients=clients,
+        clients_blended=clients_blended,
+        global_mean=on_global_test[0],
+        global_weighted=on_global_test[1],
+        global_blended=on_global_test[2:],
+        adjusted_rand_index=truth and recovery.adjusted_rand_index(assignment, truth),
+        purity=truth and recovery.purity(assignment, truth),
+    )
+
+
+def _rows(phase, method, cluster, round_num, metrics):
+  return [
+      Row(phase, method, cluster, round_num, metric, float(value))
+      for metric, value in metrics.items()
+  ]
+
+
+def _global_metrics(prefix, confusion):
+  return {
+      f"{prefix}_accuracy": metrics_lib.accuracy(confusion),
+      f"{prefix}_recall": metrics_lib.macro(metrics_lib.class_recall(confusion)),
+      f"{prefix}_precision": metrics_lib.macro(metrics_lib.class_precision(confusion)),
+  }
+
+
+def _client_metrics(confusions):
+  accuracy = metrics_lib.accuracy(confusions)
+  return {
+      "clients_accuracy_mean": accuracy.mean(),
+      "clients_accuracy_p10": np.percentile(accuracy, 10),
+      "clients_recall_mean": metrics_lib.macro(metrics_lib.class_recall(confusions)).mean(),
+  }

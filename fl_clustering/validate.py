@@ -1,0 +1,58 @@
+"""Checks of arguments, with messages that name the argument by themselves.
+
+Every check takes the rule first and then exactly one keyword argument, whose
+name is the argument's name in the message:
+
+  validate.integer(minimum=1, num_clusters=0)
+  # ValueError: `num_clusters` must be an integer >= 1, got 0.
+"""
+
+import math
+import numbers
+
+
+def _only(argument):
+  ((name, value),) = argument.items()
+  return name, value
+
+
+def error(name, rule, value):
+  """Returns the ValueError for `name`: the rule it breaks, the value it has."""
+  return ValueError(f"`{name}` must {rule}, got {value!r}.")
+
+
+def _range(minimum, maximum):
+  if maximum is None:
+    return f">= {minimum}"
+  return f"in [{minimum}, {maximum}]"
+
+
+def integer(minimum, maximum=None, **argument):
+  """Checks for an integer (not a bool) of at least `minimum`, at most `maximum`."""
+  name, value = _only(argument)
+  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Integral)
+  if wrong_type or value < minimum or (maximum is not None and value > maximum):
+    raise error(name, f"be an integer {_range(minimum, maximum)}", value)
+
+
+def positive(**argument):
+  """Checks for a finite number above zero."""
+  name, value = _only(argument)
+  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
+  if wrong_type or not math.isfinite(value) or value <= 0:
+    raise error(name, "be a finite number > 0", value)
+
+
+def between(low, high, **argument):
+  """Checks for a number in the open interval (low, high)."""
+  name, value = _only(argument)
+  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
+  if wrong_type or not low < value < high:
+    raise error(name, f"be a number in ({low}, {high})", value)
+
+
+def one_of(choices, **argument):
+  """Checks for one of `choices`."""
+  name, value = _only(argument)
+  if value not in choices:
+    raise error(name, "be one of " + ", ".join(choices), value)

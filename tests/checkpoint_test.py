@@ -1,0 +1,68 @@
+import os
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering import checkpoint
+
+_STATE = {"vectors": np.arange(6, dtype=np.float32).reshape(2, 3)}
+_HISTORY = [["cluster", "kmeans", 0, 1, "accuracy", 0.1 + 0.2]]
+
+
+class CheckpointsTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+
+  def test_what_was_saved_is_loaded_bit_for_bit(self):
+    checkpoint.Checkpoints(self.folder).save("kmeans", 3, _STATE, _HISTORY, is_last=False)
+    round_num, state, history = checkpoint.Checkpoints(self.folder).load("kmeans")
+    self.assertEqual(round_num, 3)
+    self.assertEqual(history, _HISTORY)
+    np.testing.assert_array_equal(state["vectors"], _STATE["vectors"])
+    self.assertEqual(state["vectors"].dtype, np.float32)
+
+  def test_a_stage_without_a_checkpoint(self):
+    self.assertIsNone(checkpoint.Checkpoints(self.folder).load("pretrain"))
+
+  def test_stages_are_kept_apart(self):
+    checkpoints = checkpoint.Checkpoints(self.folder)
+    checkpoints.save("pretrain", 1, _STATE, [], is_last=True)
+    self.assertIsNone(checkpoints.load("kmeans"))
+
+  def test_the_last_round_is_always_saved(self):
+    checkpoints = checkpoint.Checkpoints(self.folder)
+    for round_num in range(1, 6):
+      checkpoints.save("kmeans", round_num, _STATE, [], is_last=round_num == 5)
+    self.assertEqual(checkpoints.load("kmeans")[0], 5)
+
+  def test_an_interrupted_save_leaves_the_checkpoint_before(self):
+    checkpoint.Checkpoints(self.folder).save("kmeans", 3, _STATE, [], is_last=True)
+    half = os.path.join(self.folder, "kmeans.npz.tmp")
+    with open(half, "wb") as f:
+      f.write(b"PK half")
+    checkpoints = checkpoint.Checkpoints(self.folder)
+    self.assertEqual(checkpoints.load("kmeans")[0], 3)
+    self.assertFalse(os.path.exists(half))
+
+  def test_a_damaged_file_is_named(self):
+    path = os.path.join(self.folder, "kmeans.npz")
+    checkpoints = checkpoint.Checkpoints(self.folder)
+    checkpoints.save("kmeans", 3, _STATE, [], is_last=True)
+    with open(path, "r+b") as f:
+      f.truncate(os.path.getsize(path) // 2)
+    with self.assertRaisesRegex(ValueError, "kmeans.npz can't be read"):
+      checkpoints.load("kmeans")
+
+  def test_pickles_are_refused(self):
+    np.savez(
+        os.path.join(self.folder, "kmeans.npz"),
+        meta=np.array({"round": 1}, dtype=object),
+    )
+    with self.assertRaisesRegex(ValueError, "kmeans.npz can't be read"):
+      checkpoint.Checkpoints(self.folder).load("kmeans")
+
+
+if __name__ == "__main__":
+  absltest.main()

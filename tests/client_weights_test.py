@@ -1,0 +1,178 @@
+"""Tests for fl_clustering.client_weights."""
+
+import os
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering import client_weights
+
+_IDS = ("b", "a", "c")
+_VECTORS = np.array([[1, 2], [4, 6], [1, 1]], np.float32)
+_GLOBAL = np.array([1, 2], np.float32)
+
+
+def _make(client_ids=_IDS, vectors=_VECTORS, global_vector=_GLOBAL):
+  return client_weights.ClientWeights(client_ids, vectors, global_vector)
+
+
+def _with_value(value):
+  vectors = _VECTORS.copy()
+  vectors[2, 1] = value
+  return vectors
+
+
+class ValidationTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("no_clients", {"client_ids": (), "vectors": _VECTORS[:0]}, "`client_ids`.*one"),
+      ("id_twice", {"client_ids": ("a", "b", "a")}, "`client_ids`.*once, got 'a'"),
+      ("too_few_vectors", {"vectors": _VECTORS[:2]},
+       r"`vectors`.*num_clients=3.*got \(2, 2\)"),
+      ("vectors_not_flat", {"vectors": _VECTORS[:, :, None]}, "`vectors` must have shape"),
+      ("no_parameters", {"vectors": _VECTORS[:, :0], "global_vector": _GLOBAL[:0]},
+       "`vectors` must have shape"),
+      ("global_too_long", {"global_vector": np.zeros(3, np.float32)},
+       r"`global_vector`.*num_parameters=2.*got \(3,\)"),
+      ("nan", {"vectors": _with_value(np.nan)}, "`vectors`.*client 'c', got nan"),
+      ("infinity", {"vectors": _with_value(-np.inf)}, "`vectors`.*client 'c', got -inf"),
+      ("global_nan", {"global_vector": np.array([0, np.nan], np.float32)},
+       "`global_vector` must be finite"),
+  )
+  def test_refuses_value(self, arguments, message):
+    with self.assertRaisesRegex(ValueError, message):
+      _make(**arguments)
+
+  @parameterized.named_parameters(
+      ("id", {"client_ids": (1, "a", "c")}, "`client_ids` must be strings, got 1"),
+      ("list", {"vectors": _VECTORS.tolist()}, "`vectors`.*float32 array, got list"),
+      ("float64", {"vectors": _VECTORS.astype(float)}, "`vectors`.*got float64"),
+      ("global", {"global_vector": _GLOBAL.astype(int)}, "`global_vector`.*got int64"),
+  )
+  def test_refuses_type(self, arguments, message):
+    with self.assertRaisesRegex(TypeError, message):
+      _make(**arguments)
+
+
+class RepresentationTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("weights", "weights", _VECTORS),
+      ("update", "update", [[0, 0], [3, 4], [0, -1]]),
+      # The update of client b is zero, and stays so.
+      ("normalized_update", "normalized_update", [[0, 0], [0.6, 0.8], [0, -1]]),
+  )
+  def test_values(self, kind, expected):
+    matrix = _make().representation(kind)
+    self.assertEqual(matrix.dtype, np.float32)
+    np.testing.assert_allclose(matrix, expected, rtol=1e-7)
+
+  def test_tiny_updates_are_normalized(self):
+    # Their squares are zero in float32.
+    vectors = np.array([[3e-30, 4e-30]], np.float32)
+    weights = _make(("a",), vectors, np.zeros(2, np.float32))
+    np.testing.assert_allclose(
+        weights.representation("normalized_update"), [[0.6, 0.8]], rtol=1e-6
+    )
+
+  def test_refuses_unknown_kind(self):
+    with self.assertRaisesRegex(ValueError, "`representation`.*weights.*got 'gradient'"):
+      _make().representation("gradient")
+
+
+class MeanTest(parameterized.TestCase):
+
+  def test_goes_by_id(self):
+    mean = _make().mean_of(("c", "b"))
+    self.assertEqual(mean.dtype, np.float32)
+    np.testing.assert_array_equal(mean, [1, 1.5])
+
+  def test_mean_of_one_is_its_vector(self):
+    np.testing.assert_array_equal(_make().mean_of(["a"]), _VECTORS[1])
+
+  def test_accumulates_in_double_precision(self):
+    # In float32, 2^25 + 1 + 1 + 1 is 2^25.
+    vectors = np.array([[2**25], [1], [1], [1]], np.float32)
+    weights = _make(tuple("abcd"), vectors, np.zeros(1, np.float32))
+    self.assertEqual(weights.mean_of("abcd")[0], np.float32((2**25 + 3) / 4))
+
+  @parameterized.named_parameters(
+      ("unknown", ("a", "z"), "among the clients with weights, got 'z'"),
+      ("nobody", (), "at least one client"),
+  )
+  def test_refuses(self, client_ids, message):
+    with self.assertRaisesRegex(ValueError, "`client_ids`.*" + message):
+      _make().mean_of(client_ids)
+
+
+class FileTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self._folder = self.create_tempdir().full_path
+    self._path = os.path.join(self._folder, "client_weights.npz")
+
+  def test_load_gives_what_was_saved(self):
+    _make(("é", "a", "f0001_41")).save(self._path)
+    loaded = client_weights.ClientWeights.load(self._path)
+    self.assertEqual(loaded.client_ids, ("é", "a", "f0001_41"))
+    np.testing.assert_array_equal(loaded.vectors, _VECTORS)
+    np.testing.assert_array_equal(loaded.global_vector, _GLOBAL)
+    self.assertEqual(os.listdir(self._folder), ["client_weights.npz"])
+
+  def test_other_programs_can_read_the_file(self):
+    _make().save(self._path)
+    with np.load(self._path, allow_pickle=False) as file:
+      self.assertCountEqual(file.files, ["client_ids", "vectors", "global_vector"])
+
+  def test_interrupted_save_keeps_the_earlier_file(self):
+    _make().save(self._path)
+
+    def interrupted(file, **arrays):
+      del arrays
+      file.write(b"half a ")
+      raise KeyboardInterrupt
+
+    with mock.patch.object(np, "savez", interrupted):
+      with self.assertRaises(KeyboardInterrupt):
+        _make(("x", "y", "z")).save(self._path)
+    self.assertEqual(client_weights.ClientWeights.load(self._path).client_ids, _IDS)
+    self.assertEqual(os.listdir(self._folder), ["client_weights.npz"])
+
+  def test_missing_file(self):
+    with self.assertRaisesRegex(FileNotFoundError, "client_weights.npz"):
+      client_weights.ClientWeights.load(self._path)
+
+  def test_truncated_file(self):
+    _make().save(self._path)
+    with open(self._path, "r+b") as file:
+      file.truncate(os.path.getsize(self._path) // 2)
+    with self.assertRaisesRegex(ValueError, "client_weights.npz can't be read"):
+      client_weights.ClientWeights.load(self._path)
+
+  def test_text_file(self):
+    with open(self._path, "w", encoding="utf-8") as file:
+      file.write("no weights")
+    with self.assertRaisesRegex(ValueError, "client_weights.npz can't be read"):
+      client_weights.ClientWeights.load(self._path)
+
+  def test_other_npz_file(self):
+    np.savez(self._path, weights=_VECTORS)
+    with self.assertRaisesRegex(ValueError, "client_weights.npz can't be read.*client_ids"):
+      client_weights.ClientWeights.load(self._path)
+
+  def test_pickled_file(self):
+    np.savez(
+        self._path,
+        client_ids=np.array(_IDS, object),
+        vectors=_VECTORS,
+        global_vector=_GLOBAL,
+    )
+    with self.assertRaisesRegex(ValueError, "client_weights.npz can't be read.*pickle"):
+      client_weights.ClientWeights.load(self._path)
+
+
+if __name__ == "__main__":
+  absltest.main()

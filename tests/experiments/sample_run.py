@@ -1,0 +1,233 @@
+"""Writes the output folder of an invented run, small and with known numbers."""
+
+import csv
+import dataclasses
+import json
+import os
+from typing import Optional
+
+import numpy as np
+
+GROUPINGS = ("kmeans", "dynamic_distance")
+CONTROLS = ("fedavg", "local")
+_KINDS = ("mean", "weighted", "blended")
+
+
+@dataclasses.dataclass(frozen=True)
+class SampleRun:
+  """What can differ between invented runs.
+
+  Attributes:
+    mean_accuracy: The clients' mean accuracy per method, phase 1 as "pretrain".
+    client_ids: The clients.
+    assignments: The document of assignments.json.
+    true_groups: Whether the true groups are known.
+    num_classes: Number of labels.
+    rounds: Rounds of phase 1, and of phase 2.
+    fallback_reason: Why the data are not those asked for.
+    aggregator: How phase 1 averages.
+    privacy: The summary's part on privacy.
+    keeps_weights: Whether there is a client_weights.npz.
+  """
+  mean_accuracy: dict
+  client_ids: tuple[str, ...]
+  assignments: dict
+  true_groups: bool = True
+  num_classes: int = 3
+  rounds: int = 2
+  fallback_reason: Optional[str] = None
+  aggregator: str = "mean"
+  privacy: Optional[dict] = None
+  keeps_weights: bool = True
+
+  @property
+  def methods(self):
+    return tuple(method for method in self.mean_accuracy if method != "pretrain")
+
+
+def sample_run(num_clients=6, groupings=GROUPINGS, **changes):
+  """Returns a `SampleRun` with two clusters per grouping, the dynamic ones overlapping."""
+  ids = tuple(f"client_{i:04d}" for i in range(num_clients))
+  half = num_clients // 2
+  assignments = {
+      "kmeans": {"clusters": [ids[:half], ids[half:]], "overlapping": False, "warning": None},
+      "dynamic_distance": {
+          "clusters": [ids[:half + 1], ids[half:]],
+          "overlapping": True,
+          "warning": "too many cliques",
+      },
+  }
+  mean_accuracy = {
+      "pretrain": 0.6, "kmeans": 0.8, "dynamic_distance": 0.75, "fedavg": 0.7, "local": 0.65,
+  }
+  values = {
+      "mean_accuracy": {
+          method: mean for method, mean in mean_accuracy.items()
+          if method in ("pretrain", *groupings, *CONTROLS)
+      },
+      "client_ids": ids,
+      "assignments": {name: assignments[name] for name in groupings},
+  }
+  return SampleRun(**{**values, **changes})
+
+
+def _accuracies(run, method):
+  """Returns the clients' accuracies, spread evenly around their mean."""
+  spread = np.linspace(-0.1, 0.1, len(run.client_ids))
+  return run.mean_accuracy[method] + spread
+
+
+def _num_clusters(run, method):
+  if method in run.assignments:
+    return len(run.assignments[method]["clusters"])
+  return 1 if method == "fedavg" else len(run.client_ids)
+
+
+def _distribution(values):
+  return {
+      "mean": float(np.mean(values)),
+      "sd": float(np.std(values)),
+      "p10": float(np.percentile(values, 10)),
+      "max": float(np.max(values)),
+  }
+
+
+def _clients(values):
+  return {
+      "accuracy": _distribution(values),
+      "recall": _distribution(values - 0.01),
+      "share_at_target": float(np.mean(values >= 0.8)),
+  }
+
+
+def _model(accuracy):
+  return {"accuracy": accuracy, "recall": accuracy - 0.01, "precision": accuracy - 0.02}
+
+
+def summary(run):
+  """Returns the document of summary.json."""
+  methods = {}
+  for method in run.methods:
+    values = _accuracies(run, method)
+    methods[method] = {"num_clusters": _num_clusters(run, method), "clients": _clients(values)}
+    for index, kind in enumerate(_KINDS):
+      methods[method][f"global_{kind}"] = _model(run.mean_accuracy[method] - 0.1 * index)
+    methods[method]["clients_blended"] = _clients(values + 0.01)
+  if run.true_groups and "kmeans" in methods:
+    methods["kmeans"].update(adjusted_rand_index=0.951, purity=0.975)
+  document = {
+      "dataset": "digits",
+      "num_clients": len(run.client_ids),
+      "seed": 7,
+      "pretrain": {"global": _model(0.5), "clients": _clients(_accuracies(run, "pretrain"))},
+      "methods": methods,
+  }
+  if run.privacy:
+    document["privacy"] = run.privacy
+  return document
+
+
+def _config(run):
+  settings = {
+      "dataset": "auto",
+      "pretrain_rounds": run.rounds,
+      "cluster_rounds": run.rounds,
+      "aggregator": run.aggregator,
+      "groupings": [method for method in run.methods if method not in CONTROLS],
+      "representation": "update" if run.assignments else None,
+      "grouping_epochs": None,
+      "target_accuracy": 0.8,
+      "seed": 7,
+  }
+  dataset = {
+      "requested": "auto",
+      "name": "digits",
+      "source": "invented digits",
+      "partition": "rotated",
+      "num_classes": run.num_classes,
+      "global_test_source": "invented as well",
+      "fallback_reason": run.fallback_reason,
+  }
+  return {
+      "config": settings,
+      "dataset": dataset,
+      "model": {"name": "cnn_small", "num_parameters": 5},
+      "versions": {"python": "3.11"},
+  }
+
+
+def _metrics_rows(run):
+  values = {"clients_accuracy_mean": 0.0, "clients_accuracy_p10": -0.08}
+  for round_num in range(1, run.rounds + 1):
+    for metric, shift in values.items():
+      accuracy = run.mean_accuracy["pretrain"] + shift
+      yield "pretrain", "pretrain", "", round_num, metric, accuracy
+  for method in run.methods:
+    for round_num in range(run.rounds + 1):
+      for metric, shift in values.items():
+        yield "cluster", method, "", round_num, metric, run.mean_accuracy[method] + shift
+    for cluster in range(_num_clusters(run, method)):
+      yield "evaluate", method, cluster, "", "best_accuracy", 0.9 + 0.01 * (cluster % 5)
+    for kind in _KINDS:
+      clusters = range(_num_clusters(run, method)) if kind == "blended" else [""]
+      for cluster in clusters:
+        for label in range(run.num_classes):
+          recall = 0.2 if cluster == 0 else 0.4
+          yield "evaluate", method, cluster, "", f"global_{kind}_recall_class_{label}", recall
+
+
+def _client_metrics_rows(run):
+  for method in run.mean_accuracy:
+    phase = "pretrain" if method == "pretrain" else "cluster"
+    for client_id, accuracy in zip(run.client_ids, _accuracies(run, method)):
+      yield phase, method, client_id, "0", 10, accuracy
+
+
+def _write_csv(path, header, rows):
+  with open(path, "w", encoding="utf-8", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(header)
+    writer.writerows(rows)
+
+
+def write(run, folder):
+  """Writes all files of the run to `folder`, which must exist; returns `folder`."""
+  path = lambda name: os.path.join(folder, name)
+  for name, document in (
+      ("config.json", _config(run)),
+      ("summary.json", summary(run)),
+      ("assignments.json", run.assignments),
+  ):
+    with open(path(name), "w", encoding="utf-8") as file:
+      json.dump(document, file)
+  rng = np.random.default_rng(0)
+  counts = rng.integers(1, 9, (len(run.client_ids), run.num_classes))
+  _write_csv(
+      path("clients.csv"),
+      ["client_id", "group", "num_train", "num_test",
+       *(f"train_label_{label}" for label in range(run.num_classes))],
+      [[client_id, i % 2 if run.true_groups else "", counts[i].sum(), 10, *counts[i]]
+       for i, client_id in enumerate(run.client_ids)],
+  )
+  _write_csv(path("metrics.csv"), ["phase", "method", "cluster", "round", "metric", "value"],
+             _metrics_rows(run))
+  _write_csv(path("client_metrics.csv"),
+             ["phase", "method", "client_id", "clusters", "num_test", "accuracy"],
+             _client_metrics_rows(run))
+  if run.true_groups and run.assignments:
+    _write_csv(
+        path("group_recovery.csv"),
+        ["grouping", "representation", "grouping_epochs", "adjusted_rand_index", "purity",
+         "used"],
+        [["kmeans", "update", "last round", 0.9, 0.9, 1],
+         ["kmeans", "update", 5, 1.0, 1.0, 0],
+         ["kmeans", "weights", 5, -0.2, 0.5, 0]],
+    )
+  if run.keeps_weights:
+    np.savez(
+        path("client_weights.npz"),
+        client_ids=np.array(run.client_ids),
+        vectors=rng.normal(size=(len(run.client_ids), 5)).astype(np.float32),
+        global_vector=np.ones(5, np.float32),
+    )
+  return folder

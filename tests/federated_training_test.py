@@ -1,0 +1,266 @@
+import tempfile
+import unittest
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from fl_clustering import aggregation
+from fl_clustering import client_files
+from fl_clustering import config as config_lib
+from fl_clustering import federated_training
+from fl_clustering import randomness
+from fl_clustering import runtime
+from tests import small_task
+
+_OPTIONS = federated_training.LocalTraining(batch_size=20, learning_rate=0.1)
+_SEED = 5
+
+# One of each for the whole file: a worker takes a second to start.
+_task = None
+_files = None
+
+
+def setUpModule():
+  global _task, _files
+  _task = small_task.small_task()
+  folder = tempfile.TemporaryDirectory()
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(folder.cleanup)
+  _files = client_files.write_client_files(_task, folder.name)
+
+
+def _start_vector():
+  parameters = _task.model.initial_parameters(np.random.default_rng(0))
+  return np.concatenate([p.ravel() for p in parameters])
+
+
+def _fedavg(aggregator=None, options=_OPTIONS, seed=_SEED):
+  return federated_training.FedAvg(
+      _task, _files, options, aggregator or tff.aggregators.MeanFactory(), seed
+  )
+
+
+def _clusters(options=_OPTIONS, seed=_SEED):
+  return federated_training.ClusterTraining(_task, _files, options, seed)
+
+
+def _train_eagerly(client, vector, seed, num_epochs):
+  """Trains one client step by step, without any of the engine."""
+  parameters = [
+      tf.Variable(p) for p in federated_training.unflatten(_task.model, vector)
+  ]
+  images = client.train.images.astype(np.float32) / 255
+  labels = client.train.labels.astype(np.int32)
+  optimizer = tf.keras.optimizers.SGD(_OPTIONS.learning_rate)
+  for epoch in range(num_epochs):
+    epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
+    order = tf.random.experimental.stateless_shuffle(
+        tf.range(len(labels)), epoch_seed
+    ).numpy()
+    losses = []
+    for start in range(0, len(labels), _OPTIONS.batch_size):
+      batch = order[start : start + _OPTIONS.batch_size]
+      with tf.GradientTape() as tape:
+        logits = _task.model.logits([p.value() for p in parameters], images[batch], None)
+        loss = tf.keras.losses.sparse_categorical_crossentropy(
+            labels[batch], logits, from_logits=True
+        )
+        mean_loss = tf.reduce_mean(loss)
+      losses += list(loss.numpy())
+      optimizer.apply_gradients(zip(tape.gradient(mean_loss, parameters), parameters))
+  return np.concatenate([p.numpy().ravel() for p in parameters]), np.mean(losses)
+
+
+class ClientUpdateTest(parameterized.TestCase):
+
+  @parameterized.product(client=[0, 1, 4], num_epochs=[1, 3])
+  def test_equals_training_step_by_step(self, client, num_epochs):
+    client = _task.clients[client]
+    update = federated_training.build_client_update(_task.model, _OPTIONS)
+    vector, seed = _start_vector(), tf.constant([3, 4])
+    trained, loss, num_examples = update(
+        federated_training.unflatten(_task.model, vector),
+        _files.train[client.client_id].path,
+        seed,
+        num_epochs,
+    )
+    expected, expected_loss = _train_eagerly(client, vector, seed, num_epochs)
+    np.testing.assert_allclose(
+        federated_training.flatten(trained), expected, atol=2e-6
+    )
+    self.assertAlmostEqual(float(loss), expected_loss, places=4)
+    self.assertEqual(num_examples, len(client.train))
+
+  def test_dropout_depends_on_the_seed_alone(self):
+    task = small_task.small_task("cnn")
+    update = federated_training.build_client_update(task.model, _OPTIONS)
+    parameters = [
+        tf.constant(p) for p in task.model.initial_parameters(np.random.default_rng(0))
+    ]
+    path = _files.train["b"].path
+    runs = [
+        federated_training.flatten(update(parameters, path, tf.constant(seed), 1)[0])
+        for seed in ([1, 2], [1, 2], [1, 3])
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    self.assertGreater(np.abs(runs[0] - runs[2]).max(), 1e-4)
+
+
+class FedAvgTest(absltest.TestCase):
+
+  def test_a_round_is_the_weighted_mean_of_the_clients(self):
+    fedavg = _fedavg()
+    start = fedavg.initialize()
+    after, losses = fedavg.next(start, _task.client_ids, 1, 3)
+    expected, total = 0, 0
+    for client in _task.clients:
+      seed = randomness.stateless_seed(_SEED, "local_training", 3, client.client_id)
+      trained, loss = _train_eagerly(client, start.vector, seed, 1)
+      self.assertAlmostEqual(losses[client.client_id], loss, places=4)
+      expected += len(client.train) * trained
+      total += len(client.train)
+    np.testing.assert_allclose(after.vector, expected / total, atol=2e-6)
+
+  def test_clients_are_carried_by_id(self):
+    fedavg = _fedavg()
+    start = fedavg.initialize()
+    after, losses = fedavg.next(start, ("a", "c", "e"), 1, 1)
+    other, other_losses = fedavg.next(start, ("e", "a", "c"), 1, 1)
+    self.assertEqual(losses, other_losses)
+    np.testing.assert_allclose(after.vector, other.vector, atol=1e-7)
+
+  def test_the_seed_decides(self):
+    results = []
+    for seed in (1, 1, 2):
+      fedavg = _fedavg(seed=seed)
+      results.append(fedavg.next(fedavg.initialize(), _task.client_ids, 1, 1)[0].vector)
+    np.testing.assert_array_equal(results[0], results[1])
+    self.assertGreater(np.abs(results[0] - results[2]).max(), 1e-4)
+
+  def test_divergence_names_round_and_client(self):
+    options = federated_training.LocalTraining(batch_size=2, learning_rate=1e30)
+    fedavg = _fedavg(options=options)
+    with self.assertRaisesRegex(
+        federated_training.TrainingDiverged, "round 7, client '[a-e]'"
+    ):
+      fedavg.next(fedavg.initialize(), _task.client_ids, 2, 7)
+
+  def test_clipping_bounds_the_update(self):
+    config = config_lib.ThreePhaseConfig(aggregator="clipped", clipping_norm=0.01)
+    fedavg = _fedavg(aggregation.AGGREGATORS["clipped"].build(config))
+    start = fedavg.initialize()
+    after, _ = fedavg.next(start, _task.client_ids, 1, 1)
+    norm = np.linalg.norm(after.vector - start.vector)
+    self.assertLessEqual(norm, 0.01 * 1.0001)
+    self.assertGreater(norm, 0.001)
+
+  def test_dp_noise_has_the_standard_deviation_it_is_accounted_for(self):
+    config = config_lib.ThreePhaseConfig(
+        num_clients=5, aggregator="dp", clipping_norm=0.5, noise_multiplier=2.0
+    )
+    options = federated_training.LocalTraining(batch_size=20, learning_rate=1e-9)
+    fedavg = _fedavg(aggregation.AGGREGATORS["dp"].build(config), options)
+    start = fedavg.initialize()
+    after, _ = fedavg.next(start, _task.client_ids, 1, 1)
+    noise = after.vector - start.vector
+    # The relative error of the deviation of n draws is about 1/sqrt(2n): five of
+    # them are 1.5% here, so that the test fails by chance once in 10^6 runs.
+    expected = 0.5 * 2.0 / 5
+    bound = 5 / np.sqrt(2 * len(noise))
+    self.assertAlmostEqual(np.std(noise) / expected, 1, delta=bound)
+    again, _ = fedavg.next(start, _task.client_ids, 1, 1)
+    self.assertGreater(np.abs(again.vector - after.vector).max(), 0.1)
+
+
+class PlanHeadsTest(absltest.TestCase):
+
+  def test_every_member_is_in_one_head_of_its_cluster(self):
+    sizes = {str(i): 1 + i * i for i in range(30)}
+    clusters = (tuple(sizes), ("3", "5"), ("29",))
+    heads = federated_training.plan_heads(clusters, sizes)
+    for k, members in enumerate(clusters):
+      found = [m for head in heads if head.cluster == k for m in head.members]
+      self.assertCountEqual(found, members)
+
+  def test_no_head_does_much_more_than_its_part(self):
+    sizes = {str(i): 10 for i in range(160)}
+    heads = federated_training.plan_heads((tuple(sizes),), sizes)
+    self.assertLen(heads, 16)
+    self.assertEqual({len(head.members) for head in heads}, {10})
+
+  def test_the_largest_comes_first(self):
+    sizes = {"a": 1, "b": 50, "c": 3}
+    heads = federated_training.plan_heads((("a",), ("b",), ("c",)), sizes)
+    self.assertEqual([head.members for head in heads], [("b",), ("c",), ("a",)])
+
+
+class ClusterTrainingTest(absltest.TestCase):
+
+  def test_one_cluster_of_everyone_is_fedavg(self):
+    fedavg = _fedavg()
+    start = fedavg.initialize()
+    expected, expected_losses = fedavg.next(start, _task.client_ids, 2, 4)
+    vectors, losses = _clusters().next(
+        start.vector[None], (_task.client_ids,), _task.client_ids, 2, 4
+    )
+    np.testing.assert_allclose(vectors[0], expected.vector, atol=1e-6)
+    self.assertEqual(losses, [expected_losses])
+
+  def test_overlapping_clusters_are_a_fedavg_each(self):
+    fedavg = _fedavg()
+    rng = np.random.default_rng(1)
+    clusters = (("a", "b", "e"), ("b", "c", "d"), ("e",))
+    starts = _start_vector() + rng.normal(0, 0.01, (3, _task.model.num_parameters))
+    starts = starts.astype(np.float32)
+    vectors, _ = _clusters().next(starts, clusters, _task.client_ids, 1, 2)
+    for k, members in enumerate(clusters):
+      alone, _ = fedavg.next(
+          federated_training.FedAvgState(starts[k], ()), members, 1, 2
+      )
+      np.testing.assert_allclose(vectors[k], alone.vector, atol=1e-6)
+
+  def test_only_clients_that_take_part_train(self):
+    start = _start_vector()
+    clusters = (("a", "b"), ("c", "d"))
+    vectors, losses = _clusters().next(
+        np.stack([start, start]), clusters, ("b", "e"), 1, 1
+    )
+    alone, _ = _clusters().next(start[None], (("b",),), ("b",), 1, 1)
+    np.testing.assert_array_equal(vectors[0], alone[0])
+    np.testing.assert_array_equal(vectors[1], start)
+    self.assertEqual([list(part) for part in losses], [["b"], []])
+
+  def test_messages_of_any_size_give_the_same(self):
+    starts = np.stack([_start_vector()] * 5)
+    clusters = tuple((client_id,) for client_id in _task.client_ids)
+    training = _clusters()
+    whole, _ = training.next(starts, clusters, _task.client_ids, 1, 1)
+    with mock.patch.object(
+        federated_training, "_MESSAGE_BYTES", 8 * _task.model.num_parameters
+    ):
+      parts, _ = training.next(starts, clusters, _task.client_ids, 1, 1)
+    np.testing.assert_array_equal(whole, parts)
+
+  def test_inputs_are_not_changed(self):
+    starts = np.stack([_start_vector()])
+    copy = starts.copy()
+    _clusters().next(starts, (("a",),), ("a",), 1, 1)
+    np.testing.assert_array_equal(starts, copy)
+
+  def test_divergence_names_cluster_and_client(self):
+    options = federated_training.LocalTraining(batch_size=2, learning_rate=1e30)
+    with self.assertRaisesRegex(
+        federated_training.TrainingDiverged, "round 2, cluster 1, client 'e'"
+    ):
+      _clusters(options).next(
+          np.stack([_start_vector()] * 2), (("a",), ("e",)), ("e",), 2, 2
+      )
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,92 @@
+"""Tests for fl_clustering.grouping.distances."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+from scipy.spatial import distance
+
+from fl_clustering import client_weights
+from fl_clustering.grouping import distances
+
+
+def _random_vectors(num_rows, num_columns):
+  vectors = np.random.default_rng(0).normal(size=(num_rows, num_columns))
+  # Clients' weights have most in common.
+  return (10 + vectors).astype(np.float32)
+
+
+class MetricsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("l1", "l1", "cityblock"),
+      ("l2", "l2", "euclidean"),
+      ("cosine", "cosine", "cosine"),
+  )
+  def test_agrees_with_scipy(self, metric, scipy_metric):
+    # More than one block of columns.
+    vectors = _random_vectors(4, 5_000)
+    np.testing.assert_allclose(
+        distances.METRICS[metric](vectors),
+        distance.pdist(vectors.astype(np.float64), scipy_metric),
+        rtol=1e-10,
+    )
+
+  @parameterized.named_parameters(*((name, name) for name in distances.METRICS))
+  def test_equal_vectors_have_distance_zero(self, metric):
+    vectors = np.tile(_random_vectors(1, 5_000), (3, 1))
+    np.testing.assert_array_equal(distances.METRICS[metric](vectors), np.zeros(3))
+
+  @parameterized.named_parameters(*((name, name) for name in distances.METRICS))
+  def test_single_vector_has_no_pairs(self, metric):
+    self.assertEqual(distances.METRICS[metric](_random_vectors(1, 3)).shape, (0,))
+
+  def test_cosine_ignores_length(self):
+    vectors = np.array([[3, 4], [30, 40], [-4, 3]], np.float32)
+    np.testing.assert_allclose(distances.METRICS["cosine"](vectors), [0, 1, 1], atol=1e-15)
+
+  def test_cosine_of_zero_vectors(self):
+    vectors = np.array([[0, 0], [3, 4], [0, 0], [-3, -4]], np.float32)
+    np.testing.assert_allclose(
+        # Pairs 01, 02, 03, 12, 13, 23.
+        distances.METRICS["cosine"](vectors), [1, 0, 1, 1, 2, 1], rtol=1e-15
+    )
+
+
+class ClientDistancesTest(absltest.TestCase):
+
+  def test_sorted_by_id(self):
+    weights = client_weights.ClientWeights(
+        ("b", "c", "a"), np.array([[0], [10], [1]], np.float32), np.zeros(1, np.float32)
+    )
+    ids, condensed = distances.client_distances(weights, "weights", "l2")
+    self.assertEqual(ids, ("a", "b", "c"))
+    np.testing.assert_array_equal(condensed, [1, 9, 10])
+
+  def test_uses_the_representation(self):
+    weights = client_weights.ClientWeights(
+        ("a", "b"), np.array([[3], [9]], np.float32), np.ones(1, np.float32)
+    )
+    _, condensed = distances.client_distances(weights, "normalized_update", "l2")
+    np.testing.assert_array_equal(condensed, [0])
+
+
+class EuclideanEmbeddingTest(absltest.TestCase):
+
+  def test_keeps_distances(self):
+    condensed = distances.METRICS["l2"](_random_vectors(20, 5_000))
+    points = distances.euclidean_embedding(condensed)
+    self.assertEqual(points.shape, (20, 20))
+    np.testing.assert_allclose(distance.pdist(points), condensed, rtol=1e-7)
+
+  def test_equal_points_stay_equal(self):
+    vectors = _random_vectors(5, 30)[[0, 1, 0, 2, 3, 4, 1]]
+    points = distances.euclidean_embedding(distances.METRICS["l2"](vectors))
+    np.testing.assert_array_equal(points[[0, 1]], points[[2, 6]])
+    self.assertLen(np.unique(points, axis=0), 5)
+
+  def test_single_point(self):
+    np.testing.assert_array_equal(distances.euclidean_embedding(np.zeros(0)), [[0]])
+
+
+if __name__ == "__main__":
+  absltest.main()

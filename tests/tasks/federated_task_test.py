@@ -1,0 +1,122 @@
+import dataclasses
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import models
+
+
+def _examples(num_examples, label=0, size=10):
+  images = np.arange(num_examples * size * size, dtype=np.uint32) % 251
+  return federated_task.Examples(
+      images.astype(np.uint8).reshape(num_examples, size, size, 1),
+      np.full(num_examples, label, np.uint8),
+  )
+
+
+def _client(client_id, group=None, train=3, test=1):
+  return federated_task.ClientData(client_id, _examples(train), _examples(test), group)
+
+
+def _task(**changes):
+  fields = {
+      "name": "digits",
+      "source": "made up",
+      "partition": "iid",
+      "clients": (_client("b"), _client("a", train=5, test=2)),
+      "global_test": _examples(4, label=2),
+      "global_test_source": "made up",
+      "num_classes": 3,
+      "model": models.build_cnn_small((10, 10, 1), 3),
+  }
+  return federated_task.FederatedTask(**{**fields, **changes})
+
+
+class ExamplesTest(absltest.TestCase):
+
+  def test_refuses_what_is_not_bytes(self):
+    images, labels = np.zeros((2, 10, 10, 1), np.uint8), np.zeros(2, np.uint8)
+    with self.assertRaisesRegex(TypeError, "`images` must be .* uint8, got float64"):
+      federated_task.Examples(images.astype(float), labels)
+    with self.assertRaisesRegex(TypeError, "`labels` must be .* uint8, got list"):
+      federated_task.Examples(images, [0, 1])
+
+  def test_refuses_wrong_shapes(self):
+    images = np.zeros((2, 10, 10, 1), np.uint8)
+    with self.assertRaisesRegex(ValueError, r"`images` must .*got \(2, 10, 10\)"):
+      federated_task.Examples(images[..., 0], np.zeros(2, np.uint8))
+    with self.assertRaisesRegex(ValueError, r"`labels` must .*\(2,\).*got \(3,\)"):
+      federated_task.Examples(images, np.zeros(3, np.uint8))
+
+  def test_take_is_a_copy(self):
+    examples = _examples(3)
+    taken = examples.take(np.array([2, 0]))
+    np.testing.assert_array_equal(taken.images, examples.images[[2, 0]])
+    taken.images[:] = 0
+    self.assertTrue(examples.images[2].any())
+
+
+class FederatedTaskTest(parameterized.TestCase):
+
+  def test_says_what_it_holds(self):
+    task = _task()
+    self.assertEqual(task.client_ids, ("b", "a"))
+    self.assertIsNone(task.true_groups)
+    self.assertEqual(task.num_train_examples, 8)
+    self.assertEqual(task.num_client_test_examples, 3)
+    self.assertEqual(task.num_parameters, task.model.num_parameters)
+
+  def test_true_groups_are_by_id(self):
+    task = _task(clients=(_client("b", group=1), _client("a", group=0)))
+    self.assertEqual(task.true_groups, {"b": 1, "a": 0})
+
+  @parameterized.named_parameters(
+      ("no_clients", {"clients": ()}, "`clients` must hold at least one"),
+      ("id_twice", {"clients": (_client("a"), _client("a"))}, "`client_id` .*got 'a'"),
+      ("empty_id", {"clients": (_client(""),)}, "`client_id` must be a non-empty string"),
+      ("number_as_id", {"clients": (_client(3),)}, "`client_id` must be .*got 3"),
+      ("no_train", {"clients": (_client("a", train=0),)}, "`train` must .* client 'a'"),
+      ("no_test", {"clients": (_client("a", test=0),)}, "`test` must .* client 'a'"),
+      (
+          "half_grouped",
+          {"clients": (_client("a", group=0), _client("b"))},
+          "`group` must be known .*'b'",
+      ),
+      ("no_global_test", {"global_test": _examples(0)}, "`global_test` must hold at least one"),
+      (
+          "size_of_images",
+          {"global_test": _examples(2, size=12)},
+          r"`global_test` must .*\(10, 10, 1\).*got \(12, 12, 1\)",
+      ),
+      ("label", {"global_test": _examples(2, label=3)}, "`global_test` .*num_classes=3.*got 3"),
+      ("outputs", {"num_classes": 4}, r"`model` must .*\(4\), got 3"),
+  )
+  def test_refuses(self, changes, message):
+    with self.assertRaisesRegex(ValueError, message):
+      _task(**changes)
+
+  def test_fingerprint_depends_on_all_data_and_on_nothing_else(self):
+    task = _task()
+    first, second = task.clients
+    same = _task(source="from another folder", warnings=("careful",))
+    self.assertEqual(same.fingerprint(), task.fingerprint())
+
+    brighter = federated_task.Examples(first.train.images + np.uint8(1), first.train.labels)
+    changed = {
+        "order": (second, first),
+        "id": (dataclasses.replace(first, client_id="c"), second),
+        "pixels": (dataclasses.replace(first, train=brighter), second),
+        "labels": (dataclasses.replace(first, test=_examples(1, label=1)), second),
+        "groups": tuple(dataclasses.replace(client, group=0) for client in task.clients),
+    }
+    prints = {name: _task(clients=clients).fingerprint() for name, clients in changed.items()}
+    prints["global test"] = _task(global_test=_examples(4, label=1)).fingerprint()
+    prints["as it was"] = task.fingerprint()
+    self.assertLen(set(prints.values()), len(prints))
+    self.assertRegex(task.fingerprint(), "^[0-9a-f]{64}$")
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,52 @@
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering import validate
+
+
+class ValidateTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("too_small", 0, r"`k` must be an integer in \[1, 3\], got 0\."),
+      ("too_large", 4, r"`k` must be an integer in \[1, 3\], got 4\."),
+      ("float", 2.0, r"`k` must be an integer in \[1, 3\], got 2\.0\."),
+      ("bool", True, r"`k` must be an integer in \[1, 3\], got True\."),
+      ("none", None, r"`k` must be an integer in \[1, 3\], got None\."),
+  )
+  def test_integer_refuses(self, value, message):
+    with self.assertRaisesRegex(ValueError, message):
+      validate.integer(1, 3, k=value)
+
+  def test_integer_without_maximum(self):
+    validate.integer(1, k=10**9)
+    with self.assertRaisesRegex(ValueError, "`k` must be an integer >= 1, got 0"):
+      validate.integer(1, k=0)
+
+  def test_integer_accepts_the_bounds_and_numpy(self):
+    validate.integer(1, 3, k=1)
+    validate.integer(1, 3, k=np.int64(3))
+
+  @parameterized.named_parameters(
+      ("zero", 0.0), ("negative", -1), ("nan", float("nan")), ("inf", float("inf")),
+      ("text", "1"), ("bool", True),
+  )
+  def test_positive_refuses(self, value):
+    with self.assertRaisesRegex(ValueError, "`rate` must be a finite number > 0, got"):
+      validate.positive(rate=value)
+
+  @parameterized.named_parameters(
+      ("low", 0.0), ("high", 1), ("nan", float("nan")), ("text", "0.5"),
+  )
+  def test_between_refuses(self, value):
+    with self.assertRaisesRegex(ValueError, r"`delta` must be a number in \(0, 1\)"):
+      validate.between(0, 1, delta=value)
+
+  def test_one_of(self):
+    validate.one_of({"a": 1, "b": 2}, name="b")
+    with self.assertRaisesRegex(ValueError, "`name` must be one of a, b, got 'c'"):
+      validate.one_of({"a": 1, "b": 2}, name="c")
+
+
+if __name__ == "__main__":
+  absltest.main()
