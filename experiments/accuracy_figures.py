@@ -8,37 +8,52 @@ from experiments import comparison
 from experiments import figure_style
 
 _FEW_ROUNDS = 12
+# Colour, marker and size: where lines coincide, the earlier show below the later.
 _REPRESENTATION_MARKS = {
-    "weights": ("#332288", "o"),
-    "update": ("#cc6677", "s"),
-    "normalized_update": ("#44aa99", "^"),
+    "weights": ("#332288", "o", 7.5),
+    "update": ("#cc6677", "s", 5.5),
+    "normalized_update": ("#44aa99", "^", 3.5),
 }
 
 
-def _line_style(method):
-  return "--" if method in comparison.CONTROLS else "-"
+def _line_looks(methods):
+  """Returns the looks of every method's line.
+
+  Groupings that agree have the same curve: the earlier are wider, so that they
+  show below the later.
+  """
+  colors = figure_style.method_colors(methods)
+  groupings = [m for m in methods if m not in (comparison.PRETRAIN, *comparison.CONTROLS)]
+  looks = {}
+  for method in methods:
+    later = len(groupings) - 1 - groupings.index(method) if method in groupings else 0
+    looks[method] = {
+        "color": colors[method],
+        "linestyle": "--" if method in comparison.CONTROLS else "-",
+        "linewidth": 1.5 + 0.8 * later,
+    }
+  return looks
 
 
-def _draw_curves(axes, curves, colors):
+def _draw_curves(axes, curves, looks):
   """Draws (method, start, rounds, values) as lines; returns the last round drawn."""
   last_round = 0
   for method, start, rounds, values in curves:
     if not rounds:
       continue
     axes.plot(
-        [start + round_num for round_num in rounds], values, color=colors[method],
-        linestyle=_line_style(method), linewidth=1.8, markersize=3.5,
+        [start + round_num for round_num in rounds], values, **looks[method],
         marker="o" if len(rounds) <= _FEW_ROUNDS else "",
+        markersize=2 + looks[method]["linewidth"],
     )
     last_round = max(last_round, start + rounds[-1])
   return last_round
 
 
-def _learning_curve_legend(figure, methods, colors):
+def _learning_curve_legend(figure, looks):
   handles = [
-      lines.Line2D([], [], color=colors[method], linestyle=_line_style(method), linewidth=1.8,
-                   label=comparison.method_label(method))
-      for method in methods
+      lines.Line2D([], [], **look, label=comparison.method_label(method))
+      for method, look in looks.items()
   ]
   handles.append(
       lines.Line2D([], [], color=figure_style.QUIET, linestyle=":", label="clusters start")
@@ -51,7 +66,7 @@ def learning_curves(run):
   pretrain_rounds, _ = run.curve("pretrain", comparison.PRETRAIN, "clients_accuracy_mean")
   start = max(pretrain_rounds, default=0)
   methods = comparison.ordered_methods(run.summary)
-  colors = figure_style.method_colors([comparison.PRETRAIN, *methods])
+  looks = _line_looks([comparison.PRETRAIN, *methods])
   figure = figure_style.new_figure(9)
   panels = figure.subplots(3, 1)
   panel_contents = (
@@ -64,7 +79,7 @@ def learning_curves(run):
     if both_phases:
       pretrain_curve = run.curve("pretrain", comparison.PRETRAIN, metric)
       curves.insert(0, (comparison.PRETRAIN, 0, *pretrain_curve))
-    last_round = _draw_curves(axes, curves, colors)
+    last_round = _draw_curves(axes, curves, looks)
     axes.axvline(start, color=figure_style.QUIET, linewidth=1.2, linestyle=":")
     first_round = min(1, start) if both_phases else start
     margin = 0.015 * (last_round - first_round) + 0.02
@@ -74,7 +89,7 @@ def learning_curves(run):
     axes.set_ylabel("accuracy (share correct)")
     axes.grid(True)
   panels[-1].set_xlabel("round (phase 1, then phase 2)")
-  _learning_curve_legend(figure, [comparison.PRETRAIN, *methods], colors)
+  _learning_curve_legend(figure, looks)
   figure_style.set_title(figure, run, "Accuracy on the clients' own test data per round")
   return figure
 
@@ -150,21 +165,20 @@ def _in_order(epochs):
 
 def _draw_recovery(axes, scores, position):
   """Draws one panel of `group_recovery`; `position` gives the place of each epochs."""
-  for representation in dict.fromkeys(score.representation for score in scores):
+  for representation, (color, marker, size) in _REPRESENTATION_MARKS.items():
     line = sorted(
         (score for score in scores if score.representation == representation),
         key=lambda score: position[score.grouping_epochs],
     )
-    color, marker = _REPRESENTATION_MARKS[representation]
     axes.plot(
         [position[score.grouping_epochs] for score in line],
         [score.adjusted_rand_index for score in line],
-        color=color, marker=marker, markersize=5, linewidth=1.6, alpha=0.85,
+        color=color, marker=marker, markersize=size, linewidth=size / 3,
     )
   for score in scores:
     if score.used:
       axes.plot(position[score.grouping_epochs], score.adjusted_rand_index, marker="o",
-                markersize=12, markerfacecolor="none", markeredgecolor="#1c1e21")
+                markersize=15, markerfacecolor="none", markeredgecolor="#1c1e21")
 
 
 def group_recovery(run):
@@ -190,11 +204,11 @@ def group_recovery(run):
     axes.set_ylabel("adjusted Rand index")
 
   handles = [
-      lines.Line2D([], [], color=_REPRESENTATION_MARKS[name][0], markersize=5,
-                   marker=_REPRESENTATION_MARKS[name][1], label=name.replace("_", " "))
-      for name in dict.fromkeys(score.representation for score in run.recovery)
+      lines.Line2D([], [], color=color, marker=marker, markersize=size, linewidth=size / 3,
+                   label=representation.replace("_", " "))
+      for representation, (color, marker, size) in _REPRESENTATION_MARKS.items()
   ]
-  handles.append(lines.Line2D([], [], color="#1c1e21", marker="o", markersize=10, linestyle="",
+  handles.append(lines.Line2D([], [], color="#1c1e21", marker="o", markersize=12, linestyle="",
                               markerfacecolor="none", label="used by this run"))
   figure.legend(handles=handles, loc="outside lower center", ncols=4)
   figure_style.set_title(

@@ -17,7 +17,7 @@ from matplotlib.backends import backend_agg
 from matplotlib.figure import Figure
 import numpy as np
 
-from experiments import atomic_file
+from fl_clustering import atomic_file
 from experiments import comparison
 
 WIDTH = 6.4  # Inches: two such columns would not fit a page, and a phone shows it whole.
@@ -86,8 +86,8 @@ def new_figure(height):
 
 def set_title(figure, run, text, note=""):
   """Writes what the figure shows, on which data, and what was left out or thinned."""
-  dataset = run.dataset
-  data = f"{dataset['name']}, {run.num_clients:,} clients, {dataset['partition']}"
+  clients = "client" if run.num_clients == 1 else "clients"
+  data = f"{run.dataset['name']}, {run.num_clients:,} {clients}, {run.partition}"
   lines = [textwrap.fill(text, 78), textwrap.fill(data, 78)]
   if note:
     lines.append(textwrap.fill(note, 78))

@@ -71,8 +71,15 @@ def _clients_sentence(run):
   relations = " and ".join(
       f"{_relation(accuracy, value)} {name} ({value:.3f})" for name, value in controls
   )
+  equals = [
+      comparison.method_label(method) for method in methods
+      if method not in comparison.CONTROLS
+      and f"{_mean_accuracy(methods[method]):.3f}" == f"{accuracy:.3f}"
+  ]
+  subject = "groupings" if len(equals) > 1 else "grouping"
+  verb = "are" if len(equals) > 1 else "is"
   sentence = (
-      f"The grouping with the highest mean client accuracy is {comparison.method_label(best)} "
+      f"The {subject} with the highest mean client accuracy {verb} {' and '.join(equals)} "
       f"with {accuracy:.3f}" + (f": {relations}." if relations else ".")
   )
   local = _mean_accuracy(methods.get(comparison.LOCAL))
@@ -117,7 +124,10 @@ def _global_sentence(run):
   """Returns how the global models of phase 3 compare."""
   methods = run.summary["methods"]
   best = _best_grouping(run)
-  accuracy = lambda part, kind: comparison.look_up(part, (kind, "accuracy"))
+
+  def accuracy(part, kind):
+    return comparison.look_up(part, (kind, "accuracy"))
+
   models = _known(
       ("the model of phase 1", accuracy(run.summary["pretrain"], "global")),
       ("the FedAvg control's model", accuracy(methods.get(comparison.FEDAVG), "global_mean")),
@@ -184,6 +194,10 @@ def warnings(run):
         f"--dataset={dataset['requested']} fell back to {dataset['name']}: "
         f"{dataset['fallback_reason']}",
     ))
+  for text in dataset["warnings"]:
+    # The fallback is among the data's warnings too.
+    if not dataset["fallback_reason"] or dataset["fallback_reason"] not in text:
+      found.append(("The data", text))
   for grouping in run.groupings:
     if grouping.warning:
       found.append((comparison.method_label(grouping.name), grouping.warning))

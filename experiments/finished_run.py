@@ -10,7 +10,7 @@ import json
 import os
 from typing import Optional
 
-import numpy as np
+from fl_clustering import client_weights
 
 TRUE_GROUPS = "true groups"
 
@@ -99,6 +99,17 @@ class FinishedRun:
     return len(self.clients)
 
   @property
+  def partition(self):
+    """How the data were split among the clients, in words."""
+    name = self.dataset["partition"]
+    details = []
+    if self.dataset["num_groups"] is not None:
+      details.append(f"{self.dataset['num_groups']} groups")
+    if self.dataset["dirichlet_alpha"] is not None:
+      details.append(f"alpha {self.dataset['dirichlet_alpha']:g}")
+    return f"{name} ({', '.join(details)})" if details else name
+
+  @property
   def representation(self):
     """What of the clients' weights is shown: what was grouped, if anything was."""
     return self.settings["representation"] or "weights"
@@ -155,23 +166,14 @@ class FinishedRun:
     path = os.path.join(self.output_dir, "client_weights.npz")
     if not os.path.exists(path):
       return None
-    with np.load(path) as file:
-      rows = {str(client_id): row for row, client_id in enumerate(file["client_ids"])}
-      vectors = file["vectors"][[rows[client_id] for client_id in client_ids]]
-      global_vector = file["global_vector"]
-    representation = self.representation
-    if representation == "weights":
-      return vectors
-    updates = vectors - global_vector
-    if representation == "update":
-      return updates
-    if representation == "normalized_update":
-      norms = np.linalg.norm(updates, axis=1, keepdims=True)
-      return updates / np.where(norms > 0, norms, 1)
-    raise ValueError(
-        "`representation` must be weights, update or normalized_update, got "
-        f"{representation!r}."
+    weights = client_weights.ClientWeights.load(path)
+    rows = {client_id: row for row, client_id in enumerate(weights.client_ids)}
+    wanted = client_weights.ClientWeights(
+        client_ids=client_ids,
+        vectors=weights.vectors[[rows[client_id] for client_id in client_ids]],
+        global_vector=weights.global_vector,
     )
+    return wanted.representation(self.representation)
 
 
 def _read_json(output_dir, name):

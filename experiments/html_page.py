@@ -6,7 +6,7 @@ is.  So a client id with an angle bracket can't break a page:
 
   page(
       "Title", "What it is about",
-      section("Results", paragraph("All is well."), table(["a"], [["<b>"]])))
+      section("Results", paragraph("All is well."), table(["a"], [["<b>"]], "A table")))
 
 The page needs no network, no script and no other file, and says so to the
 browser (Content-Security-Policy).
@@ -17,15 +17,15 @@ import html
 import string
 import struct
 
-from experiments import atomic_file
+from fl_clustering import atomic_file
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1e21; --soft: #5a6068; --paper: #ffffff;
-  --line: #d5d9de; --shade: #f3f5f7; --warn: #fff4d6; --warn-edge: #c98a00;
+  --line: #d5d9de; --warn: #fff4d6; --warn-edge: #c98a00;
   --note: #e9f2fb; --note-edge: #2f6fab; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e8eb; --soft: #a5acb5; --paper: #16181b; --line: #3a3f46;
-    --shade: #202327; --warn: #332a12; --warn-edge: #e0a93a; --note: #16283a;
+    --warn: #332a12; --warn-edge: #e0a93a; --note: #16283a;
     --note-edge: #6aa9e0; }
   figure img { filter: brightness(.9); }
 }
@@ -36,11 +36,10 @@ body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 66rem; color: var(-
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; }
 h2 { font-size: 1.25rem; line-height: 1.3; margin: 2.6rem 0 .6rem; padding-top: .8rem;
   border-top: 1px solid var(--line); }
-h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
-p, li { max-width: 46rem; }
-p { margin: .5rem 0; }
+p { margin: .5rem 0; max-width: 46rem; }
 .subtitle, figcaption, .caption, .quiet { color: var(--soft); }
-.notice { margin: 1rem 0; max-width: 46rem; padding: .5rem 1rem; border-left: .3rem solid; border-radius: .3rem; }
+.notice { margin: 1rem 0; padding: .5rem 1rem; max-width: 46rem; border-left: .3rem solid;
+  border-radius: .3rem; }
 .notice > strong { display: block; margin-top: .2rem; }
 .warning { background: var(--warn); border-color: var(--warn-edge); }
 .note { background: var(--note); border-color: var(--note-edge); }
@@ -73,7 +72,7 @@ code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace
     --line: #bbbbbb; --warn: #ffffff; --note: #ffffff; }
   @page { margin: 1.5cm; }
   body { max-width: none; padding: 0; font-size: 10pt; }
-  h2, h3, .caption, summary { break-after: avoid; }
+  h2, .caption, summary { break-after: avoid; }
   figure, tr, .notice { break-inside: avoid; }
   figure img { filter: none; max-height: 21cm; width: auto; max-width: 100%; }
   td.text { min-width: 0; }
@@ -141,15 +140,6 @@ def paragraph(*parts, quiet=False):
   """Returns a paragraph of texts and inline markup, with spaces between."""
   style = ' class="quiet"' if quiet else ""
   return Html(f"<p{style}>{joined(*parts)}</p>")
-
-
-def subheading(text):
-  return Html(f"<h3>{escaped(text)}</h3>")
-
-
-def bullets(items):
-  """Returns an unordered list."""
-  return Html("<ul>" + "".join(f"<li>{escaped(item)}</li>" for item in items) + "</ul>")
 
 
 def _notice(kind, title, paragraphs):

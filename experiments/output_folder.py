@@ -16,7 +16,7 @@ import shutil
 
 import numpy as np
 
-from experiments import atomic_file
+from fl_clustering import atomic_file
 from fl_clustering import checkpoint
 from fl_clustering import config as config_lib
 
@@ -80,16 +80,16 @@ class OutputFolder:
     if resume and overwrite:
       raise ValueError("`resume` must not be given together with `overwrite`.")
     names = self._names()
-    foreign = sorted(name for name in names if not _is_ours(name))
-    if foreign:
-      raise ValueError(
-          "`output_dir` must be empty or hold a run of this program, got "
-          f"{path!r} with {foreign[0]!r} in it."
-      )
     if names and not (resume or overwrite):
       raise ValueError(
           "`output_dir` must be empty without --resume or --overwrite, got "
           f"{path!r} with {len(names)} entries."
+      )
+    foreign = sorted(name for name in names if not _is_ours(name))
+    if foreign and _CONFIG not in names:
+      raise ValueError(
+          "`output_dir` must hold a run of this program for --resume or --overwrite, "
+          f"got {path!r} with {foreign[0]!r} in it."
       )
     self.recorded = self._read_config() if resume and _CONFIG in names else None
     self.is_finished = self.recorded is not None and _REPORT in names
@@ -97,9 +97,16 @@ class OutputFolder:
   def _names(self):
     if not os.path.lexists(self.path):
       return []
-    if not os.path.isdir(self.path):
-      raise ValueError(f"`output_dir` must be a folder, got {self.path!r}.")
-    return os.listdir(self.path)
+    try:
+      return os.listdir(self.path)
+    except OSError as e:
+      raise self._unusable(e) from e
+
+  def _unusable(self, error):
+    return ValueError(
+        "`output_dir` must be a folder that can be read and written, got "
+        f"{self.path!r} ({error.strerror})."
+    )
 
   def _read_config(self):
     path = self.join(_CONFIG)
@@ -138,13 +145,9 @@ class OutputFolder:
       data_dir: Where its data come from, as the user gave it, or `None`.
 
     Raises:
-      ValueError: If the run to resume had other data.
-      OSError: If the folder can't be written.
+      ValueError: If the run to resume had other data, or the folder can't be
+        written.
     """
-    if self._overwrite:
-      self._clear()
-    os.makedirs(self.path, exist_ok=True)
-    os.makedirs(self.join("client_data"), exist_ok=True)
     document = _describe(config, task, data_dir)
     if self.recorded is not None:
       recorded = self.recorded["dataset"]["fingerprint"]
@@ -153,16 +156,23 @@ class OutputFolder:
             "`data_dir` must give the same data as in the run to resume, got other "
             f"examples for {task.name!r}."
         )
-    else:
-      atomic_file.write_text(self.join(_CONFIG), json_text(document))
-    header = ["client_id", "group", "num_train", "num_test"]
-    header += [f"train_label_{label}" for label in range(task.num_classes)]
-    atomic_file.write_text(
-        self.join("clients.csv"), csv_text(header, _client_rows(task))
-    )
+    try:
+      if self._overwrite:
+        self._clear()
+      os.makedirs(self.client_data, exist_ok=True)
+      if self.recorded is None:
+        atomic_file.write_text(self.join(_CONFIG), json_text(document))
+      header = ["client_id", "group", "num_train", "num_test"]
+      header += [f"train_label_{label}" for label in range(task.num_classes)]
+      atomic_file.write_text(
+          self.join("clients.csv"), csv_text(header, _client_rows(task))
+      )
+    except OSError as e:
+      raise self._unusable(e) from e
 
   def _clear(self):
-    for name in self._names():
+    # What the user put beside the run stays.
+    for name in filter(_is_ours, self._names()):
       if name in _FOLDERS:
         shutil.rmtree(self.join(name))
       else:
@@ -195,17 +205,20 @@ def _describe(config, task, data_dir):
           "data_dir": data_dir,
           "source": task.source,
           "partition": task.partition,
+          "dirichlet_alpha": task.dirichlet_alpha,
+          "num_groups": task.num_groups,
           "num_clients": len(task.clients),
           "num_classes": task.num_classes,
           "image_shape": list(task.model.input_shape),
-          "train_examples": sum(len(c.train) for c in task.clients),
-          "client_test_examples": sum(len(c.test) for c in task.clients),
+          "train_examples": task.num_train_examples,
+          "client_test_examples": task.num_client_test_examples,
           "global_test_examples": len(task.global_test),
           "global_test_source": task.global_test_source,
           "fallback_reason": task.fallback_reason,
+          "warnings": list(task.warnings),
           "fingerprint": task.fingerprint(),
       },
-      "model": {"name": task.model.name, "num_parameters": task.model.num_parameters},
+      "model": {"name": task.model.name, "num_parameters": task.num_parameters},
       "versions": {"python": platform.python_version(), **versions},
   }
 

@@ -9,18 +9,13 @@ import os
 from typing import Callable
 
 from experiments import accuracy_figures
-from experiments import comparison
 from experiments import figure_style
 from experiments import findings
 from experiments import finished_run
 from experiments import html_page
 from experiments import label_figures
+from experiments import report_tables
 from experiments import weight_figures
-
-_ABSENT = "–"
-_MAX_OPEN_ROWS = 10
-_MAX_CLIENTS_NAMED = 4
-_MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +31,9 @@ _FIGURES = (
     _Figure(
         "learning_curves.png", accuracy_figures.learning_curves,
         "Learning curves of all methods",
-        "Solid lines are phase 1 and the groupings, dashed lines the controls; a grouping pays "
-        "where its line ends above the dashed line of FedAvg.",
+        "Solid lines are phase 1 and the groupings (of different widths, so that equal ones "
+        "show), dashed lines the controls; a grouping pays where its line ends above the dashed "
+        "line of FedAvg.",
     ),
     _Figure(
         "client_accuracy.png", accuracy_figures.client_accuracy,
@@ -113,160 +109,15 @@ def _summary(run):
   )
 
 
-def _comparison(run):
-  rows = comparison.comparison_rows(run.summary)
-  best = comparison.best_values(rows)
-  groups = [("", 1)]
-  for column in comparison.COLUMNS:
-    if column.group == groups[-1][0]:
-      groups[-1] = (column.group, groups[-1][1] + 1)
-    else:
-      groups.append((column.group, 1))
-  lines = []
-  for row in rows:
-    cells = [row.label]
-    for column, value, sd, best_value in zip(
-        comparison.COLUMNS, row.values, row.sds, best
-    ):
-      shown = comparison.formatted(column, value, _ABSENT)
-      cell = html_page.strong(shown) if shown == best_value else html_page.escaped(shown)
-      cells.append(cell if sd is None else html_page.joined(cell, f"± {sd:{column.form}}"))
-    lines.append(cells)
-  target = run.settings["target_accuracy"]
-  return html_page.section(
-      "Comparison",
-      html_page.table(
-          ["method", *(column.heading for column in comparison.COLUMNS)], lines,
-          caption="Accuracy after phase 2 and of the models of phase 3; best values in bold",
-          header_groups=groups,
-      ),
-      html_page.paragraph(
-          "sd: standard deviation over the clients. 10th perc.: a tenth of the clients is "
-          f"below it. Share at target: clients with an accuracy of at least {target:g}. "
-          "(a): mean of all cluster models. (b): mean weighted by each cluster's best accuracy. "
-          "(c): each cluster's model averaged with (a). Phase 1 has one model, which stands "
-          "under (a). FedAvg (control): everyone trained together for as long as the clusters. "
-          f"Local (control): every client alone. {_ABSENT}: does not apply.",
-          quiet=True,
-      ),
-  )
-
-
-def _make_up(members, group_of):
-  """Returns how many clients of each true group are in a cluster."""
-  counts = {}
-  for client_id in members:
-    counts[group_of[client_id]] = counts.get(group_of[client_id], 0) + 1
-  ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-  return ", ".join(f"group {group}: {count}" for group, count in ordered)
-
-
-def _named(members):
-  shown = ", ".join(members[:_MAX_CLIENTS_NAMED])
-  more = len(members) - _MAX_CLIENTS_NAMED
-  return f"{shown} and {more:,} more" if more > 0 else shown
-
-
-def _clusters_of(run, grouping):
-  """Returns the table of one grouping's clusters."""
-  examples = {client.client_id: client.num_train for client in run.clients}
-  group_of = {client.client_id: client.group for client in run.clients}
-  groups_known = run.true_groups is not None
-  rows = []
-  for index, members in enumerate(grouping.clusters):
-    best = run.best_accuracy(grouping.name, index)
-    row = [
-        index, f"{len(members):,}", _ABSENT if best is None else f"{best:.3f}",
-        f"{sum(examples[client_id] for client_id in members):,}",
-    ]
-    if groups_known:
-      row.append(_make_up(members, group_of))
-    rows.append([*row, _named(members)])
-  label = comparison.method_label(grouping.name)
-  caption = f"Clusters of {label}: best accuracy on the pooled test data of their clients"
-  if grouping.overlapping:
-    caption += "; a client may be in several clusters"
-  header = ["cluster", "clients", "best accuracy", "training examples"]
-  header += [*(["true groups"] if groups_known else []), "who"]
-  table = html_page.table(header, rows, caption, text_columns=range(4, len(header)))
-  if len(rows) > _MAX_OPEN_ROWS:
-    return html_page.details(f"{label}: {len(rows)} clusters", table)
-  return table
-
-
-def _clusters(run):
-  if not run.groupings:
-    return []
-  return [html_page.section(
-      "Clusters", *(_clusters_of(run, grouping) for grouping in run.groupings)
-  )]
-
-
-def _global_models(run):
-  """Returns the table of all global models: macro averages and recall per label."""
-  columns = [(comparison.PRETRAIN, "global", "model", run.summary["pretrain"])]
-  for method in comparison.ordered_methods(run.summary):
-    part = run.summary["methods"][method]
-    # With one cluster, the means of its model are that model.
-    kinds = _MODEL_KINDS if part["num_clusters"] > 1 else ((_MODEL_KINDS[0][0], "model"),)
-    columns += [(method, kind, heading, part) for kind, heading in kinds if kind in part]
-  groups = [("", 1)]
-  for method in dict.fromkeys(method for method, *_ in columns):
-    groups.append((
-        comparison.method_label(method), sum(column[0] == method for column in columns)
-    ))
-  show = lambda value: _ABSENT if value is None else f"{value:.3f}"
-  averages = []
-  for metric, name in (
-      ("accuracy", "accuracy"), ("recall", "macro recall"), ("precision", "macro precision")
-  ):
-    values = (comparison.look_up(part, (kind, metric)) for _, kind, _, part in columns)
-    averages.append([name, *map(show, values)])
-  labels = []
-  for label in range(run.dataset["num_classes"]):
-    values = (
-        run.evaluation(method, f"{kind}_recall_class_{label}") for method, kind, *_ in columns
-    )
-    labels.append([f"recall of label {label}", *map(show, values)])
-
-  def table(rows):
-    return html_page.table(
-        ["", *(heading for _, _, heading, _ in columns)], rows,
-        caption=f"On the global test set: {run.dataset['global_test_source']}",
-        header_groups=groups,
-    )
-
-  if len(labels) <= _MAX_OPEN_ROWS:
-    return html_page.section("Global models", table(averages + labels))
-  return html_page.section(
-      "Global models",
-      table(averages),
-      html_page.details(f"Recall of each of the {len(labels)} labels", table(labels)),
-  )
-
-
-def _shown_setting(value):
-  if value is None:
-    return "not set"
-  if isinstance(value, (list, tuple)):
-    return ", ".join(map(str, value)) or "none"
-  return value
-
-
-def _name_value_table(values, caption):
-  rows = [[html_page.code(name), _shown_setting(value)] for name, value in values.items()]
-  return html_page.table(["name", "value"], rows, caption, text_columns=(1,))
-
-
 def _settings(run):
   return html_page.section(
       "Settings",
       html_page.details(
           "Settings, data, model and versions",
-          _name_value_table(run.settings, "Settings"),
-          _name_value_table(run.dataset, "Data"),
-          _name_value_table(run.model, "Model"),
-          _name_value_table(run.versions, "Versions"),
+          report_tables.name_value_table(run.settings, "Settings"),
+          report_tables.name_value_table(run.dataset, "Data"),
+          report_tables.name_value_table(run.model, "Model"),
+          report_tables.name_value_table(run.versions, "Versions"),
       ),
   )
 
@@ -299,20 +150,21 @@ def write_report(output_dir):
   """
   run = finished_run.read_run(output_dir)
   figures = _write_figures(run)
+  clusters = report_tables.cluster_tables(run)
   dataset = run.dataset
   path = os.path.join(output_dir, "report.html")
   html_page.write_page(
       path,
       f"Three-phase clustering of {run.num_clients:,} clients: {dataset['name']}",
-      f"{dataset['source']}. Partition: {dataset['partition']}. Model: {run.model['name']}, "
+      f"{dataset['source']}. Partition: {run.partition}. Model: {run.model['name']}, "
       f"{run.model['num_parameters']:,} parameters. Rounds: "
       f"{run.settings['pretrain_rounds']} in phase 1, {run.settings['cluster_rounds']} in "
       f"phase 2. Seed: {run.summary['seed']}.",
       _summary(run),
-      _comparison(run),
+      html_page.section("Comparison", *report_tables.comparison_table(run)),
       html_page.section("Figures", *figures),
-      *_clusters(run),
-      _global_models(run),
+      *([html_page.section("Clusters", *clusters)] if clusters else []),
+      html_page.section("Global models", *report_tables.global_model_tables(run)),
       _settings(run),
       _files(run),
   )

@@ -19,12 +19,14 @@ flags.adopt_module_key_flags(experiment_flags)
 
 def _load_task(config, folder):
   """Returns the task; a run to resume keeps the data set that `auto` chose."""
-  dataset = config.dataset
-  if folder.recorded is not None:
+  dataset, data_dir = config.dataset, flags.FLAGS.data_dir
+  if dataset == "auto" and folder.recorded is not None:
     dataset = folder.recorded["dataset"]["name"]
+    # EMNIST's cache folder, where it was not found, is nothing to the digits.
+    data_dir = data_dir if dataset == "emnist" else None
   return task_registry.load_task(
       dataset=dataset,
-      data_dir=flags.FLAGS.data_dir,
+      data_dir=data_dir,
       num_clients=config.num_clients,
       partition=config.partition,
       dirichlet_alpha=config.dirichlet_alpha,

@@ -20,9 +20,8 @@ from typing import Callable, Mapping, Optional
 
 def _build_mean(config):
   del config  # Has no settings.
-  import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
-
-  return tff.aggregators.MeanFactory()
+  # FedAvg's own mean, see `federated_training.build_fedavg_round`.
+  return None
 
 
 def _build_clipped(config):
@@ -48,7 +47,8 @@ class AggregatorEntry:
   """A row of the registry.
 
   Attributes:
-    build: A function from a `ThreePhaseConfig` to a TFF aggregation factory.
+    build: A function from a `ThreePhaseConfig` to a TFF aggregation factory, or
+      to `None` for the mean weighted by examples.
     defaults: The options it takes and their defaults; `None` is a default that
       depends on the number of clients.
   """

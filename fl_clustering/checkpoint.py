@@ -13,6 +13,8 @@ import zipfile
 
 import numpy as np
 
+from fl_clustering import atomic_file
+
 # Large models take a while to write. Past its first checkpoint, a stage spends
 # at most about this share of its time on saving.
 _SAVING_SHARE = 0.05
@@ -27,7 +29,7 @@ class Checkpoints:
     self._directory = directory
     os.makedirs(directory, exist_ok=True)
     for name in os.listdir(directory):
-      if name.endswith(".tmp"):
+      if name.startswith("."):
         os.remove(os.path.join(directory, name))
     self._not_before = {}
 
@@ -67,11 +69,9 @@ class Checkpoints:
     start = time.monotonic()
     if not is_last and start < self._not_before.get(stage, start):
       return
-    path = self._path(stage)
-    with open(path + ".tmp", "wb") as f:
-      meta = json.dumps({"round": round_num, "history": history})
-      np.savez(f, **{_META: np.array(meta)}, **state)
-    os.replace(path + ".tmp", path)
+    meta = json.dumps({"round": round_num, "history": history})
+    with atomic_file.atomic_path(self._path(stage)) as temporary:
+      np.savez(temporary, **{_META: np.array(meta)}, **state)
     end = time.monotonic()
     self._not_before[stage] = end + (end - start) / _SAVING_SHARE
 

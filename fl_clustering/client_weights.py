@@ -8,11 +8,11 @@ reveal training data. Nothing computed from a `ClientWeights` is private.
 """
 
 import dataclasses
-import os
 import zipfile
 
 import numpy as np
 
+from fl_clustering import atomic_file
 from fl_clustering import validate
 
 
@@ -27,10 +27,12 @@ def _update(vectors, global_vector):
 
 def _normalized_update(vectors, global_vector):
   updates = _update(vectors, global_vector)
-  # In float64: the squares of small float32 updates underflow.
-  squares = np.einsum("ij,ij->i", updates, updates, dtype=np.float64)
-  norms = np.where(squares > 0, np.sqrt(squares), 1.0)
-  return (updates / norms[:, None]).astype(np.float32)
+  for update in updates:
+    # In float64: the squares of small float32 numbers underflow.
+    norm = np.linalg.norm(update.astype(np.float64))
+    if norm > 0:
+      update /= norm
+  return updates
 
 
 # From its name to a function of (vectors, global_vector).
@@ -136,22 +138,13 @@ class ClientWeights:
 
   def save(self, path):
     """Writes an .npz file, wholly or not at all; replaces one of that name."""
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.npz")
-    try:
-      with open(temporary, "wb") as file:
-        np.savez(
-            file,
-            client_ids=np.array(self.client_ids),
-            vectors=self.vectors,
-            global_vector=self.global_vector,
-        )
-      os.replace(temporary, path)
-    except BaseException:
-      # Also on Ctrl-C: the file can be large.
-      if os.path.exists(temporary):
-        os.unlink(temporary)
-      raise
+    with atomic_file.atomic_path(path) as temporary:
+      np.savez(
+          temporary,
+          client_ids=np.array(self.client_ids),
+          vectors=self.vectors,
+          global_vector=self.global_vector,
+      )
 
   @classmethod
   def load(cls, path):

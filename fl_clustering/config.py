@@ -118,6 +118,7 @@ class ThreePhaseConfig:
         partition=self.partition,
         dirichlet_alpha=self.dirichlet_alpha,
         num_groups=self.num_groups,
+        num_clients=self.num_clients,
     )
 
   def _check_training(self):

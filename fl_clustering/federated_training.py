@@ -157,44 +157,49 @@ def _head_job_type(num_parameters):
   )
 
 
-def build_fedavg_round(model, options, aggregator):
-  """Returns (aggregation process, TFF computation of one round).
+def build_fedavg_round(model, options, aggregator, num_clients):
+  """Returns (initialize, next) of FedAvg as TFF computations.
 
   Args:
     model: An `ImageModel`.
     options: `LocalTraining`.
     aggregator: A `tff.aggregators` factory, weighted or not, for the clients'
-      updates (trained minus sent).
+      updates (trained minus sent); `None` is their mean weighted by examples.
+    num_clients: Number of clients of the task; their indices are below it.
 
   Returns:
-    The `tff.templates.AggregationProcess`, and the computation
-    `(vector@SERVER, aggregator_state@SERVER, {job}@CLIENTS) -> (vector@SERVER,
-    aggregator_state@SERVER, {(index, loss)}@CLIENTS)`.
+    `initialize: ( -> aggregator_state@SERVER)` and `next: (vector@SERVER,
+    aggregator_state@SERVER, {job}@CLIENTS) -> (vector@SERVER,
+    aggregator_state@SERVER, losses@SERVER)`, with the clients' losses, of shape
+    (num_clients,), at their indices and zero elsewhere.
   """
   client_update = build_client_update(model, options)
   vector_type = tff.TensorType(np.float32, [model.num_parameters])
   job_type = _client_job_type()
 
-  @tff.tensorflow.computation(vector_type, job_type)
-  def local_update(vector, job):
+  def train(vector, job):
     trained, loss, num_examples = client_update(
         unflatten(model, vector), job["path"], job["seed"], job["num_epochs"]
     )
-    return collections.OrderedDict(
-        update=flatten(trained) - vector,
-        num_examples=num_examples,
-        report=(job["index"], loss),
-    )
-
-  is_weighted = isinstance(aggregator, tff.aggregators.WeightedAggregationFactory)
-  if is_weighted:
-    process = aggregator.create(vector_type, tff.TensorType(np.float32))
-  else:
-    process = aggregator.create(vector_type)
+    # A sum of such vectors costs less than a value that every client returns.
+    losses = tf.scatter_nd([[job["index"]]], [loss], [num_clients])
+    return flatten(trained) - vector, num_examples, losses
 
   @tff.tensorflow.computation(vector_type, vector_type)
   def apply_update(vector, update):
     return vector + update
+
+  if aggregator is None:
+    return _build_weighted_mean_round(vector_type, job_type, train)
+
+  @tff.tensorflow.computation(vector_type, job_type)
+  def local_update(vector, job):
+    return train(vector, job)
+
+  weight_type = ()
+  if isinstance(aggregator, tff.aggregators.WeightedAggregationFactory):
+    weight_type = (tff.TensorType(np.float32),)
+  process = aggregator.create(vector_type, *weight_type)
 
   @tff.federated_computation(
       tff.FederatedType(vector_type, tff.SERVER),
@@ -202,15 +207,48 @@ def build_fedavg_round(model, options, aggregator):
       tff.FederatedType(job_type, tff.CLIENTS),
   )
   def next_round(vector, aggregator_state, jobs):
-    results = tff.federated_map(local_update, (tff.federated_broadcast(vector), jobs))
-    arguments = [aggregator_state, results["update"]]
-    if is_weighted:
-      arguments.append(results["num_examples"])
-    output = process.next(*arguments)
+    updates, weights, losses = tff.federated_map(
+        local_update, (tff.federated_broadcast(vector), jobs)
+    )
+    weight = (weights,) if weight_type else ()
+    output = process.next(aggregator_state, updates, *weight)
     new_vector = tff.federated_map(apply_update, (vector, output.result))
-    return new_vector, output.state, results["report"]
+    return new_vector, output.state, tff.federated_sum(losses)
 
-  return process, next_round
+  return process.initialize, next_round
+
+
+def _build_weighted_mean_round(vector_type, job_type, train):
+  """Returns (initialize, next) of FedAvg by sums alone, without a state.
+
+  It equals the round with `tff.aggregators.MeanFactory`, which visits every client
+  once more to weight its update; here the client does that with its training.
+  """
+
+  @tff.tensorflow.computation(vector_type, job_type)
+  def local_update(vector, job):
+    update, num_examples, losses = train(vector, job)
+    return num_examples * update, num_examples, losses
+
+  @tff.tensorflow.computation(vector_type, vector_type, np.float32)
+  def apply_sums(vector, weighted_sum, total):
+    return vector + weighted_sum / total
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_value((), tff.SERVER)
+
+  @tff.federated_computation(
+      tff.FederatedType(vector_type, tff.SERVER),
+      initialize.type_signature.result,
+      tff.FederatedType(job_type, tff.CLIENTS),
+  )
+  def next_round(vector, state, jobs):
+    results = tff.federated_map(local_update, (tff.federated_broadcast(vector), jobs))
+    weighted_sum, total, losses = tff.federated_sum(results)
+    return tff.federated_map(apply_sums, (vector, weighted_sum, total)), state, losses
+
+  return initialize, next_round
 
 
 def build_train_heads(model, options):
@@ -306,14 +344,17 @@ class FedAvg:
       task: A `FederatedTask`.
       files: The task's `ClientFiles`.
       options: `LocalTraining`.
-      aggregator: A `tff.aggregators` factory.
+      aggregator: A `tff.aggregators` factory, or `None` for the weighted mean.
       seed: The run's seed.
     """
     self._files = files
     self._seed = seed
     self._model = task.model
-    process, self._next_round = build_fedavg_round(task.model, options, aggregator)
-    self._initial_aggregator_state = process.initialize()
+    self._index = {client_id: i for i, client_id in enumerate(task.client_ids)}
+    initialize, self._next_round = build_fedavg_round(
+        task.model, options, aggregator, len(task.client_ids)
+    )
+    self._initial_aggregator_state = initialize()
 
   def initialize(self):
     """Returns the `FedAvgState` before the first round."""
@@ -343,23 +384,23 @@ class FedAvg:
     """
     jobs = [
         collections.OrderedDict(
-            index=i,
+            index=self._index[client_id],
             path=self._files.train[client_id].path,
             seed=randomness.stateless_seed(
                 self._seed, "local_training", round_num, client_id
             ),
             num_epochs=num_epochs,
         )
-        for i, client_id in enumerate(client_ids)
+        for client_id in client_ids
     ]
-    vector, aggregator_state, reports = self._next_round(
+    vector, aggregator_state, all_losses = self._next_round(
         state.vector,
         tf.nest.pack_sequence_as(
             self._initial_aggregator_state, state.aggregator_state
         ),
         jobs,
     )
-    losses = {client_ids[index]: float(loss) for index, loss in reports}
+    losses = {c: float(all_losses[self._index[c]]) for c in client_ids}
     _check_losses(losses, f"round {round_num}")
     vector = np.asarray(vector)
     _check_vector(vector, f"round {round_num}")

@@ -39,7 +39,7 @@ class CheckpointsTest(absltest.TestCase):
 
   def test_an_interrupted_save_leaves_the_checkpoint_before(self):
     checkpoint.Checkpoints(self.folder).save("kmeans", 3, _STATE, [], is_last=True)
-    half = os.path.join(self.folder, "kmeans.npz.tmp")
+    half = os.path.join(self.folder, ".kmeans.npz.123.npz")
     with open(half, "wb") as f:
       f.write(b"PK half")
     checkpoints = checkpoint.Checkpoints(self.folder)

@@ -130,9 +130,10 @@ class FileTest(absltest.TestCase):
   def test_interrupted_save_keeps_the_earlier_file(self):
     _make().save(self._path)
 
-    def interrupted(file, **arrays):
+    def interrupted(path, **arrays):
       del arrays
-      file.write(b"half a ")
+      with open(path, "wb") as file:
+        file.write(b"half a ")
       raise KeyboardInterrupt
 
     with mock.patch.object(np, "savez", interrupted):

@@ -40,9 +40,7 @@ def _start_vector():
 
 
 def _fedavg(aggregator=None, options=_OPTIONS, seed=_SEED):
-  return federated_training.FedAvg(
-      _task, _files, options, aggregator or tff.aggregators.MeanFactory(), seed
-  )
+  return federated_training.FedAvg(_task, _files, options, aggregator, seed)
 
 
 def _clusters(options=_OPTIONS, seed=_SEED):
@@ -125,6 +123,14 @@ class FedAvgTest(absltest.TestCase):
       expected += len(client.train) * trained
       total += len(client.train)
     np.testing.assert_allclose(after.vector, expected / total, atol=2e-6)
+
+  def test_the_mean_is_that_of_tffs_mean_factory(self):
+    own, factory = _fedavg(), _fedavg(tff.aggregators.MeanFactory())
+    start = own.initialize()
+    after, losses = own.next(start, ("b", "d", "e"), 1, 1)
+    expected, expected_losses = factory.next(start, ("b", "d", "e"), 1, 1)
+    np.testing.assert_allclose(after.vector, expected.vector, atol=1e-7)
+    self.assertEqual(losses, expected_losses)
 
   def test_clients_are_carried_by_id(self):
     fedavg = _fedavg()

@@ -90,7 +90,7 @@ def _stock_round(tf, tff, task):
     )
 
   process = tff.learning.algorithms.build_weighted_fed_avg(
-      model_fn, lambda: tf.keras.optimizers.SGD(_LEARNING_RATE)
+      model_fn, tff.learning.optimizers.build_sgdm(_LEARNING_RATE)
   )
   datasets = [
       tf.data.Dataset.from_tensor_slices((
@@ -207,8 +207,7 @@ def _measure(num_cores):
   with tempfile.TemporaryDirectory() as directory, runtime.LocalRuntime(num_cores) as local:
     files = client_files.write_client_files(task, directory)
     options = federated_training.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
-    fedavg = federated_training.FedAvg(
-        task, files, options, tff.aggregators.MeanFactory(), _SEED)
+    fedavg = federated_training.FedAvg(task, files, options, None, _SEED)
     training = federated_training.ClusterTraining(task, files, options, _SEED)
     evaluator = evaluation.Evaluation(task.model)
     state = fedavg.initialize()

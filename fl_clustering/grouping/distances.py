@@ -35,7 +35,7 @@ def _l2(vectors):
 
 
 def _cosine(vectors):
-  norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+  norms = np.array([np.linalg.norm(vector.astype(np.float64)) for vector in vectors])
   is_zero = norms == 0
   # For unit vectors, |u - v|^2 = 2 (1 - cos).
   scales = np.where(is_zero, 1.0, norms)
@@ -64,19 +64,19 @@ def client_distances(client_weights, representation, metric):
   Returns:
     A tuple of ids, and the condensed distances aligned with it.
   """
-  vectors = client_weights.representation(representation)
-  order = np.argsort(np.array(client_weights.client_ids, object))
-  square = distance.squareform(METRICS[metric](vectors))[np.ix_(order, order)]
-  ids = tuple(client_weights.client_ids[row] for row in order)
-  return ids, distance.squareform(square, checks=False)
+  client_ids = client_weights.client_ids
+  order = sorted(range(len(client_ids)), key=client_ids.__getitem__)
+  condensed = METRICS[metric](client_weights.representation(representation))
+  square = distance.squareform(condensed)[np.ix_(order, order)]
+  return tuple(client_ids[i] for i in order), distance.squareform(square, checks=False)
 
 
 def euclidean_embedding(distances):
   """Returns points with these Euclidean distances.
 
   An algorithm that depends on Euclidean distances alone, such as K-means, finds
-  the same clusters for the N points in N dimensions as for the N clients in as
-  many dimensions as a model has parameters, at a fraction of the cost.
+  the same clusters for these points as for the N clients in as many dimensions as
+  a model has parameters, at a fraction of the cost.
 
   Torgerson: "Multidimensional scaling: I. Theory and method", Psychometrika, 1952.
 
@@ -84,14 +84,16 @@ def euclidean_embedding(distances):
     distances: Condensed L2 distances of N points.
 
   Returns:
-    A float64 array of shape (N, N). Equal points are equal to the last bit, other
-    distances hold to about 1e-8 of the largest one.
+    A float64 array of shape (N, max(1, N - 1)). Points at distance zero are equal to
+    the last bit, other distances hold to about 1e-8 of the largest one.
   """
   square = distance.squareform(distances)
   squares = square**2
   # The points' inner products, once their mean is moved to the origin.
-  products = squares.mean(axis=0) + squares.mean(axis=1)[:, None] - squares - squares.mean()
+  means = squares.mean(axis=0)
+  products = means + means[:, None] - squares - means.mean()
   eigenvalues, eigenvectors = np.linalg.eigh(products / 2)
   points = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0))
   first_equal = np.argmax(square == 0, axis=1)
-  return points[first_equal]
+  # The smallest eigenvalue is zero: N points lie in N - 1 dimensions.
+  return points[first_equal, min(1, len(points) - 1) :]

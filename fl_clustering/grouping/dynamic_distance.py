@@ -55,7 +55,8 @@ def parse_threshold(distance_threshold):
   if distance_threshold == "mean":
     return np.mean
   is_text = isinstance(distance_threshold, str)
-  if not is_text and not isinstance(distance_threshold, numbers.Real):
+  is_number = isinstance(distance_threshold, numbers.Real)
+  if not (is_text or is_number) or isinstance(distance_threshold, bool):
     raise error
   is_quantile = is_text and distance_threshold.startswith("q")
   try:

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 from sklearn import cluster
 from sklearn import exceptions
+import threadpoolctl
 
 from fl_clustering import client_weights as client_weights_lib
 from fl_clustering import validate
@@ -26,7 +27,9 @@ def _labels(distances, num_clusters, n_init, rng):
       tol=0,
       random_state=int(rng.integers(2**32)),
   )
-  with warnings.catch_warnings():
+  # One thread: several add up in an order that changes from run to run, and are slower
+  # for so few points.
+  with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
     # About fewer distinct points than K, which the assignment's warning says.
     warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
     return kmeans.fit(distances_lib.euclidean_embedding(distances)).labels_

@@ -16,6 +16,7 @@ import http.client
 import lzma
 import os
 import pathlib
+import shlex
 import sqlite3
 import urllib.request
 
@@ -62,9 +63,9 @@ class EmnistUnavailable(ValueError):
 def load_task(options):
   """Returns the task whose clients are writers drawn with the seed.
 
-  The global test set are test examples of writers who are not clients, or, when
-  no writer is left over, the clients' pooled test data.  Ink is 255 as in MNIST;
-  in the source it is 0.
+  The global test set is test data of writers who are not clients, or, when no
+  writer is left over, the clients' pooled test data.  Ink is 255 as in MNIST; in
+  the source it is 0.
 
   Args:
     options: `TaskOptions`; `data_dir` is the cache folder, None for TFF's own.
@@ -148,7 +149,7 @@ def _check_cache(path):
 def _damaged(path, defect):
   return ValueError(
       f"`data_dir` must hold a whole {FILE_NAME} or none: {path} is damaged ({defect}). "
-      f"Remove it (rm '{path}'), and it is downloaded again."
+      f"Remove it (rm {shlex.quote(path)}), and it is downloaded again."
   )
 
 
@@ -161,8 +162,12 @@ def _defect(path):
           "SELECT split_name, client_id, serialized_example_proto FROM examples LIMIT 1"
       ).fetchone()
       rows = database.execute("SELECT DISTINCT split_name FROM client_metadata").fetchall()
+      (page_bytes,) = database.execute("PRAGMA page_size").fetchone()
   except sqlite3.Error as error:
     return str(error)
+  # SQLite itself finds missing pages, but not that the last one is cut short.
+  if os.path.getsize(path) % page_bytes:
+    return "it is not a whole number of pages long"
   missing = {_TRAIN_SPLIT, _TEST_SPLIT} - {split for (split,) in rows}
   if missing:
     return f"it has no {' and no '.join(sorted(missing))}"
@@ -206,9 +211,9 @@ def _unpack(response, file):
 
 
 def _read_task(path, options):
-  # TFF's loader takes the file that is there, and so downloads nothing.
   import tensorflow_federated as tff
 
+  # TFF's loader takes the file that is there, and so downloads nothing.
   train, test = tff.simulation.datasets.emnist.load_data(
       only_digits=True, cache_dir=os.path.dirname(path)
   )
@@ -226,14 +231,7 @@ def _read_task(path, options):
       federated_task.ClientData(writer, train_examples, test_examples[writer])
       for writer, train_examples in _read_writers(train, chosen, path)
   )
-  others = sorted(set(test.client_ids) - set(chosen))
-  if others:
-    rng = randomness.generator(options.seed, "emnist: global test set")
-    global_test, num_others = _first_examples(test, rng.permutation(others).tolist(), path)
-    global_test_source = f"test data of {num_others:,} writers who are not clients"
-  else:
-    global_test = _pooled([client.test for client in clients])
-    global_test_source = "the clients' pooled test data, for every writer is a client"
+  global_test, global_test_source = _global_test_set(test, clients, options.seed, path)
   warnings = ()
   if len(writers) < NUM_WRITERS:
     warnings = (
@@ -254,6 +252,17 @@ def _read_task(path, options):
       model=models.MODELS[options.model]((28, 28, 1), _NUM_CLASSES),
       warnings=warnings,
   )
+
+
+def _global_test_set(client_data, clients, seed, path):
+  """Returns the examples and where they are from."""
+  others = sorted(set(client_data.client_ids) - {client.client_id for client in clients})
+  if not others:
+    source = "the clients' pooled test data, for every writer is a client"
+    return _pooled([client.test for client in clients]), source
+  rng = randomness.generator(seed, "emnist: global test set")
+  examples, num_read = _first_examples(client_data, rng.permutation(others).tolist(), path)
+  return examples, f"test data of {num_read:,} writers who are not clients"
 
 
 def _first_examples(client_data, writers, path):

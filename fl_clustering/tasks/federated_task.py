@@ -40,7 +40,9 @@ class Examples:
       )
     if self.labels.shape != self.images.shape[:1]:
       raise validate.error(
-          "labels", f"have the shape {self.images.shape[:1]}, as there are images", self.labels.shape
+          "labels",
+          f"have the shape {self.images.shape[:1]}, as there are images",
+          self.labels.shape,
       )
 
   def __len__(self):

@@ -156,9 +156,7 @@ def _read_bytes(path):
   try:
     with opener(path, "rb") as file:
       return file.read()
-  except gzip.BadGzipFile as error:
-    raise _error(path, "be a gzip file, as its name says", str(error)) from error
-  except (EOFError, zlib.error) as error:
-    raise _error(path, "be a whole gzip file (is it cut short?)", f"the error {error!r}") from error
+  except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+    raise _error(path, "be a whole gzip file, as its name says", f"the error '{error}'") from error
   except OSError as error:
     raise _error(path, "be readable", f"the error {error.strerror!r}") from error

@@ -11,7 +11,8 @@ References:
   Data. AISTATS 2017, section 3 (shards). https://arxiv.org/abs/1602.05629
   Mikhail Yurochkin, Mayank Agarwal, Soumya Ghosh, Kristjan Greenewald, Trong
   Nghia Hoang, Yasaman Khazaeni. Bayesian Nonparametric Federated Learning of
-  Neural Networks. ICML 2019 (Dirichlet over the clients, class by class). https://arxiv.org/abs/1905.12022
+  Neural Networks. ICML 2019 (Dirichlet over the clients, class by class).
+  https://arxiv.org/abs/1905.12022
   Tzu-Ming Harry Hsu, Hang Qi, Matthew Brown. Measuring the Effects of
   Non-Identical Data Distribution for Federated Visual Classification. 2019.
   https://arxiv.org/abs/1909.06335
@@ -100,9 +101,7 @@ def dirichlet_shares(labels, num_clients, rng, dirichlet_alpha):
 def _dirichlet_cuts(num_examples, num_clients, rng, dirichlet_alpha):
   """Returns the num_clients - 1 places at which to cut `num_examples`."""
   proportions = rng.dirichlet(np.full(num_clients, dirichlet_alpha))
-  # The sum may be a rounding error above one.
-  cuts = (np.cumsum(proportions[:-1]) * num_examples).astype(int)
-  return np.minimum(cuts, num_examples)
+  return (np.cumsum(proportions[:-1]) * num_examples).astype(int)
 
 
 def shard_shares(labels, num_clients, rng):

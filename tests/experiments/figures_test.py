@@ -75,7 +75,9 @@ class FigureStyleTest(_FigureTest):
       weight_figures.distance_matrix, label_figures.label_mix,
   )
   def test_every_figure_names_the_data(self, draw):
-    self.assertIn("digits, 6 clients, rotated", draw(self._run()).get_suptitle())
+    title = draw(self._run()).get_suptitle()
+
+    self.assertIn("digits, 6 clients, rotated (2 groups, alpha 0.5)", title)
 
 
 class AccuracyFiguresTest(_FigureTest):

@@ -37,6 +37,13 @@ class FindingsTest(parameterized.TestCase):
 
     self.assertIn("is K-means with 0.800", findings.sentences(run)[0])
 
+  def test_names_all_groupings_that_are_equally_good(self):
+    run = self._run(mean_accuracy=_accuracy(
+        kmeans=0.8, dynamic_distance=0.8, fedavg=0.7, local=0.5
+    ))
+
+    self.assertIn("are K-means and dynamic distance with 0.800", findings.sentences(run)[0])
+
   @parameterized.named_parameters(
       ("best_of_all", 0.9, True), ("not_best", 0.65, False), ("as_good_as_the_best", 0.8, False)
   )
@@ -99,6 +106,19 @@ class FindingsTest(parameterized.TestCase):
     self.assertIn("no network", text[0])
     self.assertIn("dynamic distance: too many cliques", text[1])
     self.assertIn("--aggregator=clipped", text[2])
+
+  def test_warnings_of_the_data_are_shown_once(self):
+    run = self._run(
+        groupings=("kmeans",),
+        fallback_reason="no network",
+        data_warnings=("Not EMNIST: no network.", "There are 30 writers."),
+    )
+
+    text = [": ".join(warning) for warning in findings.warnings(run)]
+
+    self.assertLen(text, 2)
+    self.assertIn("no network", text[0])
+    self.assertIn("30 writers", text[1])
 
   def test_no_warning_without_a_reason(self):
     self.assertEmpty(findings.warnings(self._run(groupings=("kmeans",))))

@@ -15,7 +15,8 @@ class FinishedRunTest(parameterized.TestCase):
     return finished_run.read_run(sample_run.write(run, self.create_tempdir().full_path))
 
   def test_main_cluster_is_the_largest_then_the_first(self):
-    grouping = finished_run.Grouping("g", (("a", "b"), ("b", "c", "d"), ("d", "e", "f")), True, None)
+    clusters = (("a", "b"), ("b", "c", "d"), ("d", "e", "f"))
+    grouping = finished_run.Grouping("g", clusters, overlapping=True, warning=None)
 
     self.assertEqual(
         grouping.main_clusters(), {"a": 0, "b": 1, "c": 1, "d": 1, "e": 2, "f": 2}
@@ -56,6 +57,13 @@ class FinishedRunTest(parameterized.TestCase):
          ("client_0001", "client_0003", "client_0005")),
     )
     self.assertIsNone(self._read(sample_run.sample_run(true_groups=False)).true_groups)
+
+  def test_partition_in_words(self):
+    groups, no_groups = self._read(), self._read(sample_run.sample_run(true_groups=False))
+    self.assertEqual(groups.partition, "rotated (2 groups, alpha 0.5)")
+    self.assertEqual(no_groups.partition, "dirichlet (alpha 0.5)")
+    no_groups.dataset["dirichlet_alpha"] = None
+    self.assertEqual(no_groups.partition, "dirichlet")
 
   @parameterized.named_parameters(
       ("weights", "weights", [[3, 4], [0, 0], [1, 0]]),

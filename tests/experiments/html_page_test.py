@@ -39,10 +39,8 @@ class HtmlPageTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("paragraph", html_page.paragraph),
-      ("subheading", html_page.subheading),
       ("strong", html_page.strong),
       ("code", html_page.code),
-      ("bullets", lambda text: html_page.bullets([text])),
       ("warning", lambda text: html_page.warning(text, text)),
       ("note", lambda text: html_page.note(text, text)),
       ("details", lambda text: html_page.details(text, text)),
@@ -88,7 +86,7 @@ class HtmlPageTest(parameterized.TestCase):
         "Title", "subtitle",
         html_page.section(
             "One", html_page.figure(png_path, "what it shows", "how to read it"),
-            html_page.bullets(["first", "second"]),
+            html_page.note("Note", "first", "second"),
         ),
     ))
 

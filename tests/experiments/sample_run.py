@@ -25,6 +25,7 @@ class SampleRun:
     num_classes: Number of labels.
     rounds: Rounds of phase 1, and of phase 2.
     fallback_reason: Why the data are not those asked for.
+    data_warnings: What else is to be known about the data.
     aggregator: How phase 1 averages.
     privacy: The summary's part on privacy.
     keeps_weights: Whether there is a client_weights.npz.
@@ -36,6 +37,7 @@ class SampleRun:
   num_classes: int = 3
   rounds: int = 2
   fallback_reason: Optional[str] = None
+  data_warnings: tuple[str, ...] = ()
   aggregator: str = "mean"
   privacy: Optional[dict] = None
   keeps_weights: bool = True
@@ -143,10 +145,13 @@ def _config(run):
       "requested": "auto",
       "name": "digits",
       "source": "invented digits",
-      "partition": "rotated",
+      "partition": "rotated" if run.true_groups else "dirichlet",
+      "dirichlet_alpha": 0.5,
+      "num_groups": 2 if run.true_groups else None,
       "num_classes": run.num_classes,
       "global_test_source": "invented as well",
       "fallback_reason": run.fallback_reason,
+      "warnings": list(run.data_warnings),
   }
   return {
       "config": settings,

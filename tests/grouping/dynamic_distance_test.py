@@ -62,7 +62,7 @@ class ThresholdTest(parameterized.TestCase):
 
   @parameterized.parameters(
       "median", "", "q", "q1.1", "q-0.1", "qmean", "-1", "nan", "inf", "1,5",
-      -1, float("nan"), None, ((1,),), b"mean",
+      -1, float("nan"), True, None, ((1,),), b"mean",
   )  # pyformat: disable
   def test_refuses(self, value):
     with self.assertRaisesRegex(ValueError, "`distance_threshold` must be `mean`.*q0.3.*got"):
@@ -130,6 +130,26 @@ class ClusterNeighboursTest(parameterized.TestCase):
       graph.add_edges_from(itertools.combinations(clique, 2))
     assignment = dynamic_distance.cluster_neighbours(_neighbours(graph), max_clusters=2)
     self.assertEqual({"".join(sorted(m)) for m in assignment.clusters}, {"abcd", "ef"})
+
+  @parameterized.parameters(*range(5))
+  def test_chosen_one_by_one(self, seed):
+    """The same as a look at every clique for every choice."""
+    rng = np.random.default_rng(seed)
+    graph = networkx.from_numpy_array(np.triu(rng.uniform(size=(30, 30)) < 0.5, 1))
+    cliques = {tuple(sorted(map(str, c))) for c in networkx.find_cliques(graph)}
+    uncovered, expected = set(map(str, graph)), []
+    for _ in range(20):
+      best = min(
+          cliques.difference(expected),
+          key=lambda clique: (-len(uncovered.intersection(clique)), -len(clique), clique),
+      )
+      expected.append(best)
+      uncovered.difference_update(best)
+    self.assertEmpty(uncovered)
+    assignment = dynamic_distance.cluster_neighbours(_neighbours(graph), max_clusters=20)
+    self.assertEqual(
+        {tuple(sorted(members)) for members in assignment.clusters}, set(expected)
+    )
 
   def test_ties_go_to_the_lowest_client_id(self):
     # A square: of its four edges, ab and cd hold everyone, and ad is the next one.

@@ -67,6 +67,14 @@ class SharesTest(absltest.TestCase):
       for shard in (share[:10], share[10:]):
         self.assertLen(set(labels[shard]), 1)
 
+  def test_shards_are_dealt_at_random(self):
+    # Dealt in their order, two shards of a client would mostly be of one class;
+    # at random they are so with probability 3/39.
+    labels = np.repeat(np.arange(10), 40)
+    shares = partition.shard_shares(labels, 20, np.random.default_rng(1))
+    num_of_one_class = sum(len(set(labels[share])) == 1 for share in shares)
+    self.assertLess(num_of_one_class, 6)
+
   def test_which_examples_a_shard_holds_is_drawn(self):
     labels = np.zeros(40, int)
     shares = partition.shard_shares(labels, 2, np.random.default_rng(1))
@@ -139,8 +147,8 @@ class PartitionTest(parameterized.TestCase):
     split = partition.split("rotated", pool, 10, seed=0, num_groups=4)
     turns = np.full(len(pool.global_test), -1)
     for quarter_turns in range(4):
-      same = np.rot90(pool.global_test.images, quarter_turns, axes=(1, 2)) == split.global_test.images
-      turns[np.all(same, axis=(1, 2, 3))] = quarter_turns
+      turned = np.rot90(pool.global_test.images, quarter_turns, axes=(1, 2))
+      turns[np.all(turned == split.global_test.images, axis=(1, 2, 3))] = quarter_turns
     self.assertGreater(np.bincount(turns).min(), 0.15 * len(turns))
     np.testing.assert_array_equal(split.global_test.labels, pool.global_test.labels)
 
@@ -207,7 +215,7 @@ class PartitionTest(parameterized.TestCase):
     self.assertEqual(set(_sizes(iid)), {250})
 
   @parameterized.named_parameters(
-      ("alpha_for_iid", "iid", {"dirichlet_alpha": 1}, "`dirichlet_alpha` .*left out .*'dirichlet'"),
+      ("alpha_for_iid", "iid", {"dirichlet_alpha": 1}, "`dirichlet_alpha` .*'dirichlet'"),
       ("alpha_for_shards", "shards", {"dirichlet_alpha": 1}, "`dirichlet_alpha` must be left out"),
       ("groups_for_dirichlet", "dirichlet", {"num_groups": 2}, "`num_groups` .*'permuted_labels'"),
       ("five_rotations", "rotated", {"num_groups": 5}, r"`num_groups` .*\[2, 4\], got 5"),

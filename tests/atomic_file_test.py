@@ -2,7 +2,7 @@ import os
 
 from absl.testing import absltest
 
-from experiments import atomic_file
+from fl_clustering import atomic_file
 
 
 class AtomicFileTest(absltest.TestCase):

@@ -1,0 +1,312 @@
+"""What holds for every model, every partition and every data set."""
+
+import os
+import shutil
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from fl_clustering.tasks import digits
+from fl_clustering.tasks import emnist
+from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import models
+from fl_clustering.tasks import partition
+from fl_clustering.tasks import registry
+from tests.tasks import data_files
+
+_SHAPE = (14, 14, 1)
+_NUM_CLASSES = 7
+
+
+@parameterized.named_parameters(*((name, name) for name in models.MODELS))
+class ModelContractTest(parameterized.TestCase):
+
+  def _build(self, name):
+    self._rng = np.random.default_rng(0)
+    model = models.MODELS[name](_SHAPE, _NUM_CLASSES)
+    return model, model.initial_parameters(self._rng)
+
+  def _images(self, num_images):
+    return self._rng.random((num_images, *_SHAPE), np.float32)
+
+  def test_describes_itself(self, name):
+    model, parameters = self._build(name)
+    self.assertEqual(model.name, name)
+    self.assertEqual(model.input_shape, _SHAPE)
+    self.assertEqual(model.num_classes, _NUM_CLASSES)
+    self.assertEqual([p.shape for p in parameters], list(model.parameter_shapes.values()))
+    self.assertEqual({p.dtype for p in parameters}, {np.dtype(np.float32)})
+    self.assertEqual(model.num_parameters, sum(p.size for p in parameters))
+
+  def test_initial_parameters_follow_the_generator(self, name):
+    model, parameters = self._build(name)
+    for same, first in zip(model.initial_parameters(np.random.default_rng(0)), parameters):
+      np.testing.assert_array_equal(same, first)
+    other = model.initial_parameters(np.random.default_rng(1))
+    self.assertFalse(np.array_equal(other[0], parameters[0]))
+
+  def test_logits_of_an_example_do_not_depend_on_its_batch(self, name):
+    model, parameters = self._build(name)
+    images = self._images(5)
+    logits = model.logits(parameters, images, None)
+    self.assertEqual(logits.shape, (5, _NUM_CLASSES))
+    np.testing.assert_allclose(model.logits(parameters, images[2:3], None), logits[2:3], atol=1e-5)
+
+  def test_only_a_seed_makes_dropout(self, name):
+    model, parameters = self._build(name)
+    images = self._images(5)
+    evaluated = model.logits(parameters, images, None).numpy()
+    np.testing.assert_array_equal(model.logits(parameters, images, None), evaluated)
+    first, same, other = (
+        model.logits(parameters, images, tf.constant([1, seed])).numpy() for seed in (2, 2, 3)
+    )
+    np.testing.assert_array_equal(same, first)
+    self.assertEqual(not np.array_equal(first, evaluated), model.uses_dropout)
+    self.assertEqual(not np.array_equal(first, other), model.uses_dropout)
+
+  def test_every_parameter_has_a_finite_gradient(self, name):
+    model, parameters = self._build(name)
+    images, labels = self._images(32), np.arange(32) % _NUM_CLASSES
+    variables = [tf.constant(p) for p in parameters]
+    with tf.GradientTape() as tape:
+      tape.watch(variables)
+      logits = model.logits(variables, images, tf.constant([1, 2]))
+      loss = tf.reduce_mean(
+          tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+      )
+    for parameter_name, gradient in zip(model.parameter_shapes, tape.gradient(loss, variables)):
+      self.assertTrue(np.all(np.isfinite(gradient)), parameter_name)
+      self.assertTrue(np.any(gradient != 0), parameter_name)
+
+  def test_runs_in_a_graph_with_a_batch_of_any_size(self, name):
+    model, parameters = self._build(name)
+    logits = tf.function(
+        model.logits,
+        input_signature=[
+            [tf.TensorSpec(shape, tf.float32) for shape in model.parameter_shapes.values()],
+            tf.TensorSpec((None, *_SHAPE), tf.float32),
+            tf.TensorSpec((2,), tf.int32),
+        ],
+    )
+    parameters = [tf.constant(p) for p in parameters]
+    images, seed = self._images(4), tf.constant([3, 4])
+    np.testing.assert_allclose(
+        logits(parameters, images, seed), model.logits(parameters, images, seed), atol=1e-5
+    )
+    self.assertEqual(logits(parameters, images[:0], seed).shape, (0, _NUM_CLASSES))
+
+  def test_learns(self, name):
+    model, parameters = self._build(name)
+    labels = np.arange(28) % _NUM_CLASSES
+    # A class is a bright row; it takes a model that uses its input to see that.
+    images = np.zeros((28, *_SHAPE), np.float32)
+    images[np.arange(28), 2 * labels] = 1
+
+    @tf.function
+    def step(parameters):
+      with tf.GradientTape() as tape:
+        tape.watch(parameters)
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=labels, logits=model.logits(parameters, images, None)
+            )
+        )
+      return [p - 0.1 * g for p, g in zip(parameters, tape.gradient(loss, parameters))]
+
+    parameters = [tf.constant(p) for p in parameters]
+    for _ in range(200):
+      parameters = step(parameters)
+    predicted = np.argmax(model.logits(parameters, images, None), axis=1)
+    np.testing.assert_array_equal(predicted, labels)
+
+  def test_refuses_images_that_are_too_small(self, name):
+    with self.assertRaisesRegex(ValueError, f"`input_shape` .*{name}"):
+      models.MODELS[name]((3, 3, 1), _NUM_CLASSES)
+
+
+def _numbered_pool(num_examples=1500, num_test=300):
+  """Returns images that say their number in all four corners, whichever way up."""
+  numbers = np.arange(num_examples + num_test)
+  images = np.zeros((len(numbers), 6, 6, 1), np.uint8)
+  for turn in range(4):
+    turned = np.rot90(images, turn, axes=(1, 2))
+    turned[:, 0, 0, 0], turned[:, 0, 1, 0] = numbers // 256, numbers % 256
+  everything = federated_task.Examples(images, (numbers % 10).astype(np.uint8))
+  return federated_task.ImagePool(
+      name="numbered",
+      source="made up",
+      pool=everything.take(slice(num_examples)),
+      global_test=everything.take(slice(num_examples, None)),
+      global_test_source="made up",
+      num_classes=10,
+  )
+
+
+def _numbers(examples):
+  return examples.images[:, 0, 0, 0].astype(int) * 256 + examples.images[:, 0, 1, 0]
+
+
+@parameterized.named_parameters(*((name, name) for name in partition.PARTITIONS))
+class PartitionContractTest(parameterized.TestCase):
+
+  _pool = _numbered_pool()
+
+  def _split(self, name, seed=0, num_clients=30, **options):
+    return partition.split(name, self._pool, num_clients, seed, **options)
+
+  def _client_numbers(self, split):
+    return [
+        np.concatenate([_numbers(client.train), _numbers(client.test)]).tolist()
+        for client in split.clients
+    ]
+
+  def _options(self, name):
+    """Returns a value for every option that the partition takes."""
+    values = {"dirichlet_alpha": 3.0, "num_groups": 3}
+    return {option: values[option] for option in partition.PARTITIONS[name].options}
+
+  def test_every_example_is_one_clients(self, name):
+    for options in ({}, self._options(name)):
+      numbers = sum(self._client_numbers(self._split(name, **options)), [])
+      self.assertCountEqual(numbers, range(len(self._pool.pool)))
+
+  def test_every_client_has_training_and_test_data(self, name):
+    split = self._split(name)
+    for client in split.clients:
+      num_examples = len(client.train) + len(client.test)
+      self.assertGreaterEqual(num_examples, 2)
+      self.assertBetween(len(client.train), 1, num_examples - 1)
+      self.assertAlmostEqual(len(client.test), max(1, 0.2 * num_examples), delta=0.51)
+
+  def test_as_few_examples_as_there_may_be(self, name):
+    pool = _numbered_pool(num_examples=60)
+    try:
+      split = partition.split(name, pool, 30, seed=0)
+    except ValueError as error:
+      # A draw that leaves a client with nothing is the Dirichlet's alone.
+      self.assertEqual(name, "dirichlet")
+      self.assertRegex(str(error), "`num_clients` .*larger `dirichlet_alpha` or another `seed`")
+      return
+    self.assertEqual({len(c.train) + len(c.test) for c in split.clients}, {2})
+
+  def test_refuses_more_clients_than_it_has_data_for(self, name):
+    with self.assertRaisesRegex(ValueError, "`num_clients` must be at most 750, .*1500.*got 751"):
+      self._split(name, num_clients=751)
+
+  def test_ids_sort_as_they_stand(self, name):
+    ids = [client.client_id for client in self._split(name).clients]
+    self.assertLen(set(ids), 30)
+    self.assertEqual(ids, sorted(ids))
+
+  def test_is_a_function_of_the_seed(self, name):
+    options = self._options(name)
+    first = self._client_numbers(self._split(name, seed=1, **options))
+    self.assertEqual(self._client_numbers(self._split(name, seed=1, **options)), first)
+    self.assertNotEqual(self._client_numbers(self._split(name, seed=2, **options)), first)
+
+  def test_leaves_the_pool_as_it_is(self, name):
+    pool = _numbered_pool()
+    split = partition.split(name, pool, 30, seed=0)
+    for client in split.clients:
+      client.train.images[:], client.train.labels[:] = 0, 0
+    np.testing.assert_array_equal(pool.pool.images, self._pool.pool.images)
+    np.testing.assert_array_equal(pool.pool.labels, self._pool.pool.labels)
+    np.testing.assert_array_equal(pool.global_test.images, self._pool.global_test.images)
+
+  def test_global_test_set_holds_the_pools(self, name):
+    split = self._split(name)
+    np.testing.assert_array_equal(_numbers(split.global_test), _numbers(self._pool.global_test))
+
+  def test_groups_are_known_or_not(self, name):
+    groups = {client.group for client in self._split(name).clients}
+    if "num_groups" in partition.PARTITIONS[name].options:
+      self.assertEqual(groups, {0, 1, 2, 3})
+    else:
+      self.assertEqual(groups, {None})
+
+  def test_uses_the_options_it_takes_and_refuses_the_others(self, name):
+    plain = self._client_numbers(self._split(name))
+    groups = [client.group for client in self._split(name).clients]
+    for option, value in (("dirichlet_alpha", 3.0), ("num_groups", 3)):
+      if option not in partition.PARTITIONS[name].options:
+        with self.assertRaisesRegex(ValueError, f"`{option}` must be left out .*got {value}"):
+          self._split(name, **{option: value})
+        continue
+      split = self._split(name, **{option: value})
+      if option == "num_groups":
+        self.assertNotEqual([client.group for client in split.clients], groups)
+      else:
+        self.assertNotEqual(self._client_numbers(split), plain)
+
+
+class DatasetContractTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    # Parsed once: the package's file takes seconds.
+    cls._digits = digits.load()
+    root = tempfile.mkdtemp(dir=absltest.get_default_test_tmpdir())
+    cls.addClassCleanup(shutil.rmtree, root)
+    cls._options = {
+        "auto": {"data_dir": os.path.join(root, "empty")},
+        "digits": {},
+        "emnist": {"data_dir": os.path.join(root, "emnist")},
+        "idx": {"data_dir": os.path.join(root, "idx")},
+    }
+    for name in ("auto", "emnist", "idx"):
+      os.mkdir(cls._options[name]["data_dir"])
+    data_files.write_emnist_file(cls._options["emnist"]["data_dir"], data_files.writer_examples())
+    data_files.write_idx_files(
+        cls._options["idx"]["data_dir"], data_files.idx_arrays(num_train=400, num_test=50)
+    )
+
+  def setUp(self):
+    super().setUp()
+    # A port where nobody answers: no test depends on the network.
+    self.enter_context(mock.patch.object(emnist, "URL", "http://127.0.0.1:9/emnist.lzma"))
+    self.enter_context(mock.patch.object(digits, "load", return_value=self._digits))
+
+  @parameterized.parameters(*registry.DATASETS)
+  def test_makes_a_task(self, name):
+    def load(**options):
+      return registry.load_task(
+          dataset=name, num_clients=5, **self._options[name], **{"seed": 1, **options}
+      )
+
+    task = load()
+    self.assertLen(task.clients, 5)
+    self.assertIn(task.name, registry.DATASETS)
+    self.assertIn(task.partition, registry.PARTITION_NAMES)
+    self.assertEqual(task.model.name, "cnn_small")
+    self.assertEqual(task.model.input_shape, (28, 28, 1))
+    for text in (task.source, task.global_test_source, *task.warnings):
+      self.assertRegex(text, r"^\S.*\S$")
+    self.assertEqual(task.fallback_reason is not None, name == "auto")
+    self.assertEqual(load().fingerprint(), task.fingerprint())
+    self.assertNotEqual(load(seed=2).fingerprint(), task.fingerprint())
+    self.assertEqual(load(model="cnn").model.name, "cnn")
+
+  @parameterized.product(dataset=list(registry.DATASETS), partition_name=registry.PARTITION_NAMES)
+  def test_takes_the_partitions_that_its_check_lets_pass(self, dataset, partition_name):
+    options = {"dataset": dataset, "partition": partition_name}
+    try:
+      registry.check_options(**options)
+    except ValueError as error:
+      self.assertRegex(str(error), "^`partition` must ")
+      return
+    if dataset == "auto" and partition_name == registry.NATURAL:
+      # Natural is EMNIST's, and that is not to be had here.
+      with self.assertRaises(emnist.EmnistUnavailable):
+        registry.load_task(num_clients=5, **self._options[dataset], **options)
+      return
+    task = registry.load_task(num_clients=5, **self._options[dataset], **options)
+    self.assertEqual(task.partition, partition_name)
+
+
+if __name__ == "__main__":
+  absltest.main()
