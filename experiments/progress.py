@@ -2,10 +2,10 @@
 
 import tqdm
 
-from fl_clustering import three_phase
+from fl_clustering import stages
 
 
-class ProgressBar(three_phase.RunObserver):
+class ProgressBar(stages.RunObserver):
   """One bar per stage: round, loss, the clients' accuracy, time left."""
 
   def __init__(self):

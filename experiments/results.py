@@ -11,33 +11,37 @@ import tensorflow_federated as tff
 from fl_clustering import atomic_file
 from experiments import output_folder
 from fl_clustering import metrics as metrics_lib
+from fl_clustering import stages
 from fl_clustering import summary as summary_lib
 from fl_clustering import three_phase
 
 
 def _evaluation_rows(result):
-  """Returns the rows of phase 3 for `metrics.csv`."""
+  """Returns the rows of phase 3, and of phase 1's model, for `metrics.csv`."""
   rows = []
+  evaluated = [("pretrain", "global", [("", result.pretrain.global_test)])]
   for method, r in result.methods.items():
     for k, accuracy in enumerate(r.best_accuracy):
       rows.append(("evaluate", method, k, "", "best_accuracy", float(accuracy)))
-    for kind, confusions in (
-        ("global_mean", [("", r.global_mean)]),
-        ("global_weighted", [("", r.global_weighted)]),
-        ("global_blended", list(enumerate(r.global_blended))),
-    ):
-      for cluster, confusion in confusions:
-        recall = metrics_lib.class_recall(confusion)
-        metrics = {
-            "accuracy": metrics_lib.accuracy(confusion),
-            "recall": metrics_lib.macro(recall),
-            "precision": metrics_lib.macro(metrics_lib.class_precision(confusion)),
-            **{f"recall_class_{c}": v for c, v in enumerate(recall) if v == v},
-        }
-        rows += [
-            ("evaluate", method, cluster, "", f"{kind}_{name}", float(value))
-            for name, value in metrics.items()
-        ]
+    evaluated += [
+        (method, "global_mean", [("", r.global_mean)]),
+        (method, "global_weighted", [("", r.global_weighted)]),
+        (method, "global_blended", enumerate(r.global_blended)),
+    ]
+  for method, kind, confusions in evaluated:
+    for cluster, confusion in confusions:
+      recall = metrics_lib.class_recall(confusion)
+      metrics = {
+          "accuracy": metrics_lib.accuracy(confusion),
+          "recall": metrics_lib.macro(recall),
+          "precision": metrics_lib.macro(metrics_lib.class_precision(confusion)),
+          # A label without examples has no recall.
+          **{f"recall_class_{c}": v for c, v in enumerate(recall) if not np.isnan(v)},
+      }
+      rows += [
+          ("evaluate", method, cluster, "", f"{kind}_{name}", float(value))
+          for name, value in metrics.items()
+      ]
   return rows
 
 
@@ -70,13 +74,12 @@ def _client_metrics_text(task, result):
           accuracy[i],
           recall[i],
           precision[i],
-          # A label without examples has no recall.
           *("" if np.isnan(v) else v for v in class_recall[i]),
       ])
   return output_folder.csv_text(header, rows)
 
 
-class RunWriter(three_phase.RunObserver):
+class RunWriter(stages.RunObserver):
   """Writes what a run tells while it runs: `metrics.csv` and TensorBoard events.
 
   A resumed run tells everything again, so both start anew.
@@ -89,7 +92,7 @@ class RunWriter(three_phase.RunObserver):
         folder.join("metrics.csv"), "w", encoding="utf-8", newline="", buffering=1
     )
     self._csv = csv.writer(self._metrics, lineterminator="\n")
-    self._csv.writerow(three_phase.Row._fields)
+    self._csv.writerow(stages.Row._fields)
     shutil.rmtree(folder.join("tensorboard"), ignore_errors=True)
     self._tensorboard = {}
     self._pretrain_rounds = 0

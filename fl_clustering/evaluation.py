@@ -13,7 +13,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from fl_clustering import federated_training
+from fl_clustering import client_update
+from fl_clustering import runtime
 
 # Examples that go through a model at a time, and the most that one TFF client
 # evaluates when there are many.
@@ -40,12 +41,12 @@ def _build_confusions(model):
 
   @tf.function
   def confusions(vector, paths):
-    parameters = federated_training.unflatten(model, vector)
+    parameters = client_update.unflatten(model, vector)
     contents = tf.map_fn(tf.io.read_file, paths)
     rows_per_file = tf.strings.length(contents) // (np.prod(model.input_shape) + 1)
     file_index = tf.repeat(tf.range(tf.shape(paths)[0]), rows_per_file)
     # Clients' test sets are small: read together, they fill whole batches.
-    images, labels = federated_training.decode_examples(
+    images, labels = client_update.decode_examples(
         model, tf.strings.reduce_join(contents)
     )
     num_examples = tf.shape(labels)[0]
@@ -130,7 +131,7 @@ class Evaluation:
         np.zeros((len(request.files), num_classes, num_classes), np.int64)
         for request in requests
     ]
-    for batch in federated_training.batches_by_size(jobs, 4 * vectors.shape[1]):
+    for batch in runtime.message_batches(jobs, 4 * vectors.shape[1]):
       for index, confusion in self._evaluate_all(batch):
         r, positions = places[index]
         results[r][positions] = confusion

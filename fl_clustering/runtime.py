@@ -27,6 +27,8 @@ _CHANNEL_OPTIONS = [
     ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
 ]
 _START_TIMEOUT_SECONDS = 60
+# Model vectors in one message: far enough below TFF's limit to need little memory.
+_BATCH_BYTES = 256 * 2**20
 
 # Run in the child before it becomes the worker: asks the kernel for SIGKILL at
 # the parent's death (PR_SET_PDEATHSIG = 1), and looks whether the parent is
@@ -42,6 +44,12 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 class WorkerLost(RuntimeError):
   """The worker process died or did not start."""
+
+
+def message_batches(jobs, bytes_per_job):
+  """Cuts a list of jobs into lists that fit one TFF message each."""
+  size = max(1, _BATCH_BYTES // bytes_per_job)
+  return [jobs[i : i + size] for i in range(0, len(jobs), size)]
 
 
 def _worker_binary():

@@ -18,21 +18,22 @@ This file is the straight line through the other modules; it reads no flags and
 writes no files but the clients' data and, through `checkpoint.py`, its state.
 """
 
-import collections
 import dataclasses
-from typing import Mapping, Optional
 
 import numpy as np
 
 from fl_clustering import aggregation
-from fl_clustering import checkpoint
 from fl_clustering import client_files
+from fl_clustering import client_update
 from fl_clustering import client_weights as client_weights_lib
+from fl_clustering import cluster_training
 from fl_clustering import config as config_lib
 from fl_clustering import federated_training
 from fl_clustering import metrics as metrics_lib
 from fl_clustering import randomness
 from fl_clustering import scoring
+from fl_clustering import stages
+from fl_clustering import three_phase_result
 from fl_clustering.grouping import grouping as grouping_lib
 from fl_clustering.grouping import recovery
 from fl_clustering.tasks import federated_task
@@ -42,105 +43,13 @@ CONTROLS = ("fedavg", "local")
 # Local epochs for which the recovery of known groups is tried, besides the run's.
 _RECOVERY_EPOCHS = (1, 5)
 
-# A metric's value: `cluster` is "" for all clusters together, `round` "" for
-# what does not belong to a round.
-Row = collections.namedtuple(
-    "Row", ["phase", "method", "cluster", "round", "metric", "value"]
-)
-
-
-class RunObserver:
-  """What a run tells while it runs; a subclass overrides what it needs.
-
-  A resumed run tells everything from its start again, from its checkpoints.
-  """
-
-  def stage_started(self, stage, num_rounds, rounds_done):
-    """A stage (`pretrain` or a method) starts, or goes on after `rounds_done`."""
-
-  def round_finished(self, stage, round_num, rows):
-    """A round ended; `rows` are its `Row`s."""
-
-  def clients_grouped(self, client_weights, assignments):
-    """The clients' weights are in, and `assignments` has one row per grouping."""
-
-
-@dataclasses.dataclass(frozen=True)
-class PretrainResult:
-  """Phase 1. Confusion matrices have true labels as rows.
-
-  Attributes:
-    vector: The global model, of shape (P,).
-    global_test: Its confusion matrix on the global test set, (C, C).
-    clients: Its confusion matrices on every client's test data, (N, C, C).
-    own_weights: The same for every client's own weights.
-  """
-
-  vector: np.ndarray
-  global_test: np.ndarray
-  clients: np.ndarray
-  own_weights: np.ndarray
-
-
-@dataclasses.dataclass(frozen=True)
-class MethodResult:
-  """Phases 2 and 3 of one grouping or control with K clusters.
-
-  Attributes:
-    assignment: The clusters.
-    vectors: The cluster models, (K, P).
-    best_accuracy: The highest accuracy every cluster reached in any round on its
-      own clients' test data, (K,).
-    clients: Confusion matrices of every client with its cluster's model, (N, C, C).
-    clients_blended: The same after every cluster's model was replaced by the mean
-      of itself and the mean of all clusters' models.
-    global_mean: Confusion matrix of the mean of the cluster models, (C, C).
-    global_weighted: The same, weighted by `best_accuracy`.
-    global_blended: The same for every blended model, (K, C, C).
-    adjusted_rand_index: Agreement with the true groups; `None` if they are not
-      known, if clusters overlap, or for a control.
-    purity: The same.
-  """
-
-  assignment: grouping_lib.ClusterAssignment
-  vectors: np.ndarray
-  best_accuracy: np.ndarray
-  clients: np.ndarray
-  clients_blended: np.ndarray
-  global_mean: np.ndarray
-  global_weighted: np.ndarray
-  global_blended: np.ndarray
-  adjusted_rand_index: Optional[float]
-  purity: Optional[float]
-
-
-@dataclasses.dataclass(frozen=True)
-class ThreePhaseResult:
-  """Everything a run found.
-
-  Attributes:
-    pretrain: Phase 1.
-    client_weights: What was grouped.
-    methods: From the name of a grouping or control to its result.
-    recovery: Where true groups are known, how well each grouping finds them by
-      representation and local epochs; a list of dicts.
-    privacy: What the aggregator of phase 1 guarantees, or `None`.
-  """
-
-  pretrain: PretrainResult
-  client_weights: client_weights_lib.ClientWeights
-  methods: Mapping[str, MethodResult]
-  recovery: list
-  privacy: Optional[dict]
-
-
 def run(
     config: config_lib.ThreePhaseConfig,
     task: federated_task.FederatedTask,
     data_dir,
     checkpoints=None,
     observers=(),
-) -> ThreePhaseResult:
+) -> three_phase_result.ThreePhaseResult:
   """Runs all three phases. TFF's context must be set, see `runtime.py`.
 
   Args:
@@ -148,10 +57,10 @@ def run(
     task: The clients and their data, as `config` describes them.
     data_dir: An existing folder for the clients' data files.
     checkpoints: `checkpoint.Checkpoints` to go on from and to save to.
-    observers: `RunObserver`s.
+    observers: `stages.RunObserver`s.
 
   Returns:
-    A `ThreePhaseResult`.
+    A `three_phase_result.ThreePhaseResult`.
 
   Raises:
     federated_training.TrainingDiverged: If a client's loss is not finite.
@@ -165,10 +74,10 @@ class _Run:
   def __init__(self, config, task, data_dir, checkpoints, observers):
     self._config = config
     self._task = task
-    self._checkpoints = checkpoints or checkpoint.NoCheckpoints()
+    self._stages = stages.StageRunner(checkpoints, observers)
     self._observers = observers
     files = client_files.write_client_files(task, data_dir)
-    options = federated_training.LocalTraining(config.batch_size, config.learning_rate)
+    options = client_update.LocalTraining(config.batch_size, config.learning_rate)
     self._fedavg = federated_training.FedAvg(
         task,
         files,
@@ -176,7 +85,7 @@ class _Run:
         aggregation.AGGREGATORS[config.aggregator].build(config),
         config.seed,
     )
-    self._cluster_training = federated_training.ClusterTraining(
+    self._cluster_training = cluster_training.ClusterTraining(
         task, files, options, config.seed
     )
     self._scoring = scoring.Scoring(task, files)
@@ -203,7 +112,7 @@ class _Run:
     methods["local"] = self._train_and_evaluate(
         "local", self._everyone_alone(), client_weights, self._next_clusters
     )
-    return ThreePhaseResult(
+    return three_phase_result.ThreePhaseResult(
         pretrain=self._evaluate_pretrained(trained.vector, client_weights),
         client_weights=client_weights,
         methods=methods,
@@ -214,45 +123,6 @@ class _Run:
             else None
         ),
     )
-
-  # Rounds, with checkpoints.
-
-  def _run_rounds(self, stage, first_round, num_rounds, start, step):
-    """Runs a stage from its checkpoint or its start.
-
-    Args:
-      stage: The stage's name.
-      first_round: 0 if `start` has rows of its own, else 1.
-      num_rounds: The number of the last round.
-      start: A function that returns (state, rows) before round 1.
-      step: A function (state, round) -> (state, rows).
-
-    Returns:
-      The state after the last round, a dict of arrays.
-    """
-    saved = self._checkpoints.load(stage)
-    if saved:
-      done, state, history = saved
-      history = [Row(*row) for row in history]
-    else:
-      done = 0
-      state, history = start()
-    for observer in self._observers:
-      observer.stage_started(stage, num_rounds, done)
-    for round_num in range(first_round, done + 1):
-      self._tell(stage, round_num, [row for row in history if row.round == round_num])
-    for round_num in range(done + 1, num_rounds + 1):
-      state, rows = step(state, round_num)
-      history += rows
-      self._checkpoints.save(
-          stage, round_num, state, history, is_last=round_num == num_rounds
-      )
-      self._tell(stage, round_num, rows)
-    return state
-
-  def _tell(self, stage, round_num, rows):
-    for observer in self._observers:
-      observer.round_finished(stage, round_num, rows)
 
   def _participants(self, round_num):
     """Returns the ids of the clients that take part in a round of any method."""
@@ -289,7 +159,7 @@ class _Run:
       })
       return {**self._pack(after), "broadcast": before.vector}, rows
 
-    state = self._run_rounds(PRETRAIN, 1, self._config.pretrain_rounds, start, step)
+    state = self._stages.run(PRETRAIN, 1, self._config.pretrain_rounds, start, step)
     trained = self._unpack(state)
     return dataclasses.replace(trained, vector=state["broadcast"]), trained
 
@@ -308,7 +178,7 @@ class _Run:
     own_weights, _ = self._scoring.on_clients_and_clusters(
         client_weights.vectors, self._everyone_alone()
     )
-    return PretrainResult(
+    return three_phase_result.PretrainResult(
         vector=vector,
         global_test=self._scoring.on_global_test(vector[None])[0],
         clients=clients,
@@ -467,7 +337,7 @@ class _Run:
       state, losses = next_clusters(state, assignment, round_num)
       return score(state, best_accuracy, round_num, losses)
 
-    state = self._run_rounds(name, 0, self._config.cluster_rounds, start, step)
+    state = self._stages.run(name, 0, self._config.cluster_rounds, start, step)
     return self._evaluate(name, assignment, state["vectors"], state["best_accuracy"])
 
   def _evaluate(self, name, assignment, vectors, best_accuracy):
@@ -482,7 +352,7 @@ class _Run:
     clients, _ = self._scoring.on_clients_and_clusters(vectors, assignment)
     clients_blended, _ = self._scoring.on_clients_and_clusters(blended, assignment)
     truth = self._task.true_groups if name not in CONTROLS else None
-    return MethodResult(
+    return three_phase_result.MethodResult(
         assignment=assignment,
         vectors=vectors,
         best_accuracy=best_accuracy,
@@ -498,7 +368,7 @@ class _Run:
 
 def _rows(phase, method, cluster, round_num, metrics):
   return [
-      Row(phase, method, cluster, round_num, metric, float(value))
+      stages.Row(phase, method, cluster, round_num, metric, float(value))
       for metric, value in metrics.items()
   ]
 

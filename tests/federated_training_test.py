@@ -10,13 +10,15 @@ import tensorflow_federated as tff
 
 from fl_clustering import aggregation
 from fl_clustering import client_files
+from fl_clustering import client_update
+from fl_clustering import cluster_training
 from fl_clustering import config as config_lib
 from fl_clustering import federated_training
 from fl_clustering import randomness
 from fl_clustering import runtime
 from tests import small_task
 
-_OPTIONS = federated_training.LocalTraining(batch_size=20, learning_rate=0.1)
+_OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
 _SEED = 5
 
 # One of each for the whole file: a worker takes a second to start.
@@ -44,13 +46,13 @@ def _fedavg(aggregator=None, options=_OPTIONS, seed=_SEED):
 
 
 def _clusters(options=_OPTIONS, seed=_SEED):
-  return federated_training.ClusterTraining(_task, _files, options, seed)
+  return cluster_training.ClusterTraining(_task, _files, options, seed)
 
 
 def _train_eagerly(client, vector, seed, num_epochs):
   """Trains one client step by step, without any of the engine."""
   parameters = [
-      tf.Variable(p) for p in federated_training.unflatten(_task.model, vector)
+      tf.Variable(p) for p in client_update.unflatten(_task.model, vector)
   ]
   images = client.train.images.astype(np.float32) / 255
   labels = client.train.labels.astype(np.int32)
@@ -79,30 +81,30 @@ class ClientUpdateTest(parameterized.TestCase):
   @parameterized.product(client=[0, 1, 4], num_epochs=[1, 3])
   def test_equals_training_step_by_step(self, client, num_epochs):
     client = _task.clients[client]
-    update = federated_training.build_client_update(_task.model, _OPTIONS)
+    update = client_update.build_client_update(_task.model, _OPTIONS)
     vector, seed = _start_vector(), tf.constant([3, 4])
     trained, loss, num_examples = update(
-        federated_training.unflatten(_task.model, vector),
+        client_update.unflatten(_task.model, vector),
         _files.train[client.client_id].path,
         seed,
         num_epochs,
     )
     expected, expected_loss = _train_eagerly(client, vector, seed, num_epochs)
     np.testing.assert_allclose(
-        federated_training.flatten(trained), expected, atol=2e-6
+        client_update.flatten(trained), expected, atol=2e-6
     )
     self.assertAlmostEqual(float(loss), expected_loss, places=4)
     self.assertEqual(num_examples, len(client.train))
 
   def test_dropout_depends_on_the_seed_alone(self):
     task = small_task.small_task("cnn")
-    update = federated_training.build_client_update(task.model, _OPTIONS)
+    update = client_update.build_client_update(task.model, _OPTIONS)
     parameters = [
         tf.constant(p) for p in task.model.initial_parameters(np.random.default_rng(0))
     ]
     path = _files.train["b"].path
     runs = [
-        federated_training.flatten(update(parameters, path, tf.constant(seed), 1)[0])
+        client_update.flatten(update(parameters, path, tf.constant(seed), 1)[0])
         for seed in ([1, 2], [1, 2], [1, 3])
     ]
     np.testing.assert_array_equal(runs[0], runs[1])
@@ -149,7 +151,7 @@ class FedAvgTest(absltest.TestCase):
     self.assertGreater(np.abs(results[0] - results[2]).max(), 1e-4)
 
   def test_divergence_names_round_and_client(self):
-    options = federated_training.LocalTraining(batch_size=2, learning_rate=1e30)
+    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
     fedavg = _fedavg(options=options)
     with self.assertRaisesRegex(
         federated_training.TrainingDiverged, "round 7, client '[a-e]'"
@@ -169,7 +171,7 @@ class FedAvgTest(absltest.TestCase):
     config = config_lib.ThreePhaseConfig(
         num_clients=5, aggregator="dp", clipping_norm=0.5, noise_multiplier=2.0
     )
-    options = federated_training.LocalTraining(batch_size=20, learning_rate=1e-9)
+    options = client_update.LocalTraining(batch_size=20, learning_rate=1e-9)
     fedavg = _fedavg(aggregation.AGGREGATORS["dp"].build(config), options)
     start = fedavg.initialize()
     after, _ = fedavg.next(start, _task.client_ids, 1, 1)
@@ -188,20 +190,20 @@ class PlanHeadsTest(absltest.TestCase):
   def test_every_member_is_in_one_head_of_its_cluster(self):
     sizes = {str(i): 1 + i * i for i in range(30)}
     clusters = (tuple(sizes), ("3", "5"), ("29",))
-    heads = federated_training.plan_heads(clusters, sizes)
+    heads = cluster_training.plan_heads(clusters, sizes)
     for k, members in enumerate(clusters):
       found = [m for head in heads if head.cluster == k for m in head.members]
       self.assertCountEqual(found, members)
 
   def test_no_head_does_much_more_than_its_part(self):
     sizes = {str(i): 10 for i in range(160)}
-    heads = federated_training.plan_heads((tuple(sizes),), sizes)
+    heads = cluster_training.plan_heads((tuple(sizes),), sizes)
     self.assertLen(heads, 16)
     self.assertEqual({len(head.members) for head in heads}, {10})
 
   def test_the_largest_comes_first(self):
     sizes = {"a": 1, "b": 50, "c": 3}
-    heads = federated_training.plan_heads((("a",), ("b",), ("c",)), sizes)
+    heads = cluster_training.plan_heads((("a",), ("b",), ("c",)), sizes)
     self.assertEqual([head.members for head in heads], [("b",), ("c",), ("a",)])
 
 
@@ -247,7 +249,7 @@ class ClusterTrainingTest(absltest.TestCase):
     training = _clusters()
     whole, _ = training.next(starts, clusters, _task.client_ids, 1, 1)
     with mock.patch.object(
-        federated_training, "_MESSAGE_BYTES", 8 * _task.model.num_parameters
+        runtime, "_BATCH_BYTES", 8 * _task.model.num_parameters
     ):
       parts, _ = training.next(starts, clusters, _task.client_ids, 1, 1)
     np.testing.assert_array_equal(whole, parts)
@@ -259,7 +261,7 @@ class ClusterTrainingTest(absltest.TestCase):
     np.testing.assert_array_equal(starts, copy)
 
   def test_divergence_names_cluster_and_client(self):
-    options = federated_training.LocalTraining(batch_size=2, learning_rate=1e30)
+    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
     with self.assertRaisesRegex(
         federated_training.TrainingDiverged, "round 2, cluster 1, client 'e'"
     ):

@@ -8,8 +8,8 @@ import sklearn.metrics
 import tensorflow as tf
 
 from fl_clustering import client_files
+from fl_clustering import client_update
 from fl_clustering import evaluation
-from fl_clustering import federated_training
 from fl_clustering import runtime
 from fl_clustering import scoring
 from fl_clustering.grouping import grouping
@@ -40,7 +40,7 @@ def setUpModule():
 def _confusion(vector, examples):
   """Returns the confusion matrix by TensorFlow in one piece and scikit-learn."""
   logits = _task.model.logits(
-      federated_training.unflatten(_task.model, vector),
+      client_update.unflatten(_task.model, vector),
       tf.constant(examples.images.astype(np.float32) / 255),
       None,
   )

@@ -8,6 +8,7 @@ from fl_clustering import checkpoint
 from fl_clustering import config as config_lib
 from fl_clustering import metrics
 from fl_clustering import runtime
+from fl_clustering import stages
 from fl_clustering import summary
 from fl_clustering import three_phase
 from tests import small_task
@@ -34,7 +35,7 @@ def _run(config, checkpoints=None, observers=()):
     return three_phase.run(config, _task, folder, checkpoints, observers)
 
 
-class _Recorder(three_phase.RunObserver):
+class _Recorder(stages.RunObserver):
   """Keeps what it is told; raises `_Stop` at one moment."""
 
   def __init__(self, stop_at=None):

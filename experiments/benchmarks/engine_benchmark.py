@@ -183,6 +183,8 @@ def _measure(num_cores):
   import tensorflow_federated as tff
 
   from fl_clustering import client_files
+  from fl_clustering import client_update
+  from fl_clustering import cluster_training
   from fl_clustering import evaluation
   from fl_clustering import federated_training
   from fl_clustering import runtime
@@ -202,13 +204,13 @@ def _measure(num_cores):
   vectors = vector + rng.normal(0, 0.01, (_NUM_MODELS, len(vector))).astype(np.float32)
   limit = _Limit(tf, task, num_cores)
   constants = [tf.constant(p) for p in parameters]
-  model_constants = [federated_training.unflatten(task.model, v) for v in vectors]
+  model_constants = [client_update.unflatten(task.model, v) for v in vectors]
 
   with tempfile.TemporaryDirectory() as directory, runtime.LocalRuntime(num_cores) as local:
     files = client_files.write_client_files(task, directory)
-    options = federated_training.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
+    options = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
     fedavg = federated_training.FedAvg(task, files, options, None, _SEED)
-    training = federated_training.ClusterTraining(task, files, options, _SEED)
+    training = cluster_training.ClusterTraining(task, files, options, _SEED)
     evaluator = evaluation.Evaluation(task.model)
     state = fedavg.initialize()
     requests = [

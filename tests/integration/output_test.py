@@ -91,6 +91,7 @@ class OutputTest(absltest.TestCase):
     for row in rows:
       rounds.setdefault((row["phase"], row["method"]), set()).add(row["round"])
     self.assertEqual(rounds.pop(("pretrain", "pretrain")), {"1", "2"})
+    self.assertEqual(rounds.pop(("evaluate", "pretrain")), {""})
     for name in _METHODS:
       self.assertEqual(rounds.pop(("cluster", name)), {"0", "1", "2"})
       self.assertEqual(rounds.pop(("evaluate", name)), {""})

@@ -1,0 +1,97 @@
+"""What a client does in a round, as a pure TensorFlow function.
+
+It reads its own file of examples and runs plain stochastic gradient descent from
+the parameters it is sent.  A model's parameters travel as one flat float32 vector.
+The client's random numbers (the order of its examples, dropout) follow from the
+seed it is sent.
+"""
+
+import dataclasses
+import math
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalTraining:
+  """How a client trains: plain stochastic gradient descent.
+
+  Attributes:
+    batch_size: Examples per step; an epoch's last batch may be smaller.
+    learning_rate: Step size.
+  """
+
+  batch_size: int
+  learning_rate: float
+
+
+def unflatten(model, vector):
+  """Returns the parameters of `model` from a flat vector of shape (P,)."""
+  shapes = list(model.parameter_shapes.values())
+  pieces = tf.split(vector, [math.prod(shape) for shape in shapes])
+  return [tf.reshape(piece, shape) for piece, shape in zip(pieces, shapes)]
+
+
+def flatten(parameters):
+  """Returns one vector of shape (P,) from a model's parameters."""
+  return tf.concat([tf.reshape(p, [-1]) for p in parameters], axis=0)
+
+
+def decode_examples(model, contents):
+  """Returns (uint8 images (n, h, w, 1), int32 labels (n,)) of `client_files.py`'s rows."""
+  num_pixels = math.prod(model.input_shape)
+  rows = tf.reshape(tf.io.decode_raw(contents, tf.uint8), [-1, num_pixels + 1])
+  images = tf.reshape(rows[:, :num_pixels], [-1, *model.input_shape])
+  return images, tf.cast(rows[:, num_pixels], tf.int32)
+
+
+def build_client_update(model, options):
+  """Returns the client's work: (parameters, path, seed, num_epochs) -> result.
+
+  Args:
+    model: An `ImageModel`.
+    options: `LocalTraining`.
+
+  Returns:
+    A `tf.function`. It takes the parameters as a list, the path of the client's
+    file, an int32 seed of shape (2,) and the number of passes over the data; it
+    returns the trained parameters, the mean loss over the last pass (before
+    each step, as usual) and the number of examples.
+  """
+
+  def loss_fn(parameters, images, labels, dropout_seed):
+    logits = model.logits(parameters, images, dropout_seed)
+    return tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    )
+
+  @tf.function
+  def client_update(parameters, path, seed, num_epochs):
+    images, labels = decode_examples(model, tf.io.read_file(path))
+    num_examples = tf.shape(labels)[0]
+    num_steps = (num_examples + options.batch_size - 1) // options.batch_size
+    loss_sum = 0.0
+    for epoch in tf.range(num_epochs):
+      epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
+      order = tf.random.experimental.stateless_shuffle(
+          tf.range(num_examples), epoch_seed
+      )
+      loss_sum = 0.0
+      for step in tf.range(num_steps):
+        batch = order[step * options.batch_size : (step + 1) * options.batch_size]
+        batch_images = tf.cast(tf.gather(images, batch), tf.float32) / 255.0
+        dropout_seed = None
+        if model.uses_dropout:
+          dropout_seed = tf.random.experimental.stateless_fold_in(epoch_seed, step + 1)
+        with tf.GradientTape() as tape:
+          tape.watch(parameters)
+          loss = loss_fn(parameters, batch_images, tf.gather(labels, batch), dropout_seed)
+        gradients = tape.gradient(loss, parameters)
+        parameters = [
+            p - options.learning_rate * g for p, g in zip(parameters, gradients)
+        ]
+        loss_sum += loss * tf.cast(tf.size(batch), tf.float32)
+    num_examples = tf.cast(num_examples, tf.float32)
+    return parameters, loss_sum / num_examples, num_examples
+
+  return client_update

@@ -1,0 +1,73 @@
+"""Runs a stage of rounds: from its checkpoint or its start, told to observers."""
+
+import collections
+
+from fl_clustering import checkpoint
+
+# A metric's value: `cluster` is "" for all clusters together, `round` "" for
+# what does not belong to a round.
+Row = collections.namedtuple(
+    "Row", ["phase", "method", "cluster", "round", "metric", "value"]
+)
+
+
+class RunObserver:
+  """What a run tells while it runs; a subclass overrides what it needs.
+
+  A resumed run tells everything from its start again, from its checkpoints.
+  """
+
+  def stage_started(self, stage, num_rounds, rounds_done):
+    """A stage (`pretrain` or a method) starts, or goes on after `rounds_done`."""
+
+  def round_finished(self, stage, round_num, rows):
+    """A round ended; `rows` are its `Row`s."""
+
+  def clients_grouped(self, client_weights, assignments):
+    """The clients' weights are in, and `assignments` has one row per grouping."""
+
+
+class StageRunner:
+  """Runs the stages of one run, saves them as they go, and tells what happens."""
+
+  def __init__(self, checkpoints, observers):
+    """Takes `checkpoint.Checkpoints` (or `None` to save nothing) and `RunObserver`s."""
+    self._checkpoints = checkpoints or checkpoint.NoCheckpoints()
+    self._observers = observers
+
+  def run(self, stage, first_round, num_rounds, start, step):
+    """Runs a stage from its checkpoint or its start.
+
+    Args:
+      stage: The stage's name.
+      first_round: 0 if `start` has rows of its own, else 1.
+      num_rounds: The number of the last round.
+      start: A function that returns (state, rows) before round 1.
+      step: A function (state, round) -> (state, rows).
+
+    Returns:
+      The state after the last round, a dict of arrays.
+    """
+    saved = self._checkpoints.load(stage)
+    if saved:
+      done, state, history = saved
+      history = [Row(*row) for row in history]
+    else:
+      done = 0
+      state, history = start()
+    for observer in self._observers:
+      observer.stage_started(stage, num_rounds, done)
+    for round_num in range(first_round, done + 1):
+      self._tell(stage, round_num, [row for row in history if row.round == round_num])
+    for round_num in range(done + 1, num_rounds + 1):
+      state, rows = step(state, round_num)
+      history += rows
+      self._checkpoints.save(
+          stage, round_num, state, history, is_last=round_num == num_rounds
+      )
+      self._tell(stage, round_num, rows)
+    return state
+
+  def _tell(self, stage, round_num, rows):
+    for observer in self._observers:
+      observer.round_finished(stage, round_num, rows)

@@ -1,0 +1,78 @@
+"""What a three-phase run finds. Confusion matrices have true labels as rows."""
+
+import dataclasses
+from typing import Mapping, Optional
+
+import numpy as np
+
+from fl_clustering import client_weights as client_weights_lib
+from fl_clustering.grouping import grouping as grouping_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainResult:
+  """Phase 1.
+
+  Attributes:
+    vector: The global model, of shape (P,).
+    global_test: Its confusion matrix on the global test set, (C, C).
+    clients: Its confusion matrices on every client's test data, (N, C, C).
+    own_weights: The same for every client's own weights.
+  """
+
+  vector: np.ndarray
+  global_test: np.ndarray
+  clients: np.ndarray
+  own_weights: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class MethodResult:
+  """Phases 2 and 3 of one grouping or control with K clusters.
+
+  Attributes:
+    assignment: The clusters.
+    vectors: The cluster models, (K, P).
+    best_accuracy: The highest accuracy every cluster reached in any round on its
+      own clients' test data, (K,).
+    clients: Confusion matrices of every client with its cluster's model, (N, C, C).
+    clients_blended: The same after every cluster's model was replaced by the mean
+      of itself and the mean of all clusters' models.
+    global_mean: Confusion matrix of the mean of the cluster models, (C, C).
+    global_weighted: The same, weighted by `best_accuracy`.
+    global_blended: The same for every blended model, (K, C, C).
+    adjusted_rand_index: Agreement with the true groups; `None` if they are not
+      known, if clusters overlap, or for a control.
+    purity: The same.
+  """
+
+  assignment: grouping_lib.ClusterAssignment
+  vectors: np.ndarray
+  best_accuracy: np.ndarray
+  clients: np.ndarray
+  clients_blended: np.ndarray
+  global_mean: np.ndarray
+  global_weighted: np.ndarray
+  global_blended: np.ndarray
+  adjusted_rand_index: Optional[float]
+  purity: Optional[float]
+
+
+@dataclasses.dataclass(frozen=True)
+class ThreePhaseResult:
+  """Everything a run found.
+
+  Attributes:
+    pretrain: Phase 1.
+    client_weights: What was grouped.
+    methods: From the name of a grouping or control to its result.
+    recovery: Where true groups are known, how well each grouping finds them by
+      representation and local epochs; a list of dicts.
+    privacy: What the aggregator of phase 1 guarantees, or `None`.
+  """
+
+  pretrain: PretrainResult
+  client_weights: client_weights_lib.ClientWeights
+  methods: Mapping[str, MethodResult]
+  recovery: list
+  privacy: Optional[dict]
