@@ -58,8 +58,9 @@ def _run(config, task, folder):
           config, task, folder.client_data, folder.checkpoints(), [writer, bar]
       )
     summary = writer.finish(config, task, result)
-    report.write_report(folder.path)
     folder.finish()
+    # The last file: a folder with a report is a finished run.
+    report.write_report(folder.path)
   except (
       federated_training.TrainingDiverged, runtime.WorkerLost, OSError, MemoryError
   ) as e:
