@@ -46,6 +46,7 @@ def _run(config, task, folder):
   from experiments import progress
   from experiments import report
   from experiments import results
+  from fl_clustering import checkpoint
   from fl_clustering import federated_training
   from fl_clustering import runtime
   from fl_clustering import three_phase
@@ -61,11 +62,14 @@ def _run(config, task, folder):
     folder.finish()
     # The last file: a folder with a report is a finished run.
     report.write_report(folder.path)
+  except checkpoint.DamagedCheckpoint as e:
+    raise launch.InputError(str(e)) from e
   except (
       federated_training.TrainingDiverged, runtime.WorkerLost, OSError, MemoryError
   ) as e:
     raise launch.RunFailed(
-        f"{e} What was computed is in {folder.path}; --resume goes on from there."
+        f"{str(e).rstrip('.')}. What was computed is in {folder.path}; --resume goes "
+        "on from there."
     ) from e
   return summary
 

@@ -2,6 +2,9 @@
 
 import contextlib
 import os
+import zipfile
+
+import numpy as np
 
 
 @contextlib.contextmanager
@@ -33,3 +36,15 @@ def write_text(path, text):
   with atomic_path(path) as temporary:
     with open(temporary, "w", encoding="utf-8") as file:
       file.write(text)
+
+
+def write_arrays(path, arrays):
+  """Writes a dict of arrays to an .npz file, wholly or not at all.
+
+  `np.savez` does the same, but prints a traceback beside the error on a full disk.
+  """
+  with atomic_path(path) as temporary:
+    with zipfile.ZipFile(temporary, "w") as archive:
+      for name, array in arrays.items():
+        with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+          np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)

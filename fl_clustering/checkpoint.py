@@ -21,6 +21,10 @@ _SAVING_SHARE = 0.05
 _META = "meta"
 
 
+class DamagedCheckpoint(ValueError):
+  """A checkpoint can't be read."""
+
+
 class Checkpoints:
   """Checkpoints of one run in one folder, a file per stage."""
 
@@ -40,17 +44,18 @@ class Checkpoints:
     """Returns (round, state, history) of the stage's checkpoint, or `None`.
 
     Raises:
-      ValueError: If the file can't be read.
+      DamagedCheckpoint: If the file can't be read.
     """
     path = self._path(stage)
     if not os.path.exists(path):
       return None
     try:
-      with np.load(path, allow_pickle=False) as file:
+      # Opened here, because NumPy leaves a file open that it can't read.
+      with open(path, "rb") as f, np.load(f, allow_pickle=False) as file:
         state = {name: file[name] for name in file.files if name != _META}
         meta = json.loads(file[_META].item())
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as e:
-      raise ValueError(
+      raise DamagedCheckpoint(
           f"the checkpoint {path} can't be read ({e}); remove it to repeat its "
           "stage, or start again with --overwrite."
       ) from e
@@ -70,8 +75,7 @@ class Checkpoints:
     if not is_last and start < self._not_before.get(stage, start):
       return
     meta = json.dumps({"round": round_num, "history": history})
-    with atomic_file.atomic_path(self._path(stage)) as temporary:
-      np.savez(temporary, **{_META: np.array(meta)}, **state)
+    atomic_file.write_arrays(self._path(stage), {_META: np.array(meta), **state})
     end = time.monotonic()
     self._not_before[stage] = end + (end - start) / _SAVING_SHARE
 

@@ -47,7 +47,8 @@ def _write(path, examples):
       [examples.images.reshape(len(examples), -1), examples.labels[:, None]],
       axis=1,
   )
-  rows.astype(np.uint8).tofile(path)
+  with open(path, "wb") as f:
+    f.write(rows.astype(np.uint8).tobytes())
   return ExampleFile(path, len(examples))
 
 

@@ -138,13 +138,11 @@ class ClientWeights:
 
   def save(self, path):
     """Writes an .npz file, wholly or not at all; replaces one of that name."""
-    with atomic_file.atomic_path(path) as temporary:
-      np.savez(
-          temporary,
-          client_ids=np.array(self.client_ids),
-          vectors=self.vectors,
-          global_vector=self.global_vector,
-      )
+    atomic_file.write_arrays(path, {
+        "client_ids": np.array(self.client_ids),
+        "vectors": self.vectors,
+        "global_vector": self.global_vector,
+    })
 
   @classmethod
   def load(cls, path):

@@ -1,6 +1,11 @@
+import contextlib
+import gc
 import os
+import sys
+from unittest import mock
 
 from absl.testing import absltest
+import numpy as np
 
 from fl_clustering import atomic_file
 
@@ -50,6 +55,27 @@ class AtomicFileTest(absltest.TestCase):
     atomic_file.write_text("result.txt", "here")
 
     self.assertEqual(self._content(), "here")
+
+  def test_arrays_are_those_of_numpys_format(self):
+    path = os.path.join(self.folder, "arrays.npz")
+    arrays = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array("text")}
+    atomic_file.write_arrays(path, arrays)
+
+    with np.load(path, allow_pickle=False) as found:
+      self.assertCountEqual(found.files, arrays)
+      for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array)
+        self.assertEqual(found[name].dtype, array.dtype)
+
+  def test_a_full_disk_is_one_error(self):
+    # Every write to this device fails as on a full disk.
+    with mock.patch.object(
+        atomic_file, "atomic_path", lambda path: contextlib.nullcontext("/dev/full")
+    ), mock.patch.object(sys, "unraisablehook") as ignored:
+      with self.assertRaisesRegex(OSError, "No space left on device"):
+        atomic_file.write_arrays(self.path, {"a": np.zeros(100_000)})
+      gc.collect()
+    ignored.assert_not_called()
 
 
 if __name__ == "__main__":

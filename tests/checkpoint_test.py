@@ -52,7 +52,7 @@ class CheckpointsTest(absltest.TestCase):
     checkpoints.save("kmeans", 3, _STATE, [], is_last=True)
     with open(path, "r+b") as f:
       f.truncate(os.path.getsize(path) // 2)
-    with self.assertRaisesRegex(ValueError, "kmeans.npz can't be read"):
+    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz can't be read"):
       checkpoints.load("kmeans")
 
   def test_pickles_are_refused(self):
@@ -60,7 +60,7 @@ class CheckpointsTest(absltest.TestCase):
         os.path.join(self.folder, "kmeans.npz"),
         meta=np.array({"round": 1}, dtype=object),
     )
-    with self.assertRaisesRegex(ValueError, "kmeans.npz can't be read"):
+    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz can't be read"):
       checkpoint.Checkpoints(self.folder).load("kmeans")
 
 

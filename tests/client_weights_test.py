@@ -130,13 +130,12 @@ class FileTest(absltest.TestCase):
   def test_interrupted_save_keeps_the_earlier_file(self):
     _make().save(self._path)
 
-    def interrupted(path, **arrays):
-      del arrays
-      with open(path, "wb") as file:
-        file.write(b"half a ")
+    def interrupted(file, array, **unused_options):
+      del array
+      file.write(b"half a ")
       raise KeyboardInterrupt
 
-    with mock.patch.object(np, "savez", interrupted):
+    with mock.patch.object(np.lib.format, "write_array", interrupted):
       with self.assertRaises(KeyboardInterrupt):
         _make(("x", "y", "z")).save(self._path)
     self.assertEqual(client_weights.ClientWeights.load(self._path).client_ids, _IDS)

@@ -71,6 +71,15 @@ class BadInputTest(parameterized.TestCase):
     self.assertIn("config.json", os.listdir(self.folder))
     self.assertStartsWith(program.read_text(self.folder, "metrics.csv"), "phase,method")
 
+  def test_a_damaged_checkpoint(self):
+    result = program.run(
+        *program.SMALL, "--learning_rate=1e30", f"--output_dir={self.folder}")
+    self.assertEqual(result.returncode, 1)
+    self.create_tempfile(f"{self.folder}/checkpoints/pretrain.npz", "PK")
+    result = program.run(
+        *program.SMALL, "--learning_rate=1e30", f"--output_dir={self.folder}", "--resume")
+    self._check(result, 2, "the checkpoint .*pretrain.npz can't be read")
+
   def test_overwrite_removes_the_earlier_run(self):
     self.create_tempfile(f"{self.folder}/config.json", "{}")
     self.create_tempfile(f"{self.folder}/checkpoints/pretrain.npz", "old")
