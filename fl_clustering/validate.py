@@ -43,6 +43,14 @@ def positive(**argument):
     raise error(name, "be a finite number > 0", value)
 
 
+def not_negative(**argument):
+  """Checks for a finite number of at least zero."""
+  name, value = _only(argument)
+  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
+  if wrong_type or not math.isfinite(value) or value < 0:
+    raise error(name, "be a finite number >= 0", value)
+
+
 def between(low, high, **argument):
   """Checks for a number in the open interval (low, high)."""
   name, value = _only(argument)

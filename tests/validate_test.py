@@ -36,6 +36,15 @@ class ValidateTest(parameterized.TestCase):
       validate.positive(rate=value)
 
   @parameterized.named_parameters(
+      ("negative", -1e-9), ("nan", float("nan")), ("inf", float("inf")), ("text", "1"),
+      ("bool", True),
+  )
+  def test_not_negative_refuses(self, value):
+    validate.not_negative(tol=0)
+    with self.assertRaisesRegex(ValueError, "`tol` must be a finite number >= 0, got"):
+      validate.not_negative(tol=value)
+
+  @parameterized.named_parameters(
       ("low", 0.0), ("high", 1), ("nan", float("nan")), ("text", "0.5"),
   )
   def test_between_refuses(self, value):

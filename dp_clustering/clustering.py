@@ -1,0 +1,17 @@
+"""Differentially private k-means: two methods, one result.
+
+  data = clustering_params.Data(points, radius=1.0)
+  budget = clustering_params.DifferentialPrivacyParam(epsilon=1.0, delta=1e-6)
+  result = clustering.private_clustering(k=10, data=data, privacy_param=budget)
+  result.centers, result.ledger
+
+Central model; neighbouring data sets differ by one point more or less.  This module
+only brings together what users need.
+"""
+
+# pylint: disable=unused-import
+from dp_clustering.clustering_result import ClusteringResult
+from dp_clustering.metrics import ClusteringMetrics
+from dp_clustering.private_kmeans import PrivateKMeans
+from dp_clustering.private_methods import private_clustering
+from dp_clustering.private_methods import private_lsh_clustering

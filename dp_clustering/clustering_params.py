@@ -1,0 +1,257 @@
+"""Parameters of private clustering: privacy, data, tree, and how the budget is shared.
+
+Everything here is checked when it is made, so that nothing is left to go wrong once a
+budget is being spent.  What is checked is public: types, shapes and parameters.  The
+content of the data never leads to an error, since an error can tell whether a record
+is in the data.
+"""
+
+import dataclasses
+import enum
+import math
+import numbers
+
+import numpy as np
+
+from fl_clustering import validate
+
+# Radii whose square neither overflows nor vanishes beside the squares of coordinates.
+_SMALLEST_SQUARED_RADIUS = 1e-140
+_LARGEST_SQUARED_RADIUS = 1e150
+
+
+class PrivacyModel(enum.Enum):
+  """Who is trusted with the data."""
+
+  CENTRAL = "central"  # The one who holds all points and releases the result.
+
+
+@dataclasses.dataclass(frozen=True)
+class DifferentialPrivacyParam:
+  """(epsilon, delta)-differential privacy: what one point, added or removed, may change.
+
+  Attributes:
+    epsilon: Number > 0.  `inf` is no noise and so NO privacy: for tests and comparisons.
+    delta: Number in (0, 1), much smaller than one over the number of points.
+    privacy_model: `PrivacyModel.CENTRAL`, the only one there is.
+  """
+
+  epsilon: float = 1.0
+  delta: float = 1e-6
+  privacy_model: PrivacyModel = PrivacyModel.CENTRAL
+
+  def __post_init__(self):
+    number = isinstance(self.epsilon, numbers.Real) and not isinstance(self.epsilon, bool)
+    if not number or not self.epsilon > 0:
+      raise validate.error("epsilon", "be a number > 0, or inf", self.epsilon)
+    validate.between(0, 1, delta=self.delta)
+    if not isinstance(self.privacy_model, PrivacyModel):
+      raise validate.error("privacy_model", "be PrivacyModel.CENTRAL", self.privacy_model)
+
+
+def _float_of(number):
+  try:
+    return float(number)
+  except OverflowError:
+    return math.inf if number > 0 else -math.inf
+
+
+def numeric_array(name, values, num_dims):
+  """Returns `values` as an array of real numbers, not copied if it is one."""
+  try:
+    array = np.asarray(values)
+  except ValueError as e:  # NumPy's message about ragged lists names no argument.
+    raise ValueError(f"`{name}` must have rows of one length ({e}).") from e
+  if array.dtype == object and all(isinstance(x, numbers.Real) for x in array.flat):
+    # Integers too large for NumPy, among others: their size is content, not type.
+    array = np.array([_float_of(x) for x in array.flat]).reshape(array.shape)
+  if array.dtype.kind not in "biuf":
+    raise TypeError(f"`{name}` must hold real numbers, got dtype {array.dtype}.")
+  if array.ndim != num_dims:
+    raise ValueError(
+        f"`{name}` must be an array of {num_dims} dimensions, got shape {array.shape}."
+    )
+  return array
+
+
+def _mapped_rows(rows, radius):
+  """Returns `map_to_ball` of rows that need not be finite; slower, with more copies."""
+  infinite = np.isinf(rows)
+  # A row with infinities is the limit of rows in which they grow alike.
+  rows = np.where(infinite.any(axis=1, keepdims=True), np.sign(rows) * infinite, rows)
+  rows = np.where(np.isnan(rows), 0.0, rows)
+  largest = np.abs(rows).max(axis=1, keepdims=True)
+  units = rows / np.where(largest > 0, largest, 1.0)
+  norms_of_units = np.linalg.norm(units, axis=1, keepdims=True)
+  with np.errstate(over="ignore"):
+    outside = largest * norms_of_units > radius
+  outside |= infinite.any(axis=1, keepdims=True)
+  return np.where(outside, units * (radius / np.maximum(norms_of_units, 1.0)), rows)
+
+
+def map_to_ball(points, radius):
+  """Returns every row as a finite point of the ball, whatever the row holds.
+
+  A row of finite numbers keeps its direction, and its norm if that is at most the
+  radius; else its norm becomes the radius, up to rounding.  NaN counts as 0.  Infinite
+  coordinates outweigh all finite ones.  Each row is mapped on its own, so that adding
+  or removing one changes nothing about the others.
+
+  Args:
+    points: Array of real numbers of shape (num_points, dim), not changed.
+    radius: Radius of the ball around the origin.
+
+  Returns:
+    Float64 array of shape (num_points, dim).  It is `points` itself, and must not be
+    written to, if these are float64 and in the ball.
+  """
+  with np.errstate(over="ignore"):  # From a wider type: too large becomes infinite.
+    points = np.asarray(points, np.float64)
+  if points.size == 0:
+    return points
+  with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    squares = np.einsum("ij,ij->i", points, points)
+  inside = squares <= radius * radius  # Not so for NaN.
+  if not _SMALLEST_SQUARED_RADIUS <= radius <= _LARGEST_SQUARED_RADIUS:
+    inside[:] = False
+  if inside.all():
+    return points
+  mapped = points.copy()
+  mapped[~inside] = _mapped_rows(points[~inside], radius)
+  return mapped
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Data:
+  """Points to cluster.
+
+  Attributes:
+    datapoints: Real numbers of shape (num_points, dim).  Not private, and not copied.
+    radius: Bound on the norm of a point; farther ones are clipped to it.  It is public:
+      it must not be computed from the points.
+    labels: Ground truth, one label per point, or None.  Only `ClusteringMetrics`, which
+      are not private, use it.
+  """
+
+  datapoints: np.ndarray
+  radius: float
+  labels: np.ndarray | None = None
+
+  def __post_init__(self):
+    points = numeric_array("datapoints", self.datapoints, num_dims=2)
+    if points.shape[1] == 0:
+      raise ValueError(
+          f"`datapoints` must have at least one column, got shape {points.shape}."
+      )
+    validate.positive(radius=self.radius)
+    object.__setattr__(self, "datapoints", points)
+    if self.labels is not None:
+      labels = np.asarray(self.labels)
+      if labels.dtype.kind not in "biufUS":
+        raise TypeError(f"`labels` must hold numbers or strings, got dtype {labels.dtype}.")
+      if labels.shape != (len(points),):
+        raise ValueError(
+            f"`labels` must have one label for each of {len(points)} points, got shape "
+            f"{labels.shape}."
+        )
+      object.__setattr__(self, "labels", labels)
+
+  @property
+  def num_points(self):
+    """The number of points.  Not private."""
+    return self.datapoints.shape[0]
+
+  @property
+  def dim(self):
+    """The number of coordinates of a point."""
+    return self.datapoints.shape[1]
+
+  def clip_by_radius(self, points=None):
+    """Returns points with norms above the radius scaled down to it, as `map_to_ball`.
+
+    Args:
+      points: Array whose last axis holds the coordinates, of any number, or None for
+        the data's own points.  Not changed.
+
+    Returns:
+      A new float64 array of the shape of `points`.
+    """
+    points = np.asarray(self.datapoints if points is None else points)
+    rows = points.reshape(-1, points.shape[-1]) if points.size else points
+    return np.array(map_to_ball(rows, self.radius)).reshape(points.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class TreeParam:
+  """How far `lsh_tree` branches.
+
+  Attributes:
+    min_num_points_in_branching_node: Smallest private count of a node that branches.
+    min_num_points_in_node: Smallest private count of a node below the root.
+    max_depth: Depth of the deepest nodes; the root has depth 0.
+  """
+
+  min_num_points_in_branching_node: int
+  min_num_points_in_node: int
+  max_depth: int
+
+  def __post_init__(self):
+    validate.integer(1, min_num_points_in_node=self.min_num_points_in_node)
+    validate.integer(
+        self.min_num_points_in_node,
+        min_num_points_in_branching_node=self.min_num_points_in_branching_node,
+    )
+    validate.integer(0, max_depth=self.max_depth)
+
+
+@dataclasses.dataclass(frozen=True)
+class PrivacyBudgetSplit:
+  """Sharing of the budget by parts of epsilon.
+
+  Attributes:
+    frac_sum: Part for the sums of the leaves' points.
+    frac_group_count: Part for the counts of the nodes.
+  """
+
+  frac_sum: float = 0.8
+  frac_group_count: float = 0.2
+
+  def __post_init__(self):
+    validate.between(0, 1, frac_sum=self.frac_sum)
+    validate.between(0, 1, frac_group_count=self.frac_group_count)
+    if self.frac_sum + self.frac_group_count > 1 + 1e-9:
+      raise validate.error(
+          "frac_group_count", f"be at most 1 - frac_sum = {1 - self.frac_sum:g}",
+          self.frac_group_count,
+      )
+
+
+@dataclasses.dataclass(frozen=True)
+class PrivacyCalculatorMultiplier:
+  """Sharing of the budget by the ratio of noises, all of which grow with one `alpha`.
+
+  Attributes:
+    gaussian_std_dev_multiplier: Standard deviation of a sum, over alpha and sensitivity.
+    dlaplace_param_multiplier: Scale of a count, over alpha.  The name comes from counts
+      with discrete Laplace noise.  Here counts have Gaussian noise, and this is its
+      standard deviation.
+  """
+
+  gaussian_std_dev_multiplier: float = 1.0
+  dlaplace_param_multiplier: float = 20.0
+
+  def __post_init__(self):
+    validate.positive(gaussian_std_dev_multiplier=self.gaussian_std_dev_multiplier)
+    validate.positive(dlaplace_param_multiplier=self.dlaplace_param_multiplier)
+
+  def get_gaussian_std_dev(self, alpha, sensitivity):
+    """Returns the standard deviation of the noise on a sum."""
+    return self.gaussian_std_dev_multiplier * alpha * sensitivity
+
+  def get_alpha(self, gaussian_std_dev, sensitivity):
+    """Returns alpha for a standard deviation: `get_gaussian_std_dev` inverted."""
+    return gaussian_std_dev / (self.gaussian_std_dev_multiplier * sensitivity)
+
+  def get_dlaplace_param(self, alpha):
+    """Returns the inverse of the scale of the noise on a count."""
+    return 1 / (self.dlaplace_param_multiplier * alpha)

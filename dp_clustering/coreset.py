@@ -1,0 +1,121 @@
+"""From the leaves of the tree to a small weighted set, and from that to k centers.
+
+The source's algorithm: Chang, Ghazi, Kumar, Manurangsi 2021, "Locally Private
+k-Means in One Round" (https://arxiv.org/abs/2104.09734), in its central form.
+"""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import threadpoolctl
+
+from dp_clustering import lsh_tree
+from fl_clustering import validate
+
+_NUM_STARTS = 20
+# In radii: how far points of a single leaf may be from each other.
+_UNKNOWN_SPREAD = 0.5
+# Codes are int64.
+_LARGEST_MAX_DEPTH = 62
+
+
+@dataclasses.dataclass(frozen=True)
+class Coreset:
+  """Weighted points that stand for all; private.
+
+  Attributes:
+    points: Noisy means of the leaves, in the ball, of shape (num_leaves, dim).
+    weights: Noisy counts of the leaves, shape (num_leaves,).
+  """
+
+  points: np.ndarray
+  weights: np.ndarray
+
+
+def clip_to_ball(centers, radius):
+  """Returns finite centers, of shape (num_centers, dim), moved into the ball."""
+  norms = np.linalg.norm(centers, axis=1, keepdims=True)
+  return centers * (radius / np.maximum(norms, radius))
+
+
+def private_lsh_coreset(sums, k, tree_param, lsh_noise, rng):
+  """Returns the private `Coreset` of the points.
+
+  Args:
+    sums: `PrivateSums` over the points.
+    k: Number of clusters that the coreset is for.
+    tree_param: `TreeParam`, or None for what suits the private number of points.
+    lsh_noise: `LshNoise` for the depth of the tree.
+    rng: `np.random.Generator` of the hyperplanes, which need no protection.
+  """
+  if tree_param is not None:
+    validate.integer(0, _LARGEST_MAX_DEPTH, max_depth=tree_param.max_depth)
+  count_std = lsh_noise.count_std
+  private_count = sums.private_count(count_std, "count of all points")
+  if tree_param is None:
+    tree_param = lsh_tree.default_tree_param(
+        k, sums.dim, private_count, lsh_noise.sum_noise_multiplier
+    )
+  hashed = sums.hashed(rng.normal(size=(tree_param.max_depth, sums.dim)))
+  leaves = lsh_tree.private_leaves(hashed, tree_param, private_count, count_std)
+  leaf_sums = hashed.private_leaf_sums(
+      leaves.prefixes, leaves.levels, lsh_noise.sum_noise_multiplier
+  )
+  means = leaf_sums / leaves.private_counts[:, np.newaxis]
+  return Coreset(clip_to_ball(means, sums.radius), leaves.private_counts)
+
+
+def fit_coreset(points, weights, k, rng):
+  """Returns the k centers of weighted k-means.
+
+  Args:
+    points: Array of shape (num_points, dim) with at least k rows.
+    weights: Positive weights, shape (num_points,).
+    k: Number of centers.
+    rng: `np.random.Generator` of the seeds.
+  """
+  # Here, since it takes a second, which nobody should wait for at the start.
+  from sklearn import cluster  # pylint: disable=g-import-not-at-top
+  from sklearn import exceptions  # pylint: disable=g-import-not-at-top
+
+  kmeans = cluster.KMeans(
+      k, n_init=_NUM_STARTS, random_state=int(rng.integers(2**31))
+  )
+  # One thread: several add up in an order of their own, and few points need one.
+  with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
+    # Fewer different points than centers are no problem: centers may coincide.
+    warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
+    return kmeans.fit(points, sample_weight=weights).cluster_centers_
+
+
+def fill_centers(centers, k, spread, radius, rng):
+  """Returns exactly k centers: these, and others where points are likely.
+
+  Where there is reason for fewer than k, the rest costs no privacy and can only lower
+  the loss.  Points that are far from their center tend to lie towards its
+  neighbours, so midpoints of the closest pairs come first, then random directions.
+
+  Args:
+    centers: Private centers, of shape (num_centers, dim), at most k.
+    k: Number of centers to return.
+    spread: Typical distance of a point from its center.
+    radius: Radius of the ball that centers stay in.
+    rng: `np.random.Generator` of the directions.
+  """
+  first, second = np.triu_indices(len(centers), 1)
+  distances = np.linalg.norm(centers[first] - centers[second], axis=1)
+  closest = np.argsort(distances, kind="stable")[: k - len(centers)]
+  centers = np.concatenate([centers, (centers[first] + centers[second])[closest] / 2])
+  missing = k - len(centers)
+  directions = rng.normal(size=(missing, centers.shape[1]))
+  directions *= spread / np.linalg.norm(directions, axis=1, keepdims=True)
+  around = centers[np.arange(missing) % len(centers)]
+  return np.concatenate([centers, clip_to_ball(around + directions, radius)])
+
+
+def exactly_k_centers(coreset, k, radius, rng):
+  """Returns k centers of a `Coreset`; of fewer points than k, those and others."""
+  if len(coreset.points) >= k:
+    return fit_coreset(coreset.points, coreset.weights, k, rng)
+  return fill_centers(coreset.points, k, _UNKNOWN_SPREAD * radius, radius, rng)

@@ -1,0 +1,138 @@
+"""The account of what was released: every release is entered before it is made."""
+
+import dataclasses
+import math
+
+from dp_clustering import privacy_calculator
+from fl_clustering import validate
+
+# Relative: sums of squares of mu are rounded. What the budget's mu leaves unspent is more.
+_SLACK = 1e-9
+
+
+class PrivacyBudgetExceeded(RuntimeError):
+  """A release would spend more than the budget; it was not made."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+  """One Gaussian release.
+
+  Attributes:
+    name: What was released.
+    sensitivity: Largest L2 change of the value when one point is added or removed.
+    std: Standard deviation of the noise, in the unit of the sensitivity.
+    mu: sensitivity / std, its cost in Gaussian differential privacy; `inf` without
+      noise.
+  """
+
+  name: str
+  sensitivity: float
+  std: float
+  mu: float
+
+
+def _check_release(release):
+  validate.positive(sensitivity=release.sensitivity)
+  if release.std == 0 and release.mu == math.inf:
+    return
+  validate.positive(std=release.std)
+  if not math.isclose(release.mu * release.std, release.sensitivity, rel_tol=1e-6):
+    raise validate.error(
+        "mu", f"be sensitivity / std = {release.sensitivity / release.std:.9g}", release.mu
+    )
+
+
+class Ledger:
+  """Budget and releases of one call; refuses what would exceed the budget."""
+
+  def __init__(self, epsilon, delta, noise_source):
+    """Opens a ledger with nothing released.
+
+    Args:
+      epsilon: The budget; `inf` for no privacy.
+      delta: The budget.
+      noise_source: Where the noise of the releases is from, see `noise`.
+    """
+    self.epsilon = epsilon
+    self.delta = delta
+    self.noise_source = noise_source.description
+    self._noise_is_private = noise_source.is_private
+    self._budget_mu = privacy_calculator.gaussian_mu(epsilon, delta)
+    self._releases = []
+    self._is_frozen = False
+
+  @property
+  def releases(self):
+    """The `Release`s so far, a tuple."""
+    return tuple(self._releases)
+
+  @property
+  def mu_spent(self):
+    """Total mu: the releases compose to one Gaussian mechanism of it."""
+    return math.hypot(*(release.mu for release in self._releases))
+
+  @property
+  def epsilon_spent(self):
+    """The exact epsilon of all releases together, at the budget's delta."""
+    return privacy_calculator.gaussian_epsilon(self.mu_spent, self.delta)
+
+  @property
+  def is_private(self):
+    """Whether the releases protect anyone: a finite epsilon, and secure noise."""
+    return self._noise_is_private and self.epsilon < math.inf
+
+  @property
+  def event(self):
+    """The releases as a `dp_accounting.ComposedDpEvent` of `GaussianDpEvent`s."""
+    # Here, since it takes most of a second, which nobody should wait for at the start.
+    import dp_accounting  # pylint: disable=g-import-not-at-top
+
+    return dp_accounting.ComposedDpEvent([
+        dp_accounting.GaussianDpEvent(release.std / release.sensitivity)
+        for release in self._releases
+    ])
+
+  def record(self, name, mu, sensitivity, std):
+    """Enters a release, before it is made; the arguments are those of `Release`.
+
+    Raises:
+      PrivacyBudgetExceeded: If there is not enough left; nothing is entered then.
+    """
+    if self._is_frozen:
+      raise RuntimeError(f"The ledger is closed; {name!r} can't be released.")
+    release = Release(name, sensitivity, std, mu)
+    _check_release(release)
+    total = math.hypot(self.mu_spent, mu)
+    if total > self._budget_mu * (1 + _SLACK):
+      raise PrivacyBudgetExceeded(
+          f"{name!r} would spend mu = {total:.9g} of {self._budget_mu:.9g} in all, the "
+          f"whole of epsilon = {self.epsilon:g} at delta = {self.delta:g}."
+      )
+    self._releases.append(release)
+
+  def freeze(self):
+    """Closes the ledger, once a second accountant agrees with it, and returns it.
+
+    Raises:
+      RuntimeError: If the second accountant comes to a larger epsilon.
+    """
+    privacy_calculator.verify(self.event, self.epsilon, self.delta)
+    self._is_frozen = True
+    return self
+
+  def __str__(self):
+    """A table of the releases, with the totals."""
+    width = max([len("total"), *(len(release.name) for release in self._releases)])
+    rows = [f"{'release':{width}}  sensitivity          std           mu"]
+    rows += [
+        f"{release.name:{width}}  {release.sensitivity:11.5g}  {release.std:11.5g}  "
+        f"{release.mu:11.5g}"
+        for release in self._releases
+    ]
+    rows += [
+        f"{'total':{width}}  {'':11}  {'':11}  {self.mu_spent:11.5g}",
+        f"epsilon {self.epsilon_spent:.6g} of {self.epsilon:g} at delta {self.delta:g}",
+        f"noise {self.noise_source}",
+    ]
+    return "\n".join(rows)

@@ -1,0 +1,125 @@
+"""How good a clustering is: labels, loss, and how it agrees with the ground truth.
+
+Nothing here is private.  All of it is computed exactly, from the points themselves,
+for those who may see them.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from dp_clustering import clustering_params
+from dp_clustering import private_sums
+
+# Elements of points, or of their products with the centers, worked on at a time.
+_BLOCK_ELEMENTS = 2**21
+# Rows with larger norms are scaled down to it to find their nearest center: the squares
+# of the centers' norms don't matter then, and products stay finite.
+_LARGEST_NORM = 1e150
+
+
+def _finite_rows(rows, radius):
+  """Returns float64 rows in which those with NaN or infinities are in the ball."""
+  with np.errstate(over="ignore"):
+    rows = np.asarray(rows, np.float64)
+  not_finite = ~np.isfinite(rows).all(axis=1)
+  if not_finite.any():
+    rows = rows.copy()
+    rows[not_finite] = clustering_params.map_to_ball(rows[not_finite], radius)
+  return rows
+
+
+def nonprivate_labels_and_loss(points, centers, radius):
+  """Returns the nearest center of each point, and the sum of squared distances to them.
+
+  Points are taken as they are, not clipped; only a row with NaN or infinities counts as
+  the point that `clustering_params.map_to_ball` makes of it.
+
+  Args:
+    points: Array of real numbers of shape (num_points, dim).
+    centers: Array of shape (num_centers, dim).
+    radius: Radius of the ball for rows that are not finite.
+
+  Returns:
+    A pair of integer labels, shape (num_points,), and the loss, which is `inf` if it is
+    too large for a float.
+  """
+  labels = np.empty(len(points), np.intp)
+  block_losses = []
+  block_size = max(1, _BLOCK_ELEMENTS // max(centers.shape))
+  for start in range(0, len(points), block_size):
+    rows = _finite_rows(points[start : start + block_size], radius)
+    bounded_rows = clustering_params.map_to_ball(rows, _LARGEST_NORM)
+    nearest = private_sums.nearest_centers(bounded_rows, centers)
+    labels[start : start + block_size] = nearest
+    residuals = rows - centers[nearest]
+    with np.errstate(over="ignore"):
+      block_losses.append(np.einsum("ij,ij->", residuals, residuals))
+  return labels, float(sum(block_losses))
+
+
+def _num_pairs(counts):
+  """Returns the number of pairs of points inside groups of these sizes."""
+  return sum(count * (count - 1) // 2 for count in np.ravel(counts).tolist())
+
+
+def _ratio(part, whole):
+  return part / whole if whole else math.nan
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClusteringMetrics:
+  """How well clusters reflect the ground truth.  Not private.
+
+  A ratio to nothing, such as the accuracy for no points, is NaN.
+
+  Attributes:
+    cross_label_histogram: Number of points for each (cluster, true label), an integer
+      array of shape (num_clusters, num_true_labels).
+    num_points: Number of all points.
+    dominant_label_correct_count: Points whose true label is the most frequent one of
+      their cluster.
+    dominant_label_accuracy: Their part of all points.
+    true_pairs: Pairs of points with the same true label.
+    true_nonmatch_count: Those of them in different clusters.
+    true_nonmatch_frac: The same as part of `true_pairs`.
+    false_pairs: Pairs of points with different true labels.
+    false_match_count: Those of them in the same cluster.
+    false_match_frac: The same as part of `false_pairs`.
+  """
+
+  cross_label_histogram: np.ndarray
+  num_points: int = dataclasses.field(init=False)
+  dominant_label_correct_count: int = dataclasses.field(init=False)
+  dominant_label_accuracy: float = dataclasses.field(init=False)
+  true_pairs: int = dataclasses.field(init=False)
+  true_nonmatch_count: int = dataclasses.field(init=False)
+  true_nonmatch_frac: float = dataclasses.field(init=False)
+  false_pairs: int = dataclasses.field(init=False)
+  false_match_count: int = dataclasses.field(init=False)
+  false_match_frac: float = dataclasses.field(init=False)
+
+  def __post_init__(self):
+    histogram = np.asarray(self.cross_label_histogram)
+    num_points = int(histogram.sum())
+    num_correct = int(histogram.max(axis=1, initial=0).sum())
+    true_pairs = _num_pairs(histogram.sum(axis=0))
+    false_pairs = _num_pairs([num_points]) - true_pairs
+    matches = _num_pairs(histogram)
+    true_nonmatches = true_pairs - matches
+    false_matches = _num_pairs(histogram.sum(axis=1)) - matches
+    values = {
+        "cross_label_histogram": histogram,
+        "num_points": num_points,
+        "dominant_label_correct_count": num_correct,
+        "dominant_label_accuracy": _ratio(num_correct, num_points),
+        "true_pairs": true_pairs,
+        "true_nonmatch_count": true_nonmatches,
+        "true_nonmatch_frac": _ratio(true_nonmatches, true_pairs),
+        "false_pairs": false_pairs,
+        "false_match_count": false_matches,
+        "false_match_frac": _ratio(false_matches, false_pairs),
+    }
+    for name, value in values.items():
+      object.__setattr__(self, name, value)

@@ -1,0 +1,136 @@
+"""Sources of discrete Gaussian noise: secure, seeded for experiments, or none.
+
+Noise is drawn as integers and added to integers.  A continuous Gaussian in floating
+point leaks through its lowest bits which values are possible (Mironov 2012, "On
+Significance of the Least Significant Bits for Differential Privacy"); the discrete
+Gaussian on a grid has no such bits, and loses nothing against the continuous one
+(Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy",
+https://arxiv.org/abs/2004.00010).
+
+Every source has a `description`, which goes into the ledger; `is_private`, whether
+its noise protects anyone; and `discrete_gaussian(shape, scale)`, which returns an
+int64 array of the shape: each entry independently z with a probability proportional
+to exp(-z^2 / (2 scale^2)).
+"""
+
+import concurrent.futures
+import functools
+import math
+import os
+
+import numpy as np
+
+from fl_clustering import validate
+
+# Beyond this, a draw or a sum with a draw might not fit into int64.
+_LARGEST_SCALE = 2.0**58
+# Fewer draws than this for a thread aren't worth its start.
+_DRAWS_PER_THREAD = 2000
+# Up to here, seeded noise is drawn from a table of probabilities; above, a rounded
+# Gaussian differs from the discrete Gaussian by less than 1e-6 in total variation.
+_LARGEST_TABLE_SCALE = 1000.0
+# Standard deviations to either side in the table: what is cut off is below 1e-32.
+_TABLE_WIDTH = 12
+
+
+def _check_scale(scale):
+  validate.positive(scale=scale)
+  if scale > _LARGEST_SCALE:
+    raise validate.error("scale", f"be at most {_LARGEST_SCALE:.3g}", scale)
+
+
+@functools.lru_cache(maxsize=128)
+def _secure_sampler(scale):
+  """Returns opendp's function that adds noise to a list of integers."""
+  # Here, since those who use another source should not wait for it.
+  # pylint: disable=g-import-not-at-top
+  from opendp import domains
+  from opendp import measurements
+  from opendp import metrics
+  from opendp import mod
+  # pylint: enable=g-import-not-at-top
+
+  # opendp wants to hear that we know that its review by the community goes on.
+  mod.enable_features("contrib")
+  return measurements.make_gaussian(
+      domains.vector_domain(domains.atom_domain(T="i64")),
+      metrics.l2_distance(T="i64"),
+      scale=scale,
+  )
+
+
+class SecureNoise:
+  """Noise for private results: opendp's sampler, a cryptographic generator.
+
+  The sampler is exact: it computes in integers and rationals only.  Its generator is
+  seeded by the operating system and takes no seed.  Draws cannot be repeated.
+  """
+
+  description = "secure: discrete Gaussian by opendp, cryptographic generator"
+  is_private = True
+
+  def discrete_gaussian(self, shape, scale):
+    """Returns an int64 array of `shape` of independent draws."""
+    _check_scale(scale)
+    num_draws = math.prod(np.atleast_1d(shape).tolist())
+    num_threads = len(os.sched_getaffinity(0))
+    num_threads = min(num_threads, num_draws // _DRAWS_PER_THREAD)
+    sampler = _secure_sampler(float(scale))
+    if num_threads <= 1:
+      return np.array(sampler([0] * num_draws), np.int64).reshape(shape)
+    parts = [part.tolist() for part in np.array_split(np.zeros(num_draws, int), num_threads)]
+    with concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
+      return np.concatenate([*pool.map(sampler, parts)]).astype(np.int64).reshape(shape)
+
+
+class SeededNoise:
+  """Repeatable noise for experiments and tests. It is NOT private.
+
+  Who knows or guesses the seed subtracts the noise, and NumPy's generator is not
+  cryptographic: from enough draws, the next ones can be told.
+  """
+
+  is_private = False
+
+  def __init__(self, seed):
+    """Starts the noise from `seed`, a non-negative integer."""
+    validate.integer(0, seed=seed)
+    self.description = f"seeded with {seed}: repeatable, NOT private"
+    # Not the stream that `default_rng(seed)` gives to what needs no protection.
+    self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+
+  def discrete_gaussian(self, shape, scale):
+    """Returns an int64 array of `shape` of independent draws."""
+    _check_scale(scale)
+    if scale > _LARGEST_TABLE_SCALE:
+      return np.rint(self._rng.normal(0.0, scale, shape)).astype(np.int64)
+    largest = math.ceil(_TABLE_WIDTH * scale)
+    values = np.arange(-largest, largest + 1)
+    cumulated = np.cumsum(np.exp(-0.5 * (values / scale) ** 2))
+    uniform = self._rng.random(shape) * cumulated[-1]
+    return values[np.searchsorted(cumulated, uniform, side="right")]
+
+
+class NoNoise:
+  """No noise at all, for epsilon = inf. It is NOT private."""
+
+  description = "none: epsilon is infinite, NOT private"
+  is_private = False
+
+  def discrete_gaussian(self, shape, scale):
+    """Returns zeros, int64, of `shape`, whatever `scale` is."""
+    del scale  # There is no noise to scale.
+    return np.zeros(shape, np.int64)
+
+
+def build_noise_source(epsilon, random_state=None):
+  """Returns the source of noise for a call.
+
+  Args:
+    epsilon: The privacy parameter; `inf` gets no noise.
+    random_state: None for secure noise, or a non-negative integer for seeded noise,
+      which is not private.
+  """
+  if epsilon == math.inf:
+    return NoNoise()
+  return SecureNoise() if random_state is None else SeededNoise(random_state)

@@ -1,0 +1,199 @@
+"""How much noise a privacy budget asks for, in closed form and checked by another.
+
+Every release is a Gaussian mechanism: noise of standard deviation `std` on a value
+of L2 sensitivity `sensitivity`.  Its privacy is the one number mu = sensitivity /
+std of Gaussian differential privacy, and composition is exact: the squares of mu add
+up (Dong, Roth, Su 2019, "Gaussian Differential Privacy", section 3,
+https://arxiv.org/abs/1905.02383).  Between mu and (epsilon, delta) lies the exact
+curve of the Gaussian mechanism (Balle, Wang 2018, "Improving the Gaussian Mechanism
+for Differential Privacy", theorem 8, https://arxiv.org/abs/1805.06530).
+
+The noise that is drawn is the discrete Gaussian on a fine grid.  Its Renyi
+divergences, of all orders and in all dimensions, are at most the continuous one's
+(Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy",
+https://arxiv.org/abs/2004.00010), so it composes like the continuous one.  Its delta
+at a given epsilon can exceed the continuous one's by a part of the order of the
+square of (grid step / std).  With a million steps to a unit of sensitivity, that is
+far below what `_MARGIN` leaves.
+"""
+
+import dataclasses
+import functools
+import math
+
+from scipy import optimize
+from scipy import special
+
+from dp_clustering import clustering_params
+from fl_clustering import validate
+
+# Part of mu that is never spent: for the solver's rounding and for the grid.
+_MARGIN = 1e-8
+# Interval of the second accountant's privacy losses, in units of mu: fine enough for
+# its error to be below a thousandth of epsilon at (1, 1e-6), and done in 0.1 s.
+_LOSS_INTERVAL = 4e-3
+# Above, e^epsilon overflows in the second accountant's sums.
+_LARGEST_ACCOUNTED_EPSILON = 500.0
+
+
+def _log_delta(epsilon, mu):
+  """Returns log delta of the Gaussian mechanism of `mu` at a finite `epsilon` >= 0.
+
+  Theorem 8 of Balle and Wang (2018) is Phi(-low) - e^epsilon Phi(-high).  With
+  epsilon = (high^2 - low^2) / 2, the factor goes into the scaled complementary error
+  function erfcx(x) = e^(x^2) erfc(x), which neither overflows nor vanishes where
+  e^epsilon and Phi(-high) do.
+  """
+  low = (epsilon / mu - mu / 2) / math.sqrt(2)
+  high = (epsilon / mu + mu / 2) / math.sqrt(2)
+  if low > 0:
+    difference = special.erfcx(low) - special.erfcx(high)
+    exponent = -low * low
+  else:  # There, erfcx(low) may overflow, and for a small mu the terms cancel.
+    part_above = -math.expm1(-epsilon) * math.exp(-low * low) * special.erfcx(high)
+    difference = special.erf(high) - special.erf(low) - part_above
+    exponent = 0.0
+  return math.log(difference / 2) + exponent if difference > 0 else -math.inf
+
+
+def _bracketed_root(increasing):
+  """Returns the positive root of an increasing function, at any order of magnitude."""
+  high = 1.0
+  while increasing(high) < 0:
+    high *= 2
+  while increasing(high / 2) > 0:
+    high /= 2
+  return optimize.brentq(increasing, high / 2, high, xtol=1e-300, rtol=1e-14)
+
+
+def _check_epsilon(epsilon):
+  if epsilon != math.inf:
+    validate.positive(epsilon=epsilon)
+
+
+def gaussian_mu(epsilon, delta):
+  """Returns the largest mu whose Gaussian mechanism is (epsilon, delta)-private.
+
+  Args:
+    epsilon: Positive number; `inf` gives `inf`.
+    delta: Number in (0, 1).
+  """
+  _check_epsilon(epsilon)
+  validate.between(0, 1, delta=delta)
+  if epsilon == math.inf:
+    return math.inf
+  root = _bracketed_root(lambda mu: _log_delta(epsilon, mu) - math.log(delta))
+  return root * (1 - _MARGIN)
+
+
+def gaussian_epsilon(mu, delta):
+  """Returns the smallest epsilon >= 0 at which `mu` is (epsilon, delta)-private."""
+  validate.between(0, 1, delta=delta)
+  if mu == math.inf:
+    return math.inf
+  if mu == 0 or _log_delta(0.0, mu) <= math.log(delta):
+    return 0.0
+  return _bracketed_root(lambda epsilon: math.log(delta) - _log_delta(epsilon, mu))
+
+
+@functools.lru_cache(maxsize=256)
+def _accounted_epsilon(noise_multipliers, delta):
+  """Returns epsilon by numerical composition, and the interval it is computed with."""
+  # Here, since it takes most of a second, which nobody should wait for at the start.
+  import dp_accounting  # pylint: disable=g-import-not-at-top
+
+  mu = math.sqrt(sum(1 / multiplier**2 for multiplier in noise_multipliers))
+  interval = _LOSS_INTERVAL * mu
+  accountant = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval)
+  for multiplier in noise_multipliers:
+    accountant.compose(dp_accounting.GaussianDpEvent(multiplier))
+  return accountant.get_epsilon(delta), interval
+
+
+def verify(event, epsilon, delta):
+  """Checks a composition with a second accountant, which has no closed form in it.
+
+  `dp_accounting` composes the distributions of the privacy losses numerically
+  (Koskela, Jalko, Honkela 2020, "Computing Tight Differential Privacy Guarantees
+  Using FFT", https://arxiv.org/abs/1906.03049), up to its discretisation.
+
+  Args:
+    event: A `dp_accounting.ComposedDpEvent` of `GaussianDpEvent`s.
+    epsilon: The epsilon that is claimed.
+    delta: The delta that is claimed.
+
+  Returns:
+    The accounted epsilon, or None for an epsilon above 500, which `dp_accounting`
+    can't compute, and which is as good as none.
+
+  Raises:
+    RuntimeError: If it exceeds the claimed one by more than the discretisation.
+  """
+  noise_multipliers = tuple(part.noise_multiplier for part in event.events)
+  if epsilon > _LARGEST_ACCOUNTED_EPSILON:
+    return None
+  if not noise_multipliers:
+    return 0.0
+  accounted, interval = _accounted_epsilon(noise_multipliers, delta)
+  if not accounted <= epsilon + interval:
+    raise RuntimeError(
+        f"The noise is accounted to epsilon = {accounted:.6g} at delta = {delta:g} by "
+        f"dp_accounting, but epsilon = {epsilon:.6g} is claimed."
+    )
+  return accounted
+
+
+@dataclasses.dataclass(frozen=True)
+class LshNoise:
+  """Noise of the source's algorithm: one sum per leaf, one count per level and point.
+
+  Attributes:
+    sum_noise_multiplier: Standard deviation of a leaf's sum, in radii.
+    count_std: Standard deviation of a count.
+  """
+
+  sum_noise_multiplier: float
+  count_std: float
+
+
+def lsh_noise(privacy_param, privacy_budget_split, multipliers, max_depth):
+  """Returns the `LshNoise` that spends the whole budget on a tree of `max_depth`.
+
+  A point is in one leaf, and in one node of each of the `max_depth` + 1 levels.
+
+  Args:
+    privacy_param: `DifferentialPrivacyParam`.
+    privacy_budget_split: `PrivacyBudgetSplit` or None.  Its fractions of epsilon say
+      how mu is shared; both parts are then scaled so that the composition, which
+      costs less than the sum of the epsilons, spends all of epsilon.
+    multipliers: `PrivacyCalculatorMultiplier` or None.  Their ratio is kept.  Without
+      both, the multipliers' default.
+    max_depth: Depth of the tree, a non-negative integer.
+  """
+  if privacy_budget_split is not None and multipliers is not None:
+    raise validate.error(
+        "multipliers", "not be given together with `privacy_budget_split`", multipliers
+    )
+  validate.integer(0, max_depth=max_depth)
+  mu = gaussian_mu(privacy_param.epsilon, privacy_param.delta)
+  if mu == math.inf:
+    return LshNoise(0.0, 0.0)
+  if privacy_budget_split is not None:
+    mu_sum = gaussian_mu(
+        privacy_budget_split.frac_sum * privacy_param.epsilon, privacy_param.delta
+    )
+    mu_counts = gaussian_mu(
+        privacy_budget_split.frac_group_count * privacy_param.epsilon, privacy_param.delta
+    )
+    both = math.hypot(mu_sum, mu_counts)
+    return LshNoise(both / (mu_sum * mu), both * math.sqrt(max_depth + 1) / (mu_counts * mu))
+  multipliers = multipliers or clustering_params.PrivacyCalculatorMultiplier()
+  # At alpha = 1, mu would be the left side; all standard deviations grow with alpha.
+  alpha = math.hypot(
+      1 / multipliers.get_gaussian_std_dev(1.0, 1.0),
+      math.sqrt(max_depth + 1) * multipliers.get_dlaplace_param(1.0),
+  ) / mu
+  return LshNoise(
+      multipliers.get_gaussian_std_dev(alpha, 1.0),
+      1 / multipliers.get_dlaplace_param(alpha),
+  )

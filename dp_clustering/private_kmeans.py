@@ -1,0 +1,101 @@
+"""Private k-means as a scikit-learn estimator."""
+
+from sklearn import base
+from sklearn.utils import validation
+
+from dp_clustering import clustering_params
+from dp_clustering import clustering_result
+from dp_clustering import private_methods
+from dp_clustering import metrics
+from fl_clustering import validate
+
+
+class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
+  """k-means whose centers are (epsilon, delta)-differentially private.
+
+  The parameters are public: chosen without looking at the data.  A step before it in a
+  pipeline that learns from the data, such as a scaler, is not private.  Neither is a
+  search for parameters that scores them on the data.
+
+  One rule of scikit-learn for estimators can't hold, and so its check
+  `check_estimators_empty_data_messages` fails: that data without rows is refused.  What
+  the data contains must not lead to an error, since an error tells about a record.  For
+  the same reason, rows with NaN or infinities are mapped into the ball, and there may
+  be fewer rows than clusters.
+
+  Attributes:
+    cluster_centers_: Private, shape (n_clusters, n_features_in_).
+    labels_: Nearest center of each point of the fit.  NOT private: to be deleted from an
+      estimator that is published.
+    inertia_: Sum of squared distances of these points to it.  NOT private, likewise.
+    ledger_: `ledger.Ledger` of the releases.  Can be published.
+    n_features_in_: Number of columns of the data.
+  """
+
+  def __init__(self, n_clusters, epsilon, delta, radius, method="refine", random_state=None):
+    """Takes the parameters, which `fit` checks.
+
+    Args:
+      n_clusters: Number of clusters.
+      epsilon: Number > 0; `inf` for no noise, and no privacy.
+      delta: Number in (0, 1), much smaller than one over the number of points.
+      radius: Bound on the norm of a point; farther ones are clipped to it.
+      method: A key of `clustering.METHODS`.
+      random_state: None for secure noise.  A non-negative integer makes fits repeatable
+        and NOT private: it is for experiments and tests.
+    """
+    self.n_clusters = n_clusters
+    self.epsilon = epsilon
+    self.delta = delta
+    self.radius = radius
+    self.method = method
+    self.random_state = random_state
+
+  def __sklearn_tags__(self):
+    tags = super().__sklearn_tags__()
+    tags.input_tags.allow_nan = True
+    return tags
+
+  def _validated(self, points, reset):
+    return validation.validate_data(
+        self, points, reset=reset, ensure_all_finite=False, ensure_min_samples=0
+    )
+
+  # scikit-learn calls the points X.
+  # pylint: disable=invalid-name
+  def fit(self, X, y=None):
+    """Finds private centers, spending (epsilon, delta) once more on these points.
+
+    Args:
+      X: Points, array of shape (n_samples, n_features).
+      y: Ignored.
+
+    Returns:
+      The estimator itself.
+    """
+    del y
+    validate.integer(1, n_clusters=self.n_clusters)
+    validate.one_of(clustering.METHODS, method=self.method)
+    privacy_param = clustering_params.DifferentialPrivacyParam(self.epsilon, self.delta)
+    data = clustering_params.Data(self._validated(X, reset=True), self.radius)
+    result = clustering.METHODS[self.method](
+        self.n_clusters, data, privacy_param, random_state=self.random_state
+    )
+    self.cluster_centers_ = result.centers
+    self.labels_ = result.labels
+    self.inertia_ = result.loss
+    self.ledger_ = result.ledger
+    return self
+
+  def predict(self, X):
+    """Returns the index of the nearest center of each point, shape (n_samples,).
+
+    Args:
+      X: Points, array of shape (n_samples, n_features).
+    """
+    validation.check_is_fitted(self)
+    points = self._validated(X, reset=False)
+    labels, _ = metrics.nonprivate_labels_and_loss(
+        points, self.cluster_centers_, self.radius
+    )
+    return labels

@@ -1,0 +1,115 @@
+"""The two methods of private k-means, from the arguments to the result."""
+
+import numpy as np
+
+from dp_clustering import clustering_params
+from dp_clustering import clustering_result
+from dp_clustering import coreset
+from dp_clustering import ledger as ledger_lib
+from dp_clustering import lsh_tree
+from dp_clustering import noise
+from dp_clustering import privacy_calculator
+from dp_clustering import private_sums
+from dp_clustering import refine
+from fl_clustering import validate
+
+
+def _check(k, data, privacy_param, random_state):
+  validate.integer(1, k=k)
+  for name, value, kind in (
+      ("data", data, clustering_params.Data),
+      ("privacy_param", privacy_param, clustering_params.DifferentialPrivacyParam),
+  ):
+    if not isinstance(value, kind):
+      raise TypeError(f"`{name}` must be a {kind.__name__}, got {type(value).__name__}.")
+  if random_state is not None:
+    validate.integer(0, random_state=random_state)
+
+
+def _open(data, privacy_param, random_state):
+  """Returns the points' `PrivateSums`, their `Ledger` and the public random numbers."""
+  source = noise.build_noise_source(privacy_param.epsilon, random_state)
+  ledger = ledger_lib.Ledger(privacy_param.epsilon, privacy_param.delta, source)
+  sums = private_sums.PrivateSums(data.datapoints, data.radius, source, ledger)
+  return sums, ledger, np.random.default_rng(random_state)
+
+
+def private_lsh_clustering(
+    k, data, privacy_param, privacy_budget_split=None, tree_param=None, multipliers=None,
+    random_state=None,
+):
+  """Clusters by the LSH-tree coreset.
+
+  A tree of hash prefixes is grown by noisy counts; the noisy mean of each leaf,
+  weighted by its noisy count, goes into weighted k-means (`lsh_tree`, `coreset`).
+
+  Args:
+    k: Number of clusters; exactly so many centers come back.
+    data: `clustering_params.Data`.
+    privacy_param: `clustering_params.DifferentialPrivacyParam`.
+    privacy_budget_split: How epsilon is shared between sums and counts, or None.
+    tree_param: When nodes branch; by default fitted to the private number of points.
+    multipliers: Another way to share the budget, not together with
+      `privacy_budget_split`; used, with their defaults, if neither is given.
+    random_state: None for secure noise.  An integer makes everything repeatable, for
+      experiments; the result is then NOT private, and its ledger says so.
+
+  Returns:
+    A `ClusteringResult`.
+
+  Raises:
+    TypeError: If an argument has the wrong type.
+    ValueError: If an argument has an impossible value.
+  """
+  _check(k, data, privacy_param, random_state)
+  max_depth = tree_param.max_depth if tree_param else lsh_tree.DEFAULT_MAX_DEPTH
+  lsh_noise = privacy_calculator.lsh_noise(
+      privacy_param, privacy_budget_split, multipliers, max_depth
+  )
+  sums, ledger, rng = _open(data, privacy_param, random_state)
+  private_coreset = coreset.private_lsh_coreset(sums, k, tree_param, lsh_noise, rng)
+  centers = coreset.exactly_k_centers(private_coreset, k, data.radius, rng)
+  return clustering_result.ClusteringResult(data, centers, ledger=ledger.freeze())
+
+
+def private_clustering(
+    k, data, privacy_param, privacy_budget_split=None, tree_param=None, multipliers=None,
+    random_state=None,
+):
+  """Clusters by splitting and refining centers; the better method (`refine`).
+
+  Args:
+    k: Number of clusters; exactly so many centers come back.
+    data: `clustering_params.Data`.
+    privacy_param: `clustering_params.DifferentialPrivacyParam`.
+    privacy_budget_split: Must be None, as this method shares the budget by itself.
+    tree_param: Must be None: there is no tree.
+    multipliers: Must be None.
+    random_state: As in `private_lsh_clustering`.
+
+  Returns:
+    A `ClusteringResult`.
+
+  Raises:
+    TypeError: If an argument has the wrong type.
+    ValueError: If an argument has an impossible value.
+  """
+  _check(k, data, privacy_param, random_state)
+  for name, value in (
+      ("privacy_budget_split", privacy_budget_split),
+      ("tree_param", tree_param),
+      ("multipliers", multipliers),
+  ):
+    if value is not None:
+      raise validate.error(name, "be None for private_clustering", value)
+  mu = privacy_calculator.gaussian_mu(privacy_param.epsilon, privacy_param.delta)
+  sums, ledger, rng = _open(data, privacy_param, random_state)
+  centers = refine.private_centers(sums, k, mu, rng)
+  return clustering_result.ClusteringResult(data, centers, ledger=ledger.freeze())
+
+
+METHODS = {"refine": private_clustering, "lsh": private_lsh_clustering}
+
+
+# By the names that flags and settings have for them.
+METHODS = {"refine": private_clustering, "lsh": private_lsh_clustering}

@@ -1,0 +1,263 @@
+"""Noisy sums over the points: the only thing a private algorithm may see of them.
+
+An algorithm asks for a statistic that is a sum of one bounded contribution per
+point, and gets it with noise, after the ledger has agreed.  The points themselves,
+their number and exact sums stay in here.  The same algorithm can so be run where the
+points lie on many clients: what changes is who adds up.
+
+How a sum is made: every contribution, in units of its bound, is truncated towards
+zero onto a grid of `GRID` steps.  Truncation makes no coordinate larger, so the bound
+on the L2 norm, which is the sensitivity when a point is added or removed, still
+holds.  The grid points are added up as integers (exactly, in float64, up to 2^53: so
+the order of the points does not matter), integer noise is added, and the result is
+scaled back.  No real-valued noise, and so none of its floating-point leaks (Mironov
+2012), is ever added to a real-valued sum.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+from scipy import sparse
+
+from dp_clustering import clustering_params
+
+GRID = 2**20
+# Elements of points that are worked on at a time.
+_BLOCK_ELEMENTS = 2**21
+# Norms are computed in floating point, so contributions are kept this far inside
+# their bound.
+_INSIDE = 1 - 2.0**-30
+# Bits that float32 holds exactly.
+_BITS_PER_PRODUCT = 24
+
+
+def _on_grid(values):
+  """Returns contributions in units of their bound as grid points, towards zero."""
+  return np.trunc(values * (GRID * _INSIDE))
+
+
+def _grouped_sums(groups, num_groups, values):
+  """Returns sums of the rows of `values` by group, shape (num_groups, columns)."""
+  rows = np.arange(len(groups) + 1)
+  members = sparse.csr_matrix(
+      (np.ones(len(groups)), groups, rows), shape=(len(groups), num_groups)
+  )
+  return members.T @ values
+
+
+def nearest_centers(points, centers):
+  """Returns the index of the nearest center of every point, shape (num_points,)."""
+  half_squares = (centers * centers).sum(axis=1) / 2
+  return np.argmin(half_squares - points @ centers.T, axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterStatistics:
+  """Noisy sums over the points nearest to each center; all of it private.
+
+  Attributes:
+    residual_sums: Sums of the clipped residuals, point minus center, of shape
+      (num_centers, dim).
+    counts: Numbers of points, shape (num_centers,).
+    squared_errors: Sums of squared norms of the clipped residuals, shape
+      (num_centers,); None where they were not asked for.
+    residual_sum_std: Standard deviation of a coordinate of `residual_sums`.
+    count_std: Standard deviation of a count.
+  """
+
+  residual_sums: np.ndarray
+  counts: np.ndarray
+  squared_errors: np.ndarray | None
+  residual_sum_std: float
+  count_std: float
+
+
+class PrivateSums:
+  """Noisy sums over points that stay hidden.
+
+  Attributes:
+    dim: Number of coordinates of a point; public.
+    radius: Radius of the ball that points are mapped into; public.
+  """
+
+  def __init__(self, nonprivate_points, radius, noise_source, ledger):
+    """Takes the points.
+
+    Args:
+      nonprivate_points: Floats of shape (num_points, dim), finite or not: every row
+        is mapped into the ball on its own, when it is used.
+      radius: Positive number.
+      noise_source: One of `noise`.
+      ledger: `ledger.Ledger`; every release is entered before it is made.
+    """
+    self._nonprivate_points = nonprivate_points
+    self._noise_source = noise_source
+    self._ledger = ledger
+    self.radius = radius
+    self.dim = nonprivate_points.shape[1]
+
+  def _blocks(self):
+    """Yields the points, mapped into the ball, some rows at a time, as (start, rows)."""
+    size = max(1, _BLOCK_ELEMENTS // self.dim)
+    for start in range(0, len(self._nonprivate_points), size):
+      rows = self._nonprivate_points[start : start + size]
+      yield start, clustering_params.map_to_ball(rows, self.radius)
+
+  def _noisy(self, grid_sums, std):
+    """Returns sums on the grid with noise of `std` units of the bound, in such units."""
+    noise = self._noise_source.discrete_gaussian(grid_sums.shape, std * GRID) if std else 0
+    return (grid_sums + noise) / GRID
+
+  def private_count(self, std, name):
+    """Returns the noisy number of points.
+
+    Args:
+      std: Standard deviation of the noise.
+      name: The release's name in the ledger.
+    """
+    self._ledger.record(name, _mu(1.0, std), 1.0, std)
+    num_points = np.array([len(self._nonprivate_points) * GRID])
+    return float(self._noisy(num_points, std)[0])
+
+  def hashed(self, hyperplanes):
+    """Returns the `HashedSums` of the points by the sides of hyperplanes they are on.
+
+    Args:
+      hyperplanes: Normal vectors through the origin, chosen without the points, of
+        shape (max_depth, dim).
+    """
+    hyperplanes = np.asarray(hyperplanes, np.float64)
+    codes = np.zeros(len(self._nonprivate_points), np.int64)
+    for start, rows in self._blocks():
+      codes[start : start + len(rows)] = _pack(rows @ hyperplanes.T < 0)
+    return HashedSums(self, codes, len(hyperplanes))
+
+  def private_cluster_statistics(
+      self, centers, residual_radius, mu, name, count_weight, squared_error_weight
+  ):
+    """Returns the noisy `ClusterStatistics` of the points nearest to each center.
+
+    A point changes one cluster only, by (y, 1, |y|^2 - 1/2), where y is its residual
+    in units of `residual_radius`, clipped to norm 1.  Counting the squared error from
+    1/2 halves what it costs; the noisy count gives the rest back.  With the weights a
+    and b, the vector (y, a, b (|y|^2 - 1/2)) is convex in |y|^2 in its squared norm,
+    which is so at most 1 + a^2 + b^2 / 4.
+
+    Args:
+      centers: Private centers, of shape (num_centers, dim).
+      residual_radius: Norm that residuals are clipped to.
+      mu: What the release may cost, see `Ledger.record`.
+      name: The release's name in the ledger.
+      count_weight: Precision of the counts relative to the residual sums.
+      squared_error_weight: The same of the squared errors; 0 for none.
+    """
+    sensitivity = math.sqrt(1 + count_weight**2 + squared_error_weight**2 / 4)
+    std = sensitivity / mu
+    self._ledger.record(name, mu, sensitivity, std)
+    num_centers = len(centers)
+    with_errors = squared_error_weight > 0
+    sums = np.zeros((num_centers, self.dim + 1 + with_errors))
+    for _, rows in self._blocks():
+      nearest = nearest_centers(rows, centers)
+      contributions = np.empty((len(rows), sums.shape[1]))
+      residuals = (rows - centers[nearest]) / residual_radius
+      squares = (residuals * residuals).sum(axis=1)
+      residuals /= np.sqrt(np.maximum(squares, 1))[:, np.newaxis]
+      contributions[:, : self.dim] = _on_grid(residuals)
+      contributions[:, self.dim] = GRID
+      if with_errors:
+        contributions[:, -1] = _on_grid(np.minimum(squares, 1) - 0.5)
+      sums += _grouped_sums(nearest, num_centers, contributions)
+    counts = self._noisy(sums[:, self.dim], std / count_weight)
+    errors = None
+    if with_errors:
+      errors = self._noisy(sums[:, -1], std / squared_error_weight) + counts / 2
+      errors *= residual_radius**2
+    return ClusterStatistics(
+        residual_sums=self._noisy(sums[:, : self.dim], std) * residual_radius,
+        counts=counts,
+        squared_errors=errors,
+        residual_sum_std=std * residual_radius,
+        count_std=std / count_weight,
+    )
+
+
+class HashedSums:
+  """Noisy sums over points by prefixes of their codes.
+
+  The code of a point has one bit per level, the first hyperplane's bit the highest.
+  The points of a prefix at a level are those whose code starts with its bits.
+  """
+
+  def __init__(self, sums, nonprivate_codes, max_depth):
+    """Takes the points' codes; to be made by `PrivateSums.hashed` only."""
+    self._sums = sums
+    self._nonprivate_codes = nonprivate_codes
+    self._nonprivate_sorted_codes = np.sort(nonprivate_codes)
+    self.max_depth = max_depth
+
+  def _ranges(self, prefixes, levels):
+    shifts = self.max_depth - np.asarray(levels)
+    prefixes = np.asarray(prefixes, np.int64)
+    return prefixes << shifts, (prefixes + 1) << shifts
+
+  def private_prefix_counts(self, level, prefixes, std):
+    """Returns noisy numbers of points of some prefixes of one level.
+
+    They are disjoint, so a point is in one of them at most, and all of them together
+    are one release.
+
+    Args:
+      level: Number of bits of the prefixes.
+      prefixes: Different integers below 2^level, shape (num_prefixes,).
+      std: Standard deviation of the noise.
+    """
+    # pylint: disable=protected-access
+    self._sums._ledger.record(f"counts of level {level}", _mu(1.0, std), 1.0, std)
+    ends = [np.searchsorted(self._nonprivate_sorted_codes, end)
+            for end in self._ranges(prefixes, level)]
+    return self._sums._noisy((ends[1] - ends[0]) * GRID, std)
+
+  def private_leaf_sums(self, prefixes, levels, noise_multiplier):
+    """Returns noisy sums of the points of some disjoint prefixes, of any levels.
+
+    Args:
+      prefixes: Integers, shape (num_leaves,).
+      levels: Their numbers of bits, shape (num_leaves,).
+      noise_multiplier: Standard deviation of the noise, in radii.
+
+    Returns:
+      Array of shape (num_leaves, dim).
+    """
+    # pylint: disable=protected-access
+    sums, radius = self._sums, self._sums.radius
+    sums._ledger.record(
+        "sums of the leaves", _mu(1.0, noise_multiplier), radius, noise_multiplier * radius
+    )
+    first, end = self._ranges(prefixes, levels)
+    order = np.argsort(first)
+    first, end = first[order], end[order]
+    totals = np.zeros((len(order), sums.dim))
+    for start, rows in sums._blocks():
+      codes = self._nonprivate_codes[start : start + len(rows)]
+      leaves = np.searchsorted(first, codes, side="right") - 1
+      inside = (leaves >= 0) & (codes < end[leaves])
+      totals += _grouped_sums(leaves[inside], len(order), _on_grid(rows[inside] / radius))
+    in_order = np.empty_like(totals)
+    in_order[order] = totals
+    return sums._noisy(in_order, noise_multiplier) * radius
+
+
+def _mu(sensitivity, std):
+  return sensitivity / std if std else math.inf
+
+
+def _pack(bits):
+  """Returns rows of bits, the first the highest, as int64."""
+  codes = np.zeros(len(bits), np.int64)
+  for start in range(0, bits.shape[1], _BITS_PER_PRODUCT):
+    some = bits[:, start : start + _BITS_PER_PRODUCT]
+    weights = np.exp2(np.arange(some.shape[1])[::-1], dtype=np.float32)
+    codes = (codes << some.shape[1]) + (some.astype(np.float32) @ weights).astype(np.int64)
+  return codes

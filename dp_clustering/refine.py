@@ -1,0 +1,199 @@
+"""Private k-means by splitting and refining, through noisy sums alone.
+
+Three stages, each of which sees the points only through the noisy residual sums,
+counts and squared errors of the points nearest to each center (`PrivateSums`):
+
+1. Split. One center, at the origin, moves to the noisy mean of its points; then
+   centers are split in two along a random direction, those with the largest
+   squared error first, and starved ones are dropped, until there are about
+   `_CENTERS_PER_CLUSTER` times k (Linde, Buzo, Gray 1980, "An Algorithm for
+   Vector Quantizer Design", made private).
+2. Reduce them to k by weighted k-means, which needs no data.
+3. Refine the k by a few private Lloyd steps.
+
+What makes it useful at small epsilon: splits happen at private means and not at
+hyperplanes through the origin; residuals are clipped to a radius that follows the
+private spread of the clusters, so that the noise shrinks with it; a move that could
+be noise alone is shrunk (James, Stein 1961); what the noise can't tell apart is not
+split.  Residual clipping to a private radius follows Lu, Shen (2020) and the idea of
+FastLloyd (Diaa, Humphries, Kerschbaum 2024, https://arxiv.org/abs/2405.02437).
+
+Nothing here is chosen by looking at the private data: all constants are fixed, and
+the noise of every step is fixed before the first.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from dp_clustering import coreset
+
+# More centers than clusters, so that weighted k-means can choose among them.
+_CENTERS_PER_CLUSTER = 3
+# Splits double the centers; so many steps are added for dropped ones to be replaced.
+_EXTRA_SPLIT_STEPS = 3
+_REFINE_STEPS = 3
+# Share of the budget (of mu squared) for the last stage.
+_REFINE_SHARE = 0.5
+# Weights of counts and squared errors beside the residual sums in a release.
+_SPLIT_WEIGHTS = {"count_weight": 0.4, "squared_error_weight": 0.5}
+_REFINE_WEIGHTS = {"count_weight": 0.25, "squared_error_weight": 0.0}
+# Residuals are clipped to this many times their root mean square.
+_CLIP_FACTOR = 1.15
+_SMALLEST_CLIP = 0.02  # In radii: noise alone must not make the clip radius vanish.
+# Centers with counts below this many standard deviations of the count are dropped.
+_STARVED = 2.0
+# A center is split if the noise of its children's means would be below this part of
+# the clip radius.
+_LARGEST_CHILD_NOISE = 0.5
+_CHILD_OFFSET = 0.05  # In clip radii.
+
+
+@dataclasses.dataclass(frozen=True)
+class _Schedule:
+  """How many steps there are and what each may spend; fixed before the first.
+
+  Attributes:
+    max_centers: Largest number of centers while splitting.
+    split_mus: mu of every split step, as a Gaussian mechanism (Dong, Roth, Su 2019).
+    refine_mus: mu of every Lloyd step on k centers.
+  """
+
+  max_centers: int
+  split_mus: tuple[float, ...]
+  refine_mus: tuple[float, ...]
+
+
+def _schedule(k, mu):
+  """Returns the `_Schedule` for k centers and mu in all: the squares add up to mu^2."""
+  max_centers = _CENTERS_PER_CLUSTER * k
+  num_splits = math.ceil(math.log2(max_centers)) + _EXTRA_SPLIT_STEPS
+  # As many as there will be centers: more centers have fewer points each.
+  shares = np.minimum(2.0 ** np.arange(num_splits + 1), max_centers)
+  shares *= (1 - _REFINE_SHARE) / shares.sum()
+  refine_mu = mu * math.sqrt(_REFINE_SHARE / _REFINE_STEPS)
+  return _Schedule(
+      max_centers,
+      tuple(float(mu * math.sqrt(share)) for share in shares),
+      (refine_mu,) * _REFINE_STEPS,
+  )
+
+
+def _moved(centers, statistics, radius):
+  """Returns the centers moved to their noisy means, as far as these are not noise.
+
+  The move of a center is the noisy mean of its points' residuals.  The expected
+  square of its noise is known; the move is shrunk by that part of its own square,
+  as in the positive-part James-Stein estimator.
+
+  Args:
+    centers: Array of shape (num_centers, dim).
+    statistics: Their `ClusterStatistics`.
+    radius: Radius of the ball that centers stay in.
+
+  Returns:
+    A pair of the new centers and their squared moves, shape (num_centers,).
+  """
+  counts = np.maximum(statistics.counts, 1)
+  moves = statistics.residual_sums / counts[:, np.newaxis]
+  squares = (moves**2).sum(axis=1)
+  noise = centers.shape[1] * (statistics.residual_sum_std / counts) ** 2
+  kept = np.clip(1 - noise / np.maximum(squares, np.finfo(float).tiny), 0, 1)
+  kept[statistics.counts < _STARVED * statistics.count_std] = 0
+  return coreset.clip_to_ball(centers + kept[:, np.newaxis] * moves, radius), kept**2 * squares
+
+
+def _remaining_errors(statistics, squared_moves):
+  """Returns every center's squared error after its move, at least zero."""
+  gains = np.maximum(statistics.counts, 0) * squared_moves
+  return np.maximum(statistics.squared_errors - gains, 0)
+
+
+def _clip_radius(counts, squared_errors, radius):
+  """Returns the next radius for residuals, from the noisy spread of the clusters."""
+  there = counts > 0
+  mean_square = squared_errors[there].sum() / max(counts[there].sum(), 1)
+  return float(
+      np.clip(_CLIP_FACTOR * math.sqrt(mean_square), _SMALLEST_CLIP * radius, 2 * radius)
+  )
+
+
+def _children(centers, counts, errors, least_count, keep, max_centers, offset, rng):
+  """Returns the centers after one round of splitting and dropping.
+
+  Args:
+    centers: Array of shape (num_centers, dim).
+    counts: Their noisy counts, shape (num_centers,).
+    errors: Their noisy squared errors, shape (num_centers,).
+    least_count: Smallest count of a center that may be split.
+    keep: Boolean array: centers that are not starved.
+    max_centers: Most centers there may be afterwards.
+    offset: Distance of a child from its parent.
+    rng: `np.random.Generator` of the directions.
+  """
+  order = np.argsort(-errors, kind="stable")
+  candidates = order[(keep & (counts >= least_count) & (errors > 0))[order]]
+  parents = candidates[: max(0, max_centers - np.count_nonzero(keep))]
+  directions = rng.normal(size=(len(parents), centers.shape[1]))
+  directions *= offset / np.linalg.norm(directions, axis=1, keepdims=True)
+  keep = keep.copy()
+  keep[parents] = False
+  return np.concatenate(
+      [centers[keep], centers[parents] + directions, centers[parents] - directions]
+  )
+
+
+def _not_starved(statistics):
+  """Returns which centers have points for sure; all of them if none has."""
+  keep = statistics.counts >= np.maximum(_STARVED * statistics.count_std, 1)
+  return keep if keep.any() else np.ones_like(keep)
+
+
+def _split_stage(sums, mus, max_centers, rng):
+  """Returns up to `max_centers` centers, their counts, and a radius for residuals."""
+  centers = np.zeros((1, sums.dim))
+  clip_radius = sums.radius
+  for step, mu in enumerate(mus):
+    statistics = sums.private_cluster_statistics(
+        centers, clip_radius, mu, name=f"split step {step}", **_SPLIT_WEIGHTS
+    )
+    centers, squared_moves = _moved(centers, statistics, sums.radius)
+    errors = _remaining_errors(statistics, squared_moves)
+    noise = statistics.residual_sum_std / clip_radius * mu
+    clip_radius = _clip_radius(statistics.counts, errors, sums.radius)
+    if step + 1 < len(mus):
+      next_noise = noise / mus[step + 1] if mu < math.inf else 0.0
+      least_count = max(2.0, next_noise * math.sqrt(sums.dim) / _LARGEST_CHILD_NOISE)
+      centers = _children(
+          centers, statistics.counts, errors, least_count, _not_starved(statistics),
+          max_centers, _CHILD_OFFSET * clip_radius, rng,
+      )
+  return centers, statistics.counts, clip_radius
+
+
+def private_centers(sums, k, mu, rng):
+  """Returns k private centers.
+
+  Args:
+    sums: `PrivateSums` over the points, which no one else gets at.
+    k: Number of centers.
+    mu: What may be spent, as mu of Gaussian differential privacy; `inf` for no noise.
+    rng: `np.random.Generator` of everything random that needs no protection: split
+      directions and the seeds of k-means.
+
+  Returns:
+    Private centers, finite array of shape (k, dim), each within `sums.radius`.
+  """
+  schedule = _schedule(k, mu)
+  centers, counts, clip_radius = _split_stage(
+      sums, schedule.split_mus, schedule.max_centers, rng
+  )
+  if len(centers) > k:
+    centers = coreset.fit_coreset(centers, np.maximum(counts, 1), k, rng)
+  for step, step_mu in enumerate(schedule.refine_mus):
+    statistics = sums.private_cluster_statistics(
+        centers, clip_radius, step_mu, name=f"refine step {step}", **_REFINE_WEIGHTS
+    )
+    centers, _ = _moved(centers, statistics, sums.radius)
+  return coreset.fill_centers(centers, k, clip_radius / _CLIP_FACTOR, sums.radius, rng)

@@ -1,0 +1,237 @@
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from dp_clustering import clustering_params
+
+_NAN, _INF = math.nan, math.inf
+
+
+class DifferentialPrivacyParamTest(parameterized.TestCase):
+
+  def test_defaults(self):
+    param = clustering_params.DifferentialPrivacyParam()
+    self.assertEqual((param.epsilon, param.delta), (1.0, 1e-6))
+    self.assertIs(param.privacy_model, clustering_params.PrivacyModel.CENTRAL)
+
+  @parameterized.named_parameters(
+      ("zero", 0.0), ("negative", -1), ("nan", _NAN), ("text", "1"), ("bool", True),
+      ("none", None), ("minus_infinity", -_INF),
+  )
+  def test_refuses_epsilon(self, epsilon):
+    with self.assertRaisesRegex(ValueError, "`epsilon` must be a number > 0, or inf, got"):
+      clustering_params.DifferentialPrivacyParam(epsilon=epsilon)
+
+  @parameterized.named_parameters(
+      ("zero", 0), ("one", 1), ("nan", _NAN), ("negative", -1e-6), ("text", "0.1"),
+  )
+  def test_refuses_delta(self, delta):
+    with self.assertRaisesRegex(ValueError, r"`delta` must be a number in \(0, 1\), got"):
+      clustering_params.DifferentialPrivacyParam(delta=delta)
+
+  def test_refuses_another_model(self):
+    with self.assertRaisesRegex(ValueError, "`privacy_model` must be .*CENTRAL, got 'local'"):
+      clustering_params.DifferentialPrivacyParam(privacy_model="local")
+
+  def test_accepts_infinity(self):
+    self.assertEqual(clustering_params.DifferentialPrivacyParam(_INF).epsilon, _INF)
+
+
+class MapToBallTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("inside", [0.3, 0.4], 1.0, [0.3, 0.4]),
+      ("on_the_sphere", [3, 4], 5, [3, 4]),
+      ("outside", [3, 4], 1.0, [0.6, 0.8]),
+      ("origin", [0, 0], 1.0, [0, 0]),
+      ("nan_is_zero", [_NAN, 0.5], 1.0, [0, 0.5]),
+      ("nan_alone", [_NAN, _NAN], 1.0, [0, 0]),
+      ("infinity", [_INF, 7], 2.0, [2, 0]),
+      ("two_infinities", [-_INF, _INF], 1.0, [-math.sqrt(0.5), math.sqrt(0.5)]),
+      ("infinity_and_nan", [_NAN, -_INF], 2.0, [0, -2]),
+      ("overflowing_norm", [3e300, -4e300], 1.0, [0.6, -0.8]),
+      ("largest_float", [np.finfo(float).max] * 2, 1.0, [math.sqrt(0.5)] * 2),
+      ("vanishing_norm", [3e-200, 4e-200], 1e-200, [0.6e-200, 0.8e-200]),
+      ("infinity_in_a_tiny_ball", [_INF, 0], 1e-200, [1e-200, 0]),
+      ("huge_ball", [3e200, 4e200], 1e200, [0.6e200, 0.8e200]),
+      ("inside_a_huge_ball", [3.0, 4.0], 1e200, [3, 4]),
+  )
+  def test_row(self, row, radius, expected):
+    mapped = clustering_params.map_to_ball(np.array([row]), radius)
+    np.testing.assert_allclose(mapped, [expected], rtol=1e-14)
+    self.assertEqual(mapped.dtype, np.float64)
+
+  def test_each_row_is_mapped_on_its_own(self):
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(50, 3)) * 10.0 ** rng.integers(-3, 4, size=(50, 1))
+    points[7], points[8, 1], points[9, 0] = _NAN, _INF, 1e300
+    together = clustering_params.map_to_ball(points, 1.0)
+    for row, mapped in zip(points, together):
+      np.testing.assert_array_equal(
+          clustering_params.map_to_ball(row[np.newaxis], 1.0), mapped[np.newaxis]
+      )
+    self.assertLessEqual(np.linalg.norm(together, axis=1).max(), 1 + 1e-15)
+
+  @parameterized.named_parameters(
+      ("float32", np.float32), ("int", np.int64), ("int8", np.int8), ("longdouble", np.longdouble),
+  )
+  def test_types(self, dtype):
+    points = np.array([[3, 4], [0, 1]], dtype)
+    mapped = clustering_params.map_to_ball(points, 1.0)
+    np.testing.assert_allclose(mapped, [[0.6, 0.8], [0, 1]], rtol=1e-15)
+
+  def test_never_changes_its_input(self):
+    points = np.array([[3.0, 4.0], [_NAN, 1.0], [_INF, 0.0], [0.1, 0.2]])
+    before = points.copy()
+    clustering_params.map_to_ball(points, 1.0)
+    np.testing.assert_array_equal(points, before)
+
+  def test_does_not_copy_what_is_in_the_ball(self):
+    points = np.full((3, 2), 0.5)
+    self.assertIs(clustering_params.map_to_ball(points, 1.0), points)
+
+  def test_no_points(self):
+    self.assertEqual(clustering_params.map_to_ball(np.zeros((0, 3)), 1.0).shape, (0, 3))
+
+
+class DataTest(parameterized.TestCase):
+
+  def test_shape(self):
+    data = clustering_params.Data([[1, 2, 3], [4, 5, 6]], radius=10, labels=["a", "b"])
+    self.assertEqual((data.num_points, data.dim), (2, 3))
+    self.assertEqual(data.labels.tolist(), ["a", "b"])
+
+  def test_points_are_not_copied(self):
+    points = np.zeros((4, 2), np.float32)
+    self.assertIs(clustering_params.Data(points, 1.0).datapoints, points)
+
+  def test_no_points_are_data(self):
+    self.assertEqual(clustering_params.Data(np.zeros((0, 3)), 1.0).num_points, 0)
+
+  @parameterized.named_parameters(
+      ("one_dimension", [1.0, 2.0], ValueError, "array of 2 dimensions"),
+      ("three_dimensions", np.zeros((2, 2, 2)), ValueError, "array of 2 dimensions"),
+      ("number", 3.0, ValueError, "array of 2 dimensions"),
+      ("ragged", [[1.0], [1.0, 2.0]], ValueError, "rows of one length"),
+      ("no_columns", np.zeros((3, 0)), ValueError, "at least one column"),
+      ("text", [["a", "b"]], TypeError, "real numbers"),
+      ("none", [[None, 1.0]], TypeError, "real numbers"),
+      ("complex", [[1j, 1.0]], TypeError, "real numbers"),
+  )
+  def test_refuses_points(self, points, error, rule):
+    with self.assertRaisesRegex(error, f"`datapoints` must .*{rule}"):
+      clustering_params.Data(points, 1.0)
+
+  @parameterized.named_parameters(
+      ("zero", 0.0), ("negative", -1.0), ("nan", _NAN), ("infinity", _INF), ("text", "1"),
+  )
+  def test_refuses_radius(self, radius):
+    with self.assertRaisesRegex(ValueError, "`radius` must be a finite number > 0, got"):
+      clustering_params.Data(np.zeros((2, 2)), radius)
+
+  @parameterized.named_parameters(
+      ("too_few", [1], ValueError, "one label for each of 2 points"),
+      ("two_dimensions", [[1], [2]], ValueError, "one label for each of 2 points"),
+      ("objects", [None, 1], TypeError, "numbers or strings"),
+  )
+  def test_refuses_labels(self, labels, error, rule):
+    with self.assertRaisesRegex(error, f"`labels` must .*{rule}"):
+      clustering_params.Data(np.zeros((2, 2)), 1.0, labels)
+
+  def test_integers_of_any_size_are_no_error(self):
+    data = clustering_params.Data([[10**400, 1], [-(10**400), 2]], 1.0)
+    np.testing.assert_array_equal(data.datapoints, [[_INF, 1], [-_INF, 2]])
+
+
+class ClipByRadiusTest(parameterized.TestCase):
+
+  def test_own_points(self):
+    points = np.array([[3.0, 4.0], [0.1, 0.2]])
+    data = clustering_params.Data(points, 1.0)
+    clipped = data.clip_by_radius()
+    np.testing.assert_allclose(clipped, [[0.6, 0.8], [0.1, 0.2]])
+    np.testing.assert_array_equal(points, [[3.0, 4.0], [0.1, 0.2]])
+
+  def test_never_returns_its_input(self):
+    points = np.zeros((2, 2))
+    clipped = clustering_params.Data(points, 1.0).clip_by_radius()
+    clipped[:] = 1
+    np.testing.assert_array_equal(points, np.zeros((2, 2)))
+
+  @parameterized.named_parameters(
+      ("one_point", [3.0, 4.0], [0.6, 0.8]),
+      ("other_dimension", [[2.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]]),
+      ("three_axes", [[[3.0, 4.0]], [[0.0, 0.0]]], [[[0.6, 0.8]], [[0.0, 0.0]]]),
+      ("no_points", np.zeros((0, 3)), np.zeros((0, 3))),
+  )
+  def test_points_of_any_shape(self, points, expected):
+    clipped = clustering_params.Data(np.zeros((1, 2)), 1.0).clip_by_radius(points)
+    np.testing.assert_allclose(clipped, expected, rtol=1e-15)
+    self.assertEqual(clipped.shape, np.shape(expected))
+
+
+class TreeParamTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("node_without_points", (3, 0, 5), "`min_num_points_in_node` must be an integer >= 1"),
+      ("node_of_a_part", (3, 1.5, 5), "`min_num_points_in_node` must be an integer >= 1"),
+      ("branching_below_node", (2, 3, 5),
+       "`min_num_points_in_branching_node` must be an integer >= 3, got 2"),
+      ("negative_depth", (3, 1, -1), "`max_depth` must be an integer >= 0, got -1"),
+  )
+  def test_refuses(self, values, message):
+    with self.assertRaisesRegex(ValueError, message):
+      clustering_params.TreeParam(*values)
+
+  def test_accepts_the_bounds(self):
+    param = clustering_params.TreeParam(
+        min_num_points_in_branching_node=1, min_num_points_in_node=1, max_depth=0
+    )
+    self.assertEqual(param.max_depth, 0)
+
+
+class BudgetTest(parameterized.TestCase):
+
+  def test_defaults(self):
+    split = clustering_params.PrivacyBudgetSplit()
+    self.assertEqual((split.frac_sum, split.frac_group_count), (0.8, 0.2))
+    multiplier = clustering_params.PrivacyCalculatorMultiplier()
+    self.assertEqual(multiplier.gaussian_std_dev_multiplier, 1.0)
+    self.assertEqual(multiplier.dlaplace_param_multiplier, 20.0)
+
+  @parameterized.named_parameters(
+      ("no_sums", (0.0, 0.2), "frac_sum"),
+      ("only_sums", (1.0, 0.2), "frac_sum"),
+      ("no_counts", (0.8, 0.0), "frac_group_count"),
+      ("nan", (0.8, _NAN), "frac_group_count"),
+      ("more_than_all", (0.8, 0.21), "frac_group_count"),
+  )
+  def test_refuses_split(self, fractions, name):
+    with self.assertRaisesRegex(ValueError, f"`{name}` must be"):
+      clustering_params.PrivacyBudgetSplit(*fractions)
+
+  @parameterized.named_parameters(
+      ("thirds", 1 / 3, 2 / 3), ("tenths", 0.1, 0.9), ("not_all", 0.3, 0.3),
+  )
+  def test_accepts_split(self, frac_sum, frac_group_count):
+    clustering_params.PrivacyBudgetSplit(frac_sum, frac_group_count)
+
+  @parameterized.named_parameters(
+      ("zero", (0.0, 20.0), "gaussian_std_dev_multiplier"),
+      ("infinite", (1.0, _INF), "dlaplace_param_multiplier"),
+  )
+  def test_refuses_multiplier(self, values, name):
+    with self.assertRaisesRegex(ValueError, f"`{name}` must be a finite number > 0"):
+      clustering_params.PrivacyCalculatorMultiplier(*values)
+
+  def test_multiplier_formulas(self):
+    multiplier = clustering_params.PrivacyCalculatorMultiplier(3.0, 7.0)
+    self.assertAlmostEqual(multiplier.get_gaussian_std_dev(alpha=0.5, sensitivity=4), 6.0)
+    self.assertAlmostEqual(multiplier.get_alpha(gaussian_std_dev=6.0, sensitivity=4), 0.5)
+    self.assertAlmostEqual(multiplier.get_dlaplace_param(alpha=0.5), 1 / 3.5)
+
+
+if __name__ == "__main__":
+  absltest.main()

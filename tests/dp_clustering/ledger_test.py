@@ -1,0 +1,146 @@
+import dataclasses
+import math
+import pickle
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import dp_accounting
+
+from dp_clustering import ledger
+from dp_clustering import noise
+from dp_clustering import privacy_calculator
+
+
+def _ledger(epsilon=1.0, source=noise.SecureNoise()):
+  return ledger.Ledger(epsilon, 1e-6, source)
+
+
+def _spend(account, share, name="sum", sensitivity=2.0):
+  """Records a release of `share` of the budget's square of mu."""
+  mu = math.sqrt(share) * privacy_calculator.gaussian_mu(1.0, 1e-6)
+  account.record(name, mu, sensitivity, sensitivity / mu)
+
+
+class LedgerTest(parameterized.TestCase):
+
+  def test_records_in_order(self):
+    account = _ledger()
+    account.record("count", 0.1, 1.0, 10.0)
+    account.record("sum", 0.2, 3.0, 15.0)
+    self.assertEqual(account.releases, (
+        ledger.Release("count", 1.0, 10.0, 0.1), ledger.Release("sum", 3.0, 15.0, 0.2)))
+
+  def test_squares_of_mu_add_up(self):
+    account = _ledger()
+    account.record("count", 0.03, 1.0, 1 / 0.03)
+    account.record("sum", 0.04, 1.0, 1 / 0.04)
+    self.assertAlmostEqual(account.mu_spent, 0.05)
+    self.assertAlmostEqual(
+        account.epsilon_spent, privacy_calculator.gaussian_epsilon(0.05, 1e-6))
+
+  def test_nothing_spent(self):
+    self.assertEqual(_ledger().mu_spent, 0.0)
+    self.assertEqual(_ledger().epsilon_spent, 0.0)
+
+  def test_the_whole_budget_in_many_parts(self):
+    account = _ledger()
+    for _ in range(1000):
+      _spend(account, 1e-3)
+    self.assertAlmostEqual(account.epsilon_spent, 1.0, places=6)
+    self.assertLessEqual(account.epsilon_spent, 1.0)
+
+  @parameterized.named_parameters(("at_once", 0.0, 1.001), ("bit_by_bit", 0.6, 0.401))
+  def test_refuses_what_exceeds_the_budget(self, before, then):
+    account = _ledger()
+    if before:
+      _spend(account, before)
+    releases = account.releases
+    with self.assertRaisesRegex(
+        ledger.PrivacyBudgetExceeded, "'too much' would spend mu = .* of 0.2367"):
+      _spend(account, then, name="too much")
+    self.assertEqual(account.releases, releases)
+
+  def test_a_release_without_noise_exceeds_any_budget(self):
+    with self.assertRaises(ledger.PrivacyBudgetExceeded):
+      _ledger(1000.0).record("sum", math.inf, 1.0, 0.0)
+
+  @parameterized.named_parameters(
+      ("forgotten_unit", 0.1, 3.0, 10.0, "mu"),
+      ("std_zero", 0.1, 1.0, 0.0, "std"),
+      ("std_nan", 0.1, 1.0, math.nan, "std"),
+      ("sensitivity_zero", 0.1, 0.0, 10.0, "sensitivity"),
+      ("mu_nan", math.nan, 1.0, 10.0, "mu"),
+      ("mu_too_small", 0.09, 1.0, 10.0, "mu"),
+  )
+  def test_refuses_what_is_inconsistent(self, mu, sensitivity, std, name):
+    with self.assertRaisesRegex(ValueError, f"`{name}` must be"):
+      _ledger().record("sum", mu, sensitivity, std)
+
+  def test_event(self):
+    account = _ledger()
+    account.record("count", 0.1, 1.0, 10.0)
+    account.record("sum", 0.2, 3.0, 15.0)
+    self.assertEqual(account.event, dp_accounting.ComposedDpEvent(
+        [dp_accounting.GaussianDpEvent(10.0), dp_accounting.GaussianDpEvent(5.0)]))
+
+  @parameterized.named_parameters(
+      ("secure", 1.0, noise.SecureNoise(), True),
+      ("seeded", 1.0, noise.SeededNoise(1), False),
+      ("none", math.inf, noise.NoNoise(), False),
+      ("noise_without_a_budget", math.inf, noise.SecureNoise(), False),
+  )
+  def test_says_whether_it_is_private(self, epsilon, source, is_private):
+    account = _ledger(epsilon, source)
+    self.assertEqual(account.is_private, is_private)
+    self.assertEqual(account.noise_source, source.description)
+
+  def test_no_privacy(self):
+    account = _ledger(math.inf, noise.NoNoise())
+    account.record("sum", math.inf, 1.0, 0.0)
+    self.assertEqual(account.freeze().epsilon_spent, math.inf)
+
+  def test_reads_as_a_table(self):
+    account = _ledger()
+    account.record("count of the root", 0.1, 1.0, 10.0)
+    lines = str(account).splitlines()
+    self.assertEqual(lines[0].split(), ["release", "sensitivity", "std", "mu"])
+    self.assertEqual(lines[1].split(), ["count", "of", "the", "root", "1", "10", "0.1"])
+    self.assertLen({len(line) for line in lines[:3]}, 1)
+    self.assertRegex(lines[3], r"^epsilon 0\.3\d+ of 1 at delta 1e-06$")
+    self.assertIn("opendp", lines[4])
+
+  def test_releases_cannot_be_changed(self):
+    account = _ledger()
+    _spend(account, 0.5)
+    with self.assertRaises(dataclasses.FrozenInstanceError):
+      account.releases[0].std = 100.0
+
+
+class FreezeTest(absltest.TestCase):
+
+  def test_nothing_can_be_added(self):
+    account = _ledger()
+    _spend(account, 0.5)
+    self.assertIs(account.freeze(), account)
+    with self.assertRaisesRegex(RuntimeError, "closed; 'more' can't be released"):
+      _spend(account, 0.1, name="more")
+    self.assertLen(account.releases, 1)
+
+  def test_the_second_accountant_is_asked(self):
+    with mock.patch.object(privacy_calculator, "gaussian_mu", return_value=0.3):
+      account = _ledger()  # A calibration that promises too much.
+    account.record("sum", 0.3, 1.0, 1 / 0.3)
+    with self.assertRaisesRegex(RuntimeError, r"epsilon = 1\.2.* but epsilon = 1 is"):
+      account.freeze()
+
+  def test_survives_pickling(self):
+    account = _ledger()
+    _spend(account, 0.5)
+    again = pickle.loads(pickle.dumps(account.freeze()))
+    self.assertEqual(again.releases, account.releases)
+    self.assertEqual(str(again), str(account))
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,118 @@
+import math
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+from sklearn.metrics import cluster as sklearn_metrics
+
+from dp_clustering import metrics
+
+
+def _plain_labels_and_loss(points, centers):
+  squares = ((points[:, np.newaxis] - centers) ** 2).sum(axis=2)
+  return squares.argmin(axis=1), squares.min(axis=1).sum()
+
+
+class LabelsAndLossTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("one_block", 2**21), ("blocks_that_end_early", 70), ("one_row_at_a_time", 1)
+  )
+  def test_against_the_definition(self, block_elements):
+    rng = np.random.default_rng(0)
+    points, centers = 3 * rng.normal(size=(101, 4)), rng.normal(size=(7, 4))
+    labels, loss = _plain_labels_and_loss(points, centers)
+    with mock.patch.object(metrics, "_BLOCK_ELEMENTS", block_elements):
+      got_labels, got_loss = metrics.nonprivate_labels_and_loss(points, centers, 1.0)
+    np.testing.assert_array_equal(got_labels, labels)
+    self.assertAlmostEqual(got_loss, loss, delta=1e-12 * loss)
+
+  def test_points_are_not_clipped(self):
+    labels, loss = metrics.nonprivate_labels_and_loss(
+        np.array([[10.0, 0.0]]), np.array([[-1.0, 0.0], [1.0, 0.0]]), 1.0
+    )
+    self.assertEqual((labels.tolist(), loss), ([1], 81.0))
+
+  def test_tight_clusters_far_from_the_origin_keep_their_loss(self):
+    # Squares of norms would be 2e12 and lose the 1e-8.
+    labels, loss = metrics.nonprivate_labels_and_loss(
+        np.array([[1e6, 1e6 + 1e-4]]), np.array([[1e6, 1e6], [0, 0]]), 1e7
+    )
+    self.assertEqual(labels.tolist(), [0])
+    self.assertAlmostEqual(loss, 1e-8, delta=1e-13)
+
+  @parameterized.named_parameters(
+      ("nan", [math.nan, 0.5], 0, 0.25),
+      ("infinity", [math.inf, 3.0], 1, 1.0),
+      ("minus_infinity", [-math.inf, 3.0], 2, 1.0),
+  )
+  def test_rows_that_are_not_finite_count_as_their_point_in_the_ball(self, row, label, loss):
+    centers = np.array([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
+    labels, got_loss = metrics.nonprivate_labels_and_loss(np.array([row]), centers, 2.0)
+    self.assertEqual((labels.tolist(), got_loss), ([label], loss))
+
+  def test_huge_rows_have_a_center_and_an_infinite_loss(self):
+    centers = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    points = np.array([[1e300, 2e300], [-1e308, -1e308], [1e308, 1e307]])
+    labels, loss = metrics.nonprivate_labels_and_loss(points, centers, 1.0)
+    self.assertEqual(labels.tolist(), [1, 2, 0])
+    self.assertEqual(loss, math.inf)
+
+  @parameterized.named_parameters(("float32", np.float32), ("int16", np.int16))
+  def test_types(self, dtype):
+    points = np.random.default_rng(0).integers(-9, 9, size=(40, 3))
+    centers = np.random.default_rng(1).normal(size=(5, 3))
+    expected = metrics.nonprivate_labels_and_loss(points.astype(float), centers, 1.0)
+    labels, loss = metrics.nonprivate_labels_and_loss(points.astype(dtype), centers, 1.0)
+    np.testing.assert_array_equal(labels, expected[0])
+    self.assertEqual(loss, expected[1])
+
+  def test_no_points(self):
+    labels, loss = metrics.nonprivate_labels_and_loss(np.zeros((0, 2)), np.eye(2), 1.0)
+    self.assertEqual((labels.tolist(), loss), ([], 0.0))
+
+
+class ClusteringMetricsTest(absltest.TestCase):
+
+  def test_by_hand(self):
+    # Clusters {a a a b}, {b c}, {}: 15 pairs.  Of one label: aa aa aa bb.
+    got = metrics.ClusteringMetrics(np.array([[3, 1, 0], [0, 1, 1], [0, 0, 0]]))
+    self.assertEqual(got.num_points, 6)
+    self.assertEqual(got.dominant_label_correct_count, 3 + 1)
+    self.assertAlmostEqual(got.dominant_label_accuracy, 4 / 6)
+    self.assertEqual((got.true_pairs, got.false_pairs), (4, 11))
+    self.assertEqual(got.true_nonmatch_count, 1)  # The b's.
+    self.assertAlmostEqual(got.true_nonmatch_frac, 1 / 4)
+    self.assertEqual(got.false_match_count, 3 + 1)  # a-b three times, b-c.
+    self.assertAlmostEqual(got.false_match_frac, 4 / 11)
+
+  def test_pairs_agree_with_scikit_learn(self):
+    rng = np.random.default_rng(2)
+    labels, clusters = rng.integers(4, size=200), rng.integers(6, size=200)
+    histogram = np.zeros((6, 4), int)
+    np.add.at(histogram, (clusters, labels), 1)
+    got = metrics.ClusteringMetrics(histogram)
+    # Ordered pairs, so twice as many.
+    (both_apart, false_matches), (nonmatches, both) = (
+        sklearn_metrics.pair_confusion_matrix(labels, clusters)
+    )
+    self.assertEqual(2 * got.false_match_count, false_matches)
+    self.assertEqual(2 * got.true_nonmatch_count, nonmatches)
+    self.assertEqual(2 * got.true_pairs, nonmatches + both)
+    self.assertEqual(2 * got.false_pairs, both_apart + false_matches)
+
+  def test_many_points_do_not_overflow(self):
+    got = metrics.ClusteringMetrics(np.full((2, 2), 2**32))
+    self.assertEqual(got.true_pairs, 2 * (2**33 * (2**33 - 1) // 2))
+
+  def test_a_ratio_to_nothing_is_nan(self):
+    got = metrics.ClusteringMetrics(np.zeros((3, 0), int))
+    self.assertEqual((got.num_points, got.true_pairs, got.false_pairs), (0, 0, 0))
+    self.assertTrue(math.isnan(got.dominant_label_accuracy))
+    self.assertTrue(math.isnan(got.true_nonmatch_frac))
+    self.assertTrue(math.isnan(got.false_match_frac))
+
+
+if __name__ == "__main__":
+  absltest.main()

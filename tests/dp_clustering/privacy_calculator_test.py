@@ -1,0 +1,217 @@
+import math
+import re
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import dp_accounting
+import numpy as np
+from scipy import stats
+
+from dp_clustering import clustering_params
+from dp_clustering import privacy_calculator
+
+# Steps of the grid to a unit of sensitivity, as in the private sums.
+_GRID = 2**20
+
+_BUDGETS = (
+    ("spec", 1.0, 1e-6),
+    ("small", 0.01, 1e-9),
+    ("smaller_than_delta", 1e-3, 0.1),
+    ("large", 10.0, 1e-6),
+    ("very_large", 1000.0, 1e-6),
+    ("tiny_delta", 1.0, 1e-300),
+    ("delta_almost_one", 5.0, 0.999),
+)
+
+
+def _delta(epsilon, mu):
+  """Balle and Wang (2018), theorem 8, as it is printed."""
+  return stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(
+      epsilon + stats.norm.logcdf(-mu / 2 - epsilon / mu))
+
+
+def _discrete_delta(epsilon, shift, scale):
+  """Exact delta of the discrete Gaussian on sums that differ by `shift` steps.
+
+  The sum of max(0, p(z) - e^epsilon p(z + shift)) over all integers z; the terms are
+  positive from a threshold on, and vanish long before 13 scales.
+  """
+  first = math.ceil(epsilon * scale**2 / shift - shift / 2)
+  total = 0.0
+  for start in range(first, math.ceil(13 * scale), 2**20):
+    z = np.arange(start, min(start + 2**20, math.ceil(13 * scale)), dtype=np.float64)
+    total += np.sum(
+        np.exp(-0.5 * (z / scale) ** 2)
+        - np.exp(epsilon - 0.5 * ((z + shift) / scale) ** 2)
+    )
+  # Poisson's summation formula: equal to the integral up to e^(-2 pi^2 scale^2).
+  return total / (scale * math.sqrt(2 * math.pi))
+
+
+def _discrete_delta_of_two(epsilon, shift, scale):
+  """The same for two sums at once, over all pairs of integers."""
+  z = np.arange(-math.ceil(11 * scale), math.ceil(11 * scale) + 1)
+  square = z[:, np.newaxis] ** 2 + z**2
+  shifted = (z[:, np.newaxis] - shift[0]) ** 2 + (z - shift[1]) ** 2
+  p = np.exp(-0.5 * square / scale**2)
+  return np.maximum(p - np.exp(epsilon - 0.5 * shifted / scale**2), 0).sum() / p.sum()
+
+
+class CalibrationTest(parameterized.TestCase):
+
+  def test_the_figure_of_the_literature(self):
+    self.assertAlmostEqual(1 / privacy_calculator.gaussian_mu(1.0, 1e-6), 4.2247, places=4)
+
+  @parameterized.named_parameters(*_BUDGETS)
+  def test_spends_the_whole_delta_and_not_more(self, epsilon, delta):
+    mu = privacy_calculator.gaussian_mu(epsilon, delta)
+    if delta > 1e-100:  # Below, the printed form is a difference of equal numbers.
+      self.assertBetween(_delta(epsilon, mu) / delta, 1 - 1e-4, 1)
+
+  def test_epsilon_next_to_nothing(self):
+    mu = privacy_calculator.gaussian_mu(1e-20, 1e-9)
+    # At epsilon = 0, delta is the total variation distance; 1e-8 of mu is not spent.
+    self.assertAlmostEqual(math.erf(mu / math.sqrt(8)) / 1e-9, 1 - 1e-8, places=10)
+
+  @parameterized.named_parameters(*_BUDGETS)
+  def test_epsilon_is_the_inverse_of_mu(self, epsilon, delta):
+    mu = privacy_calculator.gaussian_mu(epsilon, delta)
+    again = privacy_calculator.gaussian_epsilon(mu, delta)
+    self.assertLessEqual(again, epsilon)
+    self.assertAlmostEqual(again / epsilon, 1, delta=1e-5)
+
+  @parameterized.named_parameters(
+      ("nothing_spent", 0.0), ("less_than_delta_pays_for", 1e-7))
+  def test_epsilon_may_be_zero(self, mu):
+    self.assertEqual(privacy_calculator.gaussian_epsilon(mu, 1e-6), 0.0)
+
+  def test_no_privacy(self):
+    self.assertEqual(privacy_calculator.gaussian_mu(math.inf, 1e-6), math.inf)
+    self.assertEqual(privacy_calculator.gaussian_epsilon(math.inf, 1e-6), math.inf)
+
+  @parameterized.named_parameters(
+      ("epsilon_zero", 0.0, 1e-6, "epsilon"), ("epsilon_nan", math.nan, 1e-6, "epsilon"),
+      ("delta_zero", 1.0, 0.0, "delta"), ("delta_one", 1.0, 1.0, "delta"),
+  )
+  def test_refuses(self, epsilon, delta, name):
+    with self.assertRaisesRegex(ValueError, f"`{name}` must be"):
+      privacy_calculator.gaussian_mu(epsilon, delta)
+
+
+class DiscreteNoiseTest(parameterized.TestCase):
+  """The continuous accounting holds for the noise that is drawn."""
+
+  @parameterized.named_parameters(
+      ("spec", 1.0, 1e-6), ("large", 10.0, 1e-6), ("very_large", 1000.0, 1e-6),
+      ("tiny_delta", 1.0, 1e-12),
+  )
+  def test_exact_delta_on_the_grid_is_within_the_budget(self, epsilon, delta):
+    mu = privacy_calculator.gaussian_mu(epsilon, delta)
+    discrete = _discrete_delta(epsilon, _GRID, _GRID / mu)
+    self.assertBetween(discrete / delta, 1 - 1e-4, 1)
+
+  @parameterized.product(
+      shift=[(5, 0), (3, 4), (1, 0), (1, 1), (-2, 7)], scale=[2.0, 4.0, 8.0, 16.0])
+  def test_excess_falls_with_the_square_of_the_step(self, shift, scale):
+    epsilon = privacy_calculator.gaussian_epsilon(math.hypot(*shift) / scale, 1e-6)
+    excess = _discrete_delta_of_two(epsilon, shift, scale) / 1e-6 - 1
+    self.assertLess(abs(excess), 2 / scale**2)
+
+
+def _gaussian_events(multipliers):
+  return dp_accounting.ComposedDpEvent(
+      [dp_accounting.GaussianDpEvent(multiplier) for multiplier in multipliers])
+
+
+def _unequal_multipliers(epsilon, delta):
+  """A sum and 21 counts that spend the whole budget."""
+  mu = privacy_calculator.gaussian_mu(epsilon, delta)
+  shares = np.array([0.6, *np.linspace(1, 3, 21) * 0.4 / 42])
+  return 1 / (mu * np.sqrt(shares))
+
+
+class VerifyTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("tenth", 0.1), ("one", 1.0), ("ten", 10.0), ("hundred", 100.0))
+  def test_the_second_accountant_agrees(self, epsilon):
+    event = _gaussian_events(_unequal_multipliers(epsilon, 1e-6))
+    accounted = privacy_calculator.verify(event, epsilon, 1e-6)
+    self.assertAlmostEqual(accounted / epsilon, 1, delta=1e-3)
+
+  def test_disagreement_names_both_numbers(self):
+    event = _gaussian_events(0.99 * _unequal_multipliers(1.0, 1e-6))
+    accounted = r"accounted to epsilon = 1\.01\d+ at delta = 1e-06"
+    with self.assertRaisesRegex(RuntimeError, accounted + ".* but epsilon = 1 is claimed"):
+      privacy_calculator.verify(event, 1.0, 1e-6)
+
+  def test_nothing_released(self):
+    self.assertEqual(privacy_calculator.verify(_gaussian_events([]), 1.0, 1e-6), 0.0)
+
+  @parameterized.named_parameters(("infinite", math.inf), ("overflowing", 501.0))
+  def test_epsilon_beyond_the_second_accountant(self, epsilon):
+    self.assertIsNone(privacy_calculator.verify(_gaussian_events([0.0]), epsilon, 1e-6))
+
+
+class LshNoiseTest(parameterized.TestCase):
+
+  def _mu(self, noise, max_depth):
+    return math.hypot(
+        1 / noise.sum_noise_multiplier, math.sqrt(max_depth + 1) / noise.count_std)
+
+  @parameterized.named_parameters(
+      ("default", None, None, 20),
+      ("multipliers", None, clustering_params.PrivacyCalculatorMultiplier(3.0, 0.5), 5),
+      ("split", clustering_params.PrivacyBudgetSplit(0.7, 0.3), None, 20),
+      ("unused_budget", clustering_params.PrivacyBudgetSplit(0.2, 0.2), None, 20),
+      ("no_levels", None, None, 0),
+  )
+  def test_spends_the_whole_budget(self, split, multipliers, max_depth):
+    param = clustering_params.DifferentialPrivacyParam(0.5, 1e-7)
+    noise = privacy_calculator.lsh_noise(param, split, multipliers, max_depth)
+    budget = privacy_calculator.gaussian_mu(0.5, 1e-7)
+    self.assertAlmostEqual(self._mu(noise, max_depth) / budget, 1, places=12)
+
+  def test_default_at_the_depth_of_the_source(self):
+    param = clustering_params.DifferentialPrivacyParam(1.0, 1e-6)
+    noise = privacy_calculator.lsh_noise(param, None, None, 20)
+    # 4.2247 sqrt(1 + 21 / 400), and 20 times that.
+    self.assertAlmostEqual(noise.sum_noise_multiplier, 4.3342, places=4)
+    self.assertAlmostEqual(noise.count_std, 86.683, places=3)
+
+  def test_multipliers_keep_their_ratio(self):
+    param = clustering_params.DifferentialPrivacyParam(1.0, 1e-6)
+    multipliers = clustering_params.PrivacyCalculatorMultiplier(3.0, 7.0)
+    noise = privacy_calculator.lsh_noise(param, None, multipliers, 10)
+    self.assertAlmostEqual(noise.count_std / noise.sum_noise_multiplier, 7 / 3)
+
+  def test_split_shares_mu_as_the_fractions_of_epsilon_would(self):
+    param = clustering_params.DifferentialPrivacyParam(1.0, 1e-6)
+    split = clustering_params.PrivacyBudgetSplit(0.8, 0.2)
+    noise = privacy_calculator.lsh_noise(param, split, None, 20)
+    ratio = privacy_calculator.gaussian_mu(0.8, 1e-6) / privacy_calculator.gaussian_mu(0.2, 1e-6)
+    self.assertAlmostEqual(
+        noise.count_std / math.sqrt(21) / noise.sum_noise_multiplier, ratio)
+
+  def test_no_privacy_no_noise(self):
+    param = clustering_params.DifferentialPrivacyParam(math.inf, 1e-6)
+    self.assertEqual(
+        privacy_calculator.lsh_noise(param, None, None, 20),
+        privacy_calculator.LshNoise(0.0, 0.0))
+
+  def test_refuses_both_ways_to_share(self):
+    param = clustering_params.DifferentialPrivacyParam(1.0, 1e-6)
+    message = re.escape("`multipliers` must not be given together with `privacy_budget_split`")
+    with self.assertRaisesRegex(ValueError, message):
+      privacy_calculator.lsh_noise(
+          param, clustering_params.PrivacyBudgetSplit(),
+          clustering_params.PrivacyCalculatorMultiplier(), 20)
+
+  def test_refuses_the_depth(self):
+    param = clustering_params.DifferentialPrivacyParam(1.0, 1e-6)
+    with self.assertRaisesRegex(ValueError, "`max_depth` must be an integer >= 0"):
+      privacy_calculator.lsh_noise(param, None, None, -1)
+
+
+if __name__ == "__main__":
+  absltest.main()
