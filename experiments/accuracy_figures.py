@@ -90,7 +90,7 @@ def learning_curves(run):
     axes.grid(True)
   panels[-1].set_xlabel("round (phase 1, then phase 2)")
   _learning_curve_legend(figure, looks)
-  figure_style.set_title(figure, run, "Accuracy on the clients' own test data per round")
+  figure_style.set_title(figure, run.data_line, "Accuracy on the clients' own test data per round")
   return figure
 
 
@@ -148,7 +148,7 @@ def client_accuracy(run):
   axes.grid(True, axis="x")
   axes.set_xlabel("accuracy on a client's own test data (share correct)")
   figure_style.set_title(
-      figure, run,
+      figure, run.data_line,
       "Every client's accuracy after phase 1 and after phase 2, one point per client",
       "box: quartiles and median; whiskers: 10th and 90th percentile; diamond: mean; dotted "
       f"line: target accuracy {target:g}",
@@ -212,6 +212,6 @@ def group_recovery(run):
                               markerfacecolor="none", label="used by this run"))
   figure.legend(handles=handles, loc="outside lower center", ncols=4)
   figure_style.set_title(
-      figure, run, "How well each grouping finds the true groups (1: exactly, 0: by chance)"
+      figure, run.data_line, "How well each grouping finds the true groups (1: exactly, 0: by chance)"
   )
   return figure

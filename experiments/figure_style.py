@@ -84,10 +84,8 @@ def new_figure(height):
   return figure
 
 
-def set_title(figure, run, text, note=""):
+def set_title(figure, data, text, note=""):
   """Writes what the figure shows, on which data, and what was left out or thinned."""
-  clients = "client" if run.num_clients == 1 else "clients"
-  data = f"{run.dataset['name']}, {run.num_clients:,} {clients}, {run.partition}"
   lines = [textwrap.fill(text, 78), textwrap.fill(data, 78)]
   if note:
     lines.append(textwrap.fill(note, 78))

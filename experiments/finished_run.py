@@ -110,6 +110,12 @@ class FinishedRun:
     return f"{name} ({', '.join(details)})" if details else name
 
   @property
+  def data_line(self):
+    """Which data a figure shows, in one line."""
+    clients = "client" if self.num_clients == 1 else "clients"
+    return f"{self.dataset['name']}, {self.num_clients:,} {clients}, {self.partition}"
+
+  @property
   def representation(self):
     """What of the clients' weights is shown: what was grouped, if anything was."""
     return self.settings["representation"] or "weights"

@@ -1,10 +1,8 @@
 """The flags of the three-phase experiment: the only place that reads them."""
 
-import os
-import time
-
 from absl import flags
 
+from experiments import run_flags
 from fl_clustering import aggregation
 from fl_clustering import client_weights
 from fl_clustering import config as config_lib
@@ -13,6 +11,8 @@ from fl_clustering.grouping import registry as grouping_registry
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition
 from fl_clustering.tasks import registry as task_registry
+
+flags.adopt_module_key_flags(run_flags)
 
 _DEFAULTS = config_lib.ThreePhaseConfig()
 
@@ -113,20 +113,11 @@ flags.DEFINE_integer(
     "Local epochs from the final global model, after which the weights that are "
     "grouped are taken. Default: none, those of the last round are.")
 
-# Evaluation and the run.
+# Evaluation.
 flags.DEFINE_float(
     "target_accuracy", _default("target_accuracy"),
     "The share of clients that reach this accuracy is reported.")
 flags.DEFINE_integer("seed", _default("seed"), "Seed of everything random but dp's noise.")
-flags.DEFINE_string(
-    "output_dir", None,
-    "Folder for the results. Default: a new one under results/.")
-flags.DEFINE_bool(
-    "resume", False,
-    "Go on with the run in --output_dir, which must have the same configuration.")
-flags.DEFINE_bool(
-    "overwrite", False, "Remove the earlier run in --output_dir first.")
-
 _CONFIG_FLAGS = tuple(config_lib.ThreePhaseConfig.__dataclass_fields__)
 
 
@@ -135,14 +126,3 @@ def config():
   values = {name: getattr(flags.FLAGS, name) for name in _CONFIG_FLAGS}
   groupings = tuple(name for name in values.pop("groupings") if name)
   return config_lib.ThreePhaseConfig(groupings=groupings, **values)
-
-
-def output_dir(program):
-  """Returns the folder for the results of `program`."""
-  if flags.FLAGS.output_dir is not None:
-    return flags.FLAGS.output_dir
-  if flags.FLAGS.resume or flags.FLAGS.overwrite:
-    raise ValueError(
-        "`output_dir` must be given with --resume and --overwrite, got none."
-    )
-  return os.path.join("results", f"{program}-{time.strftime('%Y%m%d-%H%M%S')}")

@@ -88,6 +88,6 @@ def label_mix(run):
   if len(shown) < len(by_size):
     note = f"shown: {len(shown):,} of {len(by_size):,} clients, evenly spaced by size"
   figure_style.set_title(
-      figure, run, "The labels that every client trains on, one bar per client", note
+      figure, run.data_line, "The labels that every client trains on, one bar per client", note
   )
   return figure

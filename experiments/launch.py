@@ -75,5 +75,5 @@ def run(main):
   except RunFailed as e:
     _end("error", e, _FAILED)
   except KeyboardInterrupt:
-    _end("interrupted", "the rounds that are saved are kept.", _INTERRUPTED)
+    _end("interrupted", "what is saved is kept.", _INTERRUPTED)
   sys.exit(0)

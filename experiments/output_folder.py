@@ -1,43 +1,20 @@
-"""The output folder of a three-phase run: whether it can be used, and its start.
+"""The output folder of an experiment: whether it can be used, and its start.
 
-`config.json` comes first, `metrics.csv` grows with every round, `summary.json`
-and the rest come at the end, `report.html` last: a folder with a report is a
-finished run.  `client_data/` and `checkpoints/` belong to a run on its way; the
-checkpoints stay, as they hold the trained models.
+`config.json` comes first, `report.html` last: a folder with a report is a finished
+run.
 """
 
 import csv
-import importlib.metadata
 import io
 import json
 import os
-import platform
 import shutil
 
-import numpy as np
-
 from fl_clustering import atomic_file
-from fl_clustering import checkpoint
-from fl_clustering import config as config_lib
 
-_CONFIG = "config.json"
+CONFIG = "config.json"
+REPORT = "report.html"
 SUMMARY = "summary.json"
-_REPORT = "report.html"
-_FOLDERS = ("checkpoints", "client_data", "figures", "tensorboard")
-_FILES = (
-    _CONFIG,
-    SUMMARY,
-    _REPORT,
-    "assignments.json",
-    "client_metrics.csv",
-    "client_weights.npz",
-    "clients.csv",
-    "group_recovery.csv",
-    "metrics.csv",
-)
-_VERSIONS_OF = (
-    "numpy", "scikit-learn", "networkx", "tensorflow", "tensorflow-federated",
-)
 
 
 def json_text(value):
@@ -54,29 +31,33 @@ def csv_text(header, rows):
   return text.getvalue()
 
 
-def _is_ours(name):
-  # Temporary files of an interrupted write are called `.NAME.PID.ENDING`.
-  return name in _FOLDERS or any(
-      name == file or name.startswith(f".{file}.") for file in _FILES
-  )
-
-
 class OutputFolder:
-  """The output folder of one run."""
+  """The output folder of one run.
 
-  def __init__(self, path, resume, overwrite):
+  Attributes:
+    path: Its absolute path.
+    recorded: What `config.json` says, if the run in it is to be resumed, else None.
+    is_finished: Whether that run is finished.
+  """
+
+  def __init__(self, path, resume, overwrite, files, folders=()):
     """Looks at the folder; changes nothing yet.
 
     Args:
       path: The folder, which need not exist.
       resume: Whether to go on with the run in it.
       overwrite: Whether to remove the run in it.
+      files: Names of the files that the experiment writes, beside `config.json`,
+        `summary.json` and `report.html`.
+      folders: Names of the folders that it writes.
 
     Raises:
       ValueError: If the folder can't be used this way.
     """
     self.path = os.path.abspath(path)
     self._overwrite = overwrite
+    self._files = (CONFIG, SUMMARY, REPORT, *files)
+    self._folders = folders
     if resume and overwrite:
       raise ValueError("`resume` must not be given together with `overwrite`.")
     names = self._names()
@@ -85,14 +66,20 @@ class OutputFolder:
           "`output_dir` must be empty without --resume or --overwrite, got "
           f"{path!r} with {len(names)} entries."
       )
-    foreign = sorted(name for name in names if not _is_ours(name))
-    if foreign and _CONFIG not in names:
+    foreign = sorted(name for name in names if not self._is_ours(name))
+    if foreign and CONFIG not in names:
       raise ValueError(
           "`output_dir` must hold a run of this program for --resume or --overwrite, "
           f"got {path!r} with {foreign[0]!r} in it."
       )
-    self.recorded = self._read_config() if resume and _CONFIG in names else None
-    self.is_finished = self.recorded is not None and _REPORT in names
+    self.recorded = self._read_config() if resume and CONFIG in names else None
+    self.is_finished = self.recorded is not None and REPORT in names
+
+  def _is_ours(self, name):
+    # Temporary files of an interrupted write are called `.NAME.PID.ENDING`.
+    return name in self._folders or any(
+        name == file or name.startswith(f".{file}.") for file in self._files
+    )
 
   def _names(self):
     if not os.path.lexists(self.path):
@@ -100,135 +87,81 @@ class OutputFolder:
     try:
       return os.listdir(self.path)
     except OSError as e:
-      raise self._unusable(e) from e
+      raise self.unusable(e) from e
 
-  def _unusable(self, error):
+  def unusable(self, error):
+    """Returns the ValueError for a folder that an OSError says can't be used."""
     return ValueError(
         "`output_dir` must be a folder that can be read and written, got "
         f"{self.path!r} ({error.strerror})."
     )
 
+  def damaged(self, error):
+    """Returns the ValueError for a `config.json` that can't be used."""
+    return ValueError(
+        f"`output_dir` must hold a readable {CONFIG} to resume, got "
+        f"{self.join(CONFIG)!r} ({error})."
+    )
+
   def _read_config(self):
-    path = self.join(_CONFIG)
     try:
-      with open(path, encoding="utf-8") as f:
+      with open(self.join(CONFIG), encoding="utf-8") as f:
         recorded = json.load(f)
-      config_lib.ThreePhaseConfig.from_json(recorded["config"])
+      recorded["config"].items()
       return recorded
-    except (ValueError, KeyError, TypeError) as e:
-      raise ValueError(
-          f"`output_dir` must hold a readable {_CONFIG} to resume, got {path!r} "
-          f"({e})."
-      ) from e
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+      raise self.damaged(e) from e
 
   def join(self, name):
     return os.path.join(self.path, name)
 
   def check_same_config(self, config):
-    """Raises a ValueError unless `config` is the one of the run to resume."""
+    """Raises a ValueError unless `config` is the one of the run to resume.
+
+    Args:
+      config: A dict of settings, as for JSON.
+    """
     if self.recorded is None:
       return
     recorded = self.recorded["config"]
-    for name, value in config.to_json().items():
+    for name, value in config.items():
       if recorded.get(name) != value:
         raise ValueError(
             f"`{name}` must be {recorded.get(name)!r}, as in the run to resume, got "
             f"{value!r}."
         )
 
-  def start(self, config, task, data_dir):
-    """Makes the folder ready and writes `config.json` and `clients.csv`.
+  def start(self, document):
+    """Makes the folder ready and writes `config.json`, unless it is there already.
 
     Args:
-      config: The run's `ThreePhaseConfig`.
-      task: The `FederatedTask` really used.
-      data_dir: Where its data come from, as the user gave it, or `None`.
+      document: What `config.json` shall hold: a dict with the settings as "config".
 
     Raises:
-      ValueError: If the run to resume had other data, or the folder can't be
-        written.
+      ValueError: If the folder can't be written.
     """
-    document = _describe(config, task, data_dir)
-    if self.recorded is not None:
-      recorded = self.recorded["dataset"]["fingerprint"]
-      if recorded != document["dataset"]["fingerprint"]:
-        raise ValueError(
-            "`data_dir` must give the same data as in the run to resume, got other "
-            f"examples for {task.name!r}."
-        )
     try:
       if self._overwrite:
         self._clear()
-      os.makedirs(self.client_data, exist_ok=True)
+      os.makedirs(self.path, exist_ok=True)
       if self.recorded is None:
-        atomic_file.write_text(self.join(_CONFIG), json_text(document))
-      header = ["client_id", "group", "num_train", "num_test"]
-      header += [f"train_label_{label}" for label in range(task.num_classes)]
-      atomic_file.write_text(
-          self.join("clients.csv"), csv_text(header, _client_rows(task))
-      )
+        self.write_text(CONFIG, json_text(document))
     except OSError as e:
-      raise self._unusable(e) from e
+      raise self.unusable(e) from e
 
   def _clear(self):
     # What the user put beside the run stays.
-    for name in filter(_is_ours, self._names()):
-      if name in _FOLDERS:
+    for name in filter(self._is_ours, self._names()):
+      if name in self._folders:
         shutil.rmtree(self.join(name))
       else:
         os.remove(self.join(name))
 
-  @property
-  def client_data(self):
-    return self.join("client_data")
+  def write_text(self, name, text):
+    """Writes a file of the folder, wholly or not at all."""
+    atomic_file.write_text(self.join(name), text)
 
-  def checkpoints(self):
-    return checkpoint.Checkpoints(self.join("checkpoints"))
-
-  def finish(self):
-    """Removes what only a run on its way needs."""
-    shutil.rmtree(self.client_data)
-
-  def read_summary(self):
-    """Returns the summary of a finished run."""
-    with open(self.join(SUMMARY), encoding="utf-8") as f:
+  def read_json(self, name):
+    """Returns what a JSON file of the folder holds."""
+    with open(self.join(name), encoding="utf-8") as f:
       return json.load(f)
-
-
-def _describe(config, task, data_dir):
-  versions = {name: importlib.metadata.version(name) for name in _VERSIONS_OF}
-  return {
-      "config": config.to_json(),
-      "dataset": {
-          "requested": config.dataset,
-          "name": task.name,
-          "data_dir": data_dir,
-          "source": task.source,
-          "partition": task.partition,
-          "dirichlet_alpha": task.dirichlet_alpha,
-          "num_groups": task.num_groups,
-          "num_clients": len(task.clients),
-          "num_classes": task.num_classes,
-          "image_shape": list(task.model.input_shape),
-          "train_examples": task.num_train_examples,
-          "client_test_examples": task.num_client_test_examples,
-          "global_test_examples": len(task.global_test),
-          "global_test_source": task.global_test_source,
-          "fallback_reason": task.fallback_reason,
-          "warnings": list(task.warnings),
-          "fingerprint": task.fingerprint(),
-      },
-      "model": {"name": task.model.name, "num_parameters": task.num_parameters},
-      "versions": {"python": platform.python_version(), **versions},
-  }
-
-
-def _client_rows(task):
-  for client in task.clients:
-    yield [
-        client.client_id,
-        "" if client.group is None else client.group,
-        len(client.train),
-        len(client.test),
-        *np.bincount(client.train.labels, minlength=task.num_classes),
-    ]

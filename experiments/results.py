@@ -8,7 +8,6 @@ import shutil
 import numpy as np
 import tensorflow_federated as tff
 
-from fl_clustering import atomic_file
 from experiments import output_folder
 from fl_clustering import metrics as metrics_lib
 from fl_clustering import stages
@@ -125,7 +124,7 @@ class RunWriter(stages.RunObserver):
         }
         for name, assignment in assignments.items()
     }
-    self._write("assignments.json", output_folder.json_text(document))
+    self._folder.write_text("assignments.json", output_folder.json_text(document))
 
   def finish(self, config, task, result):
     """Writes what is known at the end, but the report.
@@ -140,13 +139,10 @@ class RunWriter(stages.RunObserver):
     """
     self._csv.writerows(_evaluation_rows(result))
     self._metrics.close()
-    self._write("client_metrics.csv", _client_metrics_text(task, result))
+    self._folder.write_text("client_metrics.csv", _client_metrics_text(task, result))
     if result.recovery:
       header, rows = result.recovery[0], [row.values() for row in result.recovery]
-      self._write("group_recovery.csv", output_folder.csv_text(header, rows))
+      self._folder.write_text("group_recovery.csv", output_folder.csv_text(header, rows))
     summary = summary_lib.summarize(config, task, result)
-    self._write(output_folder.SUMMARY, output_folder.json_text(summary))
+    self._folder.write_text(output_folder.SUMMARY, output_folder.json_text(summary))
     return summary
-
-  def _write(self, name, text):
-    atomic_file.write_text(self._folder.join(name), text)

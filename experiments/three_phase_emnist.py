@@ -12,6 +12,8 @@ from experiments import comparison
 from experiments import flags as experiment_flags
 from experiments import launch
 from experiments import output_folder
+from experiments import run_flags
+from experiments import three_phase_folder
 from fl_clustering.tasks import registry as task_registry
 
 flags.adopt_module_key_flags(experiment_flags)
@@ -56,10 +58,11 @@ def _run(config, task, folder):
     writer = results.RunWriter(folder)
     with runtime.LocalRuntime(), progress.ProgressBar() as bar:
       result = three_phase.run(
-          config, task, folder.client_data, folder.checkpoints(), [writer, bar]
+          config, task, three_phase_folder.client_data(folder),
+          three_phase_folder.checkpoints(folder), [writer, bar]
       )
     summary = writer.finish(config, task, result)
-    folder.finish()
+    three_phase_folder.finish(folder)
     # The last file: a folder with a report is a finished run.
     report.write_report(folder.path)
   except checkpoint.DamagedCheckpoint as e:
@@ -77,19 +80,19 @@ def _run(config, task, folder):
 def main():
   with launch.input_errors():
     config = experiment_flags.config()
-    folder = output_folder.OutputFolder(
-        experiment_flags.output_dir("three_phase_emnist"),
+    folder = three_phase_folder.open_folder(
+        run_flags.output_dir("three_phase_emnist"),
         flags.FLAGS.resume,
         flags.FLAGS.overwrite,
     )
-    folder.check_same_config(config)
+    folder.check_same_config(config.to_json())
   if folder.is_finished:
     print(f"this run is finished: {folder.path}")
-    _print_result(folder, folder.read_summary())
+    _print_result(folder, folder.read_json(output_folder.SUMMARY))
     return
   with launch.input_errors():
     task = _load_task(config, folder)
-    folder.start(config, task, flags.FLAGS.data_dir)
+    three_phase_folder.start(folder, config, task, flags.FLAGS.data_dir)
   print(f"data: {task.source}, {len(task.clients)} clients\nresults: {folder.path}")
   _print_result(folder, _run(config, task, folder))
 

@@ -113,7 +113,7 @@ def client_weights(run):
     axes.set_ylabel(f"component 2: {variance[1]:.0%} of variance", fontsize=8.5)
     axes.set_xlabel(f"component 1: {variance[0]:.0%} of variance", fontsize=8.5)
   figure_style.set_title(
-      figure, run,
+      figure, run.data_line,
       f"The clients' {_representation_name(run)} in 2-D (principal components), one point "
       "per client",
       note,
@@ -185,5 +185,5 @@ def distance_matrix(run):
   title = "Distance between every two clients"
   if partitions:
     title += "; white lines separate the clusters"
-  figure_style.set_title(figure, run, title, note)
+  figure_style.set_title(figure, run.data_line, title, note)
   return figure

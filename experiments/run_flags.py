@@ -1,0 +1,26 @@
+"""The flags that all experiments share: where the results go."""
+
+import os
+import time
+
+from absl import flags
+
+flags.DEFINE_string(
+    "output_dir", None,
+    "Folder for the results. Default: a new one under results/.")
+flags.DEFINE_bool(
+    "resume", False,
+    "Go on with the run in --output_dir, which must have the same configuration.")
+flags.DEFINE_bool(
+    "overwrite", False, "Remove the earlier run in --output_dir first.")
+
+
+def output_dir(program):
+  """Returns the folder for the results of `program`."""
+  if flags.FLAGS.output_dir is not None:
+    return flags.FLAGS.output_dir
+  if flags.FLAGS.resume or flags.FLAGS.overwrite:
+    raise ValueError(
+        "`output_dir` must be given with --resume and --overwrite, got none."
+    )
+  return os.path.join("results", f"{program}-{time.strftime('%Y%m%d-%H%M%S')}")
