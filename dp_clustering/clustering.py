@@ -12,6 +12,15 @@ only brings together what users need.
 # pylint: disable=unused-import
 from dp_clustering.clustering_result import ClusteringResult
 from dp_clustering.metrics import ClusteringMetrics
-from dp_clustering.private_kmeans import PrivateKMeans
+from dp_clustering.private_methods import METHODS
 from dp_clustering.private_methods import private_clustering
 from dp_clustering.private_methods import private_lsh_clustering
+
+
+def __getattr__(name):
+  # `PrivateKMeans` needs scikit-learn, which takes most of a second to import.
+  if name == "PrivateKMeans":
+    from dp_clustering import private_kmeans  # pylint: disable=g-import-not-at-top
+
+    return private_kmeans.PrivateKMeans
+  raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

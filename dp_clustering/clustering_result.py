@@ -5,44 +5,15 @@ computed from the points as they are, for the curator's own eyes.
 """
 
 import dataclasses
+import math
+import numbers
 
 import numpy as np
 
 from dp_clustering import clustering_params
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import metrics
-from dp_clustering import private_sums
 from fl_clustering import validate
-
-_BLOCK_ELEMENTS = 2**21
-
-
-def nonprivate_labels_and_loss(points, centers, radius):
-  """Returns every point's nearest center, and the sum of squared distances to them.
-
-  Args:
-    points: Array of shape (num_points, dim).  A row with NaN or an infinity is
-      replaced by the point of the ball that it is mapped to; the others are used as
-      they are, also beyond the radius.
-    centers: Array of shape (k, dim).
-    radius: Radius of the ball.
-
-  Returns:
-    A pair of int64 labels of shape (num_points,) and a float; neither is private.
-  """
-  labels = np.empty(len(points), np.int64)
-  loss = 0.0
-  size = max(1, _BLOCK_ELEMENTS // points.shape[1])
-  for start in range(0, len(points), size):
-    rows = np.asarray(points[start : start + size], np.float64)
-    odd = ~np.isfinite(rows).all(axis=1)
-    if odd.any():
-      rows = rows.copy()
-      rows[odd] = clustering_params.map_to_ball(rows[odd], radius)
-    nearest = private_sums.nearest_centers(rows, centers)
-    labels[start : start + len(rows)] = nearest
-    loss += float(((rows - centers[nearest]) ** 2).sum())
-  return labels, loss
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,6 +38,8 @@ class ClusteringResult:
   ledger: ledger_lib.Ledger | None = None
 
   def __post_init__(self):
+    if not isinstance(self.data, clustering_params.Data):
+      raise TypeError(f"`data` must be a Data, got {type(self.data).__name__}.")
     centers = np.asarray(self.centers, np.float64)
     if centers.ndim != 2 or not len(centers) or centers.shape[1] != self.data.dim:
       raise validate.error("centers", f"be of shape (k, dim={self.data.dim})", centers.shape)
@@ -75,13 +48,15 @@ class ClusteringResult:
       missing, given = ("labels", "loss") if self.labels is None else ("loss", "labels")
       raise ValueError(f"`{missing}` must be given together with `{given}`, got None.")
     if self.labels is None:
-      labels, loss = nonprivate_labels_and_loss(
+      labels, loss = metrics.nonprivate_labels_and_loss(
           self.data.datapoints, centers, self.data.radius
       )
       object.__setattr__(self, "labels", labels)
       object.__setattr__(self, "loss", loss)
     else:
       object.__setattr__(self, "labels", self._checked_labels())
+      if not isinstance(self.loss, numbers.Real):
+        raise TypeError(f"`loss` must be a number, got {self.loss!r}.")
 
   def _checked_labels(self):
     labels = np.asarray(self.labels)
@@ -97,11 +72,21 @@ class ClusteringResult:
     return labels.astype(np.int64)
 
   def cross_label_histogram(self):
-    """Returns numbers of points by cluster (rows) and true label (columns)."""
+    """Returns the number of points for each (cluster, true label); not private.
+
+    Returns:
+      Integer array of shape (k, num_true_labels), the true labels in sorted order.
+
+    Raises:
+      ValueError: If the data has no labels.
+    """
     if self.data.labels is None:
       raise validate.error("data.labels", "be given for metrics", None)
-    return metrics.cross_label_histogram(self.labels, self.data.labels, len(self.centers))
+    true_labels, columns = np.unique(self.data.labels, return_inverse=True)
+    shape = (len(self.centers), len(true_labels))
+    cells = np.ravel_multi_index((self.labels, columns), shape) if columns.size else columns
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
   def get_clustering_metrics(self):
     """Returns the `ClusteringMetrics` against the data's labels; not private."""
-    return metrics.clustering_metrics(self.cross_label_histogram())
+    return metrics.ClusteringMetrics(self.cross_label_histogram())

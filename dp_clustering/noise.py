@@ -50,7 +50,7 @@ def _secure_sampler(scale):
   from opendp import mod
   # pylint: enable=g-import-not-at-top
 
-  # opendp wants to hear that we know that its review by the community goes on.
+  # opendp's mark on all that its community has not yet signed off.
   mod.enable_features("contrib")
   return measurements.make_gaussian(
       domains.vector_domain(domains.atom_domain(T="i64")),

@@ -4,9 +4,8 @@ from sklearn import base
 from sklearn.utils import validation
 
 from dp_clustering import clustering_params
-from dp_clustering import clustering_result
-from dp_clustering import private_methods
 from dp_clustering import metrics
+from dp_clustering import private_methods
 from fl_clustering import validate
 
 
@@ -40,7 +39,7 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
       epsilon: Number > 0; `inf` for no noise, and no privacy.
       delta: Number in (0, 1), much smaller than one over the number of points.
       radius: Bound on the norm of a point; farther ones are clipped to it.
-      method: A key of `clustering.METHODS`.
+      method: A key of `private_methods.METHODS`.
       random_state: None for secure noise.  A non-negative integer makes fits repeatable
         and NOT private: it is for experiments and tests.
     """
@@ -75,10 +74,10 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
     """
     del y
     validate.integer(1, n_clusters=self.n_clusters)
-    validate.one_of(clustering.METHODS, method=self.method)
+    validate.one_of(private_methods.METHODS, method=self.method)
     privacy_param = clustering_params.DifferentialPrivacyParam(self.epsilon, self.delta)
     data = clustering_params.Data(self._validated(X, reset=True), self.radius)
-    result = clustering.METHODS[self.method](
+    result = private_methods.METHODS[self.method](
         self.n_clusters, data, privacy_param, random_state=self.random_state
     )
     self.cluster_centers_ = result.centers

@@ -1,5 +1,8 @@
 """The two methods of private k-means, from the arguments to the result."""
 
+import math
+import warnings
+
 import numpy as np
 
 from dp_clustering import clustering_params
@@ -14,20 +17,24 @@ from dp_clustering import refine
 from fl_clustering import validate
 
 
+def _check_type(kind, **argument):
+  ((name, value),) = argument.items()
+  if not isinstance(value, kind):
+    raise TypeError(f"`{name}` must be a {kind.__name__}, got {type(value).__name__}.")
+
+
 def _check(k, data, privacy_param, random_state):
   validate.integer(1, k=k)
-  for name, value, kind in (
-      ("data", data, clustering_params.Data),
-      ("privacy_param", privacy_param, clustering_params.DifferentialPrivacyParam),
-  ):
-    if not isinstance(value, kind):
-      raise TypeError(f"`{name}` must be a {kind.__name__}, got {type(value).__name__}.")
+  _check_type(clustering_params.Data, data=data)
+  _check_type(clustering_params.DifferentialPrivacyParam, privacy_param=privacy_param)
   if random_state is not None:
     validate.integer(0, random_state=random_state)
 
 
 def _open(data, privacy_param, random_state):
   """Returns the points' `PrivateSums`, their `Ledger` and the public random numbers."""
+  if privacy_param.epsilon == math.inf:
+    warnings.warn("`epsilon` is inf: without noise, the result is NOT private.", stacklevel=3)
   source = noise.build_noise_source(privacy_param.epsilon, random_state)
   ledger = ledger_lib.Ledger(privacy_param.epsilon, privacy_param.delta, source)
   sums = private_sums.PrivateSums(data.datapoints, data.radius, source, ledger)
@@ -62,6 +69,14 @@ def private_lsh_clustering(
     ValueError: If an argument has an impossible value.
   """
   _check(k, data, privacy_param, random_state)
+  if privacy_budget_split is not None:
+    _check_type(
+        clustering_params.PrivacyBudgetSplit, privacy_budget_split=privacy_budget_split
+    )
+  if tree_param is not None:
+    _check_type(clustering_params.TreeParam, tree_param=tree_param)
+  if multipliers is not None:
+    _check_type(clustering_params.PrivacyCalculatorMultiplier, multipliers=multipliers)
   max_depth = tree_param.max_depth if tree_param else lsh_tree.DEFAULT_MAX_DEPTH
   lsh_noise = privacy_calculator.lsh_noise(
       privacy_param, privacy_budget_split, multipliers, max_depth
@@ -106,9 +121,6 @@ def private_clustering(
   sums, ledger, rng = _open(data, privacy_param, random_state)
   centers = refine.private_centers(sums, k, mu, rng)
   return clustering_result.ClusteringResult(data, centers, ledger=ledger.freeze())
-
-
-METHODS = {"refine": private_clustering, "lsh": private_lsh_clustering}
 
 
 # By the names that flags and settings have for them.

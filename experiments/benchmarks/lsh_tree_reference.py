@@ -1,0 +1,90 @@
+"""The source's private clustering, node by node: slow, and easy to compare with.
+
+Every node of the tree holds its points; they are hashed when it branches.  Labels and
+loss visit one point after the other.  This is the plain way to write the algorithm,
+and what `dp_clustering_benchmark` measures ours against.
+"""
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+  """A node of the tree.
+
+  Attributes:
+    hash_prefix: String of "0" and "1".
+    nonprivate_points: The points of this prefix, shape (num_points, dim).
+    private_count: Their noisy number.
+  """
+
+  hash_prefix: str
+  nonprivate_points: np.ndarray
+  private_count: float
+
+  def children(self, hyperplanes, noisy_count):
+    """Returns both children, with private counts of their own."""
+    sides = self.nonprivate_points @ hyperplanes[len(self.hash_prefix)] < 0
+    children = []
+    for bit, points in (
+        ("0", self.nonprivate_points[~sides]), ("1", self.nonprivate_points[sides])
+    ):
+      children.append(Node(self.hash_prefix + bit, points, noisy_count(len(points))))
+    return children
+
+
+def leaves(points, hyperplanes, tree_param, private_count, noisy_count):
+  """Returns the leaves of the tree, as a list of `Node`s.
+
+  Args:
+    points: Points in the ball, shape (num_points, dim).
+    hyperplanes: Normal vectors, shape (max_depth, dim).
+    tree_param: `TreeParam`.
+    private_count: Noisy number of all points.
+    noisy_count: A function that adds noise to a count.
+  """
+  found, queue = [], [Node("", points, max(1.0, private_count))]
+  while queue:
+    node = queue.pop(0)
+    children = []
+    if (
+        len(node.hash_prefix) < tree_param.max_depth
+        and node.private_count >= tree_param.min_num_points_in_branching_node
+    ):
+      children = [
+          child for child in node.children(hyperplanes, noisy_count)
+          if child.private_count >= tree_param.min_num_points_in_node
+      ]
+    if children:
+      queue += children
+    else:
+      found.append(node)
+  return found
+
+
+def coreset(points, radius, hyperplanes, tree_param, private_count, noisy_count, noisy_sum):
+  """Returns the coreset's points and weights; arguments as for `leaves`.
+
+  Args:
+    noisy_sum: A function that adds noise to a sum of points.
+  """
+  norms = np.linalg.norm(points, axis=1, keepdims=True)
+  points = points * (radius / np.maximum(norms, radius))
+  coreset_points, weights = [], []
+  for leaf in leaves(points, hyperplanes, tree_param, private_count, noisy_count):
+    mean = noisy_sum(leaf.nonprivate_points.sum(axis=0)) / leaf.private_count
+    coreset_points.append(mean * (radius / max(radius, np.linalg.norm(mean))))
+    weights.append(leaf.private_count)
+  return np.array(coreset_points), np.array(weights)
+
+
+def labels_and_loss(points, centers):
+  """Returns the nearest center of every point, and the sum of squared distances."""
+  labels, loss = [], 0.0
+  for point in points:
+    squares = ((centers - point) ** 2).sum(axis=1)
+    labels.append(int(squares.argmin()))
+    loss += squares.min()
+  return np.array(labels), loss
