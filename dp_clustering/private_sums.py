@@ -23,6 +23,8 @@ from scipy import sparse
 from dp_clustering import clustering_params
 
 GRID = 2**20
+# Steps to a unit in the products that decide on which side of a border a point is.
+_PRODUCT_GRID = 2**25
 # Elements of points that are worked on at a time.
 _BLOCK_ELEMENTS = 2**21
 # Norms are computed in floating point, so contributions are kept this far inside
@@ -44,6 +46,16 @@ def _grouped_sums(groups, num_groups, values):
       (np.ones(len(groups)), groups, rows), shape=(len(groups), num_groups)
   )
   return members.T @ values
+
+
+def _on_product_grid(vectors, bound):
+  """Returns vectors of norms up to `bound` as integers whose dot products are exact.
+
+  A matrix product may round a row differently when there is another row, and a point
+  on a border would change sides with it.  Integers of so few bits leave nothing to
+  round: by Cauchy and Schwarz, no partial sum comes near 2^53.
+  """
+  return np.rint(vectors * (_PRODUCT_GRID / bound))
 
 
 def nearest_centers(points, centers):
@@ -101,7 +113,8 @@ class PrivateSums:
     """Yields the points, mapped into the ball, some rows at a time, as (start, rows)."""
     size = max(1, _BLOCK_ELEMENTS // self.dim)
     for start in range(0, len(self._nonprivate_points), size):
-      rows = self._nonprivate_points[start : start + size]
+      # In C order, so that NumPy adds up every row on its own.
+      rows = np.ascontiguousarray(self._nonprivate_points[start : start + size])
       yield start, clustering_params.map_to_ball(rows, self.radius)
 
   def _noisy(self, grid_sums, std):
@@ -128,9 +141,12 @@ class PrivateSums:
         shape (max_depth, dim).
     """
     hyperplanes = np.asarray(hyperplanes, np.float64)
+    norms = np.linalg.norm(hyperplanes, axis=1, keepdims=True)
+    hyperplanes = _on_product_grid(hyperplanes, norms)
     codes = np.zeros(len(self._nonprivate_points), np.int64)
     for start, rows in self._blocks():
-      codes[start : start + len(rows)] = _pack(rows @ hyperplanes.T < 0)
+      products = _on_product_grid(rows, self.radius) @ hyperplanes.T
+      codes[start : start + len(rows)] = _pack(products < 0)
     return HashedSums(self, codes, len(hyperplanes))
 
   def private_cluster_statistics(
@@ -156,10 +172,11 @@ class PrivateSums:
     std = sensitivity / mu
     self._ledger.record(name, mu, sensitivity, std)
     num_centers = len(centers)
+    centers_on_grid = _on_product_grid(centers, self.radius)
     with_errors = squared_error_weight > 0
     sums = np.zeros((num_centers, self.dim + 1 + with_errors))
     for _, rows in self._blocks():
-      nearest = nearest_centers(rows, centers)
+      nearest = nearest_centers(_on_product_grid(rows, self.radius), centers_on_grid)
       contributions = np.empty((len(rows), sums.shape[1]))
       residuals = (rows - centers[nearest]) / residual_radius
       squares = (residuals * residuals).sum(axis=1)

@@ -46,7 +46,9 @@ def _count(points, noise_source, budget):
   return sums.private_count(1 / mu, "count")
 
 
-def _cluster_statistics(centers, residual_radius, residual_change, count_change):
+def _cluster_statistics(
+    centers, residual_radius, residual_change, count_change, excess_change
+):
   """Returns a mechanism: the residual sums, counts and squared errors of centers.
 
   Its score is the exponent of the likelihood ratio: what the additional point changes
@@ -54,9 +56,11 @@ def _cluster_statistics(centers, residual_radius, residual_change, count_change)
 
   Args:
     centers: Array of shape (num_centers, dim).
-    residual_radius: Norm that residuals are clipped to; those that change have it.
+    residual_radius: Norm that residuals are clipped to.
     residual_change: Change of the residual sums, in such norms, (num_centers, dim).
     count_change: Change of the counts, shape (num_centers,).
+    excess_change: Change of the squared errors less half the counts, which is what
+      noise is added to; in squares of such norms, shape (num_centers,).
   """
   def mechanism(points, noise_source, budget):
     sums, mu = _open(points, noise_source, budget)
@@ -64,12 +68,11 @@ def _cluster_statistics(centers, residual_radius, residual_change, count_change)
         centers, residual_radius, mu, name="cluster", count_weight=_COUNT_WEIGHT,
         squared_error_weight=_SQUARED_ERROR_WEIGHT,
     )
-    # What noise is added to is the squared error less half the count.
     excess = noisy.squared_errors / residual_radius**2 - noisy.counts / 2
     exponent = (
         (noisy.residual_sums / residual_radius * residual_change).sum()
         + _COUNT_WEIGHT**2 * noisy.counts @ count_change
-        + _SQUARED_ERROR_WEIGHT**2 * excess @ count_change / 2
+        + _SQUARED_ERROR_WEIGHT**2 * excess @ excess_change
     )
     return float(exponent) * (residual_radius / noisy.residual_sum_std) ** 2
 
@@ -140,13 +143,16 @@ _BETWEEN, _POINT_BETWEEN = _border(_is_nearer_to_second)
 _CENTERS = _centers_beside(_BETWEEN)
 _RESIDUALS = _POINT_BETWEEN - _CENTERS
 
-_cluster_sum = _cluster_statistics(
-    np.zeros((1, _DIM)), 1.0, _FAR_POINT, np.ones(1)
+_ORIGIN = np.zeros((1, _DIM))
+_cluster_sum = _cluster_statistics(_ORIGIN, 1.0, _FAR_POINT, np.array([1.0]), np.array([0.5]))
+# NaN counts as the origin.
+_cluster_sum_at_origin = _cluster_statistics(
+    _ORIGIN, 1.0, _ORIGIN, np.array([1.0]), np.array([-0.5])
 )
 _cluster_sums_on_border = _cluster_statistics(
     _CENTERS, 0.5,
     _RESIDUALS * (_BORDER_CHANGE / np.linalg.norm(_RESIDUALS, axis=1))[:, np.newaxis],
-    _BORDER_CHANGE,
+    _BORDER_CHANGE, _BORDER_CHANGE / 2,
 )
 
 
@@ -214,7 +220,7 @@ CASES = {
     "cluster sum": Case(_cluster_sum, _FAR_POINT),
     "leaf sum": Case(_leaf_sum, _FAR_POINT),
     "count, a row of NaN": Case(_count, _NAN_POINT),
-    "cluster sum, a row of NaN": Case(_cluster_sum, _NAN_POINT),
+    "cluster sum, a row of NaN": Case(_cluster_sum_at_origin, _NAN_POINT),
     "cluster sums, point on a border": Case(
         _cluster_sums_on_border, _POINT_BETWEEN, _POINT_BETWEEN),
     "prefix counts, point on a border": Case(

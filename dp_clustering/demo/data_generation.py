@@ -1,0 +1,78 @@
+"""A mixture of Gaussians in a ball, with the true labels."""
+
+import math
+
+import numpy as np
+
+from dp_clustering import clustering_params
+from fl_clustering import validate
+
+
+def sample_uniform_sphere(num_points, dim, radius, rng=None):
+  """Returns points from the uniform distribution in a ball around the origin.
+
+  Args:
+    num_points: Number of points.
+    dim: Number of coordinates.
+    radius: Radius of the ball.
+    rng: `np.random.Generator`; a new one by default.
+
+  Returns:
+    Array of shape (num_points, dim).
+  """
+  rng = rng or np.random.default_rng()
+  directions = rng.normal(size=(num_points, dim))
+  directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+  # The part of the ball within r of its center is (r / radius)^dim.
+  return directions * (radius * rng.random(size=(num_points, 1)) ** (1 / dim))
+
+
+def generate_synthetic_dataset(
+    num_points, dim, num_clusters, cluster_ratio, radius, rng=None
+):
+  """Returns `Data` from a mixture of Gaussians, with the Gaussians' indices as labels.
+
+  The centers are uniform in the ball of `center_radius`, the standard deviation of a
+  coordinate is `cluster_std`, and points outside of the radius are clipped to it.
+
+  Args:
+    num_points: Number of points.  Each cluster has the same, the last one also what is
+      left over.
+    dim: Number of coordinates.
+    num_clusters: Number of Gaussians.
+    cluster_ratio: The radius over the typical distance of a point from its center.
+    radius: Radius of the ball that holds all points.
+    rng: `np.random.Generator`; a new one by default.
+  """
+  validate.integer(1, num_points=num_points)
+  validate.integer(1, dim=dim)
+  validate.integer(1, num_clusters=num_clusters)
+  validate.positive(cluster_ratio=cluster_ratio)
+  if cluster_ratio < 1:
+    raise validate.error("cluster_ratio", "be a number >= 1", cluster_ratio)
+  validate.positive(radius=radius)
+  rng = rng or np.random.default_rng()
+  centers = sample_uniform_sphere(
+      num_clusters, dim, center_radius(cluster_ratio, radius), rng
+  )
+  labels = np.full(num_points, num_clusters - 1)
+  each = num_points // num_clusters
+  labels[: each * num_clusters] = np.repeat(np.arange(num_clusters), each)
+  points = rng.normal(scale=cluster_std(dim, cluster_ratio, radius), size=(num_points, dim))
+  points += centers[labels]
+  return clustering_params.Data(
+      clustering_params.map_to_ball(points, radius), radius, labels
+  )
+
+
+def center_radius(cluster_ratio, radius):
+  """Returns the radius of the ball that the centers are drawn from."""
+  return radius * (1 - 1 / cluster_ratio)
+
+
+def cluster_std(dim, cluster_ratio, radius):
+  """Returns the standard deviation of a coordinate in a cluster.
+
+  A point's typical distance from its center is then radius / cluster_ratio.
+  """
+  return radius / cluster_ratio / math.sqrt(dim)
