@@ -11,13 +11,12 @@ import numpy as np
 import threadpoolctl
 
 from dp_clustering import lsh_tree
+from dp_clustering import private_sums
 from fl_clustering import validate
 
 _NUM_STARTS = 20
 # In radii: how far points of a single leaf may be from each other.
 _UNKNOWN_SPREAD = 0.5
-# Codes are int64.
-_LARGEST_MAX_DEPTH = 62
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +49,7 @@ def private_lsh_coreset(sums, k, tree_param, lsh_noise, rng):
     rng: `np.random.Generator` of the hyperplanes, which need no protection.
   """
   if tree_param is not None:
-    validate.integer(0, _LARGEST_MAX_DEPTH, max_depth=tree_param.max_depth)
+    validate.integer(0, private_sums.LARGEST_MAX_DEPTH, max_depth=tree_param.max_depth)
   count_std = lsh_noise.count_std
   private_count = sums.private_count(count_std, "count of all points")
   if tree_param is None:

@@ -14,11 +14,15 @@ scaled back.  No real-valued noise, and so none of its floating-point leaks (Mir
 2012), is ever added to a real-valued sum.
 """
 
+from concurrent import futures
 import dataclasses
+import functools
 import math
+import os
 
 import numpy as np
 from scipy import sparse
+import threadpoolctl
 
 from dp_clustering import clustering_params
 
@@ -26,17 +30,24 @@ GRID = 2**20
 # Steps to a unit in the products that decide on which side of a border a point is.
 _PRODUCT_GRID = 2**25
 # Elements of points that are worked on at a time.
-_BLOCK_ELEMENTS = 2**21
+_BLOCK_ELEMENTS = 2**18  # They stay in a core's cache.
+# Bits of a code: float32 holds exactly so many, and a table of all codes fits.
+LARGEST_MAX_DEPTH = 24
 # Norms are computed in floating point, so contributions are kept this far inside
 # their bound.
 _INSIDE = 1 - 2.0**-30
-# Bits that float32 holds exactly.
-_BITS_PER_PRODUCT = 24
 
 
-def _on_grid(values):
-  """Returns contributions in units of their bound as grid points, towards zero."""
-  return np.trunc(values * (GRID * _INSIDE))
+@functools.lru_cache(maxsize=None)
+def _thread_pools():
+  """Returns the controller of the numerical libraries' threads; finding them is slow."""
+  return threadpoolctl.ThreadpoolController()
+
+
+def _on_grid(values, unit=1.0):
+  """Returns contributions of norms up to `unit` as grid points, towards zero."""
+  scaled = values * (GRID * _INSIDE / unit)
+  return np.trunc(scaled, out=scaled)
 
 
 def _grouped_sums(groups, num_groups, values):
@@ -55,7 +66,8 @@ def _on_product_grid(vectors, bound):
   on a border would change sides with it.  Integers of so few bits leave nothing to
   round: by Cauchy and Schwarz, no partial sum comes near 2^53.
   """
-  return np.rint(vectors * (_PRODUCT_GRID / bound))
+  scaled = vectors * (_PRODUCT_GRID / bound)
+  return np.rint(scaled, out=scaled)
 
 
 def nearest_centers(points, centers):
@@ -109,13 +121,26 @@ class PrivateSums:
     self.radius = radius
     self.dim = nonprivate_points.shape[1]
 
-  def _blocks(self):
-    """Yields the points, mapped into the ball, some rows at a time, as (start, rows)."""
-    size = max(1, _BLOCK_ELEMENTS // self.dim)
-    for start in range(0, len(self._nonprivate_points), size):
+  def _map_blocks(self, function):
+    """Yields function(start, rows) of the points, mapped into the ball, block by block.
+
+    Blocks are worked on in parallel.  As sums on the grid are exact, they don't depend
+    on who is first.
+    """
+    def of_block(start):
       # In C order, so that NumPy adds up every row on its own.
       rows = np.ascontiguousarray(self._nonprivate_points[start : start + size])
-      yield start, clustering_params.map_to_ball(rows, self.radius)
+      return function(start, clustering_params.map_to_ball(rows, self.radius))
+
+    size = max(1, _BLOCK_ELEMENTS // self.dim)
+    starts = range(0, len(self._nonprivate_points), size)
+    num_threads = min(len(os.sched_getaffinity(0)), len(starts))
+    if num_threads <= 1:
+      yield from map(of_block, starts)
+      return
+    # Threads of their own inside of these would only get in each other's way.
+    with _thread_pools().limit(limits=1), futures.ThreadPoolExecutor(num_threads) as pool:
+      yield from pool.map(of_block, starts)
 
   def _noisy(self, grid_sums, std):
     """Returns sums on the grid with noise of `std` units of the bound, in such units."""
@@ -138,15 +163,15 @@ class PrivateSums:
 
     Args:
       hyperplanes: Normal vectors through the origin, chosen without the points, of
-        shape (max_depth, dim).
+        shape (max_depth, dim), `max_depth` at most `LARGEST_MAX_DEPTH`.
     """
     hyperplanes = np.asarray(hyperplanes, np.float64)
     norms = np.linalg.norm(hyperplanes, axis=1, keepdims=True)
     hyperplanes = _on_product_grid(hyperplanes, norms)
-    codes = np.zeros(len(self._nonprivate_points), np.int64)
-    for start, rows in self._blocks():
-      products = _on_product_grid(rows, self.radius) @ hyperplanes.T
-      codes[start : start + len(rows)] = _pack(products < 0)
+    blocks = self._map_blocks(
+        lambda start, rows: _pack(_on_product_grid(rows, self.radius) @ hyperplanes.T < 0)
+    )
+    codes = np.concatenate([np.zeros(0, np.int32), *blocks])
     return HashedSums(self, codes, len(hyperplanes))
 
   def private_cluster_statistics(
@@ -171,21 +196,25 @@ class PrivateSums:
     sensitivity = math.sqrt(1 + count_weight**2 + squared_error_weight**2 / 4)
     std = sensitivity / mu
     self._ledger.record(name, mu, sensitivity, std)
-    num_centers = len(centers)
     centers_on_grid = _on_product_grid(centers, self.radius)
     with_errors = squared_error_weight > 0
-    sums = np.zeros((num_centers, self.dim + 1 + with_errors))
-    for _, rows in self._blocks():
+
+    def contributions_by_center(_, rows):
       nearest = nearest_centers(_on_product_grid(rows, self.radius), centers_on_grid)
-      contributions = np.empty((len(rows), sums.shape[1]))
       residuals = (rows - centers[nearest]) / residual_radius
       squares = (residuals * residuals).sum(axis=1)
       residuals /= np.sqrt(np.maximum(squares, 1))[:, np.newaxis]
+      contributions = np.empty((len(rows), self.dim + 1 + with_errors))
       contributions[:, : self.dim] = _on_grid(residuals)
       contributions[:, self.dim] = GRID
       if with_errors:
         contributions[:, -1] = _on_grid(np.minimum(squares, 1) - 0.5)
-      sums += _grouped_sums(nearest, num_centers, contributions)
+      return _grouped_sums(nearest, len(centers), contributions)
+
+    sums = sum(
+        self._map_blocks(contributions_by_center),
+        np.zeros((len(centers), self.dim + 1 + with_errors)),
+    )
     counts = self._noisy(sums[:, self.dim], std / count_weight)
     errors = None
     if with_errors:
@@ -211,10 +240,13 @@ class HashedSums:
     """Takes the points' codes; to be made by `PrivateSums.hashed` only."""
     self._sums = sums
     self._nonprivate_codes = nonprivate_codes
-    self._nonprivate_sorted_codes = np.sort(nonprivate_codes)
     self.max_depth = max_depth
+    counts = np.bincount(nonprivate_codes, minlength=2**max_depth)
+    # Numbers of points with a smaller code.
+    self._nonprivate_counts_below = np.concatenate([[0], np.cumsum(counts)])
 
   def _ranges(self, prefixes, levels):
+    """Returns the first codes of prefixes, and the first codes behind them."""
     shifts = self.max_depth - np.asarray(levels)
     prefixes = np.asarray(prefixes, np.int64)
     return prefixes << shifts, (prefixes + 1) << shifts
@@ -232,9 +264,9 @@ class HashedSums:
     """
     # pylint: disable=protected-access
     self._sums._ledger.record(f"counts of level {level}", _mu(1.0, std), 1.0, std)
-    ends = [np.searchsorted(self._nonprivate_sorted_codes, end)
-            for end in self._ranges(prefixes, level)]
-    return self._sums._noisy((ends[1] - ends[0]) * GRID, std)
+    first, end = self._ranges(prefixes, level)
+    counts = self._nonprivate_counts_below[end] - self._nonprivate_counts_below[first]
+    return self._sums._noisy(counts * GRID, std)
 
   def private_leaf_sums(self, prefixes, levels, noise_multiplier):
     """Returns noisy sums of the points of some disjoint prefixes, of any levels.
@@ -252,18 +284,17 @@ class HashedSums:
     sums._ledger.record(
         "sums of the leaves", _mu(1.0, noise_multiplier), radius, noise_multiplier * radius
     )
-    first, end = self._ranges(prefixes, levels)
-    order = np.argsort(first)
-    first, end = first[order], end[order]
-    totals = np.zeros((len(order), sums.dim))
-    for start, rows in sums._blocks():
-      codes = self._nonprivate_codes[start : start + len(rows)]
-      leaves = np.searchsorted(first, codes, side="right") - 1
-      inside = (leaves >= 0) & (codes < end[leaves])
-      totals += _grouped_sums(leaves[inside], len(order), _on_grid(rows[inside] / radius))
-    in_order = np.empty_like(totals)
-    in_order[order] = totals
-    return sums._noisy(in_order, noise_multiplier) * radius
+    num_leaves = len(prefixes)
+    # Points outside of all leaves go into one more, which is not released.
+    leaf_of_code = np.full(2**self.max_depth, num_leaves, np.int32)
+    for leaf, (first, end) in enumerate(zip(*self._ranges(prefixes, levels))):
+      leaf_of_code[first:end] = leaf
+    def sums_by_leaf(start, rows):
+      leaves = leaf_of_code[self._nonprivate_codes[start : start + len(rows)]]
+      return _grouped_sums(leaves, num_leaves + 1, _on_grid(rows, radius))
+
+    totals = sum(sums._map_blocks(sums_by_leaf), np.zeros((num_leaves + 1, sums.dim)))
+    return sums._noisy(totals[:-1], noise_multiplier) * radius
 
 
 def _mu(sensitivity, std):
@@ -271,10 +302,6 @@ def _mu(sensitivity, std):
 
 
 def _pack(bits):
-  """Returns rows of bits, the first the highest, as int64."""
-  codes = np.zeros(len(bits), np.int64)
-  for start in range(0, bits.shape[1], _BITS_PER_PRODUCT):
-    some = bits[:, start : start + _BITS_PER_PRODUCT]
-    weights = np.exp2(np.arange(some.shape[1])[::-1], dtype=np.float32)
-    codes = (codes << some.shape[1]) + (some.astype(np.float32) @ weights).astype(np.int64)
-  return codes
+  """Returns rows of bits, the first the highest, as int32."""
+  weights = np.exp2(np.arange(bits.shape[1])[::-1], dtype=np.float32)
+  return (bits.astype(np.float32) @ weights).astype(np.int32)

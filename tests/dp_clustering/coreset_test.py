@@ -53,8 +53,8 @@ class PrivateLshCoresetTest(parameterized.TestCase):
     self.assertLessEqual(np.linalg.norm(private.points, axis=1).max(), 1 + 1e-12)
 
   def test_a_tree_too_deep_is_refused_before_anything_is_spent(self):
-    tree_param = clustering_params.TreeParam(3, 1, 63)
-    with self.assertRaisesRegex(ValueError, "`max_depth` must be an integer in .0, 62."):
+    tree_param = clustering_params.TreeParam(3, 1, 25)
+    with self.assertRaisesRegex(ValueError, "`max_depth` must be an integer in .0, 24."):
       _coreset(_points(), 1.0, tree_param, privacy_calculator.LshNoise(9.0, 90.0))
 
 

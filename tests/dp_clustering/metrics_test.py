@@ -53,10 +53,11 @@ class LabelsAndLossTest(parameterized.TestCase):
     self.assertEqual((labels.tolist(), got_loss), ([label], loss))
 
   def test_huge_rows_have_a_center_and_an_infinite_loss(self):
-    centers = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
-    points = np.array([[1e300, 2e300], [-1e308, -1e308], [1e308, 1e307]])
-    labels, loss = metrics.nonprivate_labels_and_loss(points, centers, 1.0)
-    self.assertEqual(labels.tolist(), [1, 2, 0])
+    # The products of the first and the second with two centers each overflow.
+    centers = np.array([[10.0, 1.0], [1.0, 10.0], [-10.0, 0.0], [-9.0, -9.0]])
+    points = np.array([[1e308, 1.7e308], [-1e308, -1e308], [1e300, 2e299]])
+    labels, loss = metrics.nonprivate_labels_and_loss(points, centers, 15.0)
+    self.assertEqual(labels.tolist(), [1, 3, 0])
     self.assertEqual(loss, math.inf)
 
   @parameterized.named_parameters(("float32", np.float32), ("int16", np.int16))

@@ -82,12 +82,12 @@ class ExactSumsTest(parameterized.TestCase):
     np.testing.assert_allclose(leaf_sums, expected, atol=500 / private_sums.GRID)
 
   def test_codes_of_many_bits(self):
-    hyperplanes = np.random.default_rng(1).normal(size=(61, 3))
+    hyperplanes = np.random.default_rng(1).normal(size=(24, 3))
     hashed = _sums(_points())[0].hashed(hyperplanes)
     bits = clustering_params.map_to_ball(_points(), 1.0) @ hyperplanes.T < 0
     code = int("".join(str(int(bit)) for bit in bits[7]), 2)
     same = np.count_nonzero((bits == bits[7]).all(axis=1))
-    self.assertEqual(hashed.private_prefix_counts(61, [code], 0.0), [same])
+    self.assertEqual(hashed.private_prefix_counts(24, [code], 0.0), [same])
 
   def test_no_points(self):
     sums, _ = _sums(np.zeros((0, 3)))

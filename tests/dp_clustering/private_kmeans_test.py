@@ -1,0 +1,113 @@
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+from sklearn import metrics
+from sklearn import pipeline
+from sklearn import preprocessing
+from sklearn.utils import estimator_checks
+
+from dp_clustering import clustering_params
+from dp_clustering import private_kmeans
+from dp_clustering import private_methods
+
+# The reason is in the docstring of the class.
+_CANNOT_HOLD = {
+    "check_estimators_empty_data_messages": (
+        "That there are no rows is content of the data, and must not lead to an error."
+    ),
+}
+_METHODS = tuple((name, name) for name in private_methods.METHODS)
+
+
+def _blobs(num_points=3000, seed=0):
+  rng = np.random.default_rng(seed)
+  groups = rng.integers(3, size=num_points)
+  centers = np.array([[0.6, 0.0], [-0.3, 0.5], [-0.3, -0.5]])
+  return centers[groups] + rng.normal(scale=0.05, size=(num_points, 2)), groups
+
+
+def _estimator(**parameters):
+  defaults = {"n_clusters": 3, "epsilon": 1.0, "delta": 1e-6, "radius": 1.0, "random_state": 0}
+  return private_kmeans.PrivateKMeans(**{**defaults, **parameters})
+
+
+class PrivateKMeansTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_rules_of_scikit_learn(self, method):
+    # The data of the checks have norms up to about 10, and 20 to 50 rows: a large
+    # epsilon lets the check that expects clusters in them be met for sure.
+    estimator = _estimator(epsilon=1000.0, radius=10.0, method=method)
+    outcomes = estimator_checks.check_estimator(
+        estimator, expected_failed_checks=_CANNOT_HOLD, on_skip=None
+    )
+    failed = {
+        outcome["check_name"] for outcome in outcomes if outcome["expected_to_fail"]
+        and outcome["status"] == "xfail"
+    }
+    self.assertGreater(len(outcomes), 40)
+    self.assertEqual(failed, set(_CANNOT_HOLD))
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_is_the_method(self, method):
+    points, _ = _blobs()
+    estimator = _estimator(method=method).fit(points)
+    result = private_methods.METHODS[method](
+        3, clustering_params.Data(points, 1.0),
+        clustering_params.DifferentialPrivacyParam(1.0, 1e-6), random_state=0,
+    )
+    np.testing.assert_array_equal(estimator.cluster_centers_, result.centers)
+    np.testing.assert_array_equal(estimator.labels_, result.labels)
+    self.assertEqual(estimator.inertia_, result.loss)
+    self.assertEqual(estimator.n_features_in_, 2)
+    self.assertEqual(str(estimator.ledger_), str(result.ledger))
+
+  def test_predict(self):
+    points, _ = _blobs()
+    estimator = _estimator().fit(points)
+    np.testing.assert_array_equal(estimator.predict(points), estimator.labels_)
+    np.testing.assert_array_equal(estimator.predict(estimator.cluster_centers_), [0, 1, 2])
+
+  def test_in_a_pipeline(self):
+    points, groups = _blobs()
+    steps = pipeline.make_pipeline(
+        preprocessing.FunctionTransformer(lambda points: points / 2), _estimator(radius=0.5)
+    )
+    labels = steps.fit_predict(points)
+    self.assertGreater(metrics.adjusted_rand_score(groups, labels), 0.99)
+
+  def test_noise_is_secure_by_default(self):
+    estimator = private_kmeans.PrivateKMeans(3, 1.0, 1e-6, 1.0)
+    self.assertTrue(estimator.fit(_blobs()[0]).ledger_.is_private)
+    self.assertFalse(_estimator().fit(_blobs()[0]).ledger_.is_private)
+
+  @parameterized.named_parameters(
+      ("no_points", np.zeros((0, 2))),
+      ("fewer_points_than_clusters", np.zeros((2, 2))),
+      ("not_finite", np.array([[math.nan, 1.0], [math.inf, 0.0], [1e308, 1e308], [0, 0]])),
+  )
+  def test_content_is_no_error(self, points):
+    estimator = _estimator().fit(points)
+    self.assertEqual(estimator.cluster_centers_.shape, (3, 2))
+    self.assertTrue(np.isfinite(estimator.cluster_centers_).all())
+    np.testing.assert_array_equal(estimator.predict(points), estimator.labels_)
+
+  @parameterized.named_parameters(
+      ("n_clusters", "n_clusters", 0),
+      ("epsilon", "epsilon", -1.0),
+      ("delta", "delta", 1.0),
+      ("radius", "radius", math.nan),
+      ("method", "method", "lloyd"),
+      ("random_state", "random_state", -1),
+  )
+  def test_refuses(self, name, value):
+    estimator = _estimator(**{name: value})  # Only a fit may complain.
+    with self.assertRaisesRegex(ValueError, f"`{name}` must be"):
+      estimator.fit(_blobs()[0])
+    self.assertFalse(hasattr(estimator, "cluster_centers_"))
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,212 @@
+import math
+import warnings
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from dp_clustering import clustering_params
+from dp_clustering import private_methods
+
+# Points and numbers of clusters.
+_ODD_DATA = {
+    "no_points": (np.zeros((0, 3)), 4),
+    "one_point": (np.full((1, 3), 0.5), 1),
+    "one_point_many_clusters": (np.full((1, 3), 0.5), 64),
+    "identical_points": (np.full((100, 3), 0.5), 7),
+    "more_clusters_than_points": (np.eye(3), 5),
+    "many_clusters": (np.random.default_rng(0).normal(size=(500, 3)), 200),
+    "one_dimension": (np.full((20, 1), -1.0), 3),
+    "not_finite": (np.array([[math.nan] * 2, [math.inf, -math.inf], [1e308] * 2, [0, 1]]), 3),
+}
+_OTHER_TYPES = {
+    "float32": lambda points: points.astype(np.float32),
+    "int8": lambda points: points.astype(np.int8),
+    "column_by_column": lambda points: np.asfortranarray(points, np.float64),
+    "not_contiguous": lambda points: np.repeat(points, 2, axis=0)[::2],
+    "lists": lambda points: points.tolist(),
+}
+_WRONG_ARGUMENTS = {
+    "no_cluster": ("k", 0, ValueError),
+    "part_of_a_cluster": ("k", 2.0, ValueError),
+    "k_is_none": ("k", None, ValueError),
+    "array_as_data": ("data", np.zeros((3, 2)), TypeError),
+    "pair_as_budget": ("privacy_param", (1.0, 1e-6), TypeError),
+    "negative_seed": ("random_state", -1, ValueError),
+    "text_as_seed": ("random_state", "secure", ValueError),
+}
+_METHODS = tuple((name, name) for name in private_methods.METHODS)
+_PARAM = clustering_params.DifferentialPrivacyParam(1.0, 1e-6)
+_NO_NOISE = clustering_params.DifferentialPrivacyParam(math.inf, 1e-6)
+
+
+def _points(num_points=300, dim=4, seed=0):
+  """Returns integers, so that every type holds them exactly; some outside of 20."""
+  return np.random.default_rng(seed).integers(-15, 16, size=(num_points, dim))
+
+
+def _cluster(method, points, k=5, param=_PARAM, radius=20.0, random_state=1, **arguments):
+  data = clustering_params.Data(points, radius)
+  with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)
+    return private_methods.METHODS[method](k, data, param, random_state=random_state, **arguments)
+
+
+class BothMethodsTest(parameterized.TestCase):
+
+  @parameterized.product(
+      method=list(private_methods.METHODS),
+      data=list(_ODD_DATA),
+      epsilon=[0.01, 1.0, math.inf],
+  )
+  def test_always_gives_k_finite_centers_in_the_ball(self, method, data, epsilon):
+    points, k = _ODD_DATA[data]
+    param = clustering_params.DifferentialPrivacyParam(epsilon, 1e-6)
+    for radius in (1.0, 1e-3, 1e6):
+      result = _cluster(method, points, k, param, radius)
+      self.assertEqual(result.centers.shape, (k, points.shape[1]))
+      self.assertTrue(np.isfinite(result.centers).all())
+      norms = np.linalg.norm(result.centers, axis=1)
+      self.assertLessEqual(norms.max(), radius * (1 + 1e-12))
+      self.assertEqual(result.labels.shape, (len(points),))
+
+  def test_more_clusters_than_leaves(self):
+    tree = clustering_params.TreeParam(1, 1, max_depth=1)
+    result = _cluster("lsh", _points(), k=6, param=_NO_NOISE, tree_param=tree)
+    self.assertLen(np.unique(result.centers, axis=0), 6)
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_order_of_the_points_does_not_matter(self, method):
+    points = _points()
+    order = np.random.default_rng(5).permutation(len(points))
+    result, permuted = _cluster(method, points), _cluster(method, points[order])
+    np.testing.assert_array_equal(permuted.centers, result.centers)
+    np.testing.assert_array_equal(permuted.labels, result.labels[order])
+    self.assertAlmostEqual(permuted.loss, result.loss, delta=1e-12 * result.loss)
+
+  @parameterized.product(method=list(private_methods.METHODS), other_type=list(_OTHER_TYPES))
+  def test_type_of_the_points_does_not_matter(self, method, other_type):
+    result = _cluster(method, _points().astype(np.float64))
+    other = _cluster(method, _OTHER_TYPES[other_type](_points()))
+    np.testing.assert_array_equal(other.centers, result.centers)
+    np.testing.assert_array_equal(other.labels, result.labels)
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_points_outside_count_as_clipped_ones(self, method):
+    points = np.concatenate([_points(), 1000 * _points(seed=2), [[math.nan, 1, 2, 3]]])
+    clipped = clustering_params.Data(points, 20.0).clip_by_radius()
+    np.testing.assert_allclose(
+        _cluster(method, points).centers, _cluster(method, clipped).centers, atol=1e-4
+    )
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_the_input_is_not_changed(self, method):
+    points = 10.0 * _points()
+    points[0, 0] = math.nan
+    before = points.copy()
+    _cluster(method, points)
+    np.testing.assert_array_equal(points, before)
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_the_random_state_decides(self, method):
+    first, again = _cluster(method, _points()), _cluster(method, _points())
+    other = _cluster(method, _points(), random_state=2)
+    np.testing.assert_array_equal(first.centers, again.centers)
+    self.assertGreater(abs(first.centers - other.centers).max(), 1e-3)
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_secure_noise_does_not_repeat_and_leaves_global_state_alone(self, method):
+    _, before, *_ = np.random.get_state()
+    first, second = (_cluster(method, _points(), random_state=None) for _ in range(2))
+    _, after, *_ = np.random.get_state()
+    np.testing.assert_array_equal(after, before)
+    self.assertGreater(abs(first.centers - second.centers).max(), 1e-6)
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_ledger(self, method):
+    result = _cluster(method, _points(), random_state=None)
+    self.assertTrue(result.ledger.is_private)
+    self.assertGreater(result.ledger.epsilon_spent, 0.5)
+    self.assertLessEqual(result.ledger.epsilon_spent, 1.0)
+    self.assertEqual((result.ledger.epsilon, result.ledger.delta), (1.0, 1e-6))
+    with self.assertRaisesRegex(RuntimeError, "closed"):
+      result.ledger.record("one more", mu=1e-9, sensitivity=1.0, std=1e9)
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_seeded_noise_is_named_as_not_private(self, method):
+    ledger = _cluster(method, _points(), random_state=4).ledger
+    self.assertFalse(ledger.is_private)
+    self.assertIn("NOT private", str(ledger))
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_infinite_epsilon_warns(self, method):
+    data = clustering_params.Data(_points(), 20.0)
+    with self.assertWarnsRegex(UserWarning, "`epsilon` is inf: .*NOT private"):
+      result = private_methods.METHODS[method](3, data, _NO_NOISE)
+    self.assertFalse(result.ledger.is_private)
+
+  @parameterized.product(method=list(private_methods.METHODS), wrong=list(_WRONG_ARGUMENTS))
+  def test_refuses(self, method, wrong):
+    name, value, error = _WRONG_ARGUMENTS[wrong]
+    arguments = {
+        "k": 3, "data": clustering_params.Data(_points(), 20.0), "privacy_param": _PARAM,
+        name: value,
+    }
+    with self.assertRaisesRegex(error, f"`{name}` must be"):
+      private_methods.METHODS[method](**arguments)
+
+
+class PrivateLshClusteringTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("split", {"privacy_budget_split": clustering_params.PrivacyBudgetSplit(0.5, 0.5)}),
+      ("multipliers", {"multipliers": clustering_params.PrivacyCalculatorMultiplier(1, 5)}),
+      ("tree", {"tree_param": clustering_params.TreeParam(30, 10, 3)}),
+  )
+  def test_options_change_the_noise(self, arguments):
+    stds = [release.std for release in _cluster("lsh", _points()).ledger.releases]
+    others = [
+        release.std for release in _cluster("lsh", _points(), **arguments).ledger.releases
+    ]
+    self.assertNotAlmostEqual(stds[0], others[0])
+
+  def test_without_noise_one_center_is_the_mean_of_the_clipped_points(self):
+    points = 2.0 * _points(seed=7)
+    clipped = clustering_params.Data(points, 20.0).clip_by_radius()
+    result = _cluster("lsh", points, k=1, param=_NO_NOISE)
+    np.testing.assert_allclose(result.centers, [clipped.mean(axis=0)], atol=20 * 2**-19)
+
+  def test_refuses_both_budget_arguments(self):
+    with self.assertRaisesRegex(
+        ValueError, "`multipliers` must not be given together with `privacy_budget_split`"
+    ):
+      _cluster(
+          "lsh", _points(),
+          privacy_budget_split=clustering_params.PrivacyBudgetSplit(),
+          multipliers=clustering_params.PrivacyCalculatorMultiplier(),
+      )
+
+  @parameterized.named_parameters(
+      ("split", "privacy_budget_split", (0.8, 0.2)),
+      ("tree", "tree_param", 20),
+      ("multipliers", "multipliers", {"gaussian": 1.0}),
+  )
+  def test_refuses_other_types(self, name, value):
+    with self.assertRaisesRegex(TypeError, f"`{name}` must be a "):
+      _cluster("lsh", _points(), **{name: value})
+
+
+class PrivateClusteringTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("split", "privacy_budget_split", clustering_params.PrivacyBudgetSplit()),
+      ("tree", "tree_param", clustering_params.TreeParam(3, 1, 20)),
+      ("multipliers", "multipliers", clustering_params.PrivacyCalculatorMultiplier()),
+  )
+  def test_refuses_what_belongs_to_the_tree(self, name, value):
+    with self.assertRaisesRegex(ValueError, f"`{name}` must be None for private_clustering"):
+      _cluster("refine", _points(), **{name: value})
+
+
+if __name__ == "__main__":
+  absltest.main()
