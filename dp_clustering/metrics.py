@@ -13,7 +13,7 @@ from dp_clustering import clustering_params
 from dp_clustering import private_sums
 
 # Elements of points, or of their products with the centers, worked on at a time.
-_BLOCK_ELEMENTS = 2**21
+_BLOCK_ELEMENTS = 2**18
 # Rows with larger norms are scaled down to it to find their nearest center: the squares
 # of the centers' norms don't matter then, and products stay finite.
 _LARGEST_NORM = 1e150

@@ -35,7 +35,7 @@ flags.DEFINE_float("fixed_epsilon", 1.0, "The epsilon with which k varies.")
 flags.DEFINE_list("k_to_try", "2,4,8,16,32,64", "Comma-separated values of k.")
 flags.DEFINE_integer("fixed_k", 64, "The k with which epsilon varies.")
 flags.DEFINE_list(
-    "epsilon_to_try", "0.25,0.5,1,2,4",
+    "epsilon_to_try", "0.0625,0.125,0.25,0.5,1,2,4",
     "Comma-separated values of epsilon; `inf` is no noise.")
 flags.DEFINE_enum(
     "method", "refine", list(private_methods.METHODS),
@@ -80,21 +80,24 @@ def _numbers(name, kind, rule):
   return numbers
 
 
+def _check_epsilon(**argument):
+  ((name, epsilon),) = argument.items()
+  if not epsilon > 0:
+    raise validate.error(name, "be a number > 0, or inf", epsilon)
+
+
 def _cells():
-  """Returns the cells to measure, checked: k varies, then epsilon."""
+  """Returns the cells to measure: first k varies, then epsilon."""
   fixed_k, fixed_epsilon = flags.FLAGS.fixed_k, flags.FLAGS.fixed_epsilon
   validate.integer(1, fixed_k=fixed_k)
-  cells = [
-      {"varies": "k", "k": k, "epsilon": fixed_epsilon}
-      for k in _numbers("k_to_try", int, "integers >= 1")
-  ]
-  cells += [
-      {"varies": "epsilon", "k": fixed_k, "epsilon": epsilon}
-      for epsilon in _numbers("epsilon_to_try", float, "numbers > 0")
-  ]
-  for cell in cells:
-    validate.integer(1, k_to_try=cell["k"])
-    clustering_params.DifferentialPrivacyParam(cell["epsilon"], _DELTA)
+  _check_epsilon(fixed_epsilon=fixed_epsilon)
+  cells = []
+  for k in _numbers("k_to_try", int, "integers >= 1"):
+    validate.integer(1, k_to_try=k)
+    cells.append({"varies": "k", "k": k, "epsilon": fixed_epsilon})
+  for epsilon in _numbers("epsilon_to_try", float, "numbers > 0"):
+    _check_epsilon(epsilon_to_try=epsilon)
+    cells.append({"varies": "epsilon", "k": fixed_k, "epsilon": epsilon})
   return cells
 
 

@@ -48,7 +48,8 @@ def sweep_figure(rows, over, true_loss, data, setting):
   loss_axes.axhline(
       true_loss, color=figure_style.QUIET, linestyle=":", label="loss of the true clusters"
   )
-  loss_axes.set_ylim(0, 1.08 * max(*losses, true_loss))
+  largest_loss = max(*losses, true_loss)
+  loss_axes.set_ylim(-0.04 * largest_loss, 1.08 * largest_loss)
   loss_axes.set_title("loss: mean squared distance to the nearest center", loc="left")
 
   for (column, name, marker, size), color in zip(_QUALITIES, _QUALITY_COLORS):
