@@ -31,6 +31,8 @@ GRID = 2**20
 _PRODUCT_GRID = 2**25
 # Elements of points that are worked on at a time.
 _BLOCK_ELEMENTS = 2**18  # They stay in a core's cache.
+# Largest number of products of points with centers at a time: 32 MB for each core.
+_BLOCK_PRODUCTS = 2**22
 # Bits of a code: float32 holds exactly so many, and a table of all codes fits.
 LARGEST_MAX_DEPTH = 24
 # Norms are computed in floating point, so contributions are kept this far inside
@@ -45,7 +47,10 @@ def _thread_pools():
 
 
 def _on_grid(values, unit=1.0):
-  """Returns contributions of norms up to `unit` as grid points, towards zero."""
+  """Returns contributions of norms up to `unit` as grid points, towards zero.
+
+  `unit` is a number, or one for each row.
+  """
   scaled = values * (GRID * _INSIDE / unit)
   return np.trunc(scaled, out=scaled)
 
@@ -72,8 +77,9 @@ def _on_product_grid(vectors, bound):
 
 def nearest_centers(points, centers):
   """Returns the index of the nearest center of every point, shape (num_points,)."""
-  half_squares = (centers * centers).sum(axis=1) / 2
-  return np.argmin(half_squares - points @ centers.T, axis=1)
+  closeness = points @ centers.T
+  closeness -= (centers * centers).sum(axis=1) / 2
+  return closeness.argmax(axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,29 +124,46 @@ class PrivateSums:
     self._nonprivate_points = nonprivate_points
     self._noise_source = noise_source
     self._ledger = ledger
+    # Those that mapping into the ball leaves as they are, as (start, size).
+    self._blocks_in_ball = set()
     self.radius = radius
     self.dim = nonprivate_points.shape[1]
 
-  def _map_blocks(self, function):
-    """Yields function(start, rows) of the points, mapped into the ball, block by block.
+  def _mapped_rows(self, start, size):
+    """Returns the rows of a block, mapped into the ball; not to be written to."""
+    # In C order, so that NumPy adds up every row on its own.
+    rows = np.ascontiguousarray(self._nonprivate_points[start : start + size])
+    if (start, size) in self._blocks_in_ball:
+      return rows
+    mapped = clustering_params.map_to_ball(rows, self.radius)
+    if mapped is rows:
+      self._blocks_in_ball.add((start, size))
+    return mapped
+
+  def _sum_over_blocks(self, function, num_products):
+    """Returns the sum of function(start, rows) over blocks of mapped rows; 0 of none.
 
     Blocks are worked on in parallel.  As sums on the grid are exact, they don't depend
     on who is first.
-    """
-    def of_block(start):
-      # In C order, so that NumPy adds up every row on its own.
-      rows = np.ascontiguousarray(self._nonprivate_points[start : start + size])
-      return function(start, clustering_params.map_to_ball(rows, self.radius))
 
-    size = max(1, _BLOCK_ELEMENTS // self.dim)
+    Args:
+      function: A function of the index of a block's first row and its rows.
+      num_products: How many products with each row `function` keeps at a time.
+    """
+    size = max(1, min(_BLOCK_ELEMENTS // self.dim, _BLOCK_PRODUCTS // num_products))
     starts = range(0, len(self._nonprivate_points), size)
     num_threads = min(len(os.sched_getaffinity(0)), len(starts))
+    # Whoever is free takes the next one.
+    remaining = iter(starts)
+
+    def partial_sum(_):
+      return sum(function(start, self._mapped_rows(start, size)) for start in remaining)
+
     if num_threads <= 1:
-      yield from map(of_block, starts)
-      return
+      return partial_sum(0)
     # Threads of their own inside of these would only get in each other's way.
     with _thread_pools().limit(limits=1), futures.ThreadPoolExecutor(num_threads) as pool:
-      yield from pool.map(of_block, starts)
+      return sum(pool.map(partial_sum, range(num_threads)))
 
   def _noisy(self, grid_sums, std):
     """Returns sums on the grid with noise of `std` units of the bound, in such units."""
@@ -154,7 +177,7 @@ class PrivateSums:
       std: Standard deviation of the noise.
       name: The release's name in the ledger.
     """
-    self._ledger.record(name, _mu(1.0, std), 1.0, std)
+    self._ledger.record(name, _mu(std), 1.0, std)
     num_points = np.array([len(self._nonprivate_points) * GRID])
     return float(self._noisy(num_points, std)[0])
 
@@ -168,10 +191,14 @@ class PrivateSums:
     hyperplanes = np.asarray(hyperplanes, np.float64)
     norms = np.linalg.norm(hyperplanes, axis=1, keepdims=True)
     hyperplanes = _on_product_grid(hyperplanes, norms)
-    blocks = self._map_blocks(
-        lambda start, rows: _pack(_on_product_grid(rows, self.radius) @ hyperplanes.T < 0)
-    )
-    codes = np.concatenate([np.zeros(0, np.int32), *blocks])
+    codes = np.zeros(len(self._nonprivate_points), np.int32)
+
+    def pack_codes(start, rows):
+      sides = _on_product_grid(rows, self.radius) @ hyperplanes.T < 0
+      codes[start : start + len(rows)] = _pack(sides)
+      return 0  # There is nothing to add up.
+
+    self._sum_over_blocks(pack_codes, LARGEST_MAX_DEPTH)
     return HashedSums(self, codes, len(hyperplanes))
 
   def private_cluster_statistics(
@@ -201,20 +228,20 @@ class PrivateSums:
 
     def contributions_by_center(_, rows):
       nearest = nearest_centers(_on_product_grid(rows, self.radius), centers_on_grid)
-      residuals = (rows - centers[nearest]) / residual_radius
-      squares = (residuals * residuals).sum(axis=1)
-      residuals /= np.sqrt(np.maximum(squares, 1))[:, np.newaxis]
+      residuals = centers[nearest]
+      np.subtract(rows, residuals, out=residuals)
+      norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+      units = np.maximum(norms, residual_radius)[:, np.newaxis]
       contributions = np.empty((len(rows), self.dim + 1 + with_errors))
-      contributions[:, : self.dim] = _on_grid(residuals)
+      contributions[:, : self.dim] = _on_grid(residuals, units)
       contributions[:, self.dim] = GRID
       if with_errors:
-        contributions[:, -1] = _on_grid(np.minimum(squares, 1) - 0.5)
+        squares = np.minimum(norms / residual_radius, 1) ** 2
+        contributions[:, -1] = _on_grid(squares - 0.5)
       return _grouped_sums(nearest, len(centers), contributions)
 
-    sums = sum(
-        self._map_blocks(contributions_by_center),
-        np.zeros((len(centers), self.dim + 1 + with_errors)),
-    )
+    sums = np.zeros((len(centers), self.dim + 1 + with_errors))
+    sums += self._sum_over_blocks(contributions_by_center, len(centers))
     counts = self._noisy(sums[:, self.dim], std / count_weight)
     errors = None
     if with_errors:
@@ -241,9 +268,9 @@ class HashedSums:
     self._sums = sums
     self._nonprivate_codes = nonprivate_codes
     self.max_depth = max_depth
-    counts = np.bincount(nonprivate_codes, minlength=2**max_depth)
-    # Numbers of points with a smaller code.
-    self._nonprivate_counts_below = np.concatenate([[0], np.cumsum(counts)])
+    # Numbers of points with a smaller code; in place, as tables of all codes are large.
+    counts = np.bincount(nonprivate_codes + 1, minlength=2**max_depth + 1)
+    self._nonprivate_counts_below = np.cumsum(counts, out=counts)
 
   def _ranges(self, prefixes, levels):
     """Returns the first codes of prefixes, and the first codes behind them."""
@@ -263,7 +290,7 @@ class HashedSums:
       std: Standard deviation of the noise.
     """
     # pylint: disable=protected-access
-    self._sums._ledger.record(f"counts of level {level}", _mu(1.0, std), 1.0, std)
+    self._sums._ledger.record(f"counts of level {level}", _mu(std), 1.0, std)
     first, end = self._ranges(prefixes, level)
     counts = self._nonprivate_counts_below[end] - self._nonprivate_counts_below[first]
     return self._sums._noisy(counts * GRID, std)
@@ -282,23 +309,26 @@ class HashedSums:
     # pylint: disable=protected-access
     sums, radius = self._sums, self._sums.radius
     sums._ledger.record(
-        "sums of the leaves", _mu(1.0, noise_multiplier), radius, noise_multiplier * radius
+        "sums of the leaves", _mu(noise_multiplier), radius, noise_multiplier * radius
     )
     num_leaves = len(prefixes)
     # Points outside of all leaves go into one more, which is not released.
     leaf_of_code = np.full(2**self.max_depth, num_leaves, np.int32)
     for leaf, (first, end) in enumerate(zip(*self._ranges(prefixes, levels))):
       leaf_of_code[first:end] = leaf
+
     def sums_by_leaf(start, rows):
       leaves = leaf_of_code[self._nonprivate_codes[start : start + len(rows)]]
       return _grouped_sums(leaves, num_leaves + 1, _on_grid(rows, radius))
 
-    totals = sum(sums._map_blocks(sums_by_leaf), np.zeros((num_leaves + 1, sums.dim)))
+    totals = np.zeros((num_leaves + 1, sums.dim))
+    totals += sums._sum_over_blocks(sums_by_leaf, 1)
     return sums._noisy(totals[:-1], noise_multiplier) * radius
 
 
-def _mu(sensitivity, std):
-  return sensitivity / std if std else math.inf
+def _mu(std):
+  """Returns the mu of noise of `std` units of the sensitivity."""
+  return 1 / std if std else math.inf
 
 
 def _pack(bits):

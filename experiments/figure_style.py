@@ -3,10 +3,10 @@
 Figures are made with matplotlib's objects alone; there is no pyplot and so no
 state that one figure could leave to the next.
 
-Colours: the methods have those of Okabe and Ito ("Color Universal Design",
-2008, https://jfly.uni-koeln.de/color/), clusters and labels those of Paul Tol's
-"muted" scheme ("Colour Schemes", 2021, https://personal.sron.nl/~pault/).  Both
-can be told apart with any kind of colour vision, and from each other.
+Colours: methods have those of Okabe and Ito ("Color Universal Design", 2008,
+https://jfly.uni-koeln.de/color/), clusters and labels those of Paul Tol's "muted"
+scheme ("Colour Schemes", 2021, https://personal.sron.nl/~pault/).  Both can be told
+apart with any kind of colour vision, and from each other.
 """
 
 import contextlib
@@ -18,7 +18,6 @@ from matplotlib.figure import Figure
 import numpy as np
 
 from fl_clustering import atomic_file
-from experiments import comparison
 
 WIDTH = 6.4  # Inches: two such columns would not fit a page, and a phone shows it whole.
 _DPI = 160
@@ -41,30 +40,22 @@ _SETTINGS = {
     "axes.axisbelow": True,
 }
 
-_METHOD_COLORS = {
-    comparison.PRETRAIN: "#4d4d4d",
-    "kmeans": "#0072b2",
-    "dynamic_distance": "#d55e00",
-    "hierarchical": "#009e73",
-    comparison.LOCAL: "#e69f00",
-    comparison.FEDAVG: "#cc79a7",
+METHOD_COLORS = {
+    "blue": "#0072b2",
+    "vermilion": "#d55e00",
+    "green": "#009e73",
+    "orange": "#e69f00",
+    "purple": "#cc79a7",
+    "sky blue": "#56b4e9",
+    "black": "#000000",
+    "yellow": "#b8a900",  # Darker than theirs, for lines on white.
+    "grey": "#4d4d4d",  # For what others are compared with.
 }
-_OTHER_METHOD_COLORS = ("#56b4e9", "#000000", "#b8a900")
 CATEGORY_COLORS = (
     "#332288", "#44aa99", "#cc6677", "#ddcc77", "#88ccee", "#882255", "#117733", "#aa4499",
     "#999933",
 )
 QUIET = "#8a9097"
-
-
-def method_colors(methods):
-  """Returns a colour for each method; a known method always has the same one."""
-  others = [method for method in methods if method not in _METHOD_COLORS]
-  spare = {
-      method: _OTHER_METHOD_COLORS[index % len(_OTHER_METHOD_COLORS)]
-      for index, method in enumerate(others)
-  }
-  return {method: _METHOD_COLORS.get(method) or spare[method] for method in methods}
 
 
 @contextlib.contextmanager
@@ -99,6 +90,22 @@ def panel_grid(figure, num_panels):
   return [
       figure.add_subplot(grid[index // columns, index % columns]) for index in range(num_panels)
   ]
+
+
+def draw_band(axes, places, spreads, **look):
+  """Draws means as a line, and the middle half of the values as a band.
+
+  Args:
+    axes: The axes.
+    places: Where on the horizontal axis.
+    spreads: A `spread.Spread` for each place.
+    **look: The line's `color` and the rest of its look, as for `axes.plot`.
+  """
+  axes.fill_between(
+      places, [s.low for s in spreads], [s.high for s in spreads],
+      color=look["color"], alpha=0.22, linewidth=0,
+  )
+  axes.plot(places, [s.mean for s in spreads], **look)
 
 
 def evenly_spaced(items, limit):

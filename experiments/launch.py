@@ -36,6 +36,23 @@ def input_errors():
     raise InputError(str(e)) from e
 
 
+@contextlib.contextmanager
+def run_errors(output_dir, *kinds):
+  """Turns errors that end a run into `RunFailed`, with where its results are.
+
+  Args:
+    output_dir: The folder that a resumed run goes on from.
+    *kinds: The experiment's own exceptions, beside a full disk or memory.
+  """
+  try:
+    yield
+  except (OSError, MemoryError, *kinds) as e:
+    raise RunFailed(
+        f"{str(e).rstrip('.')}. What was computed is in {output_dir}; --resume goes "
+        "on from there."
+    ) from e
+
+
 def _end(kind, message, code):
   line = " ".join(str(message).split())
   print(f"{kind}: {line}", file=sys.stderr)

@@ -55,7 +55,6 @@ class OutputFolder:
       ValueError: If the folder can't be used this way.
     """
     self.path = os.path.abspath(path)
-    self._overwrite = overwrite
     self._files = (CONFIG, SUMMARY, REPORT, *files)
     self._folders = folders
     if resume and overwrite:
@@ -72,7 +71,9 @@ class OutputFolder:
           "`output_dir` must hold a run of this program for --resume or --overwrite, "
           f"got {path!r} with {foreign[0]!r} in it."
       )
-    self.recorded = self._read_config() if resume and CONFIG in names else None
+    # Read for --overwrite too: what can't be read may be anybody's.
+    self._there = self._read_config() if CONFIG in names else None
+    self.recorded = self._there if resume else None
     self.is_finished = self.recorded is not None and REPORT in names
 
   def _is_ours(self, name):
@@ -99,8 +100,8 @@ class OutputFolder:
   def damaged(self, error):
     """Returns the ValueError for a `config.json` that can't be used."""
     return ValueError(
-        f"`output_dir` must hold a readable {CONFIG} to resume, got "
-        f"{self.join(CONFIG)!r} ({error})."
+        f"`output_dir` must hold a readable {CONFIG} of this program for --resume or "
+        f"--overwrite, got {self.join(CONFIG)!r} ({error})."
     )
 
   def _read_config(self):
@@ -118,12 +119,23 @@ class OutputFolder:
   def check_same_config(self, config):
     """Raises a ValueError unless `config` is the one of the run to resume.
 
+    Another program's run is not overwritten either.
+
     Args:
       config: A dict of settings, as for JSON.
     """
+    if self._there is None:
+      return
+    recorded = self._there["config"]
+    strange = [name for name in recorded if name not in config]
+    # An earlier version of this program may have had more settings or fewer.
+    if strange and not set(config) <= set(recorded):
+      raise ValueError(
+          "`output_dir` must hold a run of this program for --resume or --overwrite, "
+          f"got {self.path!r} with the setting {strange[0]!r}."
+      )
     if self.recorded is None:
       return
-    recorded = self.recorded["config"]
     for name, value in config.items():
       if recorded.get(name) != value:
         raise ValueError(
@@ -141,17 +153,18 @@ class OutputFolder:
       ValueError: If the folder can't be written.
     """
     try:
-      if self._overwrite:
-        self._clear()
       os.makedirs(self.path, exist_ok=True)
       if self.recorded is None:
+        # Also what an interrupted --overwrite left: it belongs to another run.
+        self._clear()
         self.write_text(CONFIG, json_text(document))
     except OSError as e:
       raise self.unusable(e) from e
 
   def _clear(self):
-    # What the user put beside the run stays.
-    for name in filter(self._is_ours, self._names()):
+    # What the user put beside the run stays.  The settings go last: as long as they are
+    # there, what is left can be told to be theirs.
+    for name in sorted(filter(self._is_ours, self._names()), key=lambda n: n == CONFIG):
       if name in self._folders:
         shutil.rmtree(self.join(name))
       else:

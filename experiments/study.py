@@ -11,17 +11,22 @@ import os
 
 import tqdm
 
-from fl_clustering import atomic_file
 from experiments import output_folder
+from fl_clustering import atomic_file
 
 
-def _plain(value):
-  """Returns a NumPy scalar as Python's own, which CSV writes exactly."""
-  return value.item() if hasattr(value, "item") else value
+def _written(value):
+  """Returns a value as the CSV file has it; `_parsed` is the way back."""
+  # A NumPy scalar of 32 bits would be written with fewer digits than it has in 64.
+  text = "" if value is None else str(value.item() if hasattr(value, "item") else value)
+  if "\n" in text:
+    # Half of such a row could look like a whole one.
+    raise ValueError(f"`measure` must return text of one line, got {text!r}.")
+  return text
 
 
 def _parsed(text):
-  """Returns a cell of the CSV file as the value that was written."""
+  """Returns a number where the text is one, and None where it is empty."""
   if not text:
     return None
   for kind in (int, float):
@@ -37,11 +42,12 @@ class Study:
 
   Attributes:
     rows: What is measured so far: a list of dicts of keys and values, in the order of
-      the file.  Numbers are exactly those that were measured.
+      the file, as they are read back from it.  Numbers are exactly those that were
+      measured; text that reads as a number is one; empty text is None.
   """
 
   def __init__(self, folder, name, keys, values):
-    """Opens the table, with the rows that are in it.
+    """Opens the table, with the rows that are in it if the run is resumed.
 
     Args:
       folder: An `OutputFolder` that is started.
@@ -55,25 +61,32 @@ class Study:
     self._path = folder.join(name)
     self._keys = tuple(keys)
     self._columns = (*keys, *values)
-    self.rows = self._read() if os.path.exists(self._path) else []
-    # A killed program may leave half a line at the end.
-    atomic_file.write_text(
-        self._path, output_folder.csv_text(self._columns, map(self._cells, self.rows))
-    )
+    resumed = folder.recorded is not None and os.path.exists(self._path)
+    lines = self._read() if resumed else []
+    self.rows = list(map(self._row, lines))
+    # What a killed program left of a line at the end goes.
+    atomic_file.write_text(self._path, output_folder.csv_text(self._columns, lines))
 
   def _read(self):
-    with open(self._path, encoding="utf-8", newline="") as file:
-      text = file.read()
-    header, *lines = csv.reader(text[: text.rfind("\n") + 1].splitlines()) or [[]]
-    if tuple(header) != self._columns or any(len(r) != len(header) for r in lines):
-      raise ValueError(
-          f"`output_dir` must hold {os.path.basename(self._path)} with the columns "
-          f"{', '.join(self._columns)} to resume, got {self._path!r}."
-      )
-    return [dict(zip(self._columns, map(_parsed, line))) for line in lines]
+    """Returns the whole lines of the file, as lists of text."""
+    with open(self._path, "rb") as file:
+      content = file.read()
+    try:
+      text = content[: content.rfind(b"\n") + 1].decode("utf-8")
+      if not text:
+        return []
+      header, *lines = csv.reader(text.split("\n")[:-1], strict=True)
+      if tuple(header) == self._columns and all(len(r) == len(header) for r in lines):
+        return lines
+    except (ValueError, csv.Error):
+      pass
+    raise ValueError(
+        f"`output_dir` must hold {os.path.basename(self._path)} with the columns "
+        f"{', '.join(self._columns)} to resume, got {self._path!r}."
+    )
 
-  def _cells(self, row):
-    return ["" if row[column] is None else row[column] for column in self._columns]
+  def _row(self, line):
+    return dict(zip(self._columns, map(_parsed, line)))
 
   def run(self, cells, measure):
     """Measures the cells that have no row yet, under a progress bar.
@@ -81,20 +94,25 @@ class Study:
     Args:
       cells: Dicts of the keys, in the order in which to measure.
       measure: A function that is called with a cell's keys and returns a dict of the
-        values.  It must not depend on what was measured before.
+        values: numbers, text of one line or None.  It must not depend on what was
+        measured before.
     """
-    done = {tuple(row[key] for key in self._keys) for row in self.rows}
     cells = list(cells)
-    left = [cell for cell in cells if tuple(cell[key] for key in self._keys) not in done]
+    done = {self._identity(row) for row in self.rows}
+    left = [cell for cell in cells if self._identity(cell) not in done]
     with open(self._path, "a", encoding="utf-8", newline="") as file, tqdm.tqdm(
         total=len(cells), initial=len(cells) - len(left), unit="cell"
     ) as bar:
       writer = csv.writer(file, lineterminator="\n")
       for cell in left:
-        bar.set_postfix_str(" ".join(str(cell[key]) for key in self._keys))
-        values = {name: _plain(value) for name, value in measure(**cell).items()}
-        row = {**cell, **values}
-        writer.writerow(self._cells(row))
+        bar.set_postfix_str(" ".join(self._identity(cell)))
+        row = {**cell, **measure(**cell)}
+        line = [_written(row[column]) for column in self._columns]
+        writer.writerow(line)
         file.flush()
-        self.rows.append(row)
+        self.rows.append(self._row(line))
         bar.update()
+
+  def _identity(self, row):
+    # As it is after reading it back: text may have become a number.
+    return tuple(_written(_parsed(_written(row[key]))) for key in self._keys)

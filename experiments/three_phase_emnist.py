@@ -8,12 +8,12 @@ TensorFlow Federated is imported, which takes seconds.
 
 from absl import flags
 
-from experiments import comparison
-from experiments import flags as experiment_flags
 from experiments import launch
 from experiments import output_folder
 from experiments import run_flags
-from experiments import three_phase_folder
+from experiments.three_phase import comparison
+from experiments.three_phase import flags as experiment_flags
+from experiments.three_phase import run_folder
 from fl_clustering.tasks import registry as task_registry
 
 flags.adopt_module_key_flags(experiment_flags)
@@ -40,47 +40,42 @@ def _load_task(config, folder):
 
 def _print_result(folder, summary):
   print(comparison.comparison_table_text(summary))
-  print(f"report: {folder.join('report.html')}")
+  print(f"report: {folder.join(output_folder.REPORT)}")
 
 
 def _run(config, task, folder):
   # pylint: disable=g-import-not-at-top
-  from experiments import progress
-  from experiments import report
-  from experiments import results
+  from experiments.three_phase import progress
+  from experiments.three_phase import report
+  from experiments.three_phase import results
   from fl_clustering import checkpoint
   from fl_clustering import federated_training
   from fl_clustering import runtime
   from fl_clustering import three_phase
   # pylint: enable=g-import-not-at-top
 
+  failures = (federated_training.TrainingDiverged, runtime.WorkerLost)
   try:
-    writer = results.RunWriter(folder)
-    with runtime.LocalRuntime(), progress.ProgressBar() as bar:
-      result = three_phase.run(
-          config, task, three_phase_folder.client_data(folder),
-          three_phase_folder.checkpoints(folder), [writer, bar]
-      )
-    summary = writer.finish(config, task, result)
-    three_phase_folder.finish(folder)
-    # The last file: a folder with a report is a finished run.
-    report.write_report(folder.path)
+    with launch.run_errors(folder.path, *failures):
+      writer = results.RunWriter(folder)
+      with runtime.LocalRuntime(), progress.ProgressBar() as bar:
+        result = three_phase.run(
+            config, task, run_folder.client_data(folder), run_folder.checkpoints(folder),
+            [writer, bar],
+        )
+      summary = writer.finish(config, task, result)
+      run_folder.finish(folder)
+      # The last file: a folder with a report is a finished run.
+      report.write_report(folder.path)
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
-  except (
-      federated_training.TrainingDiverged, runtime.WorkerLost, OSError, MemoryError
-  ) as e:
-    raise launch.RunFailed(
-        f"{str(e).rstrip('.')}. What was computed is in {folder.path}; --resume goes "
-        "on from there."
-    ) from e
   return summary
 
 
 def main():
   with launch.input_errors():
     config = experiment_flags.config()
-    folder = three_phase_folder.open_folder(
+    folder = run_folder.open_folder(
         run_flags.output_dir("three_phase_emnist"),
         flags.FLAGS.resume,
         flags.FLAGS.overwrite,
@@ -92,7 +87,7 @@ def main():
     return
   with launch.input_errors():
     task = _load_task(config, folder)
-    three_phase_folder.start(folder, config, task, flags.FLAGS.data_dir)
+    run_folder.start(folder, config, task, flags.FLAGS.data_dir)
   print(f"data: {task.source}, {len(task.clients)} clients\nresults: {folder.path}")
   _print_result(folder, _run(config, task, folder))
 

@@ -87,6 +87,8 @@ class LocalRuntime:
             "TF_CPP_MIN_LOG_LEVEL": "3",
             **os.environ,
             "TF_NUM_INTRAOP_THREADS": "1",
+            # More pools would each keep what their largest client needed.
+            "MALLOC_ARENA_MAX": "2",
         },
     )
     channel = grpc.insecure_channel(f"localhost:{port}", _CHANNEL_OPTIONS)

@@ -130,7 +130,7 @@ def _compare_labels(data):
 
 
 def _peer_noise():
-  """Calibrates one Gaussian and a Laplace count per level, numerically, at a time."""
+  """Calibrates as the source: a Gaussian and a Laplace count per level, by PLDs."""
   def event(alpha):
     return dp_accounting.ComposedDpEvent([
         dp_accounting.GaussianDpEvent(alpha),

@@ -41,7 +41,7 @@ class PrivateLeavesTest(parameterized.TestCase):
     hyperplanes = np.random.default_rng(1).normal(size=(max_depth, 4))
     points = clustering_params.map_to_ball(_points(), 1.0)
     expected = lsh_tree_reference.leaves(
-        points, hyperplanes, tree_param, 400, noisy_count=lambda count: count
+        lsh_tree_reference.tree(points, hyperplanes, tree_param, 400, lambda count: count)
     )
     hashed, _ = _hashed(_points(), hyperplanes)
     leaves = lsh_tree.private_leaves(hashed, tree_param, 400.0, 0.0)

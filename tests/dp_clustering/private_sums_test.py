@@ -1,4 +1,6 @@
 import math
+import os
+import tracemalloc
 from unittest import mock
 
 from absl.testing import absltest
@@ -127,17 +129,45 @@ class InvarianceTest(parameterized.TestCase):
     points = _points()
     self._assert_same(points, points[np.random.default_rng(2).permutation(500)])
 
-  @parameterized.parameters(1, 3, 100, 10**9)
-  def test_the_block_size_does_not_matter(self, elements):
+  @parameterized.parameters((1, 10**9), (100, 10**9), (10**9, 1), (10**9, 50), (10**9, 10**9))
+  def test_the_block_size_does_not_matter(self, elements, products):
     points = _points()
     expected = _all_releases(points, 1.0)
-    with mock.patch.object(private_sums, "_BLOCK_ELEMENTS", elements):
+    with mock.patch.multiple(
+        private_sums, _BLOCK_ELEMENTS=elements, _BLOCK_PRODUCTS=products
+    ):
       for first, second in zip(_all_releases(points, 1.0), expected):
         np.testing.assert_array_equal(first, second)
 
-  def test_float32_counts_as_what_it_is(self):
-    points = _points().astype(np.float32)
+  def test_on_a_border_no_point_depends_on_the_others(self):
+    # A product of matrices rounds a row differently when it is the only one.
+    rng = np.random.default_rng(6)
+    normal = rng.choice([-1, 1], 40) / math.sqrt(40)
+    points = rng.normal(0, 0.1, (500, 40))
+    points -= (points @ normal)[:, np.newaxis] * normal
+    centers = np.stack([0.5 * normal, -0.5 * normal])
+
+    def counts():
+      sums, _ = _sums(points)
+      statistics = sums.private_cluster_statistics(
+          centers, 1.0, math.inf, "step", **_WEIGHTS
+      )
+      hashed = sums.hashed(np.tile(normal, (8, 1)))
+      return [*statistics.counts, *hashed.private_prefix_counts(1, [0, 1], 0.0)]
+
+    together = counts()
+    with mock.patch.object(private_sums, "_BLOCK_ELEMENTS", 1):
+      self.assertEqual(counts(), together)
+
+  @parameterized.parameters(np.float16, np.float32, np.int8, np.int64, bool)
+  def test_points_of_any_type_count_as_what_they_are(self, dtype):
+    points = (2 * _points()).astype(dtype)
     self._assert_same(points, points.astype(np.float64))
+
+  def test_the_layout_of_the_points_does_not_matter(self):
+    points = _points()
+    self._assert_same(points, np.asfortranarray(points))
+    self._assert_same(points, np.repeat(points, 2, axis=0)[::2])
 
   def test_the_points_are_not_changed(self):
     points = _points()
@@ -145,6 +175,27 @@ class InvarianceTest(parameterized.TestCase):
     copy = points.copy()
     _all_releases(points, 1.0)
     np.testing.assert_array_equal(points, copy)
+
+
+class MemoryTest(parameterized.TestCase):
+
+  @parameterized.parameters((20_000, 64), (100_000, 4))
+  def test_takes_little_beside_the_points(self, num_points, dim):
+    points = _points(num_points, dim)  # Blocks with rows outside of the ball are copied.
+    sums, _ = _sums(points)
+    centers = clustering_params.map_to_ball(_points(1000, dim, seed=1), 1.0)
+    tracemalloc.start()
+    with (
+        mock.patch.multiple(private_sums, _BLOCK_ELEMENTS=2**13, _BLOCK_PRODUCTS=2**17),
+        mock.patch.object(os, "sched_getaffinity", return_value={0, 1}),
+    ):
+      hashed = sums.hashed(np.random.default_rng(1).normal(size=(4, dim)))
+      hashed.private_leaf_sums([0, 1], [1, 1], 0.0)
+      sums.private_cluster_statistics(centers, 0.4, math.inf, "step", **_WEIGHTS)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # The codes, once in 32 bits and twice in 64, and what two blocks need.
+    self.assertLess(peak, 20 * num_points + 2**23)
 
 
 class PrivacyTest(parameterized.TestCase):

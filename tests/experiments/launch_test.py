@@ -22,6 +22,12 @@ def main():
   if fault == "file":
     with launch.input_errors():
       open("no/such/file")
+  if fault == "disk":
+    with launch.run_errors("/results/run"):
+      raise OSError("No space left on device")
+  if fault == "loss":
+    with launch.run_errors("/results/run", ArithmeticError):
+      raise ArithmeticError("the loss is nan.")
   if fault == "run":
     raise launch.RunFailed("the loss is nan in round 3.")
   if fault == "interrupt":
@@ -59,6 +65,9 @@ class LaunchTest(parameterized.TestCase):
       ("value", ["--fault=value"], 2, "`number` must be odd, got 2."),
       ("file", ["--fault=file"], 2, "no/such/file"),
       ("run", ["--fault=run"], 1, "the loss is nan in round 3."),
+      ("disk", ["--fault=disk"], 1, "error: No space left on device. What was computed is in "
+       "/results/run; --resume goes on from there."),
+      ("loss", ["--fault=loss"], 1, "error: the loss is nan. What was computed is in "),
       ("interrupt", ["--fault=interrupt"], 130, "interrupted"),
   )
   def test_ends_with_one_line(self, arguments, code, message):

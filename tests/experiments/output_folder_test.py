@@ -1,4 +1,6 @@
+import errno
 import os
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -35,6 +37,56 @@ class OutputFolderTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, r"`k` must be \[2, 4\], as in the run"):
       folder.check_same_config({"seed": 1, "k": [2]})
 
+  def test_resume_names_a_setting_that_is_new(self):
+    self._start({"seed": 1})
+    with self.assertRaisesRegex(ValueError, "`k` must be None, as in the run.*got 2"):
+      self._open(resume=True).check_same_config({"seed": 1, "k": 2})
+
+  @parameterized.parameters({"resume": True}, {"overwrite": True})
+  def test_another_programs_run_is_left_alone(self, **how):
+    self._start({"seed": 1, "num_clients": 5}).write_text("report.html", "dear results")
+    folder = self._open(**how)
+    with self.assertRaisesRegex(
+        ValueError, "`output_dir` must hold a run of this program.*'num_clients'"
+    ):
+      folder.check_same_config({"seed": 1, "k": 2})
+    self.assertCountEqual(os.listdir(self.path), ["config.json", "report.html"])
+
+  @parameterized.named_parameters(
+      ("other_values", {"seed": 2, "k": 4}), ("one_more", {"seed": 1, "k": 2, "runs": 3}),
+      ("one_less", {"seed": 1}),
+  )
+  def test_overwrite_takes_any_run_of_this_program(self, settings):
+    self._start({"seed": 1, "k": 2})
+    folder = self._open(overwrite=True)
+    folder.check_same_config(settings)
+    folder.start({"config": settings})
+    self.assertEqual(folder.read_json("config.json")["config"], settings)
+
+  @parameterized.named_parameters(("damaged", "{"), ("someone_elses", '{"model": "bert"}'))
+  def test_overwrite_leaves_alone_what_it_does_not_know(self, config):
+    os.makedirs(os.path.join(self.path, "figures"))
+    with open(os.path.join(self.path, "config.json"), "w", encoding="utf-8") as file:
+      file.write(config)
+    with self.assertRaisesRegex(ValueError, "`output_dir` must hold a readable config"):
+      self._open(overwrite=True)
+    self.assertCountEqual(os.listdir(self.path), ["config.json", "figures"])
+
+  def test_what_an_interrupted_overwrite_left_is_not_resumed(self):
+    os.makedirs(os.path.join(self.path, "figures"))
+    with open(os.path.join(self.path, "rows.csv"), "w", encoding="utf-8") as file:
+      file.write("rows of another run")
+    self._start({"seed": 2}, resume=True)
+    self.assertEqual(os.listdir(self.path), ["config.json"])
+
+  def test_the_settings_are_the_last_to_be_removed(self):
+    folder = self._start({"seed": 1})
+    folder.write_text("rows.csv", "text")
+    with mock.patch.object(os, "remove", side_effect=[None, KeyboardInterrupt]) as remove:
+      with self.assertRaises(KeyboardInterrupt):
+        self._start({"seed": 2}, overwrite=True)
+    self.assertEqual(remove.call_args.args[0], folder.join("config.json"))
+
   def test_resume_keeps_the_recorded_config(self):
     self._start({"seed": 1})
     self._start({"seed": 1, "more": 2}, resume=True)
@@ -56,6 +108,50 @@ class OutputFolderTest(parameterized.TestCase):
     self._start({"seed": 1}).write_text("config.json", text)
     with self.assertRaisesRegex(ValueError, "`output_dir` must hold a readable config"):
       self._open(resume=True)
+
+  def test_looking_changes_nothing(self):
+    for how in ({}, {"resume": True}, {"overwrite": True}):
+      folder = self._open(**how)
+      folder.check_same_config({"seed": 1})
+      self.assertIsNone(folder.recorded)
+    self.assertFalse(os.path.exists(self.path))
+
+  @parameterized.named_parameters(
+      ("empty", []), ("killed_at_the_start", [".config.json.7.json"]),
+      ("its_rows_alone", ["rows.csv"]),
+  )
+  def test_resume_starts_afresh_without_a_config(self, names):
+    os.makedirs(self.path)
+    for name in names:
+      open(os.path.join(self.path, name), "w", encoding="utf-8").close()
+    folder = self._start({"seed": 1}, resume=True)
+    self.assertIsNone(folder.recorded)
+    self.assertEqual(folder.read_json("config.json")["config"], {"seed": 1})
+
+  def test_a_folder_in_use_is_refused(self):
+    self._start({"seed": 1})
+    with self.assertRaisesRegex(ValueError, "`output_dir` must be empty without .* 1 entries"):
+      self._open()
+
+  @parameterized.parameters({"resume": True}, {"overwrite": True})
+  def test_someone_elses_folder_is_refused(self, **how):
+    os.makedirs(self.path)
+    open(os.path.join(self.path, "thesis.txt"), "w", encoding="utf-8").close()
+    with self.assertRaisesRegex(ValueError, "must hold a run of this program.*'thesis.txt'"):
+      self._open(**how)
+    self.assertEqual(os.listdir(self.path), ["thesis.txt"])
+
+  def test_resume_and_overwrite_are_refused_together(self):
+    with self.assertRaisesRegex(ValueError, "`resume` must not be given together"):
+      self._open(resume=True, overwrite=True)
+
+  def test_a_full_disk_at_the_start(self):
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with mock.patch.object(output_folder.atomic_file, "write_text", side_effect=error):
+      with self.assertRaisesRegex(
+          ValueError, "`output_dir` must be a folder that.*No space left on device"
+      ):
+        self._start({"seed": 1})
 
   def test_a_file_in_the_place_of_the_folder(self):
     with open(self.path, "w", encoding="utf-8"):

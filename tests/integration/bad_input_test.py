@@ -81,7 +81,7 @@ class BadInputTest(parameterized.TestCase):
     self._check(result, 2, "the checkpoint .*pretrain.npz can't be read")
 
   def test_overwrite_removes_the_earlier_run(self):
-    self.create_tempfile(f"{self.folder}/config.json", "{}")
+    self.create_tempfile(f"{self.folder}/config.json", '{"config": {}}')
     self.create_tempfile(f"{self.folder}/checkpoints/pretrain.npz", "old")
     result = program.run(*program.SMALL, f"--output_dir={self.folder}")
     self._check(result, 2, "`output_dir` must be empty without --resume or --overwrite")

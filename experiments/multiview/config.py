@@ -1,0 +1,81 @@
+"""The settings of the multi-view experiment, checked as they are made."""
+
+import dataclasses
+from typing import Optional
+
+from experiments.multiview import datasets as datasets_lib
+from fl_clustering import validate
+from fl_clustering.multiview import multiview_config
+
+AUTO = "auto"
+DEMONSTRATION = "simulated_dha"
+DATASETS = (*datasets_lib.DATASETS, DEMONSTRATION)
+SITES = "sites"
+
+
+@dataclasses.dataclass(frozen=True)
+class MultiViewStudyConfig:
+  """Everything that changes a number of the experiment.
+
+  Attributes:
+    datasets: Names in `DATASETS`; `auto` alone means all that are on this machine;
+      `sites` alone means the user's own.
+    num_clients: Number of clients that points are split over; sites are clients already.
+    dirichlet_alpha: Concentration of the label skew.
+    seed: The first seed.
+    num_seeds: How many seeds, one after another.
+    num_clusters: Number of clusters, for sites only; None where labels tell it.
+    alpha: See `MultiViewConfig`, and so are the rest.
+    n_init: See there.
+    num_rounds: See there.
+    tol: See there.
+  """
+
+  datasets: tuple[str, ...] = (AUTO,)
+  num_clients: int = 5
+  dirichlet_alpha: float = 0.3
+  seed: int = 0
+  num_seeds: int = 5
+  num_clusters: Optional[int] = None
+  alpha: float = multiview_config.MultiViewConfig.alpha
+  n_init: int = multiview_config.MultiViewConfig.n_init
+  num_rounds: int = multiview_config.MultiViewConfig.num_rounds
+  tol: float = multiview_config.MultiViewConfig.tol
+
+  def __post_init__(self):
+    if self.datasets not in ((AUTO,), (SITES,)):
+      if not self.datasets or len(set(self.datasets)) < len(self.datasets):
+        raise validate.error("datasets", "name each data set once", ",".join(self.datasets))
+      for name in self.datasets:
+        validate.one_of(DATASETS, datasets=name)
+    validate.integer(minimum=1, num_clients=self.num_clients)
+    validate.positive(dirichlet_alpha=self.dirichlet_alpha)
+    validate.integer(minimum=1, seeds=self.num_seeds)
+    if self.num_clusters is not None:
+      validate.integer(minimum=1, num_clusters=self.num_clusters)
+      if self.datasets != (SITES,):
+        raise validate.error(
+            "num_clusters", "be left out unless `sites_dir` is given", self.num_clusters
+        )
+    # The rest is checked where it is used; `mvkm` has the strictest rules.
+    multiview_config.MultiViewConfig(
+        n_clusters=1, view_weights="mvkm", seed=self.seed, **self.method_settings
+    )
+
+  @property
+  def method_settings(self):
+    """The settings that all rows of `FederatedMultiViewKMeans` share."""
+    return {
+        "alpha": self.alpha,
+        "n_init": self.n_init,
+        "num_rounds": self.num_rounds,
+        "tol": self.tol,
+    }
+
+  @property
+  def seeds(self):
+    return range(self.seed, self.seed + self.num_seeds)
+
+  def to_json(self):
+    """Returns the settings as a dict for JSON."""
+    return {**dataclasses.asdict(self), "datasets": list(self.datasets)}

@@ -1,0 +1,146 @@
+"""The data sets of the benchmark, as points in the ball of radius one.
+
+To add one: a function of (seed, data_dir) that returns a `BenchmarkDataset`, or
+raises `uci.Unavailable`, and one row in `DATASETS`.
+"""
+
+import dataclasses
+import hashlib
+
+import numpy as np
+
+from experiments.private import digits_embeddings
+from experiments.private import uci
+from fl_clustering import randomness
+from fl_clustering import validate
+
+RADIUS = 1.0
+
+_SYNTHETIC_POINTS = 100_000
+_SYNTHETIC_DIM = 100
+_SYNTHETIC_CLUSTERS = 64
+# Of the distances between clusters and inside them: it makes a standard deviation of
+# 0.0125 per coordinate, and centers within 0.875.
+_SYNTHETIC_CLUSTER_RATIO = 8.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BenchmarkDataset:
+  """Points to cluster.
+
+  Attributes:
+    name: Its key in `DATASETS`.
+    points: Float64 array of shape (num_points, dim), every row within `RADIUS`.
+    source: One line: what data this is.
+  """
+
+  name: str
+  points: np.ndarray
+  source: str
+
+  def describe(self):
+    """Returns what identifies the data, as a dict for JSON."""
+    return {
+        "source": self.source,
+        "num_points": len(self.points),
+        "dim": self.points.shape[1],
+        "sha256": hashlib.sha256(np.ascontiguousarray(self.points)).hexdigest(),
+    }
+
+
+def centered_and_scaled(points):
+  """Returns points with mean zero and a largest norm of `RADIUS`; this is not private.
+
+  Args:
+    points: Array of shape (num_points, dim).
+  """
+  points = np.asarray(points, np.float64)
+  centered = points - points.mean(axis=0)
+  largest = np.linalg.norm(centered, axis=1).max()
+  # Rounding must not leave the farthest point outside.
+  return centered * (RADIUS / (largest * (1 + 1e-12) or 1.0))
+
+
+def _synthetic(seed, data_dir):
+  del data_dir
+  # pylint: disable=g-import-not-at-top
+  from dp_clustering.demo import data_generation
+
+  rng = randomness.generator(seed, "private benchmark: synthetic")
+  data = data_generation.generate_synthetic_dataset(
+      _SYNTHETIC_POINTS, _SYNTHETIC_DIM, _SYNTHETIC_CLUSTERS, _SYNTHETIC_CLUSTER_RATIO, RADIUS,
+      rng,
+  )
+  source = f"{_SYNTHETIC_CLUSTERS} Gaussians, seed {seed}"
+  return BenchmarkDataset("synthetic", data.clip_by_radius(), source)
+
+
+def _digits_embeddings(seed, data_dir):
+  del data_dir
+  points, accuracy, digits = digits_embeddings.embeddings(seed)
+  source = (
+      f"{digits}, as a network trained here with seed {seed} sees them (it tells {accuracy:.1%} "
+      "of 1,000 new ones right)"
+  )
+  return BenchmarkDataset("digits_embeddings", centered_and_scaled(points), source)
+
+
+def _letter(seed, data_dir):
+  del seed
+  points, source = uci.load_letter(data_dir)
+  return BenchmarkDataset("letter", centered_and_scaled(points), source)
+
+
+def _gas_emissions(seed, data_dir):
+  del seed
+  points, source = uci.load_gas_emissions(data_dir)
+  return BenchmarkDataset("gas_emissions", centered_and_scaled(points), source)
+
+
+def _sklearn_digits(seed, data_dir):
+  del seed, data_dir
+  # Not on top: most of a second, which bad flags should not have to wait.
+  import sklearn
+  from sklearn import datasets
+
+  points = datasets.load_digits().data
+  source = f"digits of 8 x 8 pixels in scikit-learn {sklearn.__version__}"
+  return BenchmarkDataset("sklearn_digits", centered_and_scaled(points), source)
+
+
+DATASETS = {
+    "synthetic": _synthetic,
+    "digits_embeddings": _digits_embeddings,
+    "letter": _letter,
+    "gas_emissions": _gas_emissions,
+    "sklearn_digits": _sklearn_digits,
+}
+
+FROM_FILES = ("letter", "gas_emissions")
+
+
+def load_datasets(names, seed, data_dir):
+  """Loads data sets.
+
+  Args:
+    names: Keys of `DATASETS`.
+    seed: The benchmark's seed.
+    data_dir: Folder with UCI's files, or None.
+
+  Returns:
+    A list of `BenchmarkDataset`, and a dict of the reason for each name that is not
+    in it.
+
+  Raises:
+    ValueError: If a file is not as it should be, or no data set is left.
+  """
+  loaded, unavailable = [], {}
+  for name in names:
+    try:
+      loaded.append(DATASETS[name](seed, data_dir))
+    except uci.Unavailable as e:
+      unavailable[name] = str(e)
+  if not loaded:
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in unavailable.items())
+    raise validate.error("datasets", f"name one that can be had ({reasons})", list(names))
+  return loaded, unavailable

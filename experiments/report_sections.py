@@ -1,0 +1,101 @@
+"""The sections that the reports of all experiments share: figures, settings, files."""
+
+import dataclasses
+import os
+from typing import Callable
+
+from experiments import figure_style
+from experiments import html_page
+from experiments import output_folder
+
+_FIGURES = "figures"
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+  """A figure of a report.
+
+  Attributes:
+    name: Name of its PNG file.
+    draw: A function that returns the figure, or None where it does not apply.
+    alt: What it is, for who can't see it.
+    caption: What to see in it.
+  """
+
+  name: str
+  draw: Callable
+  alt: str
+  caption: str
+
+
+def write_figures(output_dir, figures, *results):
+  """Writes the figures that apply to `figures/`; returns the page's blocks for them.
+
+  Args:
+    output_dir: The run's output folder.
+    figures: A sequence of `Figure`.
+    *results: What their `draw` is called with.
+  """
+  folder = os.path.join(output_dir, _FIGURES)
+  os.makedirs(folder, exist_ok=True)
+  blocks = []
+  with figure_style.style():
+    for figure in figures:
+      drawing = figure.draw(*results)
+      if drawing is None:
+        continue
+      path = os.path.join(folder, figure.name)
+      figure_style.save(drawing, path)
+      blocks.append(html_page.figure(path, figure.alt, figure.caption))
+  return blocks
+
+
+def _shown(value):
+  if value is None:
+    return "not set"
+  if isinstance(value, (list, tuple)):
+    return ", ".join(map(str, value)) or "none"
+  return value
+
+
+def name_value_table(values, caption):
+  """Returns a table of a dict's names and values."""
+  rows = [[html_page.code(name), _shown(value)] for name, value in values.items()]
+  return html_page.table(["name", "value"], rows, caption, text_columns=(1,))
+
+
+def settings_section(summary, tables, *blocks):
+  """Returns the section of settings.
+
+  Args:
+    summary: The line that stays when the tables are folded away.
+    tables: A mapping of caption to a dict of names and values.
+    *blocks: Blocks above it that are not folded away.
+  """
+  return html_page.section(
+      "Settings",
+      *blocks,
+      html_page.details(
+          summary,
+          *(name_value_table(values, caption) for caption, values in tables.items()),
+      ),
+  )
+
+
+def files_section(output_dir, descriptions):
+  """Returns the section of the files that a run wrote.
+
+  Args:
+    output_dir: The run's output folder.
+    descriptions: A mapping of file name to what is in it; what is not there, but the
+      report that is being written, is left out.
+  """
+  rows = [
+      [html_page.code(name), what]
+      for name, what in descriptions.items()
+      if name == output_folder.REPORT or os.path.exists(os.path.join(output_dir, name))
+  ]
+  return html_page.section(
+      "Files in this folder",
+      html_page.table(["name", "what"], rows, "What this run wrote", text_columns=(1,)),
+  )

@@ -1,0 +1,39 @@
+"""A table as plain text for a terminal."""
+
+
+def text_table(header, rows, header_groups=()):
+  """Returns a table with aligned columns, without a last newline.
+
+  Args:
+    header: The columns' headings.
+    rows: Lists of text, each as long as `header`; the first names the row.
+    header_groups: Pairs (heading, number of columns) of a line above the header, which
+      together span all columns, as for `html_page.table`.  A heading starts where its
+      first column's does and may run over the next columns.
+  """
+  lines = [header, *rows]
+  widths = [max(map(len, column)) for column in zip(*lines)]
+
+  def aligned(cells):
+    first, *numbers = cells
+    padded = [first.ljust(widths[0])]
+    padded += [cell.rjust(width) for cell, width in zip(numbers, widths[1:])]
+    return "  ".join(padded).rstrip()
+
+  text = list(map(aligned, lines))
+  if header_groups:
+    text.insert(0, _group_line(header, header_groups, widths))
+  return "\n".join(text)
+
+
+def _group_line(header, header_groups, widths):
+  line = ""
+  column = 0
+  for heading, span in header_groups:
+    if heading:
+      before = sum(widths[:column]) + 2 * column
+      # The first column is aligned to the left, the others to the right.
+      indent = widths[column] - len(header[column]) if column else 0
+      line = line.ljust(before + indent) + heading
+    column += span
+  return line

@@ -1,0 +1,134 @@
+"""Sums over a client's points, for several candidate sets of centroids at a time.
+
+All that Lloyd's algorithm needs of the points are sums, and the distances of the points
+to all candidates are one product of matrices, so that restarts cost little more than
+one fit.  Shapes: n points, d columns, R candidates of K centroids each.
+
+Points are float32, near zero and of order one (see `scaling.py`), because squared
+distances are had from |x|^2 - 2 x.c + |c|^2, which cancels badly far from zero.
+
+Reference:
+  Stuart P. Lloyd. Least Squares Quantization in PCM. IEEE Transactions on Information
+  Theory, 1982. https://doi.org/10.1109/TIT.1982.1056489
+"""
+
+import collections
+
+import tensorflow as tf
+
+# Rows whose distances fit a processor's cache; also bounds the memory.
+_BLOCK_ROWS = 2048
+
+
+def squared_distances(points, centroids):
+  """Returns squared distances of shape (n, R, K)."""
+  shape = tf.shape(centroids)
+  flat = tf.reshape(centroids, [-1, centroids.shape[-1] or shape[-1]])
+  distances = (
+      tf.reduce_sum(points * points, axis=1, keepdims=True)
+      - 2.0 * tf.matmul(points, flat, transpose_b=True)
+      + tf.reduce_sum(flat * flat, axis=1)
+  )
+  # Rounding can leave them below zero.
+  return tf.reshape(tf.maximum(distances, 0.0), [-1, shape[0], shape[1]])
+
+
+def _blockwise_sums(points, initial, block_sums):
+  """Returns the sum of `block_sums(block)`, a list of tensors, over blocks of rows.
+
+  Within a block sums are in float32, over the blocks in float64.
+  """
+  num_points = tf.shape(points)[0]
+
+  def body(start, *totals):
+    parts = block_sums(points[start : start + _BLOCK_ROWS])
+    return start + _BLOCK_ROWS, *(
+        tf.ensure_shape(total + tf.cast(part, tf.float64), total.shape)
+        for total, part in zip(totals, parts)
+    )
+
+  _, *totals = tf.while_loop(
+      lambda start, *_: start < num_points, body, (tf.constant(0), *initial)
+  )
+  return [tf.cast(total, tf.float32) for total in totals]
+
+
+def lloyd_sums(points, centroids):
+  """Gives every point to its nearest centroid, and sums up.
+
+  Args:
+    points: float32 of shape (n, d).
+    centroids: float32 of shape (R, K, d).
+
+  Returns:
+    A dict of float32: `sums` (R, K, d) of the points of each centroid, `counts` (R, K),
+    and `inertia` (R,), the squared distances at these centroids.
+  """
+  shape = tf.shape(centroids)
+
+  def block_sums(block):
+    distances = squared_distances(block, centroids)
+    members = tf.one_hot(tf.argmin(distances, axis=2, output_type=tf.int32), shape[1])
+    flat = tf.reshape(members, [-1, shape[0] * shape[1]])
+    return (
+        tf.reshape(tf.matmul(flat, block, transpose_a=True), shape),
+        tf.reduce_sum(members, axis=0),
+        tf.reduce_sum(tf.reduce_min(distances, axis=2), axis=0),
+    )
+
+  initial = (
+      tf.zeros(shape, tf.float64),
+      tf.zeros(shape[:2], tf.float64),
+      tf.zeros(shape[:1], tf.float64),
+  )
+  sums, counts, inertia = _blockwise_sums(points, initial, block_sums)
+  return collections.OrderedDict(sums=sums, counts=counts, inertia=inertia)
+
+
+def moved_centroids(centroids, sums, counts):
+  """Returns the means of the centroids' points; a centroid without any stays."""
+  means = tf.math.divide_no_nan(sums, counts[..., tf.newaxis])
+  return tf.where(counts[..., tf.newaxis] > 0, means, centroids)
+
+
+def scores(points, centroids):
+  """Returns how well every candidate fits the points.
+
+  The simplified silhouette of a point is (b - a) / max(a, b) with its distances a and b
+  to the nearest and the second nearest centroid (Hruschka, de Castro, Campello,
+  "Evolutionary Algorithms for Clustering Gene-Expression Data", ICDM 2004); it is zero
+  where there is one centroid only, and where both distances are zero.
+
+  Args:
+    points: float32 of shape (n, d).
+    centroids: float32 of shape (R, K, d).
+
+  Returns:
+    A dict of float32: `inertia` (R,), and `silhouettes` (R,), the sum of the points'
+    simplified silhouettes.
+  """
+  num_candidates, num_clusters = tf.unstack(tf.shape(centroids)[:2])
+
+  def block_sums(block):
+    distances = squared_distances(block, centroids)
+    # The smallest two; with one centroid they are the same.
+    nearest = -tf.math.top_k(-distances, tf.minimum(num_clusters, 2)).values
+    own, other = tf.sqrt(nearest[..., 0]), tf.sqrt(nearest[..., -1])
+    return (
+        tf.reduce_sum(nearest[..., 0], axis=0),
+        tf.reduce_sum(tf.math.divide_no_nan(other - own, other), axis=0),
+    )
+
+  zeros = tf.zeros([num_candidates], tf.float64)
+  inertia, silhouettes = _blockwise_sums(points, (zeros, zeros), block_sums)
+  return collections.OrderedDict(inertia=inertia, silhouettes=silhouettes)
+
+
+def moments(points):
+  """Returns a dict of float64: `num_points`, and the columns' `sums` and `squares`."""
+  points = tf.cast(points, tf.float64)
+  return collections.OrderedDict(
+      num_points=tf.cast(tf.shape(points)[0], tf.float64),
+      sums=tf.reduce_sum(points, axis=0),
+      squares=tf.reduce_sum(points * points, axis=0),
+  )

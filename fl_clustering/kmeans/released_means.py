@@ -1,0 +1,59 @@
+"""What may leave a client one by one: means of enough points, none of them a row.
+
+A sum over the clients can hide every client's part; a client's own means can't hide
+what they are means of.  So of all messages that the server sees client by client
+
+  - a mean of fewer than `min_count` points is left out, and
+  - so is a mean that equals one of the client's rows, as that of identical rows does.
+
+What is left out is zero, with a count of zero, which weighs nothing on the server.  A
+mean of two points is still weak protection: who knows one of them knows the other, and
+means that change from round to round tell about the rows in between.
+"""
+
+import tensorflow as tf
+
+
+# float32 numbers of order one that are this close are the same but for rounding ...
+_SAME = 4e-7
+# ... and this close where many of them were added up.
+_SAME_AFTER_SUM = 1e-5
+
+
+def _num_rows_near(points, means, tolerance):
+  """Returns for means of shape (M, d) how many of n points equal them, of shape (M,)."""
+  num_columns = tf.shape(points)[1]
+
+  def body(column, same):
+    values, own = points[:, column, tf.newaxis], means[tf.newaxis, :, column]
+    equal = tf.abs(values - own) <= tolerance * tf.maximum(tf.abs(values), 1.0)
+    return column + 1, tf.logical_and(same, equal)
+
+  # Column by column, which is over after a few for data without repetitions.
+  _, same = tf.while_loop(
+      lambda column, same: tf.logical_and(column < num_columns, tf.reduce_any(same)),
+      body,
+      (tf.constant(0), tf.ones([tf.shape(points)[0], tf.shape(means)[0]], tf.bool)),
+  )
+  return tf.reduce_sum(tf.cast(same, tf.float32), axis=0)
+
+
+def released_means(points, means, counts, min_count):
+  """Returns the means and counts with zeros for those that must not leave the client.
+
+  Args:
+    points: The client's points, float32 of shape (n, d).
+    means: float32 of shape (R, K, d).
+    counts: The numbers of points whose means they are, float32 of shape (R, K).
+    min_count: The least number of points whose mean leaves the client.
+  """
+  flat, flat_counts = tf.reshape(means, [-1, tf.shape(means)[2]]), tf.reshape(counts, [-1])
+  is_row = tf.logical_or(
+      _num_rows_near(points, flat, _SAME) > 0,
+      # All of its points are the same row.
+      _num_rows_near(points, flat, _SAME_AFTER_SUM) >= flat_counts,
+  )
+  leaves = tf.logical_and(
+      counts >= tf.cast(min_count, tf.float32), tf.logical_not(tf.reshape(is_row, tf.shape(counts)))
+  )
+  return tf.where(leaves[..., tf.newaxis], means, 0.0), tf.where(leaves, counts, 0.0)

@@ -1,0 +1,121 @@
+"""The clients' views: whether they fit together, and side by side."""
+
+import collections.abc
+import dataclasses
+
+import numpy as np
+
+from fl_clustering import validate
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClientViews:
+  """Points of several clients, seen in the same views.
+
+  Attributes:
+    points: A mapping from client id to float64 of shape (n, D), the views' columns
+      side by side.
+    widths: The views' numbers of columns, which sum to D.
+  """
+
+  points: dict[str, np.ndarray]
+  widths: tuple[int, ...]
+
+  @property
+  def num_points(self):
+    return sum(map(len, self.points.values()))
+
+
+def _view(where, view):
+  """Returns one view as float64 of shape (n, d)."""
+  if view is None:
+    raise ValueError(
+        f"{where} must be there: every client needs every view, clients without one are "
+        "not supported, got None."
+    )
+  array = np.asarray(view)
+  if array.ndim != 2 or array.shape[1] == 0:
+    raise ValueError(
+        f"{where} must be an array of shape (num_points, num_columns), got shape "
+        f"{array.shape}."
+    )
+  if array.dtype.kind not in "biuf":
+    raise TypeError(f"{where} must hold real numbers, got dtype {array.dtype}.")
+  array = array.astype(np.float64)
+  bad = np.argwhere(~np.isfinite(array))
+  if len(bad):
+    row, column = map(int, bad[0])
+    raise ValueError(
+        f"{where} must hold finite numbers, got {array[row, column]} in row {row}, column "
+        f"{column}."
+    )
+  return array
+
+
+def joined_views(views, name, widths=None):
+  """Returns one client's views side by side, and their widths.
+
+  Args:
+    views: A sequence of arrays of shape (n, d_h).
+    name: What the messages call it.
+    widths: What the widths must be, if that is known.
+
+  Returns:
+    float64 of shape (n, D), and a tuple of widths.
+
+  Raises:
+    TypeError: If `views` is no sequence of arrays of real numbers.
+    ValueError: If the views don't fit together, or to `widths`.
+  """
+  if isinstance(views, np.ndarray) or not isinstance(views, collections.abc.Sequence):
+    raise TypeError(
+        f"{name} must be a list of arrays, one per view, got {type(views).__name__}."
+    )
+  if not len(views):
+    raise ValueError(f"{name} must have at least one view, got none.")
+  if widths is not None and len(views) != len(widths):
+    raise ValueError(f"{name} must have {len(widths)} views as the others, got {len(views)}.")
+  arrays = [_view(f"{name}, view {index},", view) for index, view in enumerate(views)]
+  for index, array in enumerate(arrays):
+    if len(array) != len(arrays[0]):
+      raise ValueError(
+          f"{name}, view {index}, must have {len(arrays[0])} rows as view 0 has, got "
+          f"{len(array)}."
+      )
+    if widths is not None and array.shape[1] != widths[index]:
+      raise ValueError(
+          f"{name}, view {index}, must have {widths[index]} columns as elsewhere, got "
+          f"{array.shape[1]}."
+      )
+  return np.concatenate(arrays, axis=1), tuple(array.shape[1] for array in arrays)
+
+
+def check_clients(clients, num_clusters):
+  """Returns `ClientViews` of what the user gave.
+
+  Args:
+    clients: A mapping from client id to a list of arrays of shape (n, d_h), one per
+      view; n may differ between clients, the views must not.
+    num_clusters: The number of clusters, at most the number of all points.
+
+  Raises:
+    TypeError: If it is not such a mapping.
+    ValueError: If the clients' views don't fit together, or there are too few points.
+  """
+  if not isinstance(clients, collections.abc.Mapping):
+    raise TypeError(
+        "`clients` must be a mapping from client id to a list of views, got "
+        f"{type(clients).__name__}."
+    )
+  if not clients:
+    raise ValueError("`clients` must have at least one client, got none.")
+  points, widths = {}, None
+  for client_id, views in clients.items():
+    points[client_id], widths = joined_views(views, f"`clients`[{client_id!r}]", widths)
+  client_views = ClientViews(points, widths)
+  if client_views.num_points < num_clusters:
+    raise validate.error(
+        "n_clusters", f"be at most the {client_views.num_points} points of all clients",
+        num_clusters,
+    )
+  return client_views

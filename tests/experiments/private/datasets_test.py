@@ -1,0 +1,106 @@
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+
+from experiments.private import datasets
+from experiments.private import digits_embeddings
+from experiments.private import uci
+
+
+class CenteredAndScaledTest(absltest.TestCase):
+
+  def test_mean_is_zero_and_the_farthest_point_is_on_the_sphere(self):
+    points = np.random.default_rng(0).normal(5, 3, (200, 7))
+
+    scaled = datasets.centered_and_scaled(points)
+
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
+    norms = np.linalg.norm(scaled, axis=1)
+    self.assertLessEqual(norms.max(), datasets.RADIUS)
+    self.assertAlmostEqual(norms.max(), datasets.RADIUS, places=9)
+
+  def test_changes_distances_by_one_factor(self):
+    points = np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 0.0]])
+
+    scaled = datasets.centered_and_scaled(points)
+
+    factor = np.linalg.norm(scaled[0] - scaled[1]) / 5
+    self.assertAlmostEqual(np.linalg.norm(scaled[0] - scaled[2]), 6 * factor)
+
+  def test_identical_points(self):
+    np.testing.assert_array_equal(datasets.centered_and_scaled([[2, 3], [2, 3]]), 0)
+
+
+class DatasetsTest(absltest.TestCase):
+
+  def _check(self, dataset, num_points, dim):
+    self.assertEqual(dataset.points.shape, (num_points, dim))
+    self.assertEqual(dataset.points.dtype, np.float64)
+    self.assertLessEqual(np.linalg.norm(dataset.points, axis=1).max(), 1 + 1e-12)
+
+  def _load(self, name, seed=0):
+    (dataset,), unavailable = datasets.load_datasets([name], seed, None)
+    self.assertEqual(unavailable, {})
+    self.assertEqual(dataset.name, name)
+    return dataset
+
+  def test_synthetic_is_the_mixture_of_the_source(self):
+    dataset = self._load("synthetic")
+
+    self._check(dataset, 100_000, 100)
+    # 64 clusters of as many neighbours, with 0.0125 in each of 100 coordinates.
+    first = dataset.points[: 100_000 // 64]
+    self.assertAlmostEqual(first.std(axis=0).mean(), 0.0125, delta=0.0002)
+    centers = dataset.points[: 64 * 1562].reshape(64, 1562, 100).mean(axis=1)
+    norms = np.linalg.norm(centers, axis=1)
+    # In 100 dimensions nearly all of a ball is near its surface.
+    self.assertBetween(norms.max(), 0.86, 0.876)
+    self.assertGreater(norms.min(), 0.7)
+
+  def test_synthetic_follows_the_seed(self):
+    fingerprint = self._load("synthetic", seed=3).describe()["sha256"]
+
+    self.assertEqual(fingerprint, self._load("synthetic", seed=3).describe()["sha256"])
+    self.assertNotEqual(fingerprint, self._load("synthetic", seed=4).describe()["sha256"])
+
+  def test_sklearn_digits(self):
+    dataset = self._load("sklearn_digits")
+
+    self._check(dataset, 1797, 64)
+    np.testing.assert_allclose(dataset.points.mean(axis=0), 0, atol=1e-12)
+
+  def test_digits_embeddings_say_how_good_the_network_is(self):
+    rng = np.random.default_rng(0)
+    result = rng.random((50, 40)), 0.9625, "50 digits"
+    with mock.patch.object(digits_embeddings, "embeddings", return_value=result) as embeddings:
+      dataset = self._load("digits_embeddings", seed=7)
+
+    embeddings.assert_called_once_with(7)
+    self._check(dataset, 50, 40)
+    self.assertRegex(dataset.source, "50 digits.*seed 7.*96.2%")
+
+  def test_what_uci_has(self):
+    points = np.random.default_rng(0).random((30, 4))
+    with mock.patch.object(uci, "load_letter", return_value=(points, "letters")) as load:
+      (dataset,), _ = datasets.load_datasets(["letter"], 0, "folder")
+
+    load.assert_called_once_with("folder")
+    self._check(dataset, 30, 4)
+    self.assertEqual(dataset.source, "letters")
+
+  def test_names_what_is_not_to_be_had(self):
+    with mock.patch.object(uci, "load_letter", side_effect=uci.Unavailable("no network")):
+      loaded, unavailable = datasets.load_datasets(["letter", "sklearn_digits"], 0, None)
+
+    self.assertEqual([dataset.name for dataset in loaded], ["sklearn_digits"])
+    self.assertEqual(unavailable, {"letter": "no network"})
+
+  def test_refuses_to_go_on_with_nothing(self):
+    with mock.patch.object(uci, "load_letter", side_effect=uci.Unavailable("no network")):
+      with self.assertRaisesRegex(ValueError, "`datasets` must .*letter: no network"):
+        datasets.load_datasets(["letter"], 0, None)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,82 @@
+import json
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments.private import finished_benchmark
+from tests.experiments.private import sample_benchmark
+
+
+class FinishedBenchmarkTest(parameterized.TestCase):
+
+  def _read(self, **changes):
+    folder = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    return finished_benchmark.read_benchmark(folder)
+
+  def test_bands_are_mean_and_middle_half_of_the_runs(self):
+    band = self._read().band("letter", "lsh", 2, 1.0)
+
+    losses = [sample_benchmark.invented_loss(1.0, 2, 1.0, run) for run in range(4)]
+    self.assertAlmostEqual(band.mean, sum(losses) / 4)
+    # Between the four equally spaced losses, three quarters of a step from either end.
+    step = losses[1] - losses[0]
+    self.assertAlmostEqual(band.low, losses[0] + 0.75 * step)
+    self.assertAlmostEqual(band.high, losses[3] - 0.75 * step)
+
+  def test_one_run_is_its_own_band(self):
+    band = self._read(runs=1).band("letter", "lsh", 2, 1.0)
+
+    self.assertEqual(band.low, band.mean)
+    self.assertEqual(band.high, band.mean)
+
+  def test_what_is_not_private_is_the_same_for_any_epsilon(self):
+    finished = self._read()
+
+    self.assertEqual(finished.band("letter", "sklearn", 16, 0.5),
+                     finished.band("letter", "sklearn", 16, 2.0))
+    self.assertEqual(finished.private_methods, ("diffprivlib", "lsh", "refine"))
+
+  def test_compares_with_the_peer_where_the_data_are_the_same(self):
+    (comparison,) = self._read().peer_comparisons()
+
+    # The invented synthetic data have too few points, and k = 64 was not tried.
+    self.assertEqual((comparison.peer.dataset, comparison.peer.k), ("letter", 16))
+    mean = sample_benchmark.invented_loss(0.75, 16, 1.0, 1.5)
+    self.assertAlmostEqual(comparison.ratio, mean / 0.0985)
+    self.assertTrue(comparison.is_reached)
+
+  def test_a_target_may_be_missed(self):
+    # The factor that gives 0.0985 * 0.83 for 16 clusters; the target is 0.82.
+    factor = 0.0985 * 0.83 / sample_benchmark.invented_loss(1.0, 16, 1.0, 1.5)
+    (comparison,) = self._read(factors={"refine": factor}).peer_comparisons()
+
+    self.assertAlmostEqual(comparison.ratio, 0.83)
+    self.assertFalse(comparison.is_reached)
+
+  @parameterized.named_parameters(
+      ("another_epsilon", {"fixed_epsilon": 2.0}),
+      ("another_delta", {"delta": 1e-5}),
+      ("another_k", {"k_to_try": (2, 8), "fixed_k": 8}),
+      ("without_our_method", {"factors": {"lsh": 1.0}}),
+  )
+  def test_does_not_compare_what_is_not_the_same(self, changes):
+    self.assertEmpty(self._read(**changes).peer_comparisons())
+
+  def test_summary_has_every_band(self):
+    finished = self._read(skipped={"gas_emissions": "no network"})
+    summary = json.loads(json.dumps(finished.summary(), allow_nan=False))
+
+    self.assertLen(summary["losses"], len(finished.bands))
+    (row,) = [
+        row for row in summary["losses"]
+        if (row["dataset"], row["method"], row["k"]) == ("letter", "sklearn", 2)
+    ]
+    self.assertIsNone(row["epsilon"])
+    self.assertEqual(row["mean"], finished.band("letter", "sklearn", 2, math.inf).mean)
+    self.assertEqual([row["k"] for row in summary["ratios_to_peer"]], [16])
+    self.assertEqual(summary["skipped"], ["gas_emissions"])
+
+
+if __name__ == "__main__":
+  absltest.main()

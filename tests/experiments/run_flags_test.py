@@ -1,0 +1,28 @@
+from absl import flags
+from absl.testing import absltest
+from absl.testing import flagsaver
+from absl.testing import parameterized
+
+from experiments import run_flags
+
+
+class RunFlagsTest(parameterized.TestCase):
+
+  def test_a_new_folder_by_default(self):
+    self.assertFalse(flags.FLAGS.resume or flags.FLAGS.overwrite)
+    self.assertRegex(run_flags.output_dir("dp_benchmark"), r"^results/dp_benchmark-\d{8}-\d{6}$")
+
+  @parameterized.parameters("resume", "overwrite")
+  def test_the_folder_that_is_named(self, flag):
+    with flagsaver.flagsaver(**{"output_dir": "out", flag: True}):
+      self.assertEqual(run_flags.output_dir("dp_benchmark"), "out")
+
+  @parameterized.parameters("resume", "overwrite")
+  def test_an_earlier_run_must_be_named(self, flag):
+    with flagsaver.flagsaver(**{flag: True}):
+      with self.assertRaisesRegex(ValueError, "`output_dir` must be given with --resume and"):
+        run_flags.output_dir("dp_benchmark")
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,258 @@
+"""Tests for fl_clustering.kmeans.FederatedKMeans."""
+
+import unittest
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+from sklearn import cluster
+import tensorflow_federated as tff
+
+from fl_clustering import runtime
+from fl_clustering.kmeans import FederatedKMeans
+from fl_clustering.kmeans import algorithms
+from fl_clustering.kmeans import client_means
+from fl_clustering.kmeans import kmeans_config
+from tests.kmeans import numpy_reference
+
+
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+
+
+_GATHERING = ("fkm_lloyd", "fkm", "kfed", "child_parent")
+
+
+def _central(points, num_clusters):
+  return cluster.KMeans(num_clusters, n_init=10, random_state=0).fit(points)
+
+
+class FederatedKMeansTest(parameterized.TestCase):
+
+  @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
+  def test_every_algorithm(self, algorithm):
+    clients = numpy_reference.sample_clients()
+    points = numpy_reference.pooled(clients)
+    model = FederatedKMeans(9, algorithm).fit(clients)
+    self.assertEqual(model.cluster_centers_.shape, (9, 2))
+    labels = model.predict(points)
+    expected, _ = numpy_reference.nearest(points, model.cluster_centers_)
+    np.testing.assert_array_equal(labels, expected)
+    np.testing.assert_allclose(
+        model.inertia_, numpy_reference.inertia(points, model.cluster_centers_), rtol=1e-4
+    )
+    self.assertLen(model.history_, model.n_rounds_)
+    last = model.history_[-1]
+    np.testing.assert_array_equal(last.centroids, model.cluster_centers_)
+    self.assertEqual(last.inertia, model.inertia_)
+
+  @parameterized.product(noise=[1.0, 2.0], seed=[0, 1, 2])
+  def test_the_default_recipe_is_as_good_as_central(self, noise, seed):
+    clients = numpy_reference.sample_clients(seed, sizes=(200, 150, 100, 60, 10), noise=noise)
+    points = numpy_reference.pooled(clients)
+    model = FederatedKMeans(9, seed=seed).fit(clients)
+    self.assertLessEqual(model.inertia_, 1.01 * _central(points, 9).inertia_)
+
+  def test_history_tells_the_inertia_of_its_centroids(self):
+    clients = numpy_reference.sample_clients()
+    points = numpy_reference.pooled(clients)
+    model = FederatedKMeans(4, tol=0).fit(clients)
+    stages = [record.stage for record in model.history_]
+    self.assertEqual(stages[:3], [algorithms.GATHER] * 3)
+    self.assertEqual(set(stages[3:]), {algorithms.LLOYD})
+    self.assertEqual([r.inertia for r in model.history_[:2]], [None, None])
+    told = model.history_[2:]
+    for record in told:
+      np.testing.assert_allclose(
+          record.inertia, numpy_reference.inertia(points, record.centroids), rtol=1e-4
+      )
+    for before, after in zip(told, told[1:]):
+      self.assertLessEqual(after.inertia, before.inertia * (1 + 1e-6))
+      centroids, _ = numpy_reference.lloyd_step(points, before.centroids)
+      np.testing.assert_allclose(after.centroids, centroids, atol=1e-4)
+
+  def test_bytes_of_a_round(self):
+    model = FederatedKMeans(4).fit(numpy_reference.sample_clients())
+    first, second, last = model.history_[0], model.history_[1], model.history_[-1]
+    self.assertEqual((first.bytes_down, first.bytes_up), (0, 4 * 3 * 4))
+    self.assertEqual((second.bytes_down, second.bytes_up), (4 * 2 * 4, 4 * 3 * 4))
+    self.assertEqual((last.bytes_down, last.bytes_up), (4 * 2 * 4, 4 * 3 * 4 + 4))
+
+  def test_the_seed_decides(self):
+    clients = numpy_reference.sample_clients(noise=3.0)
+    fits = [FederatedKMeans(6, "fkm", seed=seed).fit(clients) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
+    self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[2].cluster_centers_))
+
+  def test_the_order_of_clients_does_not_matter(self):
+    clients = numpy_reference.sample_clients()
+    backwards = dict(reversed(clients.items()))
+    fits = [FederatedKMeans(5).fit(order) for order in (clients, backwards)]
+    np.testing.assert_allclose(fits[0].inertia_, fits[1].inertia_, rtol=1e-4)
+
+  def test_units_do_not_matter(self):
+    clients = numpy_reference.sample_clients()
+    moved = {client_id: 1e5 * points + 1e9 for client_id, points in clients.items()}
+    here, there = FederatedKMeans(5).fit(clients), FederatedKMeans(5).fit(moved)
+    np.testing.assert_allclose(there.cluster_centers_, 1e5 * here.cluster_centers_ + 1e9, rtol=1e-9)
+    np.testing.assert_allclose(there.inertia_, 1e10 * here.inertia_, rtol=1e-4)
+
+  def test_standardize(self):
+    # The clusters are in a column that is small beside another without any.
+    rng = np.random.default_rng(0)
+    clusters = rng.integers(3, size=300)
+    points = np.stack([1e-3 * (clusters + 0.05 * rng.standard_normal(300)),
+                       1e4 * rng.standard_normal(300)], axis=1)
+    model = FederatedKMeans(3, standardize=True).fit(np.split(points, 3))
+    standardized = (points - points.mean(axis=0)) / points.std(axis=0)
+    central = _central(standardized, 3)
+    np.testing.assert_allclose(model.inertia_, central.inertia_, rtol=1e-2)
+    expected, _ = numpy_reference.nearest(
+        standardized, (model.cluster_centers_ - points.mean(axis=0)) / points.std(axis=0)
+    )
+    np.testing.assert_array_equal(model.predict(points), expected)
+
+  def test_warm_server_and_local_iterations(self):
+    clients = numpy_reference.sample_clients(noise=2.0)
+    fits = [
+        FederatedKMeans(9, "fkm", **options).fit(clients)
+        for options in ({}, {"server_init": "warm"}, {"local_iterations": 3})
+    ]
+    for index in (1, 2):
+      self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[index].cluster_centers_))
+    # Warm rounds come to rest, fresh ones don't.
+    np.testing.assert_allclose(
+        fits[1].history_[-1].centroids, fits[1].history_[-2].centroids, atol=1e-5
+    )
+
+  def test_lloyd_rounds_after_others(self):
+    clients = numpy_reference.sample_clients()
+    points = numpy_reference.pooled(clients)
+    plain = FederatedKMeans(9, "child_parent").fit(clients)
+    refined = FederatedKMeans(9, "child_parent", lloyd_rounds=2).fit(clients)
+    expected = plain.cluster_centers_
+    for _ in range(2):
+      expected, _ = numpy_reference.lloyd_step(points, expected)
+    np.testing.assert_allclose(refined.cluster_centers_, expected, atol=1e-4)
+    self.assertEqual([r.stage for r in refined.history_], ["gather", "lloyd", "lloyd"])
+
+  def test_minibatch_from_the_optimum_stays_there(self):
+    clients = numpy_reference.sample_clients()
+    best = FederatedKMeans(9, n_init=10).fit(clients)
+    scaled = best.cluster_centers_
+    with mock.patch.object(
+        algorithms, "minibatch_start", lambda config, rounds, restart: rounds.scaling.apply(scaled)
+    ):
+      model = FederatedKMeans(9, "tff_minibatch").fit(clients)
+    self.assertLess(model.inertia_, 1.001 * best.inertia_)
+
+  def test_secure_sums(self):
+    clients = numpy_reference.sample_clients()
+    plain = FederatedKMeans(5, "lloyd").fit(clients)
+    secure = FederatedKMeans(
+        5, "lloyd", sum_factory=tff.aggregators.SecureSumFactory(1e3, -1e3)
+    ).fit(clients)
+    np.testing.assert_allclose(secure.inertia_, plain.inertia_, rtol=1e-3)
+    with self.assertRaisesRegex(ValueError, "`sum_factory` must be left out"):
+      FederatedKMeans(5, "kfed", sum_factory=tff.aggregators.SumFactory())
+
+  def test_predict_needs_fit_and_the_same_columns(self):
+    model = FederatedKMeans(2)
+    with self.assertRaisesRegex(ValueError, "`fit` must come before `predict`"):
+      model.predict(np.ones((2, 2)))
+    model.fit(numpy_reference.sample_clients())
+    with self.assertRaisesRegex(ValueError, "`points` must have 2 columns"):
+      model.predict(np.ones((2, 3)))
+
+
+class SmallDataTest(parameterized.TestCase):
+
+  @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
+  def test_more_clusters_than_points(self, algorithm):
+    with self.assertRaisesRegex(ValueError, "`n_clusters` must be at most the 4 points"):
+      FederatedKMeans(5, algorithm).fit([np.eye(2), np.ones((2, 2))])
+
+  @parameterized.parameters(*_GATHERING)
+  def test_clients_with_fewer_points_than_clusters(self, algorithm):
+    rng = np.random.default_rng(0)
+    clients = [rng.standard_normal((size, 2)) for size in (1, 2, 3, 5)]
+    model = FederatedKMeans(6, algorithm).fit(clients)
+    self.assertEqual(model.cluster_centers_.shape, (6, 2))
+    self.assertTrue(np.isfinite(model.cluster_centers_).all())
+
+  @parameterized.parameters("fkm", "kfed", "child_parent")
+  def test_clients_that_may_send_nothing(self, algorithm):
+    with self.assertRaisesRegex(ValueError, "`min_count` must let at least one mean of 2"):
+      FederatedKMeans(2, algorithm).fit([[[0.0, 1.0]], [[5.0, 2.0]], [[5.0, 6.0]]])
+
+  @parameterized.parameters("fkm_lloyd", "lloyd")
+  def test_clients_of_one_point_each_need_sums_only(self, algorithm):
+    points = numpy_reference.pooled(numpy_reference.sample_clients())[:30]
+    model = FederatedKMeans(2, algorithm).fit([point[np.newaxis] for point in points])
+    self.assertLess(model.inertia_, 1.2 * _central(points, 2).inertia_)
+
+  @parameterized.parameters("fkm_lloyd", "lloyd", "tff_minibatch")
+  def test_identical_points(self, algorithm):
+    model = FederatedKMeans(2, algorithm).fit([np.full((4, 3), 7.0)] * 2)
+    self.assertLess(np.abs(model.cluster_centers_ - 7).min(axis=0).max(), 0.5)
+    self.assertTrue(np.isfinite(model.cluster_centers_).all())
+
+  def test_one_cluster_is_the_mean(self):
+    clients = numpy_reference.sample_clients()
+    model = FederatedKMeans(1).fit(clients)
+    mean = numpy_reference.pooled(clients).mean(axis=0)
+    np.testing.assert_allclose(model.cluster_centers_, [mean], atol=1e-5)
+    self.assertEqual(model.silhouette_, 0)
+
+
+class PrivacyRulesTest(parameterized.TestCase):
+  """What the clients really send: the values that come out of the gathering rounds."""
+
+  def _sent(self, clients, algorithm, **options):
+    """Returns (client id, mean, count) in scaled coordinates, and scaled points by id."""
+    sent, scaled, gathered = [], {}, client_means.ClientMeans.__init__
+
+    def record(means, by_client):
+      gathered(means, by_client)
+      for client_id, (values, counts) in by_client.items():
+        sent.extend(
+            (client_id, value, count)
+            for value, count in zip(values.reshape(-1, values.shape[-1]), counts.ravel())
+        )
+
+    with mock.patch.object(client_means.ClientMeans, "__init__", record):
+      model = FederatedKMeans(8, algorithm, **options)
+      model.fit(clients)
+    scaling = model._fit.scaling  # pylint: disable=protected-access
+    for client_id, points in clients.items():
+      scaled[client_id] = scaling.apply(points)
+    return sent, scaled
+
+  @parameterized.product(algorithm=_GATHERING, min_count=[2, 5])
+  def test_no_row_and_no_small_count_leaves_a_client(self, algorithm, min_count):
+    rng = np.random.default_rng(0)
+    clients = numpy_reference.sample_clients(sizes=(60, 30, 9, 3, 1))
+    # Rows that are there several times, whose mean is a row.
+    clients["twins"] = np.repeat(50 * rng.standard_normal((6, 2)), 5, axis=0)
+    # Whole numbers, which a mean can hit.
+    clients["whole numbers"] = rng.integers(3, size=(40, 2)).astype(float)
+    sent, scaled = self._sent(clients, algorithm, min_count=min_count)
+    self.assertGreater(sum(count > 0 for _, _, count in sent), 10)
+    for client_id, mean, count in sent:
+      if count == 0:
+        np.testing.assert_array_equal(mean, 0)
+        continue
+      self.assertGreaterEqual(count, min_count)
+      same = np.isclose(scaled[client_id], mean, rtol=1e-7, atol=1e-7).all(axis=1)
+      self.assertFalse(same.any(), f"{client_id} sent its row {mean}")
+
+  @parameterized.parameters("lloyd", "tff_minibatch")
+  def test_sums_gather_nothing(self, algorithm):
+    sent, _ = self._sent(numpy_reference.sample_clients(), algorithm)
+    self.assertEmpty(sent)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,129 @@
+"""Tests for fl_clustering.kmeans.local_work and what it is made of."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.kmeans import child_updates
+from fl_clustering.kmeans import local_work
+from tests.kmeans import numpy_reference
+
+_SEED = np.array([1, 2], np.int32)
+
+
+def _run(work, points, num_candidates=1):
+  """Runs a work that starts from scratch; returns NumPy arrays."""
+  points = np.asarray(points, np.float32)
+  nothing = np.zeros((num_candidates, 0, points.shape[1]), np.float32)
+  return [value.numpy() for value in work(points, nothing, _SEED)]
+
+
+def _blobs(centers, per_center=20, noise=0.1, seed=0):
+  rng = np.random.default_rng(seed)
+  points = np.repeat(np.asarray(centers, np.float64), per_center, axis=0)
+  points = points + noise * rng.standard_normal(points.shape)
+  return rng.permutation(points).astype(np.float32)
+
+
+_FROM_SCRATCH = (
+    ("initial", lambda k, p: local_work.initial_means(k, p)),
+    ("separated", lambda k, p: local_work.separated_means(k, p)),
+    ("child", lambda k, p: local_work.child_means(k, p, False)),
+    ("shuffled child", lambda k, p: local_work.child_means(k, p, True)),
+)
+
+
+class FromScratchTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*_FROM_SCRATCH)
+  def test_counts_are_of_the_points_that_the_means_are_of(self, build):
+    points = _blobs([(0, 0), (5, 0), (0, 5)], noise=1.0)
+    means, counts = _run(build(4, 2), points)
+    self.assertEqual(means.shape, (1, 4, 2))
+    # All points are in one mean each.
+    self.assertEqual(counts.sum(), len(points))
+    np.testing.assert_allclose(
+        (means * counts[..., None]).sum(axis=1)[0], points.sum(axis=0), rtol=1e-4
+    )
+
+  @parameterized.named_parameters(*_FROM_SCRATCH)
+  def test_well_separated_clusters_are_found(self, build):
+    centers = [(0, 0, 0), (9, 0, 0), (0, 9, 0), (0, 0, 9)]
+    means, counts = _run(build(4, 2), _blobs(centers, per_center=40))
+    _, distances = numpy_reference.nearest(np.array(centers), means[0])
+    self.assertLess(distances.max(), 0.05)
+    np.testing.assert_array_equal(counts[0], [40] * 4)
+
+  @parameterized.product(build=[row[1] for row in _FROM_SCRATCH], size=[1, 2, 3, 4, 5, 9])
+  def test_tiny_clients(self, build, size):
+    means, counts = _run(build(6, 2), _blobs([(0, 0)], per_center=size))
+    self.assertEqual(means.shape, (1, 6, 2))
+    self.assertLessEqual(counts.sum(), size)
+    self.assertLessEqual((counts > 0).sum(), size // 2)
+    self.assertTrue(np.isfinite(means).all())
+
+  @parameterized.named_parameters(*_FROM_SCRATCH)
+  def test_identical_points(self, build):
+    means, counts = _run(build(3, 2), np.ones((8, 2)))
+    np.testing.assert_array_equal(means[counts > 0], 1)
+    self.assertEqual(counts.sum(), 8)
+
+  def test_initial_candidates_differ(self):
+    means, _ = _run(local_work.initial_means(3, 2), _blobs([(0, 0)] * 3, noise=1.0), 4)
+    self.assertEqual(means.shape, (4, 3, 2))
+    for index in range(3):
+      self.assertFalse(np.array_equal(means[index], means[index + 1]))
+
+  def test_fewer_columns_and_more_clusters_than_k_fed_projects_to(self):
+    means, counts = _run(local_work.separated_means(3, 2), _blobs([(0,), (5,), (9,)]))
+    self.assertEqual(means.shape, (1, 3, 1))
+    self.assertEqual(counts.sum(), 60)
+
+
+class LloydMeansTest(parameterized.TestCase):
+
+  @parameterized.parameters(1, 2, 3)
+  def test_steps_with_empty_centroids_dropped(self, steps):
+    points = _blobs([(0, 0), (4, 0), (0, 4)], noise=1.5)
+    centroids = np.array([(0, 0), (3, 1), (1, 3), (20, 20), (1, 1)], np.float32)
+    means, counts = local_work.lloyd_means(steps)(points, centroids[np.newaxis], _SEED)
+    left = centroids
+    for _ in range(steps):
+      left, expected = numpy_reference.lloyd_step(points, left)
+      left, expected = left[expected > 0], expected[expected > 0]
+    counts = counts.numpy()[0]
+    np.testing.assert_array_equal(counts[counts > 0], expected)
+    np.testing.assert_allclose(means.numpy()[0][counts > 0], left, rtol=1e-5)
+    self.assertEqual(counts[3], 0)
+
+
+class OnlineUpdatesTest(absltest.TestCase):
+
+  def test_points_move_the_nearest_mean_one_after_the_other(self):
+    means, counts = child_updates.online_updates(
+        np.array([[0.0], [10.0]], np.float32), np.array([1.0, 3.0], np.float32),
+        np.array([[4.0], [4.5], [14.0]], np.float32),
+    )
+    # (0 * 1 + 4) / 2 = 2, then (2 * 2 + 4.5) / 3; (10 * 3 + 14) / 4.
+    np.testing.assert_allclose(means, [[8.5 / 3], [11]], rtol=1e-6)
+    np.testing.assert_array_equal(counts, [3, 4])
+
+  def test_the_first_quarter_arrives_unless_shuffled(self):
+    # One of twelve points is far away: first, it only moves a mean that others made.
+    points = np.concatenate([[[30.0]], np.random.default_rng(0).standard_normal((11, 1))])
+    first, _ = _run(local_work.child_means(2, 2, False), points)
+    last, _ = _run(local_work.child_means(2, 2, False), points[::-1])
+    self.assertLess(first.max(), 20)
+    self.assertEqual(last.max(), 30)
+
+  def test_shuffling_follows_the_seed(self):
+    points = np.random.default_rng(0).standard_normal((40, 2)).astype(np.float32)
+    work = local_work.child_means(3, 2, True)
+    nothing = np.zeros((1, 0, 2), np.float32)
+    again = [work(points, nothing, np.array([1, seed], np.int32))[0].numpy() for seed in (0, 0, 9)]
+    np.testing.assert_array_equal(again[0], again[1])
+    self.assertFalse(np.array_equal(again[0], again[2]))
+
+
+if __name__ == "__main__":
+  absltest.main()

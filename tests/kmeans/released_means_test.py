@@ -1,0 +1,64 @@
+"""Tests for fl_clustering.kmeans.released_means."""
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering.kmeans import released_means
+
+_POINTS = np.array([[0, 0], [0, 2], [4, 4], [4, 4], [0, 1.5]], np.float32)
+
+
+def _released(means, counts, min_count=2):
+  released, left = released_means.released_means(
+      _POINTS, np.array([means], np.float32), np.array([counts], np.float32), min_count
+  )
+  return released.numpy()[0], left.numpy()[0]
+
+
+class ReleasedMeansTest(absltest.TestCase):
+
+  def test_means_of_enough_points_leave(self):
+    means, counts = _released([[0, 1], [2, 3]], [2, 5])
+    np.testing.assert_array_equal(means, [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(counts, [2, 5])
+
+  def test_small_counts_do_not(self):
+    means, counts = _released([[0, 1], [2, 3], [1, 1]], [2, 3, 4], min_count=4)
+    np.testing.assert_array_equal(means, [[0, 0], [0, 0], [1, 1]])
+    np.testing.assert_array_equal(counts, [0, 0, 4])
+
+  def test_the_mean_of_equal_rows_does_not(self):
+    means, counts = _released([[4, 4], [0, 1]], [2, 2])
+    np.testing.assert_array_equal(means, [[0, 0], [0, 1]])
+    np.testing.assert_array_equal(counts, [0, 2])
+
+  def test_the_mean_of_equal_rows_does_not_for_all_rounding(self):
+    rows = np.repeat(np.array([[0.1, 0.7]], np.float32), 7, axis=0)
+    for change in (0, 1e-6, -1e-6):
+      means = np.array([[rows[0] + change]], np.float32)
+      _, counts = released_means.released_means(rows, means, np.array([[7.0]], np.float32), 2)
+      np.testing.assert_array_equal(counts, 0)
+
+  def test_a_mean_of_others_may_lie_close_to_a_row(self):
+    _, counts = _released([[0, 1.499998]], [3])
+    np.testing.assert_array_equal(counts, 3)
+
+  def test_a_mean_shares_a_column_with_a_row(self):
+    _, counts = _released([[0, 4], [4, 0], [4, 2]], [3, 3, 3])
+    np.testing.assert_array_equal(counts, [3, 3, 3])
+
+  def test_each_candidate_has_its_own(self):
+    means = np.array([[[0, 1]], [[0, 2]]], np.float32)
+    _, counts = released_means.released_means(_POINTS, means, np.full((2, 1), 3.0, np.float32), 2)
+    np.testing.assert_array_equal(counts, [[3], [0]])
+
+  def test_no_points(self):
+    means, counts = released_means.released_means(
+        _POINTS[:0], np.zeros((1, 2, 2), np.float32), np.zeros((1, 2), np.float32), 2
+    )
+    np.testing.assert_array_equal(means, 0)
+    np.testing.assert_array_equal(counts, 0)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,184 @@
+"""Tests for fl_clustering.kmeans.rounds."""
+
+import unittest
+
+from absl.testing import absltest
+import numpy as np
+import tensorflow_federated as tff
+
+from fl_clustering import runtime
+from fl_clustering.kmeans import client_means
+from fl_clustering.kmeans import local_work
+from fl_clustering.kmeans import point_source
+from fl_clustering.kmeans import rounds
+from fl_clustering.kmeans import server_step
+from tests.kmeans import numpy_reference
+
+_SOURCE = point_source.matrices(2)
+
+
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+
+
+def _float32(clients):
+  return [points.astype(np.float32) for points in clients.values()]
+
+
+def _candidates(num_candidates=3, num_clusters=6, seed=0):
+  rng = np.random.default_rng(seed)
+  return 4 * rng.standard_normal((num_candidates, num_clusters, 2)).astype(np.float32)
+
+
+class LloydRoundTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.clients = numpy_reference.sample_clients()
+    self.points = numpy_reference.pooled(self.clients)
+    self.candidates = _candidates()
+    self.candidates[0, 0] = 99  # Never the nearest.
+
+  def test_signature(self):
+    self.assertEqual(
+        rounds.build_lloyd_round(_SOURCE, 6, 3).type_signature.compact_representation(),
+        "(<centroids=float32[3,6,2]@SERVER,clients={float32[?,2]}@CLIENTS> -> <centroids="
+        "float32[3,6,2],counts=float32[3,6],inertia=float32[3]>@SERVER)",
+    )
+
+  def test_is_one_central_step_of_every_candidate(self):
+    result = rounds.build_lloyd_round(_SOURCE, 6, 3)(self.candidates, _float32(self.clients))
+    for index, candidate in enumerate(self.candidates):
+      centroids, counts = numpy_reference.lloyd_step(self.points, candidate)
+      np.testing.assert_allclose(result["centroids"][index], centroids, atol=1e-5)
+      np.testing.assert_array_equal(result["counts"][index], counts)
+      np.testing.assert_allclose(
+          result["inertia"][index], numpy_reference.inertia(self.points, candidate), rtol=1e-5
+      )
+    np.testing.assert_array_equal(result["centroids"][0, 0], [99, 99])
+
+  def test_ten_rounds_are_ten_central_steps(self):
+    lloyd_round = rounds.build_lloyd_round(_SOURCE, 6, 1)
+    now = central = self.candidates[1:2]
+    central = central[0].astype(np.float64)
+    for _ in range(10):
+      now = lloyd_round(now, _float32(self.clients))["centroids"]
+      central, _ = numpy_reference.lloyd_step(self.points, central)
+    np.testing.assert_allclose(now[0], central, atol=1e-5)
+
+  def test_a_client_without_points_changes_nothing(self):
+    lloyd_round = rounds.build_lloyd_round(_SOURCE, 6, 3)
+    clients = _float32(self.clients)
+    without = lloyd_round(self.candidates, clients)
+    beside = lloyd_round(self.candidates, [*clients, np.zeros((0, 2), np.float32)])
+    for name, value in without.items():
+      np.testing.assert_array_equal(beside[name], value)
+
+  def _result(self, sum_factory):
+    lloyd_round = rounds.build_lloyd_round(_SOURCE, 6, 3, sum_factory)
+    lloyd_round = tff.backends.test.replace_secure_intrinsics_with_bodies(lloyd_round)
+    return lloyd_round(self.candidates, _float32(self.clients))
+
+  def test_secure_sum(self):
+    plain = self._result(None)
+    secure = self._result(tff.aggregators.SecureSumFactory(1e4, -1e4))
+    for name, value in plain.items():
+      np.testing.assert_allclose(secure[name], value, atol=0.02)
+    self.assertFalse(np.array_equal(secure["inertia"], plain["inertia"]))  # It has a grid.
+
+  def test_secure_sum_with_bounds_that_are_too_small_clips(self):
+    secure = self._result(tff.aggregators.SecureSumFactory(10.0, -10.0))
+    self.assertLessEqual(secure["counts"].max(), 10 * len(self.clients) + 1e-3)
+
+  def test_private_sum(self):
+    factory = tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
+        noise_multiplier=1e-6, clients_per_round=1.0, clip=1e6
+    )
+    plain, private = self._result(None), self._result(factory)
+    np.testing.assert_allclose(private["counts"], plain["counts"], atol=20)
+    self.assertFalse(np.array_equal(private["counts"], plain["counts"]))
+
+  def test_clients_may_read_files(self):
+    paths = point_source.write_files(self.clients, self.create_tempdir().full_path)
+    shift, factor = np.array([1.0, -2.0]), np.array([0.5, 3.0])
+    clients = [{"path": path, "shift": shift, "factor": factor} for path in paths.values()]
+    lloyd_round = rounds.build_lloyd_round(point_source.scaled_files(2), 6, 3)
+    result = lloyd_round(self.candidates, clients)
+    scaled = (self.points - shift) * factor
+    for index, candidate in enumerate(self.candidates):
+      centroids, _ = numpy_reference.lloyd_step(scaled, candidate)
+      np.testing.assert_allclose(result["centroids"][index], centroids, atol=1e-5)
+
+
+class ScoreRoundTest(absltest.TestCase):
+
+  def test_equals_scores_of_all_points(self):
+    clients, candidates = numpy_reference.sample_clients(), _candidates()
+    scores = rounds.build_score_round(_SOURCE, 6, 3)(candidates, _float32(clients))
+    points = numpy_reference.pooled(clients)
+    expected = [numpy_reference.inertia(points, candidate) for candidate in candidates]
+    np.testing.assert_allclose(scores["inertia"], expected, rtol=1e-5)
+
+
+class GatherRoundTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.clients = numpy_reference.sample_clients()
+
+  def _gather(self, work, candidates, min_count=2):
+    jobs = [
+        {"index": np.int32(index), "client": points, "seed": np.array([index, 0], np.int32)}
+        for index, points in enumerate(_float32(self.clients))
+    ]
+    answers = rounds.build_gather_round(_SOURCE, work, min_count)(candidates, jobs)
+    ids = list(self.clients)
+    return client_means.ClientMeans(
+        {ids[answer["index"]]: (answer["means"], answer["counts"]) for answer in answers}
+    )
+
+  def test_gather_and_server_step_are_a_round_of_fkm(self):
+    candidates = _candidates(1, 9)
+    gathered = self._gather(local_work.lloyd_means(1), candidates, min_count=3)
+    means, weights = [], []
+    for points in self.clients.values():
+      own, counts = numpy_reference.lloyd_step(points, candidates[0])
+      means.extend(own[counts >= 3])
+      weights.extend(counts[counts >= 3])
+    found, counts = gathered.present(0)
+    np.testing.assert_allclose(found, means, atol=1e-5)
+    np.testing.assert_array_equal(counts, weights)
+    combined = server_step.combined_means(found, counts, 5, None, candidates[0, :5])
+    expected = candidates[0, :5].astype(np.float64)
+    means, weights = np.array(means), np.array(weights)
+    for _ in range(50):
+      clusters, _ = numpy_reference.nearest(means, expected)
+      self.assertLen(set(clusters), 5)
+      expected = np.array([
+          np.average(means[clusters == k], axis=0, weights=weights[clusters == k])
+          for k in range(5)
+      ])
+    np.testing.assert_allclose(combined, expected, atol=1e-4)
+
+  def test_zero_rows_equal_dropping(self):
+    gathered = self._gather(local_work.initial_means(9, 2), np.zeros((1, 0, 2), np.float32))
+    rows = np.concatenate([means[0] for means, _ in gathered.by_client.values()])
+    weights = np.concatenate([counts[0] for _, counts in gathered.by_client.values()])
+    self.assertLess((weights > 0).sum(), len(weights))
+    found, counts = gathered.present(0)
+    self.assertLen(found, (weights > 0).sum())
+    start = found[:4]
+    dropped = server_step.combined_means(found, counts, 4, None, start)
+    kept = server_step.combined_means(rows, weights, 4, None, start)
+    np.testing.assert_allclose(dropped, kept, atol=1e-5)
+
+  def test_answers_carry_the_clients_own_index(self):
+    gathered = self._gather(local_work.lloyd_means(1), _candidates(1, 1))
+    for client_id, (means, counts) in gathered.by_client.items():
+      np.testing.assert_allclose(means[0, 0], self.clients[client_id].mean(axis=0), atol=1e-5)
+      self.assertEqual(counts[0, 0], len(self.clients[client_id]))
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,81 @@
+"""Tests for fl_clustering.multiview.client_views."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.multiview import client_views
+
+
+def _clients():
+  rng = np.random.default_rng(0)
+  return {
+      "a": [rng.standard_normal((4, 3)), rng.standard_normal((4, 2))],
+      "b": [rng.standard_normal((5, 3)), rng.standard_normal((5, 2))],
+  }
+
+
+class ClientViewsTest(parameterized.TestCase):
+
+  def test_views_are_side_by_side(self):
+    clients = _clients()
+    views = client_views.check_clients(clients, 2)
+    self.assertEqual(views.widths, (3, 2))
+    self.assertEqual(views.num_points, 9)
+    self.assertEqual(list(views.points), ["a", "b"])
+    np.testing.assert_array_equal(views.points["b"][:, :3], clients["b"][0])
+    np.testing.assert_array_equal(views.points["b"][:, 3:], clients["b"][1])
+
+  def test_the_users_arrays_are_not_changed_and_need_not_be_floats(self):
+    clients = {"a": [np.arange(6).reshape(3, 2), np.eye(3, dtype=bool)]}
+    views = client_views.check_clients(clients, 1)
+    views.points["a"][:] = -1
+    np.testing.assert_array_equal(clients["a"][0], np.arange(6).reshape(3, 2))
+
+  def test_a_client_without_points_is_allowed(self):
+    clients = {**_clients(), "c": [np.zeros((0, 3)), np.zeros((0, 2))]}
+    self.assertEqual(client_views.check_clients(clients, 9).num_points, 9)
+
+  @parameterized.named_parameters(
+      ("fewer_views", lambda c: c["b"].pop(), r"`clients`\['b'\] must have 2 views .* got 1"),
+      ("a_missing_view", lambda c: c["b"].__setitem__(1, None),
+       r"`clients`\['b'\], view 1, must be there: every client needs every view"),
+      ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have at least one view"),
+      ("another_width", lambda c: c["b"].__setitem__(1, np.zeros((5, 7))),
+       r"`clients`\['b'\], view 1, must have 2 columns as elsewhere, got 7"),
+      ("other_rows", lambda c: c["b"].__setitem__(1, np.zeros((4, 2))),
+       r"`clients`\['b'\], view 1, must have 5 rows as view 0 has, got 4"),
+      ("one_axis", lambda c: c["b"].__setitem__(1, np.zeros(5)),
+       r"`clients`\['b'\], view 1, must be an array of shape .* got shape \(5,\)"),
+      ("no_columns", lambda c: c["a"].__setitem__(0, np.zeros((4, 0))),
+       r"`clients`\['a'\], view 0, must be an array of shape"),
+      ("nan", lambda c: c["b"][0].__setitem__((2, 1), np.nan),
+       r"`clients`\['b'\], view 0, must hold finite numbers, got nan in row 2, column 1"),
+      ("infinity", lambda c: c["b"][0].__setitem__((2, 1), -np.inf), "got -inf in row 2"),
+      ("no_clients", lambda c: c.clear(), "`clients` must have at least one client"),
+  )
+  def test_views_that_do_not_fit_are_refused(self, change, message):
+    clients = _clients()
+    change(clients)
+    with self.assertRaisesRegex(ValueError, message):
+      client_views.check_clients(clients, 2)
+
+  @parameterized.named_parameters(
+      ("list_of_clients", lambda c: list(c.values()), "`clients` must be a mapping"),
+      ("one_array_per_client", lambda c: {"a": c["a"][0]},
+       r"`clients`\['a'\] must be a list of arrays, one per view, got ndarray"),
+      ("text", lambda c: {"a": [np.array([["x"]])]}, r"`clients`\['a'\], view 0, must hold real"),
+      ("complex", lambda c: {"a": [np.array([[1j]])]}, "must hold real numbers"),
+  )
+  def test_other_types_are_refused(self, make, message):
+    with self.assertRaisesRegex(TypeError, message):
+      client_views.check_clients(make(_clients()), 1)
+
+  def test_fewer_points_than_clusters_are_refused(self):
+    client_views.check_clients(_clients(), 9)
+    with self.assertRaisesRegex(ValueError, "`n_clusters` must be at most the 9 points"):
+      client_views.check_clients(_clients(), 10)
+
+
+if __name__ == "__main__":
+  absltest.main()

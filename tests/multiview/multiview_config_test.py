@@ -1,0 +1,48 @@
+"""Tests for fl_clustering.multiview.multiview_config."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import point_privacy
+
+_PRIVACY = point_privacy.PointPrivacy(1.0, 1e-6, (1.0,))
+
+
+class MultiViewConfigTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("no_clusters", {"n_clusters": 0}, "`n_clusters` must be an integer >= 1"),
+      ("rule", {"view_weights": "best"}, "`view_weights` must be one of equal, mvkm, regret"),
+      ("alpha", {"alpha": 0.0}, "`alpha` must be a finite number > 0"),
+      ("alpha_one", {"view_weights": "mvkm", "alpha": 1.0},
+       "`alpha` must be > 1 with `view_weights`='mvkm', got 1.0"),
+      ("alpha_regret", {"view_weights": "regret", "alpha": 0.5}, "`alpha` must be > 1"),
+      ("restarts", {"n_init": 0}, "`n_init`"),
+      ("rounds", {"num_rounds": 0}, "`num_rounds`"),
+      ("tol", {"tol": -1e-9}, "`tol` must be a finite number >= 0"),
+      ("standardize", {"standardize": "yes"}, "`standardize` must be True or False, got 'yes'"),
+      ("raw_points", {"min_count": 1}, "`min_count` must be an integer >= 2"),
+      ("seed", {"seed": -1}, "`seed`"),
+      ("private_standardised", {"privacy": _PRIVACY, "n_init": 1},
+       "`standardize` must be False with `privacy`"),
+      ("private_restarts", {"privacy": _PRIVACY, "standardize": False},
+       "`n_init` must be 1 with `privacy`, got 5"),
+      ("private_regret",
+       {"privacy": _PRIVACY, "standardize": False, "n_init": 1, "view_weights": "regret"},
+       "`view_weights` must not need every view's own optimum with `privacy`"),
+  )
+  def test_refuses(self, settings, message):
+    with self.assertRaisesRegex(ValueError, message):
+      multiview_config.MultiViewConfig(**{"n_clusters": 3, **settings})
+
+  def test_refuses_a_privacy_level_without_a_guarantee(self):
+    with self.assertRaisesRegex(TypeError, "`privacy` must be a PointPrivacy, got float"):
+      multiview_config.MultiViewConfig(3, privacy=0.9)
+
+  def test_equal_weights_take_any_alpha(self):
+    multiview_config.MultiViewConfig(3, alpha=0.5)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,93 @@
+"""Tests for fl_clustering.multiview.site_folders."""
+
+import os
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.multiview import site_folders
+
+
+class SiteFoldersTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    rng = np.random.default_rng(0)
+    self.views = {
+        site: (rng.random((num_points, 3)), rng.random((num_points, 2)))
+        for site, num_points in (("a", 4), ("b", 2))
+    }
+    for site, (pixels, shape) in self.views.items():
+      os.mkdir(self._path(site))
+      np.save(self._path(site, "pixels.npy"), pixels)
+      np.savetxt(self._path(site, "shape.csv"), shape, delimiter=",")
+
+  def _path(self, *names):
+    return os.path.join(self.folder, *names)
+
+  def _write(self, text, *names):
+    with open(self._path(*names), "w", encoding="utf-8") as file:
+      file.write(text)
+
+  def test_views_by_name(self):
+    sites = site_folders.read_sites(self.folder)
+    self.assertEqual(sites.view_names, ("pixels", "shape"))
+    self.assertIsNone(sites.labels)
+    for site, expected in self.views.items():
+      for view, array in zip(sites.views[site], expected):
+        np.testing.assert_array_equal(view, array)
+
+  def test_a_line_of_column_names_is_skipped(self):
+    self._write("width,height\n1,2\n3,4e1\n", "b", "shape.csv")
+    np.testing.assert_array_equal(
+        site_folders.read_sites(self.folder).views["b"][1], [[1, 2], [3, 40]]
+    )
+
+  def test_labels_are_no_view(self):
+    self._write("class\n0\n1\n0\n2\n", "a", "labels.csv")
+    np.save(self._path("b", "labels.npy"), np.array([1, 2]))
+    sites = site_folders.read_sites(self.folder)
+    self.assertEqual(sites.view_names, ("pixels", "shape"))
+    np.testing.assert_array_equal(sites.labels["a"], [0, 1, 0, 2])
+    np.testing.assert_array_equal(sites.labels["b"], [1, 2])
+
+  def test_other_files_are_left_alone(self):
+    self._write("hello", "readme.txt")
+    self._write("hello", "a", "readme.txt")
+    os.mkdir(self._path(".hidden"))
+    self.assertEqual(list(site_folders.read_sites(self.folder).views), ["a", "b"])
+
+  @parameterized.named_parameters(
+      ("missing", lambda t: os.remove(t._path("b", "shape.csv")),
+       "Every site must have the same files, got 'shape' at 'a' but not at 'b'"),
+      ("surplus", lambda t: t._write("1\n", "b", "colour.csv"), "got 'colour' at 'b'"),
+      ("twice", lambda t: t._write("1\n", "b", "pixels.csv"), "must be in one file only"),
+      ("text", lambda t: t._write("1,2\n3,x\n", "b", "shape.csv"), "must hold numbers, got .*csv"),
+      ("ragged", lambda t: t._write("1,2\n3\n", "b", "shape.csv"), "must hold numbers, got .*csv"),
+      ("empty", lambda t: t._write("", "b", "shape.csv"), "must hold numbers, got .*csv"),
+      ("no_npy", lambda t: t._write("junk", "b", "pixels.npy"), "must hold numbers, got .*npy"),
+      ("objects", lambda t: np.save(t._path("b", "pixels.npy"), np.array([{}], object)),
+       "must hold numbers, got .*npy"),
+      ("labels", lambda t: [t._write("0.5\n", s, "labels.csv") for s in "ab"],
+       "`labels` must hold an integer per point"),
+      ("few_labels", lambda t: [t._write("0\n1\n", s, "labels.csv") for s in "ab"],
+       "`labels` must have one row per point, got 2 for 4 points at 'a'"),
+  )
+  def test_refuses(self, spoil, message):
+    spoil(self)
+    with self.assertRaisesRegex(ValueError, message):
+      site_folders.read_sites(self.folder)
+
+  def test_a_folder_without_sites_is_refused(self):
+    empty = self.create_tempdir("empty").full_path
+    with self.assertRaisesRegex(ValueError, "must hold a folder per site"):
+      site_folders.read_sites(empty)
+    os.mkdir(os.path.join(empty, "a"))
+    with self.assertRaisesRegex(ValueError, "CSV or NPY file per view, got none at 'a'"):
+      site_folders.read_sites(empty)
+
+
+if __name__ == "__main__":
+  absltest.main()
