@@ -57,11 +57,12 @@ def _on_grid(values, unit=1.0):
 
 def _grouped_sums(groups, num_groups, values):
   """Returns sums of the rows of `values` by group, shape (num_groups, columns)."""
-  rows = np.arange(len(groups) + 1)
-  members = sparse.csr_matrix(
-      (np.ones(len(groups)), groups, rows), shape=(len(groups), num_groups)
+  # As each row has one group, the columns of the matrix of members are ready-made.
+  columns = np.arange(len(groups) + 1, dtype=groups.dtype)
+  members = sparse.csc_array(
+      (np.ones(len(groups)), groups, columns), shape=(num_groups, len(groups))
   )
-  return members.T @ values
+  return members @ values
 
 
 def _on_product_grid(vectors, bound):
