@@ -4,6 +4,9 @@ import collections.abc
 
 import numpy as np
 
+# Sums of squares of larger numbers could overflow.
+LARGEST = 1e100
+
 
 def checked_points(points, name, num_columns=None):
   """Returns one client's points as float64 of shape (n, d).
@@ -15,7 +18,7 @@ def checked_points(points, name, num_columns=None):
 
   Raises:
     TypeError: If it does not hold real numbers.
-    ValueError: If it has another shape, or numbers that are not finite.
+    ValueError: If it has another shape, or numbers that are not finite or too large.
   """
   try:
     array = np.asarray(points)
@@ -40,6 +43,13 @@ def checked_points(points, name, num_columns=None):
     raise ValueError(
         f"{name} must hold finite numbers, got {array[row, column]} in row {row}, column "
         f"{column}."
+    )
+  large = np.argwhere(np.abs(array) > LARGEST)
+  if len(large):
+    row, column = map(int, large[0])
+    raise ValueError(
+        f"{name} must hold numbers between {-LARGEST:g} and {LARGEST:g}, got "
+        f"{array[row, column]:g} in row {row}, column {column}."
     )
   return array
 

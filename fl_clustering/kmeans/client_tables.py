@@ -15,7 +15,11 @@ from typing import Optional
 
 import numpy as np
 
+from fl_clustering.kmeans import client_points
+
 _ENDINGS = (".csv", ".npy")
+_NOT_FINITE = "is not a finite number"
+_TOO_LARGE = f"is not between {-client_points.LARGEST:g} and {client_points.LARGEST:g}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,7 +78,9 @@ def _checked_rows(path, reader, num_columns):
       raise _bad_file(path, f"{where} has {len(cells)} cells, line 1 has {num_columns}")
     for column, cell in enumerate(cells, start=1):
       if not _is_number(cell) or not math.isfinite(float(cell)):
-        raise _bad_file(path, f"{where}, column {column}, is not a finite number: {cell!r}")
+        raise _bad_file(path, f"{where}, column {column}, {_NOT_FINITE}: {cell!r}")
+      if abs(float(cell)) > client_points.LARGEST:
+        raise _bad_file(path, f"{where}, column {column}, {_TOO_LARGE}: {cell!r}")
     yield list(map(float, cells))
 
 
@@ -109,11 +115,15 @@ def _read_npy(path):
     raise _bad_file(path, "it has no matrix of real numbers")
   if not points.size:
     raise _bad_file(path, f"it has no rows or no columns, shape {points.shape}")
-  bad = np.argwhere(~np.isfinite(points))
-  if len(bad):
-    row, column = bad[0] + 1
-    raise _bad_file(path, f"row {row}, column {column}, is not a finite number")
-  return points.astype(np.float64), None
+  points = points.astype(np.float64)
+  for is_bad, rule in (
+      (~np.isfinite(points), _NOT_FINITE), (np.abs(points) > client_points.LARGEST, _TOO_LARGE)
+  ):
+    bad = np.argwhere(is_bad)
+    if len(bad):
+      row, column = bad[0] + 1
+      raise _bad_file(path, f"row {row}, column {column}, {rule}")
+  return points, None
 
 
 def _paths(directory):

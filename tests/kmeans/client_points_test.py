@@ -34,6 +34,8 @@ class CheckedClientsTest(parameterized.TestCase):
        r"`clients`\['b'\] must have 2 columns as the others, got 5"),
       ("nan", {"a": [[1, 2], [3, np.nan]]}, r"`clients`\['a'\].*got nan in row 1, column 1"),
       ("infinity", {"a": [[-np.inf, 2]]}, r"`clients`\['a'\].*got -inf in row 0, column 0"),
+      ("squares that overflow", {"a": [[1, 2], [-3e160, 2]]},
+       r"`clients`\['a'\] must hold numbers between -1e\+100 and 1e\+100, got -3e\+160 in row 1"),
   )
   def test_bad_points(self, clients, message):
     with self.assertRaisesRegex(ValueError, message):

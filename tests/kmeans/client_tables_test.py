@@ -54,6 +54,8 @@ class ReadTablesTest(parameterized.TestCase):
       ("an empty cell", {"a.csv": "1,2\n3,\n"}, "a.csv.*line 2, column 2, .*: ''"),
       ("nan", {"a.csv": "1,2\n\nnan,4\n"}, "a.csv.*line 3, column 1, .*: 'nan'"),
       ("infinity", {"a.csv": "1,2\n3,inf\n"}, "a.csv.*line 2, column 2, .*: 'inf'"),
+      ("squares that overflow", {"a.csv": "1,2\n3,1e101\n"},
+       "a.csv.*line 2, column 2, is not between -1e.100 and 1e.100: '1e101'"),
       ("a missing cell", {"a.csv": "1,2\n3\n"}, "a.csv.*line 2 has 1 cells, line 1 has 2"),
       ("half a header", {"a.csv": "x,2\n3,4\n"}, "a.csv.*line 1 has numbers and other cells"),
       ("an index column", {"a.csv": ",x\n0,4\n"}, "a.csv.*line 1 has no name for column 1"),
@@ -68,6 +70,8 @@ class ReadTablesTest(parameterized.TestCase):
       ("no rows", {"a.npy": np.ones((0, 3))}, "a.npy.*it has no rows"),
       ("nan in an array", {"a.npy": np.array([[1, 2], [3, np.nan]])},
        "a.npy.*row 2, column 2, is not a finite number"),
+      ("squares that overflow in an array", {"a.npy": np.array([[1, 2], [3, -1e101]])},
+       "a.npy.*row 2, column 2, is not between -1e.100 and 1e.100"),
   )
   def test_bad_files(self, files, message):
     folder = self._folder(files)
