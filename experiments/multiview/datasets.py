@@ -10,21 +10,18 @@ import numpy as np
 
 from experiments.multiview import digit_views
 from fl_clustering.multiview import client_views
+from fl_clustering.multiview import column_moments
 from fl_clustering.multiview import site_folders
 
 _DIGITS_PER_CLASS = 200
-# Of the UCI "Multiple Features" data: file -> name of the view.
+# Of the UCI "Multiple Features" data: file -> the view's name and number of columns.
 _FEATURE_FILES = {
-    "mfeat-fac.csv": "profile correlations",
-    "mfeat-fou.csv": "Fourier coefficients",
-    "mfeat-kar.csv": "Karhunen-Loeve coefficients",
-    "mfeat-mor.csv": "morphological features",
-    "mfeat-pix.csv": "pixel averages",
-    "mfeat-zer.csv": "Zernike moments",
-}
-_FEATURE_WIDTHS = {
-    "mfeat-fac.csv": 216, "mfeat-fou.csv": 76, "mfeat-kar.csv": 64, "mfeat-mor.csv": 6,
-    "mfeat-pix.csv": 240, "mfeat-zer.csv": 47,
+    "mfeat-fac.csv": ("profile correlations", 216),
+    "mfeat-fou.csv": ("Fourier coefficients", 76),
+    "mfeat-kar.csv": ("Karhunen-Loeve coefficients", 64),
+    "mfeat-mor.csv": ("morphological features", 6),
+    "mfeat-pix.csv": ("pixel averages", 240),
+    "mfeat-zer.csv": ("Zernike moments", 47),
 }
 _FEATURE_ROWS = 2000
 
@@ -126,8 +123,8 @@ def load_multiple_features(data_dir=None):
     if not os.path.isfile(os.path.join(folder, name)):
       raise DatasetMissing(f"`data_dir` must hold {name}, got {folder!r} without it")
   tables = {
-      view: _read_features(os.path.join(folder, name), _FEATURE_WIDTHS[name])
-      for name, view in _FEATURE_FILES.items()
+      view: _read_features(os.path.join(folder, name), width)
+      for name, (view, width) in _FEATURE_FILES.items()
   }
   (_, labels), *others = tables.values()
   if any(not np.array_equal(labels, other) for _, other in others):
@@ -139,6 +136,17 @@ def load_multiple_features(data_dir=None):
       labels=labels,
       num_clusters=10,
   )
+
+
+def _check_variation(views):
+  """Raises a ValueError if a view is the same everywhere, as a fit would."""
+  for name, view in views.items():
+    mean = view.mean(axis=0)
+    squares = ((view - mean) ** 2).sum(axis=0)
+    if not column_moments.from_sums(len(view), mean, squares).variance.any():
+      raise ValueError(
+          f"A view must vary over all points, got the same values everywhere in {name!r}."
+      )
 
 
 def load_sites(sites_dir, num_clusters=None):
@@ -153,22 +161,24 @@ def load_sites(sites_dir, num_clusters=None):
     ValueError: If the folder can't be used, or `num_clusters` is missing.
   """
   sites = site_folders.read_sites(sites_dir)
-  client_views.check_clients(sites.views, num_clusters or 1)
+  client_views.check_clients(sites.views, num_clusters or 1, sites.view_names)
   labels = None
   if sites.labels is not None:
     labels = np.concatenate(list(sites.labels.values()))
     num_clusters = num_clusters or len(np.unique(labels))
   if num_clusters is None:
     raise ValueError("`num_clusters` must be given for sites without labels, got none.")
+  pooled = {
+      name: np.concatenate([views[index] for views in sites.views.values()])
+      for index, name in enumerate(sites.view_names)
+  }
+  _check_variation(pooled)
   ends = np.cumsum([len(views[0]) for views in sites.views.values()])
   indices = np.split(np.arange(ends[-1]), ends[:-1])
   return MultiViewData(
       name="sites",
       source=f"{len(sites.views)} sites in {os.path.abspath(sites_dir)}",
-      views={
-          name: np.concatenate([views[index] for views in sites.views.values()])
-          for index, name in enumerate(sites.view_names)
-      },
+      views=pooled,
       labels=labels,
       num_clusters=num_clusters,
       sites=dict(zip(sites.views, indices)),

@@ -55,10 +55,10 @@ def _printed(demonstration):
   return outcome.score(np.concatenate(demonstration.site_labels), clusters)
 
 
-def _printed_local(demonstration, weights=None):
+def _printed_local(demonstration, weights=None, chosen=slice(None)):
   clusters = [
       printed_algorithm.local_clusters(
-          views, simulated_dha.NUM_CLUSTERS, demonstration.rng
+          views[chosen], simulated_dha.NUM_CLUSTERS, demonstration.rng
       )
       for views in demonstration.sites
   ]
@@ -82,8 +82,14 @@ class Row:
 
 ROWS = {
     "printed": Row("the tutorial's Fed-MVKM, as printed", "Fed-MVKM", _printed),
+    # It says not which view, and prints no program for it.
+    "printed_local_one_view": Row(
+        "its local program, colour alone: mean of the three sites", "local, one view",
+        lambda d: _printed_local(d, chosen=slice(1, 2)),
+    ),
     "printed_local": Row(
-        "its local baseline: mean of the three sites", "local, both views", _printed_local
+        "its local program, both views: mean of the three sites", "local, both views",
+        _printed_local,
     ),
     "printed_local_by_size": Row(
         "the same, weighted by the sites' sizes", None,

@@ -10,6 +10,7 @@ from typing import Callable, Optional
 
 import numpy as np
 from sklearn import cluster
+import threadpoolctl
 
 from experiments.multiview import outcome
 
@@ -55,7 +56,9 @@ def _kmeans(points, num_clusters, seed):
   kmeans = cluster.KMeans(
       min(num_clusters, len(points)), n_init=_CENTRAL_RESTARTS, random_state=seed
   )
-  return kmeans.fit_predict(points)
+  # Several threads add up in an order that changes from run to run.
+  with threadpoolctl.threadpool_limits(1):
+    return kmeans.fit_predict(points)
 
 
 def single_view(problem, view):

@@ -52,13 +52,14 @@ def _view(where, view):
   return array
 
 
-def joined_views(views, name, widths=None):
+def joined_views(views, name, widths=None, view_names=None):
   """Returns one client's views side by side, and their widths.
 
   Args:
     views: A sequence of arrays of shape (n, d_h).
     name: What the messages call it.
     widths: What the widths must be, if that is known.
+    view_names: What the messages call the views; their positions by default.
 
   Returns:
     float64 of shape (n, D), and a tuple of widths.
@@ -75,28 +76,31 @@ def joined_views(views, name, widths=None):
     raise ValueError(f"{name} must have at least one view, got none.")
   if widths is not None and len(views) != len(widths):
     raise ValueError(f"{name} must have {len(widths)} views as the others, got {len(views)}.")
-  arrays = [_view(f"{name}, view {index},", view) for index, view in enumerate(views)]
+  called = list(range(len(views)) if view_names is None else view_names)
+  where = [f"{name}, view {view!r}," for view in called]
+  arrays = list(map(_view, where, views))
   for index, array in enumerate(arrays):
     if len(array) != len(arrays[0]):
       raise ValueError(
-          f"{name}, view {index}, must have {len(arrays[0])} rows as view 0 has, got "
+          f"{where[index]} must have {len(arrays[0])} rows as view {called[0]!r} has, got "
           f"{len(array)}."
       )
     if widths is not None and array.shape[1] != widths[index]:
       raise ValueError(
-          f"{name}, view {index}, must have {widths[index]} columns as elsewhere, got "
+          f"{where[index]} must have {widths[index]} columns as elsewhere, got "
           f"{array.shape[1]}."
       )
   return np.concatenate(arrays, axis=1), tuple(array.shape[1] for array in arrays)
 
 
-def check_clients(clients, num_clusters):
+def check_clients(clients, num_clusters, view_names=None):
   """Returns `ClientViews` of what the user gave.
 
   Args:
     clients: A mapping from client id to a list of arrays of shape (n, d_h), one per
       view; n may differ between clients, the views must not.
     num_clusters: The number of clusters, at most the number of all points.
+    view_names: What the messages call the views; their positions by default.
 
   Raises:
     TypeError: If it is not such a mapping.
@@ -111,7 +115,8 @@ def check_clients(clients, num_clusters):
     raise ValueError("`clients` must have at least one client, got none.")
   points, widths = {}, None
   for client_id, views in clients.items():
-    points[client_id], widths = joined_views(views, f"`clients`[{client_id!r}]", widths)
+    name = f"`clients`[{client_id!r}]"
+    points[client_id], widths = joined_views(views, name, widths, view_names)
   client_views = ClientViews(points, widths)
   if client_views.num_points < num_clusters:
     raise validate.error(

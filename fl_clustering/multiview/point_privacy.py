@@ -13,6 +13,7 @@ T rounds are one mechanism of Gaussian differential privacy with mu = sqrt(T) / 
 that ends before its last round has spent less than is stated.
 """
 
+import collections.abc
 import dataclasses
 import math
 
@@ -38,6 +39,8 @@ class PointPrivacy:
   def __post_init__(self):
     validate.positive(epsilon=self.epsilon)
     validate.between(0, 1, delta=self.delta)
+    if not isinstance(self.view_norms, collections.abc.Sequence):
+      raise TypeError(f"`view_norms` must be a sequence of norms, got {self.view_norms!r}.")
     for norm in self.view_norms:
       validate.positive(view_norms=norm)
     object.__setattr__(self, "view_norms", tuple(map(float, self.view_norms)))

@@ -71,6 +71,16 @@ class ClientViewsTest(parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, message):
       client_views.check_clients(make(_clients()), 1)
 
+  def test_messages_call_views_by_their_names(self):
+    names = ("pixels", "shape")
+    clients = {**_clients(), "b": [np.zeros((5, 3)), np.zeros((4, 2))]}
+    with self.assertRaisesRegex(
+        ValueError, "view 'shape', must have 5 rows as view 'pixels' has, got 4"):
+      client_views.check_clients(clients, 2, names)
+    clients["b"] = [np.zeros((5, 2)), np.zeros((5, 2))]
+    with self.assertRaisesRegex(ValueError, "view 'pixels', must have 3 columns as elsewhere"):
+      client_views.check_clients(clients, 2, names)
+
   def test_fewer_points_than_clusters_are_refused(self):
     client_views.check_clients(_clients(), 9)
     with self.assertRaisesRegex(ValueError, "`n_clusters` must be at most the 9 points"):

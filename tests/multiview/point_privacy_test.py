@@ -22,6 +22,10 @@ class PointPrivacyTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, message):
       point_privacy.PointPrivacy(*arguments)
 
+  def test_refuses_a_norm_that_is_none_of_a_view(self):
+    with self.assertRaisesRegex(TypeError, "`view_norms` must be a sequence of norms, got 7.0"):
+      point_privacy.PointPrivacy(1.0, 1e-6, 7.0)
+
   def test_one_norm_per_view(self):
     privacy = point_privacy.PointPrivacy(1.0, 1e-6, (1, 2))
     privacy.check_views(2)

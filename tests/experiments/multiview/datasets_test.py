@@ -120,6 +120,17 @@ class DatasetsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "at most the 5 points"):
       datasets.load_sites(self.folder, 6)
 
+  @parameterized.named_parameters(
+      ("everywhere_the_same", "y", np.full((2, 1), -3), "A view must vary .* everywhere in 'y'"),
+      ("other_width", "x", np.zeros((2, 3)), r"`clients`\['b'\], view 'x', must have 2 columns"),
+      ("fewer_rows", "y", np.zeros((1, 1)), "view 'y', must have 2 rows as view 'x' has"),
+  )
+  def test_sites_that_do_not_fit(self, view, array, message):
+    self._write_sites(labelled=True)
+    np.save(os.path.join(self.folder, "b", f"{view}.npy"), array)
+    with self.assertRaisesRegex(ValueError, message):
+      datasets.load_sites(self.folder)
+
 
 class LoadedDataTest(absltest.TestCase):
 
