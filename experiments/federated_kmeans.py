@@ -44,6 +44,8 @@ def _say_finished(folder):
 
 def _measure_paper(config, folder, document):
   # pylint: disable=g-import-not-at-top
+  import threadpoolctl
+
   from experiments import study
   from experiments.kmeans import cells
   from experiments.kmeans import findings
@@ -62,7 +64,9 @@ def _measure_paper(config, folder, document):
       )
   )
   try:
-    with runtime.LocalRuntime():
+    # One thread: for so few points scikit-learn's several are ten times slower where
+    # other programs run too, and add up in an order that changes from run to run.
+    with runtime.LocalRuntime(), threadpoolctl.threadpool_limits(1):
       table.run(cells.cells(config.figures, config.seeds), cells.build_measure(load_real))
       dispatch = timing.measure_dispatch()
     results = results_lib.Results(table.rows)

@@ -1,5 +1,6 @@
 """The figures of the sources, drawn from our measurements."""
 
+from matplotlib import lines
 import numpy as np
 
 from experiments import figure_style
@@ -60,14 +61,17 @@ def regular(results):
       axes.errorbar(
           score.mean, place + 0.22 * (1 - index), xerr=score.sd, color=_color(method),
           marker=marker, markersize=5, capsize=2,
-          label=f"beta {beta:g}" if place == 0 else None,
       )
   axes.set_yticks(
       range(len(compared)), [methods.METHODS[method].label for method in reversed(compared)]
   )
   axes.set_xlabel("adjusted Rand index, all points")
   axes.grid(True, axis="x")
-  axes.legend(loc="lower left")
+  axes.legend(handles=[
+      lines.Line2D([], [], color=figure_style.QUIET, marker=marker, linestyle="",
+                   label=f"beta {beta:g}")
+      for beta, marker in zip(cells.BETAS, "osD")
+  ], loc="lower left")
   figure_style.set_title(
       figure, f"16 clusters of 50 points, noise 1, five clients, {_seeds(results)}",
       "Who has which points, and how well the clusters are found",
@@ -208,7 +212,8 @@ def sse(results):
       axes.plot(excesses, [place] * len(excesses), "o", color=_color(method), markersize=4,
                 alpha=0.6, markeredgewidth=0)
       axes.plot(np.mean(excesses), place, "D", color=_color(method), markersize=7)
-    axes.axvline(0, color=figure_style.QUIET, linewidth=1)
+    axes.axvline(0, color=figure_style.QUIET, linewidth=1, zorder=0)
+    axes.margins(x=0.1)
     axes.set_yticks(
         range(len(compared)), [methods.METHODS[method].label for method in reversed(compared)]
     )

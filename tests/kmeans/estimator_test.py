@@ -127,6 +127,22 @@ class FederatedKMeansTest(parameterized.TestCase):
         fits[1].history_[-1].centroids, fits[1].history_[-2].centroids, atol=1e-5
     )
 
+  @parameterized.parameters(2, 4)
+  def test_rounds_of_fkm_are_those_of_numpy(self, min_count):
+    clients = numpy_reference.sample_clients(noise=2.0)
+    model = FederatedKMeans(
+        6, "fkm", num_rounds=6, server_init="warm", min_count=min_count
+    ).fit(clients)
+    for before, after in zip(model.history_, model.history_[1:]):
+      means, weights = [], []
+      for points in clients.values():
+        own, counts = numpy_reference.lloyd_step(points, before.centroids)
+        means.extend(own[counts >= min_count])
+        weights.extend(counts[counts >= min_count])
+      server = cluster.KMeans(6, init=before.centroids, n_init=1)
+      server.fit(np.array(means), sample_weight=weights)
+      np.testing.assert_allclose(after.centroids, server.cluster_centers_, atol=1e-4)
+
   def test_lloyd_rounds_after_others(self):
     clients = numpy_reference.sample_clients()
     points = numpy_reference.pooled(clients)

@@ -54,7 +54,7 @@ class FromScratchTest(parameterized.TestCase):
     self.assertLess(distances.max(), 0.05)
     np.testing.assert_array_equal(counts[0], [40] * 4)
 
-  @parameterized.product(build=[row[1] for row in _FROM_SCRATCH], size=[1, 2, 3, 4, 5, 9])
+  @parameterized.product(build=[row[1] for row in _FROM_SCRATCH], size=[0, 1, 2, 3, 4, 5, 9])
   def test_tiny_clients(self, build, size):
     means, counts = _run(build(6, 2), _blobs([(0, 0)], per_center=size))
     self.assertEqual(means.shape, (1, 6, 2))
