@@ -4,7 +4,7 @@
 same over updates clipped to a fixed L2 norm.  `dp` is DP-FedAvg with fixed
 clipping (McMahan et al., "Learning Differentially Private Recurrent Language
 Models", ICLR 2018, Algorithm 1): clipped updates, Gaussian noise on their sum,
-all clients weighted alike.
+all clients weighted alike.  What that guarantees: `client_privacy.py`.
 
 The noise of `dp` comes from TensorFlow's own generator with a fresh seed each
 time, never from the run's seed: a guarantee whose noise can be drawn again is
@@ -65,51 +65,3 @@ AGGREGATORS = {
         {"clipping_norm": 1.0, "noise_multiplier": 1.0, "dp_delta": None},
     ),
 }
-
-
-def privacy_spent(config):
-  """Returns what `pretrain_rounds` rounds with the `dp` aggregator guarantee.
-
-  A record is a client with all its examples.  When every client takes part in
-  every round, neighbouring data sets differ by one client added or removed, and
-  the composition of Gaussians is accounted by privacy loss distributions.  When
-  a fixed number is drawn without replacement, they differ by one client
-  replaced, which changes the sum by up to twice the clipping norm, and Renyi
-  differential privacy accounts for the sampling (Wang, Balle, Kasiviswanathan,
-  "Subsampled Renyi Differential Privacy and Analytical Moments Accountant",
-  AISTATS 2019).
-
-  Args:
-    config: A `ThreePhaseConfig` with `aggregator="dp"`.
-
-  Returns:
-    A dict with epsilon, delta, the neighbouring relation, and in words what the
-    guarantee covers.
-  """
-  import dp_accounting  # pylint: disable=g-import-not-at-top
-  from dp_accounting import pld  # pylint: disable=g-import-not-at-top
-  from dp_accounting import rdp  # pylint: disable=g-import-not-at-top
-
-  relation = dp_accounting.NeighboringRelation
-  sampled = config.clients_per_round and config.clients_per_round < config.num_clients
-  if sampled:
-    accountant = rdp.RdpAccountant(neighboring_relation=relation.REPLACE_ONE)
-    event = dp_accounting.SampledWithoutReplacementDpEvent(
-        config.num_clients,
-        config.clients_per_round,
-        dp_accounting.GaussianDpEvent(config.noise_multiplier / 2),
-    )
-  else:
-    accountant = pld.PLDAccountant(relation.ADD_OR_REMOVE_ONE)
-    event = dp_accounting.GaussianDpEvent(config.noise_multiplier)
-  accountant.compose(event, config.pretrain_rounds)
-  return {
-      "epsilon": float(accountant.get_epsilon(config.dp_delta)),
-      "delta": config.dp_delta,
-      "neighboring_relation": accountant.neighboring_relation.name.lower(),
-      "covers": (
-          "the global model after phase 1, per client; not the grouping, which "
-          "sees every client's own weights, nor anything trained after it, nor "
-          "the metrics reported here"
-      ),
-  }

@@ -116,13 +116,13 @@ class ClientWeights:
     validate.one_of(REPRESENTATIONS, representation=kind)
     return REPRESENTATIONS[kind](self.vectors, self.global_vector)
 
-  def mean_of(self, client_ids):
+  def mean_of(self, client_ids, num_examples=None):
     """Returns the mean of these clients' weights, the start of their cluster's model.
-
-    Clients count alike, whatever the size of their data, as in the article.
 
     Args:
       client_ids: Ids of at least one client.
+      num_examples: By how much each client counts, a mapping from ids to numbers > 0;
+        `None` = all alike, whatever the size of their data, as in the article.
 
     Returns:
       A float32 array of shape (num_parameters,).
@@ -133,8 +133,15 @@ class ClientWeights:
         raise validate.error("client_ids", "be among the clients with weights", client_id)
     if not client_ids:
       raise validate.error("client_ids", "name at least one client", client_ids)
-    members = self.vectors[[rows[client_id] for client_id in client_ids]]
-    return members.mean(axis=0, dtype=np.float64).astype(np.float32)
+    total = np.zeros_like(self.global_vector, np.float64)
+    for client_id in client_ids:
+      share = 1 if num_examples is None else num_examples[client_id]
+      # One at a time: all of them in float64 are gigabytes for large models.
+      total += np.multiply(share, self.vectors[rows[client_id]], dtype=np.float64)
+    shares = len(client_ids)
+    if num_examples is not None:
+      shares = sum(num_examples[client_id] for client_id in client_ids)
+    return (total / shares).astype(np.float32)
 
   def save(self, path):
     """Writes an .npz file, wholly or not at all; replaces one of that name."""

@@ -14,8 +14,17 @@ from fl_clustering.grouping import registry as grouping_registry
 from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
 
-HIERARCHICAL_CUTS = ("clusters", "distance")
+HIERARCHICAL_CUTS = ("num_clusters", "distance")
 _DEFAULT_NUM_CLUSTERS = 8
+
+# Bounds of what TensorFlow gets: integers of 32 bits, of which a batch and a client's
+# examples must be one together, and floats in the middle of float32's range.
+_MAX_INT = 2**31 - 1
+_MAX_BATCH_SIZE = 2**30
+_MAX_ROUNDS = 100_000
+_FLOAT_RANGE = (1e-30, 1e30)
+# Outside, an epsilon means nothing, and its computation would lose its precision.
+_NOISE_MULTIPLIER_RANGE = (1e-3, 1e6)
 
 # Defaults of the options of groupings.
 _GROUPING_DEFAULTS = {
@@ -59,8 +68,9 @@ class ThreePhaseConfig:
     num_clusters: Number of clusters, where a grouping takes it.
     distance_threshold: `mean`, a number, or a quantile such as `q0.3` of the
       pairwise distances.
-    hierarchical_cut: Whether the hierarchical grouping is cut at `num_clusters`
-      (`clusters`) or at `distance_threshold` (`distance`).
+    hierarchical_cut: Whether the hierarchical grouping is cut at `num_clusters` or at
+      `distance_threshold` (`distance`). `None` = at the distance if that is given and
+      no other grouping uses it, else at the number.
     max_clusters: Most clusters of the dynamic grouping.
     linkage: Linkage of the hierarchical grouping.
     metric: Distance of the hierarchical grouping.
@@ -110,7 +120,7 @@ class ThreePhaseConfig:
 
   def _check_task(self):
     validate.one_of(task_registry.DATASETS, dataset=self.dataset)
-    validate.integer(1, num_clients=self.num_clients)
+    validate.integer(1, _MAX_INT, num_clients=self.num_clients)
     validate.one_of(models.MODELS, model=self.model)
     validate.integer(0, seed=self.seed)
     task_registry.check_options(
@@ -122,21 +132,28 @@ class ThreePhaseConfig:
     )
 
   def _check_training(self):
-    validate.integer(1, pretrain_rounds=self.pretrain_rounds)
-    validate.integer(1, cluster_rounds=self.cluster_rounds)
-    validate.integer(1, client_epochs_per_round=self.client_epochs_per_round)
-    validate.integer(1, batch_size=self.batch_size)
-    validate.positive(learning_rate=self.learning_rate)
-    validate.between(0, 1, target_accuracy=self.target_accuracy)
+    validate.integer(1, _MAX_ROUNDS, pretrain_rounds=self.pretrain_rounds)
+    validate.integer(1, _MAX_ROUNDS, cluster_rounds=self.cluster_rounds)
+    validate.integer(1, _MAX_INT, client_epochs_per_round=self.client_epochs_per_round)
+    validate.integer(1, _MAX_BATCH_SIZE, batch_size=self.batch_size)
+    validate.within(*_FLOAT_RANGE, learning_rate=self.learning_rate)
+    validate.up_to(1, target_accuracy=self.target_accuracy)
     if self.clients_per_round is not None:
       validate.integer(1, self.num_clients, clients_per_round=self.clients_per_round)
     if self.grouping_epochs is not None:
-      validate.integer(1, grouping_epochs=self.grouping_epochs)
+      validate.integer(1, _MAX_INT, grouping_epochs=self.grouping_epochs)
 
   def _check_aggregator(self):
     validate.one_of(aggregation.AGGREGATORS, aggregator=self.aggregator)
     defaults = dict(aggregation.AGGREGATORS[self.aggregator].defaults)
-    if "dp_delta" in defaults:
+    if "dp_delta" in defaults and self.dp_delta is None:
+      if self.num_clients == 1:
+        raise validate.error(
+            "num_clients",
+            f"be >= 2 with aggregator={self.aggregator} unless dp_delta is given, whose "
+            "default is num_clients^-1.1",
+            self.num_clients,
+        )
       # The customary choice: below one over the number of records.
       defaults["dp_delta"] = self.num_clients**-1.1
     for name in ("clipping_norm", "noise_multiplier", "dp_delta"):
@@ -151,9 +168,9 @@ class ThreePhaseConfig:
       if value is None:
         self._set(name, defaults[name])
     if self.clipping_norm is not None:
-      validate.positive(clipping_norm=self.clipping_norm)
+      validate.within(*_FLOAT_RANGE, clipping_norm=self.clipping_norm)
     if self.noise_multiplier is not None:
-      validate.positive(noise_multiplier=self.noise_multiplier)
+      validate.within(*_NOISE_MULTIPLIER_RANGE, noise_multiplier=self.noise_multiplier)
     if self.dp_delta is not None:
       validate.between(0, 1, dp_delta=self.dp_delta)
 
@@ -171,7 +188,7 @@ class ThreePhaseConfig:
         if value is not None:
           raise ValueError(
               f"`{name}` must be given only with a grouping that uses it, got "
-              f"{value!r} with groupings={','.join(self.groupings)}."
+              f"{value!r} with groupings={','.join(self.groupings)}{self._cut_text()}."
           )
         continue
       if value is None:
@@ -196,16 +213,26 @@ class ThreePhaseConfig:
         )
       return
     if self.hierarchical_cut is None:
-      only_threshold = self.distance_threshold is not None and self.num_clusters is None
-      self._set("hierarchical_cut", "distance" if only_threshold else "clusters")
+      # A threshold that another grouping uses may not be meant for this one.
+      is_meant = self.distance_threshold is not None and not any(
+          "distance_threshold" in grouping_registry.GROUPINGS[name].options
+          for name in self.groupings
+          if name != "hierarchical"
+      )
+      self._set("hierarchical_cut", "distance" if is_meant else "num_clusters")
     validate.one_of(HIERARCHICAL_CUTS, hierarchical_cut=self.hierarchical_cut)
+
+  def _cut_text(self):
+    if self.hierarchical_cut is None:
+      return ""
+    return f" and hierarchical_cut={self.hierarchical_cut}"
 
   def _options_of(self, grouping):
     """Returns the names of the options that `grouping` takes in this run."""
     options = set(grouping_registry.GROUPINGS[grouping].options)
     if grouping == "hierarchical":
       options.discard(
-          "distance_threshold" if self.hierarchical_cut == "clusters" else "num_clusters"
+          "num_clusters" if self.hierarchical_cut == "distance" else "distance_threshold"
       )
     return options
 

@@ -24,12 +24,15 @@ import numpy as np
 
 from fl_clustering import aggregation
 from fl_clustering import client_files
+from fl_clustering import client_privacy
 from fl_clustering import client_update
 from fl_clustering import client_weights as client_weights_lib
 from fl_clustering import cluster_training
 from fl_clustering import config as config_lib
 from fl_clustering import federated_training
 from fl_clustering import metrics as metrics_lib
+from fl_clustering import mixtures
+from fl_clustering import participation
 from fl_clustering import randomness
 from fl_clustering import scoring
 from fl_clustering import stages
@@ -89,6 +92,8 @@ class _Run:
         task, files, options, config.seed
     )
     self._scoring = scoring.Scoring(task, files)
+    # Before any training: what it says of the run must not depend on how it ends.
+    self._privacy = client_privacy.spent(config) if config.aggregator == "dp" else None
     # Rounds are numbered through the phases, so that every local training has
     # random numbers of its own.
     self._grouping_round = config.pretrain_rounds + 1
@@ -104,34 +109,31 @@ class _Run:
       observer.clients_grouped(client_weights, assignments)
     methods = {
         name: self._train_and_evaluate(
-            name, assignment, client_weights, self._next_clusters
+            name, assignment, self._cluster_starts(client_weights, assignment)
         )
         for name, assignment in assignments.items()
     }
-    methods["fedavg"] = self._fedavg_control(trained)
+    methods["fedavg"] = self._train_and_evaluate(
+        "fedavg", self._everyone(), self._fedavg_start(client_weights)
+    )
     methods["local"] = self._train_and_evaluate(
-        "local", self._everyone_alone(), client_weights, self._next_clusters
+        "local", self._everyone_alone(), client_weights.vectors
     )
     return three_phase_result.ThreePhaseResult(
         pretrain=self._evaluate_pretrained(trained.vector, client_weights),
         client_weights=client_weights,
         methods=methods,
         recovery=self._recovery(trained.vector, client_weights),
-        privacy=(
-            aggregation.privacy_spent(self._config)
-            if self._config.aggregator == "dp"
-            else None
-        ),
+        privacy=self._privacy,
     )
 
   def _participants(self, round_num):
     """Returns the ids of the clients that take part in a round of any method."""
     config = self._config
-    if config.clients_per_round is None:
-      return self._task.client_ids
-    rng = randomness.generator(config.seed, "participants", round_num)
-    chosen = rng.choice(config.num_clients, config.clients_per_round, replace=False)
-    return tuple(self._task.client_ids[i] for i in sorted(chosen))
+    chosen = participation.participants(
+        config.seed, config.num_clients, config.clients_per_round, round_num
+    )
+    return tuple(self._task.client_ids[i] for i in chosen)
 
   # Phase 1.
 
@@ -264,62 +266,30 @@ class _Run:
 
   # Phases 2 and 3.
 
-  def _next_clusters(self, state, assignment, round_num):
-    vectors, losses = self._cluster_training.next(
-        state["vectors"],
-        assignment.clusters,
-        self._participants(self._grouping_round + round_num),
-        self._config.client_epochs_per_round,
-        self._grouping_round + round_num,
-    )
-    return {"vectors": vectors}, losses
+  def _cluster_starts(self, client_weights, assignment):
+    return np.stack([client_weights.mean_of(c) for c in assignment.clusters])
 
-  def _fedavg_control(self, trained):
-    """Trains everyone together for as long as the clusters are trained."""
-    state = trained
-    if self._config.grouping_epochs is not None:
-      # The clusters' start had this much more local training: so has the control.
-      state, _ = self._fedavg.next(
-          state,
-          self._task.client_ids,
-          self._config.grouping_epochs,
-          self._grouping_round,
-      )
+  def _fedavg_start(self, client_weights):
+    """Returns the model from which the control trains everyone together.
 
-    def next_fedavg(arrays, unused_assignment, round_num):
-      after, losses = self._fedavg.next(
-          self._unpack(arrays),
-          self._participants(self._grouping_round + round_num),
-          self._config.client_epochs_per_round,
-          self._grouping_round + round_num,
-      )
-      return self._pack(after), [losses]
+    The mean of the same weights that the clusters start from, here by examples, as
+    FedAvg averages: where all clients took part and `mean` averaged, it is the model
+    of phase 1, with the `grouping_epochs` if there are any.
+    """
+    num_examples = {c.client_id: len(c.train) for c in self._task.clients}
+    return client_weights.mean_of(client_weights.client_ids, num_examples)[None]
 
-    return self._train_and_evaluate(
-        "fedavg", self._everyone(), self._pack(state), next_fedavg
-    )
-
-  def _train_and_evaluate(self, name, assignment, start_from, next_clusters):
+  def _train_and_evaluate(self, name, assignment, start_vectors):
     """Runs phases 2 and 3 for one grouping or control.
 
     Args:
       name: Its name.
       assignment: Its clusters.
-      start_from: `ClientWeights`, whose means the clusters start from, or a state.
-      next_clusters: A function (state, assignment, round) -> (state, losses), with
-        the models as `vectors` in the state.
+      start_vectors: The models that its clusters start from, (K, P).
     """
-    if isinstance(start_from, client_weights_lib.ClientWeights):
-      start_state = {
-          "vectors": np.stack([start_from.mean_of(c) for c in assignment.clusters])
-      }
-    else:
-      start_state = start_from
 
-    def score(state, best_accuracy, round_num, losses):
-      clients, of_clusters = self._scoring.on_clients_and_clusters(
-          state["vectors"], assignment
-      )
+    def score(vectors, best_accuracy, round_num, losses):
+      clients, of_clusters = self._scoring.on_clients_and_clusters(vectors, assignment)
       accuracy = metrics_lib.accuracy(of_clusters)
       rows = _rows("cluster", name, "", round_num, _client_metrics(clients))
       for k in range(len(assignment.clusters)):
@@ -327,30 +297,33 @@ class _Run:
         if losses is not None and losses[k]:
           metrics["train_loss"] = np.mean(list(losses[k].values()))
         rows += _rows("cluster", name, k, round_num, metrics)
-      return {**state, "best_accuracy": np.maximum(best_accuracy, accuracy)}, rows
+      best_accuracy = np.maximum(best_accuracy, accuracy)
+      return {"vectors": vectors, "best_accuracy": best_accuracy}, rows
 
     def start():
-      return score(start_state, np.zeros(len(assignment.clusters)), 0, None)
+      return score(start_vectors, np.zeros(len(assignment.clusters)), 0, None)
 
     def step(state, round_num):
-      best_accuracy = state["best_accuracy"]
-      state, losses = next_clusters(state, assignment, round_num)
-      return score(state, best_accuracy, round_num, losses)
+      vectors, losses = self._cluster_training.next(
+          state["vectors"],
+          assignment.clusters,
+          self._participants(self._grouping_round + round_num),
+          self._config.client_epochs_per_round,
+          self._grouping_round + round_num,
+      )
+      return score(vectors, state["best_accuracy"], round_num, losses)
 
     state = self._stages.run(name, 0, self._config.cluster_rounds, start, step)
     return self._evaluate(name, assignment, state["vectors"], state["best_accuracy"])
 
   def _evaluate(self, name, assignment, vectors, best_accuracy):
     """Phase 3."""
-    mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-    weights = best_accuracy if best_accuracy.any() else np.ones_like(best_accuracy)
-    weighted = np.average(vectors, axis=0, weights=weights).astype(np.float32)
-    blended = (vectors + mean) / np.float32(2)
+    mixed = mixtures.mix(vectors, best_accuracy)
     on_global_test = self._scoring.on_global_test(
-        np.concatenate([mean[None], weighted[None], blended])
+        np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended])
     )
     clients, _ = self._scoring.on_clients_and_clusters(vectors, assignment)
-    clients_blended, _ = self._scoring.on_clients_and_clusters(blended, assignment)
+    clients_blended, _ = self._scoring.on_clients_and_clusters(mixed.blended, assignment)
     truth = self._task.true_groups if name not in CONTROLS else None
     return three_phase_result.MethodResult(
         assignment=assignment,

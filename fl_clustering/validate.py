@@ -59,6 +59,22 @@ def between(low, high, **argument):
     raise error(name, f"be a number in ({low}, {high})", value)
 
 
+def up_to(high, **argument):
+  """Checks for a number in the half-open interval (0, high]."""
+  name, value = _only(argument)
+  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
+  if wrong_type or not 0 < value <= high:
+    raise error(name, f"be a number in (0, {high}]", value)
+
+
+def within(low, high, **argument):
+  """Checks for a number in the closed interval [low, high]."""
+  name, value = _only(argument)
+  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
+  if wrong_type or not low <= value <= high:
+    raise error(name, f"be a number in [{low:g}, {high:g}]", value)
+
+
 def one_of(choices, **argument):
   """Checks for one of `choices`."""
   name, value = _only(argument)

@@ -1,68 +1,75 @@
+import unittest
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
-import scipy.optimize
-import scipy.stats
+import tensorflow_federated as tff
 
 from fl_clustering import aggregation
 from fl_clustering import config as config_lib
+from fl_clustering import runtime
+
+_LENGTH = 200_000
 
 
-def _gaussian_epsilon(noise_multiplier, delta):
-  """Returns the exact epsilon of one Gaussian release (Balle and Wang, 2018)."""
-
-  def excess(epsilon):
-    a, b = 1 / (2 * noise_multiplier), epsilon * noise_multiplier
-    return (
-        scipy.stats.norm.cdf(a - b) - np.exp(epsilon) * scipy.stats.norm.cdf(-a - b) - delta
-    )
-
-  return scipy.optimize.brentq(excess, 0, 100)
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
 
 
-def _spent(**settings):
-  return aggregation.privacy_spent(
-      config_lib.ThreePhaseConfig(aggregator="dp", **settings)
-  )
+def _aggregate(updates, **settings):
+  """Returns what the `dp` aggregator makes of one round's updates."""
+  config = config_lib.ThreePhaseConfig(aggregator="dp", **settings)
+  factory = aggregation.AGGREGATORS["dp"].build(config)
+  # Without weights: all clients count alike.
+  assert isinstance(factory, tff.aggregators.UnweightedAggregationFactory)
+  process = factory.create(tff.TensorType(np.float32, [len(updates[0])]))
+  return process.next(process.initialize(), list(updates)).result
 
 
-class PrivacySpentTest(parameterized.TestCase):
-
-  @parameterized.parameters((1, 1.0), (16, 4.0), (20, 10.0))
-  def test_composed_gaussians_are_one_with_less_noise(self, rounds, noise_multiplier):
-    spent = _spent(
-        pretrain_rounds=rounds, noise_multiplier=noise_multiplier, dp_delta=1e-3
-    )
-    exact = _gaussian_epsilon(noise_multiplier / np.sqrt(rounds), 1e-3)
-    self.assertAlmostEqual(spent["epsilon"], exact, delta=0.005 * exact)
-    self.assertGreaterEqual(spent["epsilon"], exact - 1e-9)
-    self.assertEqual(spent["neighboring_relation"], "add_or_remove_one")
-
-  def test_everyone_by_number_is_everyone(self):
-    self.assertEqual(_spent(clients_per_round=100), _spent())
-
-  def test_sampling_is_accounted_for_replaced_clients(self):
-    few = _spent(clients_per_round=5, noise_multiplier=4.0)
-    many = _spent(clients_per_round=50, noise_multiplier=4.0)
-    self.assertEqual(few["neighboring_relation"], "replace_one")
-    self.assertLess(few["epsilon"], many["epsilon"])
-    # Replacing a client moves the sum by twice the norm: without any gain from
-    # sampling, that is the epsilon of half the noise.
-    bound = _gaussian_epsilon(2.0 / np.sqrt(20), few["delta"])
-    self.assertLess(few["epsilon"], bound)
-
-  def test_more_rounds_cost_more(self):
-    self.assertGreater(
-        _spent(pretrain_rounds=21)["epsilon"], _spent(pretrain_rounds=20)["epsilon"]
-    )
-
-
-class AggregatorsTest(absltest.TestCase):
+class RegistryTest(absltest.TestCase):
 
   def test_every_option_is_a_setting(self):
     fields = config_lib.ThreePhaseConfig.__dataclass_fields__
     for entry in aggregation.AGGREGATORS.values():
       self.assertContainsSubset(entry.defaults, fields)
+
+
+class PrivateAggregatorTest(parameterized.TestCase):
+  """The sensitivity and the noise that `client_privacy.py` accounts for."""
+
+  def test_the_sum_is_divided_by_the_number_that_take_part(self):
+    updates = np.random.default_rng(0).normal(size=(3, 50)).astype(np.float32)
+    clipped = 0.5 * updates / np.linalg.norm(updates, axis=1, keepdims=True)
+    for settings in ({"num_clients": 3}, {"num_clients": 9, "clients_per_round": 3}):
+      result = _aggregate(
+          updates, clipping_norm=0.5, noise_multiplier=1e-3, **settings
+      )
+      # Noise of standard deviation 0.5e-3 / 3; six of them.
+      np.testing.assert_allclose(result, clipped.sum(axis=0) / 3, atol=1e-3)
+
+  @parameterized.parameters(0.1, 10.0, 1e4)
+  def test_a_client_moves_the_sum_by_the_clipping_norm_at_most(self, scale):
+    rng = np.random.default_rng(1)
+    updates = rng.normal(size=(4, 50)).astype(np.float32)
+    updates[2] *= scale
+    without = updates.copy()
+    without[2] = 0
+    settings = {"num_clients": 4, "clipping_norm": 2.0, "noise_multiplier": 1e-3}
+    moved = 4 * (_aggregate(updates, **settings) - _aggregate(without, **settings))
+    expected = min(2.0, np.linalg.norm(updates[2]))
+    # The noise of both, 2e-3 in each of 50 places, has norm 0.02 and hardly ever 0.03.
+    self.assertAlmostEqual(np.linalg.norm(moved), expected, delta=0.03)
+
+  def test_noise_on_the_sum(self):
+    zeros = np.zeros((4, _LENGTH), np.float32)
+    settings = {"num_clients": 4, "clipping_norm": 0.5, "noise_multiplier": 3.0}
+    noise = 4 * _aggregate(zeros, **settings)
+    # Five relative standard errors 1 / sqrt(2 n), 0.8%: once in 10^6 runs by chance.
+    self.assertAlmostEqual(
+        np.std(noise) / 1.5, 1, delta=5 / np.sqrt(2 * _LENGTH)
+    )
+    self.assertGreater(np.abs(noise - 4 * _aggregate(zeros, **settings)).max(), 1)
 
 
 if __name__ == "__main__":

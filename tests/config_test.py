@@ -39,8 +39,8 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertEqual(_Config(groupings=()).groupings, ())
 
   @parameterized.named_parameters(
-      ("by_default_at_a_number", {}, "clusters", 8, None),
-      ("at_a_number", {"num_clusters": 4}, "clusters", 4, None),
+      ("by_default_at_a_number", {}, "num_clusters", 8, None),
+      ("at_a_number", {"num_clusters": 4}, "num_clusters", 4, None),
       ("at_a_distance", {"distance_threshold": "q0.3"}, "distance", None, "q0.3"),
       (
           "at_the_default_distance",
@@ -53,18 +53,45 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertEqual(config.num_clusters, num_clusters)
     self.assertEqual(config.distance_threshold, threshold)
 
-  def test_threshold_and_number_serve_different_groupings(self):
+  @parameterized.named_parameters(
+      ("threshold", {"distance_threshold": "q0.3"}, 8),
+      ("both", {"distance_threshold": "q0.3", "num_clusters": 4}, 4),
+  )
+  def test_the_threshold_of_dynamic_distance_does_not_cut_hierarchical(self, given, number):
+    config = _Config(groupings=("hierarchical", "dynamic_distance"), **given)
+    self.assertEqual(config.hierarchical_cut, "num_clusters")
+    self.assertEqual((config.num_clusters, config.distance_threshold), (number, "q0.3"))
+
+  def test_one_threshold_serves_both_groupings_if_that_is_asked_for(self):
+    config = _Config(hierarchical_cut="distance", distance_threshold=1.5, num_clusters=4)
+    self.assertEqual(config.groupings, ("kmeans", "dynamic_distance", "hierarchical"))
+    self.assertEqual((config.distance_threshold, config.num_clusters), (1.5, 4))
+
+  def test_a_number_for_kmeans_leaves_the_threshold_to_hierarchical(self):
     config = _Config(
-        groupings=("dynamic_distance", "hierarchical"),
-        num_clusters=4,
-        distance_threshold="q0.3",
+        groupings=("kmeans", "hierarchical"), num_clusters=4, distance_threshold="q0.3"
     )
-    self.assertEqual(config.hierarchical_cut, "clusters")
+    self.assertEqual(config.hierarchical_cut, "distance")
 
   def test_dp_is_completed(self):
     config = _Config(aggregator="dp")
     self.assertEqual((config.clipping_norm, config.noise_multiplier), (1.0, 1.0))
     self.assertAlmostEqual(config.dp_delta, 100**-1.1)
+
+  @parameterized.named_parameters(
+      ("batch_size", {"batch_size": 2**30}),
+      ("client_epochs_per_round", {"client_epochs_per_round": 2**31 - 1}),
+      ("grouping_epochs", {"grouping_epochs": 2**31 - 1}),
+      ("rounds", {"pretrain_rounds": 100_000, "cluster_rounds": 100_000}),
+      ("max_clusters", {"max_clusters": 10**30}),
+      ("target_accuracy", {"target_accuracy": 1.0}),
+      ("dp_of_one_client", {"aggregator": "dp", "num_clients": 1, "dp_delta": 1e-3}),
+      ("smallest_delta", {"aggregator": "dp", "dp_delta": 5e-324}),
+  )
+  def test_accepts_extreme_values(self, given):
+    config = _Config(**given)
+    for name, value in given.items():
+      self.assertEqual(getattr(config, name), value)
 
   @parameterized.named_parameters(
       ("dataset", {"dataset": "mnist"}, "`dataset` must be one of"),
@@ -74,18 +101,30 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("grouping", {"groupings": ("kmean",)}, "`groupings` must be one of"),
       ("control", {"groupings": ("fedavg",)}, "`groupings` must be one of"),
       ("twice", {"groupings": ("kmeans", "kmeans")}, "`groupings` must name every"),
-      ("clients", {"num_clients": 0}, "`num_clients` must be an integer >= 1, got 0"),
-      ("rounds", {"pretrain_rounds": 0}, "`pretrain_rounds` must be an integer >= 1"),
+      ("clients", {"num_clients": 0}, r"`num_clients` must be .*\[1, 2147483647\], got 0"),
+      ("too_many_clients", {"num_clients": 2**31}, "`num_clients` must be an integer in"),
+      ("rounds", {"pretrain_rounds": 0}, r"`pretrain_rounds` must be .*\[1, 100000\]"),
+      ("too_many_rounds", {"cluster_rounds": 100_001}, "`cluster_rounds` must be"),
       ("cluster_rounds", {"cluster_rounds": -1}, "`cluster_rounds` must be"),
       ("epochs", {"client_epochs_per_round": 0}, "`client_epochs_per_round` must be"),
+      ("epochs_beyond_int32", {"client_epochs_per_round": 2**31},
+       r"`client_epochs_per_round` must be an integer in \[1, 2147483647\]"),
+      ("grouping_epochs_beyond_int32", {"grouping_epochs": 2**31},
+       "`grouping_epochs` must be an integer in"),
+      # A batch and a client's examples are added up as int32.
+      ("batch_too_large", {"batch_size": 2**30 + 1},
+       r"`batch_size` must be an integer in \[1, 1073741824\]"),
       (
           "more_per_round_than_clients",
           {"num_clients": 5, "clients_per_round": 6},
           r"`clients_per_round` must be an integer in \[1, 5\], got 6",
       ),
       ("batch", {"batch_size": 0}, "`batch_size` must be"),
-      ("rate", {"learning_rate": float("nan")}, "`learning_rate` must be a finite"),
-      ("target", {"target_accuracy": 1.5}, r"`target_accuracy` must be .*\(0, 1\)"),
+      ("rate", {"learning_rate": float("nan")}, "`learning_rate` must be a number"),
+      ("rate_beyond_float32", {"learning_rate": 1e39},
+       r"`learning_rate` must be a number in \[1e-30, 1e\+30\], got 1e\+39"),
+      ("target", {"target_accuracy": 1.5}, r"`target_accuracy` must be .*\(0, 1\]"),
+      ("target_zero", {"target_accuracy": 0.0}, r"`target_accuracy` must be .*\(0, 1\]"),
       ("seed", {"seed": -1}, "`seed` must be an integer >= 0, got -1"),
       (
           "more_clusters_than_clients",
@@ -99,6 +138,12 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("grouping_epochs", {"grouping_epochs": 0}, "`grouping_epochs` must be"),
       ("alpha", {"partition": "dirichlet", "dirichlet_alpha": 0.0}, "`dirichlet_alpha` must"),
       ("delta", {"aggregator": "dp", "dp_delta": 1.0}, r"`dp_delta` must be .*\(0, 1\)"),
+      ("dp_of_one_client", {"aggregator": "dp", "num_clients": 1},
+       "`num_clients` must be >= 2 with aggregator=dp unless dp_delta is given"),
+      ("no_noise", {"aggregator": "dp", "noise_multiplier": 1e-4},
+       r"`noise_multiplier` must be a number in \[0.001, 1e\+06\]"),
+      ("clipping_beyond_float32", {"aggregator": "clipped", "clipping_norm": 1e-300},
+       "`clipping_norm` must be a number in"),
   )
   def test_refuses_bad_values(self, given, message):
     with self.assertRaisesRegex(ValueError, message):
@@ -119,7 +164,12 @@ class ThreePhaseConfigTest(parameterized.TestCase):
         "num_clusters": 3}, "`num_clusters` must"),
       ("threshold_and_number_for_one_grouping",
        {"groupings": ("hierarchical",), "distance_threshold": "mean",
-        "num_clusters": 3}, "`distance_threshold` must"),
+        "num_clusters": 3},
+       "`num_clusters` must.*groupings=hierarchical and hierarchical_cut=distance"),
+      ("threshold_where_cut_at_a_number",
+       {"groupings": ("kmeans", "hierarchical"), "hierarchical_cut": "num_clusters",
+        "distance_threshold": "mean"},
+       "`distance_threshold` must.*hierarchical_cut=num_clusters"),
       ("representation", {"groupings": (), "representation": "update"},
        "`representation` must"),
       ("clipping", {"clipping_norm": 1.0}, "`clipping_norm` must not be given"),

@@ -96,6 +96,19 @@ class ClientUpdateTest(parameterized.TestCase):
     self.assertAlmostEqual(float(loss), expected_loss, places=4)
     self.assertEqual(num_examples, len(client.train))
 
+  def test_the_largest_batch_is_all_examples(self):
+    sizes = {c.client_id: len(c.train) for c in _task.clients}
+    parameters = client_update.unflatten(_task.model, _start_vector())
+    # The largest that a configuration accepts.
+    for batch_size in (sizes["e"], 2**30):
+      options = client_update.LocalTraining(batch_size, _OPTIONS.learning_rate)
+      update = client_update.build_client_update(_task.model, options)
+      trained, _, _ = update(parameters, _files.train["e"].path, tf.constant([3, 4]), 1)
+      if batch_size == sizes["e"]:
+        expected = client_update.flatten(trained)
+    self.assertGreater(np.abs(expected - _start_vector()).max(), 1e-4)
+    np.testing.assert_array_equal(client_update.flatten(trained), expected)
+
   def test_dropout_depends_on_the_seed_alone(self):
     task = small_task.small_task("cnn")
     update = client_update.build_client_update(task.model, _OPTIONS)

@@ -1,11 +1,18 @@
+import os
+import shutil
 import tempfile
 import unittest
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering import checkpoint
+from fl_clustering import client_files
+from fl_clustering import client_privacy
+from fl_clustering import client_update
 from fl_clustering import config as config_lib
+from fl_clustering import federated_training
 from fl_clustering import metrics
 from fl_clustering import runtime
 from fl_clustering import stages
@@ -35,6 +42,16 @@ def _run(config, checkpoints=None, observers=()):
     return three_phase.run(config, _task, folder, checkpoints, observers)
 
 
+def _confusion(vector, examples):
+  """Returns a model's confusion matrix (10, 10), without any of the engine."""
+  parameters = client_update.unflatten(_task.model, np.asarray(vector, np.float32))
+  images = examples.images.astype(np.float32) / 255
+  predicted = np.argmax(_task.model.logits(parameters, images, None), axis=1)
+  confusion = np.zeros((10, 10), int)
+  np.add.at(confusion, (examples.labels.astype(int), predicted), 1)
+  return confusion
+
+
 class _Recorder(stages.RunObserver):
   """Keeps what it is told; raises `_Stop` at one moment."""
 
@@ -47,12 +64,36 @@ class _Recorder(stages.RunObserver):
     if (stage, round_num) == self._stop_at:
       raise _Stop
 
+  def values(self, method, cluster, metric, round_num=None):
+    """Returns a metric's values in all rounds, or in one."""
+    return [
+        row.value
+        for row in self.rows
+        if (row.method, row.cluster, row.metric) == (method, cluster, metric)
+        and round_num in (None, row.round)
+    ]
+
 
 class _Stop(Exception):
   pass
 
 
-class ThreePhaseTest(absltest.TestCase):
+class _Snapshots(stages.RunObserver):
+  """Copies the checkpoints after every round, as a killed run would leave them."""
+
+  def __init__(self, checkpoints, folder):
+    self._checkpoints = checkpoints
+    self._folder = folder
+
+  def path(self, stage, round_num):
+    return os.path.join(self._folder, f"{stage}_{round_num}")
+
+  def round_finished(self, stage, round_num, rows):
+    if round_num:  # Before it there may be nothing to copy.
+      shutil.copytree(self._checkpoints, self.path(stage, round_num))
+
+
+class ThreePhaseTest(parameterized.TestCase):
 
   def test_own_weights_are_those_of_the_last_round(self):
     result = _run(_config())
@@ -69,24 +110,41 @@ class ThreePhaseTest(absltest.TestCase):
         result.client_weights.global_vector, result.pretrain.vector
     )
 
-  def test_fedavg_control_has_the_grouping_epochs_too(self):
-    def start_of_fedavg(**settings):
-      recorder = _Recorder()
-      result = _run(
-          _config(groupings=(), cluster_rounds=1, **settings), observers=[recorder]
-      )
-      (accuracy,) = [
-          row.value
-          for row in recorder.rows
-          if (row.method, row.round, row.metric) == ("fedavg", 0, "clients_accuracy_mean")
-      ]
-      return accuracy, result
+  @parameterized.named_parameters(
+      ("few_take_part", {"clients_per_round": 2}),
+      ("grouping_epochs", {"clients_per_round": 2, "grouping_epochs": 2}),
+      ("private", {"aggregator": "dp", "noise_multiplier": 0.1}),
+  )
+  def test_fedavg_control_starts_from_the_weights_that_are_grouped(self, settings):
+    recorder = _Recorder()
+    result = _run(
+        _config(groupings=(), cluster_rounds=1, **settings), observers=[recorder]
+    )
+    sizes = [len(client.train) for client in _task.clients]
+    mean = np.average(result.client_weights.vectors, axis=0, weights=sizes)
+    confusions = np.stack([_confusion(mean, client.test) for client in _task.clients])
+    (accuracy,) = recorder.values("fedavg", "", "clients_accuracy_mean", 0)
+    self.assertAlmostEqual(accuracy, metrics.accuracy(confusions).mean())
 
-    at_pretrained, plain = start_of_fedavg()
-    after_grouping_epochs, longer = start_of_fedavg(grouping_epochs=3)
-    np.testing.assert_array_equal(plain.pretrain.vector, longer.pretrain.vector)
-    self.assertEqual(at_pretrained, metrics.accuracy(plain.pretrain.clients).mean())
-    self.assertNotEqual(after_grouping_epochs, at_pretrained)
+  def test_fedavg_control_goes_on_with_phase_1(self):
+    config = _config(groupings=(), cluster_rounds=1)
+    result = _run(config)
+    with tempfile.TemporaryDirectory() as folder:
+      fedavg = federated_training.FedAvg(
+          _task,
+          client_files.write_client_files(_task, folder),
+          client_update.LocalTraining(config.batch_size, config.learning_rate),
+          None,
+          config.seed,
+      )
+      # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
+      after, _ = fedavg.next(
+          federated_training.FedAvgState(result.pretrain.vector, ()),
+          _task.client_ids, config.client_epochs_per_round, 4,
+      )
+    np.testing.assert_allclose(
+        result.methods["fedavg"].vectors[0], after.vector, atol=1e-6
+    )
 
   def test_local_starts_from_every_clients_own_weights(self):
     recorder = _Recorder()
@@ -114,15 +172,42 @@ class ThreePhaseTest(absltest.TestCase):
         whole.methods["local"].vectors, alone.methods["local"].vectors
     )
 
-  def test_phase_3_models(self):
-    result = _run(_config(num_clusters=3)).methods["kmeans"]
-    self.assertEqual(result.global_blended.shape, (3, 10, 10))
-    for confusion in (result.global_mean, result.global_weighted, *result.global_blended):
-      self.assertEqual(confusion.sum(), len(_task.global_test))
-    self.assertEqual(
-        list(result.clients.sum(axis=(1, 2))), [len(c.test) for c in _task.clients]
-    )
-    self.assertTrue(np.all(result.best_accuracy <= 1))
+  @parameterized.named_parameters(
+      ("kmeans", "kmeans", {"num_clusters": 3}),
+      ("overlapping", "dynamic_distance", {"distance_threshold": "q0.4"}),
+  )
+  def test_phase_3(self, name, settings):
+    recorder = _Recorder()
+    config = _config(groupings=(name,), cluster_rounds=4, **settings)
+    result = _run(config, observers=[recorder]).methods[name]
+    clusters, models = result.assignment.clusters, result.vectors.astype(np.float64)
+    self.assertLen(clusters, 3)
+    self.assertEqual(result.assignment.overlapping, name == "dynamic_distance")
+
+    for model, members, accuracies in zip(
+        models, clusters, (recorder.values(name, k, "accuracy") for k in range(3))
+    ):
+      own = [_confusion(model, c.test) for c in _task.clients if c.client_id in members]
+      self.assertLen(accuracies, 5)
+      self.assertAlmostEqual(accuracies[-1], metrics.accuracy(sum(own)))
+    best = [max(recorder.values(name, k, "accuracy")) for k in range(3)]
+    np.testing.assert_array_equal(result.best_accuracy, best)
+    mean = (models[0] + models[1] + models[2]) / 3
+    weighted = sum(b * m for b, m in zip(best, models)) / sum(best)
+    blended = [(m + mean) / 2 for m in models]
+    on_global_test = [_confusion(v, _task.global_test) for v in (mean, weighted, *blended)]
+    np.testing.assert_array_equal(result.global_mean, on_global_test[0])
+    np.testing.assert_array_equal(result.global_weighted, on_global_test[1])
+    np.testing.assert_array_equal(result.global_blended, on_global_test[2:])
+    # Or one could be taken for another without anybody noticing.
+    self.assertLen({c.tobytes() for c in on_global_test}, 5)
+
+    for found, of_cluster in ((result.clients, models), (result.clients_blended, blended)):
+      for position, client in enumerate(_task.clients):
+        own = [m for m, ids in zip(of_cluster, clusters) if client.client_id in ids]
+        np.testing.assert_array_equal(
+            found[position], _confusion(np.mean(own, axis=0), client.test)
+        )
 
   def test_stopped_anywhere_and_run_again_gives_the_same(self):
     config = _config(
@@ -142,18 +227,45 @@ class ThreePhaseTest(absltest.TestCase):
         self.assertEqual(summary.summarize(config, _task, result), expected_summary)
         self.assertEqual(recorder.rows, expected.rows)
 
-  def test_clipped_and_private_aggregators_resume(self):
+  def test_a_clipped_run_resumes(self):
     config = _config(groupings=(), aggregator="clipped", clipping_norm=0.1)
     folder = self.create_tempdir().full_path
     with self.assertRaises(_Stop):
       _run(config, checkpoint.Checkpoints(folder), [_Recorder(("pretrain", 1))])
     resumed = _run(config, checkpoint.Checkpoints(folder))
-    np.testing.assert_array_equal(
-        resumed.pretrain.vector, _run(config).pretrain.vector
-    )
-    private = _run(_config(groupings=(), aggregator="dp"))
-    self.assertGreater(private.privacy["epsilon"], 0)
     self.assertIsNone(resumed.privacy)
+    self.assertEqual(
+        summary.summarize(config, _task, resumed),
+        summary.summarize(config, _task, _run(config)),
+    )
+
+  def test_a_private_run_stopped_after_phase_1_gives_the_same(self):
+    config = _config(aggregator="dp", num_clusters=2, clients_per_round=3)
+    folder = self.create_tempdir().full_path
+    expected = _Recorder()
+    # Its noise is drawn only once: the other runs start from copies of its checkpoints.
+    snapshots = _Snapshots(folder, self.create_tempdir().full_path)
+    result = _run(config, checkpoint.Checkpoints(folder), [expected, snapshots])
+    expected_summary = summary.summarize(config, _task, result)
+    self.assertEqual(expected_summary["privacy"], client_privacy.spent(config))
+    for moment in (("pretrain", 2), ("fedavg", 1)):
+      with self.subTest(moment=moment):
+        recorder = _Recorder()
+        copy = checkpoint.Checkpoints(snapshots.path(*moment))
+        resumed = _run(config, copy, [recorder])
+        self.assertEqual(summary.summarize(config, _task, resumed), expected_summary)
+        self.assertEqual(recorder.rows, expected.rows)
+
+  def test_a_private_run_stopped_in_phase_1_keeps_its_rounds(self):
+    config = _config(groupings=(), aggregator="dp", pretrain_rounds=3, cluster_rounds=1)
+    folder = self.create_tempdir().full_path
+    first, second = _Recorder(("pretrain", 2)), _Recorder()
+    with self.assertRaises(_Stop):
+      _run(config, checkpoint.Checkpoints(folder), [first])
+    _run(config, checkpoint.Checkpoints(folder), [second])
+    # What was released is not released again with other noise.
+    self.assertNotEmpty(first.rows)
+    self.assertEqual(second.rows[: len(first.rows)], first.rows)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,25 @@ class ValidateTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`name` must be one of a, b, got 'c'"):
       validate.one_of({"a": 1, "b": 2}, name="c")
 
+  @parameterized.parameters(1e-9, 0.5, 1, 1.0)
+  def test_up_to_accepts(self, value):
+    validate.up_to(1, share=value)
+
+  @parameterized.parameters(0, -0.1, 1.0000001, float("nan"), "1", True)
+  def test_up_to_refuses(self, value):
+    with self.assertRaisesRegex(ValueError, r"`share` must be a number in \(0, 1\], got"):
+      validate.up_to(1, share=value)
+
+  @parameterized.parameters(1e-3, 2, 1e6)
+  def test_within_accepts(self, value):
+    validate.within(1e-3, 1e6, noise=value)
+
+  @parameterized.parameters(9e-4, 1e7, float("nan"), float("inf"), "1", True)
+  def test_within_refuses(self, value):
+    message = r"`noise` must be a number in \[0\.001, 1e\+06\], got"
+    with self.assertRaisesRegex(ValueError, message):
+      validate.within(1e-3, 1e6, noise=value)
+
 
 if __name__ == "__main__":
   absltest.main()

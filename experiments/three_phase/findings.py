@@ -204,9 +204,9 @@ def warnings(run):
   aggregator = run.settings["aggregator"]
   if aggregator != "mean":
     found.append((
-        f"The FedAvg control uses --aggregator={aggregator}, the clusters don't",
-        "Phase 1 and the control average with this aggregator, cluster training with the "
-        "plain mean: a part of their difference is the aggregator's.",
+        f"Only phase 1 uses --aggregator={aggregator}",
+        "The clusters and both controls start from the clients' own weights and average "
+        "without it: a part of what they differ from phase 1 is the aggregator's.",
     ))
   return found
 

@@ -64,19 +64,25 @@ flags.DEFINE_integer("batch_size", _default("batch_size"), "Examples per step of
 flags.DEFINE_float("learning_rate", _default("learning_rate"), "Step size of SGD.")
 flags.DEFINE_enum(
     "aggregator", _default("aggregator"), list(aggregation.AGGREGATORS),
-    "How phase 1 (and the fedavg control) averages: `mean` weighted by examples; "
-    "`clipped`: the same over clipped updates; `dp`: clipped, with Gaussian noise "
-    "and an accounted (epsilon, delta). The noise of dp does not follow --seed.")
+    "How phase 1 averages (cluster training and the controls always by `mean`): `mean` "
+    "weighted by examples; `clipped`: the same over clipped updates; `dp`: clipped, all "
+    "clients alike, with Gaussian noise and an (epsilon, delta) per client, which "
+    "config.json and summary.json say. It covers the global models of phase 1 for "
+    "whoever sees nothing else: not the clients' own weights, which the server gets "
+    "unprotected to group them, and nothing that follows from those. "
+    "--clients_per_round gains no amplification, as the draw follows from --seed: the "
+    "rounds of the busiest client count. The noise of dp does not follow --seed.")
 flags.DEFINE_float(
     "clipping_norm", None,
     "L2 norm that updates are clipped to (clipped, dp). Default 1.0.")
 flags.DEFINE_float(
     "noise_multiplier", None,
     "Noise on the sum of updates, as standard deviation in units of "
-    "--clipping_norm (dp). Default 1.0.")
+    "--clipping_norm (dp), from 0.001 to 1e6. Default 1.0.")
 flags.DEFINE_float(
     "dp_delta", None,
-    "The delta at which epsilon is stated (dp). Default num_clients^-1.1.")
+    "The delta at which epsilon is stated (dp). Default num_clients^-1.1, for two or "
+    "more clients.")
 
 # Grouping.
 flags.DEFINE_list(
@@ -90,12 +96,14 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "distance_threshold", None,
     "Largest distance of two clients in one cluster: `mean` of all pairwise "
-    "distances, a number, or a quantile of them such as `q0.3`. Default mean "
-    "(dynamic_distance; hierarchical where it is cut at a distance).")
+    "distances, a number, or a quantile of them such as `q0.3`. Default mean. For "
+    "dynamic_distance (L2), and for hierarchical where it is cut at a distance "
+    "(--metric); given both, each takes it in its own distance.")
 flags.DEFINE_enum(
     "hierarchical_cut", None, list(config_lib.HIERARCHICAL_CUTS),
     "Where hierarchical is cut: at --num_clusters or at --distance_threshold. "
-    "Default: distance if only --distance_threshold is given, else clusters.")
+    "Default: distance if --distance_threshold is given and dynamic_distance is not "
+    "chosen, else num_clusters.")
 flags.DEFINE_integer(
     "max_clusters", None, "Most clusters of dynamic_distance. Default 32.")
 flags.DEFINE_enum(
@@ -116,7 +124,7 @@ flags.DEFINE_integer(
 # Evaluation.
 flags.DEFINE_float(
     "target_accuracy", _default("target_accuracy"),
-    "The share of clients that reach this accuracy is reported.")
+    "The share of clients that reach this accuracy, above 0 and at most 1, is reported.")
 flags.DEFINE_integer("seed", _default("seed"), "Seed of everything random but dp's noise.")
 _CONFIG_FLAGS = tuple(config_lib.ThreePhaseConfig.__dataclass_fields__)
 

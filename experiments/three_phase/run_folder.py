@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments import output_folder
 from fl_clustering import checkpoint
+from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
 
 _FOLDERS = ("checkpoints", "client_data", "figures", "tensorboard")
@@ -115,6 +116,7 @@ def _describe(config, task, data_dir):
           "fingerprint": task.fingerprint(),
       },
       "model": {"name": task.model.name, "num_parameters": task.num_parameters},
+      "privacy": client_privacy.spent(config) if config.aggregator == "dp" else None,
       "versions": {"python": platform.python_version(), **versions},
   }
 

@@ -1,0 +1,50 @@
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering import participation
+
+
+class ParticipationTest(absltest.TestCase):
+
+  def test_everyone_by_default(self):
+    np.testing.assert_array_equal(participation.participants(0, 4, None, 7), range(4))
+    np.testing.assert_array_equal(participation.participants(0, 4, 4, 7), range(4))
+
+  def test_draws_different_clients_in_order(self):
+    for round_num in range(50):
+      chosen = participation.participants(3, 10, 4, round_num)
+      self.assertLen(set(chosen), 4)
+      self.assertEqual(list(chosen), sorted(chosen))
+      self.assertContainsSubset(chosen, range(10))
+
+  def test_the_draw_follows_from_seed_and_round(self):
+    draws = {
+        (seed, round_num): tuple(participation.participants(seed, 50, 10, round_num))
+        for seed in range(3) for round_num in range(3)
+    }
+    self.assertLen(set(draws.values()), 9)
+    self.assertEqual(draws[2, 1], tuple(participation.participants(2, 50, 10, 1)))
+
+  def test_every_client_is_drawn_as_often(self):
+    counts = np.bincount(
+        np.concatenate([participation.participants(0, 10, 3, r) for r in range(2000)])
+    )
+    # Binomial(2000, .3): a standard deviation of 20.5. Five of them for ten clients: the
+    # draws of one seed in 10^5 would fail.
+    self.assertLess(np.abs(counts - 600).max(), 103)
+
+  def test_most_rounds_of_a_client(self):
+    counts = np.zeros(10, int)
+    for round_num in range(1, 21):
+      for position in participation.participants(5, 10, 3, round_num):
+        counts[position] += 1
+    self.assertEqual(participation.most_rounds_of_a_client(5, 10, 3, 20), counts.max())
+    self.assertGreater(counts.max(), counts.min())
+
+  def test_most_rounds_where_everyone_takes_part(self):
+    self.assertEqual(participation.most_rounds_of_a_client(5, 10, None, 20), 20)
+    self.assertEqual(participation.most_rounds_of_a_client(5, 10, 10, 20), 20)
+
+
+if __name__ == "__main__":
+  absltest.main()
