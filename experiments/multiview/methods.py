@@ -103,7 +103,7 @@ def fit(problem, view_weights, shares=None):
   )
   return model.fit({
       client_id: [view[share] for view in problem.views.values()]
-      for client_id, share in shares.items()
+      for client_id, share in shares.items() if len(share)
   })
 
 

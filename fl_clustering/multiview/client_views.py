@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 
 from fl_clustering import validate
+from fl_clustering.kmeans import client_points
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -26,30 +27,14 @@ class ClientViews:
     return sum(map(len, self.points.values()))
 
 
-def _view(where, view):
+def _view(view, name, num_columns):
   """Returns one view as float64 of shape (n, d)."""
   if view is None:
     raise ValueError(
-        f"{where} must be there: every client needs every view, clients without one are "
+        f"{name} must be there: every client needs every view, clients without one are "
         "not supported, got None."
     )
-  array = np.asarray(view)
-  if array.ndim != 2 or array.shape[1] == 0:
-    raise ValueError(
-        f"{where} must be an array of shape (num_points, num_columns), got shape "
-        f"{array.shape}."
-    )
-  if array.dtype.kind not in "biuf":
-    raise TypeError(f"{where} must hold real numbers, got dtype {array.dtype}.")
-  array = array.astype(np.float64)
-  bad = np.argwhere(~np.isfinite(array))
-  if len(bad):
-    row, column = map(int, bad[0])
-    raise ValueError(
-        f"{where} must hold finite numbers, got {array[row, column]} in row {row}, column "
-        f"{column}."
-    )
-  return array
+  return client_points.checked_points(view, name, num_columns)
 
 
 def joined_views(views, name, widths=None, view_names=None):
@@ -78,17 +63,12 @@ def joined_views(views, name, widths=None, view_names=None):
     raise ValueError(f"{name} must have {len(widths)} views as the others, got {len(views)}.")
   called = list(range(len(views)) if view_names is None else view_names)
   where = [f"{name}, view {view!r}," for view in called]
-  arrays = list(map(_view, where, views))
+  arrays = list(map(_view, views, where, widths or [None] * len(views)))
   for index, array in enumerate(arrays):
     if len(array) != len(arrays[0]):
       raise ValueError(
           f"{where[index]} must have {len(arrays[0])} rows as view {called[0]!r} has, got "
           f"{len(array)}."
-      )
-    if widths is not None and array.shape[1] != widths[index]:
-      raise ValueError(
-          f"{where[index]} must have {widths[index]} columns as elsewhere, got "
-          f"{array.shape[1]}."
       )
   return np.concatenate(arrays, axis=1), tuple(array.shape[1] for array in arrays)
 

@@ -4,20 +4,21 @@
     hospital_a/  pixels.npy  fourier.csv  labels.csv
     hospital_b/  pixels.npy  fourier.csv  labels.csv
 
-A file's name without its ending is the view's name, and every site has the same ones.
-Row i of every file of a site is the site's point i.  A CSV file has commas and may have
-one line of column names.  `labels` is no view: known classes, integers, for scoring only.
+A file's name without its ending is the view's name; every site has the same views, and
+a view the same columns everywhere.  Row i of every file of a site is the site's point i.
+A CSV file has commas and may have one line of column names.  `labels` is no view: known
+classes, integers, for scoring only.
 """
 
-import csv
 import dataclasses
 import os
 from typing import Optional
-import warnings
 
 import numpy as np
 
-_ENDINGS = (".csv", ".npy")
+from fl_clustering.kmeans import number_tables
+
+_ARGUMENT = "sites_dir"
 _LABELS = "labels"
 
 
@@ -36,59 +37,15 @@ class Sites:
   labels: Optional[dict[str, np.ndarray]]
 
 
-def _is_number(text):
-  try:
-    float(text)
-  except ValueError:
-    return False
-  return True
-
-
-def _read_csv(path):
-  with open(path, encoding="utf-8", newline="") as file:
-    first = next(csv.reader(file), [])
-  has_names = not all(map(_is_number, first))
-  with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # An empty file is told of below.
-    return np.loadtxt(path, delimiter=",", ndmin=2, skiprows=int(has_names), encoding="utf-8")
-
-
-def _load(path):
-  """Returns the array in a CSV or NPY file."""
-  try:
-    if path.endswith(".npy"):
-      array = np.load(path, allow_pickle=False)
-    else:
-      array = _read_csv(path)
-  except (ValueError, EOFError, csv.Error) as e:
-    raise ValueError(f"The file must hold numbers, got {path!r} ({e}).") from e
-  if array.dtype.kind not in "biuf" or not array.size:
-    raise ValueError(
-        f"The file must hold numbers, got {path!r} with shape {array.shape} and type "
-        f"{array.dtype}."
-    )
-  return array
-
-
-def _files_by_name(folder):
-  """Returns the paths of a site's files by the name without ending."""
-  paths = {}
-  for name in sorted(os.listdir(folder)):
-    stem, ending = os.path.splitext(name)
-    if ending not in _ENDINGS or name.startswith("."):
-      continue
-    if stem in paths:
-      raise ValueError(
-          f"A view must be in one file only, got {paths[stem]!r} and {name!r} in {folder!r}."
-      )
-    paths[stem] = os.path.join(folder, name)
-  return paths
-
-
-def _read_labels(path):
-  labels = _load(path).astype(np.float64).reshape(-1)
-  if not np.all(np.isfinite(labels)) or np.any(labels != labels.astype(np.int64)):
+def _read_labels(path, num_points):
+  labels = number_tables.read_column(path, _ARGUMENT)
+  if np.any(labels != np.round(labels)):
     raise ValueError(f"`{_LABELS}` must hold an integer per point, got others in {path!r}.")
+  if len(labels) != num_points:
+    raise ValueError(
+        f"`{_LABELS}` must have one row per point, got {len(labels)} for {num_points} points "
+        f"in {path!r}."
+    )
   return labels.astype(np.int64)
 
 
@@ -113,10 +70,11 @@ def read_sites(directory):
     directory: The folder with a folder for every site.
 
   Returns:
-    `Sites`. Whether the sites' views fit together is left to `client_views.py`.
+    `Sites`. Whether a site's views have the same rows is left to `client_views.py`.
 
   Raises:
-    ValueError: If files are missing or can't be read as matrices.
+    ValueError: If files are missing, can't be read as tables, or a view has other
+      columns at one site than at another.
     OSError: If the folder can't be read.
   """
   sites = sorted(
@@ -125,19 +83,23 @@ def read_sites(directory):
   )
   if not sites:
     raise ValueError(f"The folder must hold a folder per site, got none in {directory!r}.")
-  folders = {site: _files_by_name(os.path.join(directory, site)) for site in sites}
+  folders = {
+      site: number_tables.table_paths(os.path.join(directory, site), _ARGUMENT, "view")
+      for site in sites
+  }
   _check_names(folders)
   view_names = tuple(sorted(folders[sites[0]].keys() - {_LABELS}))
-  views = {
-      site: [_load(paths[name]) for name in view_names] for site, paths in folders.items()
-  }
+  by_view = []
+  for name in view_names:
+    tables, _ = number_tables.read_tables(
+        {site: paths[name] for site, paths in folders.items()}, _ARGUMENT
+    )
+    by_view.append(tables)
+  views = {site: [tables[site] for tables in by_view] for site in sites}
   labels = None
   if _LABELS in folders[sites[0]]:
-    labels = {site: _read_labels(paths[_LABELS]) for site, paths in folders.items()}
-    for site in sites:
-      if len(labels[site]) != len(views[site][0]):
-        raise ValueError(
-            f"`{_LABELS}` must have one row per point, got {len(labels[site])} for "
-            f"{len(views[site][0])} points at {site!r}."
-        )
+    labels = {
+        site: _read_labels(paths[_LABELS], len(views[site][0]))
+        for site, paths in folders.items()
+    }
   return Sites(view_names, views, labels)

@@ -32,25 +32,25 @@ class ClientViewsTest(parameterized.TestCase):
     views.points["a"][:] = -1
     np.testing.assert_array_equal(clients["a"][0], np.arange(6).reshape(3, 2))
 
-  def test_a_client_without_points_is_allowed(self):
-    clients = {**_clients(), "c": [np.zeros((0, 3)), np.zeros((0, 2))]}
-    self.assertEqual(client_views.check_clients(clients, 9).num_points, 9)
-
   @parameterized.named_parameters(
       ("fewer_views", lambda c: c["b"].pop(), r"`clients`\['b'\] must have 2 views .* got 1"),
       ("a_missing_view", lambda c: c["b"].__setitem__(1, None),
        r"`clients`\['b'\], view 1, must be there: every client needs every view"),
       ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have at least one view"),
       ("another_width", lambda c: c["b"].__setitem__(1, np.zeros((5, 7))),
-       r"`clients`\['b'\], view 1, must have 2 columns as elsewhere, got 7"),
+       r"`clients`\['b'\], view 1, must have 2 columns as the others, got 7"),
       ("other_rows", lambda c: c["b"].__setitem__(1, np.zeros((4, 2))),
        r"`clients`\['b'\], view 1, must have 5 rows as view 0 has, got 4"),
       ("one_axis", lambda c: c["b"].__setitem__(1, np.zeros(5)),
-       r"`clients`\['b'\], view 1, must be an array of shape .* got shape \(5,\)"),
+       r"`clients`\['b'\], view 1, must be a matrix of shape .* got shape \(5,\)"),
       ("no_columns", lambda c: c["a"].__setitem__(0, np.zeros((4, 0))),
-       r"`clients`\['a'\], view 0, must be an array of shape"),
+       r"`clients`\['a'\], view 0, must be a matrix of shape"),
       ("nan", lambda c: c["b"][0].__setitem__((2, 1), np.nan),
        r"`clients`\['b'\], view 0, must hold finite numbers, got nan in row 2, column 1"),
+      ("no_points", lambda c: c.__setitem__("b", [np.zeros((0, 3)), np.zeros((0, 2))]),
+       r"`clients`\['b'\], view 0, must have at least one row"),
+      ("overflowing_squares", lambda c: c["b"][0].__setitem__((2, 1), 1e101),
+       "must hold numbers between"),
       ("infinity", lambda c: c["b"][0].__setitem__((2, 1), -np.inf), "got -inf in row 2"),
       ("no_clients", lambda c: c.clear(), "`clients` must have at least one client"),
   )
@@ -78,7 +78,7 @@ class ClientViewsTest(parameterized.TestCase):
         ValueError, "view 'shape', must have 5 rows as view 'pixels' has, got 4"):
       client_views.check_clients(clients, 2, names)
     clients["b"] = [np.zeros((5, 2)), np.zeros((5, 2))]
-    with self.assertRaisesRegex(ValueError, "view 'pixels', must have 3 columns as elsewhere"):
+    with self.assertRaisesRegex(ValueError, "view 'pixels', must have 3 columns as the others"):
       client_views.check_clients(clients, 2, names)
 
   def test_fewer_points_than_clusters_are_refused(self):

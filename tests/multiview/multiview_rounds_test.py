@@ -26,8 +26,6 @@ class MultiViewRoundsTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
     clients, _ = sample_views.sample_views()
-    # A client whose points are all gone takes part like any other.
-    clients["empty"] = [np.zeros((0, width)) for width in _WIDTHS]
     views = client_views.check_clients(clients, 1)
     self.paths = list(
         point_source.write_files(views.points, self.create_tempdir().full_path).values()

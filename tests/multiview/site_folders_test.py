@@ -45,6 +45,12 @@ class SiteFoldersTest(parameterized.TestCase):
         site_folders.read_sites(self.folder).views["b"][1], [[1, 2], [3, 40]]
     )
 
+  def test_a_byte_order_mark_is_no_column_name(self):
+    self._write("\ufeff1,2\n3,4\n", "b", "shape.csv")
+    np.testing.assert_array_equal(
+        site_folders.read_sites(self.folder).views["b"][1], [[1, 2], [3, 4]]
+    )
+
   def test_labels_are_no_view(self):
     self._write("class\n0\n1\n0\n2\n", "a", "labels.csv")
     np.save(self._path("b", "labels.npy"), np.array([1, 2]))
@@ -55,7 +61,7 @@ class SiteFoldersTest(parameterized.TestCase):
 
   def test_other_files_are_left_alone(self):
     self._write("hello", "readme.txt")
-    self._write("hello", "a", "readme.txt")
+    self._write("hello", "a", ".hidden")
     os.mkdir(self._path(".hidden"))
     self.assertEqual(list(site_folders.read_sites(self.folder).views), ["a", "b"])
 
@@ -63,17 +69,28 @@ class SiteFoldersTest(parameterized.TestCase):
       ("missing", lambda t: os.remove(t._path("b", "shape.csv")),
        "Every site must have the same files, got 'shape' at 'a' but not at 'b'"),
       ("surplus", lambda t: t._write("1\n", "b", "colour.csv"), "got 'colour' at 'b'"),
-      ("twice", lambda t: t._write("1\n", "b", "pixels.csv"), "must be in one file only"),
-      ("text", lambda t: t._write("1,2\n3,x\n", "b", "shape.csv"), "must hold numbers, got .*csv"),
-      ("ragged", lambda t: t._write("1,2\n3\n", "b", "shape.csv"), "must hold numbers, got .*csv"),
-      ("empty", lambda t: t._write("", "b", "shape.csv"), "must hold numbers, got .*csv"),
-      ("no_npy", lambda t: t._write("junk", "b", "pixels.npy"), "must hold numbers, got .*npy"),
+      ("twice", lambda t: t._write("1\n", "b", "pixels.csv"), "must hold one file per view"),
+      ("other_kind", lambda t: t._write("1\n", "b", "depth.txt"), "CSV and NPY files only, got"),
+      ("no_view", lambda t: [os.remove(t._path("b", n)) for n in ("pixels.npy", "shape.csv")],
+       "must hold a CSV or NPY file per view, got none in .*b'"),
+      ("text", lambda t: t._write("1,2\n3,x\n", "b", "shape.csv"),
+       "shape.csv': line 2, column 2, is not a finite number: 'x'"),
+      ("text_in_line_1", lambda t: t._write("1,x\n3,4\n", "b", "shape.csv"),
+       "shape.csv': line 1 has numbers and other cells"),
+      ("other_width", lambda t: t._write("1\n2\n", "b", "shape.csv"),
+       "shape.csv': it has 1 columns, .*shape.csv' has 2"),
+      ("other_order", lambda t: [t._write("x,y\n1,2\n", "a", "shape.csv"),
+                                 t._write("y,x\n1,2\n", "b", "shape.csv")],
+       "shape.csv': its columns are y,x; in .*shape.csv' they are x,y"),
+      ("no_npy", lambda t: t._write("junk", "b", "pixels.npy"), "pixels.npy': it is no NPY file"),
       ("objects", lambda t: np.save(t._path("b", "pixels.npy"), np.array([{}], object)),
-       "must hold numbers, got .*npy"),
+       "pixels.npy': it is no NPY file"),
       ("labels", lambda t: [t._write("0.5\n", s, "labels.csv") for s in "ab"],
        "`labels` must hold an integer per point"),
+      ("wide_labels", lambda t: [t._write("0,1\n", s, "labels.csv") for s in "ab"],
+       "labels.csv': it must have one column, got 2"),
       ("few_labels", lambda t: [t._write("0\n1\n", s, "labels.csv") for s in "ab"],
-       "`labels` must have one row per point, got 2 for 4 points at 'a'"),
+       "`labels` must have one row per point, got 2 for 4 points in .*labels.csv"),
   )
   def test_refuses(self, spoil, message):
     spoil(self)
@@ -85,6 +102,7 @@ class SiteFoldersTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "must hold a folder per site"):
       site_folders.read_sites(empty)
     os.mkdir(os.path.join(empty, "a"))
+    np.save(os.path.join(empty, "a", "labels.npy"), [1])
     with self.assertRaisesRegex(ValueError, "CSV or NPY file per view, got none at 'a'"):
       site_folders.read_sites(empty)
 

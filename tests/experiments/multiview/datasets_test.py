@@ -122,7 +122,7 @@ class DatasetsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("everywhere_the_same", "y", np.full((2, 1), -3), "A view must vary .* everywhere in 'y'"),
-      ("other_width", "x", np.zeros((2, 3)), r"`clients`\['b'\], view 'x', must have 2 columns"),
+      ("other_width", "x", np.zeros((2, 3)), r"`sites_dir` .*x.npy': it has 3 columns, .* has 2"),
       ("fewer_rows", "y", np.zeros((1, 1)), "view 'y', must have 2 rows as view 'x' has"),
   )
   def test_sites_that_do_not_fit(self, view, array, message):
