@@ -25,7 +25,8 @@ REAL = "real"
 _COMPARED = ("central", "fkm_lloyd", "fkm", "kfed")
 _ALL = ("central", "fkm_lloyd", "fkm", "printed", "kfed", "informed")
 TABLE_METHODS = (
-    "central", "child_parent", "weighted", "one_round", "five_rounds", "fkm_lloyd",
+    "central", "child_parent", "weighted", "one_round", "five_rounds", "best_one_round",
+    "best_five_rounds", "fkm_lloyd",
 )
 
 

@@ -203,7 +203,7 @@ def real(results):
 
 def sse(results):
   """The child/parent table: inertia over central."""
-  figure = figure_style.new_figure(4.6)
+  figure = figure_style.new_figure(5.6)
   compared = [method for method in cells.TABLE_METHODS if method != methods.CENTRAL]
   for axes, name in zip(figure_style.panel_grid(figure, len(real_data.TABLES)), real_data.TABLES):
     data = cells.table_name(name)

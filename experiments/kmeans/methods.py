@@ -81,6 +81,12 @@ def _federated(algorithm, **options):
   return run
 
 
+def _child_parent(lloyd_rounds, n_init=1):
+  return _federated(
+      "child_parent", weight_by_counts=True, lloyd_rounds=lloyd_rounds, n_init=n_init
+  )
+
+
 def _printed(clients, seed):
   rng = randomness.generator(seed, "FKM as printed")
   by_round = printed_fkm.centroids_by_round(
@@ -114,15 +120,13 @@ METHODS = {
     "lloyd": Method("Lloyd by sums alone", _federated("lloyd"), "purple"),
     "tff_minibatch": Method("TFF's mini-batch", _federated("tff_minibatch"), "yellow"),
     "child_parent": Method("child/parent", _federated("child_parent"), "vermilion"),
-    "weighted": Method(
-        "child/parent, weighted", _federated("child_parent", weight_by_counts=True), "orange"
+    "weighted": Method("child/parent, weighted", _child_parent(0), "orange"),
+    "one_round": Method("weighted, 1 round of Lloyd", _child_parent(1), "green"),
+    "five_rounds": Method("weighted, 5 rounds of Lloyd", _child_parent(5), "sky blue"),
+    "best_one_round": Method(
+        "best of 5, 1 round of Lloyd", _child_parent(1, n_init=5), "purple"
     ),
-    "one_round": Method(
-        "weighted, then 1 round of Lloyd",
-        _federated("child_parent", weight_by_counts=True, lloyd_rounds=1), "green",
-    ),
-    "five_rounds": Method(
-        "weighted, then 5 rounds of Lloyd",
-        _federated("child_parent", weight_by_counts=True, lloyd_rounds=5), "sky blue",
+    "best_five_rounds": Method(
+        "best of 5, 5 rounds of Lloyd", _child_parent(5, n_init=5), "yellow"
     ),
 }

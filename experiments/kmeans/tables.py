@@ -118,15 +118,14 @@ def sse_rows(results):
   return ["method", *names, "source"], rows
 
 
-def message_rows(num_clusters, num_columns, rows_per_client):
+def message_rows(num_clusters, num_columns):
   """Returns header and rows of the bytes of one round, one restart and one client."""
   down, up = 4 * num_clusters * num_columns, 4 * num_clusters * (num_columns + 1)
-  data = 4 * rows_per_client * num_columns
   return (
       ["message", "bytes"],
       [
           ["centroids to a client, 4 K d", f"{down:,}"],
           ["means or sums with counts from a client, 4 K (d + 1)", f"{up:,}"],
-          [f"a client's {rows_per_client} points themselves, 4 n d", f"{data:,}"],
+          ["for comparison: one point, 4 d", f"{4 * num_columns:,}"],
       ],
   )
