@@ -74,7 +74,10 @@ class FederatedKMeans:
       standardize: See there.
       seed: See there.
       sum_factory: How Lloyd's rounds are summed up, a
-        `tff.aggregators.UnweightedAggregationFactory`; a plain sum by default.
+        `tff.aggregators.UnweightedAggregationFactory`; a plain sum by default.  One that
+        clips, such as `SecureSumFactory(b, -b)`, must let pass every client's counts and
+        sums in units of the data's standard deviation: with b at ten times the points of
+        the largest client nothing but far outliers is clipped.
     """
     self._config = kmeans_config.KMeansConfig(
         n_clusters=n_clusters,
