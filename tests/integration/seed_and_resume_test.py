@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -30,12 +31,12 @@ class SeedAndResumeTest(parameterized.TestCase):
     assert result.returncode == 0, result.stderr
     cls.summary = program.read_text(cls.uninterrupted, "summary.json")
 
-  def _kill_when(self, folder, text):
+  def _kill_when(self, folder, text, *flags):
     """Starts a run and kills it once `text` stands in its metrics."""
     path = os.path.join(folder, "metrics.csv")
     with open(os.path.join(self.base, "killed.log"), "w") as log:
       process = subprocess.Popen(
-          program.command(*_FLAGS, f"--output_dir={folder}", "--resume"),
+          program.command(*_FLAGS, *flags, f"--output_dir={folder}", "--resume"),
           stdout=log, stderr=log, env=program.environment())
       deadline = time.monotonic() + _TIMEOUT_SECONDS
       while time.monotonic() < deadline and process.poll() is None:
@@ -62,6 +63,26 @@ class SeedAndResumeTest(parameterized.TestCase):
     self.assertEqual(
         program.read_text(folder, "metrics.csv"),
         program.read_text(self.uninterrupted, "metrics.csv"))
+
+  def test_a_private_run_killed_in_phase_2_gives_the_same_summary(self):
+    folder = os.path.join(self.base, "private")
+    copy = os.path.join(self.base, "private_copy")
+    flags = ("--aggregator=dp", "--noise_multiplier=0.5")
+    self._kill_when(folder, "cluster,kmeans,,2,", *flags)
+    config = program.read_json(folder, "config.json")
+    # Two runs have different noise, so one is ended twice, from where it was killed.
+    shutil.copytree(folder, copy)
+    for path in (folder, copy):
+      result = program.run(*_FLAGS, *flags, f"--output_dir={path}", "--resume")
+      self.assertEqual(result.returncode, 0, result.stderr)
+    for name in ("summary.json", "metrics.csv"):
+      self.assertEqual(program.read_text(folder, name), program.read_text(copy, name))
+    summary = program.read_json(folder, "summary.json")
+    # What it spends was known, and written, before it started.
+    self.assertEqual(summary["privacy"], config["privacy"])
+    self.assertNotEqual(
+        summary["pretrain"],
+        program.read_json(self.uninterrupted, "summary.json")["pretrain"])
 
   def test_only_the_seed_changes_the_numbers(self):
     again = os.path.join(self.base, "again")
