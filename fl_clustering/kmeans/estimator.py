@@ -75,9 +75,9 @@ class FederatedKMeans:
       seed: See there.
       sum_factory: How Lloyd's rounds are summed up, a
         `tff.aggregators.UnweightedAggregationFactory`; a plain sum by default.  One that
-        clips, such as `SecureSumFactory(b, -b)`, must let pass every client's counts and
-        sums in units of the data's standard deviation: with b at ten times the points of
-        the largest client nothing but far outliers is clipped.
+        clips, such as `SecureSumFactory(b, -b)`, must let pass every client's counts, sums
+        and squared distances, in units of the data's standard deviation: with b at ten
+        times the numbers in the largest client's matrix only far outliers are clipped.
     """
     self._config = kmeans_config.KMeansConfig(
         n_clusters=n_clusters,
