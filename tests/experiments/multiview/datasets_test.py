@@ -35,6 +35,25 @@ class DigitViewsTest(absltest.TestCase):
         "projections": (3, 166),
     })
 
+  def test_a_leaning_stroke_is_set_upright_in_the_middle(self):
+    image = np.zeros((1, 28, 28))
+    for row in range(4, 20):
+      image[0, row, 3 + row // 2 : 6 + row // 2] = 1.0
+    stroke = digit_views.upright(image)[0]
+    np.testing.assert_allclose(stroke.sum(), image.sum(), rtol=0.01)
+    by_column = stroke.sum(axis=0)
+    # Three columns wide, and what lies between two columns.
+    self.assertGreater(by_column[11:17].sum(), 0.99 * stroke.sum())
+    rows, columns = np.indices(stroke.shape)
+    np.testing.assert_allclose((rows * stroke).sum() / stroke.sum(), 13.5, atol=0.05)
+    np.testing.assert_allclose((columns * stroke).sum() / stroke.sum(), 13.5, atol=0.05)
+
+  def test_an_upright_picture_in_the_middle_stays(self):
+    image = np.zeros((1, 28, 28))
+    image[0, 5:23, 12:16] = np.linspace(0, 1, 4)
+    image[0] += image[0, ::-1, ::-1]
+    np.testing.assert_allclose(digit_views.upright(image), image, atol=1e-9)
+
   def test_fourier_does_not_see_where_the_digit_is(self):
     image = np.zeros((1, 28, 28))
     image[0, 5:9, 6:20] = 1.0
@@ -117,7 +136,7 @@ class DatasetsTest(parameterized.TestCase):
     self.assertIsNone(datasets.load_sites(self.folder, 2).labels)
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be given"):
       datasets.load_sites(self.folder)
-    with self.assertRaisesRegex(ValueError, "at most the 5 points"):
+    with self.assertRaisesRegex(ValueError, "`num_clusters` must be at most the 5 points"):
       datasets.load_sites(self.folder, 6)
 
   @parameterized.named_parameters(
