@@ -41,6 +41,7 @@ def _partitioned_task(pool, options):
       model=models.MODELS[options.model](pool.pool.images.shape[1:], pool.num_classes),
       dirichlet_alpha=resolved.get("dirichlet_alpha"),
       num_groups=resolved.get("num_groups"),
+      warnings=split.warnings,
   )
 
 

@@ -71,6 +71,12 @@ class LoadTaskTest(parameterized.TestCase):
     )
     self.assertEqual((task.num_groups, task.dirichlet_alpha), (3, 0.7))
 
+  def test_clients_that_were_topped_up_are_said_and_logged(self):
+    with self.assertLogs(level="WARNING") as logged:
+      task = registry.load_task(dataset="digits", dirichlet_alpha=0.1)
+    self.assertRegex(task.warnings[0], "left [1-9] of 100 clients with fewer than 2 examples")
+    self.assertIn(task.warnings[0], logged.output[0])
+
   def test_global_test_set_is_the_same_for_all_seeds(self):
     tasks = [registry.load_task(dataset="digits", seed=seed) for seed in (0, 1)]
     np.testing.assert_array_equal(tasks[0].global_test.images, tasks[1].global_test.images)
