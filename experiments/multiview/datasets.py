@@ -151,6 +151,19 @@ def _check_variation(views):
       )
 
 
+def _num_clusters(given, labels, num_points):
+  """Returns how many clusters to look for at sites; a ValueError if that can't be."""
+  if given is None:
+    if labels is None:
+      raise ValueError("`num_clusters` must be given for sites without labels, got none.")
+    return len(np.unique(labels))
+  if given > num_points:
+    raise validate.error(
+        "num_clusters", f"be at most the {num_points} points of all sites", given
+    )
+  return given
+
+
 def load_sites(sites_dir, num_clusters=None):
   """Returns the user's own data: one folder per site, one CSV or NPY file per view.
 
@@ -164,16 +177,8 @@ def load_sites(sites_dir, num_clusters=None):
   """
   sites = site_folders.read_sites(sites_dir)
   num_points = client_views.check_clients(sites.views, 1, sites.view_names).num_points
-  labels = None
-  if sites.labels is not None:
-    labels = np.concatenate(list(sites.labels.values()))
-    num_clusters = num_clusters or len(np.unique(labels))
-  if num_clusters is None:
-    raise ValueError("`num_clusters` must be given for sites without labels, got none.")
-  if num_clusters > num_points:
-    raise validate.error(
-        "num_clusters", f"be at most the {num_points} points of all sites", num_clusters
-    )
+  labels = None if sites.labels is None else np.concatenate(list(sites.labels.values()))
+  num_clusters = _num_clusters(num_clusters, labels, num_points)
   pooled = {
       name: np.concatenate([views[index] for views in sites.views.values()])
       for index, name in enumerate(sites.view_names)
