@@ -8,10 +8,10 @@ threads as there are cores, of one intra-op thread each.  Contestants take turns
 within a process, and several processes are launched, because the same code
 differs more from launch to launch than from call to call: what is printed is
 the median over launches of a launch's median ratio, with the lowest and highest
-launch.  Run it on a quiet machine.
+launch.  Run it on a quiet machine.  The worker's memory is its peak as the kernel counts
+it, which no load changes; it is one process, without children.
 """
 
-import concurrent.futures
 import json
 import os
 import statistics
@@ -22,7 +22,6 @@ import time
 
 from absl import flags
 import numpy as np
-import psutil
 
 from experiments import launch
 from fl_clustering.tasks import models
@@ -50,127 +49,86 @@ _LIMITS = {
     "phase 2 round": "limit of a phase 2 round",
     "evaluation of 20 models": "limit of an evaluation",
 }
+# The contestants that compute in TFF's worker process, without the stock road.
+_IN_WORKER = ("FedAvg round", "phase 2 round", "evaluation of 20 models")
 
 
-def _keras_model(tf, task):
-  """Returns a Keras model of the same layers, for the stock road."""
-  layers = tf.keras.layers
-  shape = task.model.input_shape
-  if task.model.name == "cnn":
-    hidden = [
-        layers.Conv2D(32, 3, activation="relu", input_shape=shape),
-        layers.Conv2D(64, 3, activation="relu"),
-        layers.MaxPool2D(2),
-        layers.Dropout(0.25),
-        layers.Flatten(),
-        layers.Dense(128, activation="relu"),
-        layers.Dropout(0.5),
-    ]
-  else:
-    hidden = [
-        layers.Conv2D(16, 3, activation="relu", input_shape=shape),
-        layers.MaxPool2D(2),
-        layers.Conv2D(32, 3, activation="relu"),
-        layers.MaxPool2D(2),
-        layers.Flatten(),
-        layers.Dense(64, activation="relu"),
-    ]
-  return tf.keras.Sequential([*hidden, layers.Dense(task.num_classes)])
+def _forget_peak(pid):
+  """Lets the kernel start a process's peak memory anew, from what it holds now."""
+  with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as f:
+    f.write("5")
 
 
-def _stock_round(tf, tff, task):
-  """Returns a function that runs one round of `build_weighted_fed_avg`."""
-  def model_fn():
-    return tff.learning.models.from_keras_model(
-        _keras_model(tf, task),
-        loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        input_spec=(
-            tf.TensorSpec([None, *task.model.input_shape]), tf.TensorSpec([None], tf.int32)
-        ),
-    )
+def _peak_megabytes(pid):
+  """Returns the most resident memory that a process had since `_forget_peak`."""
+  with open(f"/proc/{pid}/status", encoding="ascii") as f:
+    (peak,) = (line.split()[1] for line in f if line.startswith("VmHWM:"))
+  return int(peak) * 1024 / 1e6
 
-  process = tff.learning.algorithms.build_weighted_fed_avg(
-      model_fn, tff.learning.optimizers.build_sgdm(_LEARNING_RATE)
-  )
-  datasets = [
-      tf.data.Dataset.from_tensor_slices((
-          client.train.images.astype(np.float32) / 255,
-          client.train.labels.astype(np.int32),
-      )).batch(_BATCH_SIZE)
-      for client in task.clients
+
+def _take_turns(contestants, worker_pid):
+  """Returns the contestants' seconds, and the worker's peak megabytes for some.
+
+  Args:
+    contestants: From a name to a function without arguments.
+    worker_pid: The worker's process id.
+  """
+  seconds = {name: [] for name in contestants}
+  peaks = {}
+  for turn in range(_REPETITIONS.value + 1):
+    for name, call in contestants.items():
+      _forget_peak(worker_pid)
+      start = time.perf_counter()
+      call()
+      if turn:
+        seconds[name].append(time.perf_counter() - start)
+      if name in _IN_WORKER:
+        peaks[name] = max(peaks.get(name, 0), _peak_megabytes(worker_pid))
+  return {name: statistics.median(values) for name, values in seconds.items()}, peaks
+
+
+def _clusters(client_ids, rng):
+  """Returns overlapping clusters of 5 to 25 clients."""
+  return [
+      tuple(
+          client_ids[i]
+          for i in rng.choice(len(client_ids), rng.integers(5, 26), replace=False)
+      )
+      for _ in range(_NUM_CLUSTERS.value)
   ]
-  state = process.initialize()
-  return lambda: process.next(state, datasets)
 
 
-class _Limit:
-  """The same arithmetic in plain TensorFlow."""
+def _contestants(task, directory, clusters, vectors, num_cores):
+  """Returns the contestants by name; the engine's and their limits alternate."""
+  # pylint: disable=g-import-not-at-top
+  from experiments.benchmarks import plain_tensorflow
+  from fl_clustering import client_files
+  from fl_clustering import client_update
+  from fl_clustering import cluster_training
+  from fl_clustering import evaluation
+  from fl_clustering import federated_training
+  # pylint: enable=g-import-not-at-top
 
-  def __init__(self, tf, task, num_cores):
-    model = task.model
-    self._pool = concurrent.futures.ThreadPoolExecutor(num_cores)
-    self._clients = {
-        client.client_id: (
-            tf.constant(client.train.images.astype(np.float32) / 255),
-            tf.constant(client.train.labels.astype(np.int32)),
-        )
-        for client in task.clients
-    }
-    test_images = tf.constant(task.global_test.images.astype(np.float32) / 255)
-    test_labels = tf.constant(task.global_test.labels.astype(np.int32))
-
-    @tf.function(
-        input_signature=[
-            [tf.TensorSpec(shape) for shape in model.parameter_shapes.values()],
-            tf.TensorSpec([None, *model.input_shape]),
-            tf.TensorSpec([None], tf.int32),
-        ]
-    )
-    def train(parameters, images, labels):
-      for i in tf.range(0, tf.shape(labels)[0], _BATCH_SIZE):
-        seed = tf.stack([i, 0]) if model.uses_dropout else None
-        with tf.GradientTape() as tape:
-          tape.watch(parameters)
-          logits = model.logits(parameters, images[i : i + _BATCH_SIZE], seed)
-          loss = tf.reduce_mean(
-              tf.nn.sparse_softmax_cross_entropy_with_logits(
-                  labels=labels[i : i + _BATCH_SIZE], logits=logits
-              )
-          )
-        gradients = tape.gradient(loss, parameters)
-        parameters = [p - _LEARNING_RATE * g for p, g in zip(parameters, gradients)]
-      return parameters
-
-    @tf.function(
-        input_signature=[[tf.TensorSpec(s) for s in model.parameter_shapes.values()]]
-    )
-    def confusion(parameters):
-      predicted = tf.argmax(model.logits(parameters, test_images, None), axis=1)
-      return tf.math.confusion_matrix(test_labels, predicted, task.num_classes)
-
-    self._train = train
-    self._confusion = confusion
-
-  def average(self, parameters, clusters):
-    """Trains every member of every cluster; returns each cluster's average."""
-    def train(client_id):
-      images, labels = self._clients[client_id]
-      return [p.numpy() for p in self._train(parameters, images, labels)], len(labels)
-
-    # The largest first, so that no thread is left waiting.
-    pairs = [(client_id, k) for k, members in enumerate(clusters) for client_id in members]
-    pairs.sort(key=lambda pair: -len(self._clients[pair[0]][1]))
-    sums = [[np.zeros(p.shape, np.float32) for p in parameters] for _ in clusters]
-    totals = np.zeros(len(clusters))
-    trained = self._pool.map(train, [client_id for client_id, _ in pairs])
-    for (_, k), (result, num_examples) in zip(pairs, trained):
-      for total, p in zip(sums[k], result):
-        total += np.float32(num_examples) * p
-      totals[k] += num_examples
-    return [[p / total for p in parts] for parts, total in zip(sums, totals)]
-
-  def confusions(self, models_parameters):
-    return list(self._pool.map(lambda p: self._confusion(p).numpy(), models_parameters))
+  limit = plain_tensorflow.PlainTensorFlow(task, _BATCH_SIZE, _LEARNING_RATE, num_cores)
+  files = client_files.write_client_files(task, directory)
+  options = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
+  fedavg = federated_training.FedAvg(task, files, options, None, _SEED)
+  training = cluster_training.ClusterTraining(task, files, options, _SEED)
+  evaluator = evaluation.Evaluation(task.model)
+  state = fedavg.initialize()
+  ids = task.client_ids
+  parameters = client_update.unflatten(task.model, state.vector)
+  models_parameters = [client_update.unflatten(task.model, v) for v in vectors]
+  requests = [evaluation.Request(i, files.global_test) for i in range(len(vectors))]
+  starts = np.stack([state.vector] * len(clusters))
+  return {
+      "limit of a FedAvg round": lambda: limit.average(parameters, [ids]),
+      "FedAvg round": lambda: fedavg.next(state, ids, 1, 1),
+      "limit of a phase 2 round": lambda: limit.average(parameters, clusters),
+      "phase 2 round": lambda: training.next(starts, clusters, ids, 1, 1),
+      "limit of an evaluation": lambda: limit.confusions(models_parameters),
+      "evaluation of 20 models": lambda: evaluator.confusions(vectors, requests),
+  }
 
 
 def _measure(num_cores):
@@ -180,13 +138,8 @@ def _measure(num_cores):
 
   tf.config.threading.set_intra_op_parallelism_threads(1)
   tf.config.threading.set_inter_op_parallelism_threads(num_cores)
-  import tensorflow_federated as tff
 
-  from fl_clustering import client_files
-  from fl_clustering import client_update
-  from fl_clustering import cluster_training
-  from fl_clustering import evaluation
-  from fl_clustering import federated_training
+  from experiments.benchmarks import stock_fedavg
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
@@ -194,60 +147,20 @@ def _measure(num_cores):
       dataset="digits", data_dir=None, num_clients=100, partition="dirichlet",
       dirichlet_alpha=0.5, num_groups=None, model=_MODEL.value, seed=_SEED)
   rng = np.random.default_rng(_SEED)
-  ids = task.client_ids
-  clusters = [
-      tuple(ids[i] for i in rng.choice(len(ids), rng.integers(5, 26), replace=False))
-      for _ in range(_NUM_CLUSTERS.value)
-  ]
-  parameters = task.model.initial_parameters(rng)
-  vector = np.concatenate([p.ravel() for p in parameters])
+  clusters = _clusters(task.client_ids, rng)
+  vector = np.concatenate([p.ravel() for p in task.model.initial_parameters(rng)])
   vectors = vector + rng.normal(0, 0.01, (_NUM_MODELS, len(vector))).astype(np.float32)
-  limit = _Limit(tf, task, num_cores)
-  constants = [tf.constant(p) for p in parameters]
-  model_constants = [client_update.unflatten(task.model, v) for v in vectors]
-
   with tempfile.TemporaryDirectory() as directory, runtime.LocalRuntime(num_cores) as local:
-    files = client_files.write_client_files(task, directory)
-    options = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
-    fedavg = federated_training.FedAvg(task, files, options, None, _SEED)
-    training = cluster_training.ClusterTraining(task, files, options, _SEED)
-    evaluator = evaluation.Evaluation(task.model)
-    state = fedavg.initialize()
-    requests = [
-        evaluation.Request(i, files.global_test) for i in range(_NUM_MODELS)
-    ]
-    starts = np.stack([vector] * len(clusters))
-    contestants = {
-        "limit of a FedAvg round": lambda: limit.average(constants, [ids]),
-        "FedAvg round": lambda: fedavg.next(state, ids, 1, 1),
-        "limit of a phase 2 round": lambda: limit.average(constants, clusters),
-        "phase 2 round": lambda: training.next(starts, clusters, ids, 1, 1),
-        "limit of an evaluation": lambda: limit.confusions(model_constants),
-        "evaluation of 20 models": lambda: evaluator.confusions(vectors, requests),
-    }
-    seconds = {name: [] for name in contestants}
-    worker = psutil.Process(local.worker_pid)
-    memory = {}
-    for turn in range(_REPETITIONS.value + 1):
-      for name, call in contestants.items():
-        start = time.perf_counter()
-        call()
-        if turn:
-          seconds[name].append(time.perf_counter() - start)
-        memory[name] = worker.memory_info().rss
+    contestants = _contestants(task, directory, clusters, vectors, num_cores)
+    seconds, peaks = _take_turns(contestants, local.worker_pid)
     if _STOCK.value:
       # Apart from the others: its many threads and its memory would disturb them.
-      stock = _stock_round(tf, tff, task)
-      seconds["FedAvg round, build_weighted_fed_avg"] = []
-      for turn in range(_REPETITIONS.value + 1):
-        start = time.perf_counter()
-        stock()
-        if turn:
-          seconds["FedAvg round, build_weighted_fed_avg"].append(
-              time.perf_counter() - start)
+      name = "FedAvg round, build_weighted_fed_avg"
+      stock = stock_fedavg.build_round(task, _BATCH_SIZE, _LEARNING_RATE)
+      seconds.update(_take_turns({name: stock}, local.worker_pid)[0])
   return {
-      "seconds": {name: statistics.median(values) for name, values in seconds.items()},
-      "worker_megabytes": memory["phase 2 round"] / 1e6,
+      "seconds": seconds,
+      "peak_megabytes": peaks,
       "memberships": sum(map(len, clusters)),
   }
 
@@ -278,8 +191,10 @@ def main():
       ratios = [run["seconds"][name] / run["seconds"][_LIMITS[name]] for run in runs]
       line += f"   {statistics.median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f})"
     print(line)
-  memory = max(run["worker_megabytes"] for run in runs)
-  print(f"worker's memory after phase 2 rounds: at most {memory:.0f} MB")
+  print("highest memory of the worker process (VmHWM) in any of "
+        f"{_REPETITIONS.value + 1} turns of any launch")
+  for name in _IN_WORKER:
+    print(f"{name:38} {max(run['peak_megabytes'][name] for run in runs):8.0f} MB")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,84 @@
+"""The limit of `engine_benchmark.py`: the same arithmetic in plain TensorFlow."""
+
+import concurrent.futures
+
+import numpy as np
+import tensorflow as tf
+
+
+class PlainTensorFlow:
+  """Trains and evaluates a task's clients without any framework."""
+
+  def __init__(self, task, batch_size, learning_rate, num_cores):
+    """Takes the examples into memory and builds the functions.
+
+    Args:
+      task: A `FederatedTask`.
+      batch_size: Examples per step.
+      learning_rate: Step size.
+      num_cores: Threads from which clients and models are computed.
+    """
+    model = task.model
+    self._pool = concurrent.futures.ThreadPoolExecutor(num_cores)
+    self._clients = {
+        client.client_id: (
+            tf.constant(client.train.images.astype(np.float32) / 255),
+            tf.constant(client.train.labels.astype(np.int32)),
+        )
+        for client in task.clients
+    }
+    test_images = tf.constant(task.global_test.images.astype(np.float32) / 255)
+    test_labels = tf.constant(task.global_test.labels.astype(np.int32))
+
+    @tf.function(
+        input_signature=[
+            [tf.TensorSpec(shape) for shape in model.parameter_shapes.values()],
+            tf.TensorSpec([None, *model.input_shape]),
+            tf.TensorSpec([None], tf.int32),
+        ]
+    )
+    def train(parameters, images, labels):
+      for i in tf.range(0, tf.shape(labels)[0], batch_size):
+        seed = tf.stack([i, 0]) if model.uses_dropout else None
+        with tf.GradientTape() as tape:
+          tape.watch(parameters)
+          logits = model.logits(parameters, images[i : i + batch_size], seed)
+          loss = tf.reduce_mean(
+              tf.nn.sparse_softmax_cross_entropy_with_logits(
+                  labels=labels[i : i + batch_size], logits=logits
+              )
+          )
+        gradients = tape.gradient(loss, parameters)
+        parameters = [p - learning_rate * g for p, g in zip(parameters, gradients)]
+      return parameters
+
+    @tf.function(
+        input_signature=[[tf.TensorSpec(s) for s in model.parameter_shapes.values()]]
+    )
+    def confusion(parameters):
+      predicted = tf.argmax(model.logits(parameters, test_images, None), axis=1)
+      return tf.math.confusion_matrix(test_labels, predicted, task.num_classes)
+
+    self._train = train
+    self._confusion = confusion
+
+  def average(self, parameters, clusters):
+    """Trains every member of every cluster; returns each cluster's average."""
+    def train(client_id):
+      images, labels = self._clients[client_id]
+      return [p.numpy() for p in self._train(parameters, images, labels)], len(labels)
+
+    # The largest first, so that no thread is left waiting.
+    pairs = [(client_id, k) for k, members in enumerate(clusters) for client_id in members]
+    pairs.sort(key=lambda pair: -len(self._clients[pair[0]][1]))
+    sums = [[np.zeros(p.shape, np.float32) for p in parameters] for _ in clusters]
+    totals = np.zeros(len(clusters))
+    trained = self._pool.map(train, [client_id for client_id, _ in pairs])
+    for (_, k), (result, num_examples) in zip(pairs, trained):
+      for total, p in zip(sums[k], result):
+        total += np.float32(num_examples) * p
+      totals[k] += num_examples
+    return [[p / total for p in parts] for parts, total in zip(sums, totals)]
+
+  def confusions(self, models_parameters):
+    return list(self._pool.map(lambda p: self._confusion(p).numpy(), models_parameters))
