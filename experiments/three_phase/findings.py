@@ -1,8 +1,9 @@
 """What a run's numbers say, in words: the report's summary and its warnings.
 
 Every sentence is computed from the run's files and claims no more than they
-carry: one run has one seed, and only the difference from the compute-equal
-control can be put down to a grouping.
+carry: one run has one seed, and only the difference from the control that trains
+everyone together for as many rounds can be put down to a grouping, or to the local
+training that overlapping clusters cost on top.
 """
 
 import os
@@ -39,21 +40,36 @@ def _known(*pairs):
   return [(name, value) for name, value in pairs if value is not None]
 
 
+def _overlap(run):
+  """Returns the groupings whose clients train more than once a round."""
+  return [g.name for g in run.groupings if run.num_memberships(g.name) > run.num_clients]
+
+
+def _times_the_work(run, grouping):
+  """Returns how many times the control's local trainings a grouping makes in a round."""
+  return run.num_memberships(grouping) / run.num_clients
+
+
 def verdict(run):
-  """Returns one sentence: whether a grouping beats the compute-equal control."""
+  """Returns one sentence: whether a grouping beats the FedAvg control, and at what cost."""
   methods = run.summary["methods"]
   best = _best_grouping(run)
   control = _mean_accuracy(methods.get(comparison.FEDAVG))
   if best is None:
     return "This run has no grouping, only controls."
   if control is None:
-    return "This run has no compute-equal control: it can't say whether a grouping pays."
+    return "This run has no FedAvg control of as many rounds: it can't say whether a grouping pays."
   points = _points(_mean_accuracy(methods[best]) - control)
-  if points > 0:
-    return "Grouping the clients beats training everyone together in this run."
   if points < 0:
-    return "No grouping beats training everyone together in this run."
-  return "The best grouping is level with training everyone together in this run."
+    return "No grouping beats training everyone together for as many rounds in this run."
+  relation = (
+      "Grouping the clients beats" if points > 0 else "The best grouping is level with"
+  )
+  work = (
+      f", with {_times_the_work(run, best):.1f} times the local training" if best in _overlap(run)
+      else ""
+  )
+  return f"{relation} training everyone together for as many rounds in this run{work}."
 
 
 def _clients_sentence(run):
@@ -61,7 +77,7 @@ def _clients_sentence(run):
   methods = run.summary["methods"]
   best = _best_grouping(run)
   controls = _known(
-      ("the compute-equal FedAvg control", _mean_accuracy(methods.get(comparison.FEDAVG))),
+      ("the FedAvg control of as many rounds", _mean_accuracy(methods.get(comparison.FEDAVG))),
       ("local training", _mean_accuracy(methods.get(comparison.LOCAL))),
   )
   if best is None:
@@ -105,7 +121,11 @@ def _longer_training_sentence(run):
   best = _best_grouping(run)
   if best is None:
     return sentence
-  sentence += " Only what differs from that control can be put down to a grouping."
+  sentence += (
+      " Only what differs from that control can be put down to a grouping, and with overlapping "
+      "clusters not all of that: they train more."
+      if _overlap(run) else " Only what differs from that control can be put down to a grouping."
+  )
   grouped = run.client_accuracy.get(("cluster", best), {})
   together = run.client_accuracy.get(("cluster", comparison.FEDAVG), {})
   differences = [grouped[c] - together[c] for c in grouped if c in together]
@@ -116,6 +136,35 @@ def _longer_training_sentence(run):
         f" Client by client, {comparison.method_label(best)} is more accurate than the control "
         f"for {better:,}, less for {worse:,} and equal for "
         f"{len(differences) - better - worse:,}."
+    )
+  return sentence
+
+
+def _work_sentence(run):
+  """Returns how much the methods train in a round; None where there is one method."""
+  if not run.groupings:
+    return None
+  overlapping = _overlap(run)
+  control = f"the {run.num_clients:,} of both controls"
+  if overlapping:
+    trainings = " and ".join(
+        f"{comparison.method_label(name)} {run.num_memberships(name):,} local trainings, "
+        f"{_times_the_work(run, name):.1f} times {control}"
+        for name in overlapping
+    )
+    sentence = (
+        "Equal rounds are not equal work here: a client trains once in each of its clusters. A "
+        f"round of phase 2 is for {trainings}."
+    )
+  else:
+    sentence = (
+        "All methods have equal rounds and equal work: no client is in two clusters, and a round "
+        f"of phase 2 is {run.num_clients:,} local trainings for each method."
+    )
+  if run.settings["clients_per_round"] is not None:
+    sentence += (
+        f" That is with all clients; {run.settings['clients_per_round']:,} of them take part in "
+        "a round, the same for every method."
     )
   return sentence
 
@@ -176,6 +225,7 @@ def sentences(run):
   candidates = (
       _clients_sentence(run),
       _longer_training_sentence(run),
+      _work_sentence(run),
       _global_sentence(run),
       _recovery_sentence(run),
       f"These are the numbers of one run with one seed ({seed}); how far another seed would "

@@ -10,6 +10,7 @@ import json
 import os
 from typing import Optional
 
+from experiments.three_phase import comparison
 from fl_clustering import client_weights
 
 TRUE_GROUPS = "true groups"
@@ -140,6 +141,18 @@ class FinishedRun:
     """The groupings, and the true groups where they are known."""
     true_groups = self.true_groups
     return (*self.groupings, true_groups) if true_groups else self.groupings
+
+  def num_memberships(self, method):
+    """Returns how many clients its clusters have together; None where it is unknown.
+
+    A client counts once for each cluster it is in: in a round of phase 2 that all
+    take part in, it trains as often.
+    """
+    if method in (comparison.PRETRAIN, *comparison.CONTROLS):
+      return self.num_clients
+    return next(
+        (sum(map(len, g.clusters)) for g in self.groupings if g.name == method), None
+    )
 
   def curve(self, phase, method, metric):
     """Returns ascending rounds and a metric over all clusters in them, as lists."""

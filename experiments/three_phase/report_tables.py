@@ -13,6 +13,10 @@ def _score(value):
   return _ABSENT if value is None else f"{value:.3f}"
 
 
+def _count(value):
+  return _ABSENT if value is None else f"{value:,}"
+
+
 def _comparison_cell(column, value, sd, best):
   shown = comparison.formatted(column, value, _ABSENT)
   cell = html_page.strong(shown) if shown == best else html_page.escaped(shown)
@@ -24,21 +28,27 @@ def comparison_table(run):
   rows = comparison.comparison_rows(run.summary)
   best = comparison.best_values(rows)
   lines = [
-      [row.label, *map(_comparison_cell, comparison.COLUMNS, row.values, row.sds, best)]
+      [
+          row.label,
+          _count(run.num_memberships(row.method)),
+          *map(_comparison_cell, comparison.COLUMNS, row.values, row.sds, best),
+      ]
       for row in rows
   ]
+  (heading, size), *groups = comparison.column_groups(sd_columns=False)
   table = html_page.table(
-      ["method", *(column.heading for column in comparison.COLUMNS)], lines,
+      ["method", "memberships", *(column.heading for column in comparison.COLUMNS)], lines,
       caption="Accuracy after phase 2 and of the models of phase 3; best values in bold",
-      header_groups=comparison.column_groups(sd_columns=False),
+      header_groups=[(heading, size + 1), *groups],
   )
   target = run.settings["target_accuracy"]
   key = html_page.paragraph(
-      "sd: standard deviation over the clients. 10th perc.: a tenth of the clients is below "
+      "Memberships: clients, each counted once for every cluster it is in; it trains that often "
+      "in a round it takes part in. sd: standard deviation over the clients. 10th perc.: a tenth of the clients is below "
       f"it. Share at target: clients with an accuracy of at least {target:g}. (a): mean of all "
       "cluster models. (b): mean weighted by each cluster's best accuracy. (c): each cluster's "
       "model averaged with (a). Phase 1 has one model, which stands under (a). FedAvg "
-      "(control): everyone trained together for as long as the clusters. Local (control): "
+      "(control): everyone trained together for as many rounds as the clusters. Local (control): "
       f"every client alone. {_ABSENT}: does not apply.",
       quiet=True,
   )

@@ -19,7 +19,7 @@ class FindingsTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("grouping_wins", 0.8, 0.7, "Grouping the clients beats", "10.0 percentage points above"),
       ("control_wins", 0.7, 0.8, "No grouping beats", "10.0 percentage points below"),
-      ("level", 0.7, 0.7004, "level with", "level .* with the compute-equal FedAvg control"),
+      ("level", 0.7, 0.7004, "level with", "level .* with the FedAvg control of as many rounds"),
   )
   def test_verdict_follows_the_numbers(self, kmeans, fedavg, verdict, relation):
     run = self._run(
@@ -64,8 +64,36 @@ class FindingsTest(parameterized.TestCase):
     self.assertIn("was 0.600;", sentence)
     self.assertIn("0.700 (+10.0 percentage points)", sentence)
 
+  def test_overlapping_clusters_are_said_to_train_more(self):
+    run = self._run(mean_accuracy=_accuracy(
+        kmeans=0.75, dynamic_distance=0.8, fedavg=0.7, local=0.5
+    ))
+
+    # Seven memberships of six clients.
+    self.assertEndsWith(
+        findings.verdict(run), "for as many rounds in this run, with 1.2 times the local training."
+    )
+    sentences = findings.sentences(run)
+    self.assertIn("with overlapping clusters not all of that: they train more", sentences[1])
+    self.assertEqual(
+        sentences[2],
+        "Equal rounds are not equal work here: a client trains once in each of its clusters. A "
+        "round of phase 2 is for dynamic distance 7 local trainings, 1.2 times the 6 of both "
+        "controls.",
+    )
+
+  def test_without_overlap_rounds_are_work(self):
+    run = self._run(groupings=("kmeans",), clients_per_round=4)
+
+    self.assertEndsWith(findings.verdict(run), "for as many rounds in this run.")
+    sentences = findings.sentences(run)
+    self.assertNotIn("overlapping", sentences[1])
+    self.assertStartsWith(sentences[2], "All methods have equal rounds and equal work")
+    self.assertIn("6 local trainings for each", sentences[2])
+    self.assertIn("with all clients; 4 of them take part in a round", sentences[2])
+
   def test_global_models(self):
-    sentence = findings.sentences(self._run())[2]
+    sentence = findings.sentences(self._run())[3]
 
     self.assertIn("phase 1 0.500, the FedAvg control's model 0.700", sentence)
     self.assertIn("K-means 0.800, their accuracy-weighted mean (b) 0.700", sentence)
@@ -86,7 +114,7 @@ class FindingsTest(parameterized.TestCase):
 
     self.assertEqual(findings.verdict(run), "This run has no grouping, only controls.")
     text = " ".join(findings.sentences(run))
-    self.assertIn("0.700 by the compute-equal FedAvg control and 0.650 by local", text)
+    self.assertIn("0.700 by the FedAvg control of as many rounds and 0.650 by local", text)
     self.assertNotIn("grouping", text)
 
   def test_without_the_control_nothing_is_put_down_to_grouping(self):

@@ -74,6 +74,7 @@ class ReportTest(parameterized.TestCase):
     accuracy = kmeans["clients"]["accuracy"]
 
     self.assertEqual(self._row(page, "K-means"), [
+        "6",
         "2",
         f"{accuracy['mean']:.3f} ± {accuracy['sd']:.3f}",
         f"{accuracy['p10']:.3f}",
@@ -88,10 +89,23 @@ class ReportTest(parameterized.TestCase):
         "0.975",
     ])
 
+  def test_memberships_say_what_a_round_costs(self):
+    _, page = self._write(draw=False)
+
+    # One of the six clients is in both clusters of dynamic distance.
+    memberships = {
+        label: self._row(page, label)[0] for label in
+        ("phase 1", "K-means", "dynamic distance", "local (control)", "FedAvg (control)")
+    }
+    self.assertEqual(memberships, {
+        "phase 1": "6", "K-means": "6", "dynamic distance": "7", "local (control)": "6",
+        "FedAvg (control)": "6",
+    })
+
   def test_absent_is_a_dash(self):
     _, page = self._write(draw=False)
 
-    self.assertEqual(self._row(page, "phase 1")[0], "–")
+    self.assertEqual(self._row(page, "phase 1")[1], "–")
     self.assertEqual(self._row(page, "phase 1")[-4:], ["–"] * 4)
     self.assertEqual(self._row(page, "dynamic distance")[-2:], ["–", "–"])
 
@@ -110,7 +124,7 @@ class ReportTest(parameterized.TestCase):
         "pretrain": 0.6, "kmeans": 0.8, "fedavg": fedavg, "local": 0.5,
     })
 
-    self.assertIn(f"<strong>{verdict} in this run.</strong>", page)
+    self.assertIn(f"<strong>{verdict} for as many rounds in this run.</strong>", page)
 
   def test_client_ids_are_escaped(self):
     ids = ("<script>alert(1)</script>", "a&b", "$title", "x")

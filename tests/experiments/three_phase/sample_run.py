@@ -27,6 +27,7 @@ class SampleRun:
     fallback_reason: Why the data are not those asked for.
     data_warnings: What else is to be known about the data.
     aggregator: How phase 1 averages.
+    clients_per_round: How many take part in a round; None for all.
     privacy: The summary's part on privacy.
     keeps_weights: Whether there is a client_weights.npz.
   """
@@ -39,6 +40,7 @@ class SampleRun:
   fallback_reason: Optional[str] = None
   data_warnings: tuple[str, ...] = ()
   aggregator: str = "mean"
+  clients_per_round: Optional[int] = None
   privacy: Optional[dict] = None
   keeps_weights: bool = True
 
@@ -135,6 +137,7 @@ def _config(run):
       "pretrain_rounds": run.rounds,
       "cluster_rounds": run.rounds,
       "aggregator": run.aggregator,
+      "clients_per_round": run.clients_per_round,
       "groupings": [method for method in run.methods if method not in CONTROLS],
       "representation": "update" if run.assignments else None,
       "grouping_epochs": None,
