@@ -5,10 +5,14 @@ run.
 """
 
 import csv
+import fcntl
 import io
 import json
 import os
 import shutil
+import weakref
+
+from absl import logging
 
 from fl_clustering import atomic_file
 
@@ -146,20 +150,43 @@ class OutputFolder:
   def start(self, document):
     """Makes the folder ready and writes `config.json`, unless it is there already.
 
+    Until this object and its program end, no other run can start in the folder.
+
     Args:
       document: What `config.json` shall hold: a dict with the settings as "config".
 
     Raises:
-      ValueError: If the folder can't be written.
+      ValueError: If the folder can't be written, or another run is writing it.
     """
     try:
       os.makedirs(self.path, exist_ok=True)
+      self._lock()
       if self.recorded is None:
         # Also what an interrupted --overwrite left: it belongs to another run.
         self._clear()
         self.write_text(CONFIG, json_text(document))
     except OSError as e:
       raise self.unusable(e) from e
+
+  def _lock(self):
+    # The kernel ends the lock with the program, however that ends.
+    descriptor = os.open(self.path, os.O_RDONLY)
+    weakref.finalize(self, os.close, descriptor)
+    in_use = False
+    try:
+      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      in_use = True
+    except OSError as e:
+      logging.warning(
+          "Nothing keeps a second run out of %s: it can't be locked (%s).",
+          self.path, e.strerror,
+      )
+    started_since = self._there is None and CONFIG in self._names()
+    if in_use or started_since:
+      raise ValueError(
+          f"`output_dir` must not be in use by another run, got {self.path!r}."
+      )
 
   def _clear(self):
     # What the user put beside the run stays.  The settings go last: as long as they are

@@ -30,6 +30,32 @@ class OutputFolderTest(parameterized.TestCase):
     self._open(resume=True).write_text("report.html", "all is well")
     self.assertTrue(self._open(resume=True).is_finished)
 
+  @parameterized.parameters({"resume": True}, {"overwrite": True})
+  def test_two_runs_at_once_are_refused(self, **how):
+    first = self._start({"seed": 1})
+    with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+      self._start({"seed": 1}, **how)
+    first.write_text("rows.csv", "1")
+    del first
+    second = self._start({"seed": 1}, **how)
+    self.assertEqual(os.path.exists(second.join("rows.csv")), "resume" in how)
+
+  def test_two_runs_that_find_it_empty_are_refused(self):
+    first, second = self._open(), self._open()
+    first.start({"config": {"seed": 1}})
+    del first
+    with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+      second.start({"config": {"seed": 2}})
+    self.assertEqual(second.read_json("config.json")["config"], {"seed": 1})
+
+  def test_a_file_system_without_locks_is_used_with_a_warning(self):
+    error = OSError(errno.ENOLCK, "No locks available")
+    with mock.patch.object(output_folder.fcntl, "flock", side_effect=error):
+      with self.assertLogs(level="WARNING") as logs:
+        self._start({"seed": 1})
+    self.assertIn("No locks available", logs.output[0])
+    self.assertEqual(os.listdir(self.path), ["config.json"])
+
   def test_resume_needs_the_same_settings(self):
     self._start({"seed": 1, "k": [2, 4]})
     folder = self._open(resume=True)
@@ -82,10 +108,12 @@ class OutputFolderTest(parameterized.TestCase):
   def test_the_settings_are_the_last_to_be_removed(self):
     folder = self._start({"seed": 1})
     folder.write_text("rows.csv", "text")
+    path = folder.join("config.json")
+    del folder
     with mock.patch.object(os, "remove", side_effect=[None, KeyboardInterrupt]) as remove:
       with self.assertRaises(KeyboardInterrupt):
         self._start({"seed": 2}, overwrite=True)
-    self.assertEqual(remove.call_args.args[0], folder.join("config.json"))
+    self.assertEqual(remove.call_args.args[0], path)
 
   def test_resume_keeps_the_recorded_config(self):
     self._start({"seed": 1})
@@ -97,7 +125,8 @@ class OutputFolderTest(parameterized.TestCase):
     os.makedirs(folder.join("figures"))
     for name in ("rows.csv", ".rows.csv.7.csv", "summary.json", "report.html", "notes.txt"):
       folder.write_text(name, "text")
-    self._start({"seed": 2}, overwrite=True)
+    del folder
+    folder = self._start({"seed": 2}, overwrite=True)
     self.assertCountEqual(os.listdir(self.path), ["config.json", "notes.txt"])
     self.assertEqual(folder.read_json("config.json")["config"], {"seed": 2})
 

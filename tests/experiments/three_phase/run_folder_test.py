@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 
@@ -5,6 +6,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.three_phase import run_folder
+from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
 from tests import small_task
 
@@ -89,10 +91,21 @@ class RunFolderTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`output_dir` must hold a readable config"):
       self._open(resume=True)
 
+  def test_the_config_says_what_privacy_is_spent(self):
+    folder = self._start()
+    self.assertIsNone(folder.read_json("config.json")["privacy"])
+    del folder
+    config = dataclasses.replace(_CONFIG, aggregator="dp")
+    folder = self._open(overwrite=True)
+    run_folder.start(folder, config, self.task, None)
+    privacy = folder.read_json("config.json")["privacy"]
+    self.assertEqual(privacy, client_privacy.spent(config))
+
   def test_overwrite_clears_the_run(self):
     folder = self._start()
     os.makedirs(folder.join("checkpoints"))
     open(folder.join("report.html"), "w").close()
+    del folder
     self._start(overwrite=True)
     self.assertCountEqual(
         os.listdir(self.path), ["client_data", "clients.csv", "config.json"]
