@@ -11,13 +11,27 @@ mean of two points is still weak protection: who knows one of them knows the oth
 means that change from round to round tell about the rows in between.
 """
 
+import numpy as np
 import tensorflow as tf
 
+from fl_clustering.kmeans import point_sums
 
+_EPSILON = np.finfo(np.float32).eps
 # float32 numbers of order one that are this close are the same but for rounding ...
 _SAME = 4e-7
 # ... and this close where many of them were added up.
 _SAME_AFTER_SUM = 1e-5
+
+
+def _may_be_near(points, means, tolerance):
+  """Returns which pairs can be equal, bool of shape (n, M): few, from their distances."""
+  num_columns = tf.cast(tf.shape(points)[1], tf.float32)
+  distances = point_sums.squared_distances(points, means[tf.newaxis])[:, 0]
+  norms = tf.norm(points, axis=1)[:, tf.newaxis]
+  apart = tolerance**2 * (norms**2 + num_columns)
+  # Twice what rounding can do to a product of matrices with so many columns.
+  rounding = 2 * num_columns * _EPSILON * (norms + tf.norm(means, axis=1)) ** 2
+  return distances <= apart + rounding
 
 
 def _num_rows_near(points, means, tolerance):
@@ -29,11 +43,11 @@ def _num_rows_near(points, means, tolerance):
     equal = tf.abs(values - own) <= tolerance * tf.maximum(tf.abs(values), 1.0)
     return column + 1, tf.logical_and(same, equal)
 
-  # Column by column, which is over after a few for data without repetitions.
+  # Column by column, which is over at once for data without repetitions.
   _, same = tf.while_loop(
       lambda column, same: tf.logical_and(column < num_columns, tf.reduce_any(same)),
       body,
-      (tf.constant(0), tf.ones([tf.shape(points)[0], tf.shape(means)[0]], tf.bool)),
+      (tf.constant(0), _may_be_near(points, means, tolerance)),
   )
   return tf.reduce_sum(tf.cast(same, tf.float32), axis=0)
 

@@ -1,6 +1,7 @@
 """Tests for fl_clustering.kmeans.released_means."""
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.kmeans import released_means
@@ -15,7 +16,7 @@ def _released(means, counts, min_count=2):
   return released.numpy()[0], left.numpy()[0]
 
 
-class ReleasedMeansTest(absltest.TestCase):
+class ReleasedMeansTest(parameterized.TestCase):
 
   def test_means_of_enough_points_leave(self):
     means, counts = _released([[0, 1], [2, 3]], [2, 5])
@@ -46,6 +47,21 @@ class ReleasedMeansTest(absltest.TestCase):
   def test_a_mean_shares_a_column_with_a_row(self):
     _, counts = _released([[0, 4], [4, 0], [4, 2]], [3, 3, 3])
     np.testing.assert_array_equal(counts, [3, 3, 3])
+
+  @parameterized.product(num_columns=[2, 90], far=[0.0, 3.0, 1e3])
+  def test_rows_are_recognised_among_many_columns_and_far_from_zero(self, num_columns, far):
+    rng = np.random.default_rng(0)
+    points = (far + rng.standard_normal((50, num_columns))).astype(np.float32)
+    rounded = points * (1 + 3e-7 * rng.uniform(-1, 1, points.shape))
+    # As near as a row can be to one in all columns but one, where it is not.
+    beside = points.copy()
+    beside[:, -1] += 1e-4 * max(1.0, far)
+    means = np.stack([points, rounded, beside]).astype(np.float32)
+    _, counts = released_means.released_means(
+        points, means, np.full(means.shape[:2], 3.0, np.float32), 2
+    )
+    np.testing.assert_array_equal(counts[:2], 0)
+    np.testing.assert_array_equal(counts[2], 3)
 
   def test_each_candidate_has_its_own(self):
     means = np.array([[[0, 1]], [[0, 2]]], np.float32)
