@@ -34,8 +34,8 @@ def _may_be_near(points, means, tolerance):
   return distances <= apart + rounding
 
 
-def _num_rows_near(points, means, tolerance):
-  """Returns for means of shape (M, d) how many of n points equal them, of shape (M,)."""
+def _num_rows_near(points, means, asked, tolerance):
+  """Returns for the means (M, d) that are asked for (M,) how many of n points equal them."""
   num_columns = tf.shape(points)[1]
 
   def body(column, same):
@@ -47,7 +47,7 @@ def _num_rows_near(points, means, tolerance):
   _, same = tf.while_loop(
       lambda column, same: tf.logical_and(column < num_columns, tf.reduce_any(same)),
       body,
-      (tf.constant(0), _may_be_near(points, means, tolerance)),
+      (tf.constant(0), tf.logical_and(asked, _may_be_near(points, means, tolerance))),
   )
   return tf.reduce_sum(tf.cast(same, tf.float32), axis=0)
 
@@ -62,12 +62,11 @@ def released_means(points, means, counts, min_count):
     min_count: The least number of points whose mean leaves the client.
   """
   flat, flat_counts = tf.reshape(means, [-1, tf.shape(means)[2]]), tf.reshape(counts, [-1])
+  enough = flat_counts >= tf.cast(min_count, tf.float32)
   is_row = tf.logical_or(
-      _num_rows_near(points, flat, _SAME) > 0,
+      _num_rows_near(points, flat, enough, _SAME) > 0,
       # All of its points are the same row.
-      _num_rows_near(points, flat, _SAME_AFTER_SUM) >= flat_counts,
+      _num_rows_near(points, flat, enough, _SAME_AFTER_SUM) >= flat_counts,
   )
-  leaves = tf.logical_and(
-      counts >= tf.cast(min_count, tf.float32), tf.logical_not(tf.reshape(is_row, tf.shape(counts)))
-  )
+  leaves = tf.reshape(tf.logical_and(enough, tf.logical_not(is_row)), tf.shape(counts))
   return tf.where(leaves[..., tf.newaxis], means, 0.0), tf.where(leaves, counts, 0.0)
