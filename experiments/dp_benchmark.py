@@ -6,11 +6,12 @@ The losses are computed exactly and the noise is seeded: it is a comparison on p
 data, and nothing here is private.
 """
 
+from experiments import launch  # First, for Ctrl-C while the others are imported.
+
 import contextlib
 
 from absl import flags
 
-from experiments import launch
 from experiments import output_folder
 from experiments import run_flags
 from experiments.private import benchmark as benchmark_lib

@@ -7,11 +7,12 @@ What can be wrong with the flags, the output folder and the user's data is said 
 TensorFlow Federated is imported, which takes seconds.
 """
 
+from experiments import launch  # First, for Ctrl-C while the others are imported.
+
 import functools
 
 from absl import flags
 
-from experiments import launch
 from experiments import output_folder
 from experiments import run_flags
 from experiments.kmeans import flags as kmeans_flags

@@ -6,9 +6,10 @@ What can be wrong with the flags, the output folder and the data is said before
 TensorFlow Federated is imported, which takes seconds.
 """
 
+from experiments import launch  # First, for Ctrl-C while the others are imported.
+
 from absl import flags
 
-from experiments import launch
 from experiments import output_folder
 from experiments import run_flags
 from experiments.multiview import config as config_lib

@@ -6,6 +6,8 @@ The centers are private.  Loss and quality are not: they are computed exactly, f
 demo.
 """
 
+from experiments import launch  # First, for Ctrl-C while the others are imported.
+
 import importlib.metadata
 import math
 import platform
@@ -17,7 +19,6 @@ import numpy as np
 from dp_clustering import clustering_params
 from dp_clustering import private_methods
 from dp_clustering.demo import data_generation
-from experiments import launch
 from experiments import output_folder
 from experiments import run_flags
 from experiments import study

@@ -8,6 +8,8 @@ printed is the median, and the ratio of medians.  Both use the same threads.  Ru
 on a quiet machine.
 """
 
+from experiments import launch  # First, for Ctrl-C while the others are imported.
+
 import functools
 import math
 import os
@@ -32,7 +34,6 @@ from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from dp_clustering import private_sums
 from dp_clustering.demo import data_generation
-from experiments import launch
 from experiments.benchmarks import lsh_tree_reference
 
 _REPETITIONS = flags.DEFINE_integer(

@@ -12,6 +12,8 @@ launch.  Run it on a quiet machine.  The worker's memory is its peak as the kern
 it, which no load changes; it is one process, without children.
 """
 
+from experiments import launch  # First, for Ctrl-C while the others are imported.
+
 import json
 import os
 import statistics
@@ -23,7 +25,6 @@ import time
 from absl import flags
 import numpy as np
 
-from experiments import launch
 from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
 

@@ -10,6 +10,8 @@ call: what is printed is the median over launches of a launch's median, with the
 and the highest launch.  Run it on a quiet machine.
 """
 
+from experiments import launch  # First, for Ctrl-C while the others are imported.
+
 import json
 import os
 import statistics
@@ -20,8 +22,6 @@ import time
 
 from absl import flags
 import numpy as np
-
-from experiments import launch
 
 _LAUNCHES = flags.DEFINE_integer("launches", 5, "Processes to launch.", lower_bound=1)
 _REPETITIONS = flags.DEFINE_integer(

@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ from absl.testing import parameterized
 
 _PROGRAM = """
 import os
+import time
 from absl import flags
 from experiments import launch
 
@@ -32,6 +34,20 @@ def main():
     raise launch.RunFailed("the loss is nan in round 3.")
   if fault == "interrupt":
     raise KeyboardInterrupt
+  if fault == "worker_pipe":
+    with launch.run_errors("/results/run"):
+      raise BrokenPipeError("that of a worker")
+  if fault == "lines":
+    with launch.input_errors():
+      for _ in range(100_000):
+        print("a line of text")
+  if fault == "sleep":
+    try:
+      print("asleep", flush=True)
+      time.sleep(60)
+    except KeyboardInterrupt:
+      # As where a worker ends by the same Ctrl-C.
+      raise ValueError("lost the worker")
   if fault == "bug":
     raise ValueError("nobody expected this")
   print(flags.FLAGS.number, os.getcwd())
@@ -40,8 +56,30 @@ def main():
 launch.run(main)
 """
 
+# A module that takes as long to import as the heaviest, and makes another error of an
+# interrupt as modules written in C do.
+_SLOW_MODULE = """
+import time
+print("importing", flush=True)
+try:
+  time.sleep(60)
+except BaseException:
+  raise ImportError("initialization failed")
+"""
+
+
+def _environment(*folders):
+  """Returns a program's environment: it finds modules here, and buffers its output."""
+  environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*folders, *sys.path])}
+  environment.pop("PYTHONUNBUFFERED", None)
+  return environment
+
 
 class LaunchTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self._folder = self.create_tempdir().full_path
 
   def _run(self, *arguments, **environment):
     return subprocess.run(
@@ -49,7 +87,7 @@ class LaunchTest(parameterized.TestCase):
         check=False,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        env={**_environment(), **environment},
     )
 
   def test_runs_where_the_user_stands(self):
@@ -76,6 +114,86 @@ class LaunchTest(parameterized.TestCase):
     self.assertEqual(result.stdout, "")
     self.assertLen(result.stderr.splitlines(), 1, result.stderr)
     self.assertIn(message, result.stderr)
+
+  def _start(self, program, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environment(self._folder),
+    )
+
+  def _interrupt(self, process, sign):
+    """Interrupts a process once it has printed `sign`; returns its errors' lines."""
+    with process:
+      self.assertEqual(process.stdout.readline().strip(), sign)
+      process.send_signal(signal.SIGINT)
+      _, errors = process.communicate(timeout=50)
+    self.assertEqual(process.returncode, 130, errors)
+    return errors.splitlines()
+
+  def test_interrupted_while_it_imports(self):
+    with open(os.path.join(self._folder, "slow.py"), "w", encoding="utf-8") as file:
+      file.write(_SLOW_MODULE)
+
+    lines = self._interrupt(
+        self._start("from experiments import launch\nimport slow"), "importing"
+    )
+
+    self.assertEqual(lines, ["interrupted: what is saved is kept."])
+
+  def test_interrupted_where_it_becomes_another_error(self):
+    lines = self._interrupt(self._start(_PROGRAM, "--fault=sleep"), "asleep")
+
+    self.assertEqual(lines, ["interrupted: what is saved is kept."])
+
+  def test_an_ignored_interrupt_stays_ignored(self):
+    # As in a shell script that puts the program into the background.
+    program = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" + _PROGRAM
+    process = self._start(program, "--fault=sleep")
+    with process:
+      self.assertEqual(process.stdout.readline(), "asleep\n")
+      process.send_signal(signal.SIGINT)
+      with self.assertRaises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+      process.kill()
+
+  @parameterized.named_parameters(
+      ("printing", ["--fault=lines"]),
+      ("at_the_end", []),
+      ("help", ["--helpfull"]),
+      ("error", ["--fault=run"]),
+  )
+  def test_nobody_reads_the_output_anymore(self, arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing) as stdout:
+      result = subprocess.run(
+          [sys.executable, "-c", _PROGRAM, *arguments],
+          check=False, stdout=stdout, stderr=subprocess.PIPE, text=True,
+          env=_environment(),
+      )
+    failed = arguments == ["--fault=run"]
+    self.assertEqual(result.returncode, 1 if failed else 141, result.stderr)
+    self.assertLen(result.stderr.splitlines(), 1 if failed else 0, result.stderr)
+
+  def test_a_worker_s_broken_pipe_is_no_reader_s(self):
+    result = self._run("--fault=worker_pipe")
+    self.assertEqual(result.returncode, 1)
+    self.assertIn("error: that of a worker. What was computed", result.stderr)
+
+  def test_output_to_a_full_disk(self):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+      result = subprocess.run(
+          [sys.executable, "-c", _PROGRAM],
+          check=False, stdout=full, stderr=subprocess.PIPE, text=True,
+          env=_environment(),
+      )
+    self.assertEqual(result.returncode, 1)
+    self.assertEqual(
+        result.stderr, "error: standard output can't be written (No space left on device).\n"
+    )
 
   def test_a_bug_keeps_its_traceback(self):
     result = self._run("--fault=bug")
