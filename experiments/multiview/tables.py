@@ -85,7 +85,7 @@ def demonstration_rows(results):
   rows = []
   for name, row in demonstration.ROWS.items():
     claim = simulated_dha.CLAIMS.get(row.claim)
-    claimed = [_ABSENT] * 2 if claim is None else [f"{value:.3f}" for value in claim]
+    claimed = [_ABSENT] * 2 if claim is None else [str(value) for value in claim]
     one = results.outcome(name, cells.AS_GIVEN, seed)
     over_seeds = [_shown(results.score(name, cells.AS_GIVEN, q)) for q in _QUANTITIES]
     rows.append([row.label, *claimed, f"{one.nmi:.3f}", f"{one.ari:.3f}", *over_seeds])

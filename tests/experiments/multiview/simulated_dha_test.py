@@ -28,6 +28,10 @@ class SimulatedDhaTest(absltest.TestCase):
     self.assertLen(np.intersect1d(first, second), 38)
     self.assertLen(third, 25)
 
+  def test_every_claim_stands_beside_something(self):
+    claims = [row.claim for row in demonstration.ROWS.values() if row.claim]
+    self.assertCountEqual(claims, simulated_dha.CLAIMS)
+
   def test_plain_kmeans_finds_the_clusters_exactly(self):
     # So the data prove nothing.
     self.assertEqual(demonstration.ROWS["central_kmeans"].run(self.drawn).ari, 1.0)

@@ -48,7 +48,7 @@ class TablesTest(absltest.TestCase):
 
   def test_claims_stand_beside_what_comes_out(self):
     _, rows = tables.demonstration_rows(_demonstration_results())
-    self.assertEqual(rows[0][1:5], ["0.892", "0.700", "0.900", "0.000"])
+    self.assertEqual(rows[0][1:5], ["0.8925", "0.6999", "0.900", "0.000"])
     self.assertEqual(rows[0][6], "0.025 ± 0.035")
     self.assertEqual(rows[-1][1:3], ["–", "–"])
 
@@ -111,7 +111,9 @@ class FindingsTest(absltest.TestCase):
   def test_demonstration(self):
     first, second, _ = findings.demonstration_sentences(_demonstration_results())
     self.assertIn("its printed program gives 0.900 and 0.000", first)
-    self.assertIn("reach ARI 0.200, which is above the printed program", second)
+    self.assertIn("reach ARI 0.300, which is above the printed program", second)
+    self.assertIn("0.100 with the colour view alone and 0.200 with both", second)
+    self.assertIn("the tutorial prints 0.428 and 0.527", second)
 
 
 if __name__ == "__main__":
