@@ -12,7 +12,8 @@ Katerji, Muthukrishnan, Towards Data Science, 2021):
 
 Two controls run beside the groupings, because most of what phase 2 gains over
 phase 1 is the gain of training longer: `fedavg` goes on training everyone
-together for as long, and `local` trains every client alone.
+together for as long, and `local` trains every client alone.  Both start from the
+weights that are grouped, and differ from a grouping in nothing else.
 
 This file is the straight line through the other modules; it reads no flags and
 writes no files but the clients' data and, through `checkpoint.py`, its state.
@@ -34,6 +35,7 @@ from fl_clustering import metrics as metrics_lib
 from fl_clustering import mixtures
 from fl_clustering import participation
 from fl_clustering import randomness
+from fl_clustering import round_metrics
 from fl_clustering import scoring
 from fl_clustering import stages
 from fl_clustering import three_phase_result
@@ -45,6 +47,7 @@ PRETRAIN = "pretrain"
 CONTROLS = ("fedavg", "local")
 # Local epochs for which the recovery of known groups is tried, besides the run's.
 _RECOVERY_EPOCHS = (1, 5)
+
 
 def run(
     config: config_lib.ThreePhaseConfig,
@@ -154,10 +157,10 @@ class _Run:
       vectors = after.vector[None]
       clients, _ = self._scoring.on_clients_and_clusters(vectors, self._everyone())
       (global_test,) = self._scoring.on_global_test(vectors)
-      rows = _rows(PRETRAIN, PRETRAIN, "", round_num, {
+      rows = round_metrics.rows(PRETRAIN, PRETRAIN, "", round_num, {
           "train_loss": np.mean(list(losses.values())),
-          **_global_metrics("global", global_test),
-          **_client_metrics(clients),
+          **round_metrics.model_metrics("global", global_test),
+          **round_metrics.client_metrics(clients),
       })
       return {**self._pack(after), "broadcast": before.vector}, rows
 
@@ -291,12 +294,14 @@ class _Run:
     def score(vectors, best_accuracy, round_num, losses):
       clients, of_clusters = self._scoring.on_clients_and_clusters(vectors, assignment)
       accuracy = metrics_lib.accuracy(of_clusters)
-      rows = _rows("cluster", name, "", round_num, _client_metrics(clients))
+      rows = round_metrics.rows(
+          "cluster", name, "", round_num, round_metrics.client_metrics(clients)
+      )
       for k in range(len(assignment.clusters)):
         metrics = {"accuracy": accuracy[k]}
         if losses is not None and losses[k]:
           metrics["train_loss"] = np.mean(list(losses[k].values()))
-        rows += _rows("cluster", name, k, round_num, metrics)
+        rows += round_metrics.rows("cluster", name, k, round_num, metrics)
       best_accuracy = np.maximum(best_accuracy, accuracy)
       return {"vectors": vectors, "best_accuracy": best_accuracy}, rows
 
@@ -337,27 +342,3 @@ class _Run:
         adjusted_rand_index=truth and recovery.adjusted_rand_index(assignment, truth),
         purity=truth and recovery.purity(assignment, truth),
     )
-
-
-def _rows(phase, method, cluster, round_num, metrics):
-  return [
-      stages.Row(phase, method, cluster, round_num, metric, float(value))
-      for metric, value in metrics.items()
-  ]
-
-
-def _global_metrics(prefix, confusion):
-  return {
-      f"{prefix}_accuracy": metrics_lib.accuracy(confusion),
-      f"{prefix}_recall": metrics_lib.macro(metrics_lib.class_recall(confusion)),
-      f"{prefix}_precision": metrics_lib.macro(metrics_lib.class_precision(confusion)),
-  }
-
-
-def _client_metrics(confusions):
-  accuracy = metrics_lib.accuracy(confusions)
-  return {
-      "clients_accuracy_mean": accuracy.mean(),
-      "clients_accuracy_p10": np.percentile(accuracy, 10),
-      "clients_recall_mean": metrics_lib.macro(metrics_lib.class_recall(confusions)).mean(),
-  }
