@@ -14,6 +14,7 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import client_means
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import tff_rounds
 from tests.kmeans import numpy_reference
 
 
@@ -54,6 +55,28 @@ class FederatedKMeansTest(parameterized.TestCase):
     points = numpy_reference.pooled(clients)
     model = FederatedKMeans(9, seed=seed).fit(clients)
     self.assertLessEqual(model.inertia_, 1.01 * _central(points, 9).inertia_)
+
+  def test_the_better_half_of_the_starts_goes_on(self):
+    clients = numpy_reference.sample_clients(noise=2.0)
+    points = numpy_reference.pooled(clients)
+    started, taken_on = [], []
+    scores, lloyd = tff_rounds.TffRounds.scores, tff_rounds.TffRounds.lloyd
+
+    def record_scores(rounds, candidates):
+      if not taken_on:  # Before Lloyd's rounds.
+        started.extend(rounds.scaling.undo(candidates))
+      return scores(rounds, candidates)
+
+    def record_lloyd(rounds, candidates, *sums):
+      taken_on.append(rounds.scaling.undo(candidates))
+      return lloyd(rounds, candidates, *sums)
+
+    with mock.patch.multiple(tff_rounds.TffRounds, scores=record_scores, lloyd=record_lloyd):
+      FederatedKMeans(9, n_init=3).fit(clients)
+    self.assertLen(started, 6)
+    inertia = [numpy_reference.inertia(points, start) for start in started]
+    expected = [started[index] for index in sorted(np.argsort(inertia)[:3])]
+    np.testing.assert_allclose(taken_on[0], expected)
 
   def test_history_tells_the_inertia_of_its_centroids(self):
     clients = numpy_reference.sample_clients()
