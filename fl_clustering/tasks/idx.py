@@ -153,6 +153,9 @@ def _read_array(path, kind):
 
 def _read_bytes(path):
   opener = gzip.open if path.endswith(".gz") else open
+  if os.path.exists(path) and not os.path.isfile(path):
+    # Reading a named pipe would wait for ever.
+    raise _error(path, "be a file", "something else")
   try:
     with opener(path, "rb") as file:
       return file.read()

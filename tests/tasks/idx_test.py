@@ -190,11 +190,13 @@ class IdxTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"{path} must hold labels of at least two classes"):
       idx.load(self._folder)
 
-  def test_folder_in_place_of_a_file(self):
+  @parameterized.named_parameters(("folder", os.mkdir), ("pipe", os.mkfifo))
+  def test_something_else_in_place_of_a_file(self, make):
+    # Whoever reads the pipe waits for ever.
     path = self._write()["train images"]
     os.unlink(path)
-    os.mkdir(path)
-    with self.assertRaisesRegex(ValueError, f"{path} must be readable, got .*directory"):
+    make(path)
+    with self.assertRaisesRegex(ValueError, f"{path} must be a file, got something else"):
       idx.load(self._folder)
 
 
