@@ -14,22 +14,19 @@ it, which no load changes; it is one process, without children.
 
 from experiments import launch  # First, for Ctrl-C while the others are imported.
 
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 
 from absl import flags
 import numpy as np
 
+from experiments.benchmarks import launches
 from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
 
 _MODEL = flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
-_LAUNCHES = flags.DEFINE_integer("launches", 5, "Processes to launch.", lower_bound=1)
 _REPETITIONS = flags.DEFINE_integer(
     "repetitions", 5, "Turns of every contestant in a process, after a warm-up.",
     lower_bound=1)
@@ -37,7 +34,6 @@ _NUM_CLUSTERS = flags.DEFINE_integer(
     "num_clusters", 12, "Overlapping clusters of phase 2.", lower_bound=1)
 _STOCK = flags.DEFINE_bool(
     "stock", True, "Whether TFF's own build_weighted_fed_avg takes part.")
-_CHILD = flags.DEFINE_bool("child", False, "Internal: measure in this process.")
 
 _SEED = 1
 _NUM_MODELS = 20
@@ -166,22 +162,7 @@ def _measure(num_cores):
   }
 
 
-def _launch_child():
-  environment = {**os.environ, "BUILD_WORKING_DIRECTORY": os.getcwd()}
-  result = subprocess.run(
-      [sys.executable, *sys.argv, "--child"],
-      check=False, stdout=subprocess.PIPE, env=environment)
-  if result.returncode:
-    raise launch.RunFailed(f"a measuring process ended with code {result.returncode}.")
-  return json.loads(result.stdout)
-
-
-def main():
-  num_cores = len(os.sched_getaffinity(0))
-  if _CHILD.value:
-    print(json.dumps(_measure(num_cores)))
-    return
-  runs = [_launch_child() for _ in range(_LAUNCHES.value)]
+def _print_results(runs, num_cores):
   print(f"{_MODEL.value}, {num_cores} cores, {len(runs)} launches, "
         f"{_NUM_CLUSTERS.value} clusters with {runs[0]['memberships']} memberships")
   print(f"{'':38}  seconds   over the limit (lowest - highest launch)")
@@ -190,12 +171,19 @@ def main():
     line = f"{name:38} {seconds:8.3f}"
     if name in _LIMITS:
       ratios = [run["seconds"][name] / run["seconds"][_LIMITS[name]] for run in runs]
-      line += f"   {statistics.median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f})"
+      line += f"   {launches.shown(ratios, 2)}"
     print(line)
   print("highest memory of the worker process (VmHWM) in any of "
         f"{_REPETITIONS.value + 1} turns of any launch")
   for name in _IN_WORKER:
     print(f"{name:38} {max(run['peak_megabytes'][name] for run in runs):8.0f} MB")
+
+
+def main():
+  num_cores = len(os.sched_getaffinity(0))
+  launches.run(
+      lambda: _measure(num_cores), lambda runs: _print_results(runs, num_cores)
+  )
 
 
 if __name__ == "__main__":

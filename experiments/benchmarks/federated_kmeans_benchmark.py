@@ -12,17 +12,14 @@ launch's median, with the lowest and the highest launch.  Run it on a quiet mach
 
 from experiments import launch  # First, for Ctrl-C while the others are imported.
 
-import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 
 from absl import flags
 import numpy as np
 
-_LAUNCHES = flags.DEFINE_integer("launches", 5, "Processes to launch.", lower_bound=1)
+from experiments.benchmarks import launches
+
 _REPETITIONS = flags.DEFINE_integer(
     "repetitions", 3, "Turns of every contestant in a process.", lower_bound=1)
 _NUM_POINTS = flags.DEFINE_integer(
@@ -32,7 +29,6 @@ _NUM_CLUSTERS = flags.DEFINE_integer("num_clusters", 16, "Clusters.", lower_boun
 _NUM_CLIENTS = flags.DEFINE_integer("num_clients", 5, "Clients.", lower_bound=1)
 _NOISE = flags.DEFINE_float(
     "noise", 1.0, "Standard deviation around the centers, whose own is 1.", lower_bound=0)
-_CHILD = flags.DEFINE_bool("child", False, "Internal: measure in this process.")
 
 _ALPHA = 0.5
 _PEER_RESTARTS = 10
@@ -101,21 +97,7 @@ def _measure():
   return {**medians, "dispatch": dispatch}
 
 
-def _launch_child():
-  environment = {**os.environ, "BUILD_WORKING_DIRECTORY": os.getcwd()}
-  result = subprocess.run(
-      [sys.executable, *sys.argv, "--child"],
-      check=False, stdout=subprocess.PIPE, env=environment)
-  if result.returncode:
-    raise launch.RunFailed(f"a measuring process ended with code {result.returncode}.")
-  return json.loads(result.stdout)
-
-
-def main():
-  if _CHILD.value:
-    print(json.dumps(_measure()))
-    return
-  runs = [_launch_child() for _ in range(_LAUNCHES.value)]
+def _print_results(runs):
   print(f"{_NUM_POINTS.value:,} x {_NUM_COLUMNS.value}, K = {_NUM_CLUSTERS.value}, "
         f"{_NUM_CLIENTS.value} clients, {len(runs)} launches")
   for name, label, digits in (
@@ -126,9 +108,11 @@ def main():
       ("inertia_ratio", "ours / peer, inertia", 4),
       ("dispatch", "a round of five tiny clients, s", 4),
   ):
-    values = [run[name] for run in runs]
-    print(f"{label:44} {statistics.median(values):.{digits}f} "
-          f"({min(values):.{digits}f} - {max(values):.{digits}f})")
+    print(f"{label:44} {launches.shown([run[name] for run in runs], digits)}")
+
+
+def main():
+  launches.run(_measure, _print_results)
 
 
 if __name__ == "__main__":

@@ -12,25 +12,21 @@ and the highest launch.  Run it on a quiet machine.
 
 from experiments import launch  # First, for Ctrl-C while the others are imported.
 
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 
 from absl import flags
 import numpy as np
 
-_LAUNCHES = flags.DEFINE_integer("launches", 5, "Processes to launch.", lower_bound=1)
+from experiments.benchmarks import launches
+
 _REPETITIONS = flags.DEFINE_integer(
     "repetitions", 15, "Turns of every contestant in a process, after a warm-up.",
     lower_bound=1)
 _NUM_POINTS = flags.DEFINE_integer(
     "num_points", 2000, "Points of all clients together.", lower_bound=1)
 _NUM_CLIENTS = flags.DEFINE_integer("num_clients", 5, "Clients.", lower_bound=1)
-_CHILD = flags.DEFINE_bool("child", False, "Internal: measure in this process.")
 
 # Those of the UCI data "Multiple Features".
 _WIDTHS = (216, 76, 64, 6, 240, 47)
@@ -97,28 +93,7 @@ def _measure():
   return {name: statistics.median(values) for name, values in seconds.items()}
 
 
-def _launch_child():
-  environment = {**os.environ, "BUILD_WORKING_DIRECTORY": os.getcwd()}
-  result = subprocess.run(
-      [sys.executable, *sys.argv, "--child"],
-      check=False, stdout=subprocess.PIPE, env=environment)
-  if result.returncode:
-    raise launch.RunFailed(f"a measuring process ended with code {result.returncode}.")
-  return json.loads(result.stdout)
-
-
-def _shown(values, digits):
-  median, low, high = (
-      f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values))
-  )
-  return f"{median} ({low} - {high})"
-
-
-def main():
-  if _CHILD.value:
-    print(json.dumps(_measure()))
-    return
-  runs = [_launch_child() for _ in range(_LAUNCHES.value)]
+def _print_results(runs):
   print(f"{_NUM_POINTS.value:,} points, {len(_WIDTHS)} views, {sum(_WIDTHS)} columns, "
         f"{_NUM_CLIENTS.value} clients, {len(runs)} launches; milliseconds")
   for name, label in (
@@ -126,9 +101,13 @@ def main():
       ("dispatch", "a round without points: TFF's dispatch"),
       ("round", "a round"),
   ):
-    print(f"{label:40} {_shown([1e3 * run[name] for run in runs], 1)}")
+    print(f"{label:40} {launches.shown([1e3 * run[name] for run in runs], 1)}")
   ratios = [(run["round"] - run["dispatch"]) / run["NumPy"] for run in runs]
-  print(f"{'(round - dispatch) / NumPy':40} {_shown(ratios, 2)}")
+  print(f"{'(round - dispatch) / NumPy':40} {launches.shown(ratios, 2)}")
+
+
+def main():
+  launches.run(_measure, _print_results)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+"""Measuring in several processes of a benchmark.
+
+The same code differs more from launch to launch than from call to call.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+from absl import flags
+
+from experiments import launch
+
+_LAUNCHES = flags.DEFINE_integer("launches", 5, "Processes to launch.", lower_bound=1)
+_CHILD = flags.DEFINE_bool("child", False, "Internal: measure in this process.")
+
+
+def run(measure, print_results):
+  """Measures in several processes one after another, and prints.
+
+  Args:
+    measure: A function that measures in the process that it is called in, and returns
+      a value for JSON.
+    print_results: A function of the list of these values, one per process.
+  """
+  if _CHILD.value:
+    print(json.dumps(measure()))
+  else:
+    print_results([_launch_child() for _ in range(_LAUNCHES.value)])
+
+
+def _launch_child():
+  environment = {**os.environ, "BUILD_WORKING_DIRECTORY": os.getcwd()}
+  result = subprocess.run(
+      [sys.executable, *sys.argv, "--child"],
+      check=False, stdout=subprocess.PIPE, env=environment)
+  if result.returncode:
+    raise launch.RunFailed(f"a measuring process ended with code {result.returncode}.")
+  return json.loads(result.stdout)
+
+
+def shown(values, digits):
+  """Returns the median of the launches with the lowest and the highest, as text."""
+  median, low, high = (
+      f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values))
+  )
+  return f"{median} ({low} - {high})"
