@@ -118,13 +118,15 @@ def _run_paper():
 def _cluster_own_data(config, tables, folder, document):
   # pylint: disable=g-import-not-at-top
   from experiments.kmeans import own_data
-  from experiments.kmeans import own_report
   from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
 
   with launch.input_errors():
     own_data.check_enough_points(config, tables)
     selection = own_data.open_selection(folder)
+  # After the checks: Matplotlib may have lines of its own to say when it is imported.
+  from experiments.kmeans import own_report
+  # pylint: enable=g-import-not-at-top
+
   try:
     with runtime.LocalRuntime(), launch.input_errors():
       found = own_data.find_clusters(config, tables, selection)
