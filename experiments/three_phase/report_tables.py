@@ -44,8 +44,8 @@ def comparison_table(run):
   target = run.settings["target_accuracy"]
   key = html_page.paragraph(
       "Memberships: clients, each counted once for every cluster it is in; it trains that often "
-      "in a round it takes part in. sd: standard deviation over the clients. 10th perc.: a tenth of the clients is below "
-      f"it. Share at target: clients with an accuracy of at least {target:g}. (a): mean of all "
+      "in a round it takes part in. sd: standard deviation over the clients. 10th perc.: a tenth "
+      f"of the clients is below it. Share at target: clients with an accuracy of at least {target:g}. (a): mean of all "
       "cluster models. (b): mean weighted by each cluster's best accuracy. (c): each cluster's "
       "model averaged with (a). Phase 1 has one model, which stands under (a). FedAvg "
       "(control): everyone trained together for as many rounds as the clusters. Local (control): "
