@@ -10,23 +10,19 @@ References:
   Federated Clustering. ICML 2021. https://arxiv.org/abs/2103.00697
 """
 
+from absl import logging
 import numpy as np
 
 from fl_clustering import randomness
 from fl_clustering.kmeans import fit_result
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import lloyd_stage
-from fl_clustering.kmeans import local_kmeans
 from fl_clustering.kmeans import local_work
 from fl_clustering.kmeans import server_step
 
 GATHER = "gather"
 LLOYD = "lloyd"
 MINIBATCH = "minibatch"
-
-# Rounds of FKM cost little beside Lloyd's, so that more starts can be had than are taken
-# on.  Each has fewer tries on the clients, which together draw as often.
-_STARTS_PER_RESTART = 2
 
 
 class NothingReleased(ValueError):
@@ -63,10 +59,10 @@ def _no_centroids(rounds, num_candidates):
   return np.zeros((num_candidates, 0, rounds.num_columns), np.float32)
 
 
-def _fkm_centroids(config, rounds, num_rounds, num_candidates, num_tries):
+def _fkm_centroids(config, rounds, num_rounds):
   """Returns the centroids (R, K, d) after every round of FKM."""
-  work = local_work.initial_means(config.n_clusters, config.min_count, num_tries)
-  centroids = _no_centroids(rounds, num_candidates)
+  work = local_work.initial_means(config.n_clusters, config.min_count)
+  centroids = _no_centroids(rounds, config.n_init)
   after_rounds = []
   for round_num in range(num_rounds):
     seeds = _seeds(config, rounds.client_ids, "fkm", round_num)
@@ -77,7 +73,7 @@ def _fkm_centroids(config, rounds, num_rounds, num_candidates, num_tries):
             *_present(means, config, restart), config.n_clusters,
             _server_rng(config, restart, round_num), centroids[restart] if warm else None,
         )
-        for restart in range(num_candidates)
+        for restart in range(config.n_init)
     ])
     after_rounds.append(centroids)
     work = local_work.lloyd_means(config.local_iterations)
@@ -131,31 +127,18 @@ def lloyd(config, rounds):
 
 def fkm(config, rounds):
   """FKM of Garst and Reinders."""
-  after_rounds = _fkm_centroids(
-      config, rounds, config.num_rounds, config.n_init, local_kmeans.TRIES
-  )
+  after_rounds = _fkm_centroids(config, rounds, config.num_rounds)
   return _refined(config, rounds, _candidates(GATHER, after_rounds, True))
 
 
-def _better(rounds, after_rounds, num_left):
-  """Returns the centroids after every round of those with the lowest inertia at last."""
-  parts = np.array_split(after_rounds[-1], _STARTS_PER_RESTART)
-  inertia = np.concatenate([rounds.scores(part)["inertia"] for part in parts])
-  left = np.sort(np.argsort(inertia, kind="stable")[:num_left])
-  return [centroids[left] for centroids in after_rounds]
-
-
 def fkm_lloyd(config, rounds):
-  """A few rounds of FKM for good starts, then Lloyd's algorithm from the better half."""
+  """A few rounds of FKM for good starts, then Lloyd's algorithm."""
   try:
-    after_rounds = _fkm_centroids(
-        config, rounds, config.fkm_rounds, _STARTS_PER_RESTART * config.n_init,
-        local_kmeans.TRIES // _STARTS_PER_RESTART,
-    )
-  except NothingReleased:
+    after_rounds = _fkm_centroids(config, rounds, config.fkm_rounds)
+  except NothingReleased as e:
     # Sums need no client's own means.
+    logging.warning("%s Rounds of Lloyd start near the middle of all points instead.", e)
     return lloyd(config, rounds)
-  after_rounds = _better(rounds, after_rounds, config.n_init)
   candidates = _candidates(GATHER, after_rounds, True)
   return _with_lloyd(rounds, candidates, after_rounds[-1], config.num_rounds, config.tol)
 

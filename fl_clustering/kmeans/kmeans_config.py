@@ -66,7 +66,6 @@ class KMeansConfig:
     n_clusters: Number of clusters, K.
     algorithm: A key of `ALGORITHM_DEFAULTS`.
     n_init: Number of restarts, of which the one with the lowest inertia is taken.
-      `fkm_lloyd` starts twice as many; the better half after FKM's rounds goes on.
     num_rounds: Most rounds; with `fkm_lloyd` those of Lloyd, after the FKM rounds.
     tol: A restart ends when a round lowers its inertia by no more than this share.
     min_count: The least number of points whose mean leaves a client.

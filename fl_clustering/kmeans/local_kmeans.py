@@ -6,7 +6,7 @@ from fl_clustering.kmeans import point_sums
 from fl_clustering.kmeans import seeding
 
 # As many as scikit-learn's KMeans made when the papers were written.
-TRIES = 10
+_TRIES = 10
 
 
 def num_local_clusters(points, num_clusters, min_count):
@@ -45,8 +45,8 @@ def lloyd_steps(points, centroids, max_steps):
   return means, counts
 
 
-def best_of_tries(points, num_candidates, num_clusters, max_steps, seed, num_tries=TRIES):
-  """Returns for each candidate the best of some k-means started by k-means++.
+def best_of_tries(points, num_candidates, num_clusters, max_steps, seed):
+  """Returns for each candidate the best of ten k-means started by k-means++.
 
   Args:
     points: float32 of shape (n, d), n > 0.
@@ -54,17 +54,19 @@ def best_of_tries(points, num_candidates, num_clusters, max_steps, seed, num_tri
     num_clusters: Number of clusters, K.
     max_steps: The most Lloyd steps of each try.
     seed: int32 of shape (2,).
-    num_tries: How many k-means a candidate is the best of.
 
   Returns:
     Means (R, K, d), and the numbers of points whose means they are (R, K).
   """
   alike = tf.ones([tf.shape(points)[0]])
-  rows = seeding.seed_rows(points, alike, num_candidates * num_tries, num_clusters, seed)
+  rows = seeding.seed_rows(
+      points, alike, num_candidates * _TRIES, num_clusters,
+      seeding.greedy_trials(num_clusters), seed,
+  )
   means, counts = lloyd_steps(points, tf.gather(points, rows), max_steps)
   inertia = point_sums.lloyd_sums(points, means)["inertia"]
   best = tf.argmin(
-      tf.reshape(inertia, [num_candidates, num_tries]), axis=1, output_type=tf.int32
+      tf.reshape(inertia, [num_candidates, _TRIES]), axis=1, output_type=tf.int32
   )
-  best += num_tries * tf.range(num_candidates)
+  best += _TRIES * tf.range(num_candidates)
   return tf.gather(means, best), tf.gather(counts, best)

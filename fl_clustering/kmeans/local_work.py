@@ -51,13 +51,11 @@ def _from_scratch(local_means, num_clusters, min_count):
 
 
 @functools.lru_cache(maxsize=None)
-def initial_means(num_clusters, min_count, num_tries=local_kmeans.TRIES):
+def initial_means(num_clusters, min_count):
   """Returns the start of FKM: k-means++, and one Lloyd step, because its seeds are rows."""
 
   def local_means(points, num_candidates, num_local, seed):
-    return local_kmeans.best_of_tries(
-        points, num_candidates, num_local, 1, seed, num_tries
-    )
+    return local_kmeans.best_of_tries(points, num_candidates, num_local, 1, seed)
 
   return _from_scratch(local_means, num_clusters, min_count)
 

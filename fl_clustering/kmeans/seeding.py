@@ -1,8 +1,8 @@
-"""k-means++ on a client, for many candidates at a time.
+"""k-means++, plain and greedy, for many candidates at a time.
 
-Reference:
+References:
   David Arthur, Sergei Vassilvitskii. k-means++: The Advantages of Careful Seeding.
-  SODA 2007, section 2.
+  SODA 2007, section 2, and section 7 for the greedy one.
 """
 
 import tensorflow as tf
@@ -10,7 +10,34 @@ import tensorflow as tf
 from fl_clustering.kmeans import point_sums
 
 
-def seed_rows(points, weights, num_candidates, num_seeds, seed):
+def greedy_trials(num_seeds):
+  """Returns the number of trials that scikit-learn's KMeans makes for every seed."""
+  return 2 + tf.cast(tf.math.log(tf.cast(num_seeds, tf.float32)), tf.int32)
+
+
+def _drawn_rows(shares, uniforms):
+  """Draws rows by their shares (R, n), with one number in [0, 1) for each row (R, L)."""
+  # In float64, so that the last of many points are not lost to rounding.
+  cumulative = tf.cumsum(tf.cast(shares, tf.float64), axis=1)
+  targets = tf.cast(uniforms, tf.float64) * cumulative[:, -1:]
+  drawn = tf.searchsorted(cumulative, targets, side="right")
+  return tf.minimum(drawn, tf.shape(shares)[1] - 1)
+
+
+def _distances_to_rows(points, rows):
+  """Returns the squared distances (R, L, n) of all points to the rows (R, L)."""
+  flat = tf.gather(points, tf.reshape(rows, [-1]))
+  # The product of matrices with the points last, so that nothing is transposed.
+  distances = point_sums.squared_distances(flat, points[tf.newaxis])
+  return tf.reshape(distances, [tf.shape(rows)[0], tf.shape(rows)[1], -1])
+
+
+def _but_for_rounding(distances, rows):
+  """Returns the distances (R, n) to the rows (R,), with zero from a row to itself."""
+  return distances * (1.0 - tf.one_hot(rows, tf.shape(distances)[1]))
+
+
+def seed_rows(points, weights, num_candidates, num_seeds, num_trials, seed):
   """Draws rows of the points by k-means++.
 
   Args:
@@ -18,35 +45,34 @@ def seed_rows(points, weights, num_candidates, num_seeds, seed):
     weights: float32 of shape (n,), what every point counts for; at least zero.
     num_candidates: How many sets to draw, R.
     num_seeds: How many rows to draw for each, K.
+    num_trials: How many rows are drawn for every seed but the first, L; the one that
+      leaves the least inertia is taken.  With one, this is plain k-means++.
     seed: int32 of shape (2,).
 
   Returns:
     The rows' indices, int32 of shape (R, K); twice the same only where there are fewer
     than K different points.
   """
-  num_points = tf.shape(points)[0]
-  draws = tf.random.stateless_uniform([num_seeds, num_candidates], seed)
-  rows = tf.TensorArray(tf.int32, num_seeds, element_shape=[None])
+  uniforms = tf.random.stateless_uniform([num_seeds, num_candidates, num_trials], seed)
+  by_weight = tf.repeat(weights[tf.newaxis], num_candidates, axis=0)
+  first = _drawn_rows(by_weight, uniforms[0, :, :1])
+  closest = _but_for_rounding(_distances_to_rows(points, first)[:, 0], first[:, 0])
+  rows = tf.TensorArray(tf.int32, num_seeds, element_shape=[None]).write(0, first[:, 0])
 
   def body(index, rows, closest):
     shares = weights * closest
-    # Once nothing is left at any distance, as at first, the weights alone decide.
+    # Once nothing is left at any distance, the weights alone decide.
     is_left = tf.reduce_sum(shares, axis=1, keepdims=True) > 0
-    # In float64, so that the last of many points are not lost to rounding.
-    cumulative = tf.cumsum(tf.cast(tf.where(is_left, shares, weights), tf.float64), axis=1)
-    targets = tf.cast(draws[index], tf.float64) * cumulative[:, -1]
-    drawn = tf.searchsorted(cumulative, targets[:, tf.newaxis], side="right")[:, 0]
-    drawn = tf.minimum(drawn, num_points - 1)
-    centroids = tf.gather(points, drawn)[:, tf.newaxis]
-    distances = tf.transpose(point_sums.squared_distances(points, centroids)[..., 0])
-    # The point itself is at zero, but for rounding.
-    distances *= 1.0 - tf.one_hot(drawn, num_points)
-    nearer = tf.where(index > 0, tf.minimum(closest, distances), distances)
-    return index + 1, rows.write(index, drawn), nearer
+    drawn = _drawn_rows(tf.where(is_left, shares, weights), uniforms[index])
+    nearer = tf.minimum(closest[:, tf.newaxis], _distances_to_rows(points, drawn))
+    best = tf.argmin(tf.linalg.matvec(nearer, weights), axis=1, output_type=tf.int32)
+    taken = tf.gather(drawn, best, batch_dims=1)
+    nearer = tf.gather(nearer, best, batch_dims=1)
+    return index + 1, rows.write(index, taken), _but_for_rounding(nearer, taken)
 
   _, rows, _ = tf.while_loop(
       lambda index, *_: index < num_seeds,
       body,
-      (tf.constant(0), rows, tf.ones([num_candidates, num_points])),
+      (tf.constant(1), rows, closest),
   )
   return tf.transpose(rows.stack())

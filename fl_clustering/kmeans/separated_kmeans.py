@@ -54,7 +54,7 @@ def separated_kmeans(points, num_clusters, max_steps, seed):
   )
   projected = tf.matmul(points, directions)
   alike = tf.ones([tf.shape(points)[0]])
-  rows = seeding.seed_rows(projected, alike, 1, num_clusters, seed)[0]
+  rows = seeding.seed_rows(projected, alike, 1, num_clusters, 1, seed)[0]
   cores = _core_means(projected, tf.gather(projected, rows))
   centroids = tf.matmul(cores, directions, transpose_b=True)[tf.newaxis]
   return local_kmeans.lloyd_steps(points, centroids, max_steps)
