@@ -26,7 +26,7 @@ class PaperConfig:
   figures: tuple[str, ...] = FIGURES
   dataset: str = "digits"
   seed: int = 0
-  num_seeds: int = 3
+  num_seeds: int = 2
 
   def __post_init__(self):
     if not self.figures or len(set(self.figures)) < len(self.figures):

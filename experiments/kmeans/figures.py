@@ -10,7 +10,8 @@ from experiments.kmeans import methods
 from experiments.kmeans import published
 from experiments.kmeans import real_data
 
-_NOISE_METHODS = ("central", "fkm_lloyd", "fkm", "kfed")
+# The best are drawn last, over those that they hide.
+_NOISE_METHODS = ("kfed", "fkm", "fkm_lloyd", "central")
 
 
 def _color(method):
@@ -48,12 +49,12 @@ def _draw_scores(axes, results, data, name, compared):
 
 def regular(results):
   """Figure 1: who has which points, and the scores."""
-  figure = figure_style.new_figure(6.6)
-  grid = figure.add_gridspec(2, 3, height_ratios=(1, 1.25))
-  for column, beta in enumerate(cells.BETAS):
+  figure = figure_style.new_figure(6.2)
+  top, bottom = figure.subfigures(2, 1, height_ratios=(1, 1.45))
+  for axes, beta in zip(top.subplots(1, 3), cells.BETAS):
     clients = cells.draw_grid(beta, 50, 1.0, results.seeds[0])
-    _scatter_clients(figure.add_subplot(grid[0, column]), clients, f"beta {beta:g}")
-  axes = figure.add_subplot(grid[1, :])
+    _scatter_clients(axes, clients, f"beta {beta:g}")
+  axes = bottom.subplots()
   compared = [m for m in methods.METHODS if results.has(cells.grid_name(0.1, 50, 1.0), m)]
   for index, (beta, marker) in enumerate(zip(cells.BETAS, "osD")):
     for place, method in enumerate(reversed(compared)):
@@ -134,7 +135,7 @@ def noise(results):
 def rounds(results):
   """Figure 3d-f: the score after every round."""
   figure = figure_style.new_figure(5.2)
-  panels = figure.subplots(2, 3, sharey=True, sharex="row")
+  panels = figure.subplots(2, 3, sharex=True, sharey=True)
   shades = dict(zip(cells.NOISES, np.linspace(0.95, 0.25, len(cells.NOISES))))
   for row, method in zip(panels, ("fkm", "fkm_lloyd")):
     for axes, beta in zip(row, cells.BETAS):
@@ -142,7 +143,7 @@ def rounds(results):
         path = results.ari_by_round(cells.grid_name(beta, 50, noise), method)
         axes.plot(
             range(1, len(path) + 1), [score.mean for score in path], color=_color(method),
-            alpha=shade, marker="o", markersize=2, label=f"noise {noise:g}",
+            alpha=shade, marker="o", markersize=2,
         )
       axes.set_title(f"{'FKM' if method == 'fkm' else 'default'}, beta {beta:g}", loc="left")
       axes.xaxis.get_major_locator().set_params(integer=True)
@@ -151,10 +152,11 @@ def rounds(results):
     axes.set_ylabel("adjusted Rand index")
   for axes in panels[-1]:
     axes.set_xlabel("round")
-  handles, labels = panels[0, 0].get_legend_handles_labels()
-  for handle in handles:
-    handle.set_color("#1c1e21")
-  figure.legend(handles, labels, loc="outside lower center", ncols=6)
+  figure.legend(handles=[
+      lines.Line2D([], [], color="black", alpha=shade, marker="o", markersize=3,
+                   label=f"noise {noise:g}")
+      for noise, shade in shades.items()
+  ], loc="outside lower center", ncols=3)
   figure_style.set_title(
       figure, f"16 clusters of 50 points, five clients, mean of {_seeds(results)}",
       "How well the clusters are found after every round",
@@ -164,8 +166,8 @@ def rounds(results):
 
 def extreme(results):
   """Figure 4: the extreme split."""
-  figure = figure_style.new_figure(6.4)
-  top, bottom = figure.subfigures(2, 1, height_ratios=(1, 1.6))
+  figure = figure_style.new_figure(5.6)
+  top, bottom = figure.subfigures(2, 1, height_ratios=(1, 2.1))
   clients = cells.draw_extreme(1.0, results.seeds[0])
   for index, (axes, (client_id, points)) in enumerate(
       zip(top.subplots(1, len(clients.points)), clients.points.items())

@@ -44,8 +44,8 @@ _DRAWN = {
     "rounds": (
         report_sections.Figure(
             "rounds.png", figures.rounds, "Adjusted Rand index by round",
-            "The lighter, the noisier. FKM's server starts afresh in every round, so that its "
-            "lines never come to rest; the default's do.",
+            "The lighter, the noisier. FKM's server starts afresh in every round, so that "
+            "nothing says when it is done; the default ends once its inertia no longer falls.",
         ),
     ),
     "extreme": (
@@ -107,8 +107,8 @@ def _real_tables(results):
   return [
       html_page.table(
           *tables.real_rows(results),
-          "Real data: silhouettes, inertia, and what is sent: the best restart's rounds, times the "
-          "restarts (the default's rounds of FKM were twice as many)",
+          "Real data: silhouettes, inertia, and what is sent: the best restart's rounds, times "
+          "the restarts",
       ),
       html_page.table(
           *tables.message_rows(real_data.DIGIT_CLUSTERS, 784),
