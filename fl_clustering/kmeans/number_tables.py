@@ -186,9 +186,11 @@ def table_paths(directory, argument, what):
     what: What a file is of, such as "client".
 
   Raises:
-    ValueError: If there is none, another kind of file, or one name twice.
+    ValueError: If it is no folder, or has none, another kind of file, or one name twice.
     OSError: If the folder can't be read.
   """
+  if not os.path.isdir(directory):
+    raise ValueError(f"`{argument}` must be a folder, got {directory!r}.")
   paths = {}
   for file_name in sorted(os.listdir(directory)):
     path = os.path.join(directory, file_name)

@@ -79,7 +79,7 @@ class ReadTablesTest(parameterized.TestCase):
       client_tables.read_tables(folder)
 
   def test_no_folder(self):
-    with self.assertRaises(FileNotFoundError):
+    with self.assertRaisesRegex(ValueError, "`data` must be a folder, got '/no/such/folder'"):
       client_tables.read_tables("/no/such/folder")
 
 

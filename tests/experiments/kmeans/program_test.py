@@ -153,7 +153,7 @@ class BadInputTest(parameterized.TestCase):
       ("no range", ("--data={}", "--k_range=2-4"), "`k_range` must be two numbers such as 2:10"),
       ("too many clusters", ("--data={}", "--num_clusters=5"),
        "`num_clusters` must be at most the 2 points"),
-      ("no folder", ("--data=/no/such",), "/no/such"),
+      ("no folder", ("--data=/no/such",), "`data` must be a folder, got '/no/such'"),
       ("a bad cell", ("--data={}/bad",), "line 2, column 1, is not a finite number: 'three'"),
       ("data of another figure", ("--figure=sse", "--dataset=emnist"),
        "`dataset` must be left out without the figure `real`"),
