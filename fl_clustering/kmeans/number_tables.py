@@ -177,6 +177,12 @@ def read_tables(paths, argument):
   return tables, names
 
 
+def check_folder(directory, argument):
+  """Raises ValueError unless there is such a folder; messages call it `argument`."""
+  if not os.path.isdir(directory):
+    raise ValueError(f"`{argument}` must be a folder, got {directory!r}.")
+
+
 def table_paths(directory, argument, what):
   """Returns the paths of a folder's files by their names without endings.
 
@@ -189,8 +195,7 @@ def table_paths(directory, argument, what):
     ValueError: If it is no folder, or has none, another kind of file, or one name twice.
     OSError: If the folder can't be read.
   """
-  if not os.path.isdir(directory):
-    raise ValueError(f"`{argument}` must be a folder, got {directory!r}.")
+  check_folder(directory, argument)
   paths = {}
   for file_name in sorted(os.listdir(directory)):
     path = os.path.join(directory, file_name)

@@ -56,11 +56,11 @@ def _check_names(folders):
     for name in sorted(folders[first].keys() ^ folders[site].keys()):
       having, missing = (first, site) if name in folders[first] else (site, first)
       raise ValueError(
-          f"Every site must have the same files, got {name!r} at {having!r} but not at "
-          f"{missing!r}."
+          f"`{_ARGUMENT}` must hold the same files for every site, got {name!r} at {having!r} "
+          f"but not at {missing!r}."
       )
   if not folders[first].keys() - {_LABELS}:
-    raise ValueError(f"A site must have a CSV or NPY file per view, got none at {first!r}.")
+    raise ValueError(f"`{_ARGUMENT}` must hold a CSV or NPY file per view, got none at {first!r}.")
 
 
 def read_sites(directory):
@@ -77,12 +77,13 @@ def read_sites(directory):
       columns at one site than at another.
     OSError: If the folder can't be read.
   """
+  number_tables.check_folder(directory, _ARGUMENT)
   sites = sorted(
       name for name in os.listdir(directory)
       if os.path.isdir(os.path.join(directory, name)) and not name.startswith(".")
   )
   if not sites:
-    raise ValueError(f"The folder must hold a folder per site, got none in {directory!r}.")
+    raise ValueError(f"`{_ARGUMENT}` must hold a folder per site, got none in {directory!r}.")
   folders = {
       site: number_tables.table_paths(os.path.join(directory, site), _ARGUMENT, "view")
       for site in sites

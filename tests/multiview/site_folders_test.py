@@ -67,7 +67,7 @@ class SiteFoldersTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("missing", lambda t: os.remove(t._path("b", "shape.csv")),
-       "Every site must have the same files, got 'shape' at 'a' but not at 'b'"),
+       "`sites_dir` must hold the same files for every site, got 'shape' at 'a' but not at 'b'"),
       ("surplus", lambda t: t._write("1\n", "b", "colour.csv"), "got 'colour' at 'b'"),
       ("twice", lambda t: t._write("1\n", "b", "pixels.csv"), "must hold one file per view"),
       ("other_kind", lambda t: t._write("1\n", "b", "depth.txt"), "CSV and NPY files only, got"),
@@ -98,6 +98,8 @@ class SiteFoldersTest(parameterized.TestCase):
       site_folders.read_sites(self.folder)
 
   def test_a_folder_without_sites_is_refused(self):
+    with self.assertRaisesRegex(ValueError, "`sites_dir` must be a folder, got '/no/such'"):
+      site_folders.read_sites("/no/such")
     empty = self.create_tempdir("empty").full_path
     with self.assertRaisesRegex(ValueError, "must hold a folder per site"):
       site_folders.read_sites(empty)
