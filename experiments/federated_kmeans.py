@@ -121,7 +121,6 @@ def _cluster_own_data(config, tables, folder, document):
   from fl_clustering import runtime
 
   with launch.input_errors():
-    own_data.check_enough_points(config, tables)
     selection = own_data.open_selection(folder)
   # After the checks: Matplotlib may have lines of its own to say when it is imported.
   from experiments.kmeans import own_report
@@ -154,6 +153,7 @@ def _run_own_data():
     tables = client_tables.read_tables(flags.FLAGS.data)
     data = run_folder.tables_description(tables)
     run_folder.check_same_data(folder, data)
+    config.check_enough_points(sum(map(len, tables.points.values())))
   if folder.is_finished:
     _say_finished(folder)
     return

@@ -90,6 +90,14 @@ class OwnDataConfig:
       return (self.num_clusters,)
     return tuple(range(self.k_range[0], self.k_range[1] + 1))
 
+  def check_enough_points(self, num_points):
+    """Raises a ValueError unless there are as many points as clusters to try."""
+    if self.candidates[-1] > num_points:
+      name = "k_range" if self.num_clusters is None else "num_clusters"
+      raise validate.error(
+          name, f"be at most the {num_points} points of all clients", self.candidates[-1]
+      )
+
   def kmeans(self, num_clusters):
     """Returns the `KMeansConfig` for a number of clusters."""
     return kmeans_config.KMeansConfig(

@@ -45,7 +45,8 @@ def sentences(results):
     parts = []
     for method in ("fkm", "kfed"):
       missed, total, _ = _missed(results, method)
-      parts.append(f"{methods.METHODS[method].label} in {missed} of {total}")
+      if total:
+        parts.append(f"{methods.METHODS[method].label} in {missed} of {total}")
     found.append(f"Above that limit ended {' and '.join(parts)}.")
   if results.has(cells.REAL, methods.DEFAULT):
     ours, central = (
@@ -84,8 +85,8 @@ def notes():
       "A mean of two points is still weak protection.",
       "Rounds of Lloyd send sums. They are exact, and hide a client only behind secure "
       "aggregation or noise, both of which the library takes; this experiment uses neither.",
-      "Federation does not save traffic here: with many columns and few points per client, two "
-      "rounds send more than the points themselves. The reason to do it is privacy.",
+      "The reason to federate is privacy, not traffic: with many columns and few points per "
+      "client, a few rounds of several restarts send more than the points themselves.",
       "The paper averages the clients' own adjusted Rand indices, and pools the points for the "
       "central method; both are shown. Differences below 0.005 are noise: compare the inertia.",
       "Five clients, as in the paper's figures (its text says four). Points that no client "

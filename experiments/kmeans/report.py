@@ -37,8 +37,7 @@ _DRAWN = {
         ),
         report_sections.Figure(
             "noise.png", figures.noise, "Adjusted Rand index over noise",
-            "The grey dashed line is k-means on all points: what can be had. The default lies "
-            "on it; k-FED stays below, more so the more the clients differ.",
+            "The grey dashed line is k-means on all points: what can be had.",
         ),
     ),
     "rounds": (
@@ -58,16 +57,15 @@ _DRAWN = {
     "real": (
         report_sections.Figure(
             "real.png", figures.real, "Silhouettes on real data",
-            "The simplified silhouette, which clients can compute without seeing each other's "
-            "points, orders the methods as the full one does, or nearly so.",
+            "The simplified silhouette is what clients can compute without seeing each other's "
+            "points; beside it the full one.",
         ),
     ),
     "sse": (
         report_sections.Figure(
             "sse.png", figures.sse, "Excess of the sum of squared errors",
-            "Zero is central k-means. Weighting the children's centroids by their counts and a "
-            "round of Lloyd bring most of the way; where there are many clusters (digits) it "
-            "takes restarts too.",
+            "Zero is central k-means. From above: what weighting the children's centroids by "
+            "their counts gains, then rounds of Lloyd, then restarts.",
         ),
     ),
 }

@@ -36,7 +36,7 @@ class Results:
     )
 
   def ari_by_round(self, data, method):
-    """Returns a `Spread` per round, as far as all seeds have one; fits that ended stay."""
+    """Returns a `Spread` per round, up to the last of any seed; fits that ended stay."""
     # A single number was read back as one.
     paths = [
         [float(text) for text in str(value).split()]

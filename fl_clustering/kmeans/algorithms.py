@@ -97,11 +97,11 @@ def _with_lloyd(rounds, candidates, start, num_rounds, tol):
   """Appends Lloyd's rounds from the `start` (R, K, d) to the candidates."""
   paths, inertias = lloyd_stage.run(rounds, start, num_rounds, tol)
   for candidate, path, told in zip(candidates, paths, inertias):
-    if candidate.inertias and told:
+    if candidate.inertias:
       candidate.inertias[-1] = told[0]  # That of the centroids that Lloyd starts from.
     candidate.stages.extend([LLOYD] * len(path))
     candidate.centroids.extend(path)
-    candidate.inertias.extend([*told[1:], None][: len(path)])
+    candidate.inertias.extend([*told[1:], None])
   return candidates
 
 

@@ -76,13 +76,14 @@ class Fit:
     )
 
 
-def history(candidate, scaling, inertia_unit):
+def history(candidate, scaling, inertia_unit, tells_inertia=True):
   """Returns the `RoundRecord`s of a candidate.
 
   Args:
     candidate: A `Candidate`.
     scaling: The `Scaling` of its coordinates.
     inertia_unit: What to multiply its inertias with.
+    tells_inertia: Whether clients send the inertia in Lloyd's rounds.
   """
   records = []
   for index, stage in enumerate(candidate.stages):
@@ -95,8 +96,9 @@ def history(candidate, scaling, inertia_unit):
             centroids=scaling.undo(candidate.centroids[index]),
             inertia=None if inertia is None else inertia * inertia_unit,
             bytes_down=_BYTES * num_clusters * num_columns * sends_centroids,
-            # Lloyd's rounds add one number, the inertia.
-            bytes_up=_BYTES * (num_clusters * (num_columns + 1) + (stage == "lloyd")),
+            bytes_up=_BYTES * (
+                num_clusters * (num_columns + 1) + (tells_inertia and stage == "lloyd")
+            ),
         )
     )
   return tuple(records)

@@ -30,7 +30,7 @@ class PointPrivacy:
     epsilon: Privacy budget of the whole fit, > 0.
     delta: Its failure probability, in (0, 1).
     radius: Points farther from the origin are moved to this distance, in the data's
-      units.  It must be known beforehand, not taken from the data.
+      units; in [1e-100, 1e100].  It must be known beforehand, not taken from the data.
   """
 
   epsilon: float
@@ -40,7 +40,7 @@ class PointPrivacy:
   def __post_init__(self):
     validate.positive(epsilon=self.epsilon)
     validate.between(0, 1, delta=self.delta)
-    validate.positive(radius=self.radius)
+    validate.within(1e-100, 1e100, radius=self.radius)
 
 
 def check(privacy):

@@ -17,7 +17,7 @@ import collections
 import tensorflow as tf
 
 # Rows whose distances fit a processor's cache; also bounds the memory.
-_BLOCK_ROWS = 2048
+BLOCK_ROWS = 2048
 
 
 def squared_distances(points, centroids):
@@ -41,8 +41,8 @@ def _blockwise_sums(points, initial, block_sums):
   num_points = tf.shape(points)[0]
 
   def body(start, *totals):
-    parts = block_sums(points[start : start + _BLOCK_ROWS])
-    return start + _BLOCK_ROWS, *(
+    parts = block_sums(points[start : start + BLOCK_ROWS])
+    return start + BLOCK_ROWS, *(
         tf.ensure_shape(total + tf.cast(part, tf.float64), total.shape)
         for total, part in zip(totals, parts)
     )

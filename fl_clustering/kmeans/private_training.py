@@ -89,7 +89,7 @@ def fit(config, rounds):
   candidate = fit_result.Candidate(
       ["lloyd"] * len(after_rounds), after_rounds, [None] * len(after_rounds), False
   )
-  history = fit_result.history(candidate, rounds.scaling, 1.0)
+  history = fit_result.history(candidate, rounds.scaling, 1.0, tells_inertia=False)
   return fit_result.Fit(
       scaling=rounds.scaling,
       centroids=history[-1].centroids,

@@ -19,8 +19,15 @@ from fl_clustering.kmeans import point_sums
 _EPSILON = np.finfo(np.float32).eps
 # float32 numbers of order one that are this close are the same but for rounding ...
 _SAME = 4e-7
-# ... and this close where many of them were added up.
+# ... and this close at least where they were added up.
 _SAME_AFTER_SUM = 1e-5
+
+
+def _rounding_of_sums(counts):
+  """Returns how far from as many equal rows their mean can be, relatively."""
+  # Half a bit for each float32 addition: those of equal numbers err on the same side.
+  additions = tf.minimum(counts, float(point_sums.BLOCK_ROWS))
+  return tf.maximum(_SAME_AFTER_SUM, 0.5 * _EPSILON * additions)
 
 
 def _may_be_near(points, means, tolerance):
@@ -66,7 +73,7 @@ def released_means(points, means, counts, min_count):
   is_row = tf.logical_or(
       _num_rows_near(points, flat, enough, _SAME) > 0,
       # All of its points are the same row.
-      _num_rows_near(points, flat, enough, _SAME_AFTER_SUM) >= flat_counts,
+      _num_rows_near(points, flat, enough, _rounding_of_sums(flat_counts)) >= flat_counts,
   )
   leaves = tf.reshape(tf.logical_and(enough, tf.logical_not(is_row)), tf.shape(counts))
   return tf.where(leaves[..., tf.newaxis], means, 0.0), tf.where(leaves, counts, 0.0)

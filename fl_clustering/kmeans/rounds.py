@@ -17,6 +17,7 @@ import tensorflow_federated as tff
 
 from fl_clustering.kmeans import point_sums
 from fl_clustering.kmeans import released_means
+from fl_clustering.kmeans import scaling
 
 
 def _float_type(*shape):
@@ -24,7 +25,9 @@ def _float_type(*shape):
 
 
 def _points(source, client):
-  return tf.cast(source.read(client), tf.float32)
+  points = source.read(client)
+  # A private fit, which scales by nothing that it has from the data, may meet any number.
+  return tf.cast(tf.clip_by_value(points, -scaling.FARTHEST, scaling.FARTHEST), tf.float32)
 
 
 def build_lloyd_round(

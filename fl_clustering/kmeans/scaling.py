@@ -9,6 +9,10 @@ import dataclasses
 
 import numpy as np
 
+# A float32 whose square is one too; what is farther away in scaled coordinates is moved
+# here.  No point that the scaling was made from is.
+FARTHEST = 1e15
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scaling:
@@ -24,7 +28,8 @@ class Scaling:
 
   def apply(self, points):
     """Returns points in the scaled coordinates, float32."""
-    return ((points - self.shift) * self.factor).astype(np.float32)
+    scaled = (points - self.shift) * self.factor
+    return np.clip(scaled, -FARTHEST, FARTHEST).astype(np.float32)
 
   def undo(self, centroids):
     """Returns centroids in the data's units, float64."""

@@ -24,17 +24,38 @@ def _drawn_rows(shares, uniforms):
   return tf.minimum(drawn, tf.shape(shares)[1] - 1)
 
 
-def _distances_to_rows(points, rows):
-  """Returns the squared distances (R, L, n) of all points to the rows (R, L)."""
-  flat = tf.gather(points, tf.reshape(rows, [-1]))
+def _distances_to(points, seeds):
+  """Returns the squared distances (R, L, n) of all points to the seeds (R, L, d)."""
+  shape = tf.shape(seeds)
+  flat = tf.reshape(seeds, [-1, shape[2]])
   # The product of matrices with the points last, so that nothing is transposed.
-  distances = point_sums.squared_distances(flat, points[tf.newaxis])
-  return tf.reshape(distances, [tf.shape(rows)[0], tf.shape(rows)[1], -1])
+  return tf.reshape(
+      point_sums.squared_distances(flat, points[tf.newaxis]), [shape[0], shape[1], -1]
+  )
 
 
-def _but_for_rounding(distances, rows):
-  """Returns the distances (R, n) to the rows (R,), with zero from a row to itself."""
-  return distances * (1.0 - tf.one_hot(rows, tf.shape(distances)[1]))
+def _distances_to_rows(points, rows):
+  """Returns the squared distances (R, n) of all points to the rows (R,)."""
+  distances = _distances_to(points, tf.gather(points, rows)[:, tf.newaxis])[:, 0]
+  # The row itself is at zero, but for rounding.
+  return distances * (1.0 - tf.one_hot(rows, tf.shape(points)[0]))
+
+
+def _inertia_left(points, weights, closest, rows):
+  """Returns the inertia (R, L) that each of the rows (R, L) would leave as the next seed."""
+  seeds = tf.gather(points, rows)
+
+  def body(start, left):
+    block = slice(start, start + point_sums.BLOCK_ROWS)
+    distances = _distances_to(points[block], seeds)
+    nearer = tf.minimum(closest[:, tf.newaxis, block], distances)
+    return start + point_sums.BLOCK_ROWS, left + tf.linalg.matvec(nearer, weights[block])
+
+  return tf.while_loop(
+      lambda start, left: start < tf.shape(points)[0],
+      body,
+      (tf.constant(0), tf.zeros(tf.shape(rows))),
+  )[1]
 
 
 def seed_rows(points, weights, num_candidates, num_seeds, num_trials, seed):
@@ -54,25 +75,24 @@ def seed_rows(points, weights, num_candidates, num_seeds, num_trials, seed):
     than K different points.
   """
   uniforms = tf.random.stateless_uniform([num_seeds, num_candidates, num_trials], seed)
-  by_weight = tf.repeat(weights[tf.newaxis], num_candidates, axis=0)
-  first = _drawn_rows(by_weight, uniforms[0, :, :1])
-  closest = _but_for_rounding(_distances_to_rows(points, first)[:, 0], first[:, 0])
-  rows = tf.TensorArray(tf.int32, num_seeds, element_shape=[None]).write(0, first[:, 0])
+  weights_alone = tf.repeat(weights[tf.newaxis], num_candidates, axis=0)
+  first = _drawn_rows(weights_alone, uniforms[0, :, :1])[:, 0]
+  rows = tf.TensorArray(tf.int32, num_seeds, element_shape=[None]).write(0, first)
 
   def body(index, rows, closest):
     shares = weights * closest
     # Once nothing is left at any distance, the weights alone decide.
     is_left = tf.reduce_sum(shares, axis=1, keepdims=True) > 0
     drawn = _drawn_rows(tf.where(is_left, shares, weights), uniforms[index])
-    nearer = tf.minimum(closest[:, tf.newaxis], _distances_to_rows(points, drawn))
-    best = tf.argmin(tf.linalg.matvec(nearer, weights), axis=1, output_type=tf.int32)
+    left = _inertia_left(points, weights, closest, drawn)
+    best = tf.argmin(left, axis=1, output_type=tf.int32)
     taken = tf.gather(drawn, best, batch_dims=1)
-    nearer = tf.gather(nearer, best, batch_dims=1)
-    return index + 1, rows.write(index, taken), _but_for_rounding(nearer, taken)
+    nearer = tf.minimum(closest, _distances_to_rows(points, taken))
+    return index + 1, rows.write(index, taken), nearer
 
   _, rows, _ = tf.while_loop(
       lambda index, *_: index < num_seeds,
       body,
-      (tf.constant(1), rows, closest),
+      (tf.constant(1), rows, _distances_to_rows(points, first)),
   )
   return tf.transpose(rows.stack())

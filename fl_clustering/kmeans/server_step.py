@@ -82,17 +82,15 @@ def combined_from_farthest(means, first, num_clusters, rng):
     means: Array of shape (M, d).
     first: The means of one client, of shape (m, d), m > 0.
     num_clusters: Number of clusters, K.
-    rng: A `np.random.Generator`; it is used only where means are too few.
+    rng: A `np.random.Generator`; it is used only where different means are too few.
 
   Returns:
     float32 of shape (K, d).
   """
   start = list(first[:num_clusters])
   nearest = np.min([((means - c) ** 2).sum(axis=1) for c in start], axis=0)
-  while len(start) < num_clusters and nearest.max() > 0:
+  while len(start) < num_clusters:
     start.append(means[nearest.argmax()])
     nearest = np.minimum(nearest, ((means - start[-1]) ** 2).sum(axis=1))
-  start = np.array(start)
-  if len(start) < num_clusters:
-    start = np.concatenate([start, near(start, num_clusters - len(start), rng)])
-  return combined_means(means, np.ones(len(means), np.float32), num_clusters, rng, start)
+  weights = np.ones(len(means), np.float32)
+  return combined_means(means, weights, num_clusters, rng, np.array(start))

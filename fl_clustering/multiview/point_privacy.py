@@ -42,7 +42,7 @@ class PointPrivacy:
     if not isinstance(self.view_norms, collections.abc.Sequence):
       raise TypeError(f"`view_norms` must be a sequence of norms, got {self.view_norms!r}.")
     for norm in self.view_norms:
-      validate.positive(view_norms=norm)
+      validate.within(1e-40, 1e100, view_norms=norm)
     object.__setattr__(self, "view_norms", tuple(map(float, self.view_norms)))
 
   def check_views(self, num_views):

@@ -133,7 +133,7 @@ class FederatedKMeansTest(parameterized.TestCase):
     ]
     for index in (1, 2):
       self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[index].cluster_centers_))
-    # Warm rounds come to rest, fresh ones don't.
+    # Warm rounds come to rest.
     np.testing.assert_allclose(
         fits[1].history_[-1].centroids, fits[1].history_[-2].centroids, atol=1e-5
     )
@@ -190,6 +190,9 @@ class FederatedKMeansTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`fit` must come before `predict`"):
       model.predict(np.ones((2, 2)))
     model.fit(numpy_reference.sample_clients())
+    np.testing.assert_array_equal(
+        model.predict([[1e100, 0]]), model.predict([[1e10, 0]])
+    )
     with self.assertRaisesRegex(ValueError, "`points` must have 2 columns"):
       model.predict(np.ones((2, 3)))
 

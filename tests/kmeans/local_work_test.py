@@ -1,11 +1,16 @@
 """Tests for fl_clustering.kmeans.local_work and what it is made of."""
 
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import tensorflow as tf
 
 from fl_clustering.kmeans import child_updates
+from fl_clustering.kmeans import local_kmeans
 from fl_clustering.kmeans import local_work
+from fl_clustering.kmeans import seeding
 from tests.kmeans import numpy_reference
 
 _SEED = np.array([1, 2], np.int32)
@@ -31,6 +36,15 @@ _FROM_SCRATCH = (
     ("child", lambda k, p: local_work.child_means(k, p, False)),
     ("shuffled child", lambda k, p: local_work.child_means(k, p, True)),
 )
+
+
+class BestOfTriesTest(absltest.TestCase):
+
+  def test_starts_are_greedy(self):
+    with mock.patch.object(seeding, "seed_rows", wraps=seeding.seed_rows) as seed_rows:
+      local_kmeans.best_of_tries(tf.constant(_blobs([(0, 0)], 30)), 2, 16, 1, _SEED)
+    _, _, num_sets, _, num_trials, _ = seed_rows.call_args.args
+    self.assertEqual((num_sets, num_trials), (20, 4))
 
 
 class FromScratchTest(parameterized.TestCase):

@@ -26,7 +26,8 @@ def setUpModule():
 class PointPrivacyTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      ("epsilon", 0.0), ("epsilon", math.inf), ("delta", 0.0), ("delta", 1.0), ("radius", -1.0)
+      ("epsilon", 0.0), ("epsilon", math.inf), ("delta", 0.0), ("delta", 1.0), ("radius", -1.0),
+      ("radius", 1e-300),
   )
   def test_bad_settings(self, name, value):
     settings = {"epsilon": 1.0, "delta": 1e-6, "radius": 1.0, name: value}
@@ -93,6 +94,21 @@ class PrivateTrainingTest(absltest.TestCase):
     privacy = point_privacy.PointPrivacy(1.0, 1e-6, 12.0)
     fits = [FederatedKMeans(3, "lloyd", privacy=privacy).fit(clients) for _ in range(2)]
     self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_))
+
+  def test_a_point_however_far_counts_as_one_at_the_radius(self):
+    privacy = point_privacy.PointPrivacy(100.0, 1e-6, 12.0)
+    clients = numpy_reference.sample_clients(sizes=(900, 900))
+    for far in (1e20, 1e60, -1e100):
+      clients["far"] = np.array([[far, 0.0]])
+      fits = [FederatedKMeans(3, "lloyd", privacy=privacy).fit(clients) for _ in range(2)]
+      # There is noise, and the centroids are among the points.
+      self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_))
+      self.assertGreater(np.linalg.norm(fits[0].cluster_centers_, axis=1).max(), 3.0)
+
+  def test_bytes_of_a_round(self):
+    privacy = point_privacy.PointPrivacy(1.0, 1e-6, 12.0)
+    model = FederatedKMeans(4, "lloyd", privacy=privacy).fit(numpy_reference.sample_clients())
+    self.assertEqual(model.history_[-1].bytes_up, 4 * 3 * 4)
 
   def test_nothing_but_the_noisy_rounds_looks_at_the_data(self):
     privacy = point_privacy.PointPrivacy(1.0, 1e-6, 12.0)

@@ -4,6 +4,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from fl_clustering.kmeans import local_kmeans
 from fl_clustering.kmeans import released_means
 
 _POINTS = np.array([[0, 0], [0, 2], [4, 4], [4, 4], [0, 1.5]], np.float32)
@@ -39,6 +40,17 @@ class ReleasedMeansTest(parameterized.TestCase):
       means = np.array([[rows[0] + change]], np.float32)
       _, counts = released_means.released_means(rows, means, np.array([[7.0]], np.float32), 2)
       np.testing.assert_array_equal(counts, 0)
+
+  @parameterized.parameters(100, 2048, 5000)
+  def test_the_mean_of_many_equal_rows_does_not(self, num_rows):
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 3.7, 30.0):
+      for _ in range(10):
+        row = scale * rng.uniform(1, 2, 3).astype(np.float32)
+        rows = np.tile(row, (num_rows, 1))
+        means, counts = local_kmeans.lloyd_step(rows, row[np.newaxis, np.newaxis])
+        _, left = released_means.released_means(rows, means, counts, 2)
+        np.testing.assert_array_equal(left, 0)
 
   def test_a_mean_of_others_may_lie_close_to_a_row(self):
     _, counts = _released([[0, 1.499998]], [3])

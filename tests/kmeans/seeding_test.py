@@ -49,6 +49,13 @@ class SeedRowsTest(parameterized.TestCase):
     # One failure in a million runs of a right program; and the seed is fixed.
     self.assertGreater(stats.chisquare(observed, expected).pvalue, 1e-6)
 
+  def test_trials_are_judged_by_all_of_many_points(self):
+    # The last row alone is far away: whoever draws it leaves next to nothing.
+    points = np.zeros((5001, 1))
+    points[:5000:2], points[-1] = 1e-2, 1e3
+    rows = _draw(points, 20, 2, num_trials=3)
+    self.assertTrue(np.all((rows == 5000).any(axis=1)))
+
   @parameterized.parameters((1, 2), (2, 2), (3, 3), (16, 4), (60, 6))
   def test_trials_as_in_scikit_learn(self, num_seeds, expected):
     self.assertEqual(seeding.greedy_trials(num_seeds), expected)
@@ -65,8 +72,9 @@ class SeedRowsTest(parameterized.TestCase):
     rows = _draw(np.arange(10.0)[:, None], 100, 5, [1, 0] * 5, num_trials)
     self.assertTrue(np.all(rows % 2 == 0))
 
-  def test_more_seeds_than_different_points(self):
-    rows = _draw(np.repeat([[1.0], [2.0]], 3, axis=0), 10, 4)
+  @parameterized.parameters(1, 4)
+  def test_more_seeds_than_different_points(self, num_trials):
+    rows = _draw(np.repeat([[1.0], [2.0]], 3, axis=0), 10, 4, num_trials=num_trials)
     self.assertEqual(rows.shape, (10, 4))
     for row in rows:
       self.assertLen(set(row[:2] // 3), 2)

@@ -125,7 +125,7 @@ class PaperTest(absltest.TestCase):
       whole, resumed = (os.path.join(base, name) for name in ("whole", "resumed"))
       result = _run(*flags, f"--output_dir={whole}")
       self.assertEqual(result.returncode, 0, result.stderr)
-      self.assertRegex(result.stdout, r"0?\d* ?\w* of 2 default fits")
+      self.assertRegex(result.stdout, r"(None|\d+) of 2 default fits")
       # As a run that was killed: settings, half the table, half a row.
       os.mkdir(resumed)
       for name, keep in (("config.json", None), ("measurements.csv", 700)):
@@ -168,6 +168,7 @@ class BadInputTest(parameterized.TestCase):
     lines = result.stderr.strip().splitlines()
     self.assertLen(lines, 1, result.stderr)
     self.assertIn(message, lines[0])
+    self.assertFalse(os.path.exists(out))
 
 
 if __name__ == "__main__":

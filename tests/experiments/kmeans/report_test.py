@@ -38,6 +38,11 @@ class ReportTest(absltest.TestCase):
       self.assertIn(text, page)
     self.assertNotIn("<nobody>", page)
 
+  def test_methods_that_a_figure_has_not_are_not_spoken_of(self):
+    page, _ = self._page(("rounds",))
+    self.assertIn("Above that limit ended FKM in", page)
+    self.assertNotIn("of 0", page)
+
   def test_one_figure_alone(self):
     page, figures = self._page(("sse",))
     self.assertEqual(figures, ["sse.png"])
