@@ -29,7 +29,8 @@ class PointPrivacy:
     epsilon: Privacy budget of the whole fit, > 0.
     delta: Its failure probability, in (0, 1).
     view_norms: For every view, the L2 norm that its rows are projected to, in the
-      data's units.  It must be known beforehand, not taken from the data.
+      data's units; in [1e-40, 1e100], so that no point's square overflows in it.  It
+      must be known beforehand, not taken from the data.
   """
 
   epsilon: float
