@@ -137,7 +137,8 @@ def _seeds_text(config):
   first, last = config["seed"], config["seed"] + config["num_seeds"] - 1
   if first == last:
     return f"One seed: {first}"
-  return f"Mean and standard deviation over the seeds {first} to {last}"
+  joined = "and" if last == first + 1 else "to"
+  return f"Mean and standard deviation over the seeds {first} {joined} {last}"
 
 
 def write_report(path, results, document, timing):

@@ -34,7 +34,7 @@ class ReportTest(absltest.TestCase):
     ])
     self.assertEqual(page.count("<figure>"), 7)
     for text in ("took 0.012 s", "digits of &lt;nobody&gt;", "Figure 4: extreme split",
-                 "188,160", "over the seeds 0 to 1"):
+                 "188,160", "over the seeds 0 and 1"):
       self.assertIn(text, page)
     self.assertNotIn("<nobody>", page)
 
