@@ -3,7 +3,7 @@
 The means are clustered like points that weigh as much as they count, from the first seed
 on: scikit-learn before 1.3 left the weights out of k-means++, and then a client with a
 few stray points spoils many starts.  The seeds of all restarts are drawn together here,
-as scikit-learn draws them one by one, in a fraction of the time.
+as scikit-learn draws them one by one, in less than half of the time.
 """
 
 import functools
