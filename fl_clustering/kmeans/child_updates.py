@@ -33,7 +33,8 @@ def online_updates(means, counts, points):
     distances = point_sums.squared_distances(point[tf.newaxis], means[tf.newaxis])
     nearest = tf.argmin(distances[0, 0])
     count = counts[nearest]
-    mean = (means[nearest] * count + point) / (count + 1)
+    # So written, rounding does not add up: a mean that is there stays there.
+    mean = means[nearest] + (point - means[nearest]) / (count + 1)
     where = [[nearest]]
     return (
         index + 1,

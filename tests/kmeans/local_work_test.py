@@ -10,6 +10,7 @@ import tensorflow as tf
 from fl_clustering.kmeans import child_updates
 from fl_clustering.kmeans import local_kmeans
 from fl_clustering.kmeans import local_work
+from fl_clustering.kmeans import released_means
 from fl_clustering.kmeans import seeding
 from tests.kmeans import numpy_reference
 
@@ -36,6 +37,17 @@ _FROM_SCRATCH = (
     ("child", lambda k, p: local_work.child_means(k, p, False)),
     ("shuffled child", lambda k, p: local_work.child_means(k, p, True)),
 )
+
+
+class EqualRowsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*_FROM_SCRATCH)
+  def test_the_mean_of_many_equal_rows_does_not_leave(self, build):
+    for row in np.random.default_rng(0).uniform(1, 5, (4, 3)):
+      rows = np.tile(row, (20_000, 1)).astype(np.float32)
+      means, counts = _run(build(2, 2), rows)
+      _, left = released_means.released_means(rows, means, counts, 2)
+      np.testing.assert_array_equal(left, 0)
 
 
 class BestOfTriesTest(absltest.TestCase):
