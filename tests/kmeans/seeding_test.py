@@ -50,11 +50,13 @@ class SeedRowsTest(parameterized.TestCase):
     self.assertGreater(stats.chisquare(observed, expected).pvalue, 1e-6)
 
   def test_trials_are_judged_by_all_of_many_points(self):
-    # The last row alone is far away: whoever draws it leaves next to nothing.
-    points = np.zeros((5001, 1))
-    points[:5000:2], points[-1] = 1e-2, 1e3
-    rows = _draw(points, 20, 2, num_trials=3)
-    self.assertTrue(np.all((rows == 5000).any(axis=1)))
+    # The first seed is at 0 by its weight.  Then a seed at 10 leaves least of the first 2048
+    # rows, one at -10 least of all: it is taken but for (1/4)^3, when all three draws miss it.
+    points, weights = np.zeros((5048, 1)), np.ones(5048)
+    points[1:1001], points[2048:], weights[0] = 10, -10, 1e6
+    rows = _draw(points, 500, 2, weights, num_trials=3)
+    # One failure in a million runs of a right program; and the seed is fixed.
+    self.assertGreater(np.mean(rows[:, 1] >= 2048), 0.95)
 
   @parameterized.parameters((1, 2), (2, 2), (3, 3), (16, 4), (60, 6))
   def test_trials_as_in_scikit_learn(self, num_seeds, expected):
