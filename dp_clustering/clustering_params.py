@@ -13,7 +13,7 @@ import numbers
 
 import numpy as np
 
-from fl_clustering import validate
+from clustering_basics import validate
 
 # Radii whose square neither overflows nor vanishes beside the squares of coordinates.
 _SMALLEST_SQUARED_RADIUS = 1e-140

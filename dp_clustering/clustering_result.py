@@ -10,10 +10,10 @@ import numbers
 
 import numpy as np
 
+from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import metrics
-from fl_clustering import validate
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ import warnings
 import numpy as np
 import threadpoolctl
 
+from clustering_basics import validate
 from dp_clustering import lsh_tree
 from dp_clustering import private_sums
-from fl_clustering import validate
 
 _NUM_STARTS = 20
 # In radii: how far points of a single leaf may be from each other.

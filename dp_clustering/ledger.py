@@ -3,8 +3,8 @@
 import dataclasses
 import math
 
+from clustering_basics import validate
 from dp_clustering import privacy_calculator
-from fl_clustering import validate
 
 # Relative: sums of squares of mu are rounded. What the budget's mu leaves unspent is more.
 _SLACK = 1e-9

@@ -20,7 +20,7 @@ import os
 
 import numpy as np
 
-from fl_clustering import validate
+from clustering_basics import validate
 
 # Beyond this, a draw or a sum with a draw might not fit into int64.
 _LARGEST_SCALE = 2.0**58

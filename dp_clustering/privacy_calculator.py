@@ -24,8 +24,8 @@ import math
 from scipy import optimize
 from scipy import special
 
+from clustering_basics import validate
 from dp_clustering import clustering_params
-from fl_clustering import validate
 
 # Part of mu that is never spent: for the solver's rounding and for the grid.
 _MARGIN = 1e-8

@@ -3,10 +3,10 @@
 from sklearn import base
 from sklearn.utils import validation
 
+from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import metrics
 from dp_clustering import private_methods
-from fl_clustering import validate
 
 
 class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 
+from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import clustering_result
 from dp_clustering import coreset
@@ -14,7 +15,6 @@ from dp_clustering import noise
 from dp_clustering import privacy_calculator
 from dp_clustering import private_sums
 from dp_clustering import refine
-from fl_clustering import validate
 
 
 def _check_type(kind, **argument):

@@ -6,14 +6,14 @@ The losses are computed exactly and the noise is seeded: it is a comparison on p
 data, and nothing here is private.
 """
 
-from experiments import launch  # First, for Ctrl-C while the others are imported.
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import contextlib
 
 from absl import flags
 
-from experiments import output_folder
-from experiments import run_flags
+from experiment_shell import output_folder
+from experiment_shell import run_flags
 from experiments.private import benchmark as benchmark_lib
 from experiments.private import diffprivlib_process
 from experiments.private import finished_benchmark

@@ -7,14 +7,14 @@ What can be wrong with the flags, the output folder and the user's data is said 
 TensorFlow Federated is imported, which takes seconds.
 """
 
-from experiments import launch  # First, for Ctrl-C while the others are imported.
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import functools
 
 from absl import flags
 
-from experiments import output_folder
-from experiments import run_flags
+from experiment_shell import output_folder
+from experiment_shell import run_flags
 from experiments.kmeans import flags as kmeans_flags
 from experiments.kmeans import run_folder
 from fl_clustering.kmeans import client_tables
@@ -47,7 +47,7 @@ def _measure_paper(config, folder, document):
   # pylint: disable=g-import-not-at-top
   import threadpoolctl
 
-  from experiments import study
+  from experiment_shell import study
   from experiments.kmeans import cells
   from experiments.kmeans import findings
   from experiments.kmeans import real_data

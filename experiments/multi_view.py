@@ -6,12 +6,12 @@ What can be wrong with the flags, the output folder and the data is said before
 TensorFlow Federated is imported, which takes seconds.
 """
 
-from experiments import launch  # First, for Ctrl-C while the others are imported.
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 from absl import flags
 
-from experiments import output_folder
-from experiments import run_flags
+from experiment_shell import output_folder
+from experiment_shell import run_flags
 from experiments.multiview import config as config_lib
 from experiments.multiview import flags as experiment_flags
 from experiments.multiview import loaded_data
@@ -22,7 +22,7 @@ flags.adopt_module_key_flags(experiment_flags)
 
 
 def _study(folder):
-  from experiments import study  # pylint: disable=g-import-not-at-top
+  from experiment_shell import study  # pylint: disable=g-import-not-at-top
   from experiments.multiview import cells  # pylint: disable=g-import-not-at-top
   from experiments.multiview import outcome  # pylint: disable=g-import-not-at-top
 

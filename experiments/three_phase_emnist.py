@@ -6,12 +6,12 @@ What can be wrong with the flags, the output folder and the data is said before
 TensorFlow Federated is imported, which takes seconds.
 """
 
-from experiments import launch  # First, for Ctrl-C while the others are imported.
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 from absl import flags
 
-from experiments import output_folder
-from experiments import run_flags
+from experiment_shell import output_folder
+from experiment_shell import run_flags
 from experiments.three_phase import comparison
 from experiments.three_phase import flags as experiment_flags
 from experiments.three_phase import run_folder

@@ -13,7 +13,7 @@ import zipfile
 
 import numpy as np
 
-from fl_clustering import atomic_file
+from clustering_basics import atomic_file
 
 # Large models take a while to write. Past its first checkpoint, a stage spends
 # at most about this share of its time on saving.

@@ -12,8 +12,8 @@ import zipfile
 
 import numpy as np
 
-from fl_clustering import atomic_file
-from fl_clustering import validate
+from clustering_basics import atomic_file
+from clustering_basics import validate
 
 
 def _weights(vectors, global_vector):

@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from clustering_basics import randomness
 from fl_clustering import client_update as client_update_lib
-from fl_clustering import randomness
 
 
 class TrainingDiverged(RuntimeError):

@@ -6,7 +6,7 @@ knows who took part when.
 
 import numpy as np
 
-from fl_clustering import randomness
+from clustering_basics import randomness
 
 
 def participants(seed, num_clients, clients_per_round, round_num):

@@ -23,6 +23,7 @@ import dataclasses
 
 import numpy as np
 
+from clustering_basics import randomness
 from fl_clustering import aggregation
 from fl_clustering import client_files
 from fl_clustering import client_privacy
@@ -31,17 +32,16 @@ from fl_clustering import client_weights as client_weights_lib
 from fl_clustering import cluster_training
 from fl_clustering import config as config_lib
 from fl_clustering import federated_training
+from fl_clustering.grouping import grouping as grouping_lib
+from fl_clustering.grouping import recovery
 from fl_clustering import metrics as metrics_lib
 from fl_clustering import mixtures
 from fl_clustering import participation
-from fl_clustering import randomness
 from fl_clustering import round_metrics
 from fl_clustering import scoring
 from fl_clustering import stages
-from fl_clustering import three_phase_result
-from fl_clustering.grouping import grouping as grouping_lib
-from fl_clustering.grouping import recovery
 from fl_clustering.tasks import federated_task
+from fl_clustering import three_phase_result
 
 PRETRAIN = "pretrain"
 CONTROLS = ("fedavg", "local")

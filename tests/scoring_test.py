@@ -10,9 +10,9 @@ import tensorflow as tf
 from fl_clustering import client_files
 from fl_clustering import client_update
 from fl_clustering import evaluation
+from fl_clustering.grouping import grouping
 from fl_clustering import runtime
 from fl_clustering import scoring
-from fl_clustering.grouping import grouping
 from tests import small_task
 
 _task = None

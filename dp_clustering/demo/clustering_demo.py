@@ -6,7 +6,7 @@ The centers are private.  Loss and quality are not: they are computed exactly, f
 demo.
 """
 
-from experiments import launch  # First, for Ctrl-C while the others are imported.
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import importlib.metadata
 import math
@@ -16,13 +16,13 @@ import warnings
 from absl import flags
 import numpy as np
 
+from clustering_basics import validate
 from dp_clustering import clustering_params
-from dp_clustering import private_methods
 from dp_clustering.demo import data_generation
-from experiments import output_folder
-from experiments import run_flags
-from experiments import study
-from fl_clustering import validate
+from dp_clustering import private_methods
+from experiment_shell import output_folder
+from experiment_shell import run_flags
+from experiment_shell import study
 
 flags.adopt_module_key_flags(run_flags)
 flags.DEFINE_integer("num_points", 100_000, "Number of points of the data set.")
@@ -182,7 +182,7 @@ def _write_figures(folder, sweeps, true_loss):
   # Here, since matplotlib takes half a second, which nobody should wait for at the start.
   # pylint: disable=g-import-not-at-top
   from dp_clustering.demo import sweep_figures
-  from experiments import figure_style
+  from experiment_shell import figure_style
   # pylint: enable=g-import-not-at-top
 
   with figure_style.style():

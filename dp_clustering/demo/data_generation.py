@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from clustering_basics import validate
 from dp_clustering import clustering_params
-from fl_clustering import validate
 
 
 def sample_uniform_sphere(num_points, dim, radius, rng=None):

@@ -2,7 +2,7 @@
 
 import math
 
-from experiments import figure_style
+from experiment_shell import figure_style
 
 # Column, name, marker and its size: where marks coincide, the earlier show below.
 _QUALITIES = (

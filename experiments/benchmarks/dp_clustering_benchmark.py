@@ -8,7 +8,7 @@ printed is the median, and the ratio of medians.  Both use the same threads.  Ru
 on a quiet machine.
 """
 
-from experiments import launch  # First, for Ctrl-C while the others are imported.
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import functools
 import math
@@ -26,6 +26,7 @@ import psutil
 
 from dp_clustering import clustering_params
 from dp_clustering import coreset
+from dp_clustering.demo import data_generation
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import lsh_tree
 from dp_clustering import metrics
@@ -33,7 +34,6 @@ from dp_clustering import noise
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from dp_clustering import private_sums
-from dp_clustering.demo import data_generation
 from experiments.benchmarks import lsh_tree_reference
 
 _REPETITIONS = flags.DEFINE_integer(

@@ -12,7 +12,7 @@ launch.  Run it on a quiet machine.  The worker's memory is its peak as the kern
 it, which no load changes; it is one process, without children.
 """
 
-from experiments import launch  # First, for Ctrl-C while the others are imported.
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import os
 import statistics

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from scipy import special
 
-from fl_clustering import validate
+from clustering_basics import validate
 
 _MAX_THRESHOLDS = 1000
 

@@ -10,7 +10,7 @@ several processes are launched: what is printed is the median over launches of a
 launch's median, with the lowest and the highest launch.  Run it on a quiet machine.
 """
 
-from experiments import launch  # First, for Ctrl-C while the others are imported.
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import statistics
 import time
@@ -68,8 +68,8 @@ def _measure():
   from sklearn import cluster
 
   from experiments.kmeans import timing
-  from fl_clustering import runtime
   from fl_clustering.kmeans import FederatedKMeans
+  from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
   points, clients = _draw(np.random.default_rng(0))

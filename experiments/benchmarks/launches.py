@@ -11,7 +11,7 @@ import sys
 
 from absl import flags
 
-from experiments import launch
+from experiment_shell import launch
 
 _LAUNCHES = flags.DEFINE_integer("launches", 5, "Processes to launch.", lower_bound=1)
 _CHILD = flags.DEFINE_bool("child", False, "Internal: measure in this process.")

@@ -10,7 +10,7 @@ call: what is printed is the median over launches of a launch's median, with the
 and the highest launch.  Run it on a quiet machine.
 """
 
-from experiments import launch  # First, for Ctrl-C while the others are imported.
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import statistics
 import tempfile
@@ -53,10 +53,10 @@ def _iteration(points, centers, betas, view_factors):
 def _measure():
   """Returns the median seconds of every contestant."""
   # pylint: disable=g-import-not-at-top
-  from fl_clustering import runtime
   from fl_clustering.kmeans import point_source
   from fl_clustering.multiview import multiview_model
   from fl_clustering.multiview import multiview_rounds
+  from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
   num_columns = sum(_WIDTHS)

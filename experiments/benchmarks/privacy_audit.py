@@ -12,16 +12,16 @@ most about a mechanism are about as frequent as delta: at 1e-6, there is nothing
 count.  The code that is audited is the same.
 """
 
-from experiments import launch  # First, for Ctrl-C while the others are imported.
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 from absl import flags
 import numpy as np
 import tqdm
 
+from clustering_basics import validate
 from dp_clustering import noise
 from experiments.benchmarks import audited_mechanisms
 from experiments.benchmarks import epsilon_lower_bound
-from fl_clustering import validate
 
 _NUM_RUNS = flags.DEFINE_integer(
     "num_runs", 20_000, "Runs of every mechanism on each of the two data sets.",

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 from sklearn import metrics
 
+from clustering_basics import randomness
 from experiments.kmeans import grid_data
 from experiments.kmeans import methods
 from experiments.kmeans import real_data
-from fl_clustering import randomness
 
 KEYS = ("data", "seed", "method")
 VALUES = (

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Optional
 
-from fl_clustering import validate
+from clustering_basics import validate
 from fl_clustering.kmeans import kmeans_config
 
 # What a source shows, in the order of the report; `cells.FIGURES` says what it takes.

@@ -3,7 +3,7 @@
 from matplotlib import lines
 import numpy as np
 
-from experiments import figure_style
+from experiment_shell import figure_style
 from experiments.kmeans import cells
 from experiments.kmeans import grid_data
 from experiments.kmeans import methods

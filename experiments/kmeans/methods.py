@@ -7,8 +7,8 @@ import numpy as np
 from sklearn import cluster
 from sklearn import metrics
 
+from clustering_basics import randomness
 from experiments.kmeans import printed_fkm
-from fl_clustering import randomness
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 

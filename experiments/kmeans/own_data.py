@@ -5,8 +5,8 @@ import os
 
 import numpy as np
 
-from experiments import output_folder
-from experiments import study
+from experiment_shell import output_folder
+from experiment_shell import study
 from experiments.kmeans import run_folder
 from fl_clustering.kmeans import FederatedKMeans
 

@@ -1,6 +1,6 @@
 """The figure of the user's own data: which number of clusters was chosen, and why."""
 
-from experiments import figure_style
+from experiment_shell import figure_style
 
 
 def k_selection(selection, best):

@@ -4,9 +4,9 @@ import os
 
 import numpy as np
 
-from experiments import html_page
-from experiments import output_folder
-from experiments import report_sections
+from experiment_shell import html_page
+from experiment_shell import output_folder
+from experiment_shell import report_sections
 from experiments.kmeans import own_data
 from experiments.kmeans import own_figures
 from experiments.kmeans import run_folder

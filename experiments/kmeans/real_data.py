@@ -6,8 +6,8 @@ import numpy as np
 from sklearn import datasets
 from sklearn import preprocessing
 
+from clustering_basics import randomness
 from experiments.kmeans import labelled_clients
-from fl_clustering import randomness
 from fl_clustering.tasks import partition
 from fl_clustering.tasks import registry
 

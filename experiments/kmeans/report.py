@@ -2,9 +2,9 @@
 
 import os
 
-from experiments import html_page
-from experiments import output_folder
-from experiments import report_sections
+from experiment_shell import html_page
+from experiment_shell import output_folder
+from experiment_shell import report_sections
 from experiments.kmeans import cells
 from experiments.kmeans import figures
 from experiments.kmeans import findings

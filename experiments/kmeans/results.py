@@ -1,6 +1,6 @@
 """What the measurements come to, by data and method."""
 
-from experiments import spread
+from experiment_shell import spread
 from experiments.kmeans import methods
 
 

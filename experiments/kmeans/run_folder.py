@@ -7,7 +7,7 @@ import platform
 
 import numpy as np
 
-from experiments import output_folder
+from experiment_shell import output_folder
 
 # Of the sources' experiments.
 MEASUREMENTS = "measurements.csv"

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from clustering_basics import randomness
 from experiments.multiview import config as config_lib
 from experiments.multiview import demonstration
 from experiments.multiview import methods
 from experiments.multiview import simulated_dha
 from experiments.multiview import summary
-from fl_clustering import randomness
 from fl_clustering.tasks import partition as partition_lib
 
 KEYS = ("dataset", "partition", "seed", "method", "view")

@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Optional
 
+from clustering_basics import validate
 from experiments.multiview import datasets as datasets_lib
-from fl_clustering import validate
 from fl_clustering.multiview import multiview_config
 
 AUTO = "auto"

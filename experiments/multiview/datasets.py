@@ -9,8 +9,8 @@ from typing import Optional
 
 import numpy as np
 
+from clustering_basics import validate
 from experiments.multiview import digit_views
-from fl_clustering import validate
 from fl_clustering.multiview import client_views
 from fl_clustering.multiview import column_moments
 from fl_clustering.multiview import site_folders

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments import figure_style
+from experiment_shell import figure_style
 from experiments.multiview import methods
 from experiments.multiview import summary
 

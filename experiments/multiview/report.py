@@ -3,8 +3,8 @@
 import dataclasses
 import os
 
-from experiments import html_page
-from experiments import report_sections
+from experiment_shell import html_page
+from experiment_shell import report_sections
 from experiments.multiview import config as config_lib
 from experiments.multiview import demonstration
 from experiments.multiview import figures

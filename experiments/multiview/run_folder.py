@@ -1,6 +1,6 @@
 """The output folder of a multi-view experiment: what is in it."""
 
-from experiments import output_folder
+from experiment_shell import output_folder
 
 MEASUREMENTS = "measurements.csv"
 CLUSTERS = "clusters.csv"

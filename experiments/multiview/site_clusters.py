@@ -1,6 +1,6 @@
 """The clusters of the user's own points, as a file."""
 
-from experiments import output_folder
+from experiment_shell import output_folder
 from experiments.multiview import cells
 from experiments.multiview import methods
 from experiments.multiview import run_folder

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import optimize
 
-from experiments import spread
+from experiment_shell import spread
 from experiments.multiview import methods
 from experiments.multiview import outcome
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments import text_table
+from experiment_shell import text_table
 from experiments.multiview import cells
 from experiments.multiview import config as config_lib
 from experiments.multiview import demonstration

@@ -5,15 +5,15 @@ import dataclasses
 import importlib.metadata
 import platform
 
+from clustering_basics import validate
 from dp_clustering import private_methods
-from experiments import output_folder
-from experiments import study
+from experiment_shell import output_folder
+from experiment_shell import study
 from experiments.private import clusterers
 from experiments.private import config as config_lib
 from experiments.private import datasets as datasets_lib
 from experiments.private import diffprivlib_process
 from experiments.private import measuring
-from fl_clustering import validate
 
 LEDGERS = "ledgers.json"
 MEASUREMENTS = "measurements.csv"

@@ -2,9 +2,9 @@
 
 import dataclasses
 
+from clustering_basics import validate
 from experiments.private import clusterers
 from experiments.private import datasets
-from fl_clustering import validate
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,10 +9,10 @@ import hashlib
 
 import numpy as np
 
+from clustering_basics import randomness
+from clustering_basics import validate
 from experiments.private import digits_embeddings
 from experiments.private import uci
-from fl_clustering import randomness
-from fl_clustering import validate
 
 RADIUS = 1.0
 

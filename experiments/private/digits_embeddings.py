@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from fl_clustering import randomness
+from clustering_basics import randomness
 from fl_clustering.tasks import digits
 
 DIM = 40

@@ -5,7 +5,7 @@ import math
 from matplotlib import lines
 from matplotlib import ticker
 
-from experiments import figure_style
+from experiment_shell import figure_style
 from experiments.private import clusterers
 from experiments.private import peer_losses
 

@@ -9,7 +9,7 @@ import json
 import math
 import os
 
-from experiments import spread
+from experiment_shell import spread
 from experiments.private import benchmark
 from experiments.private import clusterers
 from experiments.private import peer_losses

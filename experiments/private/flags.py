@@ -2,11 +2,11 @@
 
 from absl import flags
 
-from experiments import run_flags
+from clustering_basics import validate
+from experiment_shell import run_flags
 from experiments.private import clusterers
 from experiments.private import config as config_lib
 from experiments.private import datasets
-from fl_clustering import validate
 
 flags.adopt_module_key_flags(run_flags)
 

@@ -2,10 +2,10 @@
 
 import math
 
+from clustering_basics import randomness
 from dp_clustering import metrics
 from experiments.private import clusterers as clusterers_lib
 from experiments.private import datasets as datasets_lib
-from fl_clustering import randomness
 
 KEYS = ("dataset", "method", "k", "epsilon", "run")
 VALUES = ("loss",)

@@ -5,9 +5,9 @@ Everything is read from the output folder (`finished_benchmark.py`).
 
 import os
 
-from experiments import html_page
-from experiments import output_folder
-from experiments import report_sections
+from experiment_shell import html_page
+from experiment_shell import output_folder
+from experiment_shell import report_sections
 from experiments.private import benchmark
 from experiments.private import figures
 from experiments.private import findings

@@ -2,8 +2,8 @@
 
 import math
 
-from experiments import html_page
-from experiments import text_table
+from experiment_shell import html_page
+from experiment_shell import text_table
 from experiments.private import clusterers
 from experiments.private import peer_losses
 

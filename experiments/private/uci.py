@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from fl_clustering import validate
+from clustering_basics import validate
 
 _LETTER_FILES = ("letter-recognition.data", "letter-recognition.data.gz")
 _LETTER_SHAPE = (20_000, 16)

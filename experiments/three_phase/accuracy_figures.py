@@ -4,7 +4,7 @@ from matplotlib import lines
 from matplotlib import ticker
 import numpy as np
 
-from experiments import figure_style
+from experiment_shell import figure_style
 from experiments.three_phase import comparison
 from experiments.three_phase import method_colors
 

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Optional
 
-from experiments import text_table
+from experiment_shell import text_table
 
 PRETRAIN = "pretrain"
 FEDAVG = "fedavg"

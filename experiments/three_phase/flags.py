@@ -2,7 +2,7 @@
 
 from absl import flags
 
-from experiments import run_flags
+from experiment_shell import run_flags
 from fl_clustering import aggregation
 from fl_clustering import client_weights
 from fl_clustering import config as config_lib

@@ -6,7 +6,7 @@ from matplotlib import colors as mpl_colors
 from matplotlib import patches
 import numpy as np
 
-from experiments import figure_style
+from experiment_shell import figure_style
 from experiments.three_phase import comparison
 from experiments.three_phase import finished_run
 

@@ -1,6 +1,6 @@
 """The colours of the methods, the same in all figures."""
 
-from experiments import figure_style
+from experiment_shell import figure_style
 from experiments.three_phase import comparison
 
 _KNOWN = {

@@ -6,9 +6,9 @@ trained, and nothing else in the folder is changed.
 
 import os
 
-from experiments import html_page
-from experiments import output_folder
-from experiments import report_sections
+from experiment_shell import html_page
+from experiment_shell import output_folder
+from experiment_shell import report_sections
 from experiments.three_phase import accuracy_figures
 from experiments.three_phase import findings
 from experiments.three_phase import finished_run

@@ -1,6 +1,6 @@
 """The tables of the report on a three-phase run, as blocks of an HTML page."""
 
-from experiments import html_page
+from experiment_shell import html_page
 from experiments.three_phase import comparison
 
 _ABSENT = "–"

@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import tensorflow_federated as tff
 
-from experiments import output_folder
+from experiment_shell import output_folder
 from fl_clustering import metrics as metrics_lib
 from fl_clustering import stages
 from fl_clustering import summary as summary_lib

@@ -12,7 +12,7 @@ import shutil
 
 import numpy as np
 
-from experiments import output_folder
+from experiment_shell import output_folder
 from fl_clustering import checkpoint
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib

@@ -5,7 +5,7 @@ import numpy as np
 from sklearn import decomposition
 from sklearn import metrics
 
-from experiments import figure_style
+from experiment_shell import figure_style
 from experiments.three_phase import comparison
 from experiments.three_phase import finished_run
 

@@ -20,8 +20,8 @@ import networkx
 import numpy as np
 from scipy.spatial import distance
 
+from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
-from fl_clustering import validate
 from fl_clustering.grouping import distances as distances_lib
 from fl_clustering.grouping import grouping
 

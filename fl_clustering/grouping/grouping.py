@@ -12,8 +12,8 @@ from typing import Callable, Mapping, Optional
 
 import numpy as np
 
+from clustering_basics import validate
 from fl_clustering import client_weights
-from fl_clustering import validate
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.spatial import distance
 from sklearn import cluster
 
+from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
-from fl_clustering import validate
 from fl_clustering.grouping import distances as distances_lib
 from fl_clustering.grouping import dynamic_distance
 from fl_clustering.grouping import grouping

@@ -11,8 +11,8 @@ from sklearn import cluster
 from sklearn import exceptions
 import threadpoolctl
 
+from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
-from fl_clustering import validate
 from fl_clustering.grouping import distances as distances_lib
 from fl_clustering.grouping import grouping
 

@@ -9,7 +9,7 @@ import collections
 
 from sklearn import metrics
 
-from fl_clustering import validate
+from clustering_basics import validate
 
 
 def _members_groups(assignment, true_groups):

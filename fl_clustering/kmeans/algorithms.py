@@ -13,7 +13,7 @@ References:
 from absl import logging
 import numpy as np
 
-from fl_clustering import randomness
+from clustering_basics import randomness
 from fl_clustering.kmeans import fit_result
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import lloyd_stage

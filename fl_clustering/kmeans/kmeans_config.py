@@ -6,7 +6,7 @@ No TensorFlow here: a program can refuse wrong settings before it imports it.
 import dataclasses
 from typing import Any, Mapping, Optional
 
-from fl_clustering import validate
+from clustering_basics import validate
 from fl_clustering.kmeans import point_privacy
 
 FRESH = "fresh"

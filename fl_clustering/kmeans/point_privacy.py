@@ -15,7 +15,7 @@ a cryptographic one, and the grid of its float32 numbers is outside the guarante
 import dataclasses
 import math
 
-from fl_clustering import validate
+from clustering_basics import validate
 
 SENSITIVITY = math.sqrt(2)
 # TFF's aggregator works in float32, which can make the noise this much too small.

@@ -12,7 +12,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 import tensorflow_privacy as tfp
 
-from fl_clustering import randomness
+from clustering_basics import randomness
 from fl_clustering.kmeans import fit_result
 from fl_clustering.kmeans import lloyd_stage
 from fl_clustering.kmeans import point_privacy

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fl_clustering import validate
+from clustering_basics import validate
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import fit_result
 from fl_clustering.kmeans import scaling as scaling_lib

@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 
-from fl_clustering import validate
+from clustering_basics import validate
 from fl_clustering.kmeans import client_points
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from fl_clustering import randomness
+from clustering_basics import randomness
 from fl_clustering.kmeans import server_step
 from fl_clustering.multiview import local_means
 from fl_clustering.multiview import multiview_rounds

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Optional
 
-from fl_clustering import validate
+from clustering_basics import validate
 from fl_clustering.multiview import point_privacy
 from fl_clustering.multiview import view_weights as view_weights_lib
 

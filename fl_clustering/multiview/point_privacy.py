@@ -17,7 +17,7 @@ import collections.abc
 import dataclasses
 import math
 
-from fl_clustering import validate
+from clustering_basics import validate
 from fl_clustering.kmeans import point_privacy as kmeans_privacy
 
 

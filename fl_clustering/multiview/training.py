@@ -10,7 +10,7 @@ import dataclasses
 
 import numpy as np
 
-from fl_clustering import randomness
+from clustering_basics import randomness
 from fl_clustering.multiview import column_moments
 from fl_clustering.multiview import initialization
 from fl_clustering.multiview import multiview_model

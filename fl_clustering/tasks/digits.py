@@ -4,7 +4,7 @@ import importlib.metadata
 
 import numpy as np
 
-from fl_clustering import randomness
+from clustering_basics import randomness
 from fl_clustering.tasks import federated_task
 
 _NUM_CLASSES = 10

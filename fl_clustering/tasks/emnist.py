@@ -23,8 +23,8 @@ import urllib.request
 import numpy as np
 import tqdm
 
-from fl_clustering import randomness
-from fl_clustering import validate
+from clustering_basics import randomness
+from clustering_basics import validate
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import models
 

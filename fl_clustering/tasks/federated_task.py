@@ -10,7 +10,7 @@ from typing import Optional
 
 import numpy as np
 
-from fl_clustering import validate
+from clustering_basics import validate
 from fl_clustering.tasks import models
 
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from fl_clustering import validate
+from clustering_basics import validate
 from fl_clustering.tasks import federated_task
 
 

@@ -15,7 +15,7 @@ from typing import Callable
 
 import numpy as np
 
-from fl_clustering import validate
+from clustering_basics import validate
 
 # TensorFlow is imported where it is needed and not here: the command line reads
 # this module's registry, and `--help` or a misspelt flag should not have to wait

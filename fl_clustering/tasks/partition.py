@@ -30,8 +30,8 @@ from typing import Callable, Mapping, Optional
 
 import numpy as np
 
-from fl_clustering import randomness
-from fl_clustering import validate
+from clustering_basics import randomness
+from clustering_basics import validate
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import top_up

@@ -8,7 +8,7 @@ import dataclasses
 
 from absl import logging
 
-from fl_clustering import validate
+from clustering_basics import validate
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task

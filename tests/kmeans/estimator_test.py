@@ -10,12 +10,12 @@ import numpy as np
 from sklearn import cluster
 import tensorflow_federated as tff
 
-from fl_clustering import runtime
-from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import client_means
+from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import tff_rounds
+from fl_clustering import runtime
 from tests.kmeans import numpy_reference
 
 

@@ -9,12 +9,12 @@ from absl.testing import parameterized
 import numpy as np
 from scipy import stats
 
-from fl_clustering import runtime
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import point_privacy
 from fl_clustering.kmeans import point_source
 from fl_clustering.kmeans import private_training
 from fl_clustering.kmeans import tff_rounds
+from fl_clustering import runtime
 from tests.kmeans import numpy_reference
 
 

@@ -11,8 +11,8 @@ from absl.testing import parameterized
 from sklearn import cluster
 
 from experiments.kmeans import cells
-from fl_clustering import runtime
 from fl_clustering.kmeans import FederatedKMeans
+from fl_clustering import runtime
 
 _SEEDS = range(20)
 

@@ -6,12 +6,12 @@ from absl.testing import absltest
 import numpy as np
 import tensorflow_federated as tff
 
-from fl_clustering import runtime
 from fl_clustering.kmeans import client_means
 from fl_clustering.kmeans import local_work
 from fl_clustering.kmeans import point_source
 from fl_clustering.kmeans import rounds
 from fl_clustering.kmeans import server_step
+from fl_clustering import runtime
 from tests.kmeans import numpy_reference
 
 _SOURCE = point_source.matrices(2)

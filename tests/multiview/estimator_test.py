@@ -7,14 +7,14 @@ from absl.testing import parameterized
 import numpy as np
 from sklearn import metrics
 
-from fl_clustering import runtime
 from fl_clustering.kmeans import point_source
-from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.multiview import client_views
+from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.multiview import initialization
 from fl_clustering.multiview import multiview_model
 from fl_clustering.multiview import point_privacy
 from fl_clustering.multiview import view_weights
+from fl_clustering import runtime
 from tests.multiview import central_reference
 from tests.multiview import sample_views
 

@@ -5,11 +5,11 @@ import unittest
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import runtime
 from fl_clustering.kmeans import point_source
 from fl_clustering.multiview import client_views
 from fl_clustering.multiview import initialization
 from fl_clustering.multiview import multiview_model
+from fl_clustering import runtime
 from tests.multiview import sample_views
 
 

@@ -6,13 +6,13 @@ from absl.testing import absltest
 import numpy as np
 from scipy import stats
 
-from fl_clustering import runtime
 from fl_clustering.kmeans import point_source
 from fl_clustering.multiview import client_views
 from fl_clustering.multiview import kernel_sums
 from fl_clustering.multiview import multiview_model
 from fl_clustering.multiview import multiview_rounds
 from fl_clustering.multiview import private_round
+from fl_clustering import runtime
 from tests.multiview import sample_views
 
 _WIDTHS = sample_views.WIDTHS

@@ -4,7 +4,7 @@ from absl.testing import absltest
 import numpy as np
 
 from dp_clustering.demo import sweep_figures
-from experiments import figure_style
+from experiment_shell import figure_style
 
 
 def _row(k, epsilon, loss_per_point):

@@ -2,7 +2,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiments import figure_style
+from experiment_shell import figure_style
 from experiments.private import figures
 from experiments.private import finished_benchmark
 from tests.experiments.private import sample_benchmark

@@ -1,7 +1,7 @@
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import spread
+from experiment_shell import spread
 from experiments.private import findings
 from experiments.private import finished_benchmark
 from tests.experiments.private import sample_benchmark

@@ -4,7 +4,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiments import figure_style
+from experiment_shell import figure_style
 from experiments.three_phase import accuracy_figures
 from experiments.three_phase import finished_run
 from experiments.three_phase import label_figures

@@ -17,7 +17,7 @@ import html
 import string
 import struct
 
-from fl_clustering import atomic_file
+from clustering_basics import atomic_file
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1e21; --soft: #5a6068; --paper: #ffffff;

@@ -3,7 +3,7 @@ from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
 
-from experiments import run_flags
+from experiment_shell import run_flags
 
 
 class RunFlagsTest(parameterized.TestCase):

@@ -7,7 +7,7 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import atomic_file
+from clustering_basics import atomic_file
 
 
 class AtomicFileTest(absltest.TestCase):

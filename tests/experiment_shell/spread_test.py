@@ -1,6 +1,6 @@
 from absl.testing import absltest
 
-from experiments import spread
+from experiment_shell import spread
 
 
 class SpreadTest(absltest.TestCase):

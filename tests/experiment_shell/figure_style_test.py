@@ -3,8 +3,8 @@ from absl.testing import parameterized
 import matplotlib
 import numpy as np
 
-from experiments import figure_style
-from experiments import spread
+from experiment_shell import figure_style
+from experiment_shell import spread
 
 
 class FigureStyleTest(parameterized.TestCase):

@@ -9,8 +9,8 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiments import output_folder
-from experiments import study
+from experiment_shell import output_folder
+from experiment_shell import study
 
 # What a CSV file can trip over: quotes, commas, digits, line separators that are none,
 # letters of several bytes.
@@ -20,9 +20,9 @@ _CELLS = [{"dataset": name, "k": k} for name in ("Ziffern, \"ä\"", "007") for k
 # Measures 1, 2, 3, ... and is stopped in the third cell.
 _PROGRAM = """
 import resource, sys
-from experiments import launch
-from experiments import output_folder
-from experiments import study
+from experiment_shell import launch
+from experiment_shell import output_folder
+from experiment_shell import study
 
 path, fault = sys.argv[1:]
 sys.argv[1:] = []

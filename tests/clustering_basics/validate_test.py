@@ -2,7 +2,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import validate
+from clustering_basics import validate
 
 
 class ValidateTest(parameterized.TestCase):

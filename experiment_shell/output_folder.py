@@ -14,7 +14,7 @@ import weakref
 
 from absl import logging
 
-from fl_clustering import atomic_file
+from clustering_basics import atomic_file
 
 CONFIG = "config.json"
 REPORT = "report.html"

@@ -4,9 +4,9 @@ import dataclasses
 import os
 from typing import Callable
 
-from experiments import figure_style
-from experiments import html_page
-from experiments import output_folder
+from experiment_shell import figure_style
+from experiment_shell import html_page
+from experiment_shell import output_folder
 
 _FIGURES = "figures"
 

@@ -17,7 +17,7 @@ from matplotlib.backends import backend_agg
 from matplotlib.figure import Figure
 import numpy as np
 
-from fl_clustering import atomic_file
+from clustering_basics import atomic_file
 
 WIDTH = 6.4  # Inches: two such columns would not fit a page, and a phone shows it whole.
 _DPI = 160

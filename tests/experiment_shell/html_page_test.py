@@ -4,8 +4,8 @@ import os
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import figure_style
-from experiments import html_page
+from experiment_shell import figure_style
+from experiment_shell import html_page
 
 _VOID = {"meta", "img", "br"}
 

@@ -1,6 +1,6 @@
 from absl.testing import absltest
 
-from experiments import text_table
+from experiment_shell import text_table
 
 _HEADER = ["method", "mean", "sd"]
 _ROWS = [["k-means", "0.5", "0.01"], ["a", "100.25", ""]]

@@ -5,7 +5,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import output_folder
+from experiment_shell import output_folder
 
 
 class OutputFolderTest(parameterized.TestCase):

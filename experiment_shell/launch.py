@@ -17,7 +17,7 @@ import select
 import sys
 
 # First, for Ctrl-C while the others are imported.
-from experiments import interrupts
+from experiment_shell import interrupts
 
 from absl import app
 from absl import flags

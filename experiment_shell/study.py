@@ -11,8 +11,8 @@ import os
 
 import tqdm
 
-from experiments import output_folder
-from fl_clustering import atomic_file
+from clustering_basics import atomic_file
+from experiment_shell import output_folder
 
 
 def _written(value):

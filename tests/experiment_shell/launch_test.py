@@ -10,7 +10,7 @@ _PROGRAM = """
 import os
 import time
 from absl import flags
-from experiments import launch
+from experiment_shell import launch
 
 flags.DEFINE_integer("number", 1, "A number.")
 flags.DEFINE_string("fault", "", "What goes wrong.")

@@ -2,9 +2,9 @@ import os
 
 from absl.testing import absltest
 
-from experiments import figure_style
-from experiments import html_page
-from experiments import report_sections
+from experiment_shell import figure_style
+from experiment_shell import html_page
+from experiment_shell import report_sections
 
 
 def _draw(results):

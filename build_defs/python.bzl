@@ -1,0 +1,68 @@
+"""Python targets, a line or two each: a file's name and what it depends on.
+
+Dependencies are labels, such as ":config" or "//fl_clustering:runtime", or names of
+packages in requirements.txt, such as "numpy".  A target has the name of its file, and
+every target depends on the __init__.py of its folder, the target ":package".
+"""
+
+load("@python_env//:requirements.bzl", "requirement")
+
+def _package():
+    """Declares ":package", the folder's __init__.py and its parents', where it has one."""
+    if not native.glob(["__init__.py"]):
+        return []
+    if not native.existing_rule("package"):
+        parent = native.package_name().rpartition("/")[0]
+        native.py_library(
+            name = "package",
+            srcs = ["__init__.py"],
+            deps = ["//{}:package".format(parent)] if parent else [],
+        )
+    return [":package"]
+
+def _labels(deps):
+    return _package() + [
+        dep if dep[0] in ":/@" else requirement(dep)
+        for dep in deps
+    ]
+
+def modules(deps_by_name, testonly = False):
+    """Declares a py_library for each file.
+
+    Args:
+      deps_by_name: A file's name without its ending -> its dependencies.
+      testonly: Whether only tests may use them.
+    """
+    for name, deps in deps_by_name.items():
+        native.py_library(
+            name = name,
+            srcs = [name + ".py"],
+            testonly = testonly,
+            deps = _labels(deps),
+        )
+
+def programs(deps_by_name):
+    """Declares a py_binary for each file; arguments as for `modules`."""
+    for name, deps in deps_by_name.items():
+        native.py_binary(
+            name = name,
+            srcs = [name + ".py"],
+            deps = _labels(deps),
+        )
+
+def tests(deps_by_name, size = "small", tags = []):
+    """Declares a py_test for each file.
+
+    Args:
+      deps_by_name: As for `modules`.
+      size: How long each may take, as Bazel calls it.
+      tags: Tags of each.
+    """
+    for name, deps in deps_by_name.items():
+        native.py_test(
+            name = name,
+            size = size,
+            srcs = [name + ".py"],
+            tags = tags,
+            deps = _labels(deps),
+        )
