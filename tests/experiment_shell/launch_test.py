@@ -138,7 +138,7 @@ class LaunchTest(parameterized.TestCase):
       file.write(_SLOW_MODULE)
 
     lines = self._interrupt(
-        self._start("from experiments import launch\nimport slow"), "importing"
+        self._start("from experiment_shell import launch\nimport slow"), "importing"
     )
 
     self.assertEqual(lines, ["interrupted: what is saved is kept."])
