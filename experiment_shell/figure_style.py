@@ -98,7 +98,7 @@ def draw_band(axes, places, spreads, **look):
   Args:
     axes: The axes.
     places: Where on the horizontal axis.
-    spreads: A `spread.Spread` for each place.
+    spreads: A `scores.Spread` for each place.
     **look: The line's `color` and the rest of its look, as for `axes.plot`.
   """
   axes.fill_between(

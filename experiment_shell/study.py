@@ -37,6 +37,23 @@ def _parsed(text):
   return text
 
 
+def read_rows(path, text_columns=()):
+  """Returns the rows of a CSV file as dicts: numbers, text, and None for empty cells.
+
+  Args:
+    path: The file, with a header.
+    text_columns: Names of columns that stay text, also where it reads as a number.
+  """
+  with open(path, encoding="utf-8", newline="") as file:
+    return [
+        {
+            name: text if name in text_columns else _parsed(text)
+            for name, text in row.items()
+        }
+        for row in csv.DictReader(file)
+    ]
+
+
 class Study:
   """Measurements in one CSV file of an `OutputFolder`.
 

@@ -8,72 +8,63 @@ data, and nothing here is private.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
-import contextlib
-
 from absl import flags
 
-from experiment_shell import output_folder
-from experiment_shell import run_flags
+from experiment_shell import experiment
+from experiment_shell import finished_run
+from experiment_shell import study
 from experiments.private import benchmark as benchmark_lib
 from experiments.private import diffprivlib_process
 from experiments.private import finished_benchmark
 from experiments.private import flags as benchmark_flags
-
-flags.adopt_module_key_flags(benchmark_flags)
-
-
-def _print_inputs(benchmark):
-  for dataset in benchmark.datasets.values():
-    num_points, dim = dataset.points.shape
-    print(f"data: {dataset.name}, {num_points:,} x {dim}: {dataset.source}")
-  for name, reason in benchmark.skipped.items():
-    print(f"left out: {name}: {reason}")
+from experiments.private import measuring
 
 
-def _print_result(folder):
-  from experiments.private import report_tables  # pylint: disable=g-import-not-at-top
+def _load(config, unused_recorded, stack):
+  benchmark = stack.enter_context(benchmark_lib.open_benchmark(
+      config, flags.FLAGS.data_dir, flags.FLAGS.diffprivlib_python
+  ))
+  lines = [
+      f"data: {one.name}, {one.points.shape[0]:,} x {one.points.shape[1]}: {one.source}"
+      for one in benchmark.datasets.values()
+  ]
+  lines += [f"left out: {name}: {reason}" for name, reason in benchmark.skipped.items()]
+  return experiment.Inputs(benchmark, benchmark.describe(), tuple(lines))
 
-  finished = finished_benchmark.read_benchmark(folder.path)
-  print(report_tables.text_tables(finished))
-  print(f"report: {folder.join(output_folder.REPORT)}")
+
+def _measure(unused_config, inputs, folder):
+  with launch.input_errors():
+    table = study.Study(folder, benchmark_lib.MEASUREMENTS, measuring.KEYS, measuring.VALUES)
+  benchmark_lib.run(inputs.data, folder, table)
+  return finished_benchmark.read_benchmark(finished_run.FinishedRun(folder.path)).summary()
 
 
-def _run(benchmark, folder):
+def _write_report(finished):
   from experiments.private import report  # pylint: disable=g-import-not-at-top
 
-  with launch.input_errors():
-    table = benchmark_lib.open_table(folder)
-  with launch.run_errors(folder.path, diffprivlib_process.ProcessEnded):
-    benchmark_lib.run(benchmark, folder, table)
-    finished = finished_benchmark.read_benchmark(folder.path)
-    folder.write_text(output_folder.SUMMARY, output_folder.json_text(finished.summary()))
-    # The last file: a folder with a report is a finished run.
-    report.write_report(folder.path)
+  report.write_report(finished)
 
 
-def main():
-  with launch.input_errors():
-    config = benchmark_flags.config()
-    folder = benchmark_lib.open_folder(
-        run_flags.output_dir("dp_benchmark"), flags.FLAGS.resume, flags.FLAGS.overwrite
-    )
-    folder.check_same_config(config.to_json())
-  if folder.is_finished:
-    print(f"this run is finished: {folder.path}")
-    _print_result(folder)
-    return
-  with contextlib.ExitStack() as stack:
-    with launch.input_errors():
-      benchmark = stack.enter_context(benchmark_lib.open_benchmark(
-          config, flags.FLAGS.data_dir, flags.FLAGS.diffprivlib_python
-      ))
-      benchmark_lib.check_same_inputs(folder, benchmark)
-      folder.start(benchmark.describe())
-    _print_inputs(benchmark)
-    print(f"results: {folder.path}")
-    _run(benchmark, folder)
-  _print_result(folder)
+def _result_text(finished):
+  from experiments.private import report_tables  # pylint: disable=g-import-not-at-top
 
+  return report_tables.text_tables(finished_benchmark.read_benchmark(finished))
+
+
+EXPERIMENT = experiment.Experiment(
+    name="dp_benchmark",
+    program="dp_benchmark",
+    files=(benchmark_lib.LEDGERS, benchmark_lib.MEASUREMENTS),
+    folders=("figures",),
+    versions_of=("numpy", "scikit-learn", "scipy", "opendp", "dp-accounting"),
+    read_flags=benchmark_flags.config,
+    load=_load,
+    measure=_measure,
+    write_report=_write_report,
+    result_text=_result_text,
+    check_recorded=benchmark_lib.check_recorded,
+    failures=lambda: (diffprivlib_process.ProcessEnded,),
+)
 
 if __name__ == "__main__":
-  launch.run(main)
+  launch.run(experiment.build_main(EXPERIMENT))

@@ -1,6 +1,6 @@
 """What the measurements come to, by data and method."""
 
-from experiment_shell import spread
+from experiment_shell import scores
 from experiments.kmeans import methods
 
 
@@ -20,11 +20,11 @@ class Results:
 
   def score(self, data, method, name):
     """Returns the `Spread` of a measured value over the seeds, or None."""
-    return spread.spread(self._values(data, method, lambda row: row[name]))
+    return scores.summarize(self._values(data, method, lambda row: row[name]))
 
   def excess(self, data, method):
     """Returns the `Spread` of inertia / central inertia - 1 in percent, or None."""
-    return spread.spread(self.excesses(data, method))
+    return scores.summarize(self.excesses(data, method))
 
   def excesses(self, data, method):
     """Returns inertia / central inertia - 1 in percent, seed by seed."""
@@ -45,7 +45,7 @@ class Results:
     ]
     longest = max(map(len, paths), default=0)
     return [
-        spread.spread([path[min(index, len(path) - 1)] for path in paths])
+        scores.summarize([path[min(index, len(path) - 1)] for path in paths])
         for index in range(longest)
     ]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import optimize
 
-from experiment_shell import spread
+from experiment_shell import scores
 from experiments.multiview import methods
 from experiments.multiview import outcome
 
@@ -35,7 +35,7 @@ class Results:
 
   def _over_seeds(self, method, partition, view, quantity):
     outcomes = (self.outcome(method, partition, seed, view) for seed in self.seeds)
-    return spread.spread([getattr(one, quantity) for one in outcomes if one is not None])
+    return scores.summarize([getattr(one, quantity) for one in outcomes if one is not None])
 
   def single_view(self, view, quantity):
     """Returns the `Spread` of k-means on one view alone, or None."""
@@ -60,7 +60,7 @@ class Results:
     """Returns a `Spread` per view of the weights by a rule."""
     outcomes = [self.outcome(rule, partition, seed) for seed in self.seeds]
     weights = zip(*(one.view_weights for one in outcomes if one is not None))
-    return [spread.spread(values) for values in weights]
+    return [scores.summarize(values) for values in weights]
 
 
 def matched_points(points):

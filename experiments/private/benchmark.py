@@ -2,8 +2,6 @@
 
 import contextlib
 import dataclasses
-import importlib.metadata
-import platform
 
 from clustering_basics import validate
 from dp_clustering import private_methods
@@ -17,25 +15,8 @@ from experiments.private import measuring
 
 LEDGERS = "ledgers.json"
 MEASUREMENTS = "measurements.csv"
-_VERSIONS_OF = ("numpy", "scikit-learn", "scipy", "opendp", "dp-accounting")
 # What must be the same in a run that is resumed, beside the settings.
 _COMPARED = ("datasets", "diffprivlib_versions")
-
-
-def open_folder(path, resume, overwrite):
-  """Returns the `OutputFolder` of a benchmark; changes nothing yet.
-
-  Raises:
-    ValueError: If the folder can't be used this way.
-  """
-  folder = output_folder.OutputFolder(
-      path, resume, overwrite, files=(LEDGERS, MEASUREMENTS), folders=("figures",)
-  )
-  if folder.recorded is not None:
-    for part in _COMPARED:
-      if not isinstance(folder.recorded.get(part), dict):
-        raise folder.damaged(f"it has no {part!r}")
-  return folder
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,14 +38,11 @@ class Benchmark:
   diffprivlib_versions: dict
 
   def describe(self):
-    """Returns the content of `config.json`."""
-    versions = {name: importlib.metadata.version(name) for name in _VERSIONS_OF}
+    """Returns what `config.json` says of it, beside the settings."""
     return {
-        "config": self.config.to_json(),
         "datasets": {name: dataset.describe() for name, dataset in self.datasets.items()},
         "methods": list(self.clusterers),
         "skipped": self.skipped,
-        "versions": {"python": platform.python_version(), **versions},
         "diffprivlib_versions": self.diffprivlib_versions,
     }
 
@@ -129,15 +107,12 @@ def open_benchmark(config, data_dir, diffprivlib_python):
     )
 
 
-def check_same_inputs(folder, benchmark):
+def check_recorded(recorded, document):
   """Raises a ValueError unless a run to resume had the same data sets and methods."""
-  if folder.recorded is None:
-    return
-  description = benchmark.describe()
   for part in _COMPARED:
-    recorded, now = folder.recorded[part], description[part]
-    for name in {**recorded, **now}:
-      if recorded.get(name) != now.get(name):
+    before, now = recorded[part], document[part]
+    for name in {**before, **now}:
+      if before.get(name) != now.get(name):
         raise ValueError(
             "`output_dir` must hold a run with the same data sets and diffprivlib as there "
             f"are now, to be resumed, got another {name}."

@@ -1,15 +1,9 @@
-"""What a benchmark left in its output folder, read back.
+"""What a finished benchmark found, read from its files."""
 
-The report knows a benchmark by its files alone, so that it can be drawn again later.
-"""
-
-import csv
 import dataclasses
-import json
 import math
-import os
 
-from experiment_shell import spread
+from experiment_shell import scores
 from experiments.private import benchmark
 from experiments.private import clusterers
 from experiments.private import peer_losses
@@ -20,7 +14,7 @@ class PeerComparison:
   """Our better method beside the peer: `ratio` is its mean loss over the peer's."""
 
   peer: peer_losses.PeerLoss
-  band: spread.Spread
+  band: scores.Spread
   ratio: float
 
   @property
@@ -33,7 +27,6 @@ class FinishedBenchmark:
   """The files of one output folder.
 
   Attributes:
-    output_dir: The folder.
     settings: Every setting's value.
     datasets: What `BenchmarkDataset.describe` says, by name, for those that were had.
     methods: The methods that were run.
@@ -44,7 +37,6 @@ class FinishedBenchmark:
     ledgers: `ledgers.json`.
   """
 
-  output_dir: str
   settings: dict
   datasets: dict
   methods: tuple[str, ...]
@@ -119,31 +111,19 @@ class FinishedBenchmark:
     }
 
 
-def _read_bands(path):
-  losses = {}
-  with open(path, encoding="utf-8", newline="") as file:
-    for row in csv.DictReader(file):
-      key = row["dataset"], row["method"], int(row["k"]), float(row["epsilon"])
-      losses.setdefault(key, []).append(float(row["loss"]))
-  return {key: spread.spread(values) for key, values in losses.items()}
-
-
-def _read_json(output_dir, name):
-  with open(os.path.join(output_dir, name), encoding="utf-8") as file:
-    return json.load(file)
-
-
-def read_benchmark(output_dir):
-  """Returns the `FinishedBenchmark` in an output folder."""
-  config = _read_json(output_dir, "config.json")
+def read_benchmark(finished):
+  """Returns the `FinishedBenchmark` of a `finished_run.FinishedRun`."""
+  found = scores.Scores(
+      finished.rows(benchmark.MEASUREMENTS), ("dataset", "method", "k", "epsilon"), "run"
+  )
+  document = finished.document
   return FinishedBenchmark(
-      output_dir=output_dir,
-      settings=config["config"],
-      datasets=config["datasets"],
-      methods=tuple(config["methods"]),
-      skipped=config["skipped"],
-      versions=config["versions"],
-      diffprivlib_versions=config["diffprivlib_versions"],
-      bands=_read_bands(os.path.join(output_dir, benchmark.MEASUREMENTS)),
-      ledgers=_read_json(output_dir, benchmark.LEDGERS),
+      settings=finished.settings,
+      datasets=document["datasets"],
+      methods=tuple(document["methods"]),
+      skipped=document["skipped"],
+      versions=finished.versions,
+      diffprivlib_versions=document["diffprivlib_versions"],
+      bands={setting: found.spread("loss", *setting) for setting in found.settings},
+      ledgers=finished.json(benchmark.LEDGERS),
   )

@@ -1,9 +1,4 @@
-"""Draws a finished benchmark: figures, and one page that tells it all.
-
-Everything is read from the output folder (`finished_benchmark.py`).
-"""
-
-import os
+"""Draws a finished benchmark: figures, and one page that tells it all."""
 
 from experiment_shell import html_page
 from experiment_shell import output_folder
@@ -52,24 +47,20 @@ def _optional_section(title, blocks):
   return [html_page.section(title, *blocks)] if blocks else []
 
 
-def write_report(output_dir):
-  """Draws the figures and writes report.html, last, from the files of a run.
+def write_report(run):
+  """Draws the figures and writes report.html, last.
 
   Args:
-    output_dir: The output folder, with all its other files.
-
-  Returns:
-    The path of the page.
+    run: The `finished_run.FinishedRun`.
   """
-  finished = finished_benchmark.read_benchmark(output_dir)
+  finished = finished_benchmark.read_benchmark(run)
   settings = finished.settings
-  path = os.path.join(output_dir, output_folder.REPORT)
-  drawings = report_sections.write_figures(output_dir, _FIGURES, finished)
+  drawings = report_sections.write_figures(run.path, _FIGURES, finished)
   versions = {"Versions": finished.versions}
   if finished.diffprivlib_versions:
     versions["Versions in the environment of diffprivlib"] = finished.diffprivlib_versions
   html_page.write_page(
-      path,
+      run.join(output_folder.REPORT),
       "Differentially private k-means: how much loss for how much privacy",
       f"Data sets: {', '.join(finished.datasets)}. Loss: mean squared distance of the points to "
       f"the nearest center. Epsilon {settings['fixed_epsilon']:g}, delta {settings['delta']:g}, "
@@ -85,6 +76,5 @@ def write_report(output_dir):
           {"Settings": settings, **versions},
           report_tables.dataset_table(finished),
       ),
-      report_sections.files_section(output_dir, _FILES),
+      report_sections.files_section(run.path, _FILES),
   )
-  return path

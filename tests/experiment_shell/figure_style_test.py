@@ -4,7 +4,7 @@ import matplotlib
 import numpy as np
 
 from experiment_shell import figure_style
-from experiment_shell import spread
+from experiment_shell import scores
 
 
 class FigureStyleTest(parameterized.TestCase):
@@ -39,7 +39,7 @@ class FigureStyleTest(parameterized.TestCase):
 
   def test_band_is_the_middle_half_and_line_the_mean(self):
     axes = figure_style.new_figure(2).add_subplot()
-    spreads = [spread.spread([0, 4, 8, 12, 76]), spread.spread([1])]
+    spreads = [scores.summarize([0, 4, 8, 12, 76]), scores.summarize([1])]
 
     figure_style.draw_band(axes, [2, 4], spreads, color="black", marker="o")
 

@@ -1,7 +1,7 @@
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiment_shell import spread
+from experiment_shell import scores
 from experiments.private import findings
 from experiments.private import finished_benchmark
 from tests.experiments.private import sample_benchmark
@@ -26,7 +26,7 @@ class FindingsTest(parameterized.TestCase):
 
   def test_verdict_counts_where_no_method_is_best_everywhere(self):
     finished = self._read(factors={"lsh": 1.0, "refine": 0.75})
-    worse = spread.spread([9.0])
+    worse = scores.summarize([9.0])
     finished.bands["letter", "refine", 2, 1.0] = worse
 
     self.assertIn("Split and refine has the smallest", findings.verdict(finished))
@@ -35,7 +35,7 @@ class FindingsTest(parameterized.TestCase):
   def test_ratios_are_ranges_over_data_sets_and_k(self):
     finished = self._read()
     better = finished.band("letter", "sklearn", 2, 1.0).mean / 2
-    finished.bands["letter", "refine", 2, 1.0] = spread.spread([better])
+    finished.bands["letter", "refine", 2, 1.0] = scores.summarize([better])
 
     price, others, _ = findings.sentences(finished)
 

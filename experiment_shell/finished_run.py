@@ -1,0 +1,61 @@
+"""A finished run, read back from its output folder.
+
+Reports are drawn from these files alone, so that they can be drawn again later, or
+elsewhere, without measuring anything.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+
+from experiment_shell import output_folder
+from experiment_shell import study
+
+
+@dataclasses.dataclass(frozen=True)
+class FinishedRun:
+  """The files of one output folder.
+
+  Attributes:
+    path: The folder's path.
+  """
+
+  path: str
+
+  def join(self, name):
+    """Returns the path of a file in the folder."""
+    return os.path.join(self.path, name)
+
+  def has(self, name):
+    """Returns whether a file is in the folder."""
+    return os.path.exists(self.join(name))
+
+  def json(self, name):
+    """Returns the content of a JSON file."""
+    with open(self.join(name), encoding="utf-8") as file:
+      return json.load(file)
+
+  @functools.cached_property
+  def document(self):
+    """What `config.json` holds: settings, data, versions."""
+    return self.json(output_folder.CONFIG)
+
+  @functools.cached_property
+  def summary(self):
+    """What `summary.json` holds."""
+    return self.json(output_folder.SUMMARY)
+
+  @property
+  def settings(self):
+    """Every setting's value, by name."""
+    return self.document["config"]
+
+  @property
+  def versions(self):
+    """Versions of the software, by name."""
+    return self.document["versions"]
+
+  def rows(self, name, text_columns=()):
+    """Returns the rows of a CSV file in the folder, as `study.read_rows` does."""
+    return study.read_rows(self.join(name), text_columns)

@@ -1,0 +1,56 @@
+"""Draws the figures and the report of a finished run again, from the files in its folder.
+
+  bazel run experiments:report -- --run=out
+
+It measures nothing and changes nothing but `figures/` and `report.html`.
+"""
+
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import importlib
+
+from absl import flags
+
+from clustering_basics import validate
+from experiment_shell import finished_run
+from experiment_shell import output_folder
+
+flags.DEFINE_string("run", None, "Folder of a finished run of any experiment.")
+
+# An experiment's name in `config.json` -> its program, and what it is called there.
+_EXPERIMENTS = {
+    "dp_benchmark": ("experiments.dp_benchmark", "EXPERIMENT"),
+}
+
+
+def _finished_run():
+  """Returns the run that the flag names, and the name of its experiment."""
+  path = flags.FLAGS.run
+  if path is None:
+    raise validate.error("run", "name the folder of a finished run", path)
+  finished = finished_run.FinishedRun(path)
+  for name in (output_folder.CONFIG, output_folder.SUMMARY):
+    if not finished.has(name):
+      raise validate.error("run", f"be the folder of a finished run, with {name} in it", path)
+  name = finished.document.get("experiment")
+  if name not in _EXPERIMENTS:
+    raise validate.error(
+        "run", f"have the name of its experiment in {output_folder.CONFIG}, as runs of earlier "
+        "versions have not", path)
+  return finished, name
+
+
+def main():
+  with launch.input_errors():
+    finished, name = _finished_run()
+  program, attribute = _EXPERIMENTS[name]
+  experiment = getattr(importlib.import_module(program), attribute)
+  try:
+    experiment.write_report(finished)
+  except OSError as e:
+    raise launch.RunFailed(str(e)) from e
+  print(f"report: {finished.join(output_folder.REPORT)}")
+
+
+if __name__ == "__main__":
+  launch.run(main)

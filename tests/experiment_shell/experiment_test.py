@@ -1,0 +1,157 @@
+import contextlib
+import dataclasses
+import io
+import json
+import os
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import flagsaver
+
+from experiment_shell import experiment
+from experiment_shell import launch
+
+
+@dataclasses.dataclass(frozen=True)
+class _Config:
+  seed: int
+
+  def to_json(self):
+    return dataclasses.asdict(self)
+
+
+class _Lost(RuntimeError):
+  """What may happen while the experiment below measures."""
+
+
+class ExperimentTest(absltest.TestCase):
+  """Runs an experiment that squares numbers, and looks at what it leaves."""
+
+  def setUp(self):
+    super().setUp()
+    self._path = os.path.join(self.create_tempdir().full_path, "run")
+    self._seed = 3
+    self._data = [2]
+    self._error = None
+    self._log = []
+
+  def _load(self, config, recorded, stack):
+    self._log.append(("load", config.seed, recorded and recorded["data"]))
+    stack.callback(self._log.append, "closed")
+    return experiment.Inputs(self._data, {"data": self._data}, ("data: numbers",))
+
+  def _measure(self, config, inputs, folder):
+    self._log.append("measure")
+    if self._error is not None:
+      raise self._error
+    folder.write_text("squares.csv", "square\n" + "".join(f"{x * x}\n" for x in inputs.data))
+    return {"seed": config.seed}
+
+  def _write_report(self, finished):
+    with open(finished.join("report.html"), "w", encoding="utf-8") as file:
+      file.write(f"{finished.rows('squares.csv')} of {finished.settings['seed']}")
+
+  def _check_recorded(self, recorded, document):
+    if recorded["data"] != document["data"]:
+      raise ValueError("`data` must be the same.")
+
+  def _run(self, rechecks_finished=False, **flag_values):
+    main = experiment.build_main(experiment.Experiment(
+        name="squares",
+        program="squares",
+        files=("squares.csv",),
+        folders=(),
+        versions_of=("numpy",),
+        read_flags=lambda: _Config(self._seed),
+        load=self._load,
+        measure=self._measure,
+        write_report=self._write_report,
+        result_text=lambda finished: f"seed {finished.summary['seed']}",
+        check_recorded=self._check_recorded,
+        rechecks_finished=rechecks_finished,
+        failures=lambda: (_Lost,),
+    ))
+    printed = io.StringIO()
+    if not flags.FLAGS.is_parsed():
+      flags.FLAGS(["program"])
+    with flagsaver.flagsaver(output_dir=self._path, **flag_values):
+      with contextlib.redirect_stdout(printed):
+        main()
+    return printed.getvalue().splitlines()
+
+  def test_goes_from_flags_to_report(self):
+    lines = self._run()
+
+    self.assertEqual(lines, [
+        "data: numbers", f"results: {self._path}", "seed 3", f"report: {self._path}/report.html",
+    ])
+    self.assertEqual(self._log, [("load", 3, None), "measure", "closed"])
+    self.assertCountEqual(
+        os.listdir(self._path), ["config.json", "report.html", "squares.csv", "summary.json"]
+    )
+    with open(os.path.join(self._path, "config.json"), encoding="utf-8") as file:
+      document = json.load(file)
+    self.assertEqual(document["experiment"], "squares")
+    self.assertEqual(document["config"], {"seed": 3})
+    self.assertEqual(document["data"], [2])
+    self.assertCountEqual(document["versions"], ["python", "numpy"])
+    with open(os.path.join(self._path, "report.html"), encoding="utf-8") as file:
+      self.assertEqual(file.read(), "[{'square': 4}] of 3")
+
+  def test_a_finished_run_is_only_shown(self):
+    self._run()
+    self._log.clear()
+
+    lines = self._run(resume=True)
+
+    self.assertEqual(lines[0], f"this run is finished: {self._path}")
+    self.assertEqual(lines[1:], ["seed 3", f"report: {self._path}/report.html"])
+    self.assertEqual(self._log, [])
+
+  def test_a_finished_run_of_other_data_is_refused_if_it_is_checked(self):
+    self._run()
+    self._data = [5]
+
+    with self.assertRaisesRegex(launch.InputError, "`data` must be the same"):
+      self._run(rechecks_finished=True, resume=True)
+
+  def test_what_fails_can_be_resumed(self):
+    self._error = _Lost("the worker is lost.")
+    with self.assertRaisesRegex(
+        launch.RunFailed, f"the worker is lost. What was computed is in {self._path}; --resume"
+    ):
+      self._run()
+    self.assertEqual(self._log[-1], "closed")
+    self._error = None
+    self._log.clear()
+
+    self._run(resume=True)
+
+    self.assertEqual(self._log, [("load", 3, [2]), "measure", "closed"])
+
+  def test_does_not_resume_with_other_settings_or_data(self):
+    self._error = _Lost("lost")
+    with self.assertRaises(launch.RunFailed):
+      self._run()
+    self._seed = 4
+    with self.assertRaisesRegex(launch.InputError, "`seed` must be 3, as in the run to resume"):
+      self._run(resume=True)
+    self._seed, self._data = 3, [5]
+    with self.assertRaisesRegex(launch.InputError, "`data` must be the same"):
+      self._run(resume=True)
+
+  def test_does_not_resume_what_an_earlier_version_did_not_record(self):
+    os.mkdir(self._path)
+    with open(os.path.join(self._path, "config.json"), "w", encoding="utf-8") as file:
+      file.write('{"config": {"seed": 3}}')
+
+    with self.assertRaisesRegex(launch.InputError, "must hold a readable config.json"):
+      self._run_without_data(resume=True)
+
+  def _run_without_data(self, **flag_values):
+    self._load = lambda config, recorded, stack: experiment.Inputs(1, {"data": 1}, ())
+    return self._run(**flag_values)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,47 @@
+import os
+
+from absl.testing import absltest
+
+from experiment_shell import finished_run
+
+
+class FinishedRunTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self._path = self.create_tempdir().full_path
+    self._write("config.json", '{"config": {"seed": 3}, "versions": {"python": "3.11"}}')
+
+  def _write(self, name, text):
+    with open(os.path.join(self._path, name), "w", encoding="utf-8") as file:
+      file.write(text)
+
+  def test_reads_settings_and_summary(self):
+    self._write("summary.json", '{"loss": 0.5}')
+    finished = finished_run.FinishedRun(self._path)
+
+    self.assertEqual(finished.settings, {"seed": 3})
+    self.assertEqual(finished.versions, {"python": "3.11"})
+    self.assertEqual(finished.summary, {"loss": 0.5})
+
+  def test_reads_rows_with_their_exact_numbers(self):
+    self._write("rows.csv", "client_id,loss,note\n007,0.1000000000000000055,\n8,inf,words\n")
+    finished = finished_run.FinishedRun(self._path)
+
+    rows = finished.rows("rows.csv", text_columns=("client_id",))
+
+    self.assertEqual(rows, [
+        {"client_id": "007", "loss": 0.1, "note": None},
+        {"client_id": "8", "loss": float("inf"), "note": "words"},
+    ])
+    self.assertEqual(finished.rows("rows.csv")[0]["client_id"], 7)
+
+  def test_knows_which_files_there_are(self):
+    finished = finished_run.FinishedRun(self._path)
+
+    self.assertTrue(finished.has("config.json"))
+    self.assertFalse(finished.has("summary.json"))
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,61 @@
+from absl.testing import absltest
+
+from experiment_shell import scores
+
+
+class SpreadTest(absltest.TestCase):
+
+  def test_of_several_values(self):
+    found = scores.summarize([3, 1, None, 5, 7])
+
+    self.assertEqual((found.mean, found.low, found.high, found.count), (4, 2.5, 5.5, 4))
+    # Squared distances to the mean of 1, 9, 1, 9, over n - 1.
+    self.assertAlmostEqual(found.sd, (20 / 3) ** 0.5)
+    self.assertEqual(found.text(".1f"), "4.0 ± 2.6")
+
+  def test_one_value_does_not_spread(self):
+    found = scores.summarize([0.25])
+
+    self.assertEqual(found, scores.Spread(mean=0.25, sd=0, low=0.25, high=0.25, count=1))
+    self.assertEqual(found.text(), "0.250")
+
+  def test_nothing_has_no_mean(self):
+    self.assertIsNone(scores.summarize([]))
+    self.assertIsNone(scores.summarize([None]))
+    self.assertEqual(scores.text(None), "–")
+
+
+def _rows():
+  for seed in (1, 0):
+    for method, value in (("a", 10.0), ("b", None)):
+      yield {"data": "grid", "method": method, "seed": seed, "ari": value and value + seed}
+
+
+class ScoresTest(absltest.TestCase):
+
+  def test_values_follow_the_repetitions(self):
+    found = scores.Scores(_rows(), ("data", "method"), "seed")
+
+    self.assertEqual(found.repetitions, [0, 1])
+    self.assertEqual(found.settings, (("grid", "a"), ("grid", "b")))
+    self.assertEqual(found.values("ari", "grid", "a"), [10.0, 11.0])
+    self.assertEqual(found.spread("ari", "grid", "a").mean, 10.5)
+    self.assertEqual(found.row("grid", "a", repetition=1)["ari"], 11.0)
+
+  def test_what_has_no_value_has_no_spread(self):
+    found = scores.Scores(_rows(), ("data", "method"), "seed")
+
+    self.assertTrue(found.has("grid", "b"))
+    self.assertIsNone(found.spread("ari", "grid", "b"))
+
+  def test_what_was_not_measured_is_absent(self):
+    found = scores.Scores(_rows(), ("data", "method"), "seed")
+
+    self.assertFalse(found.has("grid", "c"))
+    self.assertIsNone(found.spread("ari", "grid", "c"))
+    self.assertIsNone(found.row("grid", "a", repetition=2))
+    self.assertEqual(found.values("ari", "grid", "c"), [])
+
+
+if __name__ == "__main__":
+  absltest.main()
