@@ -50,13 +50,14 @@ def programs(deps_by_name):
             deps = _labels(deps),
         )
 
-def tests(deps_by_name, size = "small", tags = []):
+def tests(deps_by_name, size = "small", tags = [], data = []):
     """Declares a py_test for each file.
 
     Args:
       deps_by_name: As for `modules`.
       size: How long each may take, as Bazel calls it.
       tags: Tags of each.
+      data: Labels of files that each reads.
     """
     for name, deps in deps_by_name.items():
         native.py_test(
@@ -64,5 +65,6 @@ def tests(deps_by_name, size = "small", tags = []):
             size = size,
             srcs = [name + ".py"],
             tags = tags,
+            data = data,
             deps = _labels(deps),
         )

@@ -1,0 +1,53 @@
+"""Whether pyproject.toml, which pip and uv read, agrees with the lock that Bazel reads."""
+
+import ast
+import re
+
+from absl.testing import absltest
+
+
+def _names(requirements):
+  """Returns the names of packages, without versions and comments."""
+  lines = (re.split("[#=<>~ ]", line.strip())[0] for line in requirements)
+  return {line for line in lines if line}
+
+
+def _read(name):
+  with open(name, encoding="utf-8") as file:
+    return file.read()
+
+
+def _list(key):
+  """Returns a list of text in pyproject.toml, which is written as in Python."""
+  return ast.literal_eval(re.search(rf"^{key} = (\[.*?^\])", _read("pyproject.toml"), re.M | re.S)[1])
+
+
+class PackagingTest(absltest.TestCase):
+
+  def test_offers_every_direct_requirement(self):
+    locked = _names(_read("requirements.in").splitlines())
+
+    self.assertEqual(_names(_list("dependencies")) | _names(_list("federated")), locked)
+
+  def test_private_clustering_needs_no_tensorflow(self):
+    without = [name for name in _list("dependencies") if "tensor" in name or "jax" in name]
+
+    self.assertEmpty(without)
+
+  def test_same_pins(self):
+    locked = _read("requirements.in").splitlines()
+
+    pinned = [name for name in _list("federated") if "==" in name]
+    self.assertNotEmpty(pinned)
+    self.assertContainsSubset(pinned, locked)
+
+  def test_same_overrides(self):
+    lines = _read("requirements-overrides.txt").splitlines()
+
+    self.assertEqual(
+        _list("override-dependencies"), [line for line in lines if not line.startswith("#")]
+    )
+
+
+if __name__ == "__main__":
+  absltest.main()
