@@ -37,7 +37,7 @@ class ImageModel:
       tensors shaped as in `parameter_shapes`; float32 images of shape
       (batch, height, width, channels) with ink = 1; an int32 tensor of shape
       (2,), or None for evaluation, without dropout.  Returns float32 of shape
-      (batch, num_classes).
+      (batch, num_classes); a batch may be empty.
   """
 
   name: str
@@ -98,7 +98,7 @@ def build_cnn_small(input_shape, num_classes):
       num_classes=num_classes,
       parameter_shapes=_shapes((channels, 16, 32), (num_features, 64, num_classes)),
       uses_dropout=False,
-      logits=logits,
+      logits=_for_any_batch(logits),
   )
 
 
@@ -130,7 +130,7 @@ def build_cnn(input_shape, num_classes):
       num_classes=num_classes,
       parameter_shapes=_shapes((channels, 32, 64), (num_features, 128, num_classes)),
       uses_dropout=True,
-      logits=logits,
+      logits=_for_any_batch(logits),
   )
 
 
@@ -158,6 +158,27 @@ def _shapes(channels, units):
     shapes[f"dense_{i + 1}/kernel"] = (units[i], units[i + 1])
     shapes[f"dense_{i + 1}/bias"] = (units[i + 1],)
   return shapes
+
+
+def _for_any_batch(logits):
+  """Returns a model's function of at least one image as one that takes none as well.
+
+  oneDNN's convolution of no images has the shape of its input, and the next operation
+  fails.  So a batch of none is computed as one blank image, whose logits are dropped.
+  """
+
+  def logits_of_any_batch(parameters, images, dropout_seed=None):
+    import tensorflow as tf
+
+    num_images, *image_shape = images.shape
+    if num_images:
+      return logits(parameters, images, dropout_seed)
+    num_images = tf.shape(images)[0]
+    # A condition, not padding: oneDNN takes padding into the convolution.
+    computed = tf.cond(num_images > 0, lambda: images, lambda: tf.zeros((1, *image_shape)))
+    return logits(parameters, computed, dropout_seed)[:num_images]
+
+  return logits_of_any_batch
 
 
 def _convolution(images, kernel, bias):

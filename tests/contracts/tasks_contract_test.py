@@ -97,7 +97,8 @@ class ModelContractTest(parameterized.TestCase):
     np.testing.assert_allclose(
         logits(parameters, images, seed), model.logits(parameters, images, seed), atol=1e-5
     )
-    self.assertEqual(logits(parameters, images[:0], seed).shape, (0, _NUM_CLASSES))
+    for compute in (logits, model.logits):
+      self.assertEqual(compute(parameters, images[:0], seed).shape, (0, _NUM_CLASSES))
 
   def test_learns(self, name):
     model, parameters = self._build(name)
