@@ -1,6 +1,7 @@
 """What the user gives as the clients' points: whether it can be clustered together."""
 
 import collections.abc
+import re
 
 import numpy as np
 
@@ -54,8 +55,22 @@ def checked_points(points, name, num_columns=None):
   return array
 
 
+def sorted_by_id(clients):
+  """Returns a mapping from client id in the order of the ids, `site_2` before `site_10`.
+
+  The first client's means and the order of a sum decide rounding, and rounding can decide
+  between two local optima: with one order, the user's order has no part in the result.
+  """
+
+  def key(client_id):
+    name = str(client_id)
+    return re.sub("[0-9]+", lambda digits: digits[0].zfill(20), name), name
+
+  return {client_id: clients[client_id] for client_id in sorted(clients, key=key)}
+
+
 def checked_clients(clients):
-  """Returns the clients' points as float64 by client id.
+  """Returns the clients' points as float64 by client id, in the order of the ids.
 
   Args:
     clients: A mapping from client id to an array of shape (n, d), or a list of arrays,
@@ -82,4 +97,4 @@ def checked_clients(clients):
       raise TypeError(f"`clients` must have strings as ids, got {client_id!r}.")
     checked[client_id] = checked_points(points, f"`clients`[{client_id!r}]", num_columns)
     num_columns = checked[client_id].shape[1]
-  return checked
+  return sorted_by_id(checked)

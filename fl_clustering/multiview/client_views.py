@@ -15,7 +15,7 @@ class ClientViews:
 
   Attributes:
     points: A mapping from client id to float64 of shape (n, D), the views' columns
-      side by side.
+      side by side, in the order of the ids.
     widths: The views' numbers of columns, which sum to D.
   """
 
@@ -97,7 +97,7 @@ def check_clients(clients, num_clusters, view_names=None):
   for client_id, views in clients.items():
     name = f"`clients`[{client_id!r}]"
     points[client_id], widths = joined_views(views, name, widths, view_names)
-  client_views = ClientViews(points, widths)
+  client_views = ClientViews(client_points.sorted_by_id(points), widths)
   if client_views.num_points < num_clusters:
     raise validate.error(
         "n_clusters", f"be at most the {client_views.num_points} points of all clients",

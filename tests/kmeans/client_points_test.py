@@ -11,13 +11,21 @@ _GOOD = np.ones((3, 2))
 
 class CheckedClientsTest(parameterized.TestCase):
 
-  def test_a_mapping_keeps_its_ids_and_order(self):
+  def test_a_mapping_keeps_its_ids(self):
     checked = client_points.checked_clients({"b": _GOOD, "a": [[1, 2]]})
-    self.assertEqual(list(checked), ["b", "a"])
+    self.assertEqual(list(checked), ["a", "b"])
     self.assertEqual(checked["a"].dtype, np.float64)
 
+  def test_ids_are_sorted_with_numbers_by_value(self):
+    expected = ["", "7", "10", "a", "a01", "a1", "a2b", "a10", "b"]
+    for ids in (expected, reversed(expected)):
+      checked = client_points.checked_clients({client_id: _GOOD for client_id in ids})
+      self.assertEqual(list(checked), expected)
+
   def test_a_list_gets_numbers_as_ids(self):
-    self.assertEqual(list(client_points.checked_clients([_GOOD, _GOOD])), ["0", "1"])
+    checked = client_points.checked_clients([np.full((1, 2), index) for index in range(12)])
+    self.assertEqual(list(checked), [str(index) for index in range(12)])
+    self.assertEqual([points[0, 0] for points in checked.values()], list(range(12)))
 
   def test_the_users_arrays_are_copied(self):
     points = _GOOD.copy()

@@ -97,11 +97,14 @@ class FederatedKMeansTest(parameterized.TestCase):
     np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
     self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[2].cluster_centers_))
 
-  def test_the_order_of_clients_does_not_matter(self):
+  @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
+  def test_the_order_of_clients_does_not_matter(self, algorithm):
     clients = numpy_reference.sample_clients()
     backwards = dict(reversed(clients.items()))
-    fits = [FederatedKMeans(5).fit(order) for order in (clients, backwards)]
-    np.testing.assert_allclose(fits[0].inertia_, fits[1].inertia_, rtol=1e-4)
+    fits = [FederatedKMeans(5, algorithm).fit(order) for order in (clients, backwards)]
+    np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
+    self.assertEqual(fits[0].inertia_, fits[1].inertia_)
+    self.assertEqual(fits[0].silhouette_, fits[1].silhouette_)
 
   def test_units_do_not_matter(self):
     clients = numpy_reference.sample_clients()
