@@ -5,8 +5,8 @@
   result = clustering.private_clustering(k=10, data=data, privacy_param=budget)
   result.centers, result.ledger
 
-Central model; neighbouring data sets differ by one point more or less.  This module
-only brings together what users need.
+The privacy is that of the central model; neighbouring data sets differ by one point,
+added or removed.  This module only collects the public names.
 """
 
 # pylint: disable=unused-import
@@ -18,7 +18,7 @@ from dp_clustering.private_methods import private_lsh_clustering
 
 
 def __getattr__(name):
-  # `PrivateKMeans` needs scikit-learn, which takes most of a second to import.
+  # `PrivateKMeans` needs scikit-learn, whose import takes most of a second.
   if name == "PrivateKMeans":
     from dp_clustering import private_kmeans  # pylint: disable=g-import-not-at-top
 

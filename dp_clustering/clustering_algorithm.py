@@ -1,4 +1,4 @@
-"""Another name for `clustering`, under which its source has it today."""
+"""Another name for `clustering`, the one that its source uses today."""
 
 # pylint: disable=unused-import
 from dp_clustering.clustering import ClusteringMetrics

@@ -1,9 +1,9 @@
 """Parameters of private clustering: privacy, data, tree, and how the budget is shared.
 
-Everything here is checked when it is made, so that nothing is left to go wrong once a
-budget is being spent.  What is checked is public: types, shapes and parameters.  The
-content of the data never leads to an error, since an error can tell whether a record
-is in the data.
+Every object here is checked when it is made, so nothing can go wrong once a budget is
+being spent.  Only public things are checked: types, shapes and parameters.  The values
+in the data never cause an error, since an error can reveal whether a record is in the
+data.
 """
 
 import dataclasses
@@ -15,7 +15,8 @@ import numpy as np
 
 from clustering_basics import validate
 
-# Radii whose square neither overflows nor vanishes beside the squares of coordinates.
+# For radii in this range, the square neither overflows nor vanishes beside the squares
+# of coordinates.
 _SMALLEST_SQUARED_RADIUS = 1e-140
 _LARGEST_SQUARED_RADIUS = 1e150
 
@@ -23,7 +24,7 @@ _LARGEST_SQUARED_RADIUS = 1e150
 class PrivacyModel(enum.Enum):
   """Who is trusted with the data."""
 
-  CENTRAL = "central"  # The one who holds all points and releases the result.
+  CENTRAL = "central"  # The curator, who holds all points and releases the result.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +32,10 @@ class DifferentialPrivacyParam:
   """(epsilon, delta)-differential privacy: what one point, added or removed, may change.
 
   Attributes:
-    epsilon: Number > 0.  `inf` is no noise and so NO privacy: for tests and comparisons.
+    epsilon: Number > 0.  `inf` means no noise and so NO privacy; it is for tests and
+      comparisons.
     delta: Number in (0, 1), much smaller than one over the number of points.
-    privacy_model: `PrivacyModel.CENTRAL`, the only one there is.
+    privacy_model: `PrivacyModel.CENTRAL`, the only model supported.
   """
 
   epsilon: float = 1.0
@@ -57,13 +59,23 @@ def _float_of(number):
 
 
 def numeric_array(name, values, num_dims):
-  """Returns `values` as an array of real numbers, not copied if it is one."""
+  """Returns `values` as an array of real numbers; an array of them is not copied.
+
+  Args:
+    name: The argument's name, for error messages.
+    values: Anything that NumPy can make an array of.  Not changed.
+    num_dims: Number of dimensions that the array must have.
+
+  Raises:
+    TypeError: If the values are not real numbers.
+    ValueError: If the rows differ in length, or the number of dimensions is wrong.
+  """
   try:
     array = np.asarray(values)
   except ValueError as e:  # NumPy's message about ragged lists names no argument.
     raise ValueError(f"`{name}` must have rows of one length ({e}).") from e
   if array.dtype == object and all(isinstance(x, numbers.Real) for x in array.flat):
-    # Integers too large for NumPy, among others: their size is content, not type.
+    # Such as integers too large for NumPy: their size is content, not type.
     array = np.array([_float_of(x) for x in array.flat]).reshape(array.shape)
   if array.dtype.kind not in "biuf":
     raise TypeError(f"`{name}` must hold real numbers, got dtype {array.dtype}.")
@@ -75,9 +87,9 @@ def numeric_array(name, values, num_dims):
 
 
 def _mapped_rows(rows, radius):
-  """Returns `map_to_ball` of rows that need not be finite; slower, with more copies."""
+  """Does `map_to_ball` for rows that need not be finite; slower, with more copies."""
   infinite = np.isinf(rows)
-  # A row with infinities is the limit of rows in which they grow alike.
+  # A row with infinities is the limit of rows whose infinite coordinates grow alike.
   rows = np.where(infinite.any(axis=1, keepdims=True), np.sign(rows) * infinite, rows)
   rows = np.where(np.isnan(rows), 0.0, rows)
   largest = np.abs(rows).max(axis=1, keepdims=True)
@@ -92,26 +104,26 @@ def _mapped_rows(rows, radius):
 def map_to_ball(points, radius):
   """Returns every row as a finite point of the ball, whatever the row holds.
 
-  A row of finite numbers keeps its direction, and its norm if that is at most the
-  radius; else its norm becomes the radius, up to rounding.  NaN counts as 0.  Infinite
-  coordinates outweigh all finite ones.  Each row is mapped on its own, so that adding
-  or removing one changes nothing about the others.
+  A row of finite numbers keeps its direction.  Its norm stays if it is at most the
+  radius; otherwise it becomes the radius, up to rounding.  NaN counts as 0.  Infinite
+  coordinates outweigh all finite ones.  Each row is mapped on its own, so adding or
+  removing a row does not change the others.
 
   Args:
-    points: Array of real numbers of shape (num_points, dim), not changed.
-    radius: Radius of the ball around the origin.
+    points: Array of real numbers of shape (num_points, dim).  Not private, not changed.
+    radius: Radius of the ball around the origin; public.
 
   Returns:
-    Float64 array of shape (num_points, dim).  It is `points` itself, and must not be
-    written to, if these are float64 and in the ball.
+    Float64 array of shape (num_points, dim).  If `points` is float64 and in the ball,
+    it is `points` itself and must not be written to.
   """
-  with np.errstate(over="ignore"):  # From a wider type: too large becomes infinite.
+  with np.errstate(over="ignore"):  # In wider types, numbers may be too large for float64.
     points = np.asarray(points, np.float64)
   if points.size == 0:
     return points
   with np.errstate(over="ignore", invalid="ignore", under="ignore"):
     squares = np.einsum("ij,ij->i", points, points)
-  inside = squares <= radius * radius  # Not so for NaN.
+  inside = squares <= radius * radius  # False for NaN.
   if not _SMALLEST_SQUARED_RADIUS <= radius <= _LARGEST_SQUARED_RADIUS:
     inside[:] = False
   if inside.all():
@@ -127,10 +139,10 @@ class Data:
 
   Attributes:
     datapoints: Real numbers of shape (num_points, dim).  Not private, and not copied.
-    radius: Bound on the norm of a point; farther ones are clipped to it.  It is public:
-      it must not be computed from the points.
-    labels: Ground truth, one label per point, or None.  Only `ClusteringMetrics`, which
-      are not private, use it.
+    radius: Bound on the norm of a point; points farther out are clipped to it.  It is
+      public, so it must not be computed from the points.
+    labels: Ground truth, one label per point, of shape (num_points,), or None.  Not
+      private.  Only `ClusteringMetrics`, which are not private either, use it.
   """
 
   datapoints: np.ndarray
@@ -167,7 +179,7 @@ class Data:
     return self.datapoints.shape[1]
 
   def clip_by_radius(self, points=None):
-    """Returns points with norms above the radius scaled down to it, as `map_to_ball`.
+    """Returns the points with norms above the radius scaled down to it (`map_to_ball`).
 
     Args:
       points: Array whose last axis holds the coordinates, of any number, or None for
@@ -206,7 +218,7 @@ class TreeParam:
 
 @dataclasses.dataclass(frozen=True)
 class PrivacyBudgetSplit:
-  """Sharing of the budget by parts of epsilon.
+  """Shares the budget between sums and counts by parts of epsilon.
 
   Attributes:
     frac_sum: Part for the sums of the leaves' points.
@@ -228,13 +240,14 @@ class PrivacyBudgetSplit:
 
 @dataclasses.dataclass(frozen=True)
 class PrivacyCalculatorMultiplier:
-  """Sharing of the budget by the ratio of noises, all of which grow with one `alpha`.
+  """Shares the budget by the ratio of the noises, all proportional to one `alpha`.
 
   Attributes:
-    gaussian_std_dev_multiplier: Standard deviation of a sum, over alpha and sensitivity.
-    dlaplace_param_multiplier: Scale of a count, over alpha.  The name comes from counts
-      with discrete Laplace noise.  Here counts have Gaussian noise, and this is its
-      standard deviation.
+    gaussian_std_dev_multiplier: Standard deviation of the noise on a sum, divided by
+      alpha and by the sensitivity.
+    dlaplace_param_multiplier: Scale of the noise on a count, divided by alpha.  The name
+      comes from discrete Laplace noise.  Here, counts have Gaussian noise, and the scale
+      is its standard deviation.
   """
 
   gaussian_std_dev_multiplier: float = 1.0
@@ -245,13 +258,27 @@ class PrivacyCalculatorMultiplier:
     validate.positive(dlaplace_param_multiplier=self.dlaplace_param_multiplier)
 
   def get_gaussian_std_dev(self, alpha, sensitivity):
-    """Returns the standard deviation of the noise on a sum."""
+    """Returns the standard deviation of the noise on a sum.
+
+    Args:
+      alpha: Number > 0 that all noise is proportional to.
+      sensitivity: L2 sensitivity of the sum.
+    """
     return self.gaussian_std_dev_multiplier * alpha * sensitivity
 
   def get_alpha(self, gaussian_std_dev, sensitivity):
-    """Returns alpha for a standard deviation: `get_gaussian_std_dev` inverted."""
+    """Returns the alpha at which a sum has the given noise.
+
+    Args:
+      gaussian_std_dev: Standard deviation of the noise on the sum.
+      sensitivity: L2 sensitivity of the sum, in the same unit.
+    """
     return gaussian_std_dev / (self.gaussian_std_dev_multiplier * sensitivity)
 
   def get_dlaplace_param(self, alpha):
-    """Returns the inverse of the scale of the noise on a count."""
+    """Returns the inverse of the scale of the noise on a count.
+
+    Args:
+      alpha: Number > 0 that all noise is proportional to.
+    """
     return 1 / (self.dlaplace_param_multiplier * alpha)

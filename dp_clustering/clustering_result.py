@@ -1,7 +1,7 @@
-"""What a private clustering gives: centers, and what follows from them.
+"""The result of a private clustering: centers, and what follows from them.
 
 The centers and the ledger are private.  Labels, loss and metrics are not: they are
-computed from the points as they are, for the curator's own eyes.
+computed from the original points, for the curator only.
 """
 
 import dataclasses
@@ -25,10 +25,10 @@ class ClusteringResult:
     centers: The centers, finite and within the radius, shape (k, dim); private.
     labels: Index of the nearest center of every point, shape (num_points,); not
       private.  Computed if not given.
-    loss: Sum over the points, as they are, of the squared distance to the nearest
-      center; not private.  Computed if not given; labels and loss go together.
-    ledger: Frozen `Ledger` of what was released, with what noise, and the epsilon it
-      comes to; None for centers from elsewhere.
+    loss: Sum of the squared distances of the original points to the nearest center; not
+      private.  Computed if not given.  Labels and loss must be given together.
+    ledger: Frozen `Ledger` of the releases, their noise and the epsilon they add up to;
+      private.  None for centers from elsewhere.
   """
 
   data: clustering_params.Data

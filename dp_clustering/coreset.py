@@ -1,6 +1,6 @@
-"""From the leaves of the tree to a small weighted set, and from that to k centers.
+"""The leaves of the tree become a small weighted set, and that becomes k centers.
 
-The source's algorithm: Chang, Ghazi, Kumar, Manurangsi 2021, "Locally Private
+This is the source's algorithm: Chang, Ghazi, Kumar, Manurangsi 2021, "Locally Private
 k-Means in One Round" (https://arxiv.org/abs/2104.09734), in its central form.
 """
 
@@ -15,13 +15,13 @@ from dp_clustering import lsh_tree
 from dp_clustering import private_sums
 
 _NUM_STARTS = 20
-# In radii: how far points of a single leaf may be from each other.
+# How far points of a single leaf may be from each other, in radii.
 _UNKNOWN_SPREAD = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Coreset:
-  """Weighted points that stand for all; private.
+  """Weighted points that stand for all points; private.
 
   Attributes:
     points: Noisy means of the leaves, in the ball, of shape (num_leaves, dim).
@@ -33,7 +33,12 @@ class Coreset:
 
 
 def clip_to_ball(centers, radius):
-  """Returns finite centers, of shape (num_centers, dim), moved into the ball."""
+  """Returns the centers moved into the ball.
+
+  Args:
+    centers: Finite array of shape (num_centers, dim).
+    radius: Radius of the ball around the origin.
+  """
   norms = np.linalg.norm(centers, axis=1, keepdims=True)
   return centers * (radius / np.maximum(norms, radius))
 
@@ -44,9 +49,9 @@ def private_lsh_coreset(sums, k, tree_param, lsh_noise, rng):
   Args:
     sums: `PrivateSums` over the points.
     k: Number of clusters that the coreset is for.
-    tree_param: `TreeParam`, or None for what suits the private number of points.
+    tree_param: `TreeParam`, or None for one that suits the noisy number of points.
     lsh_noise: `LshNoise` for the depth of the tree.
-    rng: `np.random.Generator` of the hyperplanes, which need no protection.
+    rng: `np.random.Generator` for the hyperplanes, which need no protection.
   """
   if tree_param is not None:
     validate.integer(0, private_sums.LARGEST_MAX_DEPTH, max_depth=tree_param.max_depth)
@@ -72,7 +77,7 @@ def fit_coreset(points, weights, k, rng):
     points: Array of shape (num_points, dim) with at least k rows.
     weights: Positive weights, shape (num_points,).
     k: Number of centers.
-    rng: `np.random.Generator` of the seeds.
+    rng: `np.random.Generator` for the seeds.
   """
   # Here, since it takes a second, which nobody should wait for at the start.
   from sklearn import cluster  # pylint: disable=g-import-not-at-top
@@ -83,24 +88,24 @@ def fit_coreset(points, weights, k, rng):
   )
   # One thread: several add up in an order of their own, and few points need one.
   with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
-    # Fewer different points than centers are no problem: centers may coincide.
+    # There may be fewer different points than centers, since centers may coincide.
     warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
     return kmeans.fit(points, sample_weight=weights).cluster_centers_
 
 
 def fill_centers(centers, k, spread, radius, rng):
-  """Returns exactly k centers: these, and others where points are likely.
+  """Returns exactly k centers: the given ones, and others where points are likely.
 
-  Where there is reason for fewer than k, the rest costs no privacy and can only lower
-  the loss.  Points that are far from their center tend to lie towards its
-  neighbours, so midpoints of the closest pairs come first, then random directions.
+  The added centers cost no privacy and can only lower the loss.  Points that are far
+  from their center tend to lie towards its neighbours, so midpoints of the closest
+  pairs are added first, then points in random directions.
 
   Args:
     centers: Private centers, of shape (num_centers, dim), at most k.
     k: Number of centers to return.
     spread: Typical distance of a point from its center.
     radius: Radius of the ball that centers stay in.
-    rng: `np.random.Generator` of the directions.
+    rng: `np.random.Generator` for the directions.
   """
   first, second = np.triu_indices(len(centers), 1)
   distances = np.linalg.norm(centers[first] - centers[second], axis=1)
@@ -114,7 +119,17 @@ def fill_centers(centers, k, spread, radius, rng):
 
 
 def exactly_k_centers(coreset, k, radius, rng):
-  """Returns k centers of a `Coreset`; of fewer points than k, those and others."""
+  """Returns k private centers of a `Coreset`, which may have fewer than k points.
+
+  Args:
+    coreset: The private `Coreset`.
+    k: Number of centers.
+    radius: Radius of the ball that centers stay in.
+    rng: `np.random.Generator` for the seeds and for added centers.
+
+  Returns:
+    Array of shape (k, dim).
+  """
   if len(coreset.points) >= k:
     return fit_coreset(coreset.points, coreset.weights, k, rng)
   return fill_centers(coreset.points, k, _UNKNOWN_SPREAD * radius, radius, rng)

@@ -1,4 +1,4 @@
-"""The account of what was released: every release is entered before it is made."""
+"""The account of all releases; every release is entered before it is made."""
 
 import dataclasses
 import math
@@ -6,7 +6,7 @@ import math
 from clustering_basics import validate
 from dp_clustering import privacy_calculator
 
-# Relative: sums of squares of mu are rounded. What the budget's mu leaves unspent is more.
+# Relative, for the rounding of sums of squares of mu.  The budget's mu leaves more unspent.
 _SLACK = 1e-9
 
 
@@ -22,7 +22,7 @@ class Release:
     name: What was released.
     sensitivity: Largest L2 change of the value when one point is added or removed.
     std: Standard deviation of the noise, in the unit of the sensitivity.
-    mu: sensitivity / std, its cost in Gaussian differential privacy; `inf` without
+    mu: The cost in Gaussian differential privacy, sensitivity / std; `inf` without
       noise.
   """
 
@@ -44,15 +44,21 @@ def _check_release(release):
 
 
 class Ledger:
-  """Budget and releases of one call; refuses what would exceed the budget."""
+  """The budget and the releases of one call; refuses a release that exceeds the budget.
+
+  Attributes:
+    epsilon: The budget's epsilon.
+    delta: The budget's delta.
+    noise_source: Description of the source of the noise.
+  """
 
   def __init__(self, epsilon, delta, noise_source):
-    """Opens a ledger with nothing released.
+    """Opens a ledger without releases.
 
     Args:
-      epsilon: The budget; `inf` for no privacy.
-      delta: The budget.
-      noise_source: Where the noise of the releases is from, see `noise`.
+      epsilon: The budget's epsilon, a number > 0; `inf` for no privacy.
+      delta: The budget's delta, a number in (0, 1).
+      noise_source: The source of the releases' noise, one of the module `noise`.
     """
     self.epsilon = epsilon
     self.delta = delta
@@ -69,7 +75,7 @@ class Ledger:
 
   @property
   def mu_spent(self):
-    """Total mu: the releases compose to one Gaussian mechanism of it."""
+    """Total mu: together, the releases are one Gaussian mechanism with this mu."""
     return math.hypot(*(release.mu for release in self._releases))
 
   @property
@@ -85,7 +91,7 @@ class Ledger:
   @property
   def event(self):
     """The releases as a `dp_accounting.ComposedDpEvent` of `GaussianDpEvent`s."""
-    # Here, since it takes most of a second, which nobody should wait for at the start.
+    # Imported here, since the import takes most of a second.
     import dp_accounting  # pylint: disable=g-import-not-at-top
 
     return dp_accounting.ComposedDpEvent([
@@ -94,10 +100,17 @@ class Ledger:
     ])
 
   def record(self, name, mu, sensitivity, std):
-    """Enters a release, before it is made; the arguments are those of `Release`.
+    """Enters a release before it is made.
+
+    Args:
+      name: What is released.
+      mu: Its cost, sensitivity / std; `inf` without noise.
+      sensitivity: Largest L2 change of the value when one point is added or removed.
+      std: Standard deviation of the noise, in the unit of the sensitivity.
 
     Raises:
-      PrivacyBudgetExceeded: If there is not enough left; nothing is entered then.
+      PrivacyBudgetExceeded: If the budget is not enough; nothing is entered then.
+      RuntimeError: If the ledger is frozen.
     """
     if self._is_frozen:
       raise RuntimeError(f"The ledger is closed; {name!r} can't be released.")
@@ -106,16 +119,16 @@ class Ledger:
     total = math.hypot(self.mu_spent, mu)
     if total > self._budget_mu * (1 + _SLACK):
       raise PrivacyBudgetExceeded(
-          f"{name!r} would spend mu = {total:.9g} of {self._budget_mu:.9g} in all, the "
-          f"whole of epsilon = {self.epsilon:g} at delta = {self.delta:g}."
+          f"{name!r} would raise the total to mu = {total:.9g}, above the budget of mu = "
+          f"{self._budget_mu:.9g} (epsilon = {self.epsilon:g} at delta = {self.delta:g})."
       )
     self._releases.append(release)
 
   def freeze(self):
-    """Closes the ledger, once a second accountant agrees with it, and returns it.
+    """Closes the ledger after a second accountant agrees with it, and returns it.
 
     Raises:
-      RuntimeError: If the second accountant comes to a larger epsilon.
+      RuntimeError: If the second accountant finds a larger epsilon.
     """
     privacy_calculator.verify(self.event, self.epsilon, self.delta)
     self._is_frozen = True

@@ -1,11 +1,11 @@
-"""The tree of hash prefixes, by noisy counts alone.
+"""The tree of hash prefixes, grown by noisy counts alone.
 
-A point's hash has one bit per level: the side of a random hyperplane through the
-origin that it is on (SimHash: Charikar 2002, "Similarity Estimation Techniques from
-Rounding Algorithms").  The root is the empty prefix.  A node branches if its private
-count is large enough; each of its two children then gets a private count of its own,
-and is dropped if that is too small.  Nodes are visited level by level, and only
-those that live, so the cost is that of the leaves and not of 2^depth nodes.
+A point's hash has one bit per level, which says on which side of a random hyperplane
+through the origin the point is (SimHash: Charikar 2002, "Similarity Estimation
+Techniques from Rounding Algorithms").  The root is the empty prefix.  A node branches if
+its private count is large enough.  Each of its two children then gets a private count of
+its own, and is dropped if that is too small.  Only living nodes are visited, level by
+level, so the cost grows with the leaves and not with 2^depth.
 """
 
 import dataclasses
@@ -23,12 +23,12 @@ _BRANCHING_TO_NODE = 3
 
 @dataclasses.dataclass(frozen=True)
 class Leaves:
-  """The leaves of a tree; all of it private.
+  """The leaves of a tree; everything in it is private.
 
   Attributes:
-    prefixes: Their hash prefixes, integers below 2^level, shape (num_leaves,).
-    levels: Their numbers of bits, shape (num_leaves,).
-    private_counts: Their noisy numbers of points, at least 1, shape (num_leaves,).
+    prefixes: Hash prefixes, integers below 2^level, shape (num_leaves,).
+    levels: Numbers of bits of the prefixes, shape (num_leaves,).
+    private_counts: Noisy numbers of points, at least 1, shape (num_leaves,).
   """
 
   prefixes: np.ndarray
@@ -43,7 +43,7 @@ def default_tree_param(k, dim, private_count, sum_noise_multiplier):
     k: Number of clusters.
     dim: Number of coordinates.
     private_count: Noisy number of all points.
-    sum_noise_multiplier: Noise of a leaf's sum, in radii.
+    sum_noise_multiplier: Standard deviation of the noise on a leaf's sum, in radii.
   """
   for_noise = int(_COUNT_TO_NOISE * math.sqrt(dim) * sum_noise_multiplier)
   for_clusters = int(private_count // (2 * k))
@@ -78,9 +78,10 @@ def private_leaves(hashed, tree_param, private_count, count_std):
 
   Args:
     hashed: `HashedSums` of the points.
-    tree_param: When nodes branch; `max_depth` is that of the hashes.
+    tree_param: `TreeParam`, which says when nodes branch; its `max_depth` must be that
+      of the hashes.
     private_count: Noisy number of all points, the count of the root.
-    count_std: Standard deviation of the noise of a count.
+    count_std: Standard deviation of the noise on a count, in points.
   """
   levels = list(_grow(hashed, tree_param, private_count, count_std))
   return Leaves(

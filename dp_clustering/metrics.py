@@ -1,6 +1,6 @@
-"""How good a clustering is: labels, loss, and how it agrees with the ground truth.
+"""The quality of a clustering: labels, loss, and agreement with the ground truth.
 
-Nothing here is private.  All of it is computed exactly, from the points themselves,
+Nothing here is private.  Everything is computed exactly, from the points themselves,
 for those who may see them.
 """
 
@@ -12,15 +12,15 @@ import numpy as np
 from dp_clustering import clustering_params
 from dp_clustering import private_sums
 
-# Elements of points, or of their products with the centers, worked on at a time.
+# Elements of points, or of their products with the centers, processed at a time.
 _BLOCK_ELEMENTS = 2**18
-# Rows with larger norms are scaled down to it to find their nearest center: the squares
-# of the centers' norms don't matter then, and products stay finite.
+# Rows with larger norms are scaled down to this norm to find their nearest center.  The
+# squares of the centers' norms don't matter then, and products stay finite.
 _LARGEST_NORM = 1e150
 
 
 def _finite_rows(rows, radius):
-  """Returns float64 rows in which those with NaN or infinities are in the ball."""
+  """Returns float64 rows; those with NaN or infinities are mapped into the ball."""
   with np.errstate(over="ignore"):
     rows = np.asarray(rows, np.float64)
   not_finite = ~np.isfinite(rows).all(axis=1)
@@ -33,17 +33,17 @@ def _finite_rows(rows, radius):
 def nonprivate_labels_and_loss(points, centers, radius):
   """Returns the nearest center of each point, and the sum of squared distances to them.
 
-  Points are taken as they are, not clipped; only a row with NaN or infinities counts as
-  the point that `clustering_params.map_to_ball` makes of it.
+  Points are not clipped.  Only a row with NaN or infinities is replaced, by the point
+  that `clustering_params.map_to_ball` makes of it.
 
   Args:
-    points: Array of real numbers of shape (num_points, dim).
-    centers: Array of shape (num_centers, dim).
+    points: Array of real numbers of shape (num_points, dim).  Not private.
+    centers: Finite array of shape (num_centers, dim).
     radius: Radius of the ball for rows that are not finite.
 
   Returns:
     A pair of integer labels, shape (num_points,), and the loss, which is `inf` if it is
-    too large for a float.
+    too large for a float.  Neither is private.
   """
   labels = np.empty(len(points), np.intp)
   block_losses = []
@@ -72,21 +72,21 @@ def _ratio(part, whole):
 class ClusteringMetrics:
   """How well clusters reflect the ground truth.  Not private.
 
-  A ratio to nothing, such as the accuracy for no points, is NaN.
+  A ratio with a denominator of zero, such as the accuracy for no points, is NaN.
 
   Attributes:
     cross_label_histogram: Number of points for each (cluster, true label), an integer
       array of shape (num_clusters, num_true_labels).
     num_points: Number of all points.
-    dominant_label_correct_count: Points whose true label is the most frequent one of
-      their cluster.
-    dominant_label_accuracy: Their part of all points.
-    true_pairs: Pairs of points with the same true label.
-    true_nonmatch_count: Those of them in different clusters.
-    true_nonmatch_frac: The same as part of `true_pairs`.
-    false_pairs: Pairs of points with different true labels.
-    false_match_count: Those of them in the same cluster.
-    false_match_frac: The same as part of `false_pairs`.
+    dominant_label_correct_count: Number of points whose true label is the most frequent
+      one of their cluster.
+    dominant_label_accuracy: `dominant_label_correct_count` over `num_points`.
+    true_pairs: Number of pairs of points with the same true label.
+    true_nonmatch_count: Number of `true_pairs` in different clusters.
+    true_nonmatch_frac: `true_nonmatch_count` over `true_pairs`.
+    false_pairs: Number of pairs of points with different true labels.
+    false_match_count: Number of `false_pairs` in the same cluster.
+    false_match_frac: `false_match_count` over `false_pairs`.
   """
 
   cross_label_histogram: np.ndarray

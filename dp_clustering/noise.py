@@ -1,16 +1,16 @@
 """Sources of discrete Gaussian noise: secure, seeded for experiments, or none.
 
-Noise is drawn as integers and added to integers.  A continuous Gaussian in floating
-point leaks through its lowest bits which values are possible (Mironov 2012, "On
-Significance of the Least Significant Bits for Differential Privacy"); the discrete
+Noise is drawn as integers and added to integers.  The lowest bits of a continuous
+Gaussian in floating point reveal which values are possible (Mironov 2012, "On
+Significance of the Least Significant Bits for Differential Privacy").  The discrete
 Gaussian on a grid has no such bits, and loses nothing against the continuous one
 (Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy",
 https://arxiv.org/abs/2004.00010).
 
-Every source has a `description`, which goes into the ledger; `is_private`, whether
-its noise protects anyone; and `discrete_gaussian(shape, scale)`, which returns an
-int64 array of the shape: each entry independently z with a probability proportional
-to exp(-z^2 / (2 scale^2)).
+Every source has three members: `description` goes into the ledger; `is_private` says
+whether the noise protects anyone; `discrete_gaussian(shape, scale)` returns an int64
+array of that shape.  Each of its entries is independent and is z with a probability
+proportional to exp(-z^2 / (2 scale^2)).
 """
 
 import concurrent.futures
@@ -24,12 +24,12 @@ from clustering_basics import validate
 
 # Beyond this, a draw or a sum with a draw might not fit into int64.
 _LARGEST_SCALE = 2.0**58
-# Fewer draws than this for a thread aren't worth its start.
+# A thread that makes fewer draws than this isn't worth starting.
 _DRAWS_PER_THREAD = 2000
-# Up to here, seeded noise is drawn from a table of probabilities; above, a rounded
-# Gaussian differs from the discrete Gaussian by less than 1e-6 in total variation.
+# Up to this scale, seeded noise is drawn from a table of probabilities.  Above it, a
+# rounded Gaussian differs from the discrete one by less than 1e-6 in total variation.
 _LARGEST_TABLE_SCALE = 1000.0
-# Standard deviations to either side in the table: what is cut off is below 1e-32.
+# Standard deviations to either side in the table; the rest is below 1e-32.
 _TABLE_WIDTH = 12
 
 
@@ -42,7 +42,7 @@ def _check_scale(scale):
 @functools.lru_cache(maxsize=128)
 def _secure_sampler(scale):
   """Returns opendp's function that adds noise to a list of integers."""
-  # Here, since those who use another source should not wait for it.
+  # Imported here, so that users of another source don't wait for it.
   # pylint: disable=g-import-not-at-top
   from opendp import domains
   from opendp import measurements
@@ -50,7 +50,7 @@ def _secure_sampler(scale):
   from opendp import mod
   # pylint: enable=g-import-not-at-top
 
-  # opendp's mark on all that its community has not yet signed off.
+  # opendp marks everything that its community has not yet signed off as "contrib".
   mod.enable_features("contrib")
   return measurements.make_gaussian(
       domains.vector_domain(domains.atom_domain(T="i64")),
@@ -60,7 +60,7 @@ def _secure_sampler(scale):
 
 
 class SecureNoise:
-  """Noise for private results: opendp's sampler, a cryptographic generator.
+  """Noise for private results: opendp's sampler with a cryptographic generator.
 
   The sampler is exact: it computes in integers and rationals only.  Its generator is
   seeded by the operating system and takes no seed.  Draws cannot be repeated.
@@ -70,7 +70,12 @@ class SecureNoise:
   is_private = True
 
   def discrete_gaussian(self, shape, scale):
-    """Returns an int64 array of `shape` of independent draws."""
+    """Returns an int64 array of independent draws.
+
+    Args:
+      shape: Shape of the array, an integer or a tuple.
+      scale: The scale of the distribution, a number > 0, in grid steps.
+    """
     _check_scale(scale)
     num_draws = math.prod(np.atleast_1d(shape).tolist())
     num_threads = len(os.sched_getaffinity(0))
@@ -86,8 +91,8 @@ class SecureNoise:
 class SeededNoise:
   """Repeatable noise for experiments and tests. It is NOT private.
 
-  Who knows or guesses the seed subtracts the noise, and NumPy's generator is not
-  cryptographic: from enough draws, the next ones can be told.
+  Anyone who knows or guesses the seed can subtract the noise.  NumPy's generator is
+  also not cryptographic: enough draws reveal the next ones.
   """
 
   is_private = False
@@ -96,11 +101,16 @@ class SeededNoise:
     """Starts the noise from `seed`, a non-negative integer."""
     validate.integer(0, seed=seed)
     self.description = f"seeded with {seed}: repeatable, NOT private"
-    # Not the stream that `default_rng(seed)` gives to what needs no protection.
+    # A stream other than `default_rng(seed)`, which is for what needs no protection.
     self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
 
   def discrete_gaussian(self, shape, scale):
-    """Returns an int64 array of `shape` of independent draws."""
+    """Returns an int64 array of independent draws.
+
+    Args:
+      shape: Shape of the array, an integer or a tuple.
+      scale: The scale of the distribution, a number > 0, in grid steps.
+    """
     _check_scale(scale)
     if scale > _LARGEST_TABLE_SCALE:
       return np.rint(self._rng.normal(0.0, scale, shape)).astype(np.int64)
@@ -118,13 +128,13 @@ class NoNoise:
   is_private = False
 
   def discrete_gaussian(self, shape, scale):
-    """Returns zeros, int64, of `shape`, whatever `scale` is."""
+    """Returns an int64 array of zeros of `shape`; `scale` is ignored."""
     del scale  # There is no noise to scale.
     return np.zeros(shape, np.int64)
 
 
 def build_noise_source(epsilon, random_state=None):
-  """Returns the source of noise for a call.
+  """Returns the source of noise for one call of a private method.
 
   Args:
     epsilon: The privacy parameter; `inf` gets no noise.

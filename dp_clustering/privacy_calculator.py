@@ -1,16 +1,16 @@
-"""How much noise a privacy budget asks for, in closed form and checked by another.
+"""How much noise a privacy budget needs: in closed form, and checked by dp_accounting.
 
 Every release is a Gaussian mechanism: noise of standard deviation `std` on a value
-of L2 sensitivity `sensitivity`.  Its privacy is the one number mu = sensitivity /
-std of Gaussian differential privacy, and composition is exact: the squares of mu add
-up (Dong, Roth, Su 2019, "Gaussian Differential Privacy", section 3,
-https://arxiv.org/abs/1905.02383).  Between mu and (epsilon, delta) lies the exact
-curve of the Gaussian mechanism (Balle, Wang 2018, "Improving the Gaussian Mechanism
+of L2 sensitivity `sensitivity`.  One number describes its privacy, the mu = sensitivity
+/ std of Gaussian differential privacy.  Composition is exact: the squares of mu add up
+(Dong, Roth, Su 2019, "Gaussian Differential Privacy", section 3,
+https://arxiv.org/abs/1905.02383).  The exact curve of the Gaussian mechanism converts
+between mu and (epsilon, delta) (Balle, Wang 2018, "Improving the Gaussian Mechanism
 for Differential Privacy", theorem 8, https://arxiv.org/abs/1805.06530).
 
-The noise that is drawn is the discrete Gaussian on a fine grid.  Its Renyi
-divergences, of all orders and in all dimensions, are at most the continuous one's
-(Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy",
+The noise actually drawn is the discrete Gaussian on a fine grid.  Its Renyi
+divergences, of all orders and in all dimensions, are at most those of the continuous
+Gaussian (Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy",
 https://arxiv.org/abs/2004.00010), so it composes like the continuous one.  Its delta
 at a given epsilon can exceed the continuous one's by a part of the order of the
 square of (grid step / std).  With a million steps to a unit of sensitivity, that is
@@ -29,27 +29,27 @@ from dp_clustering import clustering_params
 
 # Part of mu that is never spent: for the solver's rounding and for the grid.
 _MARGIN = 1e-8
-# Interval of the second accountant's privacy losses, in units of mu: fine enough for
-# its error to be below a thousandth of epsilon at (1, 1e-6), and done in 0.1 s.
+# Interval of the second accountant's privacy losses, in units of mu.  At (1, 1e-6), its
+# error is below a thousandth of epsilon, and it takes 0.1 s.
 _LOSS_INTERVAL = 4e-3
-# Above, e^epsilon overflows in the second accountant's sums.
+# Above this epsilon, e^epsilon overflows in the second accountant's sums.
 _LARGEST_ACCOUNTED_EPSILON = 500.0
 
 
 def _log_delta(epsilon, mu):
   """Returns log delta of the Gaussian mechanism of `mu` at a finite `epsilon` >= 0.
 
-  Theorem 8 of Balle and Wang (2018) is Phi(-low) - e^epsilon Phi(-high).  With
-  epsilon = (high^2 - low^2) / 2, the factor goes into the scaled complementary error
-  function erfcx(x) = e^(x^2) erfc(x), which neither overflows nor vanishes where
-  e^epsilon and Phi(-high) do.
+  Theorem 8 of Balle and Wang (2018) is Phi(-low) - e^epsilon Phi(-high).  Since
+  epsilon = (high^2 - low^2) / 2, the scaled complementary error function
+  erfcx(x) = e^(x^2) erfc(x) can absorb the factor.  It neither overflows nor vanishes
+  where e^epsilon and Phi(-high) do.
   """
   low = (epsilon / mu - mu / 2) / math.sqrt(2)
   high = (epsilon / mu + mu / 2) / math.sqrt(2)
   if low > 0:
     difference = special.erfcx(low) - special.erfcx(high)
     exponent = -low * low
-  else:  # There, erfcx(low) may overflow, and for a small mu the terms cancel.
+  else:  # Here, erfcx(low) may overflow, and for a small mu the terms cancel.
     part_above = -math.expm1(-epsilon) * math.exp(-low * low) * special.erfcx(high)
     difference = special.erf(high) - special.erf(low) - part_above
     exponent = 0.0
@@ -87,7 +87,12 @@ def gaussian_mu(epsilon, delta):
 
 
 def gaussian_epsilon(mu, delta):
-  """Returns the smallest epsilon >= 0 at which `mu` is (epsilon, delta)-private."""
+  """Returns the smallest epsilon >= 0 at which `mu` is (epsilon, delta)-private.
+
+  Args:
+    mu: Non-negative number; `inf` gives `inf`.
+    delta: Number in (0, 1).
+  """
   validate.between(0, 1, delta=delta)
   if mu == math.inf:
     return math.inf
@@ -98,8 +103,8 @@ def gaussian_epsilon(mu, delta):
 
 @functools.lru_cache(maxsize=256)
 def _accounted_epsilon(noise_multipliers, delta):
-  """Returns epsilon by numerical composition, and the interval it is computed with."""
-  # Here, since it takes most of a second, which nobody should wait for at the start.
+  """Returns epsilon by numerical composition, and the interval that was used."""
+  # Imported here, since the import takes most of a second.
   import dp_accounting  # pylint: disable=g-import-not-at-top
 
   mu = math.sqrt(sum(1 / multiplier**2 for multiplier in noise_multipliers))
@@ -111,7 +116,7 @@ def _accounted_epsilon(noise_multipliers, delta):
 
 
 def verify(event, epsilon, delta):
-  """Checks a composition with a second accountant, which has no closed form in it.
+  """Checks a composition with a second accountant, which uses no closed form.
 
   `dp_accounting` composes the distributions of the privacy losses numerically
   (Koskela, Jalko, Honkela 2020, "Computing Tight Differential Privacy Guarantees
@@ -123,11 +128,12 @@ def verify(event, epsilon, delta):
     delta: The delta that is claimed.
 
   Returns:
-    The accounted epsilon, or None for an epsilon above 500, which `dp_accounting`
-    can't compute, and which is as good as none.
+    The accounted epsilon, or None for a claimed epsilon above 500.  `dp_accounting` can't
+    compute such an epsilon, and it is as good as no privacy.
 
   Raises:
-    RuntimeError: If it exceeds the claimed one by more than the discretisation.
+    RuntimeError: If the accounted epsilon exceeds the claimed one by more than the
+      discretisation.
   """
   noise_multipliers = tuple(part.noise_multiplier for part in event.events)
   if epsilon > _LARGEST_ACCOUNTED_EPSILON:
@@ -137,8 +143,8 @@ def verify(event, epsilon, delta):
   accounted, interval = _accounted_epsilon(noise_multipliers, delta)
   if not accounted <= epsilon + interval:
     raise RuntimeError(
-        f"The noise is accounted to epsilon = {accounted:.6g} at delta = {delta:g} by "
-        f"dp_accounting, but epsilon = {epsilon:.6g} is claimed."
+        f"dp_accounting finds epsilon = {accounted:.6g} at delta = {delta:g} for this "
+        f"noise, but epsilon = {epsilon:.6g} is claimed."
     )
   return accounted
 
@@ -148,8 +154,8 @@ class LshNoise:
   """Noise of the source's algorithm: one sum per leaf, one count per level and point.
 
   Attributes:
-    sum_noise_multiplier: Standard deviation of a leaf's sum, in radii.
-    count_std: Standard deviation of a count.
+    sum_noise_multiplier: Standard deviation of the noise on a leaf's sum, in radii.
+    count_std: Standard deviation of the noise on a count, in points.
   """
 
   sum_noise_multiplier: float
@@ -162,13 +168,16 @@ def lsh_noise(privacy_param, privacy_budget_split, multipliers, max_depth):
   A point is in one leaf, and in one node of each of the `max_depth` + 1 levels.
 
   Args:
-    privacy_param: `DifferentialPrivacyParam`.
+    privacy_param: `DifferentialPrivacyParam`, the budget.
     privacy_budget_split: `PrivacyBudgetSplit` or None.  Its fractions of epsilon say
-      how mu is shared; both parts are then scaled so that the composition, which
-      costs less than the sum of the epsilons, spends all of epsilon.
-    multipliers: `PrivacyCalculatorMultiplier` or None.  Their ratio is kept.  Without
-      both, the multipliers' default.
+      how mu is shared.  The composition costs less than the sum of the epsilons, so both
+      parts are then scaled to spend all of epsilon.
+    multipliers: `PrivacyCalculatorMultiplier` or None.  The ratio of the multipliers is
+      kept.  If both arguments are None, the default multipliers are used.
     max_depth: Depth of the tree, a non-negative integer.
+
+  Raises:
+    ValueError: If both `privacy_budget_split` and `multipliers` are given.
   """
   if privacy_budget_split is not None and multipliers is not None:
     raise validate.error(
@@ -188,7 +197,7 @@ def lsh_noise(privacy_param, privacy_budget_split, multipliers, max_depth):
     both = math.hypot(mu_sum, mu_counts)
     return LshNoise(both / (mu_sum * mu), both * math.sqrt(max_depth + 1) / (mu_counts * mu))
   multipliers = multipliers or clustering_params.PrivacyCalculatorMultiplier()
-  # At alpha = 1, mu would be the left side; all standard deviations grow with alpha.
+  # The dividend is mu at alpha = 1; all standard deviations are proportional to alpha.
   alpha = math.hypot(
       1 / multipliers.get_gaussian_std_dev(1.0, 1.0),
       math.sqrt(max_depth + 1) * multipliers.get_dlaplace_param(1.0),

@@ -12,36 +12,38 @@ from dp_clustering import private_methods
 class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
   """k-means whose centers are (epsilon, delta)-differentially private.
 
-  The parameters are public: chosen without looking at the data.  A step before it in a
-  pipeline that learns from the data, such as a scaler, is not private.  Neither is a
+  The parameters are public: they must be chosen without looking at the data.  An earlier
+  pipeline step that learns from the data, such as a scaler, is not private.  Neither is a
   search for parameters that scores them on the data.
 
-  One rule of scikit-learn for estimators can't hold, and so its check
-  `check_estimators_empty_data_messages` fails: that data without rows is refused.  What
-  the data contains must not lead to an error, since an error tells about a record.  For
-  the same reason, rows with NaN or infinities are mapped into the ball, and there may
+  One rule of scikit-learn for estimators can't hold here: data without rows should be
+  refused.  The check `check_estimators_empty_data_messages` therefore fails.  The content
+  of the data must not cause an error, since an error reveals something about a record.
+  For the same reason, rows with NaN or infinities are mapped into the ball, and there may
   be fewer rows than clusters.
 
   Attributes:
-    cluster_centers_: Private, shape (n_clusters, n_features_in_).
-    labels_: Nearest center of each point of the fit.  NOT private: to be deleted from an
-      estimator that is published.
-    inertia_: Sum of squared distances of these points to it.  NOT private, likewise.
-    ledger_: `ledger.Ledger` of the releases.  Can be published.
+    cluster_centers_: The centers, of shape (n_clusters, n_features_in_).  Private.
+    labels_: Index of the nearest center of each point of the fit, of shape (n_samples,).
+      NOT private: delete it before publishing the estimator.
+    inertia_: Sum of squared distances of these points to their nearest centers.  NOT
+      private: delete it as well.
+    ledger_: `ledger.Ledger` of the releases.  Private: it can be published.
     n_features_in_: Number of columns of the data.
   """
 
   def __init__(self, n_clusters, epsilon, delta, radius, method="refine", random_state=None):
-    """Takes the parameters, which `fit` checks.
+    """Stores the parameters; `fit` checks them.
 
     Args:
-      n_clusters: Number of clusters.
+      n_clusters: Number of clusters, a positive integer.
       epsilon: Number > 0; `inf` for no noise, and no privacy.
       delta: Number in (0, 1), much smaller than one over the number of points.
-      radius: Bound on the norm of a point; farther ones are clipped to it.
-      method: A key of `private_methods.METHODS`.
+      radius: Bound on the norm of a point, a positive number.  Points farther out are
+        clipped to it.
+      method: A key of `private_methods.METHODS`: `refine`, the better one, or `lsh`.
       random_state: None for secure noise.  A non-negative integer makes fits repeatable
-        and NOT private: it is for experiments and tests.
+        and NOT private; it is for experiments and tests.
     """
     self.n_clusters = n_clusters
     self.epsilon = epsilon
@@ -66,7 +68,7 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
     """Finds private centers, spending (epsilon, delta) once more on these points.
 
     Args:
-      X: Points, array of shape (n_samples, n_features).
+      X: Points, array of shape (n_samples, n_features).  Not private.
       y: Ignored.
 
     Returns:
@@ -89,8 +91,10 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
   def predict(self, X):
     """Returns the index of the nearest center of each point, shape (n_samples,).
 
+    The result is not private: it is exact.
+
     Args:
-      X: Points, array of shape (n_samples, n_features).
+      X: Points, array of shape (n_samples, n_features).  Not private.
     """
     validation.check_is_fitted(self)
     points = self._validated(X, reset=False)

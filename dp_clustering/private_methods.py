@@ -1,4 +1,4 @@
-"""The two methods of private k-means, from the arguments to the result."""
+"""The two methods of private k-means."""
 
 import math
 import warnings
@@ -32,7 +32,7 @@ def _check(k, data, privacy_param, random_state):
 
 
 def _open(data, privacy_param, random_state):
-  """Returns the points' `PrivateSums`, their `Ledger` and the public random numbers."""
+  """Returns `PrivateSums`, their `Ledger` and a generator for what needs no protection."""
   if privacy_param.epsilon == math.inf:
     warnings.warn("`epsilon` is inf: without noise, the result is NOT private.", stacklevel=3)
   source = noise.build_noise_source(privacy_param.epsilon, random_state)
@@ -47,22 +47,26 @@ def private_lsh_clustering(
 ):
   """Clusters by the LSH-tree coreset.
 
-  A tree of hash prefixes is grown by noisy counts; the noisy mean of each leaf,
-  weighted by its noisy count, goes into weighted k-means (`lsh_tree`, `coreset`).
+  Noisy counts grow a tree of hash prefixes.  The noisy mean of each leaf, weighted by
+  its noisy count, goes into weighted k-means (`lsh_tree`, `coreset`).
 
   Args:
-    k: Number of clusters; exactly so many centers come back.
-    data: `clustering_params.Data`.
-    privacy_param: `clustering_params.DifferentialPrivacyParam`.
-    privacy_budget_split: How epsilon is shared between sums and counts, or None.
-    tree_param: When nodes branch; by default fitted to the private number of points.
-    multipliers: Another way to share the budget, not together with
-      `privacy_budget_split`; used, with their defaults, if neither is given.
-    random_state: None for secure noise.  An integer makes everything repeatable, for
-      experiments; the result is then NOT private, and its ledger says so.
+    k: Number of clusters, a positive integer.  The result has exactly `k` centers.
+    data: `clustering_params.Data`, the points and their radius.  The points are not
+      private.
+    privacy_param: `clustering_params.DifferentialPrivacyParam`, the budget.
+    privacy_budget_split: `clustering_params.PrivacyBudgetSplit`, which says how epsilon
+      is shared between sums and counts, or None.
+    tree_param: `clustering_params.TreeParam`, which says when nodes branch.  By default,
+      it follows from the noisy number of points.
+    multipliers: `clustering_params.PrivacyCalculatorMultiplier`, another way to share the
+      budget, or None.  It can't be combined with `privacy_budget_split`.  If neither is
+      given, the default multipliers are used.
+    random_state: None for secure noise.  A non-negative integer makes everything
+      repeatable, for experiments.  The result is then NOT private, and its ledger says so.
 
   Returns:
-    A `ClusteringResult`.
+    A `ClusteringResult`, whose centers and ledger are private.
 
   Raises:
     TypeError: If an argument has the wrong type.
@@ -91,19 +95,21 @@ def private_clustering(
     k, data, privacy_param, privacy_budget_split=None, tree_param=None, multipliers=None,
     random_state=None,
 ):
-  """Clusters by splitting and refining centers; the better method (`refine`).
+  """Clusters by splitting and refining centers (`refine`); the better method.
 
   Args:
-    k: Number of clusters; exactly so many centers come back.
-    data: `clustering_params.Data`.
-    privacy_param: `clustering_params.DifferentialPrivacyParam`.
+    k: Number of clusters, a positive integer.  The result has exactly `k` centers.
+    data: `clustering_params.Data`, the points and their radius.  The points are not
+      private.
+    privacy_param: `clustering_params.DifferentialPrivacyParam`, the budget.
     privacy_budget_split: Must be None, as this method shares the budget by itself.
-    tree_param: Must be None: there is no tree.
-    multipliers: Must be None.
-    random_state: As in `private_lsh_clustering`.
+    tree_param: Must be None, as this method has no tree.
+    multipliers: Must be None, as this method shares the budget by itself.
+    random_state: None for secure noise.  A non-negative integer makes everything
+      repeatable, for experiments.  The result is then NOT private, and its ledger says so.
 
   Returns:
-    A `ClusteringResult`.
+    A `ClusteringResult`, whose centers and ledger are private.
 
   Raises:
     TypeError: If an argument has the wrong type.
@@ -123,5 +129,5 @@ def private_clustering(
   return clustering_result.ClusteringResult(data, centers, ledger=ledger.freeze())
 
 
-# By the names that flags and settings have for them.
+# The methods by the names that flags and settings use.
 METHODS = {"refine": private_clustering, "lsh": private_lsh_clustering}

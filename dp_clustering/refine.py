@@ -3,23 +3,24 @@
 Three stages, each of which sees the points only through the noisy residual sums,
 counts and squared errors of the points nearest to each center (`PrivateSums`):
 
-1. Split. One center, at the origin, moves to the noisy mean of its points; then
+1. Split. One center, at the origin, moves to the noisy mean of its points.  Then
    centers are split in two along a random direction, those with the largest
-   squared error first, and starved ones are dropped, until there are about
-   `_CENTERS_PER_CLUSTER` times k (Linde, Buzo, Gray 1980, "An Algorithm for
-   Vector Quantizer Design", made private).
+   squared error first, and starved ones are dropped.  This goes on until there are
+   about `_CENTERS_PER_CLUSTER` times k centers (Linde, Buzo, Gray 1980, "An Algorithm
+   for Vector Quantizer Design", made private).
 2. Reduce them to k by weighted k-means, which needs no data.
-3. Refine the k by a few private Lloyd steps.
+3. Refine the k centers by a few private Lloyd steps.
 
-What makes it useful at small epsilon: splits happen at private means and not at
-hyperplanes through the origin; residuals are clipped to a radius that follows the
-private spread of the clusters, so that the noise shrinks with it; a move that could
-be noise alone is shrunk (James, Stein 1961); what the noise can't tell apart is not
-split.  Residual clipping to a private radius follows Lu, Shen (2020) and the idea of
-FastLloyd (Diaa, Humphries, Kerschbaum 2024, https://arxiv.org/abs/2405.02437).
+Four properties make it useful at small epsilon.  Centers are split at private means and
+not at hyperplanes through the origin.  Residuals are clipped to a radius that follows the
+private spread of the clusters, so the noise shrinks with the clusters.  A move that could
+be noise alone is shrunk (James, Stein 1961).  A center is not split if the noise on its
+children's means would be too large.  Residual clipping to a private radius follows Lu,
+Shen (2020) and the idea of FastLloyd (Diaa, Humphries, Kerschbaum 2024,
+https://arxiv.org/abs/2405.02437).
 
-Nothing here is chosen by looking at the private data: all constants are fixed, and
-the noise of every step is fixed before the first.
+Nothing here is chosen by looking at the private data.  All constants are fixed, and
+the noise of every step is fixed before the first step.
 """
 
 import dataclasses
@@ -29,30 +30,30 @@ import numpy as np
 
 from dp_clustering import coreset
 
-# More centers than clusters, so that weighted k-means can choose among them.
+# More centers than clusters let weighted k-means choose among them.
 _CENTERS_PER_CLUSTER = 3
-# Splits double the centers; so many steps are added for dropped ones to be replaced.
+# Splits double the centers.  These extra steps replace dropped centers.
 _EXTRA_SPLIT_STEPS = 3
 _REFINE_STEPS = 3
 # Share of the budget (of mu squared) for the last stage.
 _REFINE_SHARE = 0.5
-# Weights of counts and squared errors beside the residual sums in a release.
+# Weights of counts and squared errors relative to the residual sums in a release.
 _SPLIT_WEIGHTS = {"count_weight": 0.4, "squared_error_weight": 0.5}
 _REFINE_WEIGHTS = {"count_weight": 0.25, "squared_error_weight": 0.0}
 # Residuals are clipped to this many times their root mean square.
 _CLIP_FACTOR = 1.15
-_SMALLEST_CLIP = 0.02  # In radii: noise alone must not make the clip radius vanish.
+_SMALLEST_CLIP = 0.02  # In radii.  Noise alone must not make the clip radius vanish.
 # Centers with counts below this many standard deviations of the count are dropped.
 _STARVED = 2.0
-# A center is split if the noise of its children's means would be below this part of
-# the clip radius.
+# A center is split only if the noise of its children's means would be at most this part
+# of the clip radius.
 _LARGEST_CHILD_NOISE = 0.5
 _CHILD_OFFSET = 0.05  # In clip radii.
 
 
 @dataclasses.dataclass(frozen=True)
 class _Schedule:
-  """How many steps there are and what each may spend; fixed before the first.
+  """The number of steps and what each may spend; fixed before the first step.
 
   Attributes:
     max_centers: Largest number of centers while splitting.
@@ -66,10 +67,10 @@ class _Schedule:
 
 
 def _schedule(k, mu):
-  """Returns the `_Schedule` for k centers and mu in all: the squares add up to mu^2."""
+  """Returns the `_Schedule` for k centers; the squares of its mus add up to mu^2."""
   max_centers = _CENTERS_PER_CLUSTER * k
   num_splits = math.ceil(math.log2(max_centers)) + _EXTRA_SPLIT_STEPS
-  # As many as there will be centers: more centers have fewer points each.
+  # In proportion to the number of centers, as more centers have fewer points each.
   shares = np.minimum(2.0 ** np.arange(num_splits + 1), max_centers)
   shares *= (1 - _REFINE_SHARE) / shares.sum()
   refine_mu = mu * math.sqrt(_REFINE_SHARE / _REFINE_STEPS)
@@ -81,15 +82,15 @@ def _schedule(k, mu):
 
 
 def _moved(centers, statistics, radius):
-  """Returns the centers moved to their noisy means, as far as these are not noise.
+  """Moves the centers towards their noisy means, less the expected noise.
 
   The move of a center is the noisy mean of its points' residuals.  The expected
-  square of its noise is known; the move is shrunk by that part of its own square,
-  as in the positive-part James-Stein estimator.
+  square of its noise is known.  The move is shrunk by the ratio of that to its own
+  square, as in the positive-part James-Stein estimator.
 
   Args:
     centers: Array of shape (num_centers, dim).
-    statistics: Their `ClusterStatistics`.
+    statistics: The `ClusterStatistics` of the centers.
     radius: Radius of the ball that centers stay in.
 
   Returns:
@@ -105,13 +106,13 @@ def _moved(centers, statistics, radius):
 
 
 def _remaining_errors(statistics, squared_moves):
-  """Returns every center's squared error after its move, at least zero."""
+  """Returns the squared error of every center after its move, at least zero."""
   gains = np.maximum(statistics.counts, 0) * squared_moves
   return np.maximum(statistics.squared_errors - gains, 0)
 
 
 def _clip_radius(counts, squared_errors, radius):
-  """Returns the next radius for residuals, from the noisy spread of the clusters."""
+  """Returns the next clip radius of residuals, from the noisy spread of the clusters."""
   there = counts > 0
   mean_square = squared_errors[there].sum() / max(counts[there].sum(), 1)
   return float(
@@ -124,13 +125,14 @@ def _children(centers, counts, errors, least_count, keep, max_centers, offset, r
 
   Args:
     centers: Array of shape (num_centers, dim).
-    counts: Their noisy counts, shape (num_centers,).
-    errors: Their noisy squared errors, shape (num_centers,).
+    counts: Noisy counts of the centers, shape (num_centers,).
+    errors: Noisy squared errors of the centers, shape (num_centers,).
     least_count: Smallest count of a center that may be split.
-    keep: Boolean array: centers that are not starved.
-    max_centers: Most centers there may be afterwards.
+    keep: Boolean array, shape (num_centers,), which marks the centers that are not
+      starved.
+    max_centers: Largest number of centers afterwards.
     offset: Distance of a child from its parent.
-    rng: `np.random.Generator` of the directions.
+    rng: `np.random.Generator` for the directions.
   """
   order = np.argsort(-errors, kind="stable")
   candidates = order[(keep & (counts >= least_count) & (errors > 0))[order]]
@@ -145,13 +147,13 @@ def _children(centers, counts, errors, least_count, keep, max_centers, offset, r
 
 
 def _not_starved(statistics):
-  """Returns which centers have points for sure; all of them if none has."""
+  """Returns which centers are not starved, as booleans; all True if every one is."""
   keep = statistics.counts >= np.maximum(_STARVED * statistics.count_std, 1)
   return keep if keep.any() else np.ones_like(keep)
 
 
 def _split_stage(sums, mus, max_centers, rng):
-  """Returns up to `max_centers` centers, their counts, and a radius for residuals."""
+  """Returns up to `max_centers` centers, their counts, and a clip radius for residuals."""
   centers = np.zeros((1, sums.dim))
   clip_radius = sums.radius
   for step, mu in enumerate(mus):
@@ -176,11 +178,11 @@ def private_centers(sums, k, mu, rng):
   """Returns k private centers.
 
   Args:
-    sums: `PrivateSums` over the points, which no one else gets at.
+    sums: `PrivateSums` over the points, the only access to them.
     k: Number of centers.
-    mu: What may be spent, as mu of Gaussian differential privacy; `inf` for no noise.
-    rng: `np.random.Generator` of everything random that needs no protection: split
-      directions and the seeds of k-means.
+    mu: The budget, as mu of Gaussian differential privacy; `inf` for no noise.
+    rng: `np.random.Generator` for what needs no protection: split directions and the
+      seeds of k-means.
 
   Returns:
     Private centers, finite array of shape (k, dim), each within `sums.radius`.

@@ -15,7 +15,7 @@ def sample_uniform_sphere(num_points, dim, radius, rng=None):
     num_points: Number of points.
     dim: Number of coordinates.
     radius: Radius of the ball.
-    rng: `np.random.Generator`; a new one by default.
+    rng: `np.random.Generator`; by default a new one.
 
   Returns:
     Array of shape (num_points, dim).
@@ -32,17 +32,17 @@ def generate_synthetic_dataset(
 ):
   """Returns `Data` from a mixture of Gaussians, with the Gaussians' indices as labels.
 
-  The centers are uniform in the ball of `center_radius`, the standard deviation of a
-  coordinate is `cluster_std`, and points outside of the radius are clipped to it.
+  The centers are uniform in the ball of `center_radius`.  The standard deviation of a
+  coordinate is `cluster_std`.  Points outside of the radius are clipped to it.
 
   Args:
-    num_points: Number of points.  Each cluster has the same, the last one also what is
-      left over.
+    num_points: Number of points.  All clusters have the same number; the last one also
+      gets the remainder.
     dim: Number of coordinates.
     num_clusters: Number of Gaussians.
     cluster_ratio: The radius over the typical distance of a point from its center.
     radius: Radius of the ball that holds all points.
-    rng: `np.random.Generator`; a new one by default.
+    rng: `np.random.Generator`; by default a new one.
   """
   validate.integer(1, num_points=num_points)
   validate.integer(1, dim=dim)
@@ -66,7 +66,12 @@ def generate_synthetic_dataset(
 
 
 def center_radius(cluster_ratio, radius):
-  """Returns the radius of the ball that the centers are drawn from."""
+  """Returns the radius of the ball that the centers are drawn from.
+
+  Args:
+    cluster_ratio: The radius over the typical distance of a point from its center.
+    radius: Radius of the ball that holds all points.
+  """
   return radius * (1 - 1 / cluster_ratio)
 
 
@@ -74,5 +79,10 @@ def cluster_std(dim, cluster_ratio, radius):
   """Returns the standard deviation of a coordinate in a cluster.
 
   A point's typical distance from its center is then radius / cluster_ratio.
+
+  Args:
+    dim: Number of coordinates.
+    cluster_ratio: The radius over the typical distance of a point from its center.
+    radius: Radius of the ball that holds all points.
   """
   return radius / cluster_ratio / math.sqrt(dim)

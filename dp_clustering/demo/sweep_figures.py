@@ -4,7 +4,7 @@ import math
 
 from experiment_shell import figure_style
 
-# Column, name, marker and its size: where marks coincide, the earlier show below.
+# Column, name, marker and marker size.  Where markers coincide, later ones are on top.
 _QUALITIES = (
     ("dominant_label_accuracy", "dominant label accuracy", "o", 8),
     ("true_nonmatch_frac", "true non-matches", "s", 7),
@@ -26,18 +26,18 @@ def _set_up_axis(axes, values, places):
 
 
 def sweep_figure(rows, over, true_loss, data, setting):
-  """Returns the loss, and below it the quality, over k or over epsilon.
+  """Returns a figure of the loss, and below it the quality, over k or over epsilon.
 
   Args:
     rows: The sweep's rows of the results, in any order.
     over: The column that varies: `k` or `epsilon`.
-    true_loss: Loss per point if the clusters are the true ones.
-    data: What data it is, for the title.
-    setting: What all rows share, for the title.
+    true_loss: Loss per point with the true clusters.
+    data: Description of the data, for the title.
+    setting: Description of what all rows share, for the title.
   """
   rows = sorted(rows, key=lambda row: row[over])
   values = [row[over] for row in rows]
-  # There is no place for infinity on a logarithmic axis: it comes after the rest.
+  # A logarithmic axis has no place for infinity, so it comes after the rest.
   largest = max(filter(math.isfinite, values), default=1)
   places = [value if math.isfinite(value) else 2 * largest for value in values]
   figure = figure_style.new_figure(6.2)

@@ -57,7 +57,7 @@ class LedgerTest(parameterized.TestCase):
       _spend(account, before)
     releases = account.releases
     with self.assertRaisesRegex(
-        ledger.PrivacyBudgetExceeded, "'too much' would spend mu = .* of 0.2367"):
+        ledger.PrivacyBudgetExceeded, "'too much' would raise .* budget of mu = 0.2367"):
       _spend(account, then, name="too much")
     self.assertEqual(account.releases, releases)
 

@@ -141,7 +141,7 @@ class VerifyTest(parameterized.TestCase):
 
   def test_disagreement_names_both_numbers(self):
     event = _gaussian_events(0.99 * _unequal_multipliers(1.0, 1e-6))
-    accounted = r"accounted to epsilon = 1\.01\d+ at delta = 1e-06"
+    accounted = r"dp_accounting finds epsilon = 1\.01\d+ at delta = 1e-06"
     with self.assertRaisesRegex(RuntimeError, accounted + ".* but epsilon = 1 is claimed"):
       privacy_calculator.verify(event, 1.0, 1e-6)
 
