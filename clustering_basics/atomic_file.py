@@ -1,4 +1,4 @@
-"""Files that are either complete or not there."""
+"""Writes files that are either complete or absent."""
 
 import contextlib
 import os
@@ -9,16 +9,16 @@ import numpy as np
 
 @contextlib.contextmanager
 def atomic_path(path):
-  """Gives a temporary name beside `path`; moves it to `path` if all went well.
+  """Gives a temporary name next to `path`, and moves that file to `path` on success.
 
-  A reader never sees half a file, and a program that is killed leaves the
-  earlier file as it was.
+  A reader never sees half a file.  A program that is killed leaves the earlier file
+  unchanged.
 
   Args:
     path: The final name; its folder must exist.
 
   Yields:
-    The temporary name, in the same folder and with the same ending.
+    The temporary name, in the same folder and with the same extension.
   """
   folder, name = os.path.split(path)
   ending = os.path.splitext(name)[1]
@@ -41,7 +41,11 @@ def write_text(path, text):
 def write_arrays(path, arrays):
   """Writes a dict of arrays to an .npz file, wholly or not at all.
 
-  `np.savez` does the same, but prints a traceback beside the error on a full disk.
+  `np.savez` does the same, but on a full disk it also prints a traceback.
+
+  Args:
+    path: The file's name; its folder must exist.
+    arrays: A dict from name to array, of any shape.
   """
   with atomic_path(path) as temporary:
     with zipfile.ZipFile(temporary, "w") as archive:

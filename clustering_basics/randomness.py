@@ -1,8 +1,8 @@
 """Random numbers as a function of (seed, purpose, round, client id).
 
-Nothing here keeps a state: the draws of a round do not depend on the draws
-before it, nor on the order in which clients finish.  That makes resuming exact
-without saving any generator.
+Nothing here keeps a state.  The draws of a round depend neither on the draws before it
+nor on the order in which clients finish.  A resumed run is therefore exact, and no
+generator has to be saved.
 """
 
 import hashlib
@@ -17,18 +17,25 @@ def _seed_sequence(seed, purpose, round_num, client_id):
 
 
 def generator(seed, purpose, round_num=0, client_id=""):
-  """Returns a `np.random.Generator` of its own for the purpose named.
+  """Returns the `np.random.Generator` for a purpose.
 
   Args:
-    seed: Non-negative integer, the run's seed.
+    seed: The run's seed, a non-negative integer.
     purpose: What the numbers are for, such as "partition".
-    round_num: Round number, where they are drawn every round.
-    client_id: The client's id, where every client draws its own.
+    round_num: The round's number, if every round draws its own numbers.
+    client_id: The client's id, if every client draws its own numbers.
   """
   return np.random.default_rng(_seed_sequence(seed, purpose, round_num, client_id))
 
 
 def stateless_seed(seed, purpose, round_num=0, client_id=""):
-  """Returns an int32 array of shape (2,) for TensorFlow's stateless operations."""
+  """Returns an int32 array of shape (2,) for TensorFlow's stateless operations.
+
+  Args:
+    seed: The run's seed, a non-negative integer.
+    purpose: What the numbers are for.
+    round_num: The round's number, if every round draws its own numbers.
+    client_id: The client's id, if every client draws its own numbers.
+  """
   state = _seed_sequence(seed, purpose, round_num, client_id).generate_state(2)
   return state.view(np.int32)

@@ -1,7 +1,7 @@
-"""Checks of arguments, with messages that name the argument by themselves.
+"""Checks of arguments; the messages name the argument.
 
-Every check takes the rule first and then exactly one keyword argument, whose
-name is the argument's name in the message:
+Every check takes the rule first and then exactly one keyword argument.  The keyword is
+the argument's name in the message:
 
   validate.integer(minimum=1, num_clusters=0)
   # ValueError: `num_clusters` must be an integer >= 1, got 0.
@@ -17,7 +17,13 @@ def _only(argument):
 
 
 def error(name, rule, value):
-  """Returns the ValueError for `name`: the rule it breaks, the value it has."""
+  """Returns a ValueError that states the argument, the rule it breaks and its value.
+
+  Args:
+    name: The argument's name.
+    rule: What follows "must", such as "be a number > 0".
+    value: The argument's value.
+  """
   return ValueError(f"`{name}` must {rule}, got {value!r}.")
 
 
@@ -28,7 +34,13 @@ def _range(minimum, maximum):
 
 
 def integer(minimum, maximum=None, **argument):
-  """Checks for an integer (not a bool) of at least `minimum`, at most `maximum`."""
+  """Checks for an integer (not a bool) in [minimum, maximum].
+
+  Args:
+    minimum: The smallest value allowed.
+    maximum: The largest value allowed; None for no limit.
+    **argument: The argument, by its name.
+  """
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Integral)
   if wrong_type or value < minimum or (maximum is not None and value > maximum):
