@@ -1,11 +1,11 @@
-"""The way of every experiment, from its flags to its report.
+"""Runs an experiment, from its flags to its report.
 
   flags -> config -> output folder -> inputs -> measuring -> summary.json -> report.html
 
-An experiment says what is its own as an `Experiment`; its program ends with
-`launch.run(experiment.build_main(EXPERIMENT))`.  What can be wrong with the flags, the
-folder and the data is said before anything is measured, and before the modules that
-measure, which may take seconds, are imported.
+An `Experiment` holds what is specific to one experiment; its program ends with
+`launch.run(experiment.build_main(EXPERIMENT))`.  Errors in the flags, the folder and the
+data are reported before anything is measured.  They are also reported before the modules
+that measure are imported, which may take seconds.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ from experiment_shell import run_flags
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs:
-  """What an experiment works on, beside its settings.
+  """The inputs of an experiment, apart from its settings.
 
   Attributes:
     data: Whatever `Experiment.measure` needs.
-    document: What `config.json` says of it, as a dict for JSON.
-    lines: What the program prints of it.
+    document: Description of the data for `config.json`, a dict for JSON.
+    lines: Description of the data that the program prints, one string per line.
   """
 
   data: Any
@@ -43,28 +43,28 @@ def _accept(recorded, document):
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-  """What is one experiment's own.
+  """What is specific to one experiment.
 
   Attributes:
-    name: Its name in `config.json`.
-    program: The program's name, which the default output folder begins with.
-    files: Names of the files that it writes, beside `config.json`, `summary.json` and
+    name: The experiment's name in `config.json`.
+    program: The program's name; the name of the default output folder begins with it.
+    files: Names of the files that it writes, besides `config.json`, `summary.json` and
       `report.html`.
     folders: Names of the folders that it writes.
-    versions_of: The packages whose versions `config.json` states.
-    read_flags: A function that returns the settings, with a method `to_json`.
+    versions_of: Names of the packages whose versions `config.json` states.
+    read_flags: A function that returns the settings, an object with a method `to_json`.
     load: A function `(config, recorded, stack) -> Inputs`.  `recorded` is the
-      `config.json` of a run to resume, or None.  What must be closed when the program
-      ends is entered into the `contextlib.ExitStack`.
+      `config.json` of a run to resume, or None.  `stack` is a `contextlib.ExitStack` for
+      whatever must be closed when the program ends.
     measure: A function `(config, inputs, folder)` that measures, writes the files and
       returns the summary, a dict for JSON.
     write_report: A function of a `FinishedRun` that draws figures and `report.html`.
     result_text: A function of a `FinishedRun` that returns what the program prints last.
     check_recorded: A function `(recorded, document)` that raises a ValueError unless the
-      run to resume had the same inputs; both are as in `config.json`.
-    rechecks_finished: Whether a finished run's inputs are loaded and checked too.
-    failures: A function that returns the exceptions that end a run with one line; called
-      when measuring begins.
+      run to resume had the same inputs.  Both arguments are dicts as in `config.json`.
+    rechecks_finished: Whether the inputs of a finished run are loaded and checked too.
+    failures: A function that returns the exceptions that end a run with one line.  It is
+      called when measuring begins.
   """
 
   name: str
@@ -83,7 +83,11 @@ class Experiment:
 
 
 def versions(packages):
-  """Returns the versions of Python and of packages, by name."""
+  """Returns the versions of Python and of the packages, as a dict by name.
+
+  Args:
+    packages: Names of installed packages.
+  """
   return {
       "python": platform.python_version(),
       **{name: importlib.metadata.version(name) for name in packages},
@@ -100,7 +104,7 @@ def _open_folder(experiment, config):
 
 
 def _load(experiment, config, folder, stack):
-  """Returns the `Inputs` and what `config.json` says of the run."""
+  """Returns the `Inputs` and the content of `config.json`."""
   inputs = experiment.load(config, folder.recorded, stack)
   document = {
       "experiment": experiment.name,
@@ -120,7 +124,7 @@ def _measure(experiment, config, inputs, folder):
   with launch.run_errors(folder.path, *experiment.failures()):
     summary = experiment.measure(config, inputs, folder)
     folder.write_text(output_folder.SUMMARY, output_folder.json_text(summary))
-    # The last file: a folder with a report is a finished run.
+    # The report comes last, since a folder with a report is a finished run.
     experiment.write_report(finished_run.FinishedRun(folder.path))
 
 

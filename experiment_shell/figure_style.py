@@ -1,12 +1,12 @@
-"""How figures look: colours, sizes, titles, and how they are saved.
+"""The look of figures: colours, sizes and titles; and how figures are saved.
 
-Figures are made with matplotlib's objects alone; there is no pyplot and so no
-state that one figure could leave to the next.
+Figures use matplotlib's objects only.  Without pyplot, no figure can leave state to the
+next.
 
-Colours: methods have those of Okabe and Ito ("Color Universal Design", 2008,
-https://jfly.uni-koeln.de/color/), clusters and labels those of Paul Tol's "muted"
-scheme ("Colour Schemes", 2021, https://personal.sron.nl/~pault/).  Both can be told
-apart with any kind of colour vision, and from each other.
+Methods have the colours of Okabe and Ito ("Color Universal Design", 2008,
+https://jfly.uni-koeln.de/color/).  Clusters and labels have those of Paul Tol's "muted"
+scheme ("Colour Schemes", 2021, https://personal.sron.nl/~pault/).  People with any kind of
+colour vision can tell the colours of each scheme apart, and one scheme from the other.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ import numpy as np
 
 from clustering_basics import atomic_file
 
-WIDTH = 6.4  # Inches: two such columns would not fit a page, and a phone shows it whole.
+WIDTH = 6.4  # Inches.  A page fits one such column, and a phone shows it whole.
 _DPI = 160
 _SETTINGS = {
     "font.size": 10,
@@ -48,8 +48,8 @@ METHOD_COLORS = {
     "purple": "#cc79a7",
     "sky blue": "#56b4e9",
     "black": "#000000",
-    "yellow": "#b8a900",  # Darker than theirs, for lines on white.
-    "grey": "#4d4d4d",  # For what others are compared with.
+    "yellow": "#b8a900",  # Darker than the original, for lines on white.
+    "grey": "#4d4d4d",  # For baselines.
 }
 CATEGORY_COLORS = (
     "#332288", "#44aa99", "#cc6677", "#ddcc77", "#88ccee", "#882255", "#117733", "#aa4499",
@@ -60,7 +60,7 @@ QUIET = "#8a9097"
 
 @contextlib.contextmanager
 def style():
-  """Applies this module's look, and not the user's, while figures are drawn."""
+  """Applies this module's style instead of the user's while figures are drawn."""
   with matplotlib.rc_context():
     matplotlib.rcdefaults()
     matplotlib.rcParams.update(_SETTINGS)
@@ -68,7 +68,7 @@ def style():
 
 
 def new_figure(height):
-  """Returns an empty figure of the common width; `height` in inches."""
+  """Returns an empty figure of the common width; `height` is in inches."""
   figure = Figure(figsize=(WIDTH, height), layout="constrained")
   figure.get_layout_engine().set(w_pad=0.07, h_pad=0.06)
   backend_agg.FigureCanvasAgg(figure)
@@ -76,7 +76,14 @@ def new_figure(height):
 
 
 def set_title(figure, data, text, note=""):
-  """Writes what the figure shows, on which data, and what was left out or thinned."""
+  """Sets the figure's title, of up to three parts.
+
+  Args:
+    figure: The figure.
+    data: Description of the data.
+    text: What the figure shows.
+    note: What was left out or thinned, if anything.
+  """
   lines = [textwrap.fill(text, 78), textwrap.fill(data, 78)]
   if note:
     lines.append(textwrap.fill(note, 78))
@@ -84,7 +91,7 @@ def set_title(figure, data, text, note=""):
 
 
 def panel_grid(figure, num_panels):
-  """Returns `num_panels` axes, one per row if there is one, else two per row."""
+  """Returns a list of `num_panels` axes, two per row; a single one takes the whole row."""
   columns = 1 if num_panels == 1 else 2
   grid = figure.add_gridspec(-(-num_panels // columns), columns)
   return [
@@ -96,10 +103,10 @@ def draw_band(axes, places, spreads, **look):
   """Draws means as a line, and the middle half of the values as a band.
 
   Args:
-    axes: The axes.
-    places: Where on the horizontal axis.
-    spreads: A `scores.Spread` for each place.
-    **look: The line's `color` and the rest of its look, as for `axes.plot`.
+    axes: The axes to draw on.
+    places: Positions on the horizontal axis.
+    spreads: A `scores.Spread` for each position.
+    **look: The line's `color`, and other keywords of `axes.plot`.
   """
   axes.fill_between(
       places, [s.low for s in spreads], [s.high for s in spreads],
@@ -116,18 +123,18 @@ def evenly_spaced(items, limit):
 
 
 def blocks(values):
-  """Returns (start, end) of every stretch of equal neighbours in an array."""
+  """Returns (start, end) of every stretch of equal neighbours in a one-dimensional array."""
   edges = [0, *(np.flatnonzero(np.diff(values)) + 1), len(values)]
   return list(zip(edges, edges[1:]))
 
 
 def set_block_ticks(axis, values, stretches):
-  """Names every stretch that is wide enough for its name, in its middle.
+  """Labels every stretch in its middle if it is wide enough for its name.
 
   Args:
     axis: `axes.xaxis` or `axes.yaxis`.
-    values: The array that `blocks` was given; a stretch's value is its name.
-    stretches: What `blocks` returned.
+    values: The array given to `blocks`; the name of a stretch is its value.
+    stretches: The pairs that `blocks` returned.
   """
   least = 0.04 * len(values)
   named = [(start, end) for start, end in stretches if end - start >= least]
@@ -139,6 +146,6 @@ def set_block_ticks(axis, values, stretches):
 
 
 def save(figure, path):
-  """Writes the figure as PNG; the same figure gives the same bytes."""
+  """Writes the figure to `path` as PNG; the same figure gives the same bytes."""
   with atomic_file.atomic_path(path) as temporary:
     figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})

@@ -1,7 +1,7 @@
 """A finished run, read back from its output folder.
 
-Reports are drawn from these files alone, so that they can be drawn again later, or
-elsewhere, without measuring anything.
+Reports are drawn from these files alone, so they can be drawn again later or elsewhere
+without measuring anything.
 """
 
 import dataclasses
@@ -38,24 +38,29 @@ class FinishedRun:
 
   @functools.cached_property
   def document(self):
-    """What `config.json` holds: settings, data, versions."""
+    """The content of `config.json`: settings, data, versions."""
     return self.json(output_folder.CONFIG)
 
   @functools.cached_property
   def summary(self):
-    """What `summary.json` holds."""
+    """The content of `summary.json`."""
     return self.json(output_folder.SUMMARY)
 
   @property
   def settings(self):
-    """Every setting's value, by name."""
+    """The settings, a dict from name to value."""
     return self.document["config"]
 
   @property
   def versions(self):
-    """Versions of the software, by name."""
+    """The versions of the software, a dict by name."""
     return self.document["versions"]
 
   def rows(self, name, text_columns=()):
-    """Returns the rows of a CSV file in the folder, as `study.read_rows` does."""
+    """Returns the rows of a CSV file in the folder, as `study.read_rows` does.
+
+    Args:
+      name: The file's name.
+      text_columns: Names of columns that stay text even if it reads as a number.
+    """
     return study.read_rows(self.join(name), text_columns)

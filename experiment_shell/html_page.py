@@ -1,15 +1,15 @@
 """One self-contained HTML page: sections of text, notices, tables and figures.
 
-Blocks are functions that take text and give markup.  A plain string is always
-text and is escaped; only what these functions return (`Html`) is inserted as it
-is.  So a client id with an angle bracket can't break a page:
+Blocks are functions that take text and return markup.  A plain string is always text and
+is escaped.  Only the `Html` that these functions return is inserted unchanged, so a client
+id with an angle bracket can't break a page:
 
   page(
       "Title", "What it is about",
       section("Results", paragraph("All is well."), table(["a"], [["<b>"]], "A table")))
 
-The page needs no network, no script and no other file, and says so to the
-browser (Content-Security-Policy).
+The page needs no network, no script and no other file.  Its Content-Security-Policy
+tells the browser so.
 """
 
 import base64
@@ -109,11 +109,11 @@ $body
 
 
 class Html(str):
-  """Markup that is inserted as it is; every other string is text."""
+  """Markup that is inserted unchanged; every other string is text."""
 
 
 def escaped(value):
-  """Returns text as markup; markup stays what it is."""
+  """Returns text as markup; markup stays unchanged."""
   if isinstance(value, Html):
     return value
   return Html(html.escape(str(value)))
@@ -124,20 +124,27 @@ def _attribute(text):
 
 
 def joined(*values):
-  """Returns texts and markup as one piece, with spaces between."""
+  """Returns texts and markup joined by spaces, as one piece of markup."""
   return Html(" ".join(map(escaped, values)))
 
 
 def strong(value):
+  """Returns a text or inline markup in bold."""
   return Html(f"<strong>{escaped(value)}</strong>")
 
 
 def code(value):
+  """Returns a text or inline markup in the font for code."""
   return Html(f"<code>{escaped(value)}</code>")
 
 
 def paragraph(*parts, quiet=False):
-  """Returns a paragraph of texts and inline markup, with spaces between."""
+  """Returns a paragraph of texts and inline markup, joined by spaces.
+
+  Args:
+    *parts: The texts and markup.
+    quiet: Whether the paragraph is small and grey.
+  """
   style = ' class="quiet"' if quiet else ""
   return Html(f"<p{style}>{joined(*parts)}</p>")
 
@@ -148,25 +155,35 @@ def _notice(kind, title, paragraphs):
 
 
 def warning(title, *paragraphs):
-  """Returns a box about something that the reader must not overlook."""
+  """Returns a box for what the reader must not overlook.
+
+  Args:
+    title: The box's title.
+    *paragraphs: Texts or inline markup, one per paragraph.
+  """
   return _notice("warning", title, paragraphs)
 
 
 def note(title, *paragraphs):
-  """Returns a box about something that the reader should know."""
+  """Returns a box for what the reader should know.
+
+  Args:
+    title: The box's title.
+    *paragraphs: Texts or inline markup, one per paragraph.
+  """
   return _notice("note", title, paragraphs)
 
 
 def table(header, rows, caption, header_groups=(), text_columns=()):
-  """Returns a table that scrolls by itself where the page is too narrow.
+  """Returns a table; it scrolls on its own if the page is too narrow.
 
   Args:
     header: The columns' headings.
     rows: Lists of cells, each as long as `header`; the first cell names the row.
     caption: One line of text that says what the table shows.
-    header_groups: Pairs (heading, number of columns) of a line above the header,
-      which together span all columns.
-    text_columns: Positions of columns that hold text and not numbers, beside the
+    header_groups: Pairs (heading, number of columns) for a line above the header.
+      Together they span all columns.
+    text_columns: Positions of columns that hold text and not numbers, besides the
       first.
   """
   def cell(tag, column, value, scope=""):
@@ -189,7 +206,7 @@ def table(header, rows, caption, header_groups=(), text_columns=()):
       raise ValueError(f"`rows` must have {len(header)} cells each, got {row!r}.")
     numbers = "".join(cell("td", column, row[column]) for column in range(1, len(row)))
     body.append("<tr>" + cell("th", 0, row[0], ' scope="row"') + numbers + "</tr>")
-  # Focusable, so that a keyboard can scroll it; the caption stays where it is.
+  # The focus lets a keyboard scroll the table; the caption does not scroll.
   return Html(
       f'<p class="caption">{escaped(caption)}</p>\n'
       f'<div class="scroll" tabindex="0" role="region" aria-label="{_attribute(caption)}">'
@@ -199,10 +216,16 @@ def table(header, rows, caption, header_groups=(), text_columns=()):
 
 
 def figure(png_path, alt, caption):
-  """Returns the picture in `png_path`, carried by the page itself."""
+  """Returns a picture that is embedded in the page.
+
+  Args:
+    png_path: Path of the PNG file.
+    alt: Text for readers who can't see the picture.
+    caption: Text or inline markup below the picture.
+  """
   with open(png_path, "rb") as file:
     data = file.read()
-  # A PNG file begins with its signature and the header chunk with its size.
+  # A PNG file begins with its signature and the header chunk, which holds its size.
   width, height = struct.unpack(">II", data[16:24])
   source = base64.b64encode(data).decode("ascii")
   return Html(
@@ -213,21 +236,40 @@ def figure(png_path, alt, caption):
 
 
 def details(summary, *blocks):
-  """Returns blocks that stay folded away until the reader asks for them."""
+  """Returns blocks that stay folded until the reader opens them.
+
+  Args:
+    summary: The line that is always shown.
+    *blocks: The blocks.
+  """
   return Html(f"<details><summary>{escaped(summary)}</summary>\n{joined(*blocks)}</details>")
 
 
 def section(title, *blocks):
+  """Returns a section of the page: a heading and its blocks."""
   return Html(f"<section><h2>{escaped(title)}</h2>\n{joined(*blocks)}</section>")
 
 
 def page(title, subtitle, *sections):
-  """Returns the whole page as text."""
+  """Returns the whole page as text.
+
+  Args:
+    title: The page's title.
+    subtitle: The line below the title.
+    *sections: What `section` returned, or other blocks.
+  """
   return _PAGE.substitute(
       title=escaped(title), subtitle=escaped(subtitle), style=_STYLE, body=joined(*sections)
   )
 
 
 def write_page(path, title, subtitle, *sections):
-  """Writes the page to `path`, wholly or not at all."""
+  """Writes the page to `path`, wholly or not at all.
+
+  Args:
+    path: The file's name; its folder must exist.
+    title: The page's title.
+    subtitle: The line below the title.
+    *sections: What `section` returned, or other blocks.
+  """
   atomic_file.write_text(path, page(title, subtitle, *sections))

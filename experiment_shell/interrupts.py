@@ -1,11 +1,11 @@
 """Ends a program on Ctrl-C with one line, from the import of this module on.
 
-Python raises a `KeyboardInterrupt`, wherever it is.  In an import that is no good:
-an import runs the C code of extension modules, which makes another error of it, or
-prints it and goes on.  So what is importing ends at once; there is nothing to clean
-up yet, or what a killed program leaves.
+Python raises a `KeyboardInterrupt` wherever the program is.  That fails during an import:
+an import runs the C code of extension modules, which turns the exception into another
+error, or prints it and continues.  A program that is importing therefore ends at once.
+It has nothing to clean up yet, or no more than a killed program leaves.
 
-For the sake of the imports that follow, this module needs Python's own modules only.
+This module imports Python's own modules only, so it is ready before the slow imports.
 """
 
 import contextlib
@@ -14,21 +14,21 @@ import signal
 import sys
 import threading
 
-EXIT_CODE = 130  # 128 + SIGINT, as shells have it.
+EXIT_CODE = 130  # 128 + SIGINT, as in shells.
 LINE = "interrupted: what is saved is kept."
 
 _happened = threading.Event()
 
 
 def happened():
-  """Returns whether Ctrl-C was pressed, whatever became of the exception since."""
+  """Returns whether Ctrl-C was pressed, even if the exception is gone."""
   return _happened.is_set()
 
 
 def _handle(unused_signal, frame):
-  # Whoever presses the keys twice does not want to wait for the end of a clean-up.
+  # Someone who presses the keys twice does not want to wait for the clean-up.
   if happened() or _is_importing(frame):
-    # A flush may be what is interrupted: a RuntimeError.
+    # If a flush was interrupted, a second one raises a RuntimeError.
     with contextlib.suppress(AttributeError, OSError, RuntimeError):
       sys.stdout.flush()
     with contextlib.suppress(OSError):
@@ -47,7 +47,7 @@ def _is_importing(frame):
 
 
 def _install():
-  """Takes Ctrl-C over, unless the program ignores it or has a handler of its own."""
+  """Handles Ctrl-C, unless the program ignores it or has a handler of its own."""
   if (
       threading.current_thread() is threading.main_thread()
       and signal.getsignal(signal.SIGINT) is signal.default_int_handler

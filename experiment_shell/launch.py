@@ -1,14 +1,18 @@
 """Starts a program the same way under `bazel run` and under plain Python.
 
-Like `absl.app.run`, but bad input ends with one line and code 2 instead of a
-usage text or a traceback, what fails while running ends with one line and code
-1, and relative paths are relative to where the user stands.  Ctrl-C ends with one
-line and code 130, a reader of the output that has gone (`| head`) with no line and
-code 141, both as of a program that its signal kills.  A traceback is left for what
-nobody expected.
+It works like `absl.app.run`, with these differences:
 
-A program imports this module before all others: from then on Ctrl-C ends it well,
-also while it still imports the rest.
+* Bad input ends the program with one line and code 2, without a usage text or traceback.
+* A failure while running ends it with one line and code 1.
+* Ctrl-C ends it with one line and code 130, as if the signal had killed it.
+* If nobody reads the output anymore (`| head`), it ends with no line and code 141, as if
+  the signal had killed it.
+* Relative paths are relative to the user's working directory.
+
+Only unexpected errors print a traceback.
+
+A program imports this module before all others.  From then on Ctrl-C ends it properly,
+even while it still imports the rest.
 """
 
 import contextlib
@@ -16,7 +20,7 @@ import os
 import select
 import sys
 
-# First, for Ctrl-C while the others are imported.
+# First, so that Ctrl-C works while the others are imported.
 from experiment_shell import interrupts
 
 from absl import app
@@ -25,7 +29,7 @@ from absl import logging
 
 _BAD_INPUT = 2
 _FAILED = 1
-_READER_GONE = 141  # 128 + SIGPIPE, as shells have it.
+_READER_GONE = 141  # 128 + SIGPIPE, as in shells.
 
 
 class InputError(Exception):
@@ -47,11 +51,11 @@ def input_errors():
 
 @contextlib.contextmanager
 def run_errors(output_dir, *kinds):
-  """Turns errors that end a run into `RunFailed`, with where its results are.
+  """Turns errors that end a run into `RunFailed`; the message names the output folder.
 
   Args:
-    output_dir: The folder that a resumed run goes on from.
-    *kinds: The experiment's own exceptions, beside a full disk or memory.
+    output_dir: The output folder, from which `--resume` continues.
+    *kinds: The experiment's own exceptions, besides those of a full disk or memory.
   """
   try:
     yield
@@ -64,32 +68,32 @@ def run_errors(output_dir, *kinds):
 
 def _flush_output():
   try:
-    if sys.stdout is not None:  # As it is where it was closed from the start.
+    if sys.stdout is not None:  # It is None if it was closed from the start.
       sys.stdout.flush()
   except OSError as e:
     raise RunFailed(f"standard output can't be written ({e.strerror}).") from e
 
 
 def _drop_output():
-  """Lets go what is not printed yet, which Python would complain of at its end."""
+  """Discards output that is not printed yet; Python would complain of it at exit."""
   with open(os.devnull, "wb") as nowhere:
     for descriptor in (1, 2):
       os.dup2(nowhere.fileno(), descriptor)
 
 
 def _reader_is_gone(error):
-  """Returns whether an error is that nobody reads standard output or error anymore."""
+  """Returns whether the error means that nobody reads standard output or error."""
   while error is not None and not isinstance(error, BrokenPipeError):
     error = error.__cause__ or error.__context__
-  # There are other pipes, such as those to workers.
+  # The broken pipe may be another one, such as a pipe to a worker.
   poll = select.poll()
   for descriptor in (1, 2):
-    poll.register(descriptor, 0)  # Errors are told without being asked for.
+    poll.register(descriptor, 0)  # Errors are always reported.
   return error is not None and any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _end(line, code):
-  """Ends the program with a line, or without it if it can't be printed."""
+  """Ends the program with a line, or without one if it can't be printed."""
   with contextlib.suppress(OSError):
     print(" ".join(line.split()), file=sys.stderr)
   try:
@@ -100,9 +104,9 @@ def _end(line, code):
 
 
 def _end_after(error):
-  """Ends the program after what it shall end with one line or none; else returns."""
+  """Exits for expected errors; returns otherwise."""
   if interrupts.happened() or isinstance(error, KeyboardInterrupt):
-    # Also after what an interrupt became on its way, such as a worker that it ended.
+    # The interrupt may have turned into another error, such as that of an ended worker.
     _end(interrupts.LINE, interrupts.EXIT_CODE)
   if _reader_is_gone(error):
     _drop_output()
@@ -126,14 +130,14 @@ def _parse_flags():
 
 
 def run(main):
-  """Runs `main()` after the flags are parsed, and ends the program.
+  """Parses the flags, runs `main()` and ends the program.
 
   Args:
-    main: A function without arguments. It raises `InputError` and `RunFailed` for
-      what the user should read.
+    main: A function without arguments. It raises `InputError` and `RunFailed` with
+      messages for the user.
   """
   os.chdir(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
-  # TensorFlow and its worker print much that is not for the user.
+  # TensorFlow and its worker print much that the user does not need.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   logging.use_absl_handler()
   logging.get_absl_handler().setFormatter(None)

@@ -1,7 +1,7 @@
-"""The output folder of an experiment: whether it can be used, and its start.
+"""The output folder of an experiment: checks whether it can be used, and prepares it.
 
-`config.json` comes first, `report.html` last: a folder with a report is a finished
-run.
+`config.json` is written first and `report.html` last, so a folder with a report is a
+finished run.
 """
 
 import csv
@@ -27,7 +27,12 @@ def json_text(value):
 
 
 def csv_text(header, rows):
-  """Returns a table as the text of a CSV file."""
+  """Returns a table as the text of a CSV file.
+
+  Args:
+    header: Names of the columns.
+    rows: The rows, each a sequence of values in the order of the columns.
+  """
   text = io.StringIO()
   writer = csv.writer(text, lineterminator="\n")
   writer.writerow(header)
@@ -39,19 +44,19 @@ class OutputFolder:
   """The output folder of one run.
 
   Attributes:
-    path: Its absolute path.
-    recorded: What `config.json` says, if the run in it is to be resumed, else None.
-    is_finished: Whether that run is finished.
+    path: The folder's absolute path.
+    recorded: The content of `config.json` if its run is to be resumed, else None.
+    is_finished: Whether the run to resume is finished.
   """
 
   def __init__(self, path, resume, overwrite, files, folders=()):
-    """Looks at the folder; changes nothing yet.
+    """Inspects the folder without changing it.
 
     Args:
-      path: The folder, which need not exist.
-      resume: Whether to go on with the run in it.
+      path: Path of the folder, which need not exist.
+      resume: Whether to continue the run in it.
       overwrite: Whether to remove the run in it.
-      files: Names of the files that the experiment writes, beside `config.json`,
+      files: Names of the files that the experiment writes, besides `config.json`,
         `summary.json` and `report.html`.
       folders: Names of the folders that it writes.
 
@@ -75,13 +80,13 @@ class OutputFolder:
           "`output_dir` must hold a run of this program for --resume or --overwrite, "
           f"got {path!r} with {foreign[0]!r} in it."
       )
-    # Read for --overwrite too: what can't be read may be anybody's.
+    # Read for --overwrite too: an unreadable file may belong to something else.
     self._there = self._read_config() if CONFIG in names else None
     self.recorded = self._there if resume else None
     self.is_finished = self.recorded is not None and REPORT in names
 
   def _is_ours(self, name):
-    # Temporary files of an interrupted write are called `.NAME.PID.ENDING`.
+    # An interrupted write leaves a temporary file called `.NAME.PID.EXTENSION`.
     return name in self._folders or any(
         name == file or name.startswith(f".{file}.") for file in self._files
     )
@@ -95,7 +100,7 @@ class OutputFolder:
       raise self.unusable(e) from e
 
   def unusable(self, error):
-    """Returns the ValueError for a folder that an OSError says can't be used."""
+    """Returns the ValueError for a folder that can't be used because of an OSError."""
     return ValueError(
         "`output_dir` must be a folder that can be read and written, got "
         f"{self.path!r} ({error.strerror})."
@@ -118,15 +123,16 @@ class OutputFolder:
       raise self.damaged(e) from e
 
   def join(self, name):
+    """Returns the path of a file in the folder."""
     return os.path.join(self.path, name)
 
   def check_same_config(self, config):
-    """Raises a ValueError unless `config` is the one of the run to resume.
+    """Raises a ValueError unless `config` is that of the run to resume.
 
-    Another program's run is not overwritten either.
+    It also raises one if the run to resume or to overwrite is another program's.
 
     Args:
-      config: A dict of settings, as for JSON.
+      config: The settings, a dict for JSON.
     """
     if self._there is None:
       return
@@ -148,12 +154,12 @@ class OutputFolder:
         )
 
   def start(self, document):
-    """Makes the folder ready and writes `config.json`, unless it is there already.
+    """Prepares the folder and writes `config.json`, unless a run is resumed.
 
-    Until this object and its program end, no other run can start in the folder.
+    As long as this object exists, no other run can start in the folder.
 
     Args:
-      document: What `config.json` shall hold: a dict with the settings as "config".
+      document: The content of `config.json`, a dict with the settings under "config".
 
     Raises:
       ValueError: If the folder can't be written, or another run is writing it.
@@ -162,14 +168,14 @@ class OutputFolder:
       os.makedirs(self.path, exist_ok=True)
       self._lock()
       if self.recorded is None:
-        # Also what an interrupted --overwrite left: it belongs to another run.
+        # This also removes what an interrupted --overwrite left of another run.
         self._clear()
         self.write_text(CONFIG, json_text(document))
     except OSError as e:
       raise self.unusable(e) from e
 
   def _lock(self):
-    # The kernel ends the lock with the program, however that ends.
+    # The kernel releases the lock when the program ends, however it ends.
     descriptor = os.open(self.path, os.O_RDONLY)
     weakref.finalize(self, os.close, descriptor)
     in_use = False
@@ -179,7 +185,7 @@ class OutputFolder:
       in_use = True
     except OSError as e:
       logging.warning(
-          "Nothing keeps a second run out of %s: it can't be locked (%s).",
+          "%s can't be locked (%s), so nothing keeps a second run out of it.",
           self.path, e.strerror,
       )
     started_since = self._there is None and CONFIG in self._names()
@@ -189,8 +195,8 @@ class OutputFolder:
       )
 
   def _clear(self):
-    # What the user put beside the run stays.  The settings go last: as long as they are
-    # there, what is left can be told to be theirs.
+    # The user's own files stay.  The settings go last: as long as they exist, the rest can
+    # be recognized as part of their run.
     for name in sorted(filter(self._is_ours, self._names()), key=lambda n: n == CONFIG):
       if name in self._folders:
         shutil.rmtree(self.join(name))
@@ -198,10 +204,10 @@ class OutputFolder:
         os.remove(self.join(name))
 
   def write_text(self, name, text):
-    """Writes a file of the folder, wholly or not at all."""
+    """Writes the text to a file in the folder, wholly or not at all."""
     atomic_file.write_text(self.join(name), text)
 
   def read_json(self, name):
-    """Returns what a JSON file of the folder holds."""
+    """Returns the content of a JSON file in the folder."""
     with open(self.join(name), encoding="utf-8") as f:
       return json.load(f)

@@ -17,9 +17,9 @@ class Figure:
 
   Attributes:
     name: Name of its PNG file.
-    draw: A function that returns the figure, or None where it does not apply.
-    alt: What it is, for who can't see it.
-    caption: What to see in it.
+    draw: A function that returns the figure, or None if it does not apply.
+    alt: A description for readers who can't see it.
+    caption: What to look at.
   """
 
   name: str
@@ -29,12 +29,12 @@ class Figure:
 
 
 def write_figures(output_dir, figures, *results):
-  """Writes the figures that apply to `figures/`; returns the page's blocks for them.
+  """Writes the figures that apply to the folder `figures/`; returns their page blocks.
 
   Args:
-    output_dir: The run's output folder.
+    output_dir: Path of the run's output folder.
     figures: A sequence of `Figure`.
-    *results: What their `draw` is called with.
+    *results: The arguments of each figure's `draw`.
   """
   folder = os.path.join(output_dir, _FIGURES)
   os.makedirs(folder, exist_ok=True)
@@ -59,7 +59,12 @@ def _shown(value):
 
 
 def name_value_table(values, caption):
-  """Returns a table of a dict's names and values."""
+  """Returns a table of names and values.
+
+  Args:
+    values: A dict from name to value.
+    caption: One line of text that says what the table shows.
+  """
   rows = [[html_page.code(name), _shown(value)] for name, value in values.items()]
   return html_page.table(["name", "value"], rows, caption, text_columns=(1,))
 
@@ -68,9 +73,9 @@ def settings_section(summary, tables, *blocks):
   """Returns the section of settings.
 
   Args:
-    summary: The line that stays when the tables are folded away.
-    tables: A mapping of caption to a dict of names and values.
-    *blocks: Blocks above it that are not folded away.
+    summary: The line that is shown while the tables are folded.
+    tables: A mapping from caption to a dict of names and values.
+    *blocks: Blocks above the tables, which are always shown.
   """
   return html_page.section(
       "Settings",
@@ -86,9 +91,9 @@ def files_section(output_dir, descriptions):
   """Returns the section of the files that a run wrote.
 
   Args:
-    output_dir: The run's output folder.
-    descriptions: A mapping of file name to what is in it; what is not there, but the
-      report that is being written, is left out.
+    output_dir: Path of the run's output folder.
+    descriptions: A mapping from file name to its content.  Missing files are left out,
+      except for the report, which is being written.
   """
   rows = [
       [html_page.code(name), what]

@@ -1,4 +1,4 @@
-"""The flags that all experiments share: where the results go."""
+"""The flags that all experiments share: the output folder and its use."""
 
 import os
 import time
@@ -10,13 +10,20 @@ flags.DEFINE_string(
     "Folder for the results. Default: a new one under results/.")
 flags.DEFINE_bool(
     "resume", False,
-    "Go on with the run in --output_dir, which must have the same configuration.")
+    "Continue the run in --output_dir, which must have the same configuration.")
 flags.DEFINE_bool(
     "overwrite", False, "Remove the earlier run in --output_dir first.")
 
 
 def output_dir(program):
-  """Returns the folder for the results of `program`."""
+  """Returns the path of the output folder; by default a new one under results/.
+
+  Args:
+    program: The program's name, with which the default folder's name begins.
+
+  Raises:
+    ValueError: If --resume or --overwrite is given without --output_dir.
+  """
   if flags.FLAGS.output_dir is not None:
     return flags.FLAGS.output_dir
   if flags.FLAGS.resume or flags.FLAGS.overwrite:

@@ -1,4 +1,4 @@
-"""Scores that were measured several times, by seed or by run: their mean and spread."""
+"""Mean and spread of scores that were measured several times, by seed or by run."""
 
 import dataclasses
 
@@ -12,10 +12,10 @@ class Spread:
   """Mean and spread of several values.
 
   Attributes:
-    mean: Their mean.
-    sd: Their standard deviation, with n - 1 in the denominator; zero for one value.
-    low: Their 25th percentile.
-    high: Their 75th percentile.
+    mean: The mean.
+    sd: The standard deviation, with n - 1 in the denominator; zero for one value.
+    low: The 25th percentile.
+    high: The 75th percentile.
     count: The number of values.
   """
 
@@ -46,16 +46,23 @@ def summarize(values):
 
 
 def text(spread, form=".3f"):
-  """Returns a `Spread` as text, and a dash where there is none."""
+  """Returns a `Spread` as text, or a dash for None.
+
+  Args:
+    spread: The `Spread`, or None.
+    form: The format of a number.
+  """
   return ABSENT if spread is None else spread.text(form)
 
 
 class Scores:
-  """A study's rows by what was measured, over its repetitions.
+  """A study's rows, grouped by setting and repetition.
+
+  A setting is what was measured: a tuple with a value for each key.
 
   Attributes:
     repetitions: The values of the column that tells repetitions apart, in ascending order.
-    settings: What was measured: tuples of the other keys, in the order of the rows.
+    settings: The settings, in the order of the rows.
   """
 
   def __init__(self, rows, keys, repetition):
@@ -63,7 +70,7 @@ class Scores:
 
     Args:
       rows: Dicts, as in `study.Study.rows`.
-      keys: Names of the columns that together say what was measured.
+      keys: Names of the columns that together identify a setting.
       repetition: Name of the column that tells repetitions apart, such as "seed".
     """
     self._rows = {}
@@ -74,7 +81,7 @@ class Scores:
     self.repetitions = sorted({r for of_setting in self._rows.values() for r in of_setting})
 
   def has(self, *setting):
-    """Returns whether the setting (a value for each key) was measured at all."""
+    """Returns whether the setting (a value for each key) was measured."""
     return setting in self._rows
 
   def row(self, *setting, repetition):
@@ -82,7 +89,7 @@ class Scores:
     return self._rows.get(setting, {}).get(repetition)
 
   def values(self, column, *setting):
-    """Returns a column's values in all repetitions that were measured, in their order."""
+    """Returns a column's values in all measured repetitions, in ascending order of these."""
     rows = self._rows.get(setting, {})
     return [rows[repetition][column] for repetition in sorted(rows)]
 

@@ -1,9 +1,9 @@
 """A table of measurements that grows row by row and survives being killed.
 
-A study is a list of cells, such as (data set, method, k, run).  Each is measured on
+A study is a list of cells, such as (data set, method, k, run).  Each cell is measured on
 its own, as a function of its keys, and its row is appended to a CSV file at once.  A
-study that is resumed keeps the rows that are there and measures the rest, so the
-table is the same as that of an uninterrupted one.
+resumed study keeps the existing rows and measures the rest, so its table is the same as
+that of an uninterrupted study.
 """
 
 import csv
@@ -16,17 +16,17 @@ from experiment_shell import output_folder
 
 
 def _written(value):
-  """Returns a value as the CSV file has it; `_parsed` is the way back."""
-  # A NumPy scalar of 32 bits would be written with fewer digits than it has in 64.
+  """Returns a value as text for the CSV file; `_parsed` is the inverse."""
+  # A 32-bit NumPy scalar would be written with fewer digits than it has in 64 bits.
   text = "" if value is None else str(value.item() if hasattr(value, "item") else value)
   if "\n" in text:
-    # Half of such a row could look like a whole one.
+    # Half of such a row could look like a complete row.
     raise ValueError(f"`measure` must return text of one line, got {text!r}.")
   return text
 
 
 def _parsed(text):
-  """Returns a number where the text is one, and None where it is empty."""
+  """Returns a number if the text is one, None if it is empty, and else the text."""
   if not text:
     return None
   for kind in (int, float):
@@ -41,8 +41,8 @@ def read_rows(path, text_columns=()):
   """Returns the rows of a CSV file as dicts: numbers, text, and None for empty cells.
 
   Args:
-    path: The file, with a header.
-    text_columns: Names of columns that stay text, also where it reads as a number.
+    path: Path of the file, which has a header.
+    text_columns: Names of columns that stay text even if it reads as a number.
   """
   with open(path, encoding="utf-8", newline="") as file:
     return [
@@ -58,16 +58,16 @@ class Study:
   """Measurements in one CSV file of an `OutputFolder`.
 
   Attributes:
-    rows: What is measured so far: a list of dicts of keys and values, in the order of
+    rows: The measurements so far: a list of dicts of keys and values, in the order of
       the file, as they are read back from it.  Numbers are exactly those that were
-      measured; text that reads as a number is one; empty text is None.
+      measured.  Text that reads as a number becomes one, and empty text becomes None.
   """
 
   def __init__(self, folder, name, keys, values):
-    """Opens the table, with the rows that are in it if the run is resumed.
+    """Opens the table; if the run is resumed, with its existing rows.
 
     Args:
-      folder: An `OutputFolder` that is started.
+      folder: An `OutputFolder` after its `start`.
       name: Name of the file.
       keys: Names of the columns that identify a cell.
       values: Names of the columns that are measured.
@@ -81,11 +81,11 @@ class Study:
     resumed = folder.recorded is not None and os.path.exists(self._path)
     lines = self._read() if resumed else []
     self.rows = list(map(self._row, lines))
-    # What a killed program left of a line at the end goes.
+    # This removes an incomplete last line, which a killed program may leave.
     atomic_file.write_text(self._path, output_folder.csv_text(self._columns, lines))
 
   def _read(self):
-    """Returns the whole lines of the file, as lists of text."""
+    """Returns the complete lines of the file, as lists of text."""
     with open(self._path, "rb") as file:
       content = file.read()
     try:
@@ -109,10 +109,10 @@ class Study:
     """Measures the cells that have no row yet, under a progress bar.
 
     Args:
-      cells: Dicts of the keys, in the order in which to measure.
-      measure: A function that is called with a cell's keys and returns a dict of the
-        values: numbers, text of one line or None.  It must not depend on what was
-        measured before.
+      cells: Dicts of the keys, in the order of measuring.
+      measure: A function that is called with a cell's keys as keyword arguments and
+        returns a dict of the values: numbers, text of one line or None.  It must not
+        depend on what was measured before.
     """
     cells = list(cells)
     done = {self._identity(row) for row in self.rows}
@@ -131,5 +131,5 @@ class Study:
         bar.update()
 
   def _identity(self, row):
-    # As it is after reading it back: text may have become a number.
+    # The values after reading them back, since text may have become a number.
     return tuple(_written(_parsed(_written(row[key]))) for key in self._keys)

@@ -2,14 +2,14 @@
 
 
 def text_table(header, rows, header_groups=()):
-  """Returns a table with aligned columns, without a last newline.
+  """Returns a table with aligned columns, without a final newline.
 
   Args:
     header: The columns' headings.
-    rows: Lists of text, each as long as `header`; the first names the row.
-    header_groups: Pairs (heading, number of columns) of a line above the header, which
-      together span all columns, as for `html_page.table`.  A heading starts where its
-      first column's does and may run over the next columns.
+    rows: Lists of text, each as long as `header`; the first text names the row.
+    header_groups: Pairs (heading, number of columns) for a line above the header, as for
+      `html_page.table`.  Together they span all columns.  A heading starts where that of
+      its first column does, and may run over the next columns.
   """
   lines = [header, *rows]
   widths = [max(map(len, column)) for column in zip(*lines)]
