@@ -1,14 +1,14 @@
-"""Python targets, a line or two each: a file's name and what it depends on.
+"""Macros for Python targets: each needs only a file's name and its dependencies.
 
 Dependencies are labels, such as ":config" or "//fl_clustering:runtime", or names of
-packages in requirements.txt, such as "numpy".  A target has the name of its file, and
-every target depends on the __init__.py of its folder, the target ":package".
+packages in requirements.txt, such as "numpy".  A target has the name of its file.  Every
+target depends on the __init__.py of its folder, the target ":package".
 """
 
 load("@python_env//:requirements.bzl", "requirement")
 
 def _package():
-    """Declares ":package", the folder's __init__.py and its parents', where it has one."""
+    """Declares ":package" if the folder has an __init__.py; it depends on the parent's."""
     if not native.glob(["__init__.py"]):
         return []
     if not native.existing_rule("package"):
@@ -30,8 +30,8 @@ def modules(deps_by_name, testonly = False):
     """Declares a py_library for each file.
 
     Args:
-      deps_by_name: A file's name without its ending -> its dependencies.
-      testonly: Whether only tests may use them.
+      deps_by_name: Maps a file's name, without its extension, to its dependencies.
+      testonly: Whether only tests may use the targets.
     """
     for name, deps in deps_by_name.items():
         native.py_library(
@@ -42,7 +42,11 @@ def modules(deps_by_name, testonly = False):
         )
 
 def programs(deps_by_name):
-    """Declares a py_binary for each file; arguments as for `modules`."""
+    """Declares a py_binary for each file.
+
+    Args:
+      deps_by_name: Maps a file's name, without its extension, to its dependencies.
+    """
     for name, deps in deps_by_name.items():
         native.py_binary(
             name = name,
@@ -54,10 +58,10 @@ def tests(deps_by_name, size = "small", tags = [], data = []):
     """Declares a py_test for each file.
 
     Args:
-      deps_by_name: As for `modules`.
-      size: How long each may take, as Bazel calls it.
-      tags: Tags of each.
-      data: Labels of files that each reads.
+      deps_by_name: Maps a file's name, without its extension, to its dependencies.
+      size: Bazel's test size, which limits how long each test may take.
+      tags: Tags of each test.
+      data: Labels of files that each test reads.
     """
     for name, deps in deps_by_name.items():
         native.py_test(
