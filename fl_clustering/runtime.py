@@ -25,6 +25,8 @@ _CHANNEL_OPTIONS = [
     ("grpc.max_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+    # The worker is on this machine, where http_proxy does not lead.
+    ("grpc.enable_http_proxy", 0),
 ]
 _START_TIMEOUT_SECONDS = 60
 # Model vectors in one message: far enough below TFF's limit to need little memory.

@@ -38,13 +38,13 @@ def _is_running(pid):
 
 class LocalRuntimeTest(absltest.TestCase):
 
-  def _start_program(self):
+  def _start_program(self, **environment):
     program = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
     )
     self.addCleanup(program.stdout.close)
     self.addCleanup(program.stdin.close)
@@ -68,6 +68,12 @@ class LocalRuntimeTest(absltest.TestCase):
     self.assertEqual(program.stdout.read(), "")
     self.assertEqual(program.wait(), 0)
     self._check_ended(pid)
+
+  def test_a_proxy_is_no_obstacle(self):
+    # Nobody answers at this port.
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy"), "http://127.0.0.1:9")
+    program, _ = self._start_program(no_proxy="", no_grpc_proxy="", **proxies)
+    program.stdin.write("\n")
 
   def test_the_worker_ends_when_the_program_is_killed(self):
     program, pid = self._start_program()
