@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import threadpoolctl
 
+from clustering_basics import core_count
 from clustering_basics import validate
 from dp_clustering import lsh_tree
 from dp_clustering import private_sums
@@ -83,6 +84,7 @@ def fit_coreset(points, weights, k, rng):
   from sklearn import cluster  # pylint: disable=g-import-not-at-top
   from sklearn import exceptions  # pylint: disable=g-import-not-at-top
 
+  core_count.count_quietly()
   kmeans = cluster.KMeans(
       k, n_init=_NUM_STARTS, random_state=int(rng.integers(2**31))
   )

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn import cluster
 from sklearn import metrics
 
+from clustering_basics import core_count
 from clustering_basics import randomness
 from experiments.kmeans import printed_fkm
 from fl_clustering.kmeans import FederatedKMeans
@@ -54,10 +55,12 @@ class Method:
 
 
 def nearest(points, centroids):
+  core_count.count_quietly()
   return metrics.pairwise_distances_argmin(points, centroids)
 
 
 def _central(clients, seed):
+  core_count.count_quietly()
   kmeans = cluster.KMeans(clients.num_clusters, n_init=_CENTRAL_RESTARTS, random_state=seed)
   return Found(kmeans.fit(clients.pooled_points).cluster_centers_)
 

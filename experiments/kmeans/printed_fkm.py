@@ -12,6 +12,7 @@ import numpy as np
 from sklearn import cluster
 from sklearn import metrics
 
+from clustering_basics import core_count
 from fl_clustering.kmeans import server_step
 
 _ROUNDS = 20
@@ -42,6 +43,7 @@ def centroids_by_round(clients, num_clusters, rng):
     num_clusters: Number of clusters, K.
     rng: A `np.random.Generator`.
   """
+  core_count.count_quietly()
   sent = [_picked_rows(points, num_clusters, rng) for points in clients]
   after_rounds = []
   for _ in range(_ROUNDS):

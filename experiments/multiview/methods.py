@@ -12,6 +12,7 @@ import numpy as np
 from sklearn import cluster
 import threadpoolctl
 
+from clustering_basics import core_count
 from experiments.multiview import outcome
 
 ALL_VIEWS = "all"
@@ -53,6 +54,7 @@ def _standardised(view):
 
 
 def _kmeans(points, num_clusters, seed):
+  core_count.count_quietly()
   kmeans = cluster.KMeans(
       min(num_clusters, len(points)), n_init=_CENTRAL_RESTARTS, random_state=seed
   )

@@ -6,6 +6,7 @@ array of shape (k, dim).  It leaves out of epsilon and delta what it does not kn
 
 import functools
 
+from clustering_basics import core_count
 from dp_clustering import clustering_params
 from dp_clustering import private_methods
 from experiments.private import datasets
@@ -29,6 +30,7 @@ def _sklearn_centers(points, k, epsilon, delta, seed):
   # Not on top: most of a second, which bad flags should not have to wait.
   from sklearn import cluster
 
+  core_count.count_quietly()
   kmeans = cluster.KMeans(n_clusters=k, n_init=_NUM_STARTS, random_state=seed)
   return kmeans.fit(points).cluster_centers_
 

@@ -11,6 +11,7 @@ from sklearn import cluster
 from sklearn import exceptions
 import threadpoolctl
 
+from clustering_basics import core_count
 from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
 from fl_clustering.grouping import distances as distances_lib
@@ -19,6 +20,7 @@ from fl_clustering.grouping import grouping
 
 def _labels(distances, num_clusters, n_init, rng):
   """Returns K-means labels, an int array of shape (N,); maybe fewer than K values."""
+  core_count.count_quietly()
   kmeans = cluster.KMeans(
       num_clusters,
       n_init=n_init,

@@ -6,6 +6,7 @@ from typing import Any, Mapping, Optional
 import numpy as np
 from sklearn import metrics
 
+from clustering_basics import core_count
 from fl_clustering.kmeans import scaling as scaling_lib
 
 _BYTES = 4  # Messages are float32.
@@ -71,6 +72,7 @@ class Fit:
 
   def assign(self, points):
     """Returns the nearest centroid of every point (n, d), an int array of shape (n,)."""
+    core_count.count_quietly()
     return metrics.pairwise_distances_argmin(
         self.scaling.apply(points), self.scaling.apply(self.centroids)
     )

@@ -15,6 +15,7 @@ from sklearn import exceptions
 import tensorflow as tf
 import threadpoolctl
 
+from clustering_basics import core_count
 from fl_clustering.kmeans import seeding
 
 _seed_rows = tf.function(seeding.seed_rows, input_signature=[
@@ -61,6 +62,7 @@ def combined_means(means, weights, num_clusters, rng, start=None):
     num_starts, init = _RESTARTS, lambda points, *_, **__: points[next(starts)]
   else:
     num_starts, init = 1, start.astype(np.float64)
+  core_count.count_quietly()
   kmeans = cluster.KMeans(num_clusters, init=init, n_init=num_starts, random_state=0)
   # One thread: several add up in an order that changes from run to run, and are slower
   # for so few points.
