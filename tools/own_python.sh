@@ -31,13 +31,13 @@ install_python() {
 if print_installed; then
   exit
 fi
-echo "bazelw: no Python 3.11 or 3.10 here, installing one in $cache/python" >&2
+echo "own_python.sh: no Python 3.11 or 3.10 here, installing one in $cache/python" >&2
 mkdir -p "$cache"
 env=$(mktemp -d "$cache/uv.XXXXXX")
 trap 'rm -rf "$env"' EXIT
 trap 'exit 130' INT TERM
 if ! install_python > "$log" 2>&1; then
-  echo "bazelw: that failed, see $log; install Python 3.11 or 3.10 with venv, or name it" \
+  echo "own_python.sh: that failed, see $log; install Python 3.11 or 3.10 with venv, or name it" \
     "with PYTHON_BIN=/path/to/python3.11" >&2
   exit 1
 fi
