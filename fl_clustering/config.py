@@ -8,7 +8,7 @@ import dataclasses
 from typing import Optional, Union
 
 from clustering_basics import validate
-from fl_clustering import aggregation
+from fl_clustering.engine import aggregation
 from fl_clustering.grouping import dynamic_distance
 from fl_clustering.grouping import registry as grouping_registry
 from fl_clustering.tasks import models

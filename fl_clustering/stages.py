@@ -11,6 +11,14 @@ Row = collections.namedtuple(
 )
 
 
+def rows(phase, method, cluster, round_num, metrics):
+  """Returns a dict of metrics as `Row`s; the other arguments are their columns."""
+  return [
+      Row(phase, method, cluster, round_num, metric, float(value))
+      for metric, value in metrics.items()
+  ]
+
+
 class RunObserver:
   """What a run tells while it runs; a subclass overrides what it needs.
 
@@ -24,7 +32,12 @@ class RunObserver:
     """A round ended; `rows` are its `Row`s."""
 
   def clients_grouped(self, client_weights, assignments):
-    """The clients' weights are in, and `assignments` has one row per grouping."""
+    """The clients are grouped for the first time.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights`.
+      assignments: From each chosen method's name to its first `ClusterAssignment`.
+    """
 
 
 class StageRunner:
@@ -67,6 +80,11 @@ class StageRunner:
       )
       self._tell(stage, round_num, rows)
     return state
+
+  def tell_grouped(self, client_weights, assignments):
+    """Tells the observers; arguments as for `RunObserver.clients_grouped`."""
+    for observer in self._observers:
+      observer.clients_grouped(client_weights, assignments)
 
   def _tell(self, stage, round_num, rows):
     for observer in self._observers:

@@ -8,11 +8,11 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering import checkpoint
-from fl_clustering import client_files
 from fl_clustering import client_privacy
-from fl_clustering import client_update
 from fl_clustering import config as config_lib
-from fl_clustering import federated_training
+from fl_clustering.engine import client_files
+from fl_clustering.engine import client_update
+from fl_clustering.engine import federated_training
 from fl_clustering import metrics
 from fl_clustering import runtime
 from fl_clustering import stages

@@ -3,9 +3,9 @@
 from absl import flags
 
 from experiment_shell import run_flags
-from fl_clustering import aggregation
 from fl_clustering import client_weights
 from fl_clustering import config as config_lib
+from fl_clustering.engine import aggregation
 from fl_clustering.grouping import hierarchical
 from fl_clustering.grouping import registry as grouping_registry
 from fl_clustering.tasks import models

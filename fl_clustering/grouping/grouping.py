@@ -16,6 +16,40 @@ from clustering_basics import validate
 from fl_clustering import client_weights
 
 
+def clusters_of(clusters):
+  """Returns the indices, ascending, of the clusters that each client is in.
+
+  Args:
+    clusters: Tuples of client ids; they may overlap or be empty.
+
+  Returns:
+    A dict from client id to a tuple of ints.
+  """
+  indices = collections.defaultdict(tuple)
+  for k, members in enumerate(clusters):
+    for client_id in members:
+      indices[client_id] += (k,)
+  return dict(indices)
+
+
+def check_covers(found, client_ids):
+  """Checks that clusters hold all of these clients and nobody else.
+
+  Args:
+    found: The ids of the clusters' members, a set or a dict's keys.
+    client_ids: Every client's id.
+
+  Raises:
+    ValueError: If a client is in no cluster, or a cluster holds an unknown one.
+  """
+  missing = [c for c in client_ids if c not in found]
+  if missing:
+    raise ValueError(f"`clusters` must hold every client, got none with {missing[0]!r}.")
+  unknown = sorted(set(found).difference(client_ids))
+  if unknown:
+    raise validate.error("clusters", "hold only known clients", unknown[0])
+
+
 @dataclasses.dataclass(frozen=True)
 class ClusterAssignment:
   """Clusters of clients; a client may be in several.
@@ -83,11 +117,7 @@ class ClusterAssignment:
 
   @functools.cached_property
   def _clusters_of(self):
-    clusters_of = collections.defaultdict(tuple)
-    for k, members in enumerate(self.clusters):
-      for client_id in members:
-        clusters_of[client_id] += (k,)
-    return dict(clusters_of)
+    return clusters_of(self.clusters)
 
   @property
   def overlapping(self):
@@ -109,12 +139,7 @@ class ClusterAssignment:
     Raises:
       ValueError: If a client is in no cluster, or a cluster holds an unknown one.
     """
-    missing = [c for c in client_ids if c not in self._clusters_of]
-    if missing:
-      raise ValueError(f"`clusters` must hold every client, got none with {missing[0]!r}.")
-    unknown = sorted(set(self._clusters_of).difference(client_ids))
-    if unknown:
-      raise validate.error("clusters", "hold only known clients", unknown[0])
+    check_covers(self._clusters_of, client_ids)
 
   def labels(self, client_ids):
     """Returns the index of each client's only cluster.
@@ -131,29 +156,6 @@ class ClusterAssignment:
     if self.overlapping:
       raise ValueError("`clusters` must not overlap to give labels, but they do.")
     return np.array([self.clusters_of(client_id)[0] for client_id in client_ids], int)
-
-  def member_means(self, cluster_vectors, client_ids):
-    """Returns, for each client, the mean over its clusters of the clusters' vectors.
-
-    Args:
-      cluster_vectors: Array of shape (num_clusters, num_parameters), aligned with
-        `clusters`.
-      client_ids: Ids of clients.
-
-    Returns:
-      An array of the same type, of shape (len(client_ids), num_parameters).
-    """
-    if cluster_vectors.ndim != 2 or len(cluster_vectors) != len(self.clusters):
-      raise validate.error(
-          "cluster_vectors",
-          f"have shape (num_clusters={len(self.clusters)}, num_parameters)",
-          cluster_vectors.shape,
-      )
-    means = np.empty((len(client_ids), cluster_vectors.shape[1]), cluster_vectors.dtype)
-    for mean, client_id in zip(means, client_ids):
-      indices = list(self.clusters_of(client_id))
-      mean[:] = cluster_vectors[indices].mean(axis=0, dtype=np.float64)
-    return means
 
 
 GroupingStrategy = Callable[

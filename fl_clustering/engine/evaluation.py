@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from fl_clustering import client_update
+from fl_clustering.engine import client_update
 from fl_clustering import runtime
 
 # Examples that go through a model at a time, and the most that one TFF client

@@ -9,12 +9,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering import aggregation
-from fl_clustering import client_files
-from fl_clustering import client_update
-from fl_clustering import cluster_training
 from fl_clustering import config as config_lib
-from fl_clustering import federated_training
+from fl_clustering.engine import aggregation
+from fl_clustering.engine import client_files
+from fl_clustering.engine import client_update
+from fl_clustering.engine import cluster_training
+from fl_clustering.engine import federated_training
 from fl_clustering import runtime
 from tests import small_task
 
