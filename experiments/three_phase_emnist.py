@@ -32,10 +32,9 @@ def _load_task(config, folder):
       data_dir=data_dir,
       num_clients=config.num_clients,
       partition=config.partition,
-      dirichlet_alpha=config.dirichlet_alpha,
-      num_groups=config.num_groups,
       model=config.model,
       seed=config.seed,
+      **config.partition_options,
   )
 
 

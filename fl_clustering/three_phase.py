@@ -21,14 +21,12 @@ import functools
 from clustering_basics import randomness
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
-from fl_clustering.engine import aggregation
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import federated_training
 from fl_clustering.engine import scoring
 from fl_clustering import final_evaluation
 from fl_clustering import method_rounds
-from fl_clustering.methods import one_shot
 from fl_clustering.methods import registry
 from fl_clustering import pretraining
 from fl_clustering import stages
@@ -59,17 +57,17 @@ def run(
     federated_training.TrainingDiverged: If a client's loss is not finite.
   """
   # Compute the guarantee first, so it can't depend on the outcome.
-  privacy = client_privacy.spent(config) if config.aggregator == "dp" else None
+  privacy = client_privacy.spent(config)
   stage_runner = stages.StageRunner(checkpoints, observers)
   options = client_update.LocalTraining(config.batch_size, config.learning_rate)
   engine = engine_lib.Engine(task, data_dir, options, config.seed)
   scorer = scoring.Scoring(engine)
-  aggregator = aggregation.AGGREGATORS[config.aggregator].build(config)
+  aggregator = config.build_aggregator().build(config.clients_per_round or config.num_clients)
   fedavg = federated_training.FedAvg(task, engine.files, options, aggregator, config.seed)
 
   pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner)
   chosen = {
-      name: one_shot.one_shot(config.build_grouping(name), engine)
+      name: registry.METHODS[name].build(config.build_grouping(name), engine)
       for name in config.groupings
   }
   controls = {name: build(engine) for name, build in registry.CONTROLS.items()}

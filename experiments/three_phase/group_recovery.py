@@ -3,6 +3,7 @@
 from clustering_basics import randomness
 from fl_clustering import client_weights
 from fl_clustering.grouping import recovery
+from fl_clustering.grouping import registry
 
 # Local epochs that are tried besides the run's own.
 _EPOCHS = (1, 5)
@@ -23,7 +24,8 @@ def recovery_rows(config, task, result):
     no true groups are known.
   """
   true_groups = task.true_groups
-  if true_groups is None or not config.groupings:
+  groupings = [name for name in config.groupings if name in registry.GROUPINGS]
+  if true_groups is None or not groupings:
     return []
   used = (config.grouping_epochs, config.representation)
   weights_by_epochs = {config.grouping_epochs: result.client_weights}
@@ -31,7 +33,7 @@ def recovery_rows(config, task, result):
     if epochs not in weights_by_epochs:
       weights_by_epochs[epochs] = result.local_weights(epochs)
   rows = []
-  for name in config.groupings:
+  for name in groupings:
     for epochs, weights in weights_by_epochs.items():
       for representation in client_weights.REPRESENTATIONS:
         grouping = config.build_grouping(name, representation=representation)

@@ -1,8 +1,8 @@
 """What a grouping is, and the clusters that it returns.
 
-A grouping is built by a `build_x` function from its options, and is then called
-with the clients' weights. It refers to clients by id throughout; its result does
-not depend on the order in which the clients come.
+A grouping is a frozen dataclass: its fields are its options, and it is called with the
+clients' weights. It refers to clients by id throughout; its result does not depend on
+the order in which the clients come.
 """
 
 import collections
@@ -14,6 +14,9 @@ import numpy as np
 
 from clustering_basics import validate
 from fl_clustering import client_weights
+from fl_clustering import options
+
+_DEFAULT_NUM_CLUSTERS = 8
 
 
 def clusters_of(clusters):
@@ -95,7 +98,7 @@ class ClusterAssignment:
       client_ids: Every client's id. Members follow this order; clusters follow
         the order of their first members, then of their second ones, and so on.
       clusters: Collections of client ids, in any order.
-      warning: See the class.
+      warning: What a reader of the clusters should know about them, or `None`.
     """
     rank = {client_id: i for i, client_id in enumerate(client_ids)}
     ordered = sorted(sorted(rank[member] for member in members) for members in clusters)
@@ -106,9 +109,9 @@ class ClusterAssignment:
     """Returns clusters of clients with equal labels, in canonical order.
 
     Args:
-      client_ids: Every client's id, see `from_clusters`.
+      client_ids: Every client's id, in the order that members and clusters follow.
       label_of: From every client's id to a label.
-      warning: See the class.
+      warning: What a reader of the clusters should know about them, or `None`.
     """
     members = collections.defaultdict(list)
     for client_id in client_ids:
@@ -163,8 +166,44 @@ GroupingStrategy = Callable[
 ]
 
 
+def num_clusters_option(about, **details):
+  """Returns the option `num_clusters`.
+
+  Args:
+    about: What it is.
+    **details: The field's `default`, if it has one.
+  """
+  return options.option(
+      int,
+      about,
+      default_for=lambda num_clients: min(_DEFAULT_NUM_CLUSTERS, num_clients),
+      default_text=f"{_DEFAULT_NUM_CLUSTERS}, at most num_clients",
+      up_to_num_clients=True,
+      **details,
+  )
+
+
+def representation_option():
+  """Returns the option `representation`: what of the clients' weights is grouped."""
+  return options.option(
+      str,
+      "What is grouped: the clients' `weights`, their `update` since the last global "
+      "model, or the `normalized_update`.",
+      default="weights",
+      values=tuple(client_weights.REPRESENTATIONS),
+  )
+
+
 def check_num_clusters(num_clusters, client_ids):
-  """Checks that there are not more clusters asked for than there are clients."""
+  """Checks that there are at most as many clusters as clients.
+
+  Args:
+    num_clusters: Number of clusters.
+    client_ids: Every client's id.
+
+  Raises:
+    ValueError: If there are more.
+  """
   if num_clusters > len(client_ids):
     raise validate.error(
         "num_clusters", f"be in [1, num_clients={len(client_ids)}]", num_clusters
