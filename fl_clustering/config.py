@@ -22,14 +22,14 @@ _MAX_INT = 2**31 - 1
 _MAX_BATCH_SIZE = 2**30
 _MAX_ROUNDS = 100_000
 
-_SETTINGS = {name: entry.settings for name, entry in method_registry.METHODS.items()}
-
 # From each setting whose choices have options to those options: from an option's name to
 # a dict from the names of the choices that have it to their `options.Option`.
 OPTIONS = {
     "partition": options.by_name(partition_lib.PARTITIONS),
     "aggregator": options.by_name(aggregation.AGGREGATORS),
-    "groupings": options.by_name(_SETTINGS),
+    "groupings": options.by_name(
+        {name: entry.settings for name, entry in method_registry.METHODS.items()}
+    ),
 }
 
 
@@ -193,7 +193,7 @@ class ThreePhaseConfig:
         option
         for grouping in self.groupings
         if grouping not in chosen
-        for option in options.of(_SETTINGS[grouping])
+        for option in options.of(method_registry.METHODS[grouping].settings)
     }
     usual, *others = selects
     for value in others:
@@ -212,7 +212,7 @@ class ThreePhaseConfig:
 
   def _options_in_use(self, grouping):
     """Returns the options that `grouping` takes in this run, by name."""
-    found = options.of(_SETTINGS[grouping])
+    found = options.of(method_registry.METHODS[grouping].settings)
     selectors = [one for one in found.values() if one.selects]
     for selector in selectors:
       for value, names in selector.selects.items():
@@ -238,7 +238,7 @@ class ThreePhaseConfig:
       **overrides: Options to use instead of this run's.
     """
     own = {option: getattr(self, option) for option in self._options_in_use(name)}
-    return _SETTINGS[name](**{**own, **overrides})
+    return method_registry.METHODS[name].settings(**{**own, **overrides})
 
   def to_json(self):
     """Returns a dict of plain values; options follow the choice that they belong to."""

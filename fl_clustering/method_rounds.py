@@ -10,7 +10,6 @@ import numpy as np
 from fl_clustering.methods import method as method_lib
 from fl_clustering import metrics as metrics_lib
 from fl_clustering import participation
-from fl_clustering import pretraining
 from fl_clustering import stages
 
 _PHASE = "cluster"
@@ -57,7 +56,7 @@ def run(name, method, start_state, config, engine, scorer, stage_runner):
 
   def step(arrays, round_num):
     state, best_accuracy = _unpack(arrays, start_state)
-    number = pretraining.grouping_round(config) + round_num
+    number = participation.grouping_round(config) + round_num
     state, losses = method.next(
         state, participation.round_of(config, engine.client_ids, number)
     )

@@ -27,6 +27,18 @@ class Round:
   num_epochs: int
 
 
+def grouping_round(config):
+  """Returns the number of the round between the phases.
+
+  It is kept for the local training whose weights are grouped.  Rounds are numbered
+  through the phases, so every local training has random numbers of its own.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+  """
+  return config.pretrain_rounds + 1
+
+
 def round_of(config, client_ids, number):
   """Returns a `Round` of a run.
 

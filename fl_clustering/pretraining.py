@@ -49,15 +49,6 @@ def pretrain(config, fedavg, engine, scorer, stage_runner):
   return method_lib.Pretrained(initial.vector, vector, own_weights)
 
 
-def grouping_round(config):
-  """Returns the number of the round between the phases.
-
-  It is kept for the local training whose weights are grouped.  Rounds are numbered
-  through the phases, so every local training has random numbers of its own.
-  """
-  return config.pretrain_rounds + 1
-
-
 def local_weights(config, engine, vector, num_epochs):
   """Trains every client alone from the final global model, as `grouping_epochs` does.
 
@@ -70,7 +61,7 @@ def local_weights(config, engine, vector, num_epochs):
   Returns:
     The clients' own weights, a `ClientWeights`; not private.
   """
-  return _train_all_alone(engine, vector, num_epochs, grouping_round(config))
+  return _train_all_alone(engine, vector, num_epochs, participation.grouping_round(config))
 
 
 def _train_all_alone(engine, vector, num_epochs, round_num):
