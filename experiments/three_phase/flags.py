@@ -58,7 +58,8 @@ flags.DEFINE_float("learning_rate", _default("learning_rate"), "Step size of SGD
 flags.DEFINE_enum(
     "aggregator", _default("aggregator"), list(aggregation.AGGREGATORS),
     "How phase 1 averages (cluster training and the controls always by `mean`). "
-    + _listed(aggregation.AGGREGATORS) + " The guarantee covers the global models of phase 1 for whoever sees nothing else: "
+    + _listed(aggregation.AGGREGATORS)
+    + " The guarantee covers the global models of phase 1 for whoever sees nothing else: "
     "not the clients' own weights, which the server gets unprotected to group them, and "
     "nothing that follows from those. --clients_per_round gains no amplification, as the "
     "draw follows from --seed: the rounds of the busiest client count. The noise of dp "

@@ -237,5 +237,5 @@ class ModelEntry:
 
 MODELS = {
     "cnn_small": ModelEntry(build_cnn_small, "about 57,000 parameters"),
-    "cnn": ModelEntry(build_cnn, "the EMNIST baseline with dropout, 1.2 million"),
+    "cnn": ModelEntry(build_cnn, "the EMNIST baseline with dropout, 1.2 million parameters"),
 }

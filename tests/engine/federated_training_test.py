@@ -185,7 +185,7 @@ class FedAvgTest(absltest.TestCase):
         num_clients=5, aggregator="dp", clipping_norm=0.5, noise_multiplier=2.0
     )
     options = client_update.LocalTraining(batch_size=20, learning_rate=1e-9)
-    fedavg = _fedavg(config.build_aggregator().build(config.clients_per_round or config.num_clients), options)
+    fedavg = _fedavg(config.build_aggregator().build(config.num_clients), options)
     start = fedavg.initialize()
     after, _ = fedavg.next(start, _task.client_ids, 1, 1)
     noise = after.vector - start.vector
