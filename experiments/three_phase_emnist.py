@@ -32,10 +32,9 @@ def _load_task(config, folder):
       data_dir=data_dir,
       num_clients=config.num_clients,
       partition=config.partition,
-      dirichlet_alpha=config.dirichlet_alpha,
-      num_groups=config.num_groups,
       model=config.model,
       seed=config.seed,
+      **config.partition_options,
   )
 
 
@@ -46,11 +45,12 @@ def _print_result(folder, summary):
 
 def _run(config, task, folder):
   # pylint: disable=g-import-not-at-top
+  from experiments.three_phase import group_recovery
   from experiments.three_phase import progress
   from experiments.three_phase import report
   from experiments.three_phase import results
   from fl_clustering import checkpoint
-  from fl_clustering import federated_training
+  from fl_clustering.engine import federated_training
   from fl_clustering import runtime
   from fl_clustering import three_phase
   # pylint: enable=g-import-not-at-top
@@ -64,7 +64,8 @@ def _run(config, task, folder):
             config, task, run_folder.client_data(folder), run_folder.checkpoints(folder),
             [writer, bar],
         )
-      summary = writer.finish(config, task, result)
+        recovery = group_recovery.recovery_rows(config, task, result)
+      summary = writer.finish(config, task, result, recovery)
       run_folder.finish(folder)
       # The last file: a folder with a report is a finished run.
       report.write_report(folder.path)

@@ -102,8 +102,10 @@ def _describe(config, task, data_dir):
           "data_dir": data_dir,
           "source": task.source,
           "partition": task.partition,
-          "dirichlet_alpha": task.dirichlet_alpha,
-          "num_groups": task.num_groups,
+          **{
+              name: task.partition_options.get(name)
+              for name in config_lib.OPTIONS["partition"]
+          },
           "num_clients": len(task.clients),
           "num_classes": task.num_classes,
           "image_shape": list(task.model.input_shape),
@@ -116,7 +118,7 @@ def _describe(config, task, data_dir):
           "fingerprint": task.fingerprint(),
       },
       "model": {"name": task.model.name, "num_parameters": task.num_parameters},
-      "privacy": client_privacy.spent(config) if config.aggregator == "dp" else None,
+      "privacy": client_privacy.spent(config),
       "versions": {"python": platform.python_version(), **versions},
   }
 
