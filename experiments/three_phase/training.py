@@ -82,7 +82,7 @@ def _client_metrics_text(task, result):
   return output_folder.csv_text(header, rows)
 
 
-class _Files(stages.RunObserver):
+class RunFiles(stages.RunObserver):
   """Writes the files of a run: `metrics.csv` and TensorBoard's events as it goes on.
 
   A resumed run tells everything again, so both start anew.
@@ -99,6 +99,12 @@ class _Files(stages.RunObserver):
     shutil.rmtree(folder.join("tensorboard"), ignore_errors=True)
     self._tensorboard = {}
     self._pretrain_rounds = 0
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *unused_exception):
+    self._metrics.close()
 
   def stage_started(self, stage, num_rounds, rounds_done):
     if stage == three_phase.PRETRAIN:
@@ -138,7 +144,6 @@ class _Files(stages.RunObserver):
       result: Its `ThreePhaseResult`.
     """
     self._csv.writerows(_evaluation_rows(result))
-    self._metrics.close()
     self._folder.write_text("client_metrics.csv", _client_metrics_text(task, result))
     if result.recovery:
       header, rows = result.recovery[0], [row.values() for row in result.recovery]
@@ -203,13 +208,13 @@ def run(config, task, folder):
   folder.write_text("clients.csv", data.clients_text(task))
   client_data = folder.join("client_data")
   os.makedirs(client_data, exist_ok=True)
-  files = _Files(folder)
-  with runtime.LocalRuntime(), _ProgressBar() as bar:
-    result = three_phase.run(
-        config, task, client_data, checkpoint.Checkpoints(folder.join("checkpoints")),
-        [files, bar],
-    )
-  files.finish(task, result)
+  with RunFiles(folder) as files:
+    with runtime.LocalRuntime(), _ProgressBar() as bar:
+      result = three_phase.run(
+          config, task, client_data, checkpoint.Checkpoints(folder.join("checkpoints")),
+          [files, bar],
+      )
+    files.finish(task, result)
   # The clients' files serve training alone; the checkpoints hold the trained models.
   shutil.rmtree(client_data)
   return summary_lib.summarize(config, task, result)
