@@ -87,6 +87,11 @@ def within(low, high, **argument):
     raise error(name, f"be a number in [{low:g}, {high:g}]", value)
 
 
+def float32(**argument):
+  """Checks for a number from 1e-30 to 1e30, the middle of float32's range."""
+  within(1e-30, 1e30, **argument)
+
+
 def one_of(choices, **argument):
   """Checks for one of `choices`."""
   name, value = _only(argument)

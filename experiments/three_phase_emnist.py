@@ -49,7 +49,7 @@ def _write_report(finished):
 
 def _failures():
   # pylint: disable=g-import-not-at-top
-  from fl_clustering import federated_training
+  from fl_clustering.engine import federated_training
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 

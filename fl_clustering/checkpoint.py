@@ -61,18 +61,19 @@ class Checkpoints:
       ) from e
     return meta["round"], state, meta["history"]
 
-  def save(self, stage, round_num, state, history, is_last):
-    """Saves a stage after a round, unless it saved a moment ago.
+  def save(self, stage, round_num, state, history, at_once):
+    """Saves a stage after a round, unless it was saved a moment ago.
 
     Args:
       stage: The stage's name, part of the file name.
       round_num: The number of the round that ended.
       state: A dict of arrays.
       history: The rows of all rounds so far, as lists of plain values.
-      is_last: Whether this is the stage's last round, which is always saved.
+      at_once: Whether to save whatever was saved a moment ago: the stage's last round,
+        or one that can't be repeated.
     """
     start = time.monotonic()
-    if not is_last and start < self._not_before.get(stage, start):
+    if not at_once and start < self._not_before.get(stage, start):
       return
     meta = json.dumps({"round": round_num, "history": history})
     atomic_file.write_arrays(self._path(stage), {_META: np.array(meta), **state})
@@ -87,5 +88,5 @@ class NoCheckpoints:
     del stage
     return None
 
-  def save(self, stage, round_num, state, history, is_last):
-    del stage, round_num, state, history, is_last
+  def save(self, stage, round_num, state, history, at_once):
+    del stage, round_num, state, history, at_once

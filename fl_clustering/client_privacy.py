@@ -31,22 +31,25 @@ def spent(config):
   """Returns the (epsilon, delta) guarantee of phase 1, per client with all its data.
 
   Args:
-    config: A `ThreePhaseConfig` with `aggregator="dp"`.
+    config: A `ThreePhaseConfig`.
 
   Returns:
-    A dict: `epsilon` at `delta` for the `neighboring_relation`, a client's updates
+    `None` where the aggregator is not private, else a dict: `epsilon` at `delta` for the `neighboring_relation`, a client's updates
     replaced by zeros; `epsilon_replace_one` if a client's data are replaced by any
     other; `rounds_per_client`, the most rounds of phase 1 in which a client takes
     part; and in words what the guarantee `covers`.
   """
+  aggregator = config.build_aggregator()
+  if not aggregator.is_private:
+    return None
   rounds = participation.most_rounds_of_a_client(
       config.seed, config.num_clients, config.clients_per_round, config.pretrain_rounds
   )
-  mu = math.sqrt(rounds) / config.noise_multiplier
+  mu = math.sqrt(rounds) / aggregator.noise_multiplier
   return {
-      "epsilon": privacy_calculator.gaussian_epsilon(mu, config.dp_delta),
-      "epsilon_replace_one": privacy_calculator.gaussian_epsilon(2 * mu, config.dp_delta),
-      "delta": config.dp_delta,
+      "epsilon": privacy_calculator.gaussian_epsilon(mu, aggregator.dp_delta),
+      "epsilon_replace_one": privacy_calculator.gaussian_epsilon(2 * mu, aggregator.dp_delta),
+      "delta": aggregator.dp_delta,
       "neighboring_relation": "zero_out_one_client",
       "rounds_per_client": rounds,
       "covers": _COVERS,

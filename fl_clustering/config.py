@@ -5,53 +5,65 @@ arguments of whoever needs them.
 """
 
 import dataclasses
-from typing import Optional, Union
+import textwrap
+from typing import Optional
 
 from clustering_basics import validate
-from fl_clustering import aggregation
-from fl_clustering.grouping import dynamic_distance
-from fl_clustering.grouping import registry as grouping_registry
+from fl_clustering.engine import aggregation
+from fl_clustering.methods import registry as method_registry
+from fl_clustering import options
 from fl_clustering.tasks import models
+from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
 
-HIERARCHICAL_CUTS = ("num_clusters", "distance")
-_DEFAULT_NUM_CLUSTERS = 8
-
 # Bounds of what TensorFlow gets: integers of 32 bits, of which a batch and a client's
-# examples must be one together, and floats in the middle of float32's range.
+# examples must be one together.
 _MAX_INT = 2**31 - 1
 _MAX_BATCH_SIZE = 2**30
 _MAX_ROUNDS = 100_000
-_FLOAT_RANGE = (1e-30, 1e30)
-# Outside, an epsilon means nothing, and its computation would lose its precision.
-_NOISE_MULTIPLIER_RANGE = (1e-3, 1e6)
 
-# Defaults of the options of groupings.
-_GROUPING_DEFAULTS = {
-    "distance_threshold": "mean",
-    "max_clusters": 32,
-    "linkage": "average",
-    "metric": "cosine",
-    "representation": "weights",
+# From each setting whose choices have options to those options: from an option's name to
+# a dict from the names of the choices that have it to their `options.Option`.
+OPTIONS = {
+    "partition": options.by_name(partition_lib.PARTITIONS),
+    "aggregator": options.by_name(aggregation.AGGREGATORS),
+    "groupings": options.by_name(
+        {name: entry.settings for name, entry in method_registry.METHODS.items()}
+    ),
 }
 
 
+def _with_options(config_class):
+  """Adds a field to the configuration for every option, `None` where it is not given."""
+  documented = []
+  for setting, by_name in OPTIONS.items():
+    for name, users in by_name.items():
+      kind = next(iter(users.values())).kind
+      config_class.__annotations__[name] = Optional[kind]
+      setattr(config_class, name, None)
+      text = f"{name}: Option of `{setting}`. {options.describe(users)}"
+      documented.append(
+          textwrap.fill(text, 88, initial_indent=" " * 4, subsequent_indent=" " * 6)
+      )
+  config_class.__doc__ = "\n".join([config_class.__doc__.rstrip(), *documented, ""])
+  return config_class
+
+
 @dataclasses.dataclass(frozen=True)
+@_with_options
 class ThreePhaseConfig:
   """Settings of a three-phase run, checked and completed as it is made.
 
-  `None` stands for "not given". An option that belongs to a choice which was
-  not made (such as `linkage` without the hierarchical grouping) is refused when
-  it is given and stays `None` otherwise; the others are completed with their
-  defaults, so that a saved configuration says every value that was used.
+  `None` stands for "not given". The options of partitions, aggregators and groupings
+  are attributes too. An option of a choice that was not made is refused when it is given
+  and stays `None` otherwise. Those of the chosen aggregator and groupings are completed
+  with their defaults, so a saved configuration says every value that was used.
 
   Attributes:
     dataset: A key of `tasks.registry.DATASETS`.
     num_clients: Number of clients.
     partition: How a data set without clients of its own is split; `natural` for
       federated EMNIST.
-    dirichlet_alpha: Concentration of the Dirichlet distribution; small = skewed.
-    num_groups: Number of true groups of a partition that has them.
     model: A key of `tasks.models.MODELS`.
     pretrain_rounds: Rounds of phase 1.
     cluster_rounds: Rounds of phase 2.
@@ -59,22 +71,8 @@ class ThreePhaseConfig:
     clients_per_round: Clients that take part in a round; `None` = all.
     batch_size: Examples per step of SGD.
     learning_rate: Step size of SGD.
-    aggregator: How phase 1 averages: `mean`, `clipped` or `dp`.
-    clipping_norm: L2 norm that updates are clipped to.
-    noise_multiplier: Standard deviation of the noise of `dp` on the sum of the
-      updates, in units of `clipping_norm`.
-    dp_delta: The delta at which the epsilon of `dp` is stated.
-    groupings: Keys of `grouping.registry.GROUPINGS`; may be empty.
-    num_clusters: Number of clusters, where a grouping takes it.
-    distance_threshold: `mean`, a number, or a quantile such as `q0.3` of the
-      pairwise distances.
-    hierarchical_cut: Whether the hierarchical grouping is cut at `num_clusters` or at
-      `distance_threshold` (`distance`). `None` = at the distance if that is given and
-      no other grouping uses it, else at the number.
-    max_clusters: Most clusters of the dynamic grouping.
-    linkage: Linkage of the hierarchical grouping.
-    metric: Distance of the hierarchical grouping.
-    representation: What of the clients' weights is grouped.
+    aggregator: How phase 1 averages, a key of `engine.aggregation.AGGREGATORS`.
+    groupings: Keys of `methods.registry.METHODS`; may be empty.
     grouping_epochs: Local epochs from the final global model after which the
       weights that are grouped are taken; `None` = those of the last round.
     target_accuracy: The accuracy whose share of clients is reported.
@@ -84,8 +82,6 @@ class ThreePhaseConfig:
   dataset: str = "auto"
   num_clients: int = 100
   partition: Optional[str] = None
-  dirichlet_alpha: Optional[float] = None
-  num_groups: Optional[int] = None
   model: str = "cnn_small"
   pretrain_rounds: int = 20
   cluster_rounds: int = 20
@@ -94,17 +90,7 @@ class ThreePhaseConfig:
   batch_size: int = 20
   learning_rate: float = 0.1
   aggregator: str = "mean"
-  clipping_norm: Optional[float] = None
-  noise_multiplier: Optional[float] = None
-  dp_delta: Optional[float] = None
   groupings: tuple[str, ...] = ("kmeans", "dynamic_distance", "hierarchical")
-  num_clusters: Optional[int] = None
-  distance_threshold: Optional[Union[str, float]] = None
-  hierarchical_cut: Optional[str] = None
-  max_clusters: Optional[int] = None
-  linkage: Optional[str] = None
-  metric: Optional[str] = None
-  representation: Optional[str] = None
   grouping_epochs: Optional[int] = None
   target_accuracy: float = 0.9
   seed: int = 0
@@ -124,11 +110,7 @@ class ThreePhaseConfig:
     validate.one_of(models.MODELS, model=self.model)
     validate.integer(0, seed=self.seed)
     task_registry.check_options(
-        dataset=self.dataset,
-        partition=self.partition,
-        dirichlet_alpha=self.dirichlet_alpha,
-        num_groups=self.num_groups,
-        num_clients=self.num_clients,
+        self.dataset, self.partition, num_clients=self.num_clients, **self.partition_options
     )
 
   def _check_training(self):
@@ -136,7 +118,7 @@ class ThreePhaseConfig:
     validate.integer(1, _MAX_ROUNDS, cluster_rounds=self.cluster_rounds)
     validate.integer(1, _MAX_INT, client_epochs_per_round=self.client_epochs_per_round)
     validate.integer(1, _MAX_BATCH_SIZE, batch_size=self.batch_size)
-    validate.within(*_FLOAT_RANGE, learning_rate=self.learning_rate)
+    validate.float32(learning_rate=self.learning_rate)
     validate.up_to(1, target_accuracy=self.target_accuracy)
     if self.clients_per_round is not None:
       validate.integer(1, self.num_clients, clients_per_round=self.clients_per_round)
@@ -145,112 +127,132 @@ class ThreePhaseConfig:
 
   def _check_aggregator(self):
     validate.one_of(aggregation.AGGREGATORS, aggregator=self.aggregator)
-    defaults = dict(aggregation.AGGREGATORS[self.aggregator].defaults)
-    if "dp_delta" in defaults and self.dp_delta is None:
-      if self.num_clients == 1:
-        raise validate.error(
-            "num_clients",
-            f"be >= 2 with aggregator={self.aggregator} unless dp_delta is given, whose "
-            "default is num_clients^-1.1",
-            self.num_clients,
-        )
-      # The customary choice: below one over the number of records.
-      defaults["dp_delta"] = self.num_clients**-1.1
-    for name in ("clipping_norm", "noise_multiplier", "dp_delta"):
+    for name, users in OPTIONS["aggregator"].items():
       value = getattr(self, name)
-      if name not in defaults:
-        if value is not None:
-          raise ValueError(
-              f"`{name}` must not be given with aggregator={self.aggregator}, "
-              f"got {value!r}."
-          )
-        continue
-      if value is None:
-        self._set(name, defaults[name])
-    if self.clipping_norm is not None:
-      validate.within(*_FLOAT_RANGE, clipping_norm=self.clipping_norm)
-    if self.noise_multiplier is not None:
-      validate.within(*_NOISE_MULTIPLIER_RANGE, noise_multiplier=self.noise_multiplier)
-    if self.dp_delta is not None:
-      validate.between(0, 1, dp_delta=self.dp_delta)
+      if self.aggregator in users:
+        self._complete(users[self.aggregator])
+      elif value is not None:
+        raise ValueError(
+            f"`{name}` must not be given with aggregator={self.aggregator}, got {value!r}."
+        )
+    # It checks its own options.
+    self.build_aggregator()
 
   def _check_groupings(self):
     self._set("groupings", tuple(self.groupings))
     for name in self.groupings:
-      validate.one_of(grouping_registry.GROUPINGS, groupings=name)
+      validate.one_of(method_registry.METHODS, groupings=name)
     if len(set(self.groupings)) != len(self.groupings):
       raise validate.error("groupings", "name every grouping once", self.groupings)
-    self._check_hierarchical_cut()
-    used = {option for name in self.groupings for option in self._options_of(name)}
-    for name in ("num_clusters", *_GROUPING_DEFAULTS):
+    for name, users in OPTIONS["groupings"].items():
+      if any(one.selects for one in users.values()):
+        self._check_selector(name, users)
+    used = [self._options_in_use(name) for name in self.groupings]
+    for name in OPTIONS["groupings"]:
       value = getattr(self, name)
-      if name not in used:
+      mine = next((options_of[name] for options_of in used if name in options_of), None)
+      if mine is None:
         if value is not None:
           raise ValueError(
               f"`{name}` must be given only with a grouping that uses it, got "
-              f"{value!r} with groupings={','.join(self.groupings)}{self._cut_text()}."
+              f"{value!r} with groupings={','.join(self.groupings)}{self._selected_text()}."
           )
         continue
-      if value is None:
-        default = _GROUPING_DEFAULTS.get(name)
-        if name == "num_clusters":
-          default = min(_DEFAULT_NUM_CLUSTERS, self.num_clients)
-        self._set(name, default)
-    if self.num_clusters is not None:
-      validate.integer(1, self.num_clients, num_clusters=self.num_clusters)
-    if self.distance_threshold is not None:
-      dynamic_distance.parse_threshold(self.distance_threshold)
-    # The builders check their own options.
+      self._complete(mine)
+    for name, users in OPTIONS["groupings"].items():
+      value = getattr(self, name)
+      if value is not None and next(iter(users.values())).up_to_num_clients:
+        validate.integer(1, self.num_clients, **{name: value})
+    # They check their own options.
     for name in self.groupings:
       self.build_grouping(name)
 
-  def _check_hierarchical_cut(self):
-    if "hierarchical" not in self.groupings:
-      if self.hierarchical_cut is not None:
+  def _complete(self, option):
+    if getattr(self, option.name) is None:
+      self._set(option.name, option.value_for(self.num_clients))
+
+  def _check_selector(self, name, users):
+    """Completes and checks an option that decides which others are in use."""
+    chosen = [grouping for grouping in self.groupings if grouping in users]
+    if not chosen:
+      if getattr(self, name) is not None:
         raise ValueError(
-            "`hierarchical_cut` must be given only with the grouping hierarchical, "
-            f"got {self.hierarchical_cut!r}."
+            f"`{name}` must be given only with the grouping {' or '.join(users)}, got "
+            f"{getattr(self, name)!r}."
         )
       return
-    if self.hierarchical_cut is None:
-      # A threshold that another grouping uses may not be meant for this one.
-      is_meant = self.distance_threshold is not None and not any(
-          "distance_threshold" in grouping_registry.GROUPINGS[name].options
-          for name in self.groupings
-          if name != "hierarchical"
-      )
-      self._set("hierarchical_cut", "distance" if is_meant else "num_clusters")
-    validate.one_of(HIERARCHICAL_CUTS, hierarchical_cut=self.hierarchical_cut)
+    selects = users[chosen[0]].selects
+    if getattr(self, name) is None:
+      self._set(name, self._meant(selects, chosen))
+    validate.one_of(selects, **{name: getattr(self, name)})
 
-  def _cut_text(self):
-    if self.hierarchical_cut is None:
-      return ""
-    return f" and hierarchical_cut={self.hierarchical_cut}"
+  def _meant(self, selects, chosen):
+    """Returns the value of a selector that the other options given ask for."""
+    # An option that another grouping uses may not be meant for this one.
+    used_by_others = {
+        option
+        for grouping in self.groupings
+        if grouping not in chosen
+        for option in options.of(method_registry.METHODS[grouping].settings)
+    }
+    usual, *others = selects
+    for value in others:
+      for option in selects[value]:
+        if getattr(self, option) is not None and option not in used_by_others:
+          return value
+    return usual
 
-  def _options_of(self, grouping):
-    """Returns the names of the options that `grouping` takes in this run."""
-    options = set(grouping_registry.GROUPINGS[grouping].options)
-    if grouping == "hierarchical":
-      options.discard(
-          "num_clusters" if self.hierarchical_cut == "distance" else "distance_threshold"
-      )
-    return options
+  def _selected_text(self):
+    """Returns what the selectors decided, for a message."""
+    return "".join(
+        f" and {name}={getattr(self, name)}"
+        for name, users in OPTIONS["groupings"].items()
+        if any(one.selects for one in users.values()) and getattr(self, name) is not None
+    )
+
+  def _options_in_use(self, grouping):
+    """Returns the options that `grouping` takes in this run, by name."""
+    found = options.of(method_registry.METHODS[grouping].settings)
+    selectors = [one for one in found.values() if one.selects]
+    for selector in selectors:
+      for value, names in selector.selects.items():
+        if value != getattr(self, selector.name):
+          found = {name: one for name, one in found.items() if name not in names}
+    return found
+
+  @property
+  def partition_options(self):
+    """The options of partitions, by name; `None` where one is not given."""
+    return {name: getattr(self, name) for name in OPTIONS["partition"]}
+
+  def build_aggregator(self):
+    """Returns the aggregator, an instance of a class in `aggregation.AGGREGATORS`."""
+    chosen = aggregation.AGGREGATORS[self.aggregator]
+    return chosen(**{name: getattr(self, name) for name in options.of(chosen)})
 
   def build_grouping(self, name, **overrides):
-    """Returns the `GroupingStrategy` of this name with this run's options.
+    """Returns a grouping, or a method's settings, with this run's options.
 
     Args:
-      name: A key of `grouping.registry.GROUPINGS`.
+      name: A key of `methods.registry.METHODS`.
       **overrides: Options to use instead of this run's.
     """
-    options = {option: getattr(self, option) for option in self._options_of(name)}
-    return grouping_registry.GROUPINGS[name].build(**{**options, **overrides})
+    own = {option: getattr(self, option) for option in self._options_in_use(name)}
+    return method_registry.METHODS[name].settings(**{**own, **overrides})
 
   def to_json(self):
-    """Returns a dict of plain values."""
-    return {**dataclasses.asdict(self), "groupings": list(self.groupings)}
+    """Returns a dict of plain values; options follow the choice that they belong to."""
+    values = {}
+    for field in dataclasses.fields(self):
+      for name in (field.name, *OPTIONS.get(field.name, ())):
+        values.setdefault(name, getattr(self, name))
+    return {**values, "groupings": list(self.groupings)}
 
   @classmethod
   def from_json(cls, values):
-    """Returns the configuration that `to_json` made the dict from."""
+    """Returns the configuration that `to_json` made the dict from.
+
+    Args:
+      values: The dict.
+    """
     return cls(**{**values, "groupings": tuple(values["groupings"])})

@@ -9,8 +9,34 @@ import numpy as np
 
 
 def accuracy(confusion):
-  """Returns the share of examples predicted right, of shape (...)."""
-  return np.trace(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=(-2, -1))
+  """Returns the share of examples predicted right, of shape (...); NaN without any."""
+  return _divide(np.trace(confusion, axis1=-2, axis2=-1), confusion.sum(axis=(-2, -1)))
+
+
+def model_metrics(confusion):
+  """Returns the accuracy and the macro-averaged recall and precision.
+
+  Args:
+    confusion: Confusion matrices with examples, of shape (..., C, C).
+
+  Returns:
+    A dict of `accuracy`, `recall` and `precision`, each of shape (...).
+  """
+  return {
+      "accuracy": accuracy(confusion),
+      "recall": macro(class_recall(confusion)),
+      "precision": macro(class_precision(confusion)),
+  }
+
+
+def client_metrics(confusions):
+  """Returns a round's metrics over all clients, from matrices (N, C, C)."""
+  metrics = model_metrics(confusions)
+  return {
+      "clients_accuracy_mean": metrics["accuracy"].mean(),
+      "clients_accuracy_p10": np.percentile(metrics["accuracy"], 10),
+      "clients_recall_mean": metrics["recall"].mean(),
+  }
 
 
 def class_recall(confusion):

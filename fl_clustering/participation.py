@@ -1,12 +1,54 @@
-"""Who takes part in a round.
+"""What a round of training is, and who takes part in it.
 
 The draw follows from the run's seed, which the run's files name: whoever reads them
 knows who took part when.
 """
 
+import dataclasses
+
 import numpy as np
 
 from clustering_basics import randomness
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+  """One round of training.
+
+  Attributes:
+    number: Its number, counted through all phases, from which the clients' random
+      numbers follow.
+    client_ids: The clients that take part.
+    num_epochs: Passes of a client over its data.
+  """
+
+  number: int
+  client_ids: tuple[str, ...]
+  num_epochs: int
+
+
+def grouping_round(config):
+  """Returns the number of the round between the phases.
+
+  It is kept for the local training whose weights are grouped.  Rounds are numbered
+  through the phases, so every local training has random numbers of its own.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+  """
+  return config.pretrain_rounds + 1
+
+
+def round_of(config, client_ids, number):
+  """Returns a `Round` of a run.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    client_ids: Every client's id.
+    number: The round's number, counted through all phases.
+  """
+  chosen = participants(config.seed, len(client_ids), config.clients_per_round, number)
+  return Round(number, tuple(client_ids[i] for i in chosen), config.client_epochs_per_round)
 
 
 def participants(seed, num_clients, clients_per_round, round_num):

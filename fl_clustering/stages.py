@@ -11,6 +11,14 @@ Row = collections.namedtuple(
 )
 
 
+def rows(phase, method, cluster, round_num, metrics):
+  """Returns a dict of metrics as `Row`s; the other arguments are their columns."""
+  return [
+      Row(phase, method, cluster, round_num, metric, float(value))
+      for metric, value in metrics.items()
+  ]
+
+
 class RunObserver:
   """What a run tells while it runs; a subclass overrides what it needs.
 
@@ -24,7 +32,12 @@ class RunObserver:
     """A round ended; `rows` are its `Row`s."""
 
   def clients_grouped(self, client_weights, assignments):
-    """The clients' weights are in, and `assignments` has one row per grouping."""
+    """The clients are grouped for the first time.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights`.
+      assignments: From each chosen method's name to its first `ClusterAssignment`.
+    """
 
 
 class StageRunner:
@@ -35,7 +48,7 @@ class StageRunner:
     self._checkpoints = checkpoints or checkpoint.NoCheckpoints()
     self._observers = observers
 
-  def run(self, stage, first_round, num_rounds, start, step):
+  def run(self, stage, first_round, num_rounds, start, step, save_all=False):
     """Runs a stage from its checkpoint or its start.
 
     Args:
@@ -44,6 +57,8 @@ class StageRunner:
       num_rounds: The number of the last round.
       start: A function that returns (state, rows) before round 1.
       step: A function (state, round) -> (state, rows).
+      save_all: Whether every round is saved before it is told: for rounds that can't be
+        repeated.
 
     Returns:
       The state after the last round, a dict of arrays.
@@ -63,10 +78,15 @@ class StageRunner:
       state, rows = step(state, round_num)
       history += rows
       self._checkpoints.save(
-          stage, round_num, state, history, is_last=round_num == num_rounds
+          stage, round_num, state, history, save_all or round_num == num_rounds
       )
       self._tell(stage, round_num, rows)
     return state
+
+  def tell_grouped(self, client_weights, assignments):
+    """Tells the observers; arguments as for `RunObserver.clients_grouped`."""
+    for observer in self._observers:
+      observer.clients_grouped(client_weights, assignments)
 
   def _tell(self, stage, round_num, rows):
     for observer in self._observers:

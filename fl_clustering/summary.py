@@ -10,11 +10,7 @@ from fl_clustering import metrics
 
 def _model_metrics(confusion):
   """Returns one model's metrics on one test set, from a matrix (C, C)."""
-  return {
-      "accuracy": float(metrics.accuracy(confusion)),
-      "recall": float(metrics.macro(metrics.class_recall(confusion))),
-      "precision": float(metrics.macro(metrics.class_precision(confusion))),
-  }
+  return {name: float(value) for name, value in metrics.model_metrics(confusion).items()}
 
 
 def _mean_model_metrics(confusions):
@@ -34,11 +30,11 @@ def _distribution(values):
 
 def _client_distribution(confusions, target_accuracy):
   """Returns how a metric is distributed over clients, from (N, C, C)."""
-  accuracy = metrics.accuracy(confusions)
+  of_clients = metrics.model_metrics(confusions)
   return {
-      "accuracy": _distribution(accuracy),
-      "recall": _distribution(metrics.macro(metrics.class_recall(confusions))),
-      "share_at_target": float(np.mean(accuracy >= target_accuracy)),
+      "accuracy": _distribution(of_clients["accuracy"]),
+      "recall": _distribution(of_clients["recall"]),
+      "share_at_target": float(np.mean(of_clients["accuracy"] >= target_accuracy)),
   }
 
 

@@ -1,7 +1,7 @@
 """What a three-phase run finds. Confusion matrices have true labels as rows."""
 
 import dataclasses
-from typing import Mapping, Optional
+from typing import Callable, Mapping, Optional
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class PretrainResult:
 
 @dataclasses.dataclass(frozen=True)
 class MethodResult:
-  """Phases 2 and 3 of one grouping or control with K clusters.
+  """Phases 2 and 3 of one method or control with K clusters.
 
   Attributes:
     assignment: The clusters.
@@ -65,14 +65,15 @@ class ThreePhaseResult:
   Attributes:
     pretrain: Phase 1.
     client_weights: What was grouped.
-    methods: From the name of a grouping or control to its result.
-    recovery: Where true groups are known, how well each grouping finds them by
-      representation and local epochs; a list of dicts.
+    methods: From the name of a method or control to its result.
     privacy: What the aggregator of phase 1 guarantees, or `None`.
+    local_weights: A function from a number of local epochs to the `ClientWeights` that
+      `grouping_epochs` would have given.  It trains the clients, so it works as long as
+      TFF's context and the run's `data_dir` are there.
   """
 
   pretrain: PretrainResult
   client_weights: client_weights_lib.ClientWeights
   methods: Mapping[str, MethodResult]
-  recovery: list
   privacy: Optional[dict]
+  local_weights: Callable[[int], client_weights_lib.ClientWeights]

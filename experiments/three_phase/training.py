@@ -11,8 +11,10 @@ import tqdm
 
 from experiment_shell import output_folder
 from experiments.three_phase import data
+from experiments.three_phase import group_recovery
 from fl_clustering import checkpoint
 from fl_clustering import metrics as metrics_lib
+from fl_clustering import pretraining
 from fl_clustering import runtime
 from fl_clustering import stages
 from fl_clustering import summary as summary_lib
@@ -35,9 +37,7 @@ def _evaluation_rows(result):
     for cluster, confusion in confusions:
       recall = metrics_lib.class_recall(confusion)
       metrics = {
-          "accuracy": metrics_lib.accuracy(confusion),
-          "recall": metrics_lib.macro(recall),
-          "precision": metrics_lib.macro(metrics_lib.class_precision(confusion)),
+          **metrics_lib.model_metrics(confusion),
           # A label without examples has no recall.
           **{f"recall_class_{c}": v for c, v in enumerate(recall) if not np.isnan(v)},
       }
@@ -62,10 +62,8 @@ def _client_metrics_text(task, result):
   header += [f"recall_class_{label}" for label in range(task.num_classes)]
   rows = []
   for phase, method, assignment, confusions in tables:
-    accuracy = metrics_lib.accuracy(confusions)
+    metrics = metrics_lib.model_metrics(confusions)
     class_recall = metrics_lib.class_recall(confusions)
-    recall = metrics_lib.macro(class_recall)
-    precision = metrics_lib.macro(metrics_lib.class_precision(confusions))
     for i, client in enumerate(task.clients):
       clusters = assignment.clusters_of(client.client_id) if assignment else ()
       rows.append([
@@ -74,9 +72,7 @@ def _client_metrics_text(task, result):
           client.client_id,
           " ".join(map(str, clusters)),
           len(client.test),
-          accuracy[i],
-          recall[i],
-          precision[i],
+          *(values[i] for values in metrics.values()),
           *("" if np.isnan(v) else v for v in class_recall[i]),
       ])
   return output_folder.csv_text(header, rows)
@@ -107,7 +103,7 @@ class RunFiles(stages.RunObserver):
     self._metrics.close()
 
   def stage_started(self, stage, num_rounds, rounds_done):
-    if stage == three_phase.PRETRAIN:
+    if stage == pretraining.STAGE:
       self._pretrain_rounds = num_rounds
     self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
         self._folder.join(os.path.join("tensorboard", stage))
@@ -117,7 +113,7 @@ class RunFiles(stages.RunObserver):
     self._csv.writerows(rows)
     self._metrics.flush()
     # All methods go on where pretraining ended.
-    step = round_num + (0 if stage == three_phase.PRETRAIN else self._pretrain_rounds)
+    step = round_num + (0 if stage == pretraining.STAGE else self._pretrain_rounds)
     scalars = {
         row.metric if row.cluster == "" else f"cluster_{row.cluster}/{row.metric}": row.value
         for row in rows
@@ -126,6 +122,9 @@ class RunFiles(stages.RunObserver):
 
   def clients_grouped(self, client_weights, assignments):
     client_weights.save(self._folder.join("client_weights.npz"))
+    self._write_assignments(assignments)
+
+  def _write_assignments(self, assignments):
     document = {
         name: {
             "clusters": [list(members) for members in assignment.clusters],
@@ -136,17 +135,23 @@ class RunFiles(stages.RunObserver):
     }
     self._folder.write_text("assignments.json", output_folder.json_text(document))
 
-  def finish(self, task, result):
+  def finish(self, config, task, result, recovery):
     """Writes what is known when all phases have ended.
 
     Args:
-      task: The run's `FederatedTask`.
+      config: The run's `ThreePhaseConfig`.
+      task: Its `FederatedTask`.
       result: Its `ThreePhaseResult`.
+      recovery: What `group_recovery.recovery_rows` returned for it.
     """
     self._csv.writerows(_evaluation_rows(result))
     self._folder.write_text("client_metrics.csv", _client_metrics_text(task, result))
-    if result.recovery:
-      header, rows = result.recovery[0], [row.values() for row in result.recovery]
+    # A method may have moved clients since they were grouped.
+    self._write_assignments({
+        name: result.methods[name].assignment for name in config.groupings
+    })
+    if recovery:
+      header, rows = recovery[0], [row.values() for row in recovery]
       self._folder.write_text("group_recovery.csv", output_folder.csv_text(header, rows))
 
 
@@ -214,7 +219,8 @@ def run(config, task, folder):
           config, task, client_data, checkpoint.Checkpoints(folder.join("checkpoints")),
           [files, bar],
       )
-    files.finish(task, result)
+      recovery = group_recovery.recovery_rows(config, task, result)
+    files.finish(config, task, result, recovery)
   # The clients' files serve training alone; the checkpoints hold the trained models.
   shutil.rmtree(client_data)
   return summary_lib.summarize(config, task, result)

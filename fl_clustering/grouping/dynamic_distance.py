@@ -12,9 +12,11 @@ Israel Journal of Mathematics, 1965), and every cluster is a model to train. Pas
 `max_clusters`, some of the maximal cliques that hold every client are used instead.
 """
 
+import dataclasses
 import heapq
 import math
 import numbers
+from typing import Union
 
 import networkx
 import numpy as np
@@ -24,6 +26,7 @@ from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
 from fl_clustering.grouping import distances as distances_lib
 from fl_clustering.grouping import grouping
+from fl_clustering import options
 
 # Bounds of the enumeration: seconds for hundreds of clients, and about 100 MB.
 _MAX_CLIQUES = 100_000
@@ -32,6 +35,22 @@ _MAX_MEMBERSHIPS = 10_000_000
 # A distance that equals the threshold up to rounding is within it: the mean of
 # equal distances may come out a little below them.
 _ROUNDING = 1e-9
+
+
+def distance_threshold_option(about, default):
+  """Returns the option `distance_threshold`.
+
+  Args:
+    about: What it is.
+    default: The field's default.
+  """
+  return options.option(
+      str,
+      about,
+      default=default,
+      default_for=lambda num_clients: "mean",
+      default_text="mean",
+  )
 
 
 def parse_threshold(distance_threshold):
@@ -74,7 +93,7 @@ def largest_distance_within(distance_threshold, distances):
   """Returns the largest distance that counts as within the threshold.
 
   Args:
-    distance_threshold: See `parse_threshold`.
+    distance_threshold: `mean`, a number, or a quantile such as `q0.3`.
     distances: Condensed distances; empty for a single client.
   """
   if not distances.size:
@@ -159,7 +178,7 @@ def cluster_neighbours(
 
   Args:
     neighbours: From every client's id to its neighbours' ids.
-    max_clusters: Most clusters, see above.
+    max_clusters: Most clusters, unless more are needed to hold every client.
     max_cliques: Bound on the number of cliques looked at. If there are more, the
       clusters are chosen among those, and among maximal cliques grown from clients
       that they leave out.
@@ -191,26 +210,39 @@ def cluster_neighbours(
   )
 
 
-def build_dynamic_distance(
-    distance_threshold="mean", max_clusters=32, representation="weights"
-) -> grouping.GroupingStrategy:
-  """Returns the dynamic distance-based grouping, with Euclidean distances.
+@dataclasses.dataclass(frozen=True)
+class DynamicDistance:
+  """The dynamic distance-based grouping, with Euclidean distances.
 
-  Args:
+  A function (ClientWeights, rng) -> ClusterAssignment.
+
+  Attributes:
     distance_threshold: The largest distance of neighbours: `mean` (of the
       distances of all pairs), a number, or a quantile of them such as `q0.3`.
-    max_clusters: Most clusters, see `cluster_neighbours`.
+    max_clusters: Most clusters, as of `cluster_neighbours`.
     representation: What of the weights is grouped, a key of
       `client_weights.REPRESENTATIONS`.
   """
-  parse_threshold(distance_threshold)
-  validate.integer(1, max_clusters=max_clusters)
-  validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
 
-  def group(client_weights, rng):
+  distance_threshold: Union[str, float] = distance_threshold_option(
+      "Largest distance of two clients in one cluster: `mean` of all pairwise distances, a "
+      "number, or a quantile of them such as `q0.3`. dynamic_distance takes it in L2.",
+      default="mean",
+  )
+  max_clusters: int = options.option(int, "Most clusters.", default=32)
+  representation: str = grouping.representation_option()
+
+  def __post_init__(self):
+    parse_threshold(self.distance_threshold)
+    validate.integer(1, max_clusters=self.max_clusters)
+    validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
+
+  def __call__(self, client_weights, rng):
     del rng  # Nothing here is random.
-    ids, distances = distances_lib.client_distances(client_weights, representation, "l2")
-    within = distances <= largest_distance_within(distance_threshold, distances)
+    ids, distances = distances_lib.client_distances(
+        client_weights, self.representation, "l2"
+    )
+    within = distances <= largest_distance_within(self.distance_threshold, distances)
     rows = {
         client_id: np.flatnonzero(row)
         for client_id, row in zip(ids, distance.squareform(within))
@@ -219,6 +251,4 @@ def build_dynamic_distance(
         client_id: [ids[i] for i in rows[client_id]]
         for client_id in client_weights.client_ids
     }
-    return cluster_neighbours(neighbours, max_clusters)
-
-  return group
+    return cluster_neighbours(neighbours, self.max_clusters)

@@ -1,8 +1,8 @@
 """What a grouping is, and the clusters that it returns.
 
-A grouping is built by a `build_x` function from its options, and is then called
-with the clients' weights. It refers to clients by id throughout; its result does
-not depend on the order in which the clients come.
+A grouping is a frozen dataclass: its fields are its options, and it is called with the
+clients' weights. It refers to clients by id throughout; its result does not depend on
+the order in which the clients come.
 """
 
 import collections
@@ -14,6 +14,43 @@ import numpy as np
 
 from clustering_basics import validate
 from fl_clustering import client_weights
+from fl_clustering import options
+
+_DEFAULT_NUM_CLUSTERS = 8
+
+
+def clusters_of(clusters):
+  """Returns the indices, ascending, of the clusters that each client is in.
+
+  Args:
+    clusters: Tuples of client ids; they may overlap or be empty.
+
+  Returns:
+    A dict from client id to a tuple of ints.
+  """
+  indices = collections.defaultdict(tuple)
+  for k, members in enumerate(clusters):
+    for client_id in members:
+      indices[client_id] += (k,)
+  return dict(indices)
+
+
+def check_covers(found, client_ids):
+  """Checks that clusters hold all of these clients and nobody else.
+
+  Args:
+    found: The ids of the clusters' members, a set or a dict's keys.
+    client_ids: Every client's id.
+
+  Raises:
+    ValueError: If a client is in no cluster, or a cluster holds an unknown one.
+  """
+  missing = [c for c in client_ids if c not in found]
+  if missing:
+    raise ValueError(f"`clusters` must hold every client, got none with {missing[0]!r}.")
+  unknown = sorted(set(found).difference(client_ids))
+  if unknown:
+    raise validate.error("clusters", "hold only known clients", unknown[0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +98,7 @@ class ClusterAssignment:
       client_ids: Every client's id. Members follow this order; clusters follow
         the order of their first members, then of their second ones, and so on.
       clusters: Collections of client ids, in any order.
-      warning: See the class.
+      warning: What a reader of the clusters should know about them, or `None`.
     """
     rank = {client_id: i for i, client_id in enumerate(client_ids)}
     ordered = sorted(sorted(rank[member] for member in members) for members in clusters)
@@ -72,9 +109,9 @@ class ClusterAssignment:
     """Returns clusters of clients with equal labels, in canonical order.
 
     Args:
-      client_ids: Every client's id, see `from_clusters`.
+      client_ids: Every client's id, in the order that members and clusters follow.
       label_of: From every client's id to a label.
-      warning: See the class.
+      warning: What a reader of the clusters should know about them, or `None`.
     """
     members = collections.defaultdict(list)
     for client_id in client_ids:
@@ -83,11 +120,7 @@ class ClusterAssignment:
 
   @functools.cached_property
   def _clusters_of(self):
-    clusters_of = collections.defaultdict(tuple)
-    for k, members in enumerate(self.clusters):
-      for client_id in members:
-        clusters_of[client_id] += (k,)
-    return dict(clusters_of)
+    return clusters_of(self.clusters)
 
   @property
   def overlapping(self):
@@ -109,12 +142,7 @@ class ClusterAssignment:
     Raises:
       ValueError: If a client is in no cluster, or a cluster holds an unknown one.
     """
-    missing = [c for c in client_ids if c not in self._clusters_of]
-    if missing:
-      raise ValueError(f"`clusters` must hold every client, got none with {missing[0]!r}.")
-    unknown = sorted(set(self._clusters_of).difference(client_ids))
-    if unknown:
-      raise validate.error("clusters", "hold only known clients", unknown[0])
+    check_covers(self._clusters_of, client_ids)
 
   def labels(self, client_ids):
     """Returns the index of each client's only cluster.
@@ -132,37 +160,50 @@ class ClusterAssignment:
       raise ValueError("`clusters` must not overlap to give labels, but they do.")
     return np.array([self.clusters_of(client_id)[0] for client_id in client_ids], int)
 
-  def member_means(self, cluster_vectors, client_ids):
-    """Returns, for each client, the mean over its clusters of the clusters' vectors.
-
-    Args:
-      cluster_vectors: Array of shape (num_clusters, num_parameters), aligned with
-        `clusters`.
-      client_ids: Ids of clients.
-
-    Returns:
-      An array of the same type, of shape (len(client_ids), num_parameters).
-    """
-    if cluster_vectors.ndim != 2 or len(cluster_vectors) != len(self.clusters):
-      raise validate.error(
-          "cluster_vectors",
-          f"have shape (num_clusters={len(self.clusters)}, num_parameters)",
-          cluster_vectors.shape,
-      )
-    means = np.empty((len(client_ids), cluster_vectors.shape[1]), cluster_vectors.dtype)
-    for mean, client_id in zip(means, client_ids):
-      indices = list(self.clusters_of(client_id))
-      mean[:] = cluster_vectors[indices].mean(axis=0, dtype=np.float64)
-    return means
-
 
 GroupingStrategy = Callable[
     [client_weights.ClientWeights, np.random.Generator], ClusterAssignment
 ]
 
 
+def num_clusters_option(about, **details):
+  """Returns the option `num_clusters`.
+
+  Args:
+    about: What it is.
+    **details: The field's `default`, if it has one.
+  """
+  return options.option(
+      int,
+      about,
+      default_for=lambda num_clients: min(_DEFAULT_NUM_CLUSTERS, num_clients),
+      default_text=f"{_DEFAULT_NUM_CLUSTERS}, at most num_clients",
+      up_to_num_clients=True,
+      **details,
+  )
+
+
+def representation_option():
+  """Returns the option `representation`: what of the clients' weights is grouped."""
+  return options.option(
+      str,
+      "What is grouped: the clients' `weights`, their `update` since the last global "
+      "model, or the `normalized_update`.",
+      default="weights",
+      values=tuple(client_weights.REPRESENTATIONS),
+  )
+
+
 def check_num_clusters(num_clusters, client_ids):
-  """Checks that there are not more clusters asked for than there are clients."""
+  """Checks that there are at most as many clusters as clients.
+
+  Args:
+    num_clusters: Number of clusters.
+    client_ids: Every client's id.
+
+  Raises:
+    ValueError: If there are more.
+  """
   if num_clusters > len(client_ids):
     raise validate.error(
         "num_clusters", f"be in [1, num_clients={len(client_ids)}]", num_clusters

@@ -6,6 +6,9 @@ https://arxiv.org/abs/2004.11791. Its setting with L2 distances and single linka
 what the three-phase article compares itself with.
 """
 
+import dataclasses
+from typing import Optional, Union
+
 import numpy as np
 from scipy.spatial import distance
 from sklearn import cluster
@@ -15,6 +18,7 @@ from fl_clustering import client_weights as client_weights_lib
 from fl_clustering.grouping import distances as distances_lib
 from fl_clustering.grouping import dynamic_distance
 from fl_clustering.grouping import grouping
+from fl_clustering import options
 
 METRICS = tuple(distances_lib.METRICS)
 LINKAGES = ("single", "complete", "average", "ward")
@@ -32,59 +36,91 @@ def _labels(distances, linkage, cut):
   return clustering.fit_predict(distance.squareform(distances))
 
 
-def build_hierarchical(
-    num_clusters=None,
-    distance_threshold=None,
-    linkage="average",
-    metric="cosine",
-    representation="weights",
-) -> grouping.GroupingStrategy:
-  """Returns the hierarchical grouping, cut at a number or at a distance.
+@dataclasses.dataclass(frozen=True)
+class Hierarchical:
+  """The hierarchical grouping, cut at a number of clusters or at a distance.
 
-  Exactly one of `num_clusters` and `distance_threshold` is given.
+  A function (ClientWeights, rng) -> ClusterAssignment. Exactly one of `num_clusters` and
+  `distance_threshold` is given.
 
-  Args:
+  Attributes:
     num_clusters: Number of clusters, at most the number of clients.
     distance_threshold: The largest distance, in the sense of `linkage`, of two
       clusters that are merged: `mean` (of the distances of all pairs of clients), a
       number, or a quantile of those distances such as `q0.3`.
+    hierarchical_cut: Which of the two it is, `num_clusters` or `distance`; `None` =
+      whichever is given.
     linkage: `single`, `complete`, `average` or, with the metric `l2`, `ward`.
-    metric: `l1`, `l2` or `cosine`, see `distances.client_distances`.
+    metric: The clients' distance: `l1`, `l2` or `cosine` (1 minus the cosine of the
+      angle between their vectors).
     representation: What of the weights is grouped, a key of
       `client_weights.REPRESENTATIONS`.
   """
-  if (num_clusters is None) == (distance_threshold is None):
-    raise ValueError(
-        "`distance_threshold` must be given if `num_clusters` is not, and only then, "
-        f"got {distance_threshold!r} with num_clusters={num_clusters!r}."
-    )
-  if num_clusters is None:
-    dynamic_distance.parse_threshold(distance_threshold)
-  else:
-    validate.integer(1, num_clusters=num_clusters)
-  validate.one_of(LINKAGES, linkage=linkage)
-  validate.one_of(METRICS, metric=metric)
-  if linkage == "ward" and metric != "l2":
-    raise validate.error("metric", "be l2 with linkage=ward", metric)
-  validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
 
-  def cut_for(distances):
-    if num_clusters is not None:
-      return {"n_clusters": num_clusters}
-    within = dynamic_distance.largest_distance_within(distance_threshold, distances)
-    # scikit-learn does not merge at the threshold itself.
-    return {"n_clusters": None, "distance_threshold": np.nextafter(within, np.inf)}
+  num_clusters: Optional[int] = grouping.num_clusters_option(
+      "hierarchical uses it where it is cut at a number.", default=None
+  )
+  distance_threshold: Union[str, float, None] = (
+      dynamic_distance.distance_threshold_option(
+          "hierarchical takes it in its --metric, where it is cut at a distance.", default=None
+      )
+  )
+  hierarchical_cut: Optional[str] = options.option(
+      str,
+      "Where hierarchical is cut: at --num_clusters or at --distance_threshold.",
+      default=None,
+      default_text=(
+          "distance if --distance_threshold is given and no other chosen grouping uses it, "
+          "else num_clusters"
+      ),
+      values=("num_clusters", "distance"),
+      selects={"num_clusters": ("num_clusters",), "distance": ("distance_threshold",)},
+  )
+  linkage: str = options.option(
+      str, "Linkage of the clusters.", default="average", values=LINKAGES
+  )
+  metric: str = options.option(
+      str, "Distance of the clients.", default="cosine", values=METRICS
+  )
+  representation: str = grouping.representation_option()
 
-  def group(client_weights, rng):
+  def __post_init__(self):
+    if (self.num_clusters is None) == (self.distance_threshold is None):
+      raise ValueError(
+          "`distance_threshold` must be given if `num_clusters` is not, and only then, "
+          f"got {self.distance_threshold!r} with num_clusters={self.num_clusters!r}."
+      )
+    cut = "distance" if self.num_clusters is None else "num_clusters"
+    if self.hierarchical_cut not in (None, cut):
+      raise validate.error("hierarchical_cut", f"be {cut}, which is given", self.hierarchical_cut)
+    if self.num_clusters is None:
+      dynamic_distance.parse_threshold(self.distance_threshold)
+    else:
+      validate.integer(1, num_clusters=self.num_clusters)
+    validate.one_of(LINKAGES, linkage=self.linkage)
+    validate.one_of(METRICS, metric=self.metric)
+    if self.linkage == "ward" and self.metric != "l2":
+      raise validate.error("metric", "be l2 with linkage=ward", self.metric)
+    validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
+
+  def __call__(self, client_weights, rng):
     del rng  # Nothing here is random.
     client_ids = client_weights.client_ids
-    if num_clusters is not None:
-      grouping.check_num_clusters(num_clusters, client_ids)
+    if self.num_clusters is not None:
+      grouping.check_num_clusters(self.num_clusters, client_ids)
     if len(client_ids) == 1:
       # scikit-learn asks for two.
       return grouping.ClusterAssignment((client_ids,))
-    ids, distances = distances_lib.client_distances(client_weights, representation, metric)
-    labels = _labels(distances, linkage, cut_for(distances))
+    ids, distances = distances_lib.client_distances(
+        client_weights, self.representation, self.metric
+    )
+    labels = _labels(distances, self.linkage, self._cut(distances))
     return grouping.ClusterAssignment.from_labels(client_ids, dict(zip(ids, labels)))
 
-  return group
+  def _cut(self, distances):
+    """Returns scikit-learn's arguments for the cut."""
+    if self.num_clusters is not None:
+      return {"n_clusters": self.num_clusters}
+    within = dynamic_distance.largest_distance_within(self.distance_threshold, distances)
+    # scikit-learn does not merge at the threshold itself.
+    return {"n_clusters": None, "distance_threshold": np.nextafter(within, np.inf)}

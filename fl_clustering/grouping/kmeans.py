@@ -4,6 +4,7 @@ Lloyd: "Least squares quantization in PCM", IEEE Transactions on Information
 Theory, 1982; started by K-means++ (Arthur, Vassilvitskii, SODA 2007).
 """
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -37,37 +38,43 @@ def _labels(distances, num_clusters, n_init, rng):
     return kmeans.fit(distances_lib.euclidean_embedding(distances)).labels_
 
 
-def build_kmeans(
-    num_clusters, representation="weights", n_init=10
-) -> grouping.GroupingStrategy:
-  """Returns the K-means grouping.
+@dataclasses.dataclass(frozen=True)
+class KMeans:
+  """The K-means grouping, a function (ClientWeights, rng) -> ClusterAssignment.
 
   Clients with identical vectors are never separated: where that leaves fewer
   than K clusters, the assignment has those, and a warning.
 
-  Args:
+  Attributes:
     num_clusters: K, at most the number of clients.
     representation: What of the weights is grouped, a key of
       `client_weights.REPRESENTATIONS`.
     n_init: Number of starts, of which the best result is taken.
   """
-  validate.integer(1, num_clusters=num_clusters)
-  validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
-  validate.integer(1, n_init=n_init)
 
-  def group(client_weights, rng):
-    grouping.check_num_clusters(num_clusters, client_weights.client_ids)
-    ids, distances = distances_lib.client_distances(client_weights, representation, "l2")
-    labels = _labels(distances, num_clusters, n_init, rng)
+  num_clusters: int = grouping.num_clusters_option("Number of clusters.")
+  representation: str = grouping.representation_option()
+  n_init: int = 10
+
+  def __post_init__(self):
+    validate.integer(1, num_clusters=self.num_clusters)
+    validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
+    validate.integer(1, n_init=self.n_init)
+
+  def __call__(self, client_weights, rng):
+    grouping.check_num_clusters(self.num_clusters, client_weights.client_ids)
+    ids, distances = distances_lib.client_distances(
+        client_weights, self.representation, "l2"
+    )
+    labels = _labels(distances, self.num_clusters, self.n_init, rng)
     num_found = len(np.unique(labels))
     warning = None
-    if num_found < num_clusters:
+    if num_found < self.num_clusters:
       warning = (
-          f"K-means found {num_found} clusters instead of `num_clusters`={num_clusters}: "
-          f"too many clients have identical vectors ({representation})."
+          f"K-means found {num_found} clusters instead of "
+          f"`num_clusters`={self.num_clusters}: too many clients have identical vectors "
+          f"({self.representation})."
       )
     return grouping.ClusterAssignment.from_labels(
         client_weights.client_ids, dict(zip(ids, labels)), warning
     )
-
-  return group

@@ -2,7 +2,7 @@
 
 A computation is built for a source: for clients whose value is the matrix of their
 points, or for clients that read a file of their own and then send nothing but results
-(see `fl_clustering/client_files.py`).
+(see `fl_clustering/engine/client_files.py`).
 
 A file holds the rows one after another as float64.  They become small numbers near zero
 before anything else is done (`scaling.py`), which takes float64 where the numbers are

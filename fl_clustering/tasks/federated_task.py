@@ -6,7 +6,7 @@ fit each other are an error here and not in some later round of training.
 
 import dataclasses
 import hashlib
-from typing import Optional
+from typing import Any, Mapping, Optional
 
 import numpy as np
 
@@ -102,21 +102,18 @@ class TaskOptions:
     num_clients: Number of clients.
     partition: A name in `registry.PARTITION_NAMES`; None for the data set's own
       default.
-    dirichlet_alpha: The smaller, the more clients differ; None for the
-      partition's default.
-    num_groups: Number of known groups; None for the partition's default.
     model: A name in `models.MODELS`.
     seed: Decides who gets what.
+    partition_options: The partition's options by name; None where one is not given.
   """
 
   dataset: str = "auto"
   data_dir: Optional[str] = None
   num_clients: int = 100
   partition: Optional[str] = None
-  dirichlet_alpha: Optional[float] = None
-  num_groups: Optional[int] = None
   model: str = "cnn_small"
   seed: int = 0
+  partition_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -132,8 +129,7 @@ class FederatedTask:
     global_test_source: One line: where `global_test` is from.
     num_classes: Labels are below this number.
     model: The model to train.
-    dirichlet_alpha: The concentration the partition used, None if it used none.
-    num_groups: The number of known groups, None if there are none.
+    partition_options: The options that the partition used, by name.
     fallback_reason: Why `auto` did not use EMNIST; None if it did, or was not
       asked.
     warnings: What a reader of the results should know about the data, the
@@ -148,8 +144,7 @@ class FederatedTask:
   global_test_source: str
   num_classes: int
   model: models.ImageModel
-  dirichlet_alpha: Optional[float] = None
-  num_groups: Optional[int] = None
+  partition_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   fallback_reason: Optional[str] = None
   warnings: tuple[str, ...] = ()
 

@@ -219,7 +219,23 @@ def _dropout(hidden, rate, seed, layer):
   return tf.where(keep, hidden / (1 - rate), 0.0)
 
 
+@dataclasses.dataclass(frozen=True)
+class ModelEntry:
+  """A row of `MODELS`; it is called with the shape of an image and the number of classes.
+
+  Attributes:
+    build: A function from these two to an `ImageModel`.
+    about: What it is, in a few words.
+  """
+
+  build: Callable[[tuple[int, int, int], int], ImageModel]
+  about: str
+
+  def __call__(self, input_shape, num_classes):
+    return self.build(input_shape, num_classes)
+
+
 MODELS = {
-    "cnn_small": build_cnn_small,
-    "cnn": build_cnn,
+    "cnn_small": ModelEntry(build_cnn_small, "about 57,000 parameters"),
+    "cnn": ModelEntry(build_cnn, "the EMNIST baseline with dropout, 1.2 million parameters"),
 }

@@ -25,13 +25,13 @@ References:
 """
 
 import dataclasses
-import functools
-from typing import Callable, Mapping, Optional
+from typing import Optional
 
 import numpy as np
 
 from clustering_basics import randomness
 from clustering_basics import validate
+from fl_clustering import options
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import top_up
@@ -61,22 +61,6 @@ class Split:
   clients: tuple[federated_task.ClientData, ...]
   global_test: federated_task.Examples
   warnings: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Partition:
-  """A kind of skew: one row of `PARTITIONS`.
-
-  Attributes:
-    build: Function of (pool, num_clients, seed) and of the options below by
-      name.  Returns a `Split`.
-    options: The options it takes, with their defaults.
-    max_groups: The largest `num_groups` it can make; None if there is no such.
-  """
-
-  build: Callable[..., Split]
-  options: Mapping[str, Optional[float]] = dataclasses.field(default_factory=dict)
-  max_groups: Optional[int] = None
 
 
 def iid_shares(labels, num_clients, rng):
@@ -140,40 +124,29 @@ def quantity_shares(labels, num_clients, rng, dirichlet_alpha):
   return [np.concatenate(parts) for parts in zip(first, rest)]
 
 
-def resolve_options(partition, dirichlet_alpha=None, num_groups=None, num_clients=None):
-  """Returns the options that `partition` will use, by name, defaults filled in.
+def choose(partition, num_clients=None, **asked):
+  """Returns a partition with its options, checked.
 
   Args:
     partition: A name in `PARTITIONS`.
-    dirichlet_alpha: As asked for; None if it was not.
-    num_groups: As asked for; None if it was not.
-    num_clients: Number of clients, which groups cannot be more than; None where
-      it is not known yet.
+    num_clients: Number of clients; `None` where it is not known yet.
+    **asked: Options by name, any of `OPTIONS`; `None` where one is not asked for.
 
   Raises:
     ValueError: If an option is asked for which the partition does not take, or
       is out of its range.
   """
-  row = PARTITIONS[partition]
-  resolved = dict(row.options)
-  for name, value in (("dirichlet_alpha", dirichlet_alpha), ("num_groups", num_groups)):
-    if value is None:
-      continue
-    if name not in row.options:
-      users = [repr(other) for other, kind in PARTITIONS.items() if name in kind.options]
-      raise validate.error(
-          name, f"be left out unless `partition` is {' or '.join(users)}", value
-      )
-    resolved[name] = value
-  if resolved.get("dirichlet_alpha") is not None:
-    _check_alpha(resolved["dirichlet_alpha"])
-  if "num_groups" in resolved:
-    validate.integer(minimum=2, maximum=row.max_groups, num_groups=resolved["num_groups"])
-    if num_clients is not None and num_clients < resolved["num_groups"]:
-      raise validate.error(
-          "num_clients", f"be at least `num_groups`={resolved['num_groups']}", num_clients
-      )
-  return resolved
+  chosen = PARTITIONS[partition]
+  given = {name: value for name, value in asked.items() if value is not None}
+  for name, value in given.items():
+    if name not in options.of(chosen):
+      users = " or ".join(map(repr, OPTIONS[name]))
+      raise validate.error(name, f"be left out unless `partition` is {users}", value)
+  partition = chosen(**given)
+  num_groups = getattr(partition, "num_groups", 1)
+  if num_clients is not None and num_clients < num_groups:
+    raise validate.error("num_clients", f"be at least `num_groups`={num_groups}", num_clients)
+  return partition
 
 
 def _check_alpha(dirichlet_alpha):
@@ -184,7 +157,7 @@ def _check_alpha(dirichlet_alpha):
     )
 
 
-def split(partition, pool, num_clients, seed, dirichlet_alpha=None, num_groups=None):
+def split(partition, pool, num_clients, seed, **asked):
   """Splits a pool of images over clients.
 
   Every client's share is then cut into 80% training and 20% test data, at least
@@ -195,8 +168,7 @@ def split(partition, pool, num_clients, seed, dirichlet_alpha=None, num_groups=N
     pool: A `federated_task.ImagePool`.
     num_clients: Number of clients.
     seed: Decides who gets what.
-    dirichlet_alpha: As for `resolve_options`.
-    num_groups: As for `resolve_options`.
+    **asked: Options of the partition, by name; `None` for their defaults.
 
   Returns:
     A `Split`.
@@ -207,7 +179,7 @@ def split(partition, pool, num_clients, seed, dirichlet_alpha=None, num_groups=N
   """
   validate.one_of(PARTITIONS, partition=partition)
   validate.integer(minimum=1, num_clients=num_clients)
-  options = resolve_options(partition, dirichlet_alpha, num_groups, num_clients)
+  chosen = choose(partition, num_clients, **asked)
   num_examples = len(pool.pool)
   if num_examples < MIN_EXAMPLES_PER_CLIENT * num_clients:
     raise validate.error(
@@ -216,13 +188,13 @@ def split(partition, pool, num_clients, seed, dirichlet_alpha=None, num_groups=N
         f"{MIN_EXAMPLES_PER_CLIENT} of the {num_examples} examples",
         num_clients,
     )
-  return PARTITIONS[partition].build(pool, num_clients, seed, **options)
+  return chosen(pool, num_clients, seed)
 
 
-def _split_ungrouped(shares_fn, pool, num_clients, seed, **options):
+def _split_ungrouped(shares_fn, pool, num_clients, seed, **skew):
   rng = randomness.generator(seed, "partition: shares")
-  shares = shares_fn(pool.pool.labels, num_clients, rng, **options)
-  warnings = _top_up_shares(shares, [np.arange(num_clients)], pool, seed, **options)
+  shares = shares_fn(pool.pool.labels, num_clients, rng, **skew)
+  warnings = _top_up_shares(shares, [np.arange(num_clients)], pool, seed, **skew)
   clients = [
       _client(client_id, pool.pool.take(share), seed)
       for client_id, share in zip(_client_ids(num_clients), shares)
@@ -336,22 +308,133 @@ def _client(client_id, examples, seed, group=None):
   )
 
 
+def _alpha_option(about, default):
+  return options.option(float, about, default=default)
+
+
+_LABEL_SKEW = "Concentration of the Dirichlet skew: small is skewed."
+_GROUP_SKEW = "Inside the groups of rotated and permuted_labels, none means IID."
+
+
+@dataclasses.dataclass(frozen=True)
+class Iid:
+  """Equal shares at random; like every partition, it is called to make a `Split`."""
+
+  def __call__(self, pool, num_clients, seed):
+    return _split_ungrouped(iid_shares, pool, num_clients, seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class Dirichlet:
+  """Label skew: every class is shared out by Dirichlet proportions.
+
+  Attributes:
+    dirichlet_alpha: Concentration; the smaller, the fewer clients share a class.
+  """
+
+  dirichlet_alpha: float = _alpha_option(_LABEL_SKEW, 0.5)
+
+  def __post_init__(self):
+    _check_alpha(self.dirichlet_alpha)
+
+  def __call__(self, pool, num_clients, seed):
+    return _split_ungrouped(
+        dirichlet_shares, pool, num_clients, seed, dirichlet_alpha=self.dirichlet_alpha
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Shards:
+  """Label skew: two shards of the examples sorted by label."""
+
+  def __call__(self, pool, num_clients, seed):
+    return _split_ungrouped(shard_shares, pool, num_clients, seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+  """Skew of the sizes: they follow Dirichlet proportions.
+
+  Attributes:
+    dirichlet_alpha: Concentration; the smaller, the more unequal the sizes.
+  """
+
+  dirichlet_alpha: float = _alpha_option(_LABEL_SKEW, 0.5)
+
+  def __post_init__(self):
+    _check_alpha(self.dirichlet_alpha)
+
+  def __call__(self, pool, num_clients, seed):
+    return _split_ungrouped(
+        quantity_shares, pool, num_clients, seed, dirichlet_alpha=self.dirichlet_alpha
+    )
+
+
+def _num_groups_option():
+  return options.option(int, "Number of true groups.", default=4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rotated:
+  """Known groups: group g has its images turned by g * 90 degrees.
+
+  Attributes:
+    dirichlet_alpha: Concentration of the label skew inside a group; `None` = IID.
+    num_groups: Number of groups, from 2 to 4.
+  """
+
+  dirichlet_alpha: Optional[float] = _alpha_option(_GROUP_SKEW, None)
+  num_groups: int = _num_groups_option()
+
+  def __post_init__(self):
+    _check_groups(self, most=4)
+
+  def __call__(self, pool, num_clients, seed):
+    return _split_grouped(
+        known_groups.rotations, pool, num_clients, seed, self.dirichlet_alpha, self.num_groups
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class PermutedLabels:
+  """Known groups: every group has its own permutation of the labels.
+
+  Attributes:
+    dirichlet_alpha: Concentration of the label skew inside a group; `None` = IID.
+    num_groups: Number of groups, at least 2.
+  """
+
+  dirichlet_alpha: Optional[float] = _alpha_option(_GROUP_SKEW, None)
+  num_groups: int = _num_groups_option()
+
+  def __post_init__(self):
+    _check_groups(self)
+
+  def __call__(self, pool, num_clients, seed):
+    return _split_grouped(
+        known_groups.label_permutations,
+        pool,
+        num_clients,
+        seed,
+        self.dirichlet_alpha,
+        self.num_groups,
+    )
+
+
+def _check_groups(partition, most=None):
+  if partition.dirichlet_alpha is not None:
+    _check_alpha(partition.dirichlet_alpha)
+  validate.integer(minimum=2, maximum=most, num_groups=partition.num_groups)
+
+
 PARTITIONS = {
-    "iid": Partition(functools.partial(_split_ungrouped, iid_shares)),
-    "dirichlet": Partition(
-        functools.partial(_split_ungrouped, dirichlet_shares), {"dirichlet_alpha": 0.5}
-    ),
-    "shards": Partition(functools.partial(_split_ungrouped, shard_shares)),
-    "quantity": Partition(
-        functools.partial(_split_ungrouped, quantity_shares), {"dirichlet_alpha": 0.5}
-    ),
-    "rotated": Partition(
-        functools.partial(_split_grouped, known_groups.rotations),
-        {"dirichlet_alpha": None, "num_groups": 4},
-        max_groups=4,
-    ),
-    "permuted_labels": Partition(
-        functools.partial(_split_grouped, known_groups.label_permutations),
-        {"dirichlet_alpha": None, "num_groups": 4},
-    ),
+    "iid": Iid,
+    "dirichlet": Dirichlet,
+    "shards": Shards,
+    "quantity": Quantity,
+    "rotated": Rotated,
+    "permuted_labels": PermutedLabels,
 }
+
+# From an option's name to the partitions that have it.
+OPTIONS = options.by_name(PARTITIONS)

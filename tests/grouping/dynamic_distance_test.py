@@ -229,7 +229,7 @@ class DynamicDistanceTest(parameterized.TestCase):
   )
   def test_threshold(self, threshold, expected):
     weights = _weights([[0], [1], [3], [6]])
-    assignment = dynamic_distance.build_dynamic_distance(threshold)(
+    assignment = dynamic_distance.DynamicDistance(threshold)(
         weights, np.random.default_rng(0)
     )
     self.assertEqual(
@@ -241,14 +241,14 @@ class DynamicDistanceTest(parameterized.TestCase):
     # 5 apart in L2, 7 in L1.
     weights = _weights([[0, 0], [3, 4]])
     clusters = [
-        dynamic_distance.build_dynamic_distance(threshold)(weights, None).clusters
+        dynamic_distance.DynamicDistance(threshold)(weights, None).clusters
         for threshold in (4.999, 5)
     ]
     self.assertEqual([len(c) for c in clusters], [2, 1])
 
   def test_representation(self):
     weights = _weights([[1, 0], [100, 0], [0, 1]])
-    group = dynamic_distance.build_dynamic_distance(
+    group = dynamic_distance.DynamicDistance(
         "mean", representation="normalized_update"
     )
     self.assertEqual(
@@ -258,7 +258,7 @@ class DynamicDistanceTest(parameterized.TestCase):
 
   def test_budget_is_used(self):
     vectors = np.random.default_rng(0).normal(size=(40, 10))
-    group = dynamic_distance.build_dynamic_distance("mean", max_clusters=12)
+    group = dynamic_distance.DynamicDistance("mean", max_clusters=12)
     assignment = group(_weights(vectors), np.random.default_rng(0))
     self.assertLen(assignment.clusters, 12)
     self.assertTrue(assignment.overlapping)
@@ -271,7 +271,7 @@ class DynamicDistanceTest(parameterized.TestCase):
   )
   def test_refuses(self, options, message):
     with self.assertRaisesRegex(ValueError, message):
-      dynamic_distance.build_dynamic_distance(**options)
+      dynamic_distance.DynamicDistance(**options)
 
 
 if __name__ == "__main__":

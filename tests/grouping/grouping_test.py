@@ -51,6 +51,11 @@ class ClusterAssignmentTest(parameterized.TestCase):
     self.assertTrue(_ARTICLE.overlapping)
     self.assertFalse(grouping.ClusterAssignment((("a", "b"), ("c",))).overlapping)
 
+  def test_clusters_of_any_clusters(self):
+    self.assertEqual(
+        grouping.clusters_of((("a", "b"), (), ("b",))), {"a": (0,), "b": (0, 2)}
+    )
+
   def test_clusters_of(self):
     self.assertEqual(_ARTICLE.clusters_of("9"), (0, 1, 3))
     self.assertEqual(_ARTICLE.clusters_of("10"), (2,))
@@ -98,43 +103,6 @@ class LabelsTest(absltest.TestCase):
   def test_refuses_overlapping(self):
     with self.assertRaisesRegex(ValueError, "`clusters` must not overlap"):
       _ARTICLE.labels(_ARTICLE_IDS)
-
-
-class MemberMeansTest(absltest.TestCase):
-
-  def test_article_example(self):
-    """Client 9 gets mean(mean(5, 9), mean(1, 9), mean(2, 9))."""
-    weights = np.random.default_rng(0).normal(size=(11, 4)).astype(np.float32)
-    cluster_vectors = np.stack([
-        weights[[int(client_id) for client_id in members]].mean(axis=0)
-        for members in _ARTICLE.clusters
-    ])
-    means = _ARTICLE.member_means(cluster_vectors, _ARTICLE_IDS)
-    expected = (
-        (weights[5] + weights[9]) / 2
-        + (weights[1] + weights[9]) / 2
-        + (weights[2] + weights[9]) / 2
-    ) / 3
-    np.testing.assert_allclose(means[9], expected, rtol=1e-6)
-
-  def test_goes_by_id(self):
-    assignment = grouping.ClusterAssignment((("a", "b"), ("b", "c")))
-    means = assignment.member_means(np.array([[2.0], [4.0]], np.float32), ("c", "b"))
-    self.assertEqual(means.dtype, np.float32)
-    np.testing.assert_array_equal(means, [[4.0], [3.0]])
-
-  def test_client_of_one_cluster_gets_its_vector_exactly(self):
-    assignment = grouping.ClusterAssignment((("a",), ("b",)))
-    vectors = np.random.default_rng(0).normal(size=(2, 100)).astype(np.float32)
-    np.testing.assert_array_equal(assignment.member_means(vectors, ("a", "b")), vectors)
-
-  def test_refuses_other_number_of_vectors(self):
-    with self.assertRaisesRegex(ValueError, r"`cluster_vectors`.*num_clusters=10.*\(9, 4\)"):
-      _ARTICLE.member_means(np.zeros((9, 4), np.float32), _ARTICLE_IDS)
-
-  def test_refuses_unknown_client(self):
-    with self.assertRaisesRegex(ValueError, "`client_id`.*'11'"):
-      _ARTICLE.member_means(np.zeros((10, 4), np.float32), ("11",))
 
 
 class NumClustersTest(absltest.TestCase):

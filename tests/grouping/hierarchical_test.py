@@ -18,7 +18,7 @@ def _weights(vectors):
 def _group(vectors, **options):
   """Returns the clusters as tuples of row numbers."""
   weights = _weights(vectors)
-  assignment = hierarchical.build_hierarchical(**options)(
+  assignment = hierarchical.Hierarchical(**options)(
       weights, np.random.default_rng(0)
   )
   return tuple(
@@ -131,7 +131,7 @@ class HierarchicalTest(parameterized.TestCase):
   )
   def test_refuses(self, options, message):
     with self.assertRaisesRegex(ValueError, message):
-      hierarchical.build_hierarchical(**options)
+      hierarchical.Hierarchical(**options)
 
 
 if __name__ == "__main__":

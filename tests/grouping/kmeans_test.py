@@ -26,7 +26,7 @@ class KMeansTest(parameterized.TestCase):
 
   def test_best_partition_of_small_example(self):
     weights = _weights([[0, 0], [10, 0], [1, 0], [11, 0]])
-    assignment = kmeans.build_kmeans(2)(weights, np.random.default_rng(0))
+    assignment = kmeans.KMeans(2)(weights, np.random.default_rng(0))
     self.assertEqual(
         assignment.clusters, (("client_0", "client_2"), ("client_1", "client_3"))
     )
@@ -36,7 +36,7 @@ class KMeansTest(parameterized.TestCase):
     vectors = np.random.default_rng(1).normal(size=(60, 500)).astype(np.float32)
     vectors[:, 0] *= 20
     weights = _weights(vectors)
-    group = kmeans.build_kmeans(4, n_init=20)
+    group = kmeans.KMeans(4, n_init=20)
     assignment = group(weights, np.random.default_rng(0))
     on_weights = cluster.KMeans(4, n_init=20, tol=0, random_state=0).fit(vectors)
     self.assertAlmostEqual(
@@ -47,7 +47,7 @@ class KMeansTest(parameterized.TestCase):
 
   def test_fewer_distinct_clients_than_clusters(self):
     weights = _weights([[1, 2], [3, 4], [1, 2], [3, 4], [1, 2]])
-    assignment = kmeans.build_kmeans(4)(weights, np.random.default_rng(0))
+    assignment = kmeans.KMeans(4)(weights, np.random.default_rng(0))
     self.assertEqual(
         assignment.clusters,
         (("client_0", "client_2", "client_4"), ("client_1", "client_3")),
@@ -57,8 +57,8 @@ class KMeansTest(parameterized.TestCase):
   def test_representation(self):
     # The weights show two groups by length, the directions of updates two others.
     weights = _weights([[2, 1], [101, 1], [1, 2], [1, 101]])
-    by_weights = kmeans.build_kmeans(3)
-    by_direction = kmeans.build_kmeans(2, "normalized_update")
+    by_weights = kmeans.KMeans(3)
+    by_direction = kmeans.KMeans(2, "normalized_update")
     self.assertEqual(
         by_weights(weights, np.random.default_rng(0)).clusters,
         (("client_0", "client_2"), ("client_1",), ("client_3",)),
@@ -69,7 +69,7 @@ class KMeansTest(parameterized.TestCase):
     )
 
   def test_more_clusters_than_clients(self):
-    group = kmeans.build_kmeans(3)
+    group = kmeans.KMeans(3)
     with self.assertRaisesRegex(ValueError, "`num_clusters`.*num_clients=2.*got 3"):
       group(_weights([[1], [2]]), np.random.default_rng(0))
 
@@ -81,7 +81,7 @@ class KMeansTest(parameterized.TestCase):
   )
   def test_refuses(self, options, message):
     with self.assertRaisesRegex(ValueError, message):
-      kmeans.build_kmeans(**options)
+      kmeans.KMeans(**options)
 
 
 if __name__ == "__main__":

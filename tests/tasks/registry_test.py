@@ -20,7 +20,7 @@ _DIGITS = digits.load()
 
 def _fake_emnist_task(options):
   """Returns a task that says it is EMNIST, without its file."""
-  task = registry.DATASETS["digits"](federated_task.TaskOptions(num_clients=options.num_clients))
+  task = registry.DATASETS["digits"].load(federated_task.TaskOptions(num_clients=options.num_clients))
   return federated_task.FederatedTask(
       name="emnist",
       source="made up",
@@ -52,15 +52,14 @@ class LoadTaskTest(parameterized.TestCase):
   def test_digits_by_default_are_dirichlet(self):
     task = registry.load_task(dataset="digits", seed=3)
     self.assertEqual((task.name, task.partition), ("digits", "dirichlet"))
-    self.assertEqual(task.dirichlet_alpha, 0.5)
+    self.assertEqual(task.partition_options, {"dirichlet_alpha": 0.5})
     self.assertEqual((task.model.name, len(task.clients)), ("cnn_small", 100))
-    self.assertIsNone(task.num_groups)
     self.assertIsNone(task.fallback_reason)
     self.assertEqual(task.warnings, ())
 
   def test_says_which_options_it_used(self):
     task = registry.load_task(dataset="digits", partition="rotated", num_clients=12)
-    self.assertEqual((task.num_groups, task.dirichlet_alpha), (4, None))
+    self.assertEqual(task.partition_options, {"num_groups": 4, "dirichlet_alpha": None})
     self.assertEqual(set(task.true_groups.values()), {0, 1, 2, 3})
     task = registry.load_task(
         dataset="digits",
@@ -69,7 +68,7 @@ class LoadTaskTest(parameterized.TestCase):
         dirichlet_alpha=0.7,
         num_clients=12,
     )
-    self.assertEqual((task.num_groups, task.dirichlet_alpha), (3, 0.7))
+    self.assertEqual(task.partition_options, {"num_groups": 3, "dirichlet_alpha": 0.7})
 
   def test_clients_that_were_topped_up_are_said_and_logged(self):
     with self.assertLogs(level="WARNING") as logged:
@@ -112,10 +111,11 @@ class LoadTaskTest(parameterized.TestCase):
   def test_auto_falls_back_with_the_partition_asked_for(self):
     self._emnist_is(available=False)
     task = registry.load_task(dataset="auto", partition="rotated", num_groups=2, num_clients=10)
-    self.assertEqual((task.name, task.partition, task.num_groups), ("digits", "rotated", 2))
+    self.assertEqual((task.name, task.partition), ("digits", "rotated"))
+    self.assertEqual(task.partition_options["num_groups"], 2)
     task = registry.load_task(dataset="auto", dirichlet_alpha=2.0, num_clients=10)
     self.assertEqual((task.name, task.partition), ("digits", "dirichlet"))
-    self.assertEqual(task.dirichlet_alpha, 2.0)
+    self.assertEqual(task.partition_options["dirichlet_alpha"], 2.0)
 
   @parameterized.parameters(
       ({"partition": "rotated"}, "`partition` .*got 'rotated'"),
@@ -187,7 +187,7 @@ class LoadTaskTest(parameterized.TestCase):
   def test_check_options_needs_no_number_of_clients(self):
     registry.check_options("digits", partition="permuted_labels", num_groups=150)
     with self.assertRaisesRegex(ValueError, "`num_clients`"):
-      registry.check_options("digits", "permuted_labels", num_groups=150, num_clients=100)
+      registry.check_options("digits", "permuted_labels", num_clients=100, num_groups=150)
 
 
 class ImportTest(absltest.TestCase):

@@ -19,7 +19,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering import client_update as client_update_lib
+from fl_clustering.engine import client_update as client_update_lib
 
 
 class TrainingDiverged(RuntimeError):

@@ -9,12 +9,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering import aggregation
-from fl_clustering import client_files
-from fl_clustering import client_update
-from fl_clustering import cluster_training
 from fl_clustering import config as config_lib
-from fl_clustering import federated_training
+from fl_clustering.engine import client_files
+from fl_clustering.engine import client_update
+from fl_clustering.engine import cluster_training
+from fl_clustering.engine import federated_training
 from fl_clustering import runtime
 from tests import small_task
 
@@ -33,6 +32,7 @@ def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
   unittest.addModuleCleanup(folder.cleanup)
+  unittest.enterModuleContext(small_task.shared_computations())
   _files = client_files.write_client_files(_task, folder.name)
 
 
@@ -173,7 +173,7 @@ class FedAvgTest(absltest.TestCase):
 
   def test_clipping_bounds_the_update(self):
     config = config_lib.ThreePhaseConfig(aggregator="clipped", clipping_norm=0.01)
-    fedavg = _fedavg(aggregation.AGGREGATORS["clipped"].build(config))
+    fedavg = _fedavg(config.build_aggregator().build(config.num_clients))
     start = fedavg.initialize()
     after, _ = fedavg.next(start, _task.client_ids, 1, 1)
     norm = np.linalg.norm(after.vector - start.vector)
@@ -185,7 +185,7 @@ class FedAvgTest(absltest.TestCase):
         num_clients=5, aggregator="dp", clipping_norm=0.5, noise_multiplier=2.0
     )
     options = client_update.LocalTraining(batch_size=20, learning_rate=1e-9)
-    fedavg = _fedavg(aggregation.AGGREGATORS["dp"].build(config), options)
+    fedavg = _fedavg(config.build_aggregator().build(config.num_clients), options)
     start = fedavg.initialize()
     after, _ = fedavg.next(start, _task.client_ids, 1, 1)
     noise = after.vector - start.vector

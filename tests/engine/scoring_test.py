@@ -7,12 +7,12 @@ import numpy as np
 import sklearn.metrics
 import tensorflow as tf
 
-from fl_clustering import client_files
-from fl_clustering import client_update
-from fl_clustering import evaluation
-from fl_clustering.grouping import grouping
+from fl_clustering.engine import client_files
+from fl_clustering.engine import client_update
+from fl_clustering.engine import engine
+from fl_clustering.engine import evaluation
+from fl_clustering.engine import scoring
 from fl_clustering import runtime
-from fl_clustering import scoring
 from tests import small_task
 
 _task = None
@@ -27,14 +27,17 @@ def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
   unittest.addModuleCleanup(folder.cleanup)
-  files = client_files.write_client_files(_task, folder.name)
-  _scoring = scoring.Scoring(_task, files)
+  _scoring = scoring.Scoring(_engine(folder.name))
   _vectors = np.stack([
       np.concatenate([
           p.ravel() for p in _task.model.initial_parameters(np.random.default_rng(i))
       ])
       for i in range(3)
   ])
+
+
+def _engine(folder):
+  return engine.Engine(_task, folder, client_update.LocalTraining(20, 0.1), seed=0)
 
 
 def _confusion(vector, examples):
@@ -64,25 +67,25 @@ class ScoringTest(absltest.TestCase):
     with mock.patch.object(evaluation, "_JOB_EXAMPLES", 100), mock.patch.object(
         client_files, "_GLOBAL_TEST_FILE_EXAMPLES", 70
     ), tempfile.TemporaryDirectory() as folder:
-      cut = scoring.Scoring(_task, client_files.write_client_files(_task, folder))
+      cut = scoring.Scoring(_engine(folder))
       confusions = cut.on_global_test(_vectors)
     np.testing.assert_array_equal(confusions, _scoring.on_global_test(_vectors))
 
   def test_a_client_is_judged_by_its_clusters_model(self):
-    assignment = grouping.ClusterAssignment((("a", "c"), ("b", "e"), ("d",)))
-    clients, clusters = _scoring.on_clients_and_clusters(_vectors, assignment)
+    members_of = (("a", "c"), ("b", "e"), ("d",))
+    clients, clusters = _scoring.on_clients_and_clusters(_vectors, members_of)
     for client_id, confusion in zip(_task.client_ids, clients):
-      (k,) = assignment.clusters_of(client_id)
+      (k,) = [k for k, members in enumerate(members_of) if client_id in members]
       np.testing.assert_array_equal(
           confusion, _confusion(_vectors[k], _client_test(client_id))
       )
-    for k, members in enumerate(assignment.clusters):
+    for k, members in enumerate(members_of):
       expected = sum(_confusion(_vectors[k], _client_test(c)) for c in members)
       np.testing.assert_array_equal(clusters[k], expected)
 
   def test_a_client_in_several_clusters_is_judged_by_their_mean(self):
-    assignment = grouping.ClusterAssignment((("a", "c", "e"), ("b", "c"), ("c", "d")))
-    clients, clusters = _scoring.on_clients_and_clusters(_vectors, assignment)
+    members_of = (("a", "c", "e"), ("b", "c"), ("c", "d"))
+    clients, clusters = _scoring.on_clients_and_clusters(_vectors, members_of)
     np.testing.assert_array_equal(
         clients[_task.client_ids.index("c")],
         _confusion(_vectors.mean(axis=0), _client_test("c")),
@@ -95,6 +98,46 @@ class ScoringTest(absltest.TestCase):
         _confusion(_vectors[2], _client_test("c"))
         + _confusion(_vectors[2], _client_test("d")),
     )
+
+  def test_empty_clusters_and_parts_of_others(self):
+    members_of = (("a", "b", "c", "d", "e"), (), ("b",))
+    clients, clusters = _scoring.on_clients_and_clusters(_vectors, members_of)
+    np.testing.assert_array_equal(clusters[1], np.zeros((10, 10)))
+    np.testing.assert_array_equal(clusters[2], _confusion(_vectors[2], _client_test("b")))
+    np.testing.assert_array_equal(clients[0], _confusion(_vectors[0], _client_test("a")))
+    mean = (_vectors[0].astype(float) + _vectors[2]) / 2
+    np.testing.assert_array_equal(
+        clients[1], _confusion(mean.astype(np.float32), _client_test("b"))
+    )
+
+  def test_every_client_must_be_in_a_cluster(self):
+    with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'d'"):
+      _scoring.on_clients_and_clusters(_vectors[:2], (("a", "b"), ("c", "e")))
+
+
+class MemberMeansTest(absltest.TestCase):
+
+  def test_article_example(self):
+    """Client 9 gets mean(mean(5, 9), mean(1, 9), mean(2, 9))."""
+    weights = np.random.default_rng(0).normal(size=(11, 4)).astype(np.float32)
+    pairs = [(5, 9), (1, 9), (1, 10), (2, 9)]
+    cluster_vectors = np.stack([weights[list(pair)].mean(axis=0) for pair in pairs])
+    (mean,) = scoring.member_means(cluster_vectors, [(0, 1, 3)])
+    expected = (
+        (weights[5] + weights[9]) / 2
+        + (weights[1] + weights[9]) / 2
+        + (weights[2] + weights[9]) / 2
+    ) / 3
+    np.testing.assert_allclose(mean, expected, rtol=1e-6)
+
+  def test_keeps_the_type_and_the_order(self):
+    means = scoring.member_means(np.array([[2.0], [4.0]], np.float32), [(1,), (0, 1)])
+    self.assertEqual(means.dtype, np.float32)
+    np.testing.assert_array_equal(means, [[4.0], [3.0]])
+
+  def test_the_mean_of_one_cluster_is_its_vector_exactly(self):
+    vectors = np.random.default_rng(0).normal(size=(2, 100)).astype(np.float32)
+    np.testing.assert_array_equal(scoring.member_means(vectors, [(0,), (1,)]), vectors)
 
 
 if __name__ == "__main__":

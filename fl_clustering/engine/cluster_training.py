@@ -16,8 +16,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering import client_update as client_update_lib
-from fl_clustering import federated_training
+from fl_clustering.engine import client_update as client_update_lib
+from fl_clustering.engine import federated_training
 from fl_clustering import runtime
 
 # About 1/16 of a round's work is the most that one cluster head does: small

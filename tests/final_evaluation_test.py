@@ -1,7 +1,7 @@
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import mixtures
+from fl_clustering import final_evaluation
 
 _VECTORS = np.array([[1, 10, 0], [2, 30, 0], [6, 20, 3]], np.float32)
 
@@ -9,7 +9,7 @@ _VECTORS = np.array([[1, 10, 0], [2, 30, 0], [6, 20, 3]], np.float32)
 class MixTest(absltest.TestCase):
 
   def test_three_clusters(self):
-    mixed = mixtures.mix(_VECTORS, np.array([0.9, 0.5, 0.1]))
+    mixed = final_evaluation.mix(_VECTORS, np.array([0.9, 0.5, 0.1]))
     np.testing.assert_allclose(mixed.mean, [3, 20, 1])
     # (9 * 1 + 5 * 2 + 1 * 6) / 15, (90 + 150 + 20) / 15, 3 / 15.
     np.testing.assert_allclose(mixed.weighted, [25 / 15, 260 / 15, 0.2], rtol=1e-6)
@@ -18,29 +18,29 @@ class MixTest(absltest.TestCase):
     )
 
   def test_a_cluster_of_no_accuracy_counts_in_the_mean_alone(self):
-    mixed = mixtures.mix(_VECTORS, np.array([0.5, 0.5, 0.0]))
+    mixed = final_evaluation.mix(_VECTORS, np.array([0.5, 0.5, 0.0]))
     np.testing.assert_allclose(mixed.mean, [3, 20, 1])
     np.testing.assert_allclose(mixed.weighted, [1.5, 20, 0])
 
   def test_clusters_of_no_accuracy_count_alike(self):
-    mixed = mixtures.mix(_VECTORS, np.zeros(3))
+    mixed = final_evaluation.mix(_VECTORS, np.zeros(3))
     np.testing.assert_array_equal(mixed.weighted, mixed.mean)
 
   def test_one_cluster_is_its_own_mixture(self):
-    mixed = mixtures.mix(_VECTORS[1:2], np.array([0.3]))
+    mixed = final_evaluation.mix(_VECTORS[1:2], np.array([0.3]))
     for vector in (mixed.mean, mixed.weighted, mixed.blended[0]):
       np.testing.assert_array_equal(vector, _VECTORS[1])
       self.assertEqual(vector.dtype, np.float32)
 
   def test_large_weights_keep_their_small_differences(self):
     vectors = np.array([[2**24], [2**24 + 2], [2**24 + 4]], np.float32)
-    mixed = mixtures.mix(vectors, np.ones(3))
+    mixed = final_evaluation.mix(vectors, np.ones(3))
     self.assertEqual(mixed.mean[0], 2**24 + 2)
     self.assertEqual(mixed.weighted[0], 2**24 + 2)
 
   def test_inputs_are_not_changed(self):
     vectors, accuracy = _VECTORS.copy(), np.array([0.9, 0.5, 0.0])
-    mixtures.mix(vectors, accuracy)
+    final_evaluation.mix(vectors, accuracy)
     np.testing.assert_array_equal(vectors, _VECTORS)
     np.testing.assert_array_equal(accuracy, [0.9, 0.5, 0.0])
 

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from fl_clustering import client_update
+from fl_clustering.engine import client_update
 from fl_clustering import runtime
 
 # Examples that go through a model at a time, and the most that one TFF client
@@ -35,8 +35,15 @@ class Request:
   files: tuple
 
 
-def _build_confusions(model):
-  """Returns the computation {(index, vector, paths)}@CLIENTS -> {(index, confusion)}@CLIENTS."""
+def build_confusions(model):
+  """Returns the TFF computation that evaluates models.
+
+  Args:
+    model: An `ImageModel`.
+
+  Returns:
+    The computation `{(index, vector, paths)}@CLIENTS -> {(index, confusion)}@CLIENTS`.
+  """
   num_classes = model.num_classes
 
   @tf.function
@@ -101,7 +108,7 @@ class Evaluation:
   def __init__(self, model):
     """Builds the TFF computation for an `ImageModel`."""
     self._model = model
-    self._evaluate_all = _build_confusions(model)
+    self._evaluate_all = build_confusions(model)
 
   def confusions(self, vectors, requests):
     """Evaluates models.

@@ -1,0 +1,135 @@
+"""How the server averages the clients' updates in FedAvg, and what that protects.
+
+`mean` is FedAvg's own: weighted by the number of examples.  `clipped` is the
+same over updates clipped to a fixed L2 norm.  `dp` is DP-FedAvg with fixed
+clipping (McMahan et al., "Learning Differentially Private Recurrent Language
+Models", ICLR 2018, Algorithm 1): clipped updates, Gaussian noise on their sum,
+all clients weighted alike.  What that guarantees: `client_privacy.py`.
+
+The noise of `dp` comes from TensorFlow's own generator with a fresh seed each
+time, never from the run's seed: a guarantee whose noise can be drawn again is
+none.  Two runs with `dp` therefore differ.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+from clustering_basics import validate
+from fl_clustering import options
+
+# TensorFlow Federated takes seconds to import, and the flags, which must answer
+# at once, read this module's registry: so the functions import it.
+
+
+def _clipping_norm_option():
+  return options.option(
+      float, "L2 norm that the clients' updates are clipped to.", default=1.0
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Mean:
+  """FedAvg's own mean, as `federated_training.build_fedavg_round` makes it."""
+
+  about: ClassVar[str] = "weighted by examples"
+  is_private: ClassVar[bool] = False
+
+  def build(self, clients_per_round):
+    """Returns `None`, which stands for it."""
+    del clients_per_round  # It may differ from round to round.
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Clipped:
+  """The mean weighted by examples over clipped updates.
+
+  Attributes:
+    clipping_norm: L2 norm that updates are clipped to.
+  """
+
+  about: ClassVar[str] = "the same over clipped updates"
+  is_private: ClassVar[bool] = False
+
+  clipping_norm: float = _clipping_norm_option()
+
+  def __post_init__(self):
+    validate.float32(clipping_norm=self.clipping_norm)
+
+  def build(self, clients_per_round):
+    """Returns the TFF aggregation factory."""
+    import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
+
+    del clients_per_round  # It may differ from round to round.
+    return tff.aggregators.clipping_factory(
+        self.clipping_norm, tff.aggregators.MeanFactory()
+    )
+
+
+def _default_delta(num_clients):
+  """Returns the customary choice: below one over the number of records."""
+  if num_clients == 1:
+    raise validate.error(
+        "num_clients",
+        "be >= 2 with aggregator=dp unless dp_delta is given, whose default is "
+        "num_clients^-1.1",
+        num_clients,
+    )
+  return num_clients**-1.1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dp:
+  """The mean of clipped updates with Gaussian noise, all clients weighted alike.
+
+  Attributes:
+    clipping_norm: L2 norm that updates are clipped to.
+    noise_multiplier: Standard deviation of the noise on the sum of the updates, in units
+      of `clipping_norm`.
+    dp_delta: The delta at which epsilon is stated.
+  """
+
+  about: ClassVar[str] = (
+      "clipped, all clients alike, with Gaussian noise and an (epsilon, delta) per client, "
+      "which config.json and summary.json state"
+  )
+  is_private: ClassVar[bool] = True
+
+  clipping_norm: float = _clipping_norm_option()
+  noise_multiplier: float = options.option(
+      float,
+      "Noise on the sum of updates, as standard deviation in units of --clipping_norm, "
+      "from 0.001 to 1e6.",
+      default=1.0,
+  )
+  dp_delta: float = options.option(
+      float,
+      "The delta at which epsilon is stated.",
+      default_for=_default_delta,
+      default_text="num_clients^-1.1, for two or more clients",
+  )
+
+  def __post_init__(self):
+    validate.float32(clipping_norm=self.clipping_norm)
+    # Outside, an epsilon means nothing, and its computation would lose its precision.
+    validate.within(1e-3, 1e6, noise_multiplier=self.noise_multiplier)
+    validate.between(0, 1, dp_delta=self.dp_delta)
+
+  def build(self, clients_per_round):
+    """Returns the TFF aggregation factory.
+
+    Args:
+      clients_per_round: How many clients take part in each round.
+    """
+    import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
+
+    return tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
+        noise_multiplier=self.noise_multiplier,
+        clients_per_round=float(clients_per_round),
+        clip=self.clipping_norm,
+    )
+
+
+# To add one, write its dataclass, here or in a file of its own, and add a row: its name is
+# then a value of --aggregator, and its options are flags.
+AGGREGATORS = {"mean": Mean, "clipped": Clipped, "dp": Dp}

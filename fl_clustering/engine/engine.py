@@ -1,0 +1,116 @@
+"""What a method can ask of the clients: to train models and to evaluate them.
+
+The engine does what needs TensorFlow Federated, and it does it for many models at once.
+Whatever else a method does is NumPy.  Each kind of work is one method of `Engine` over a
+TFF computation in a file of its own.  Another kind, such as the losses of many models on
+the clients' training data, or a basis of the space that a client's data span, goes beside
+them.
+"""
+
+import functools
+
+from fl_clustering.engine import client_files
+from fl_clustering.engine import cluster_training
+from fl_clustering.engine import evaluation
+
+
+class Engine:
+  """Trains and evaluates models on the clients of one task.
+
+  A TFF computation is built when it is first used, and TFF prepares it only once: so a
+  run has one engine.
+
+  Attributes:
+    client_ids: The clients' ids, in the order of the task.
+    num_examples: A mapping from client id to its number of training examples.
+    files: The `ClientFiles`: where each client's data are.
+  """
+
+  def __init__(self, task, data_dir, options, seed):
+    """Writes the clients' files.
+
+    Args:
+      task: A `FederatedTask`.
+      data_dir: An existing folder for the clients' files.  It must stay as long as
+        the engine is used.
+      options: `client_update.LocalTraining`, how a client trains.
+      seed: The run's seed, from which each local training gets its random numbers.
+    """
+    self.client_ids = task.client_ids
+    self.files = client_files.write_client_files(task, data_dir)
+    self.num_examples = {c: file.num_examples for c, file in self.files.train.items()}
+    self._task = task
+    self._options = options
+    self._seed = seed
+
+  @functools.cached_property
+  def _training(self):
+    return cluster_training.ClusterTraining(
+        self._task, self.files, self._options, self._seed
+    )
+
+  @functools.cached_property
+  def _evaluation(self):
+    return evaluation.Evaluation(self._task.model)
+
+  def train(self, vectors, members, round_):
+    """Trains every model for one round of FedAvg over its members.
+
+    Args:
+      vectors: The models, float32 of shape (num_models, P).
+      members: A tuple of client ids per model.  A client may be a member of several
+        models, and a model may have no members.
+      round_: A `participation.Round`.  A model none of whose members take part in the
+        round stays as it is.
+
+    Returns:
+      The new models, float32 of shape (num_models, P), and per model a dict from the
+      ids of the members that trained it to their mean training loss.
+
+    Raises:
+      federated_training.TrainingDiverged: If a loss or weight is not finite.
+    """
+    return self._training.next(
+        vectors, members, round_.client_ids, round_.num_epochs, round_.number
+    )
+
+  def train_each(self, vectors, client_ids, round_):
+    """Trains clients alone and returns their own models.
+
+    Args:
+      vectors: The model that each client starts from, float32 of shape
+        (len(client_ids), P).
+      client_ids: The clients that train, whether they take part in the round or not.
+      round_: A `participation.Round`.  A client that trains several times in one round
+        uses the same random numbers each time.
+
+    Returns:
+      The clients' models, not private, float32 of shape (len(client_ids), P), and a dict
+      of client id to mean training loss.
+
+    Raises:
+      federated_training.TrainingDiverged: If a loss or weight is not finite.
+    """
+    trained, losses = self._training.next(
+        vectors,
+        tuple((client_id,) for client_id in client_ids),
+        client_ids,
+        round_.num_epochs,
+        round_.number,
+    )
+    return trained, {c: loss for part in losses for c, loss in part.items()}
+
+  def confusions(self, vectors, requests):
+    """Evaluates models on files.
+
+    Args:
+      vectors: The models, float32 of shape (num_models, P).
+      requests: `evaluation.Request`s: a model's index and the `ExampleFile`s, from
+        `files`, to evaluate it on.
+
+    Returns:
+      Per request the confusion matrices, an integer array of shape (num_files,
+      num_classes, num_classes): the number of examples by true label (rows) and by
+      predicted label (columns).
+    """
+    return self._evaluation.confusions(vectors, requests)

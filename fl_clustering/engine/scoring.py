@@ -1,0 +1,102 @@
+"""Confusion matrices of a run's models, on the test data each is judged by.
+
+The loop of a run judges models here: on the global test set, and on every client's own
+test data.  Methods don't see this.
+"""
+
+import numpy as np
+
+from fl_clustering.engine import evaluation
+from fl_clustering.grouping import grouping as grouping_lib
+
+
+def member_means(vectors, clusters):
+  """Returns the mean of each set of clusters' models.
+
+  Args:
+    vectors: Cluster models, of shape (num_clusters, P).
+    clusters: Tuples of indices of clusters.
+
+  Returns:
+    An array of the same type, of shape (len(clusters), P).
+  """
+  means = np.empty((len(clusters), vectors.shape[1]), vectors.dtype)
+  for mean, indices in zip(means, clusters):
+    mean[:] = vectors[list(indices)].mean(axis=0, dtype=np.float64)
+  return means
+
+
+class Scoring:
+  """Evaluates the models of one task on its test data."""
+
+  def __init__(self, engine):
+    """Takes the run's `Engine`, whose evaluation it uses."""
+    self._engine = engine
+
+  def on_global_test(self, vectors):
+    """Evaluates models on the global test set.
+
+    Args:
+      vectors: Models, float32 of shape (num_models, P).
+
+    Returns:
+      Confusion matrices of shape (num_models, C, C).
+    """
+    files = self._engine.files.global_test
+    requests = [evaluation.Request(i, files) for i in range(len(vectors))]
+    results = self._engine.confusions(vectors, requests)
+    return np.stack([r.sum(axis=0) for r in results])
+
+  def on_members(self, vectors, clusters):
+    """Evaluates every cluster's model on its clients' test data.
+
+    Args:
+      vectors: Models, float32 of shape (num_clusters, P).
+      clusters: A sequence of tuples of client ids, aligned with `vectors`.
+
+    Returns:
+      Per cluster an array (num_members, C, C), aligned with its members.
+    """
+    test = self._engine.files.test
+    requests = [
+        evaluation.Request(k, tuple(test[c] for c in members))
+        for k, members in enumerate(clusters)
+    ]
+    return self._engine.confusions(vectors, requests)
+
+  def on_clients_and_clusters(self, vectors, clusters):
+    """Evaluates cluster models for the clients, and for the clusters as a whole.
+
+    A client in several clusters is judged by the mean of its clusters' models.
+
+    Args:
+      vectors: Cluster models, float32 of shape (num_clusters, P).
+      clusters: A tuple of client ids per model.  Clusters may overlap or be empty, but
+        every client of the task must be in one.
+
+    Returns:
+      A pair: per client (num_clients, C, C), aligned with the task's client ids;
+      per cluster (num_clusters, C, C), its clients' test data taken together, which is
+      all zeros for an empty cluster.
+
+    Raises:
+      ValueError: If a client is in no cluster, or a cluster holds an unknown one.
+    """
+    client_ids = self._engine.client_ids
+    clusters_of = grouping_lib.clusters_of(clusters)
+    grouping_lib.check_covers(clusters_of, client_ids)
+    by_member = self.on_members(vectors, clusters)
+    of_clusters = np.stack([confusions.sum(axis=0) for confusions in by_member])
+    if any(len(indices) > 1 for indices in clusters_of.values()):
+      # Clients of the same clusters have the same model: evaluate it once.
+      alike = {}
+      for client_id in client_ids:
+        alike.setdefault(clusters_of[client_id], []).append(client_id)
+      clusters = list(alike.values())
+      by_member = self.on_members(member_means(vectors, list(alike)), clusters)
+    of_client = {
+        client_id: confusion
+        for members, confusions in zip(clusters, by_member)
+        for client_id, confusion in zip(members, confusions)
+    }
+    return np.stack([of_client[c] for c in client_ids]), of_clusters

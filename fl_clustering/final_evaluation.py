@@ -1,0 +1,99 @@
+"""Phase 3: the cluster models as they are, averaged, and blended with their average."""
+
+import dataclasses
+
+import numpy as np
+
+from fl_clustering.grouping import recovery
+from fl_clustering import three_phase_result
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixtures:
+  """Models made of K cluster models of P parameters each.
+
+  Attributes:
+    mean: (a), their mean, of shape (P,).
+    weighted: (b), their mean weighted by the highest accuracy that each cluster
+      reached, of shape (P,).
+    blended: (c), for every cluster the mean of its own model and of (a), of shape
+      (K, P).
+  """
+
+  mean: np.ndarray
+  weighted: np.ndarray
+  blended: np.ndarray
+
+
+def mix(vectors, best_accuracy):
+  """Returns the `Mixtures` of cluster models.
+
+  Args:
+    vectors: The cluster models, float32 of shape (K, P).
+    best_accuracy: The highest accuracy that each cluster reached, of shape (K,).
+      Clusters that all reached 0 count alike.
+  """
+  mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+  weights = best_accuracy if np.any(best_accuracy) else np.ones_like(best_accuracy)
+  weighted = np.average(vectors, axis=0, weights=weights).astype(np.float32)
+  return Mixtures(mean, weighted, (vectors + mean) / np.float32(2))
+
+
+def evaluate(state, best_accuracy, scorer, true_groups=None):
+  """Evaluates what a method ended with.
+
+  Clusters that are empty or part of another one are left out.
+
+  Args:
+    state: The method's last `ClusterState`, of K clusters.
+    best_accuracy: The highest accuracy that each cluster reached, of shape (K,).
+    scorer: The run's `scoring.Scoring`.
+    true_groups: From every client's id to its group; `None` = not to be compared.
+
+  Returns:
+    A `three_phase_result.MethodResult`.
+  """
+  places, assignment = state.reported_clusters()
+  vectors, best_accuracy = state.vectors[places], best_accuracy[places]
+  mixed = mix(vectors, best_accuracy)
+  on_global_test = scorer.on_global_test(
+      np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended])
+  )
+  clients, _ = scorer.on_clients_and_clusters(vectors, assignment.clusters)
+  clients_blended, _ = scorer.on_clients_and_clusters(mixed.blended, assignment.clusters)
+  return three_phase_result.MethodResult(
+      assignment=assignment,
+      vectors=vectors,
+      best_accuracy=best_accuracy,
+      clients=clients,
+      clients_blended=clients_blended,
+      global_mean=on_global_test[0],
+      global_weighted=on_global_test[1],
+      global_blended=on_global_test[2:],
+      adjusted_rand_index=true_groups and recovery.adjusted_rand_index(assignment, true_groups),
+      purity=true_groups and recovery.purity(assignment, true_groups),
+  )
+
+
+def evaluate_pretrained(pretrained, scorer):
+  """Evaluates phase 1.
+
+  Args:
+    pretrained: The run's `methods.method.Pretrained`.
+    scorer: The run's `scoring.Scoring`.
+
+  Returns:
+    A `three_phase_result.PretrainResult`.
+  """
+  client_ids = pretrained.client_weights.client_ids
+  vectors = pretrained.vector[None]
+  clients, _ = scorer.on_clients_and_clusters(vectors, (client_ids,))
+  own_weights, _ = scorer.on_clients_and_clusters(
+      pretrained.client_weights.vectors, tuple((client_id,) for client_id in client_ids)
+  )
+  return three_phase_result.PretrainResult(
+      vector=pretrained.vector,
+      global_test=scorer.on_global_test(vectors)[0],
+      clients=clients,
+      own_weights=own_weights,
+  )

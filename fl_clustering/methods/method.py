@@ -1,0 +1,124 @@
+"""What a method is: a pair of functions over the state of its clusters.
+
+Grouping once and then training, training everyone together, training every client alone,
+and methods that move clients between clusters in every round are all of this kind.  The
+loop around them (`method_rounds.py`) scores, saves and reports them, and knows none by
+name.
+
+A method is built by a function of an `engine.Engine`, which does what needs the clients'
+data.  The rest is NumPy.
+"""
+
+import dataclasses
+from typing import Callable, Mapping, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering import client_weights as client_weights_lib
+from fl_clustering.grouping import grouping as grouping_lib
+from fl_clustering import participation
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pretrained:
+  """What phase 1 hands to every method.
+
+  Attributes:
+    initial_vector: The model before any training, float32 of shape (P,).
+    vector: The global model after the last round, float32 of shape (P,).
+    client_weights: Every client's own weights, a `ClientWeights`; not private.
+  """
+
+  initial_vector: np.ndarray
+  vector: np.ndarray
+  client_weights: client_weights_lib.ClientWeights
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClusterState:
+  """A method's clusters between two rounds.
+
+  A cluster keeps its place: later rounds may add clusters at the end and may leave
+  clusters empty, but they don't reorder or remove any.
+
+  Attributes:
+    vectors: One model per cluster, float32 of shape (K, P).
+    members: A tuple of client ids per cluster.  Clusters may overlap or be empty, but
+      every client is in at least one.
+    memory: Whatever else the method must remember: arrays by name.  Checkpoints hold it
+      as it is.
+    warning: What a reader of the clusters should know about them, or `None`.
+  """
+
+  vectors: np.ndarray
+  members: tuple[tuple[str, ...], ...]
+  memory: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+  warning: Optional[str] = None
+
+  def __post_init__(self):
+    object.__setattr__(self, "members", tuple(map(tuple, self.members)))
+    if self.vectors.ndim != 2 or len(self.vectors) != len(self.members):
+      raise validate.error(
+          "vectors",
+          f"have shape (num_clusters={len(self.members)}, num_parameters)",
+          self.vectors.shape,
+      )
+
+  def reported_clusters(self):
+    """Returns the clusters that are reported, and their assignment.
+
+    Empty clusters are left out, and so are clusters that are part of another one; of
+    equal clusters the first is kept.
+
+    Returns:
+      The clusters' places in the state, a list of ints, and the `ClusterAssignment`.
+    """
+    sets = list(map(frozenset, self.members))
+    clusters_of = grouping_lib.clusters_of(self.members)
+
+    def is_reported(k):
+      # Few other clusters hold the first member, so this is quick for many clusters.
+      others = clusters_of[self.members[k][0]] if self.members[k] else ()
+      return bool(sets[k]) and not any(
+          sets[k] < sets[other] or (sets[k] == sets[other] and other < k)
+          for other in others
+      )
+
+    places = [k for k in range(len(self.members)) if is_reported(k)]
+    clusters = tuple(self.members[k] for k in places)
+    return places, grouping_lib.ClusterAssignment(clusters, self.warning)
+
+
+# Training losses: per cluster the mean loss of each member that trained its model, by
+# client id.  A client that trained several clusters' models has a loss in each.
+Losses = Sequence[Mapping[str, float]]
+
+
+class Method(NamedTuple):
+  """A method: `initialize` once, then `next` in every round.
+
+  Attributes:
+    initialize: A function from a `Pretrained` and a `np.random.Generator` to the
+      `ClusterState` before the first round.
+    next: A function from the `ClusterState` before a round and the `Round` to the state
+      after it and the round's `Losses`.  It depends on nothing else, so a run can go on
+      from any saved state.
+  """
+
+  initialize: Callable[[Pretrained, np.random.Generator], ClusterState]
+  next: Callable[[ClusterState, participation.Round], tuple[ClusterState, Losses]]
+
+
+def train_clusters(engine):
+  """Returns the `Method.next` that trains the clusters' models and moves no client.
+
+  Args:
+    engine: An `engine.Engine`.
+  """
+
+  def next_state(state, round_):
+    vectors, losses = engine.train(state.vectors, state.members, round_)
+    return dataclasses.replace(state, vectors=vectors), losses
+
+  return next_state

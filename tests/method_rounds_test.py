@@ -1,0 +1,167 @@
+"""Tests of the loop over a method's rounds; engine and scoring are stand-ins."""
+
+import warnings
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering import checkpoint
+from fl_clustering import config as config_lib
+from fl_clustering.grouping import grouping
+from fl_clustering import method_rounds
+from fl_clustering.methods import method
+from fl_clustering import stages
+
+_IDS = ("a", "b", "c")
+# The clusters of every round: they change, overlap, grow in number and become empty.
+_MEMBERS = (
+    (("a", "b"), ("c",)),
+    ((), ("a", "b", "c")),
+    (("a",), ("a", "b", "c"), ("b",)),
+    (("a", "b", "c"), (), ("b", "c"), ("a",)),
+)
+
+
+class _Engine:
+  client_ids = _IDS
+
+
+class _Scorer:
+  """A cluster's model is the number of its right answers of ten per client."""
+
+  def on_clients_and_clusters(self, vectors, clusters):
+    grouping.check_covers(grouping.clusters_of(clusters), _IDS)
+    matrices = np.array([[[v, 10 - v], [0, 0]] for v in vectors[:, 0]])
+    sizes = np.array(list(map(len, clusters)))
+    of_clusters = matrices * sizes[:, None, None]
+    first = [grouping.clusters_of(clusters)[c][0] for c in _IDS]
+    return matrices[first], of_clusters
+
+
+def _scripted(rounds):
+  """Returns a method that goes through `_MEMBERS` and counts its rounds in its memory."""
+
+  def next_state(state, round_):
+    rounds.append(round_)
+    done = int(state.memory["done"]) + 1
+    members = _MEMBERS[done]
+    # Cluster k has k + 1 answers right in odd rounds, one less in even ones.
+    vectors = np.arange(1, len(members) + 1, dtype=np.float32)[:, None] - (done % 2 == 0)
+    # The first cluster isn't trained, and a new one can't have been.
+    losses = [{}, {"a": 1.0, "b": 2.0}]
+    memory = {"done": np.int64(done), "last": np.array(["x"] * done)}
+    return method.ClusterState(vectors, members, memory, f"round {done}"), losses
+
+  return method.Method(None, next_state)
+
+
+def _start():
+  vectors = np.array([[5], [3]], np.float32)
+  return method.ClusterState(vectors, _MEMBERS[0], {"done": np.int64(0)})
+
+
+class _Stop(Exception):
+  pass
+
+
+class _Recorder(stages.RunObserver):
+
+  def __init__(self, stop_at=None):
+    self.rows = []
+    self._stop_at = stop_at
+
+  def round_finished(self, stage, round_num, rows):
+    self.rows += rows
+    if round_num == self._stop_at:
+      raise _Stop
+
+
+def _run(method_, recorder, checkpoints=None, start_state=None):
+  config = config_lib.ThreePhaseConfig(
+      num_clients=3, pretrain_rounds=4, cluster_rounds=3, client_epochs_per_round=2
+  )
+  return method_rounds.run(
+      "scripted", method_, start_state or _start(), config, _Engine(), _Scorer(),
+      stages.StageRunner(checkpoints, [recorder]),
+  )
+
+
+class MethodRoundsTest(absltest.TestCase):
+
+  def _check_equal(self, one, other):
+    (state, best), (other_state, other_best) = one, other
+    self.assertEqual(state.members, other_state.members)
+    self.assertEqual(state.warning, other_state.warning)
+    np.testing.assert_array_equal(state.vectors, other_state.vectors)
+    self.assertEqual(state.vectors.dtype, other_state.vectors.dtype)
+    np.testing.assert_array_equal(best, other_best)
+    self.assertEqual(set(state.memory), set(other_state.memory))
+    for name, array in state.memory.items():
+      np.testing.assert_array_equal(array, other_state.memory[name])
+
+  def test_clusters_change_overlap_grow_and_become_empty(self):
+    rounds, recorder = [], _Recorder()
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      state, best = _run(_scripted(rounds), recorder)
+    self.assertEqual(state.members, _MEMBERS[3])
+    self.assertEqual(state.warning, "round 3")
+    # Of ten answers, the models had (5, 3), (1, 2), (0, 1, 2) and (1, 2, 3, 4) right;
+    # the accuracy of a cluster doesn't count in a round in which it is empty.
+    np.testing.assert_array_equal(best, [0.5, 0.3, 0.3, 0.4])
+    found = {
+        (row.round, row.cluster): row.value for row in recorder.rows if row.metric == "accuracy"
+    }
+    self.assertEqual(found, {
+        (0, 0): 0.5, (0, 1): 0.3, (1, 1): 0.2, (2, 0): 0.0, (2, 1): 0.1, (2, 2): 0.2,
+        (3, 0): 0.1, (3, 2): 0.3, (3, 3): 0.4,
+    })
+    losses = {
+        (row.round, row.cluster): row.value
+        for row in recorder.rows
+        if row.metric == "train_loss"
+    }
+    self.assertEqual(losses, {(1, 1): 1.5, (2, 1): 1.5, (3, 1): 1.5})
+
+  def test_rounds_are_numbered_through_the_phases(self):
+    rounds = []
+    _run(_scripted(rounds), _Recorder())
+    # Rounds 1 to 4 are phase 1's, 5 is kept for the grouping.
+    self.assertEqual([round_.number for round_ in rounds], [6, 7, 8])
+    self.assertEqual({round_.client_ids for round_ in rounds}, {_IDS})
+    self.assertEqual({round_.num_epochs for round_ in rounds}, {2})
+
+  def test_resumes_exactly(self):
+    expected = _Recorder()
+    result = _run(_scripted([]), expected)
+    for stop_at in (1, 2, 3):
+      with self.subTest(stop_at=stop_at):
+        folder = self.create_tempdir().full_path
+        with self.assertRaises(_Stop):
+          _run(_scripted([]), _Recorder(stop_at), checkpoint.Checkpoints(folder))
+        recorder = _Recorder()
+        resumed = _run(_scripted([]), recorder, checkpoint.Checkpoints(folder))
+        self._check_equal(resumed, result)
+        self.assertEqual(recorder.rows, expected.rows)
+
+  def test_a_checkpoint_without_clusters_is_one_of_the_same_clusters(self):
+    checkpoints = checkpoint.Checkpoints(self.create_tempdir().full_path)
+    vectors = np.array([[7], [2]], np.float32)
+    arrays = {"vectors": vectors, "best_accuracy": np.array([0.7, 0.9])}
+    checkpoints.save("scripted", 3, arrays, [], at_once=True)
+    state, best = _run(_scripted([]), _Recorder(), checkpoints)
+    self.assertEqual(state.members, _MEMBERS[0])
+    np.testing.assert_array_equal(state.vectors, vectors)
+    np.testing.assert_array_equal(best, [0.7, 0.9])
+
+  def test_every_client_must_stay_in_a_cluster(self):
+    def lose_a_client(state, round_):
+      del round_
+      return method.ClusterState(state.vectors, (("a",), ("b",))), ()
+
+    with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'c'"):
+      _run(method.Method(None, lose_a_client), _Recorder())
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,153 @@
+"""A method that moves clients between clusters in every round, in a whole run."""
+
+import dataclasses
+import tempfile
+import unittest
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering import checkpoint
+from fl_clustering import config as config_lib
+from fl_clustering.engine import evaluation
+from fl_clustering.methods import method
+from fl_clustering.methods import registry
+from fl_clustering import metrics
+from fl_clustering import runtime
+from fl_clustering import stages
+from fl_clustering import summary
+from fl_clustering import three_phase
+from tests import small_task
+
+_NAME = "by_accuracy"
+# Their labels are turned around: a model for the others is wrong for them.
+_TURNED = ("b", "d")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settings:
+  """No options."""
+
+
+def _by_accuracy(settings, engine):
+  """Moves every client to the cluster whose model is best on its training data."""
+  del settings
+
+  def initialize(pretrained, rng):
+    del rng
+    weights = pretrained.client_weights
+    own = [weights.mean_of((client_id,)) for client_id in ("d", "e")]
+    # Everyone begins in a cluster whose model knows nothing.
+    vectors = np.stack([np.zeros_like(pretrained.vector), *own])
+    memory = {"moves": np.zeros(0, np.int64)}
+    return method.ClusterState(vectors, (engine.client_ids, (), ()), memory)
+
+  def next_state(state, round_):
+    files = tuple(engine.files.train[c] for c in engine.client_ids)
+    requests = [evaluation.Request(k, files) for k in range(len(state.vectors))]
+    accuracy = metrics.accuracy(np.stack(engine.confusions(state.vectors, requests)))
+    nearest = dict(zip(engine.client_ids, accuracy.argmax(axis=0)))
+    members = tuple(
+        tuple(c for c in engine.client_ids if nearest[c] == k) for k in range(len(requests))
+    )
+    moved = sum(c not in state.members[nearest[c]] for c in engine.client_ids)
+    vectors, losses = engine.train(state.vectors, members, round_)
+    memory = {"moves": np.append(state.memory["moves"], moved)}
+    return method.ClusterState(vectors, members, memory), losses
+
+  return method.Method(initialize, next_state)
+
+
+def _turned(examples):
+  return dataclasses.replace(examples, labels=9 - examples.labels)
+
+
+def _two_kinds_of_clients():
+  task = small_task.small_task()
+  clients = tuple(
+      dataclasses.replace(client, train=_turned(client.train), test=_turned(client.test), group=1)
+      if client.client_id in _TURNED
+      else dataclasses.replace(client, group=0)
+      for client in task.clients
+  )
+  return dataclasses.replace(task, clients=clients)
+
+
+class _Stop(Exception):
+  pass
+
+
+class _Recorder(stages.RunObserver):
+
+  def __init__(self, stop_at=None):
+    self.rows = []
+    self.grouped = None
+    self._stop_at = stop_at
+
+  def clients_grouped(self, client_weights, assignments):
+    self.grouped = assignments
+
+  def round_finished(self, stage, round_num, rows):
+    self.rows += rows
+    if (stage, round_num) == self._stop_at:
+      raise _Stop
+
+  def accuracy(self, cluster):
+    """Returns the rounds in which a cluster has an accuracy."""
+    return [
+        row.round
+        for row in self.rows
+        if (row.method, row.cluster, row.metric) == (_NAME, cluster, "accuracy")
+    ]
+
+
+class IterativeMethodTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    local = runtime.LocalRuntime()
+    self.addCleanup(local.close)
+    self.enter_context(small_task.shared_computations())
+    entry = registry.MethodEntry(_Settings, _by_accuracy)
+    self.enter_context(mock.patch.dict(registry.METHODS, {_NAME: entry}))
+    self._task = _two_kinds_of_clients()
+    self._config = config_lib.ThreePhaseConfig(
+        dataset="digits", num_clients=5, pretrain_rounds=1, cluster_rounds=3,
+        groupings=(_NAME,), grouping_epochs=40, client_epochs_per_round=2,
+    )
+
+  def _run(self, recorder, folder=None):
+    checkpoints = checkpoint.Checkpoints(folder) if folder else None
+    with tempfile.TemporaryDirectory() as data_dir:
+      return three_phase.run(self._config, self._task, data_dir, checkpoints, [recorder])
+
+  def test_finds_the_clients_of_a_kind_and_resumes(self):
+    recorder = _Recorder()
+    result = self._run(recorder)
+    found = result.methods[_NAME]
+    self.assertEqual(recorder.grouped[_NAME].clusters, (self._task.client_ids,))
+    # The first cluster became empty, so it is not reported.
+    self.assertEqual(recorder.accuracy(0), [0])
+    self.assertEqual(recorder.accuracy(1), [1, 2, 3])
+    self.assertEqual(found.assignment.clusters, (("b", "d"), ("a", "c", "e")))
+    self.assertEqual(found.adjusted_rand_index, 1)
+    self.assertEqual(found.vectors.shape, (2, self._task.num_parameters))
+
+    folder, resumed_recorder = self.create_tempdir().full_path, _Recorder()
+    with self.assertRaises(_Stop):
+      self._run(_Recorder((_NAME, 2)), folder)
+    resumed = self._run(resumed_recorder, folder)
+    self.assertEqual(resumed_recorder.rows, recorder.rows)
+    np.testing.assert_array_equal(resumed.methods[_NAME].vectors, found.vectors)
+    self.assertEqual(
+        summary.summarize(self._config, self._task, resumed),
+        summary.summarize(self._config, self._task, result),
+    )
+    with np.load(f"{folder}/{_NAME}.npz") as arrays:
+      # Everyone moved once; the memory outlived the interruption.
+      self.assertEqual(arrays["memory_moves"].tolist(), [5, 0, 0])
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,66 @@
+import dataclasses
+
+from absl.testing import absltest
+
+from fl_clustering import options
+
+
+@dataclasses.dataclass(frozen=True)
+class _Round:
+  radius: float = options.option(float, "How large it is.", default=1.0)
+  color: str = options.option(str, "Its color.", default="red", values=("red", "blue"))
+  num_tries: int = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class _Square:
+  side: int = options.option(int, "The side.", default_for=lambda n: min(n, 8))
+  radius: float = options.option(float, "How round it is.", default=None)
+  color: str = options.option(str, "Its color.", default="red", values=("red", "blue"))
+
+
+@dataclasses.dataclass(frozen=True)
+class _OtherColors:
+  color: str = options.option(str, "Its color.", default="red", values=("red", "green"))
+
+
+class OptionsTest(absltest.TestCase):
+
+  def test_options_are_the_fields_made_by_option(self):
+    found = options.of(_Round)
+    self.assertEqual(list(found), ["radius", "color"])
+    self.assertEqual((found["radius"].kind, found["radius"].default), (float, 1.0))
+    self.assertEqual(_Round(), _Round(radius=1.0, color="red", num_tries=3))
+
+  def test_an_option_without_a_default_must_be_given(self):
+    with self.assertRaisesRegex(TypeError, "side"):
+      _Square()
+
+  def test_defaults_may_depend_on_the_number_of_clients(self):
+    side = options.of(_Square)["side"]
+    self.assertEqual((side.value_for(5), side.value_for(100)), (5, 8))
+    self.assertEqual(options.of(_Round)["radius"].value_for(5), 1.0)
+
+  def test_by_name_keeps_the_order_of_every_choice(self):
+    found = options.by_name({"round": _Round, "square": _Square})
+    self.assertEqual(list(found), ["side", "radius", "color"])
+    self.assertEqual(list(found["color"]), ["round", "square"])
+    self.assertEqual(list(found["side"]), ["square"])
+
+  def test_refuses_two_options_of_one_name(self):
+    with self.assertRaisesRegex(TypeError, "`color` must be the same option in round, other"):
+      options.by_name({"round": _Round, "other": _OtherColors})
+
+  def test_describe(self):
+    found = options.by_name({"round": _Round, "square": _Square})
+    self.assertEqual(
+        options.describe(found["color"]), "Its color. Used by round, square. Default: red."
+    )
+    self.assertEqual(
+        options.describe(found["radius"]),
+        "How large it is. How round it is. Default: 1.0 (round); none (square).",
+    )
+
+
+if __name__ == "__main__":
+  absltest.main()
