@@ -20,6 +20,7 @@ flags.DEFINE_string("run", None, "Folder of a finished run of any experiment.")
 # An experiment's name in `config.json` -> its program, and what it is called there.
 _EXPERIMENTS = {
     "dp_benchmark": ("experiments.dp_benchmark", "EXPERIMENT"),
+    "three_phase_emnist": ("experiments.three_phase_emnist", "EXPERIMENT"),
 }
 
 

@@ -1,150 +1,236 @@
-"""Writes what a three-phase run finds into its output folder."""
+"""What a finished three-phase run found, looked up in the files of its folder."""
 
-import asyncio
-import csv
-import os
-import shutil
+import dataclasses
+import functools
 
-import numpy as np
-import tensorflow_federated as tff
+from experiment_shell import finished_run
+from fl_clustering import client_weights
+from fl_clustering.grouping import grouping as grouping_lib
 
-from experiment_shell import output_folder
-from fl_clustering import metrics as metrics_lib
-from fl_clustering import pretraining
-from fl_clustering import stages
-from fl_clustering import summary as summary_lib
+PRETRAIN = "pretrain"
+FEDAVG = "fedavg"
+LOCAL = "local"
+CONTROLS = (LOCAL, FEDAVG)
+TRUE_GROUPS = "true groups"
 
-
-def _evaluation_rows(result):
-  """Returns the rows of phase 3, and of phase 1's model, for `metrics.csv`."""
-  rows = []
-  evaluated = [("pretrain", "global", [("", result.pretrain.global_test)])]
-  for method, r in result.methods.items():
-    for k, accuracy in enumerate(r.best_accuracy):
-      rows.append(("evaluate", method, k, "", "best_accuracy", float(accuracy)))
-    evaluated += [
-        (method, "global_mean", [("", r.global_mean)]),
-        (method, "global_weighted", [("", r.global_weighted)]),
-        (method, "global_blended", enumerate(r.global_blended)),
-    ]
-  for method, kind, confusions in evaluated:
-    for cluster, confusion in confusions:
-      recall = metrics_lib.class_recall(confusion)
-      metrics = {
-          **metrics_lib.model_metrics(confusion),
-          # A label without examples has no recall.
-          **{f"recall_class_{c}": v for c, v in enumerate(recall) if not np.isnan(v)},
-      }
-      rows += [
-          ("evaluate", method, cluster, "", f"{kind}_{name}", float(value))
-          for name, value in metrics.items()
-      ]
-  return rows
+_LABELS = {
+    PRETRAIN: "phase 1",
+    "kmeans": "K-means",
+    "dynamic_distance": "dynamic distance",
+    LOCAL: "local (control)",
+    FEDAVG: "FedAvg (control)",
+}
 
 
-def _client_metrics_text(task, result):
-  """Returns `client_metrics.csv`: every client under every model it is given."""
-  tables = [
-      ("pretrain", "pretrain", None, result.pretrain.clients),
-      ("pretrain", "own_weights", None, result.pretrain.own_weights),
-  ]
-  for method, r in result.methods.items():
-    tables.append(("cluster", method, r.assignment, r.clients))
-    tables.append(("evaluate", method, r.assignment, r.clients_blended))
-  header = ["phase", "method", "client_id", "clusters", "num_test"]
-  header += ["accuracy", "recall", "precision"]
-  header += [f"recall_class_{label}" for label in range(task.num_classes)]
-  rows = []
-  for phase, method, assignment, confusions in tables:
-    metrics = metrics_lib.model_metrics(confusions)
-    class_recall = metrics_lib.class_recall(confusions)
-    for i, client in enumerate(task.clients):
-      clusters = assignment.clusters_of(client.client_id) if assignment else ()
-      rows.append([
-          phase,
-          method,
-          client.client_id,
-          " ".join(map(str, clusters)),
-          len(client.test),
-          *(values[i] for values in metrics.values()),
-          *("" if np.isnan(v) else v for v in class_recall[i]),
-      ])
-  return output_folder.csv_text(header, rows)
+def method_label(method):
+  """Returns the name of a method for readers."""
+  return _LABELS.get(method, method.replace("_", " "))
 
 
-class RunWriter(stages.RunObserver):
-  """Writes what a run tells while it runs: `metrics.csv` and TensorBoard events.
+def ordered_methods(summary):
+  """Returns the groupings in the order of `summary.json`, then the controls."""
+  methods = summary["methods"]
+  groupings = [method for method in methods if method not in CONTROLS]
+  return groupings + [control for control in CONTROLS if control in methods]
 
-  A resumed run tells everything again, so both start anew.
+
+def look_up(tree, path):
+  """Returns the value at a path of keys, or None where a key is absent."""
+  for key in path:
+    if not isinstance(tree, dict) or key not in tree:
+      return None
+    tree = tree[key]
+  return tree
+
+
+def main_clusters(assignment):
+  """Returns for each client id its largest cluster, and of equals the first.
+
+  Args:
+    assignment: A `ClusterAssignment`.
+  """
+  clusters = assignment.clusters
+  return {
+      client_id: max(assignment.clusters_of(client_id), key=lambda k: len(clusters[k]))
+      for members in clusters
+      for client_id in members
+  }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Results:
+  """What one run found.
+
+  Attributes:
+    finished: The `FinishedRun`.
   """
 
-  def __init__(self, folder):
-    """Starts the files in an `OutputFolder`."""
-    self._folder = folder
-    self._metrics = open(
-        folder.join("metrics.csv"), "w", encoding="utf-8", newline="", buffering=1
-    )
-    self._csv = csv.writer(self._metrics, lineterminator="\n")
-    self._csv.writerow(stages.Row._fields)
-    shutil.rmtree(folder.join("tensorboard"), ignore_errors=True)
-    self._tensorboard = {}
-    self._pretrain_rounds = 0
+  finished: finished_run.FinishedRun
 
-  def stage_started(self, stage, num_rounds, rounds_done):
-    if stage == pretraining.STAGE:
-      self._pretrain_rounds = num_rounds
-    self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
-        self._folder.join(os.path.join("tensorboard", stage))
-    )
+  @property
+  def settings(self):
+    """Every setting's value, by name; None where it is not set."""
+    return self.finished.settings
 
-  def round_finished(self, stage, round_num, rows):
-    self._csv.writerows(rows)
-    self._metrics.flush()
-    # All methods go on where pretraining ended.
-    step = round_num + (0 if stage == pretraining.STAGE else self._pretrain_rounds)
-    scalars = {
-        row.metric if row.cluster == "" else f"cluster_{row.cluster}/{row.metric}": row.value
-        for row in rows
-    }
-    asyncio.run(self._tensorboard[stage].release(scalars, step))
+  @property
+  def summary(self):
+    """What `summary.json` holds."""
+    return self.finished.summary
 
-  def clients_grouped(self, client_weights, assignments):
-    client_weights.save(self._folder.join("client_weights.npz"))
-    self._write_assignments(assignments)
+  @property
+  def dataset(self):
+    """The data that were used, as `config.json` describes them."""
+    return self.finished.document["dataset"]
 
-  def _write_assignments(self, assignments):
-    document = {
-        name: {
-            "clusters": [list(members) for members in assignment.clusters],
-            "overlapping": assignment.overlapping,
-            "warning": assignment.warning,
-        }
-        for name, assignment in assignments.items()
-    }
-    self._folder.write_text("assignments.json", output_folder.json_text(document))
+  @property
+  def partition(self):
+    """How the data were split among the clients, in words."""
+    name = self.dataset["partition"]
+    details = []
+    if self.dataset["num_groups"] is not None:
+      details.append(f"{self.dataset['num_groups']} groups")
+    if self.dataset["dirichlet_alpha"] is not None:
+      details.append(f"alpha {self.dataset['dirichlet_alpha']:g}")
+    return f"{name} ({', '.join(details)})" if details else name
 
-  def finish(self, config, task, result, recovery):
-    """Writes what is known at the end, but the report.
+  @property
+  def data_line(self):
+    """The data, in one line for figures."""
+    clients = "client" if self.num_clients == 1 else "clients"
+    return f"{self.dataset['name']}, {self.num_clients:,} {clients}, {self.partition}"
+
+  # The clients.
+
+  @functools.cached_property
+  def clients(self):
+    """The rows of `clients.csv`; a client's `group` is empty where it is unknown."""
+    return self.finished.rows("clients.csv", text_columns=("client_id", "group"))
+
+  @property
+  def num_clients(self):
+    return len(self.clients)
+
+  def label_counts(self, client):
+    """Returns how many training examples of each label a row of `clients` has."""
+    return [client[f"train_label_{label}"] for label in range(self.dataset["num_classes"])]
+
+  @property
+  def representation(self):
+    """What the groupings saw of the weights; the weights where nothing was grouped."""
+    return self.settings["representation"] or "weights"
+
+  def vectors(self, client_ids):
+    """Returns the clients' vectors as the groupings saw them.
 
     Args:
-      config: The run's `ThreePhaseConfig`.
-      task: Its `FederatedTask`.
-      result: Its `ThreePhaseResult`.
-      recovery: What `group_recovery.recovery_rows` returned for it.
+      client_ids: The clients wanted.
 
     Returns:
-      The summary.
+      Array of shape (num_clients, num_parameters), aligned with `client_ids`; None if
+      the run has no `client_weights.npz`.
     """
-    self._csv.writerows(_evaluation_rows(result))
-    self._metrics.close()
-    self._folder.write_text("client_metrics.csv", _client_metrics_text(task, result))
-    # A method may have moved clients since they were grouped.
-    self._write_assignments({
-        name: result.methods[name].assignment for name in config.groupings
-    })
-    if recovery:
-      header, rows = recovery[0], [row.values() for row in recovery]
-      self._folder.write_text("group_recovery.csv", output_folder.csv_text(header, rows))
-    summary = summary_lib.summarize(config, task, result)
-    self._folder.write_text(output_folder.SUMMARY, output_folder.json_text(summary))
-    return summary
+    if not self.finished.has("client_weights.npz"):
+      return None
+    weights = client_weights.ClientWeights.load(self.finished.join("client_weights.npz"))
+    rows = {client_id: row for row, client_id in enumerate(weights.client_ids)}
+    wanted = client_weights.ClientWeights(
+        client_ids=client_ids,
+        vectors=weights.vectors[[rows[client_id] for client_id in client_ids]],
+        global_vector=weights.global_vector,
+    )
+    return wanted.representation(self.representation)
+
+  # The clusters.
+
+  @functools.cached_property
+  def groupings(self):
+    """The `ClusterAssignment` of each grouping, by name in the order of the summary."""
+    written = self.finished.json("assignments.json")
+    return {
+        name: grouping_lib.ClusterAssignment(
+            written[name]["clusters"], written[name].get("warning")
+        )
+        for name in self.summary["methods"]
+        if name in written
+    }
+
+  @functools.cached_property
+  def true_groups(self):
+    """The true groups as a `ClusterAssignment`, or None where they are unknown."""
+    groups = {client["group"] for client in self.clients}
+    if "" in groups:
+      return None
+    return grouping_lib.ClusterAssignment(tuple(
+        tuple(client["client_id"] for client in self.clients if client["group"] == group)
+        for group in sorted(groups, key=lambda group: (len(group), group))
+    ))
+
+  @property
+  def partitions(self):
+    """The groupings by name, and the true groups where they are known."""
+    true_groups = self.true_groups
+    return {**self.groupings, **({TRUE_GROUPS: true_groups} if true_groups else {})}
+
+  def num_memberships(self, method):
+    """Returns how many clients the clusters of a method have together.
+
+    A client counts once for each cluster that it is in.  It trains as often in a round
+    in which it takes part.  None for a grouping that is not in `assignments.json`.
+    """
+    if method in (PRETRAIN, *CONTROLS):
+      return self.num_clients
+    if method not in self.groupings:
+      return None
+    return sum(map(len, self.groupings[method].clusters))
+
+  # The metrics.
+
+  @functools.cached_property
+  def _metrics(self):
+    """(phase, method, metric) -> {(cluster, round): value}; None where there is none."""
+    metrics = {}
+    for row in self.finished.rows("metrics.csv", text_columns=("phase", "method", "metric")):
+      of_metric = metrics.setdefault((row["phase"], row["method"], row["metric"]), {})
+      of_metric[row["cluster"], row["round"]] = row["value"]
+    return metrics
+
+  def curve(self, phase, method, metric):
+    """Returns ascending rounds and a metric over all clusters in them, as lists."""
+    values = self._metrics.get((phase, method, metric), {})
+    rounds = sorted(round_num for cluster, round_num in values if cluster is None)
+    return rounds, [values[None, round_num] for round_num in rounds]
+
+  def best_accuracy(self, method, cluster):
+    """Returns the best accuracy that a cluster reached, None where it is unknown."""
+    return self._metrics.get(("evaluate", method, "best_accuracy"), {}).get((cluster, None))
+
+  def evaluation(self, method, metric):
+    """Returns a metric of phase 3, None where it is unknown.
+
+    If every cluster has a model of its own, as the blended ones, it is their mean.
+    """
+    values = self._metrics.get(("evaluate", method, metric), {}).values()
+    return sum(values) / len(values) if values else None
+
+  @functools.cached_property
+  def client_accuracy(self):
+    """(phase, method) -> {client id: accuracy}."""
+    accuracy = {}
+    text_columns = ("phase", "method", "client_id", "clusters")
+    for row in self.finished.rows("client_metrics.csv", text_columns):
+      if row["accuracy"] is not None:
+        of_method = accuracy.setdefault((row["phase"], row["method"]), {})
+        of_method[row["client_id"]] = row["accuracy"]
+    return accuracy
+
+  @functools.cached_property
+  def recovery(self):
+    """The rows of `group_recovery.csv`; empty where the true groups are unknown.
+
+    `grouping_epochs` is text: a number, or "last round".
+    """
+    if not self.finished.has("group_recovery.csv"):
+      return []
+    text_columns = ("grouping", "representation", "grouping_epochs")
+    rows = self.finished.rows("group_recovery.csv", text_columns)
+    return [row for row in rows if row["adjusted_rand_index"] is not None]

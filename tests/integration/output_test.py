@@ -1,15 +1,23 @@
 import csv
 import glob
 import os
+import shutil
 import tempfile
 
 from absl.testing import absltest
 import numpy as np
 from tensorboard.backend.event_processing import event_accumulator
 
+from experiment_shell import finished_run
+from experiments import three_phase_emnist
 from tests.integration import three_phase_program as program
 
 _METHODS = {"kmeans", "dynamic_distance", "hierarchical", "fedavg", "local"}
+
+
+def _read_bytes(folder, name):
+  with open(os.path.join(folder, name), "rb") as file:
+    return file.read()
 
 
 class OutputTest(absltest.TestCase):
@@ -24,15 +32,18 @@ class OutputTest(absltest.TestCase):
     cls.result = program.run(
         "--dataset=digits", "--num_clients=8", "--partition=rotated", "--num_groups=2",
         "--pretrain_rounds=2", "--cluster_rounds=2", "--num_clusters=2",
-        "--batch_size=50", f"--output_dir={cls.folder}")
+        "--batch_size=50", f"--output_dir={cls.folder}",
+    )
+    assert cls.result.code == 0, cls.result.stderr
 
   def _rows(self, name):
     with open(os.path.join(self.folder, name), newline="", encoding="utf-8") as f:
       return list(csv.DictReader(f))
 
   def test_ends_well_and_says_where_the_report_is(self):
-    self.assertEqual(self.result.returncode, 0, self.result.stderr)
     lines = self.result.stdout.splitlines()
+    self.assertStartsWith(lines[0], "data: 5,000 MNIST digits")
+    self.assertEqual(lines[1], f"results: {self.folder}")
     self.assertEqual(lines[-1], f"report: {self.folder}/report.html")
     self.assertTrue(any(line.startswith("FedAvg") for line in lines))
 
@@ -49,6 +60,7 @@ class OutputTest(absltest.TestCase):
 
   def test_config_says_what_was_used(self):
     document = program.read_json(self.folder, "config.json")
+    self.assertEqual(document["experiment"], "three_phase_emnist")
     self.assertEqual(document["config"]["seed"], 0)
     self.assertEqual(document["config"]["num_clusters"], 2)
     self.assertEqual(document["dataset"]["name"], "digits")
@@ -146,6 +158,18 @@ class OutputTest(absltest.TestCase):
     figures = glob.glob(os.path.join(self.folder, "figures", "*.png"))
     self.assertGreaterEqual(len(figures), 6)
     self.assertIn("<html", program.read_text(self.folder, "report.html"))
+
+  def test_the_report_can_be_drawn_again_from_the_files(self):
+    folder = os.path.join(self.create_tempdir().full_path, "copy")
+    shutil.copytree(self.folder, folder)
+    drawn = ["report.html", *(f"figures/{name}" for name in os.listdir(f"{folder}/figures"))]
+    contents = [_read_bytes(folder, name) for name in drawn]
+    for name in drawn:
+      os.remove(os.path.join(folder, name))
+
+    three_phase_emnist.EXPERIMENT.write_report(finished_run.FinishedRun(folder))
+
+    self.assertEqual([_read_bytes(folder, name) for name in drawn], contents)
 
   def test_recovery_has_the_row_that_was_used(self):
     rows = self._rows("group_recovery.csv")

@@ -1,120 +1,202 @@
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
 import time
+import unittest
+from unittest import mock
 
 from absl.testing import absltest
-from absl.testing import parameterized
 
+from experiments.three_phase import report
 from tests.integration import three_phase_program as program
+from tests.tasks import data_files
 
-_FLAGS = (
-    "--dataset=digits", "--num_clients=8", "--pretrain_rounds=4", "--cluster_rounds=4",
-    "--num_clusters=2", "--groupings=kmeans,dynamic_distance", "--clients_per_round=5",
-)
 _TIMEOUT_SECONDS = 120
+_DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--groupings=")
+
+_base = None
+_flags = None
 
 
-class SeedAndResumeTest(parameterized.TestCase):
-  """The program is killed in every phase and resumed; the numbers stay the same."""
+def setUpModule():
+  """Writes a small data set; the reports have no figures, which take much of the time."""
+  global _base, _flags
+  temporary = tempfile.TemporaryDirectory()
+  unittest.addModuleCleanup(temporary.cleanup)
+  _base = temporary.name
+  data = os.path.join(_base, "data")
+  os.mkdir(data)
+  data_files.write_idx_files(data, data_files.idx_arrays(num_train=180, num_test=20))
+  _flags = (
+      "--dataset=idx", f"--data_dir={data}", "--partition=iid", "--num_clients=6",
+      "--pretrain_rounds=3", "--cluster_rounds=2", "--clients_per_round=4",
+  )
+  patch = mock.patch.object(report, "_FIGURES", ())
+  patch.start()
+  unittest.addModuleCleanup(patch.stop)
+
+
+def _run(folder, *flags):
+  return program.run(*_flags, *flags, f"--output_dir={folder}")
+
+
+def _times(folder):
+  return {
+      name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in os.listdir(folder)
+  }
+
+
+class SeedAndResumeTest(absltest.TestCase):
+  """One run to its end; others end early and are resumed, and the numbers stay the same."""
 
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.base = temporary.name
-    cls.uninterrupted = os.path.join(cls.base, "uninterrupted")
-    result = program.run(*_FLAGS, f"--output_dir={cls.uninterrupted}")
-    assert result.returncode == 0, result.stderr
-    cls.summary = program.read_text(cls.uninterrupted, "summary.json")
+    cls.flags = ("--groupings=kmeans,dynamic_distance", "--num_clusters=2")
+    cls.uninterrupted = os.path.join(_base, "uninterrupted")
+    result = _run(cls.uninterrupted, *cls.flags)
+    assert result.code == 0, result.stderr
 
-  def _kill_when(self, folder, text, *flags):
-    """Starts a run and kills it once `text` stands in its metrics."""
+  def _kill_in_phase_1(self, folder):
+    """Starts a run in a process of its own, and kills it after its first round."""
     path = os.path.join(folder, "metrics.csv")
-    with open(os.path.join(self.base, "killed.log"), "w") as log:
-      process = subprocess.Popen(
-          program.command(*_FLAGS, *flags, f"--output_dir={folder}", "--resume"),
-          stdout=log, stderr=log, env=program.environment())
-      deadline = time.monotonic() + _TIMEOUT_SECONDS
-      while time.monotonic() < deadline and process.poll() is None:
-        if os.path.exists(path) and text in program.read_text(folder, "metrics.csv"):
-          break
-        time.sleep(0.01)
-      self.assertIsNone(process.poll(), "The run ended before it could be killed.")
-      process.send_signal(signal.SIGKILL)
-      process.wait()
+    process = program.start(
+        *_flags, *self.flags, f"--output_dir={folder}",
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+      if os.path.exists(path) and "pretrain,,1," in program.read_text(folder, "metrics.csv"):
+        break
+      time.sleep(0.01)
+    self.assertIsNone(process.poll(), "The run ended before it could be killed.")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
 
-  @parameterized.named_parameters(
-      ("in_phase_1", ["pretrain,pretrain,,2,"]),
-      ("in_phase_2", ["cluster,dynamic_distance,,1,"]),
-      ("twice", ["pretrain,pretrain,,1,", "cluster,fedavg,,2,"]),
-  )
-  def test_a_killed_run_gives_the_same_summary(self, moments):
-    folder = os.path.join(self.base, self._testMethodName)
-    for text in moments:
-      self._kill_when(folder, text)
-      self.assertFalse(os.path.exists(os.path.join(folder, "summary.json")))
-    result = program.run(*_FLAGS, f"--output_dir={folder}", "--resume")
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertEqual(program.read_text(folder, "summary.json"), self.summary)
-    self.assertEqual(
-        program.read_text(folder, "metrics.csv"),
-        program.read_text(self.uninterrupted, "metrics.csv"))
+  def test_a_run_that_ends_early_in_every_phase_gives_the_same_numbers(self):
+    folder = os.path.join(_base, "ended_early")
+    self._kill_in_phase_1(folder)
+    self.assertNotIn("summary.json", os.listdir(folder))
 
-  def test_a_private_run_killed_in_phase_2_gives_the_same_summary(self):
-    folder = os.path.join(self.base, "private")
-    copy = os.path.join(self.base, "private_copy")
-    flags = ("--aggregator=dp", "--noise_multiplier=0.5")
-    self._kill_when(folder, "cluster,kmeans,,2,", *flags)
-    config = program.read_json(folder, "config.json")
-    # Two runs have different noise, so one is ended twice, from where it was killed.
-    shutil.copytree(folder, copy)
-    for path in (folder, copy):
-      result = program.run(*_FLAGS, *flags, f"--output_dir={path}", "--resume")
-      self.assertEqual(result.returncode, 0, result.stderr)
-    for name in ("summary.json", "metrics.csv"):
-      self.assertEqual(program.read_text(folder, name), program.read_text(copy, name))
-    summary = program.read_json(folder, "summary.json")
-    # What it spends was known, and written, before it started.
-    self.assertEqual(summary["privacy"], config["privacy"])
-    self.assertNotEqual(
-        summary["pretrain"],
-        program.read_json(self.uninterrupted, "summary.json")["pretrain"])
+    for stage, round_num in (("pretrain", 3), ("dynamic_distance", 1), ("fedavg", 2)):
+      with program.interrupted_after(stage, round_num):
+        result = _run(folder, *self.flags, "--resume")
+      self.assertEqual(result.code, 130, result.stderr)
+      self.assertEndsWith(result.stderr, "\ninterrupted: what is saved is kept.\n")
+      self.assertNotIn("summary.json", os.listdir(folder))
+    result = _run(folder, *self.flags, "--resume")
 
-  def test_only_the_seed_changes_the_numbers(self):
-    again = os.path.join(self.base, "again")
-    other = os.path.join(self.base, "other")
-    program.run(*_FLAGS, f"--output_dir={again}")
-    program.run(*_FLAGS, f"--output_dir={other}", "--seed=1")
-    self.assertEqual(program.read_text(again, "summary.json"), self.summary)
-    numbers = program.read_json(other, "summary.json")["pretrain"]
-    self.assertNotEqual(
-        numbers, program.read_json(self.uninterrupted, "summary.json")["pretrain"])
+    self.assertEqual(result.code, 0, result.stderr)
+    for name in ("summary.json", "metrics.csv", "client_metrics.csv", "assignments.json"):
+      self.assertEqual(
+          program.read_text(folder, name), program.read_text(self.uninterrupted, name), name
+      )
+
+  def test_another_seed_changes_the_numbers(self):
+    folder = os.path.join(_base, "other_seed")
+
+    with program.interrupted_after("pretrain", 1):
+      _run(folder, *self.flags, "--seed=1")
+
+    lines = program.read_text(folder, "metrics.csv").splitlines()
+    self.assertGreater(len(lines), 1)
+    self.assertNoCommonElements(
+        [line for line in lines if "train_loss" in line],
+        program.read_text(self.uninterrupted, "metrics.csv").splitlines(),
+    )
 
   def test_a_finished_run_stays_as_it_is(self):
-    before = {
-        name: os.stat(os.path.join(self.uninterrupted, name)).st_mtime_ns
-        for name in os.listdir(self.uninterrupted)
-    }
-    result = program.run(*_FLAGS, f"--output_dir={self.uninterrupted}", "--resume")
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertIn("this run is finished", result.stdout)
-    after = {
-        name: os.stat(os.path.join(self.uninterrupted, name)).st_mtime_ns
-        for name in os.listdir(self.uninterrupted)
-    }
-    self.assertEqual(before, after)
+    before = _times(self.uninterrupted)
+
+    result = _run(self.uninterrupted, *self.flags, "--resume")
+
+    self.assertEqual(result.code, 0, result.stderr)
+    self.assertStartsWith(result.stdout, f"this run is finished: {self.uninterrupted}\n")
+    self.assertEndsWith(result.stdout, f"\nreport: {self.uninterrupted}/report.html\n")
+    self.assertEqual(_times(self.uninterrupted), before)
 
   def test_another_configuration_is_refused(self):
-    result = program.run(
-        *_FLAGS, f"--output_dir={self.uninterrupted}", "--resume", "--batch_size=7")
-    self.assertEqual(result.returncode, 2)
+    result = _run(self.uninterrupted, *self.flags, "--resume", "--batch_size=7")
+
+    self.assertEqual(result.code, 2)
     self.assertEqual(
-        result.stderr,
-        "error: `batch_size` must be 20, as in the run to resume, got 7.\n")
+        result.stderr, "error: `batch_size` must be 20, as in the run to resume, got 7.\n"
+    )
+
+
+class PrivateRunTest(absltest.TestCase):
+  """A private run without groupings, in place of an earlier run."""
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.folder = os.path.join(_base, "private")
+    os.makedirs(os.path.join(cls.folder, "checkpoints"))
+    for name, text in (("config.json", '{"config": {}}'), ("checkpoints/pretrain.npz", "old")):
+      with open(os.path.join(cls.folder, name), "w", encoding="utf-8") as file:
+        file.write(text)
+    cls.refused = _run(cls.folder, *_DP)
+    cls.result = _run(cls.folder, *_DP, "--overwrite")
+    assert cls.result.code == 0, cls.result.stderr
+
+  def test_overwrite_removes_the_earlier_run(self):
+    self.assertEqual(self.refused.code, 2)
+    self.assertIn(
+        "`output_dir` must be empty without --resume or --overwrite", self.refused.stderr
+    )
+    # Its checkpoint could not have been read.
+    self.assertEqual(
+        set(program.read_json(self.folder, "summary.json")["methods"]), {"fedavg", "local"}
+    )
+
+  def test_what_it_spends_was_known_before_it_started(self):
+    privacy = program.read_json(self.folder, "config.json")["privacy"]
+
+    self.assertGreater(privacy["epsilon"], 0)
+    self.assertEqual(program.read_json(self.folder, "summary.json")["privacy"], privacy)
+
+  def test_resumed_in_phase_2_it_keeps_the_noise_of_phase_1(self):
+    # Another run would have other noise, so this one goes back to the end of phase 1.
+    names = ("summary.json", "metrics.csv")
+    texts = [program.read_text(self.folder, name) for name in names]
+    for name in ("report.html", *names, "checkpoints/fedavg.npz", "checkpoints/local.npz"):
+      os.remove(os.path.join(self.folder, name))
+
+    result = _run(self.folder, *_DP, "--resume")
+
+    self.assertEqual(result.code, 0, result.stderr)
+    self.assertEqual([program.read_text(self.folder, name) for name in names], texts)
+
+
+class FailureTest(absltest.TestCase):
+
+  def test_a_loss_that_is_not_finite_ends_the_run_and_keeps_it(self):
+    folder = os.path.join(_base, "diverges")
+    flags = ("--learning_rate=1e30", "--groupings=")
+
+    result = _run(folder, *flags)
+
+    self.assertEqual(result.code, 1, result.stderr)
+    self.assertNotIn("Traceback", result.stderr)
+    self.assertRegex(
+        result.stderr.splitlines()[-1],
+        r"^error: the (training loss|averaged weights).*round [12].*--resume",
+    )
+    self.assertIn("config.json", os.listdir(folder))
+    self.assertStartsWith(program.read_text(folder, "metrics.csv"), "phase,method")
+
+    with self.subTest("its_checkpoint_is_damaged"):
+      with open(os.path.join(folder, "checkpoints/pretrain.npz"), "w", encoding="utf-8") as file:
+        file.write("PK")
+
+      result = _run(folder, *flags, "--resume")
+
+      self.assertEqual(result.code, 2, result.stderr)
+      self.assertNotIn("Traceback", result.stderr)
+      self.assertRegex(
+          result.stderr.splitlines()[-1], "the checkpoint .*pretrain.npz can't be read"
+      )
 
 
 if __name__ == "__main__":

@@ -1,41 +1,89 @@
-"""Runs the three-phase program as a user does, for the tests of this folder."""
+"""Runs the three-phase program, for the tests of this folder.
 
+In this process, with flags parsed as on the command line, as TensorFlow Federated takes
+seconds to import; or in a process of its own, as a user does.
+"""
+
+import contextlib
+import dataclasses
+import gc
+import io
 import json
 import os
 import subprocess
 import sys
+from unittest import mock
 
-# Two rounds of few clients: seconds, of which most are the import of TFF.
-SMALL = (
-    "--dataset=digits",
-    "--num_clients=8",
-    "--partition=iid",
-    "--pretrain_rounds=2",
-    "--cluster_rounds=2",
-    "--num_clusters=2",
-)
+from absl.testing import flagsaver
 
+from experiment_shell import experiment
+from experiment_shell import launch
+from experiments import three_phase_emnist
 
-def command(*flags):
-  """Returns the command line with these flags."""
-  return [sys.executable, "-m", "experiments.three_phase_emnist", *flags]
+_MAIN = experiment.build_main(three_phase_emnist.EXPERIMENT)
 
 
-def environment():
-  """Returns the environment for `command`."""
-  return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """How the program ended: its exit code, and what it printed."""
+
+  code: int
+  stdout: str
+  stderr: str
 
 
-def run(*flags, cwd=None):
-  """Runs the program to its end; returns its `CompletedProcess`, output as text."""
-  return subprocess.run(
-      command(*flags),
-      check=False,
-      capture_output=True,
-      text=True,
-      env=environment(),
-      cwd=cwd,
+def run(*flags):
+  """Runs the program in this process; returns its `Result`."""
+  stdout, stderr = io.StringIO(), io.StringIO()
+  with contextlib.ExitStack() as stack:
+    stack.enter_context(flagsaver.flagsaver())
+    stack.enter_context(mock.patch.object(sys, "argv", ["three_phase_emnist", *flags]))
+    stack.enter_context(contextlib.redirect_stdout(stdout))
+    stack.enter_context(contextlib.redirect_stderr(stderr))
+    try:
+      launch.run(_MAIN)
+    except SystemExit as e:
+      code = e.code
+  # A run keeps its folder locked as long as anything refers to it.
+  gc.collect()
+  return Result(code, stdout.getvalue(), stderr.getvalue())
+
+
+@contextlib.contextmanager
+def interrupted_after(stage, round_num):
+  """Presses Ctrl-C after a round of a stage, as soon as its metrics are written."""
+  from experiments.three_phase import training  # pylint: disable=g-import-not-at-top
+
+  round_finished = training.RunFiles.round_finished
+
+  def interrupt(files, this_stage, this_round, rows):
+    round_finished(files, this_stage, this_round, rows)
+    if (this_stage, this_round) == (stage, round_num):
+      raise KeyboardInterrupt
+
+  with mock.patch.object(training.RunFiles, "round_finished", interrupt):
+    yield
+
+
+def start(*flags, **options):
+  """Starts the program in a process of its own; returns its `Popen`.
+
+  Args:
+    *flags: Its flags.
+    **options: Arguments for `Popen`, beside the command and the environment.
+  """
+  return subprocess.Popen(
+      [sys.executable, "-m", "experiments.three_phase_emnist", *flags],
+      env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+      **options,
   )
+
+
+def run_in_a_process(*flags):
+  """Runs the program in a process of its own; returns its `Result`."""
+  process = start(*flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+  stdout, stderr = process.communicate()
+  return Result(process.returncode, stdout, stderr)
 
 
 def read_text(folder, name):

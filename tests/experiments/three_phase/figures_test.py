@@ -5,11 +5,8 @@ from absl.testing import parameterized
 import numpy as np
 
 from experiment_shell import figure_style
-from experiments.three_phase import accuracy_figures
-from experiments.three_phase import finished_run
-from experiments.three_phase import label_figures
-from experiments.three_phase import method_colors
-from experiments.three_phase import weight_figures
+from experiments.three_phase import cluster_figures
+from experiments.three_phase import figures
 from tests.experiments.three_phase import sample_run
 
 
@@ -25,14 +22,14 @@ class _FigureTest(parameterized.TestCase):
 
   def _run(self, **changes):
     run = sample_run.sample_run(**changes)
-    return finished_run.read_run(sample_run.write(run, self.create_tempdir().full_path))
+    return sample_run.results(run, self.create_tempdir().full_path)
 
 
 class AllFiguresTest(_FigureTest):
 
   def test_a_known_method_always_has_its_colour(self):
-    few = method_colors.method_colors(["kmeans"])
-    many = method_colors.method_colors(["other", "fedavg", "kmeans"])
+    few = figures.method_colors(["kmeans"])
+    many = figures.method_colors(["other", "fedavg", "kmeans"])
 
     self.assertEqual(few["kmeans"], many["kmeans"])
     self.assertLen(set(many.values()), 3)
@@ -41,7 +38,7 @@ class AllFiguresTest(_FigureTest):
     folder = self.create_tempdir().full_path
     contents = []
     for name in ("a.png", "b.png"):
-      figure = accuracy_figures.learning_curves(self._run())
+      figure = figures.learning_curves(self._run())
       figure_style.save(figure, os.path.join(folder, name))
       with open(os.path.join(folder, name), "rb") as file:
         contents.append(file.read())
@@ -50,9 +47,9 @@ class AllFiguresTest(_FigureTest):
     self.assertCountEqual(os.listdir(folder), ["a.png", "b.png"])
 
   @parameterized.parameters(
-      accuracy_figures.learning_curves, accuracy_figures.client_accuracy,
-      accuracy_figures.group_recovery, weight_figures.client_weights,
-      weight_figures.distance_matrix, label_figures.label_mix,
+      figures.learning_curves, figures.client_accuracy,
+      figures.group_recovery, cluster_figures.client_weights,
+      cluster_figures.distance_matrix, cluster_figures.label_mix,
   )
   def test_every_figure_names_the_data(self, draw):
     title = draw(self._run()).get_suptitle()
@@ -63,10 +60,10 @@ class AllFiguresTest(_FigureTest):
 class AccuracyFiguresTest(_FigureTest):
 
   def test_phase_2_goes_on_where_phase_1_ends(self):
-    panel = accuracy_figures.learning_curves(self._run(rounds=3)).axes[0]
+    panel = figures.learning_curves(self._run(rounds=3)).axes[0]
 
     by_color = {line.get_color(): line for line in panel.lines}
-    colors = method_colors.method_colors(["pretrain", "kmeans", "fedavg"])
+    colors = figures.method_colors(["pretrain", "kmeans", "fedavg"])
     self.assertSequenceEqual(list(by_color[colors["pretrain"]].get_xdata()), [1, 2, 3])
     self.assertSequenceEqual(list(by_color[colors["kmeans"]].get_xdata()), [3, 4, 5, 6])
     self.assertSequenceEqual(list(by_color[colors["kmeans"]].get_ydata()), [0.8] * 4)
@@ -74,13 +71,13 @@ class AccuracyFiguresTest(_FigureTest):
     self.assertEqual(by_color[colors["fedavg"]].get_linestyle(), "--")
 
   def test_a_single_round_is_drawn_as_a_point(self):
-    panel = accuracy_figures.learning_curves(self._run(rounds=1)).axes[0]
+    panel = figures.learning_curves(self._run(rounds=1)).axes[0]
 
     self.assertEqual(panel.lines[0].get_marker(), "o")
 
   def test_client_accuracy_has_every_client_and_the_table_s_numbers(self):
     run = self._run()
-    (axes,) = accuracy_figures.client_accuracy(run).axes
+    (axes,) = figures.client_accuracy(run).axes
 
     labels = [label.get_text() for label in axes.get_yticklabels()]
     self.assertEqual(
@@ -95,19 +92,19 @@ class AccuracyFiguresTest(_FigureTest):
     self.assertIn(f"{kmeans['share_at_target']:.0%}", texts)
 
   def test_recovery_has_words_before_numbers_and_shows_negative_values(self):
-    (panel,) = accuracy_figures.group_recovery(self._run()).axes
+    (panel,) = figures.group_recovery(self._run()).axes
 
     self.assertEqual([label.get_text() for label in panel.get_xticklabels()], ["last round", "5"])
     self.assertLess(panel.get_ylim()[0], -0.2)
 
   def test_no_recovery_without_true_groups(self):
-    self.assertIsNone(accuracy_figures.group_recovery(self._run(true_groups=False)))
+    self.assertIsNone(figures.group_recovery(self._run(true_groups=False)))
 
 
 class WeightFiguresTest(_FigureTest):
 
   def test_a_panel_per_grouping_and_one_for_the_true_groups(self):
-    figure = weight_figures.client_weights(self._run())
+    figure = cluster_figures.client_weights(self._run())
 
     self.assertLen(figure.axes, 3)
     self.assertIn("K-means: 2 clusters", _titles(figure))
@@ -119,16 +116,16 @@ class WeightFiguresTest(_FigureTest):
   def test_nothing_is_drawn_without_weights(self):
     run = self._run(keeps_weights=False)
 
-    self.assertIsNone(weight_figures.client_weights(run))
-    self.assertIsNone(weight_figures.distance_matrix(run))
+    self.assertIsNone(cluster_figures.client_weights(run))
+    self.assertIsNone(cluster_figures.distance_matrix(run))
 
   def test_explained_variance_is_in_the_labels(self):
     run = self._run()
-    ids = [client.client_id for client in run.clients]
-    vectors = run.load_representation(ids).astype(float)
+    ids = [client["client_id"] for client in run.clients]
+    vectors = run.vectors(ids).astype(float)
     eigenvalues = np.linalg.eigvalsh(np.cov(vectors.T))[::-1]
 
-    axes = weight_figures.client_weights(run).axes[0]
+    axes = cluster_figures.client_weights(run).axes[0]
 
     share = eigenvalues[0] / eigenvalues.sum()
     self.assertEqual(axes.get_xlabel(), f"component 1: {share:.0%} of variance")
@@ -143,30 +140,30 @@ class WeightFiguresTest(_FigureTest):
         },
     )
     order = ["a", "c", "b", "d"]  # Within a cluster, as in clients.csv.
-    vectors = run.load_representation(order)
+    vectors = run.vectors(order)
 
-    image = weight_figures.distance_matrix(run).axes[0].images[0].get_array()
+    image = cluster_figures.distance_matrix(run).axes[0].images[0].get_array()
 
     expected = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
     np.testing.assert_allclose(image, expected, atol=1e-3)
 
   def test_identical_weights(self):
     run = self._run()
-    path = os.path.join(run.output_dir, "client_weights.npz")
-    np.savez(path, client_ids=np.array([client.client_id for client in run.clients]),
+    path = run.finished.join("client_weights.npz")
+    np.savez(path, client_ids=np.array([client["client_id"] for client in run.clients]),
              vectors=np.ones((6, 5), np.float32), global_vector=np.ones(5, np.float32))
 
-    axes = weight_figures.client_weights(run).axes[0]
+    axes = cluster_figures.client_weights(run).axes[0]
 
     self.assertEqual(axes.get_xlabel(), "component 1: 0% of variance")
-    self.assertLen(weight_figures.distance_matrix(run).axes, 4)  # The last: the colour bar.
+    self.assertLen(cluster_figures.distance_matrix(run).axes, 4)  # The last: the colour bar.
 
   def test_what_is_left_out_is_said(self):
     run = self._run(num_clients=1200)
 
-    self.assertIn("shown: 1,000 of 1,200 clients", _titles(weight_figures.client_weights(run)))
-    self.assertIn("shown: 400 of 1,200 clients", _titles(weight_figures.distance_matrix(run)))
-    self.assertIn("shown: 300 of 1,200 clients", _titles(label_figures.label_mix(run)))
+    self.assertIn("shown: 1,000 of 1,200 clients", _titles(cluster_figures.client_weights(run)))
+    self.assertIn("shown: 400 of 1,200 clients", _titles(cluster_figures.distance_matrix(run)))
+    self.assertIn("shown: 300 of 1,200 clients", _titles(cluster_figures.label_mix(run)))
 
 
 class LabelFiguresTest(_FigureTest):
@@ -174,17 +171,17 @@ class LabelFiguresTest(_FigureTest):
   def test_bars_end_at_the_number_of_training_examples(self):
     run = self._run()
 
-    panel = label_figures.label_mix(run).axes[0]
+    panel = cluster_figures.label_mix(run).axes[0]
 
     (last_label,) = panel.collections[-1].get_paths()
     heights = last_label.vertices[:, 1]
-    sizes = [client.num_train for client in run.clients]
+    sizes = [client["num_train"] for client in run.clients]
     self.assertContainsSubset(sizes, heights)
     self.assertEqual(heights.max(), max(sizes))
 
   def test_many_labels_get_a_colour_bar(self):
-    few = label_figures.label_mix(self._run(num_classes=10))
-    many = label_figures.label_mix(self._run(num_classes=47))
+    few = cluster_figures.label_mix(self._run(num_classes=10))
+    many = cluster_figures.label_mix(self._run(num_classes=47))
 
     self.assertLen(few.legends, 1)
     self.assertLen(many.axes, len(few.axes) + 1)
@@ -193,7 +190,7 @@ class LabelFiguresTest(_FigureTest):
   def test_overlapping_clusters_alone_give_no_order(self):
     run = self._run(groupings=("dynamic_distance",), true_groups=False)
 
-    self.assertLen(label_figures.label_mix(run).axes, 1)
+    self.assertLen(cluster_figures.label_mix(run).axes, 1)
 
 
 if __name__ == "__main__":

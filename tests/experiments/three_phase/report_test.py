@@ -30,16 +30,15 @@ class ReportTest(parameterized.TestCase):
 
   def _write(self, draw=True, **changes):
     """Writes a sample run and its report; returns the folder and the page's text."""
-    folder = sample_run.write(
+    results = sample_run.results(
         sample_run.sample_run(**changes), self.create_tempdir().full_path
     )
     with contextlib.ExitStack() as stack:
       if not draw:  # Figures take nearly all of the time.
         stack.enter_context(mock.patch.object(report, "_FIGURES", ()))
-      path = report.write_report(folder)
-    self.assertEqual(path, os.path.join(folder, "report.html"))
-    with open(path, encoding="utf-8") as file:
-      return folder, file.read()
+      report.write_report(results)
+    with open(results.finished.join("report.html"), encoding="utf-8") as file:
+      return results.finished.path, file.read()
 
   def _row(self, page, label):
     """Returns the cells of the comparison's row, without markup."""
@@ -170,7 +169,9 @@ class ReportTest(parameterized.TestCase):
     )
 
   @parameterized.named_parameters(
-      ("two_clients", {"num_clients": 2, "rounds": 1, "true_groups": False}, 5),
+      ("two_clients", {
+          "num_clients": 2, "groupings": ("kmeans",), "rounds": 1, "true_groups": False,
+      }, 5),
       ("one_client", {
           "num_clients": 1, "groupings": (), "rounds": 1, "true_groups": False,
       }, 4),
@@ -193,7 +194,7 @@ class ReportTest(parameterized.TestCase):
   def test_writes_the_same_again(self):
     folder, page = self._write(groupings=("kmeans",))
 
-    report.write_report(folder)
+    report.write_report(sample_run.read(folder))
 
     with open(os.path.join(folder, "report.html"), encoding="utf-8") as file:
       self.assertEqual(file.read(), page)
@@ -203,7 +204,7 @@ class ReportTest(parameterized.TestCase):
     os.remove(os.path.join(folder, "summary.json"))
 
     with self.assertRaisesRegex(FileNotFoundError, "summary.json"):
-      report.write_report(folder)
+      report.write_report(sample_run.read(folder))
 
     self.assertNotIn("report.html", os.listdir(folder))
 

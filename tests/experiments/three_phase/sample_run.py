@@ -8,6 +8,9 @@ from typing import Optional
 
 import numpy as np
 
+from experiment_shell import finished_run
+from experiments.three_phase import results as results_lib
+
 GROUPINGS = ("kmeans", "dynamic_distance")
 CONTROLS = ("fedavg", "local")
 _KINDS = ("mean", "weighted", "blended")
@@ -239,3 +242,13 @@ def write(run, folder):
         global_vector=np.ones(5, np.float32),
     )
   return folder
+
+
+def read(folder):
+  """Returns the `Results` of the run in a folder."""
+  return results_lib.Results(finished_run.FinishedRun(folder))
+
+
+def results(run, folder):
+  """Writes all files of the run to `folder`; returns its `Results`."""
+  return read(write(run, folder))

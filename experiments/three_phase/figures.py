@@ -1,13 +1,22 @@
-"""Figures of how well the methods do: learning curves, clients' accuracy, recovery."""
+"""Figures of accuracy per round and per client, and of the recovery of true groups."""
 
 from matplotlib import lines
 from matplotlib import ticker
 import numpy as np
 
 from experiment_shell import figure_style
-from experiments.three_phase import comparison
-from experiments.three_phase import method_colors
+from experiments.three_phase import results as results_lib
+from experiments.three_phase import tables
 
+_KNOWN_COLORS = {
+    results_lib.PRETRAIN: "grey",
+    "kmeans": "blue",
+    "dynamic_distance": "vermilion",
+    "hierarchical": "green",
+    results_lib.LOCAL: "orange",
+    results_lib.FEDAVG: "purple",
+}
+_SPARE_COLORS = ("sky blue", "black", "yellow")
 _FEW_ROUNDS = 12
 # Colour, marker and size: where lines coincide, the earlier show below the later.
 _REPRESENTATION_MARKS = {
@@ -17,20 +26,30 @@ _REPRESENTATION_MARKS = {
 }
 
 
+def method_colors(methods):
+  """Returns a colour for each method; a known method always has the same one."""
+  others = [method for method in methods if method not in _KNOWN_COLORS]
+  spare = {method: _SPARE_COLORS[index % len(_SPARE_COLORS)] for index, method in enumerate(others)}
+  return {
+      method: figure_style.METHOD_COLORS[_KNOWN_COLORS.get(method) or spare[method]]
+      for method in methods
+  }
+
+
 def _line_looks(methods):
   """Returns the looks of every method's line.
 
   Groupings that agree have the same curve: the earlier are wider, so that they
   show below the later.
   """
-  colors = method_colors.method_colors(methods)
-  groupings = [m for m in methods if m not in (comparison.PRETRAIN, *comparison.CONTROLS)]
+  colors = method_colors(methods)
+  groupings = [m for m in methods if m not in (results_lib.PRETRAIN, *results_lib.CONTROLS)]
   looks = {}
   for method in methods:
     later = len(groupings) - 1 - groupings.index(method) if method in groupings else 0
     looks[method] = {
         "color": colors[method],
-        "linestyle": "--" if method in comparison.CONTROLS else "-",
+        "linestyle": "--" if method in results_lib.CONTROLS else "-",
         "linewidth": 1.5 + 0.8 * later,
     }
   return looks
@@ -53,7 +72,7 @@ def _draw_curves(axes, curves, looks):
 
 def _learning_curve_legend(figure, looks):
   handles = [
-      lines.Line2D([], [], **look, label=comparison.method_label(method))
+      lines.Line2D([], [], **look, label=results_lib.method_label(method))
       for method, look in looks.items()
   ]
   handles.append(
@@ -62,12 +81,12 @@ def _learning_curve_legend(figure, looks):
   figure.legend(handles=handles, loc="outside lower center", ncols=4)
 
 
-def learning_curves(run):
+def learning_curves(results):
   """Returns the clients' accuracy per round, mean and 10th percentile."""
-  pretrain_rounds, _ = run.curve("pretrain", comparison.PRETRAIN, "clients_accuracy_mean")
+  pretrain_rounds, _ = results.curve("pretrain", results_lib.PRETRAIN, "clients_accuracy_mean")
   start = max(pretrain_rounds, default=0)
-  methods = comparison.ordered_methods(run.summary)
-  looks = _line_looks([comparison.PRETRAIN, *methods])
+  methods = results_lib.ordered_methods(results.summary)
+  looks = _line_looks([results_lib.PRETRAIN, *methods])
   figure = figure_style.new_figure(9)
   panels = figure.subplots(3, 1)
   panel_contents = (
@@ -76,10 +95,10 @@ def learning_curves(run):
       ("10th percentile of the clients, both phases", "clients_accuracy_p10", True),
   )
   for axes, (title, metric, both_phases) in zip(panels, panel_contents):
-    curves = [(method, start, *run.curve("cluster", method, metric)) for method in methods]
+    curves = [(method, start, *results.curve("cluster", method, metric)) for method in methods]
     if both_phases:
-      pretrain_curve = run.curve("pretrain", comparison.PRETRAIN, metric)
-      curves.insert(0, (comparison.PRETRAIN, 0, *pretrain_curve))
+      pretrain_curve = results.curve("pretrain", results_lib.PRETRAIN, metric)
+      curves.insert(0, (results_lib.PRETRAIN, 0, *pretrain_curve))
     last_round = _draw_curves(axes, curves, looks)
     axes.axvline(start, color=figure_style.QUIET, linewidth=1.2, linestyle=":")
     first_round = min(1, start) if both_phases else start
@@ -91,14 +110,16 @@ def learning_curves(run):
     axes.grid(True)
   panels[-1].set_xlabel("round (phase 1, then phase 2)")
   _learning_curve_legend(figure, looks)
-  figure_style.set_title(figure, run.data_line, "Accuracy on the clients' own test data per round")
+  figure_style.set_title(
+      figure, results.data_line, "Accuracy on the clients' own test data per round"
+  )
   return figure
 
 
-def _accuracy_of_clients(run, method):
+def _accuracy_of_clients(results, method):
   """Returns the clients' accuracy under a method (phase 1's last model, or phase 2's)."""
-  phase = "pretrain" if method == comparison.PRETRAIN else "cluster"
-  return np.array(list(run.client_accuracy[phase, method].values()))
+  phase = "pretrain" if method == results_lib.PRETRAIN else "cluster"
+  return np.array(list(results.client_accuracy[phase, method].values()))
 
 
 def _draw_distribution(axes, position, values, color, rng):
@@ -128,18 +149,18 @@ def _write_numbers(axes, rows):
                     xycoords=("axes fraction", "data"), fontsize=9)
 
 
-def client_accuracy(run):
+def client_accuracy(results):
   """Returns the distribution of the clients' accuracy, one row per method."""
-  rows = comparison.comparison_rows(run.summary)
-  colors = method_colors.method_colors([row.method for row in rows])
+  rows = tables.comparison_rows(results.summary)
+  colors = method_colors([row.method for row in rows])
   figure = figure_style.new_figure(1.7 + 0.62 * len(rows))
   axes = figure.add_subplot()
   rng = np.random.default_rng(0)  # Only spreads the points; no number depends on it.
   for position, row in enumerate(rows):
-    values = _accuracy_of_clients(run, row.method)
+    values = _accuracy_of_clients(results, row.method)
     _draw_distribution(axes, position, values, colors[row.method], rng)
   _write_numbers(axes, rows)
-  target = run.settings["target_accuracy"]
+  target = results.settings["target_accuracy"]
   axes.axvline(target, color="#1c1e21", linewidth=1, linestyle=":")
   axes.set_yticks(range(len(rows)), [row.label for row in rows])
   axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -149,7 +170,7 @@ def client_accuracy(run):
   axes.grid(True, axis="x")
   axes.set_xlabel("accuracy on a client's own test data (share correct)")
   figure_style.set_title(
-      figure, run.data_line,
+      figure, results.data_line,
       "Every client's accuracy after phase 1 and after phase 2, one point per client",
       "box: quartiles and median; whiskers: 10th and 90th percentile; diamond: mean; dotted "
       f"line: target accuracy {target:g}",
@@ -168,33 +189,33 @@ def _draw_recovery(axes, scores, position):
   """Draws one panel of `group_recovery`; `position` gives the place of each epochs."""
   for representation, (color, marker, size) in _REPRESENTATION_MARKS.items():
     line = sorted(
-        (score for score in scores if score.representation == representation),
-        key=lambda score: position[score.grouping_epochs],
+        (score for score in scores if score["representation"] == representation),
+        key=lambda score: position[score["grouping_epochs"]],
     )
     axes.plot(
-        [position[score.grouping_epochs] for score in line],
-        [score.adjusted_rand_index for score in line],
+        [position[score["grouping_epochs"]] for score in line],
+        [score["adjusted_rand_index"] for score in line],
         color=color, marker=marker, markersize=size, linewidth=size / 3,
     )
   for score in scores:
-    if score.used:
-      axes.plot(position[score.grouping_epochs], score.adjusted_rand_index, marker="o",
+    if score["used"]:
+      axes.plot(position[score["grouping_epochs"]], score["adjusted_rand_index"], marker="o",
                 markersize=15, markerfacecolor="none", markeredgecolor="#1c1e21")
 
 
-def group_recovery(run):
+def group_recovery(results):
   """Returns how well groupings find the true groups; None where these are unknown."""
-  if not run.recovery:
+  if not results.recovery:
     return None
-  groupings = list(dict.fromkeys(score.grouping for score in run.recovery))
-  epochs = _in_order(score.grouping_epochs for score in run.recovery)
+  groupings = list(dict.fromkeys(score["grouping"] for score in results.recovery))
+  epochs = _in_order(score["grouping_epochs"] for score in results.recovery)
   position = {text: index for index, text in enumerate(epochs)}
-  lowest = min(score.adjusted_rand_index for score in run.recovery)
+  lowest = min(score["adjusted_rand_index"] for score in results.recovery)
   figure = figure_style.new_figure(1.7 + 2.3 * -(-len(groupings) // 2))
   panels = figure_style.panel_grid(figure, len(groupings))
   for axes, grouping in zip(panels, groupings):
-    _draw_recovery(axes, [s for s in run.recovery if s.grouping == grouping], position)
-    axes.set_title(comparison.method_label(grouping), loc="left")
+    _draw_recovery(axes, [s for s in results.recovery if s["grouping"] == grouping], position)
+    axes.set_title(results_lib.method_label(grouping), loc="left")
     axes.set_xticks(range(len(epochs)), epochs)
     axes.set_xlim(-0.3, len(epochs) - 0.7)
     axes.set_ylim(min(-0.05, lowest - 0.05), 1.09)
@@ -213,7 +234,7 @@ def group_recovery(run):
                               markerfacecolor="none", label="used by this run"))
   figure.legend(handles=handles, loc="outside lower center", ncols=4)
   figure_style.set_title(
-      figure, run.data_line,
+      figure, results.data_line,
       "How well each grouping finds the true groups (1: exactly, 0: by chance)",
   )
   return figure

@@ -1,12 +1,12 @@
 from absl.testing import absltest
 
-from experiments.three_phase import comparison
+from experiments.three_phase import tables
 from tests.experiments.three_phase import sample_run
 
 
 def _column(heading, group="clients' own test data"):
   (position,) = (
-      i for i, column in enumerate(comparison.COLUMNS)
+      i for i, column in enumerate(tables.COLUMNS)
       if (column.short_heading, column.group) == (heading, group)
   )
   return position
@@ -17,7 +17,7 @@ class ComparisonRowsTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
     self.summary = sample_run.summary(sample_run.sample_run())
-    self.rows = {row.method: row for row in comparison.comparison_rows(self.summary)}
+    self.rows = {row.method: row for row in tables.comparison_rows(self.summary)}
 
   def test_phase_1_first_groupings_in_order_controls_last(self):
     self.assertEqual(
@@ -27,7 +27,7 @@ class ComparisonRowsTest(absltest.TestCase):
   def test_unknown_grouping_stands_among_the_groupings(self):
     self.summary["methods"]["my_grouping"] = self.summary["methods"]["kmeans"]
 
-    rows = comparison.comparison_rows(self.summary)
+    rows = tables.comparison_rows(self.summary)
 
     self.assertEqual(rows[3].method, "my_grouping")
     self.assertEqual(rows[3].label, "my grouping")
@@ -57,7 +57,7 @@ class ComparisonRowsTest(absltest.TestCase):
 
   def test_best_value_of_a_column_and_none_without_a_difference(self):
     rows = list(self.rows.values())
-    best = comparison.best_values(rows)
+    best = tables.best_values(rows)
 
     self.assertEqual(best[_column("mean")], "0.800")
     self.assertIsNone(best[_column("K", "")])
@@ -70,7 +70,7 @@ class ComparisonTableTextTest(absltest.TestCase):
   def test_has_a_line_per_method_with_the_summary_s_numbers(self):
     summary = sample_run.summary(sample_run.sample_run())
 
-    lines = comparison.comparison_table_text(summary).splitlines()
+    lines = tables.comparison_text(summary).splitlines()
 
     kmeans = next(line for line in lines if line.startswith("K-means"))
     accuracy = summary["methods"]["kmeans"]["clients"]["accuracy"]
@@ -84,7 +84,7 @@ class ComparisonTableTextTest(absltest.TestCase):
     self.assertEqual(phase_1.split()[-4:], ["-"] * 4)
 
   def test_fits_a_terminal_and_is_plain_ascii(self):
-    text = comparison.comparison_table_text(
+    text = tables.comparison_text(
         sample_run.summary(sample_run.sample_run(num_clients=3383))
     )
 
@@ -92,7 +92,7 @@ class ComparisonTableTextTest(absltest.TestCase):
     self.assertTrue(text.isascii())
 
   def test_columns_are_aligned(self):
-    lines = comparison.comparison_table_text(
+    lines = tables.comparison_text(
         sample_run.summary(sample_run.sample_run())
     ).splitlines()
     group_line, heading_line, *rows = lines[:7]

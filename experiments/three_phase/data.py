@@ -1,0 +1,103 @@
+"""The data of a three-phase run: how they are loaded, and what the files say of them."""
+
+import numpy as np
+
+from experiment_shell import output_folder
+from fl_clustering import client_privacy
+from fl_clustering import config as config_lib
+from fl_clustering.tasks import registry as task_registry
+
+
+def load(config, data_dir, recorded):
+  """Returns the `FederatedTask` that the settings name.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    data_dir: Where its data come from, as the user gave it, or None.
+    recorded: `config.json` of the run to resume, or None.  If `--dataset=auto` chose a
+      data set then, it is chosen again.
+
+  Raises:
+    ValueError: If the data are missing, damaged or too few.
+  """
+  dataset = config.dataset
+  if dataset == "auto" and recorded is not None:
+    # `check_recorded` refuses a document that does not name its data set.
+    dataset = recorded.get("dataset", {}).get("name", dataset)
+    # The digits don't take the cache folder in which EMNIST was not found.
+    data_dir = None if dataset == "digits" else data_dir
+  return task_registry.load_task(
+      dataset=dataset,
+      data_dir=data_dir,
+      num_clients=config.num_clients,
+      partition=config.partition,
+      model=config.model,
+      seed=config.seed,
+      **config.partition_options,
+  )
+
+
+def describe(config, task, data_dir):
+  """Returns what `config.json` says of the data, the model and privacy.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    task: The `FederatedTask` that is used.
+    data_dir: Where its data come from, as the user gave it, or None.
+  """
+  return {
+      "dataset": {
+          "requested": config.dataset,
+          "name": task.name,
+          "data_dir": data_dir,
+          "source": task.source,
+          "partition": task.partition,
+          **{
+              name: task.partition_options.get(name)
+              for name in config_lib.OPTIONS["partition"]
+          },
+          "num_clients": len(task.clients),
+          "num_classes": task.num_classes,
+          "image_shape": list(task.model.input_shape),
+          "train_examples": task.num_train_examples,
+          "client_test_examples": task.num_client_test_examples,
+          "global_test_examples": len(task.global_test),
+          "global_test_source": task.global_test_source,
+          "fallback_reason": task.fallback_reason,
+          "warnings": list(task.warnings),
+          "fingerprint": task.fingerprint(),
+      },
+      "model": {"name": task.model.name, "num_parameters": task.num_parameters},
+      "privacy": client_privacy.spent(config),
+  }
+
+
+def check_recorded(recorded, document):
+  """Raises a ValueError if the run to resume had other data.
+
+  Args:
+    recorded: `config.json` of the run to resume.
+    document: What it would say of this run.
+  """
+  if recorded["dataset"]["fingerprint"] != document["dataset"]["fingerprint"]:
+    raise ValueError(
+        "`data_dir` must give the same data as in the run to resume, got other "
+        f"examples for {document['dataset']['name']!r}."
+    )
+
+
+def clients_text(task):
+  """Returns `clients.csv`: every client's true group, examples and training labels."""
+  header = ["client_id", "group", "num_train", "num_test"]
+  header += [f"train_label_{label}" for label in range(task.num_classes)]
+  rows = [
+      [
+          client.client_id,
+          "" if client.group is None else client.group,
+          len(client.train),
+          len(client.test),
+          *np.bincount(client.train.labels, minlength=task.num_classes),
+      ]
+      for client in task.clients
+  ]
+  return output_folder.csv_text(header, rows)

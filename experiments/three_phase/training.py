@@ -1,0 +1,226 @@
+"""Runs the three phases: training, its progress bar, and the files that it leaves."""
+
+import asyncio
+import csv
+import os
+import shutil
+
+import numpy as np
+import tensorflow_federated as tff
+import tqdm
+
+from experiment_shell import output_folder
+from experiments.three_phase import data
+from experiments.three_phase import group_recovery
+from fl_clustering import checkpoint
+from fl_clustering import metrics as metrics_lib
+from fl_clustering import pretraining
+from fl_clustering import runtime
+from fl_clustering import stages
+from fl_clustering import summary as summary_lib
+from fl_clustering import three_phase
+
+
+def _evaluation_rows(result):
+  """Returns the rows of phase 3, and of phase 1's model, for `metrics.csv`."""
+  rows = []
+  evaluated = [("pretrain", "global", [("", result.pretrain.global_test)])]
+  for method, r in result.methods.items():
+    for k, accuracy in enumerate(r.best_accuracy):
+      rows.append(("evaluate", method, k, "", "best_accuracy", float(accuracy)))
+    evaluated += [
+        (method, "global_mean", [("", r.global_mean)]),
+        (method, "global_weighted", [("", r.global_weighted)]),
+        (method, "global_blended", enumerate(r.global_blended)),
+    ]
+  for method, kind, confusions in evaluated:
+    for cluster, confusion in confusions:
+      recall = metrics_lib.class_recall(confusion)
+      metrics = {
+          **metrics_lib.model_metrics(confusion),
+          # A label without examples has no recall.
+          **{f"recall_class_{c}": v for c, v in enumerate(recall) if not np.isnan(v)},
+      }
+      rows += [
+          ("evaluate", method, cluster, "", f"{kind}_{name}", float(value))
+          for name, value in metrics.items()
+      ]
+  return rows
+
+
+def _client_metrics_text(task, result):
+  """Returns `client_metrics.csv`: every client under every model it is given."""
+  tables = [
+      ("pretrain", "pretrain", None, result.pretrain.clients),
+      ("pretrain", "own_weights", None, result.pretrain.own_weights),
+  ]
+  for method, r in result.methods.items():
+    tables.append(("cluster", method, r.assignment, r.clients))
+    tables.append(("evaluate", method, r.assignment, r.clients_blended))
+  header = ["phase", "method", "client_id", "clusters", "num_test"]
+  header += ["accuracy", "recall", "precision"]
+  header += [f"recall_class_{label}" for label in range(task.num_classes)]
+  rows = []
+  for phase, method, assignment, confusions in tables:
+    metrics = metrics_lib.model_metrics(confusions)
+    class_recall = metrics_lib.class_recall(confusions)
+    for i, client in enumerate(task.clients):
+      clusters = assignment.clusters_of(client.client_id) if assignment else ()
+      rows.append([
+          phase,
+          method,
+          client.client_id,
+          " ".join(map(str, clusters)),
+          len(client.test),
+          *(values[i] for values in metrics.values()),
+          *("" if np.isnan(v) else v for v in class_recall[i]),
+      ])
+  return output_folder.csv_text(header, rows)
+
+
+class RunFiles(stages.RunObserver):
+  """Writes the files of a run: `metrics.csv` and TensorBoard's events as it goes on.
+
+  A resumed run tells everything again, so both start anew.
+  """
+
+  def __init__(self, folder):
+    """Starts the files in an `OutputFolder`."""
+    self._folder = folder
+    self._metrics = open(
+        folder.join("metrics.csv"), "w", encoding="utf-8", newline="", buffering=1
+    )
+    self._csv = csv.writer(self._metrics, lineterminator="\n")
+    self._csv.writerow(stages.Row._fields)
+    shutil.rmtree(folder.join("tensorboard"), ignore_errors=True)
+    self._tensorboard = {}
+    self._pretrain_rounds = 0
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *unused_exception):
+    self._metrics.close()
+
+  def stage_started(self, stage, num_rounds, rounds_done):
+    if stage == pretraining.STAGE:
+      self._pretrain_rounds = num_rounds
+    self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
+        self._folder.join(os.path.join("tensorboard", stage))
+    )
+
+  def round_finished(self, stage, round_num, rows):
+    self._csv.writerows(rows)
+    self._metrics.flush()
+    # All methods go on where pretraining ended.
+    step = round_num + (0 if stage == pretraining.STAGE else self._pretrain_rounds)
+    scalars = {
+        row.metric if row.cluster == "" else f"cluster_{row.cluster}/{row.metric}": row.value
+        for row in rows
+    }
+    asyncio.run(self._tensorboard[stage].release(scalars, step))
+
+  def clients_grouped(self, client_weights, assignments):
+    client_weights.save(self._folder.join("client_weights.npz"))
+    self._write_assignments(assignments)
+
+  def _write_assignments(self, assignments):
+    document = {
+        name: {
+            "clusters": [list(members) for members in assignment.clusters],
+            "overlapping": assignment.overlapping,
+            "warning": assignment.warning,
+        }
+        for name, assignment in assignments.items()
+    }
+    self._folder.write_text("assignments.json", output_folder.json_text(document))
+
+  def finish(self, config, task, result, recovery):
+    """Writes what is known when all phases have ended.
+
+    Args:
+      config: The run's `ThreePhaseConfig`.
+      task: Its `FederatedTask`.
+      result: Its `ThreePhaseResult`.
+      recovery: What `group_recovery.recovery_rows` returned for it.
+    """
+    self._csv.writerows(_evaluation_rows(result))
+    self._folder.write_text("client_metrics.csv", _client_metrics_text(task, result))
+    # A method may have moved clients since they were grouped.
+    self._write_assignments({
+        name: result.methods[name].assignment for name in config.groupings
+    })
+    if recovery:
+      header, rows = recovery[0], [row.values() for row in recovery]
+      self._folder.write_text("group_recovery.csv", output_folder.csv_text(header, rows))
+
+
+class _ProgressBar(stages.RunObserver):
+  """One bar per stage: round, loss, the clients' accuracy, time left."""
+
+  def __init__(self):
+    self._bar = None
+    self._rounds_done = 0
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *unused_exception):
+    self._close()
+
+  def stage_started(self, stage, num_rounds, rounds_done):
+    self._close()
+    self._bar = tqdm.tqdm(
+        desc=f"{stage:16}", total=num_rounds, initial=rounds_done, unit="round"
+    )
+    self._rounds_done = rounds_done
+
+  def round_finished(self, stage, round_num, rows):
+    values = {row.metric: row.value for row in rows if row.cluster == ""}
+    losses = [row.value for row in rows if row.metric == "train_loss"]
+    if losses:
+      values["train_loss"] = sum(losses) / len(losses)
+    shown = {"loss": "train_loss", "accuracy": "clients_accuracy_mean"}
+    self._bar.set_postfix(
+        {short: f"{values[name]:.3f}" for short, name in shown.items() if name in values},
+        refresh=False,
+    )
+    # Rounds that are told again from a checkpoint were counted at the start.
+    if round_num > self._rounds_done:
+      self._bar.update()
+
+  def _close(self):
+    if self._bar is not None:
+      self._bar.close()
+
+
+def run(config, task, folder):
+  """Runs all three phases, from their checkpoints if there are any.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    task: Its `FederatedTask`.
+    folder: The `OutputFolder`, which is started.
+
+  Returns:
+    The summary, a dict for JSON.
+
+  Raises:
+    checkpoint.DamagedCheckpoint: If a checkpoint can't be read.
+    federated_training.TrainingDiverged: If a client's loss is not finite.
+    runtime.WorkerLost: If TFF's worker process ends.
+  """
+  folder.write_text("clients.csv", data.clients_text(task))
+  client_data = folder.join("client_data")
+  os.makedirs(client_data, exist_ok=True)
+  with RunFiles(folder) as files:
+    with runtime.LocalRuntime(), _ProgressBar() as bar:
+      result = three_phase.run(
+          config, task, client_data, checkpoint.Checkpoints(folder.join("checkpoints")),
+          [files, bar],
+      )
+      recovery = group_recovery.recovery_rows(config, task, result)
+    files.finish(config, task, result, recovery)
+  # The clients' files serve training alone; the checkpoints hold the trained models.
+  shutil.rmtree(client_data)
+  return summary_lib.summarize(config, task, result)
