@@ -20,6 +20,8 @@ flags.DEFINE_string("run", None, "Folder of a finished run of any experiment.")
 # An experiment's name in `config.json` -> its program, and what it is called there.
 _EXPERIMENTS = {
     "dp_benchmark": ("experiments.dp_benchmark", "EXPERIMENT"),
+    "federated_kmeans": ("experiments.federated_kmeans", "PAPER"),
+    "federated_kmeans_own_data": ("experiments.federated_kmeans", "OWN_DATA"),
 }
 
 
