@@ -149,11 +149,13 @@ def build_main(experiment):
           inputs, document = _load(experiment, config, folder, stack)
       if folder.is_finished:
         print(f"this run is finished: {folder.path}")
-      else:
-        with launch.input_errors():
-          folder.start(document)
-        print(*inputs.lines, f"results: {folder.path}", sep="\n")
-        _measure(experiment, config, inputs, folder)
+        with launch.input_errors():  # A file of it may have been removed since.
+          _print_result(experiment, folder)
+        return
+      with launch.input_errors():
+        folder.start(document)
+      print(*inputs.lines, f"results: {folder.path}", sep="\n")
+      _measure(experiment, config, inputs, folder)
       _print_result(experiment, folder)
 
   return main

@@ -64,3 +64,7 @@ class FinishedRun:
       text_columns: Names of columns that stay text even if it reads as a number.
     """
     return study.read_rows(self.join(name), text_columns)
+
+  def table(self, name):
+    """Returns header and rows of a CSV file in the folder, where columns may share a name."""
+    return study.read_table(self.join(name))

@@ -54,6 +54,17 @@ def read_rows(path, text_columns=()):
     ]
 
 
+def read_table(path):
+  """Returns the header and the rows of a CSV file as lists: numbers, text, and None.
+
+  Args:
+    path: The file, with a header.
+  """
+  with open(path, encoding="utf-8", newline="") as file:
+    header, *lines = csv.reader(file)
+  return header, [list(map(_parsed, line)) for line in lines]
+
+
 class Study:
   """Measurements in one CSV file of an `OutputFolder`.
 

@@ -2,9 +2,6 @@
 
   bazel run experiments:federated_kmeans -- --output_dir=out
   bazel run experiments:federated_kmeans -- --data=folder --k_range=2:8 --standardize
-
-What can be wrong with the flags, the output folder and the user's data is said before
-TensorFlow Federated is imported, which takes seconds.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -13,163 +10,107 @@ import functools
 
 from absl import flags
 
-from experiment_shell import output_folder
-from experiment_shell import run_flags
+from experiment_shell import experiment
+from experiment_shell import finished_run
+from experiments.kmeans import config as config_lib
 from experiments.kmeans import flags as kmeans_flags
-from experiments.kmeans import run_folder
-from fl_clustering.kmeans import client_tables
+from experiments.kmeans import own_data
 
-flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(kmeans_flags)
 
 
-def _open_folder(config):
-  folder = run_folder.open_folder(
-      run_flags.output_dir("federated_kmeans"), flags.FLAGS.resume, flags.FLAGS.overwrite
-  )
-  folder.check_same_config(config.to_json())
-  return folder
+def _load_paper(config, recorded, unused_stack):
+  from experiments.kmeans import data  # pylint: disable=g-import-not-at-top
+
+  data_dir = kmeans_flags.data_dir()
+  # `auto` stays with what it has chosen.
+  described = data.describe(config, data_dir) if recorded is None else recorded["data"]
+  lines = tuple(f"data: {what}: {source}" for what, source in described.items())
+  draw = data.build_draw(described.get("dataset"), data_dir)
+  return experiment.Inputs(draw, {"data": described}, lines)
 
 
-def _failed(error, folder):
-  return launch.RunFailed(
-      f"{str(error).rstrip('.')}. What was computed is in {folder.path}; --resume goes on from "
-      "there."
-  )
-
-
-def _say_finished(folder):
-  print(f"this run is finished: {folder.path}")
-  print(f"report: {folder.join(output_folder.REPORT)}")
-
-
-def _measure_paper(config, folder, document):
+def _measure_paper(config, inputs, folder):
   # pylint: disable=g-import-not-at-top
-  import threadpoolctl
-
-  from experiment_shell import study
   from experiments.kmeans import cells
-  from experiments.kmeans import findings
-  from experiments.kmeans import real_data
-  from experiments.kmeans import report
-  from experiments.kmeans import results as results_lib
-  from experiments.kmeans import timing
-  from fl_clustering import runtime
+  from experiments.kmeans import results
   # pylint: enable=g-import-not-at-top
 
-  with launch.input_errors():
-    table = study.Study(folder, run_folder.MEASUREMENTS, cells.KEYS, cells.VALUES)
-  load_real = functools.lru_cache(maxsize=1)(
-      lambda seed: real_data.load_digits(
-          document["data"]["dataset"], flags.FLAGS.data_dir, seed
-      )
-  )
-  try:
-    # One thread: for so few points scikit-learn's several are ten times slower where
-    # other programs run too, and add up in an order that changes from run to run.
-    with runtime.LocalRuntime(), threadpoolctl.threadpool_limits(1):
-      table.run(cells.cells(config.figures, config.seeds), cells.build_measure(load_real))
-      dispatch = timing.measure_dispatch()
-    results = results_lib.Results(table.rows)
-    folder.write_text(run_folder.TIMING, output_folder.json_text(dispatch))
-    folder.write_text(output_folder.SUMMARY, output_folder.json_text(results.summary()))
-    # The last file: a folder with a report is a finished run.
-    report.write_report(folder.path, results, document, dispatch)
-  except (runtime.WorkerLost, OSError, MemoryError) as e:
-    raise _failed(e, folder) from e
-  print(findings.verdict(results))
+  cells.measure_all(config, inputs.data, folder)
+  return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
 
-def _paper_data(config, folder):
-  """Returns what `config.json` says of the data."""
-  if folder.recorded is not None:
-    # `auto` stays with what it has chosen.
-    return folder.recorded["data"]
-  data = {"synthetic": "drawn by this program"}
-  if "real" in config.figures:
-    from experiments.kmeans import real_data  # pylint: disable=g-import-not-at-top
+def _write_paper_report(finished):
+  from experiments.kmeans import report  # pylint: disable=g-import-not-at-top
 
-    name, source = real_data.describe_digits(config.dataset, flags.FLAGS.data_dir, config.seed)
-    data.update(dataset=name, real=source)
-  if "sse" in config.figures:
-    from experiments.kmeans import real_data  # pylint: disable=g-import-not-at-top
-
-    data["tables"] = real_data.tables_source()
-  return data
+  report.write_report(finished)
 
 
-def _run_paper():
-  with launch.input_errors():
-    config = kmeans_flags.paper_config()
-    folder = _open_folder(config)
-  if folder.is_finished:
-    _say_finished(folder)
-    return
-  with launch.input_errors():
-    document = run_folder.document(config, _paper_data(config, folder))
-    folder.start(document)
-  for what, source in document["data"].items():
-    print(f"data: {what}: {source}")
-  print(f"results: {folder.path}")
-  _measure_paper(config, folder, document)
-  print(f"report: {folder.join(output_folder.REPORT)}")
+def _paper_result(finished):
+  from experiments.kmeans import report  # pylint: disable=g-import-not-at-top
+
+  return report.result_text(finished)
 
 
-def _cluster_own_data(config, tables, folder, document):
-  # pylint: disable=g-import-not-at-top
-  from experiments.kmeans import own_data
-  from fl_clustering import runtime
-
-  with launch.input_errors():
-    selection = own_data.open_selection(folder)
-  # After the checks: Matplotlib may have lines of its own to say when it is imported.
-  from experiments.kmeans import own_report
-  # pylint: enable=g-import-not-at-top
-
-  try:
-    with runtime.LocalRuntime(), launch.input_errors():
-      found = own_data.find_clusters(config, tables, selection)
-    own_data.write_files(folder, tables, found)
-    folder.write_text(
-        output_folder.SUMMARY, output_folder.json_text(own_report.summary_json(found))
-    )
-    # The last file: a folder with a report is a finished run.
-    own_report.write_report(
-        folder.path, tables, found, document, config.kmeans(config.candidates[0]).min_count
-    )
-  except (runtime.WorkerLost, OSError, MemoryError) as e:
-    raise _failed(e, folder) from e
-  model = found.model
-  print(
-      f"{len(model.cluster_centers_)} clusters, inertia {model.inertia_:.6g}, simplified "
-      f"silhouette {model.silhouette_:.3f}"
-  )
+def _load_own_data(config, recorded, unused_stack):
+  return own_data.load(config, kmeans_flags.own_data_dir(), recorded)
 
 
-def _run_own_data():
-  with launch.input_errors():
-    config = kmeans_flags.own_data_config()
-    folder = _open_folder(config)
-    tables = client_tables.read_tables(flags.FLAGS.data)
-    data = run_folder.tables_description(tables)
-    run_folder.check_same_data(folder, data)
-    config.check_enough_points(sum(map(len, tables.points.values())))
-  if folder.is_finished:
-    _say_finished(folder)
-    return
-  with launch.input_errors():
-    document = run_folder.document(config, data)
-    folder.start(document)
-  print(f"data: {len(tables.points)} clients in {flags.FLAGS.data}\nresults: {folder.path}")
-  _cluster_own_data(config, tables, folder, document)
-  print(f"report: {folder.join(output_folder.REPORT)}")
+def _write_own_report(finished):
+  from experiments.kmeans import own_report  # pylint: disable=g-import-not-at-top
+
+  own_report.write_report(finished)
+
+
+def _own_result(finished):
+  from experiments.kmeans import own_report  # pylint: disable=g-import-not-at-top
+
+  return own_report.result_text(finished)
+
+
+def _failures():
+  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+
+  return (runtime.WorkerLost,)
+
+
+# Each replaces the other's run with --overwrite, so both have the files of both.
+_experiment = functools.partial(
+    experiment.Experiment,
+    program="federated_kmeans",
+    files=(
+        config_lib.MEASUREMENTS, config_lib.TIMING, config_lib.K_SELECTION, config_lib.CENTROIDS,
+        config_lib.ROUNDS,
+    ),
+    folders=("figures", config_lib.ASSIGNMENTS),
+    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
+    failures=_failures,
+)
+
+PAPER = _experiment(
+    name="federated_kmeans",
+    read_flags=kmeans_flags.paper_config,
+    load=_load_paper,
+    measure=_measure_paper,
+    write_report=_write_paper_report,
+    result_text=_paper_result,
+)
+
+OWN_DATA = _experiment(
+    name="federated_kmeans_own_data",
+    read_flags=kmeans_flags.own_data_config,
+    load=_load_own_data,
+    measure=own_data.measure_all,
+    write_report=_write_own_report,
+    result_text=_own_result,
+    # A finished run is told from one on other data.
+    rechecks_finished=True,
+)
 
 
 def main():
-  if flags.FLAGS.data is None:
-    _run_paper()
-  else:
-    _run_own_data()
+  chosen = PAPER if kmeans_flags.own_data_dir() is None else OWN_DATA
+  experiment.build_main(chosen)()
 
 
 if __name__ == "__main__":

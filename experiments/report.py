@@ -21,6 +21,8 @@ flags.DEFINE_string("run", None, "Folder of a finished run of any experiment.")
 _EXPERIMENTS = {
     "dp_benchmark": ("experiments.dp_benchmark", "EXPERIMENT"),
     "three_phase_emnist": ("experiments.three_phase_emnist", "EXPERIMENT"),
+    "federated_kmeans": ("experiments.federated_kmeans", "PAPER"),
+    "federated_kmeans_own_data": ("experiments.federated_kmeans", "OWN_DATA"),
 }
 
 

@@ -3,9 +3,9 @@
   bazel run experiments/benchmarks:dp_clustering_benchmark
 
 The peer is `lsh_tree_reference`: the source's algorithm written the plain way, with
-noise calibrated by numerical composition (PLD).  Contestants take turns; what is
-printed is the median, and the ratio of medians.  Both use the same threads.  Run it
-on a quiet machine.
+noise calibrated by numerical composition (PLD).  Contestants take turns.  The benchmark
+prints medians and the ratio of medians.  Both sides use the same threads.  Run it on a
+quiet machine.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -47,7 +47,7 @@ _RADIUS = 1.0
 _BUDGET = clustering_params.DifferentialPrivacyParam(1.0, 1e-6)
 _DEPTH = lsh_tree.DEFAULT_MAX_DEPTH
 _SEED = 1
-# One eighth of what the public peer was seen to take at 1,000,000 x 100.
+# One eighth of what the public peer took at 1,000,000 x 100.
 _MEMORY_LIMIT = 14_400 / 8
 _METHODS = private_methods.METHODS
 

@@ -5,11 +5,11 @@
 The limit is the same arithmetic without any framework: the examples in memory
 as float tensors, one `tf.function` per client or model, called from as many
 threads as there are cores, of one intra-op thread each.  Contestants take turns
-within a process, and several processes are launched, because the same code
-differs more from launch to launch than from call to call: what is printed is
-the median over launches of a launch's median ratio, with the lowest and highest
-launch.  Run it on a quiet machine.  The worker's memory is its peak as the kernel counts
-it, which no load changes; it is one process, without children.
+within a process.  Several processes are launched, because the same code differs
+more from launch to launch than from call to call.  The benchmark prints the median
+over launches of a launch's median ratio, with the lowest and the highest launch.
+Run it on a quiet machine.  The worker's memory is its peak as the kernel counts it,
+which other programs do not change.  The worker is one process without children.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -51,7 +51,7 @@ _IN_WORKER = ("FedAvg round", "phase 2 round", "evaluation of 20 models")
 
 
 def _forget_peak(pid):
-  """Lets the kernel start a process's peak memory anew, from what it holds now."""
+  """Resets a process's peak memory, as the kernel counts it, to what it holds now."""
   with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as f:
     f.write("5")
 

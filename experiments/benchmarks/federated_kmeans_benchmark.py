@@ -3,11 +3,12 @@
   bazel run experiments/benchmarks:federated_kmeans_benchmark
 
 The peer is `KMeans(n_init=10)` on all points at one place.  Ours is the default recipe
-in TFF, all of it: files, messages, restarts.  What is compared is wall time and the
-processor time of all processes; computations are built beforehand, as they are for
-every fit but the first of its shape.  Contestants take turns within a process, and
-several processes are launched: what is printed is the median over launches of a
-launch's median, with the lowest and the highest launch.  Run it on a quiet machine.
+in TFF with all that it needs: files, messages, restarts.  The benchmark compares wall
+time and the processor time of all processes.  Computations are built beforehand, because
+every fit but the first of its shape finds them built.  Contestants take turns within a
+process, and several processes are launched.  The benchmark prints the median over
+launches of a launch's median, with the lowest and the highest launch.  Run it on a quiet
+machine.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -67,7 +68,7 @@ def _measure():
   # pylint: disable=g-import-not-at-top
   from sklearn import cluster
 
-  from experiments.kmeans import timing
+  from experiments.kmeans import cells
   from fl_clustering.kmeans import FederatedKMeans
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
@@ -87,7 +88,7 @@ def _measure():
     FederatedKMeans(num_clusters).fit(
         {client_id: own[:100] for client_id, own in clients.items()}
     )
-    dispatch = timing.measure_dispatch()["seconds_per_round"]
+    dispatch = cells.measure_dispatch()["seconds_per_round"]
     rows = []
     for seed in range(_REPETITIONS.value):
       peer, ours = _timed(lambda: central(seed)), _timed(lambda: federated(seed))

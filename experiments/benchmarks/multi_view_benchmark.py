@@ -4,10 +4,10 @@
 
 The limit is one iteration over all points in NumPy, in the same float64 and with as
 many threads as it likes.  TFF's fixed dispatch is the same round with clients that have
-no points.  Contestants take turns within a process, and several processes are
-launched, because the same code differs more from launch to launch than from call to
-call: what is printed is the median over launches of a launch's median, with the lowest
-and the highest launch.  Run it on a quiet machine.
+no points.  Contestants take turns within a process.  Several processes are launched,
+because the same code differs more from launch to launch than from call to call.  The
+benchmark prints the median over launches of a launch's median, with the lowest and the
+highest launch.  Run it on a quiet machine.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.

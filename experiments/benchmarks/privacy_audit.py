@@ -2,14 +2,14 @@
 
   bazel run experiments/benchmarks:privacy_audit -- --num_runs=20000
 
-Every mechanism runs many times on two data sets that differ in one point, and what
-can be told about the point from the outputs gives a lower bound on its epsilon (see
-`epsilon_lower_bound`).  A real mechanism must stay at or below the epsilon it claims,
-a planted bug must be found above it; otherwise the program ends with code 1.
+Every mechanism runs many times on two data sets that differ in one point.  What the
+outputs tell about the point gives a lower bound on the mechanism's epsilon (see
+`epsilon_lower_bound`).  The bound of a real mechanism must not exceed the epsilon it
+claims, that of a planted bug must; otherwise the program ends with code 1.
 
 The default delta is larger than one would choose for people.  The events that tell
 most about a mechanism are about as frequent as delta: at 1e-6, there is nothing to
-count.  The code that is audited is the same.
+count.  The audited code is the same.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.

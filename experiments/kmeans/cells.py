@@ -1,26 +1,25 @@
 """What is measured: one cell per data set, seed and method, and which figure shows it."""
 
 import dataclasses
+import statistics
+import tempfile
+import time
 
 import numpy as np
 from sklearn import metrics
 
-from clustering_basics import randomness
-from experiments.kmeans import grid_data
+from experiment_shell import launch
+from experiment_shell import output_folder
+from experiment_shell import study
+from experiments.kmeans import config as config_lib
+from experiments.kmeans import data as data_lib
 from experiments.kmeans import methods
-from experiments.kmeans import real_data
 
 KEYS = ("data", "seed", "method")
 VALUES = (
     "ari", "client_ari", "inertia", "silhouette", "simplified_silhouette", "rounds",
     "bytes_down", "bytes_up", "local_clusters", "ari_by_round",
 )
-
-BETAS = (0.1, 1.0, 10.0)
-NOISES = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5)
-POINTS = (50, 100, 200)
-EXTREME_NOISES = (1.0, 1.5)
-REAL = "real"
 
 _COMPARED = ("central", "fkm_lloyd", "fkm", "kfed")
 _ALL = ("central", "fkm_lloyd", "fkm", "printed", "kfed", "informed")
@@ -29,25 +28,19 @@ TABLE_METHODS = (
     "best_five_rounds", "fkm_lloyd",
 )
 
-
-def grid_name(beta, points, noise):
-  return f"grid beta={beta:g} points={points} noise={noise:g}"
-
-
-def extreme_name(noise):
-  return f"extreme noise={noise:g}"
-
-
-def table_name(name):
-  return f"table {name}"
+# The rounds that `measure_dispatch` times.
+_NUM_CLIENTS = 5
+_POINTS_PER_CLIENT = 20
+_CANDIDATES_SHAPE = (5, 16, 2)
+_REPEATS = 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-  """A figure or table of the sources.
+  """A figure or table of the papers.
 
   Attributes:
-    title: What it is in its source.
+    title: What it is in its paper.
     cells: Pairs (data, methods) that it shows.
   """
 
@@ -57,27 +50,31 @@ class Figure:
 
 def _grid(points_per_cluster, noises, compared):
   return tuple(
-      (grid_name(beta, points, noise), compared)
-      for beta in BETAS for points in points_per_cluster for noise in noises
+      (data_lib.grid_name(beta, points, noise), compared)
+      for beta in data_lib.BETAS for points in points_per_cluster for noise in noises
   )
 
 
 FIGURES = {
     "regular": Figure("Figure 1: regular grid", _grid((50,), (1.0,), _ALL + ("lloyd",))),
-    "noise": Figure("Figures 2, 3a-c and 6: more noise", _grid(POINTS, NOISES, _COMPARED)),
+    "noise": Figure(
+        "Figures 2, 3a-c and 6: more noise", _grid(data_lib.POINTS, data_lib.NOISES, _COMPARED)
+    ),
     "rounds": Figure(
-        "Figure 3d-f: rounds", _grid((50,), NOISES, ("central", "fkm_lloyd", "fkm"))
+        "Figure 3d-f: rounds", _grid((50,), data_lib.NOISES, ("central", "fkm_lloyd", "fkm"))
     ),
     "extreme": Figure(
         "Figure 4: extreme split",
-        tuple((extreme_name(noise), _ALL + ("lloyd", "tff_minibatch"))
-              for noise in EXTREME_NOISES),
+        tuple((data_lib.extreme_name(noise), _ALL + ("lloyd", "tff_minibatch"))
+              for noise in data_lib.EXTREME_NOISES),
     ),
-    "real": Figure("Figure 5: real data", ((REAL, ("central", "fkm_lloyd", "fkm", "kfed",
-                                                     "informed", "lloyd")),)),
+    "real": Figure(
+        "Figure 5: real data",
+        ((data_lib.REAL, ("central", "fkm_lloyd", "fkm", "kfed", "informed", "lloyd")),),
+    ),
     "sse": Figure(
         "Child/parent: sums of squared errors",
-        tuple((table_name(name), TABLE_METHODS) for name in real_data.TABLES),
+        tuple((data_lib.table_name(name), TABLE_METHODS) for name in data_lib.TABLES),
     ),
 }
 
@@ -90,48 +87,11 @@ def cells(figures, seeds):
     seeds: The seeds.
   """
   found = {
-      (data, seed, method): None
-      for figure in figures for data, compared in FIGURES[figure].cells
+      (name, seed, method): None
+      for figure in figures for name, compared in FIGURES[figure].cells
       for seed in seeds for method in compared
   }
   return [dict(zip(KEYS, cell)) for cell in found]
-
-
-def draw_grid(beta, points, noise, seed):
-  """Returns the `LabelledClients` of a regular grid."""
-  # The same points for every beta, as in the paper.
-  rng = randomness.generator(seed, f"grid: {points} points, noise {noise:g}")
-  sampled, clusters = grid_data.sample_points(points, noise, rng)
-  rng = randomness.generator(seed, f"grid: beta {beta:g}")
-  return grid_data.split_by_place(sampled, clusters, beta, rng)
-
-
-def draw_extreme(noise, seed):
-  """Returns the `LabelledClients` of the extreme split."""
-  rng = randomness.generator(seed, f"extreme split: noise {noise:g}")
-  return grid_data.extreme_split(noise, rng)
-
-
-_SYNTHETIC = {
-    **{grid_name(beta, points, noise): (draw_grid, beta, points, noise)
-       for beta in BETAS for points in POINTS for noise in NOISES},
-    **{extreme_name(noise): (draw_extreme, noise) for noise in EXTREME_NOISES},
-    **{table_name(name): (real_data.load_table, name) for name in real_data.TABLES},
-}
-
-
-def draw(data, seed, load_real):
-  """Returns the `LabelledClients` of a cell.
-
-  Args:
-    data: Name of the data.
-    seed: The seed.
-    load_real: A function from a seed to the digits' clients.
-  """
-  if data == REAL:
-    return load_real(seed)
-  draw_one, *settings = _SYNTHETIC[data]
-  return draw_one(*settings, seed)
 
 
 def _client_ari(clients, centroids):
@@ -154,32 +114,93 @@ def _scores(clients, found, with_silhouette):
       "ari": metrics.adjusted_rand_score(labels, owners),
       "client_ari": _client_ari(clients, found.centroids),
       "inertia": float((own**2).sum()),
-      # Pairwise distances of all points, and worth them in many columns only.
+      # It needs the distances of all pairs of points, so most data go without.
       "silhouette": metrics.silhouette_score(points, owners) if with_silhouette else None,
       "simplified_silhouette": float(np.mean((other - own) / np.maximum(other, 1e-300))),
   }
 
 
-def build_measure(load_real):
-  """Returns the function that measures a cell: its keys -> a dict with `VALUES`."""
+def _ari_by_round(clients, found):
+  points, labels = clients.pooled_points, clients.pooled_labels
+  return " ".join(
+      f"{metrics.adjusted_rand_score(labels, methods.nearest(points, centroids)):.6f}"
+      for centroids in found.by_round
+  )
+
+
+def build_measure(draw):
+  """Returns the function that measures a cell: its keys -> a dict with `VALUES`.
+
+  Args:
+    draw: A function from (name of the data, seed) to `LabelledClients`.
+  """
 
   def measure(data, seed, method):
-    clients = draw(data, seed, load_real)
+    clients = draw(data, seed)
     found = methods.METHODS[method].run(clients, seed)
-    points, labels = clients.pooled_points, clients.pooled_labels
-    by_round = None
-    if data.startswith("grid") and found.by_round:
-      by_round = " ".join(
-          f"{metrics.adjusted_rand_score(labels, methods.nearest(points, centroids)):.6f}"
-          for centroids in found.by_round
-      )
+    with_rounds = data.startswith("grid") and found.by_round
     return {
-        **_scores(clients, found, with_silhouette=data == REAL),
+        **_scores(clients, found, with_silhouette=data == data_lib.REAL),
         "rounds": len(found.by_round) or None,
         "bytes_down": found.bytes_down,
         "bytes_up": found.bytes_up,
         "local_clusters": found.local_clusters,
-        "ari_by_round": by_round,
+        "ari_by_round": _ari_by_round(clients, found) if with_rounds else None,
     }
 
   return measure
+
+
+def measure_dispatch():
+  """Times rounds that compute next to nothing: what TFF itself costs; needs its runtime.
+
+  They are rounds of Lloyd with five clients of twenty points each.
+
+  Returns:
+    A dict with the number of clients and the median seconds per round.
+  """
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering.kmeans import point_source
+  from fl_clustering.kmeans import tff_rounds
+  # pylint: enable=g-import-not-at-top
+
+  rng = np.random.default_rng(0)
+  clients = {
+      f"client_{index}": rng.standard_normal((_POINTS_PER_CLIENT, 2))
+      for index in range(_NUM_CLIENTS)
+  }
+  candidates = rng.standard_normal(_CANDIDATES_SHAPE).astype(np.float32)
+  with tempfile.TemporaryDirectory() as folder:
+    paths = point_source.write_files(clients, folder)
+    rounds = tff_rounds.TffRounds(paths, 2, len(candidates))
+    rounds.lloyd(candidates)  # Builds the computation.
+    times = []
+    for _ in range(_REPEATS):
+      start = time.perf_counter()
+      rounds.lloyd(candidates)
+      times.append(time.perf_counter() - start)
+  return {"num_clients": _NUM_CLIENTS, "seconds_per_round": statistics.median(times)}
+
+
+def measure_all(config, draw, folder):
+  """Measures the cells that have no row yet, and the dispatch of TFF; writes the files.
+
+  Args:
+    config: A `PaperConfig`.
+    draw: A function from (name of the data, seed) to `LabelledClients`.
+    folder: The `OutputFolder`.
+  """
+  # pylint: disable=g-import-not-at-top
+  import threadpoolctl
+
+  from fl_clustering import runtime
+  # pylint: enable=g-import-not-at-top
+
+  with launch.input_errors():
+    table = study.Study(folder, config_lib.MEASUREMENTS, KEYS, VALUES)
+  # One thread: for so few points scikit-learn's several are ten times slower where other
+  # programs run too, and add up in an order that changes from run to run.
+  with runtime.LocalRuntime(), threadpoolctl.threadpool_limits(1):
+    table.run(cells(config.figures, config.seeds), build_measure(draw))
+    dispatch = measure_dispatch()
+  folder.write_text(config_lib.TIMING, output_folder.json_text(dispatch))

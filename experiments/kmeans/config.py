@@ -6,7 +6,16 @@ from typing import Optional
 from clustering_basics import validate
 from fl_clustering.kmeans import kmeans_config
 
-# What a source shows, in the order of the report; `cells.FIGURES` says what it takes.
+# Files of a run of the papers' experiments,
+MEASUREMENTS = "measurements.csv"
+TIMING = "timing.json"
+# and of one on the user's own data.
+K_SELECTION = "k_selection.csv"
+CENTROIDS = "centroids.csv"
+ROUNDS = "rounds.csv"
+ASSIGNMENTS = "assignments"
+
+# What a source shows, in the order of the report; `cells.FIGURES` says which cells it needs.
 FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse")
 REAL_DATASETS = ("digits", "emnist", "auto")
 _DEFAULT_RANGE = (2, 10)
@@ -14,7 +23,7 @@ _DEFAULT_RANGE = (2, 10)
 
 @dataclasses.dataclass(frozen=True)
 class PaperConfig:
-  """Everything that changes a number of the sources' experiments.
+  """Everything that changes a number of the papers' experiments.
 
   Attributes:
     figures: Names in `FIGURES`.
@@ -54,10 +63,11 @@ class OwnDataConfig:
     num_clusters: Number of clusters, or None to choose it from `k_range`.
     k_range: The least and the largest number to try, or None.
     algorithm: A key of `kmeans_config.ALGORITHM_DEFAULTS`.
-    n_init: See `KMeansConfig`; so are the rest.
-    min_count: See there.
-    standardize: See there.
-    seed: See there.
+    n_init: Number of restarts, of which the best is taken; None for the algorithm's.
+    min_count: The least number of points whose mean leaves a client; None for the
+      algorithm's.
+    standardize: Whether every column is brought to variance one over all clients.
+    seed: Decides everything random.
   """
 
   num_clusters: Optional[int] = None
@@ -114,3 +124,8 @@ class OwnDataConfig:
     return {
         **dataclasses.asdict(self), "k_range": self.k_range and list(self.k_range)
     }
+
+  @classmethod
+  def from_json(cls, settings):
+    """Returns the settings that `to_json` returned as a dict."""
+    return cls(**{**settings, "k_range": settings["k_range"] and tuple(settings["k_range"])})

@@ -1,16 +1,15 @@
-"""The figures of the sources, drawn from our measurements."""
+"""The papers' figures, drawn from our measurements."""
 
 from matplotlib import lines
 import numpy as np
 
 from experiment_shell import figure_style
 from experiments.kmeans import cells
-from experiments.kmeans import grid_data
+from experiments.kmeans import data
 from experiments.kmeans import methods
-from experiments.kmeans import published
-from experiments.kmeans import real_data
+from experiments.kmeans import results
 
-# The best are drawn last, over those that they hide.
+# In the order of drawing: the best come last, on top.
 _NOISE_METHODS = ("kfed", "fkm", "fkm_lloyd", "central")
 
 
@@ -18,24 +17,24 @@ def _color(method):
   return figure_style.METHOD_COLORS[methods.METHODS[method].color]
 
 
-def _seeds(results):
-  return f"{len(results.seeds)} seeds" if len(results.seeds) > 1 else "one seed"
+def _seeds(scores):
+  return f"{len(scores.repetitions)} seeds" if len(scores.repetitions) > 1 else "one seed"
 
 
 def _scatter_clients(axes, clients, title):
   for index, points in enumerate(clients.points.values()):
     axes.scatter(*points.T, s=4, color=figure_style.CATEGORY_COLORS[index], linewidths=0)
-  axes.scatter(*grid_data.CENTERS.T, s=16, marker="+", color="black", linewidths=0.8)
+  axes.scatter(*data.CENTERS.T, s=16, marker="+", color="black", linewidths=0.8)
   axes.set_title(title, loc="left")
   axes.set_aspect("equal")
   axes.set_xticks([])
   axes.set_yticks([])
 
 
-def _draw_scores(axes, results, data, name, compared):
-  """Draws a row per method: mean and standard deviation of a score."""
+def _draw_scores(axes, scores, name, column, compared):
+  """Draws a row per method: mean and standard deviation of a column."""
   for place, method in enumerate(reversed(compared)):
-    score = results.score(data, method, name)
+    score = scores.spread(column, name, method)
     axes.errorbar(
         score.mean, place, xerr=score.sd, color=_color(method), marker="o", capsize=3,
         markersize=5,
@@ -47,18 +46,18 @@ def _draw_scores(axes, results, data, name, compared):
   axes.grid(True, axis="x")
 
 
-def regular(results):
+def regular(scores):
   """Figure 1: who has which points, and the scores."""
   figure = figure_style.new_figure(6.2)
   top, bottom = figure.subfigures(2, 1, height_ratios=(1, 1.45))
-  for axes, beta in zip(top.subplots(1, 3), cells.BETAS):
-    clients = cells.draw_grid(beta, 50, 1.0, results.seeds[0])
+  for axes, beta in zip(top.subplots(1, 3), data.BETAS):
+    clients = data.draw_grid(beta, 50, 1.0, scores.repetitions[0])
     _scatter_clients(axes, clients, f"beta {beta:g}")
   axes = bottom.subplots()
-  compared = [m for m in methods.METHODS if results.has(cells.grid_name(0.1, 50, 1.0), m)]
-  for index, (beta, marker) in enumerate(zip(cells.BETAS, "osD")):
+  compared = results.methods_of(scores, data.grid_name(0.1, 50, 1.0))
+  for index, (beta, marker) in enumerate(zip(data.BETAS, "osD")):
     for place, method in enumerate(reversed(compared)):
-      score = results.score(cells.grid_name(beta, 50, 1.0), method, "ari")
+      score = scores.spread("ari", data.grid_name(beta, 50, 1.0), method)
       axes.errorbar(
           score.mean, place + 0.22 * (1 - index), xerr=score.sd, color=_color(method),
           marker=marker, markersize=5, capsize=2,
@@ -71,22 +70,22 @@ def regular(results):
   axes.legend(handles=[
       lines.Line2D([], [], color=figure_style.QUIET, marker=marker, linestyle="",
                    label=f"beta {beta:g}")
-      for beta, marker in zip(cells.BETAS, "osD")
+      for beta, marker in zip(data.BETAS, "osD")
   ], loc="lower left")
   figure_style.set_title(
-      figure, f"16 clusters of 50 points, noise 1, five clients, {_seeds(results)}",
+      figure, f"16 clusters of 50 points, noise 1, five clients, {_seeds(scores)}",
       "Who has which points, and how well the clusters are found",
   )
   return figure
 
 
-def noisy_data(results):
+def noisy_data(scores):
   """Figure 2: the data with more noise."""
   figure = figure_style.new_figure(4.6)
   panels = figure.subplots(2, 3)
   for row, points in zip(panels, (50, 200)):
     for axes, noise in zip(row, (1.0, 1.3, 1.5)):
-      clients = cells.draw_grid(1.0, points, noise, results.seeds[0])
+      clients = data.draw_grid(1.0, points, noise, scores.repetitions[0])
       _scatter_clients(axes, clients, f"{points} points, noise {noise:g}")
   figure_style.set_title(
       figure, "16 clusters, five clients (colours), beta 1", "The points, with more and more noise"
@@ -94,26 +93,26 @@ def noisy_data(results):
   return figure
 
 
-def noise(results):
+def noise(scores):
   """Figures 3a-c and 6: the scores over the noise."""
   figure = figure_style.new_figure(8.4)
   panels = figure.subplots(3, 3, sharex=True, sharey=True)
-  for row, points in zip(panels, cells.POINTS):
-    for axes, beta in zip(row, cells.BETAS):
+  for row, points in zip(panels, data.POINTS):
+    for axes, beta in zip(row, data.BETAS):
       for method in _NOISE_METHODS:
-        scores = [
-            results.score(cells.grid_name(beta, points, noise), method, "ari")
-            for noise in cells.NOISES
+        spreads = [
+            scores.spread("ari", data.grid_name(beta, points, noise), method)
+            for noise in data.NOISES
         ]
         figure_style.draw_band(
-            axes, cells.NOISES, scores, color=_color(method), marker="o", markersize=3,
+            axes, data.NOISES, spreads, color=_color(method), marker="o", markersize=3,
             label=methods.METHODS[method].label,
             linestyle="--" if method == methods.CENTRAL else "-",
         )
-        printed = published.ARI.get(method, {}) if points == 50 else {}
+        published = results.PUBLISHED_ARI.get(method, {}) if points == 50 else {}
         axes.plot(
-            [noise for (b, noise) in printed if b == beta],
-            [value for (b, _), value in printed.items() if b == beta],
+            [noise for (b, noise) in published if b == beta],
+            [value for (b, _), value in published.items() if b == beta],
             "x", color=_color(method), markersize=7, markeredgewidth=1.8,
         )
       axes.set_title(f"{points} points, beta {beta:g}", loc="left")
@@ -125,22 +124,22 @@ def noise(results):
   handles, labels = panels[0, 0].get_legend_handles_labels()
   figure.legend(handles, labels, loc="outside lower center", ncols=4)
   figure_style.set_title(
-      figure, f"16 clusters, five clients, {_seeds(results)}; bands: the middle half",
+      figure, f"16 clusters, five clients, {_seeds(scores)}; bands: the middle half",
       "How well the clusters are found, over noise",
       "Crosses: the paper's means (averaged over clients), where it prints them.",
   )
   return figure
 
 
-def rounds(results):
+def rounds(scores):
   """Figure 3d-f: the score after every round."""
   figure = figure_style.new_figure(5.2)
   panels = figure.subplots(2, 3, sharex=True, sharey=True)
-  shades = dict(zip(cells.NOISES, np.linspace(0.95, 0.25, len(cells.NOISES))))
+  shades = dict(zip(data.NOISES, np.linspace(0.95, 0.25, len(data.NOISES))))
   for row, method in zip(panels, ("fkm", "fkm_lloyd")):
-    for axes, beta in zip(row, cells.BETAS):
+    for axes, beta in zip(row, data.BETAS):
       for noise, shade in shades.items():
-        path = results.ari_by_round(cells.grid_name(beta, 50, noise), method)
+        path = results.ari_by_round(scores, data.grid_name(beta, 50, noise), method)
         axes.plot(
             range(1, len(path) + 1), [score.mean for score in path], color=_color(method),
             alpha=shade, marker="o", markersize=2,
@@ -158,17 +157,17 @@ def rounds(results):
       for noise, shade in shades.items()
   ], loc="outside lower center", ncols=3)
   figure_style.set_title(
-      figure, f"16 clusters of 50 points, five clients, mean of {_seeds(results)}",
+      figure, f"16 clusters of 50 points, five clients, mean of {_seeds(scores)}",
       "How well the clusters are found after every round",
   )
   return figure
 
 
-def extreme(results):
+def extreme(scores):
   """Figure 4: the extreme split."""
   figure = figure_style.new_figure(5.6)
   top, bottom = figure.subfigures(2, 1, height_ratios=(1, 2.1))
-  clients = cells.draw_extreme(1.0, results.seeds[0])
+  clients = data.draw_extreme(1.0, scores.repetitions[0])
   for index, (axes, (client_id, points)) in enumerate(
       zip(top.subplots(1, len(clients.points)), clients.points.items())
   ):
@@ -176,41 +175,39 @@ def extreme(results):
     num_clusters = len(np.unique(clients.labels[client_id]))
     axes.set_title(f"{num_clusters} clusters" if num_clusters > 1 else "1 cluster", loc="left")
     axes.set(xlim=(-12, 12), ylim=(-12, 12), xticks=[], yticks=[], aspect="equal")
-  for axes, noise_std in zip(bottom.subplots(1, 2, sharey=True), cells.EXTREME_NOISES):
-    data = cells.extreme_name(noise_std)
-    compared = [method for method in methods.METHODS if results.has(data, method)]
-    _draw_scores(axes, results, data, "ari", compared)
+  for axes, noise_std in zip(bottom.subplots(1, 2, sharey=True), data.EXTREME_NOISES):
+    name = data.extreme_name(noise_std)
+    _draw_scores(axes, scores, name, "ari", results.methods_of(scores, name))
     axes.set_title(f"noise {noise_std:g}", loc="left")
     axes.set_xlabel("adjusted Rand index")
   figure_style.set_title(
-      figure, f"Each panel above is a client; {_seeds(results)}", "The extreme split"
+      figure, f"Each panel above is a client; {_seeds(scores)}", "The extreme split"
   )
   return figure
 
 
-def real(results):
+def real(scores):
   """Figure 5: silhouettes on real data."""
   figure = figure_style.new_figure(3.4)
-  compared = [method for method in methods.METHODS if results.has(cells.REAL, method)]
+  compared = results.methods_of(scores, data.REAL)
   panels = figure.subplots(1, 2, sharey=True)
-  for axes, name in zip(panels, ("silhouette", "simplified_silhouette")):
-    _draw_scores(axes, results, cells.REAL, name, compared)
-    axes.set_title(name.replace("_", " "), loc="left")
+  for axes, column in zip(panels, ("silhouette", "simplified_silhouette")):
+    _draw_scores(axes, scores, data.REAL, column, compared)
+    axes.set_title(column.replace("_", " "), loc="left")
   figure_style.set_title(
-      figure, f"Digits at ten clients, K = {real_data.DIGIT_CLUSTERS}, {_seeds(results)}",
+      figure, f"Digits at ten clients, K = {data.DIGIT_CLUSTERS}, {_seeds(scores)}",
       "Silhouettes on real data",
   )
   return figure
 
 
-def sse(results):
+def sse(scores):
   """The child/parent table: inertia over central."""
   figure = figure_style.new_figure(5.6)
   compared = [method for method in cells.TABLE_METHODS if method != methods.CENTRAL]
-  for axes, name in zip(figure_style.panel_grid(figure, len(real_data.TABLES)), real_data.TABLES):
-    data = cells.table_name(name)
+  for axes, name in zip(figure_style.panel_grid(figure, len(data.TABLES)), data.TABLES):
     for place, method in enumerate(reversed(compared)):
-      excesses = results.excesses(data, method)
+      excesses = results.excesses(scores, data.table_name(name), method)
       axes.plot(excesses, [place] * len(excesses), "o", color=_color(method), markersize=4,
                 alpha=0.6, markeredgewidth=0)
       axes.plot(np.mean(excesses), place, "D", color=_color(method), markersize=7)
@@ -224,7 +221,7 @@ def sse(results):
     axes.set_title(name.replace("_", " "), loc="left")
     axes.grid(True, axis="x")
   figure_style.set_title(
-      figure, f"{real_data.TABLE_CLIENTS} clients by label skew, {_seeds(results)} (dots; "
+      figure, f"{data.TABLE_CLIENTS} clients by label skew, {_seeds(scores)} (dots; "
       "diamonds: means)", "Sum of squared errors over that of central k-means",
   )
   return figure

@@ -4,13 +4,16 @@ import re
 
 from absl import flags
 
+from experiment_shell import run_flags
 from experiments.kmeans import config as config_lib
 from fl_clustering.kmeans import kmeans_config
+
+flags.adopt_module_key_flags(run_flags)
 
 _DEFAULTS = config_lib.PaperConfig()
 _OWN_DEFAULTS = config_lib.OwnDataConfig()
 
-# The sources' experiments.
+# The papers' experiments.
 flags.DEFINE_list(
     "figure", None,
     "Comma-separated, of: " + ", ".join(config_lib.FIGURES) + ". `regular`, `noise`, `rounds`, "
@@ -24,33 +27,32 @@ flags.DEFINE_enum(
 flags.DEFINE_string(
     "data_dir", None, "TFF's cache folder (emnist, auto). Default: ~/.tff.")
 flags.DEFINE_integer(
-    "seeds", None, f"Number of seeds, one after another. Default: {_DEFAULTS.num_seeds}.")
+    "seeds", None, f"Number of consecutive seeds. Default: {_DEFAULTS.num_seeds}.")
 
 # Your own data.
 flags.DEFINE_string(
     "data", None,
-    "Your own data instead of the sources': a folder with one CSV or NPY file per client, the "
-    "same columns in each.")
+    "Cluster your own data instead of the papers': a folder with one CSV or NPY file per client, "
+    "with the same columns in each.")
 flags.DEFINE_integer("num_clusters", None, "Number of clusters (--data).")
 flags.DEFINE_string(
     "k_range", None,
-    "Numbers of clusters to choose from by the simplified silhouette, such as 2:10, which is "
-    "the default (--data).")
+    "Numbers of clusters to try, such as 2:10, the default. The best simplified silhouette wins "
+    "(--data).")
 flags.DEFINE_enum(
     "algorithm", None, list(kmeans_config.ALGORITHM_DEFAULTS),
     f"The algorithm (--data). Default: {_OWN_DEFAULTS.algorithm}.")
 flags.DEFINE_integer(
-    "n_init", None, "Restarts, of which the best is taken (--data). Default: the algorithm's.")
+    "n_init", None, "Restarts; the best one is kept (--data). Default: the algorithm's.")
 flags.DEFINE_integer(
     "min_count", None,
-    "The least number of points whose mean leaves a client (--data). Default: 2.")
+    "Smallest number of points whose mean may leave a client (--data). Default: 2.")
 flags.DEFINE_bool(
     "standardize", None,
-    "Bring every column to mean 0 and variance 1 over all clients first (--data). Default: "
-    "no.")
+    "Scale every column to mean 0 and variance 1 over all clients first (--data). Default: no.")
 flags.DEFINE_integer("seed", _DEFAULTS.seed, "The first seed.")
 
-_OF_SOURCES = ("figure", "dataset", "data_dir", "seeds")
+_OF_PAPERS = ("figure", "dataset", "data_dir", "seeds")
 _OF_OWN_DATA = ("num_clusters", "k_range", "algorithm", "n_init", "min_count", "standardize")
 
 
@@ -66,6 +68,16 @@ def _given(*names):
   """Returns the values of the flags that were given, by name."""
   values = {name: getattr(flags.FLAGS, name) for name in names}
   return {name: value for name, value in values.items() if value is not None}
+
+
+def data_dir():
+  """Returns TFF's cache folder, or None for its default."""
+  return flags.FLAGS.data_dir
+
+
+def own_data_dir():
+  """Returns the folder of the user's own data, or None for the papers' experiments."""
+  return flags.FLAGS.data
 
 
 def paper_config():
@@ -86,7 +98,7 @@ def paper_config():
 
 def own_data_config():
   """Returns the `OwnDataConfig` of the flags; ValueError if they don't fit."""
-  _refuse(_OF_SOURCES, "with --data")
+  _refuse(_OF_PAPERS, "with --data")
   values = _given("num_clusters", "algorithm", "n_init", "min_count", "standardize", "seed")
   if flags.FLAGS.k_range is not None:
     match = re.fullmatch(r"(\d+):(\d+)", flags.FLAGS.k_range)

@@ -1,4 +1,13 @@
-"""The methods that the experiment compares: one row each."""
+"""The methods that the experiment compares: one row each.
+
+Among them is FKM as its paper prints it, in NumPy and in one place, for comparison alone.
+Its clients begin by sending rows picked by k-means++: raw data.  So it is no algorithm of
+the library, whose clients can't send a row.
+
+Reference:
+  Swier Garst, Marcel Reinders. Federated K-Means Clustering. 2023, Algorithm 1.
+  https://arxiv.org/abs/2310.01195
+"""
 
 import dataclasses
 from typing import Callable, Optional
@@ -9,11 +18,11 @@ from sklearn import metrics
 
 from clustering_basics import core_count
 from clustering_basics import randomness
-from experiments.kmeans import printed_fkm
-from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 
 _CENTRAL_RESTARTS = 10
+_PRINTED_ROUNDS = 20
+_PRINTED_LEAST_COUNT = 2
 # Local numbers of clusters that informed k-FED tries, as shares of K.
 _INFORMED_SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
 
@@ -45,7 +54,7 @@ class Method:
     label: Its name in tables and figures.
     run: A function of (`LabelledClients`, seed) that returns what it `Found`.
     color: A key of `figure_style.METHOD_COLORS`.
-    note: What it needs that a federated method must not, or "".
+    note: What it uses that a federated method may not, or "".
   """
 
   label: str
@@ -66,6 +75,9 @@ def _central(clients, seed):
 
 
 def _fit(clients, seed, algorithm, **options):
+  # Reports read the registry below without TensorFlow Federated.
+  from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
+
   model = FederatedKMeans(clients.num_clusters, algorithm, seed=seed, **options)
   return model.fit(clients.points)
 
@@ -90,11 +102,52 @@ def _child_parent(lloyd_rounds, n_init=1):
   )
 
 
+def _picked_rows(points, num_clusters, rng):
+  """Returns rows picked by k-means++, and how many points are nearest to each."""
+  rows, _ = cluster.kmeans_plusplus(
+      points, min(num_clusters, len(points)), random_state=int(rng.integers(2**32))
+  )
+  owners = nearest(points, rows)
+  return rows, np.bincount(owners, minlength=len(rows))
+
+
+def _local_means(points, centroids):
+  """Returns the means of the centroids' points and their counts, without the empty ones."""
+  owners = nearest(points, centroids)
+  found, counts = np.unique(owners, return_counts=True)
+  return np.array([points[owners == k].mean(axis=0) for k in found]), counts
+
+
+def printed_fkm(clients, num_clusters, rng):
+  """Runs FKM as printed.
+
+  Args:
+    clients: A list of float64 arrays of shape (n, d).
+    num_clusters: Number of clusters, K.
+    rng: A `np.random.Generator`.
+
+  Returns:
+    The global centroids after every round, a list of float32 (K, d).
+  """
+  from fl_clustering.kmeans import server_step  # pylint: disable=g-import-not-at-top
+
+  core_count.count_quietly()
+  sent = [_picked_rows(points, num_clusters, rng) for points in clients]
+  after_rounds = []
+  for _ in range(_PRINTED_ROUNDS):
+    kept = [
+        (means[counts >= _PRINTED_LEAST_COUNT], counts[counts >= _PRINTED_LEAST_COUNT])
+        for means, counts in sent
+    ]
+    means, weights = (np.concatenate(parts).astype(np.float32) for parts in zip(*kept))
+    after_rounds.append(server_step.combined_means(means, weights, num_clusters, rng))
+    sent = [_local_means(points, after_rounds[-1].astype(np.float64)) for points in clients]
+  return after_rounds
+
+
 def _printed(clients, seed):
   rng = randomness.generator(seed, "FKM as printed")
-  by_round = printed_fkm.centroids_by_round(
-      list(clients.points.values()), clients.num_clusters, rng
-  )
+  by_round = printed_fkm(list(clients.points.values()), clients.num_clusters, rng)
   return Found(by_round[-1].astype(np.float64), tuple(by_round))
 
 

@@ -1,37 +1,90 @@
 """The user's own data: a number of clusters, centroids, and every client's clusters."""
 
-import dataclasses
+import hashlib
 import os
 
 import numpy as np
 
+from experiment_shell import experiment
+from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import study
-from experiments.kmeans import run_folder
-from fl_clustering.kmeans import FederatedKMeans
+from experiments.kmeans import config as config_lib
+from fl_clustering.kmeans import client_tables
 
 _KEYS = ("num_clusters",)
 _VALUES = ("simplified_silhouette", "inertia", "rounds")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class OwnClusters:
-  """What was found in the user's data.
+def _describe(tables):
+  """Returns what `config.json` says of the user's `ClientTables`."""
+  digest = hashlib.sha256()
+  for client_id, points in tables.points.items():
+    digest.update(client_id.encode())
+    digest.update(np.ascontiguousarray(points).tobytes())
+  return {
+      "clients": {client_id: len(points) for client_id, points in tables.points.items()},
+      "num_columns": next(iter(tables.points.values())).shape[1],
+      "column_names": tables.column_names and list(tables.column_names),
+      "sha256": digest.hexdigest(),
+  }
 
-  Attributes:
-    selection: A row per number of clusters that was tried, see `_VALUES`.
-    model: The fitted `FederatedKMeans`.
-    assignments: A mapping from client id to the clusters of its points, in their order.
+
+def load(config, folder, recorded):
+  """Reads the clients' files, and checks them.
+
+  Args:
+    config: `OwnDataConfig`.
+    folder: The folder with a file per client.
+    recorded: The `config.json` of a run to resume, or None.
+
+  Returns:
+    `experiment.Inputs` with the `ClientTables`.
+
+  Raises:
+    ValueError: If the files can't be used, differ from those of the run to resume, or
+      have too few points.
+    OSError: If they can't be read.
   """
+  tables = client_tables.read_tables(folder)
+  described = _describe(tables)
+  # Before the next check, which other data may fail too.
+  if recorded is not None and recorded.get("data") != described:
+    raise ValueError(
+        "`data` must be what the run to resume began with, got other points, clients or "
+        "columns."
+    )
+  config.check_enough_points(sum(described["clients"].values()))
+  return experiment.Inputs(
+      tables, {"data": described}, (f"data: {len(tables.points)} clients in {folder}",)
+  )
 
-  selection: list[dict]
-  model: FederatedKMeans
-  assignments: dict[str, np.ndarray]
+
+def column_names(described):
+  """Returns the columns' names; made-up ones where the files have none.
+
+  Args:
+    described: What `config.json` says of the data.
+  """
+  return described["column_names"] or [
+      f"column_{i}" for i in range(1, described["num_columns"] + 1)
+  ]
 
 
-def _build(config, num_clusters):
+def best_num_clusters(selection):
+  """Returns the number of clusters with the largest simplified silhouette.
+
+  Args:
+    selection: The rows of `k_selection.csv`, as dicts.
+  """
+  return max(selection, key=lambda row: row["simplified_silhouette"])["num_clusters"]
+
+
+def _fit(config, num_clusters, points):
+  from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
+
   settings = config.kmeans(num_clusters)
-  return FederatedKMeans(
+  model = FederatedKMeans(
       settings.n_clusters,
       settings.algorithm,
       n_init=config.n_init,
@@ -39,32 +92,14 @@ def _build(config, num_clusters):
       standardize=settings.standardize,
       seed=settings.seed,
   )
+  return model.fit(points)
 
 
-def open_selection(folder):
-  """Returns the study of the numbers of clusters."""
-  return study.Study(folder, run_folder.K_SELECTION, _KEYS, _VALUES)
-
-
-def best_num_clusters(selection):
-  """Returns the number of clusters with the largest simplified silhouette."""
-  return max(selection, key=lambda row: row["simplified_silhouette"])["num_clusters"]
-
-
-def find_clusters(config, tables, selection):
-  """Tries the numbers of clusters, and fits the best.
-
-  Args:
-    config: `OwnDataConfig`.
-    tables: `ClientTables`.
-    selection: The study from `open_selection`.
-
-  Returns:
-    `OwnClusters`.
-  """
+def _select(config, points, selection):
+  """Tries the numbers of clusters; returns the model of the best."""
 
   def measure(num_clusters):
-    model = _build(config, num_clusters).fit(tables.points)
+    model = _fit(config, num_clusters, points)
     return {
         "simplified_silhouette": model.silhouette_,
         "inertia": model.inertia_,
@@ -72,41 +107,23 @@ def find_clusters(config, tables, selection):
     }
 
   selection.run([{"num_clusters": k} for k in config.candidates], measure)
-  model = _build(config, best_num_clusters(selection.rows)).fit(tables.points)
-  return OwnClusters(
-      selection.rows,
-      model,
-      {client_id: model.predict(points) for client_id, points in tables.points.items()},
-  )
+  return _fit(config, best_num_clusters(selection.rows), points)
 
 
-def column_names(tables):
-  """Returns the columns' names; made-up ones where the files have none."""
-  num_columns = next(iter(tables.points.values())).shape[1]
-  return tables.column_names or tuple(f"column_{i}" for i in range(1, num_columns + 1))
-
-
-def write_files(folder, tables, found):
-  """Writes centroids, rounds, and a file of clusters per client.
-
-  Args:
-    folder: The `OutputFolder`.
-    tables: `ClientTables`.
-    found: `OwnClusters`.
-  """
-  model = found.model
+def _write_files(folder, names, model, assignments):
+  """Writes centroids, rounds, and a file of clusters per client."""
   sizes = np.bincount(
-      np.concatenate(list(found.assignments.values())), minlength=len(model.cluster_centers_)
+      np.concatenate(list(assignments.values())), minlength=len(model.cluster_centers_)
   )
   folder.write_text(
-      run_folder.CENTROIDS,
+      config_lib.CENTROIDS,
       output_folder.csv_text(
-          ("cluster", "num_points", *column_names(tables)),
+          ("cluster", "num_points", *names),
           ((k, sizes[k], *map(float, c)) for k, c in enumerate(model.cluster_centers_)),
       ),
   )
   folder.write_text(
-      run_folder.ROUNDS,
+      config_lib.ROUNDS,
       output_folder.csv_text(
           ("round", "stage", "inertia", "bytes_down_per_client", "bytes_up_per_client"),
           (
@@ -115,9 +132,49 @@ def write_files(folder, tables, found):
           ),
       ),
   )
-  os.makedirs(folder.join(run_folder.ASSIGNMENTS), exist_ok=True)
-  for client_id, clusters in found.assignments.items():
+  os.makedirs(folder.join(config_lib.ASSIGNMENTS), exist_ok=True)
+  for client_id, clusters in assignments.items():
     folder.write_text(
-        f"{run_folder.ASSIGNMENTS}/{client_id}.csv",
+        f"{config_lib.ASSIGNMENTS}/{client_id}.csv",
         output_folder.csv_text(("row", "cluster"), enumerate(clusters.tolist(), start=1)),
     )
+
+
+def _summary(model, assignments):
+  num_clusters = len(model.cluster_centers_)
+  return {
+      "num_clusters": num_clusters,
+      "inertia": model.inertia_,
+      "simplified_silhouette": model.silhouette_,
+      "rounds": model.n_rounds_,
+      "points_by_client": {
+          client_id: np.bincount(clusters, minlength=num_clusters).tolist()
+          for client_id, clusters in assignments.items()
+      },
+  }
+
+
+def measure_all(config, inputs, folder):
+  """Finds the clusters, and writes the files.
+
+  Args:
+    config: `OwnDataConfig`.
+    inputs: What `load` returned.
+    folder: The `OutputFolder`.
+
+  Returns:
+    The summary, a dict for JSON.
+  """
+  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+
+  tables = inputs.data
+  with launch.input_errors():
+    selection = study.Study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
+  # Data that the flags don't fit are bad input, not a failed run.
+  with runtime.LocalRuntime(), launch.input_errors():
+    model = _select(config, tables.points, selection)
+    assignments = {
+        client_id: model.predict(points) for client_id, points in tables.points.items()
+    }
+  _write_files(folder, column_names(inputs.document["data"]), model, assignments)
+  return _summary(model, assignments)

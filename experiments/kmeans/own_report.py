@@ -1,23 +1,19 @@
-"""The report on the user's own data."""
+"""The report on the user's own data, drawn from a finished run."""
 
-import os
-
-import numpy as np
-
+from experiment_shell import figure_style
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
+from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
-from experiments.kmeans import own_figures
-from experiments.kmeans import run_folder
 
 _FILES = {
     output_folder.REPORT: "this page",
-    run_folder.CENTROIDS: "the centroids in the data's units, with their numbers of points",
-    run_folder.ASSIGNMENTS: "for every client a file with the cluster of each of its rows",
-    run_folder.K_SELECTION: "the scores of the numbers of clusters that were tried",
-    run_folder.ROUNDS: "every round of the fit: inertia, and what a client receives and sends",
-    run_folder.FIGURES: "the figures as PNG",
+    config_lib.CENTROIDS: "the centroids in the data's units, with their numbers of points",
+    config_lib.ASSIGNMENTS: "a file per client, with the cluster of each of its rows",
+    config_lib.K_SELECTION: "the scores of the numbers of clusters that were tried",
+    config_lib.ROUNDS: "the rounds of the fit: inertia, bytes that a client receives and sends",
+    "figures": "the figures as PNG",
     output_folder.SUMMARY: "number of clusters, scores, cluster sizes by client",
     output_folder.CONFIG: "all settings, seed, versions, the data's fingerprint",
 }
@@ -25,115 +21,127 @@ _MOST_COLUMNS = 12
 _MOST_CLIENTS = 30
 
 
-def summary_json(found):
-  """Returns the result as numbers."""
-  model = found.model
-  num_clusters = len(model.cluster_centers_)
-  return {
-      "num_clusters": num_clusters,
-      "inertia": model.inertia_,
-      "simplified_silhouette": model.silhouette_,
-      "rounds": model.n_rounds_,
-      "points_by_client": {
-          client_id: np.bincount(clusters, minlength=num_clusters).tolist()
-          for client_id, clusters in found.assignments.items()
-      },
-  }
+def _draw_selection(selection):
+  """Returns the silhouette over the number of clusters."""
+  figure = figure_style.new_figure(3.2)
+  axes = figure.add_subplot()
+  best = own_data.best_num_clusters(selection)
+  scores = {row["num_clusters"]: row["simplified_silhouette"] for row in selection}
+  numbers = sorted(scores)
+  color = figure_style.METHOD_COLORS["blue"]
+  axes.plot(numbers, [scores[number] for number in numbers], color=color, marker="o")
+  axes.plot(best, scores[best], marker="o", markersize=11, color=color)
+  axes.set_xlabel("number of clusters")
+  axes.set_ylabel("simplified silhouette")
+  axes.xaxis.get_major_locator().set_params(integer=True)
+  axes.grid(True)
+  figure_style.set_title(figure, "All clients' points", f"The choice of K: {best}")
+  return figure
 
 
-def _selection_blocks(path, found):
-  num_clusters = len(found.model.cluster_centers_)
-  if len(found.selection) < 2:
+_SELECTION_FIGURE = report_sections.Figure(
+    "k_selection.png", _draw_selection, "Silhouette by number of clusters",
+    "The higher the curve, the better the clusters are separated. A flat curve means that the "
+    "data have no clear number of clusters.",
+)
+
+
+def _selection_sections(finished):
+  selection = finished.rows(config_lib.K_SELECTION)
+  if len(selection) < 2:
     return []
-  figure = report_sections.Figure(
-      "k_selection.png", own_figures.k_selection, "Silhouette by number of clusters",
-      "The higher, the better the clusters are told apart; a flat line means that the data "
-      "have no clear number of clusters.",
-  )
   return [html_page.section(
       "Number of clusters",
-      *report_sections.write_figures(path, (figure,), found.selection, num_clusters),
+      *report_sections.write_figures(finished.path, (_SELECTION_FIGURE,), selection),
       html_page.table(
           ["clusters", "simplified silhouette", "inertia", "rounds"],
           [
               [row["num_clusters"], f"{row['simplified_silhouette']:.4f}",
                f"{row['inertia']:.6g}", row["rounds"]]
-              for row in found.selection
+              for row in selection
           ],
           "What was tried",
       ),
   )]
 
 
-def _centroids_table(tables, found):
-  names = own_data.column_names(tables)
+def _centroids_table(finished):
+  names = own_data.column_names(finished.document["data"])
   shown = names[:_MOST_COLUMNS]
   note = "" if len(shown) == len(names) else f"; the first {len(shown)} of {len(names)} columns"
+  # By place, because the user's columns may have our names.
+  _, rows = finished.table(config_lib.CENTROIDS)
   return html_page.table(
       ["cluster", *shown],
       [
-          [k, *(f"{value:.4g}" for value in centroid[: len(shown)])]
-          for k, centroid in enumerate(found.model.cluster_centers_)
+          [cluster, *(f"{value:.4g}" for value in centroid[: len(shown)])]
+          for cluster, _, *centroid in rows
       ],
       f"Centroids in the data's units{note}",
   )
 
 
-def _clients_table(found):
-  by_client = summary_json(found)["points_by_client"]
+def _clients_table(summary):
+  by_client = summary["points_by_client"]
   shown = list(by_client.items())[:_MOST_CLIENTS]
   note = "" if len(shown) == len(by_client) else f"; the first {len(shown)} of {len(by_client)}"
   return html_page.table(
-      ["client", *range(len(found.model.cluster_centers_))],
+      ["client", *range(summary["num_clusters"])],
       [[client_id, *counts] for client_id, counts in shown],
       f"How many points of each client are in which cluster{note}",
   )
 
 
-def _privacy_notes(min_count):
+def _privacy_notes(settings):
+  config = config_lib.OwnDataConfig.from_json(settings)
+  min_count = config.kmeans(config.candidates[0]).min_count
   sums = (
       "Rounds of Lloyd send sums and counts. They hide a client only behind secure aggregation "
-      "or noise, which this run has neither of."
+      "or noise, and this run used neither."
   )
   if min_count is None:
     return [sums]
   return [
-      "Rounds that gather show the server every client's own means and counts: none of fewer "
-      f"than {min_count} points, and none that equals a row. With a small least count that is "
-      "weak protection.",
+      "In rounds that gather, the server sees every client's own means and counts. No mean of "
+      f"fewer than {min_count} points leaves a client, and none that equals a row. A small "
+      "least count is weak protection.",
       sums,
   ]
 
 
-def write_report(path, tables, found, document, min_count):
-  """Draws the figure and writes report.html, last.
+def result_text(finished):
+  """Returns the number of clusters and their scores in one line."""
+  found = finished.summary
+  return (
+      f"{found['num_clusters']} clusters, inertia {found['inertia']:.6g}, simplified silhouette "
+      f"{found['simplified_silhouette']:.3f}"
+  )
+
+
+def write_report(finished):
+  """Draws the figure and writes the page, last.
 
   Args:
-    path: The output folder.
-    tables: `ClientTables`.
-    found: `OwnClusters`.
-    document: What `config.json` holds.
-    min_count: The least count whose mean left a client, or None if none did.
+    finished: The `FinishedRun`.
   """
-  model = found.model
-  num_points = sum(map(len, tables.points.values()))
-  settings = {name: v for name, v in document["config"].items() if v is not None}
+  found, described = finished.summary, finished.document["data"]
+  settings = {name: v for name, v in finished.settings.items() if v is not None}
+  num_points = sum(described["clients"].values())
   html_page.write_page(
-      os.path.join(path, output_folder.REPORT),
-      f"{len(model.cluster_centers_)} clusters in the points of {len(tables.points)} clients",
-      f"{num_points:,} points, {len(own_data.column_names(tables))} columns.",
+      finished.join(output_folder.REPORT),
+      f"{found['num_clusters']} clusters in the points of {len(described['clients'])} clients",
+      f"{num_points:,} points, {described['num_columns']} columns.",
       html_page.section(
           "Summary",
           html_page.paragraph(
-              f"{len(model.cluster_centers_)} clusters, inertia {model.inertia_:.6g}, simplified "
-              f"silhouette {model.silhouette_:.3f} (at most 1), after {model.n_rounds_} rounds."
+              f"{result_text(finished)} (at most 1), after {found['rounds']} rounds."
           ),
-          html_page.note("What the server sees", *_privacy_notes(min_count)),
+          html_page.note("What the server sees", *_privacy_notes(finished.settings)),
       ),
-      *_selection_blocks(path, found),
-      html_page.section("Clusters", _centroids_table(tables, found), _clients_table(found)),
+      *_selection_sections(finished),
+      html_page.section("Clusters", _centroids_table(finished), _clients_table(found)),
       report_sections.settings_section(
-          "Settings and versions", {"Settings": settings, "Versions": document["versions"]}
+          "Settings and versions", {"Settings": settings, "Versions": finished.versions}
       ),
-      report_sections.files_section(path, _FILES),
+      report_sections.files_section(finished.path, _FILES),
   )

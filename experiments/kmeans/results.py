@@ -1,65 +1,210 @@
-"""What the measurements come to, by data and method."""
+"""What the measurements come to: scores over the seeds, `summary.json`, and the tables.
 
-from experiment_shell import scores
+All functions take the `Scores` that `read` returns: by data and method, over the seeds.
+The tables show the papers' numbers beside ours.
+"""
+
+from experiment_shell import scores as scores_lib
+from experiments.kmeans import cells
+from experiments.kmeans import config as config_lib
+from experiments.kmeans import data
 from experiments.kmeans import methods
 
+# Garst and Reinders: mean adjusted Rand index of 200 runs, averaged over the clients, by
+# (beta, noise); 50 points per cluster.  The central method does not depend on beta.
+PUBLISHED_ARI = {
+    "central": {(beta, noise): value for beta in data.BETAS
+                for noise, value in ((1.0, 0.955), (1.5, 0.725))},
+    "fkm": {
+        (0.1, 1.0): 0.949, (0.1, 1.5): 0.697, (1.0, 1.0): 0.958, (1.0, 1.5): 0.707,
+        (10.0, 1.0): 0.957, (10.0, 1.5): 0.709,
+    },
+    "kfed": {
+        (0.1, 1.0): 0.690, (0.1, 1.5): 0.432, (1.0, 1.0): 0.729, (1.0, 1.5): 0.520,
+        (10.0, 1.0): 0.852, (10.0, 1.5): 0.607,
+    },
+}
+# The same for the extreme split, noise 1: mean and deviation.
+PUBLISHED_EXTREME_ARI = {"fkm": (0.902, 0.053)}
 
-class Results:
-  """The study's rows, read by what they are about."""
+# The child/parent document: sums of squared errors on its own data, eight studies, K = 3.
+_CHILD_PARENT_SSE = 1498.2800508864195
+_CENTRAL_SSE = 1362.1960103577223
 
-  def __init__(self, rows):
-    self._rows = {(row["data"], row["method"], row["seed"]): row for row in rows}
-    self.seeds = sorted({row["seed"] for row in rows})
+_SUMMARIZED = ("ari", "client_ari", "inertia", "silhouette", "simplified_silhouette")
 
-  def has(self, data, method):
-    return any((data, method, seed) in self._rows for seed in self.seeds)
 
-  def _values(self, data, method, read):
-    found = [self._rows.get((data, method, seed)) for seed in self.seeds]
-    return [read(row) for row in found if row is not None]
+def read(finished):
+  """Returns the `Scores` of a `FinishedRun`."""
+  return of_rows(finished.rows(config_lib.MEASUREMENTS, text_columns=("ari_by_round",)))
 
-  def score(self, data, method, name):
-    """Returns the `Spread` of a measured value over the seeds, or None."""
-    return scores.summarize(self._values(data, method, lambda row: row[name]))
 
-  def excess(self, data, method):
-    """Returns the `Spread` of inertia / central inertia - 1 in percent, or None."""
-    return scores.summarize(self.excesses(data, method))
+def of_rows(rows):
+  """Returns the `Scores` of rows with the columns of `cells`."""
+  return scores_lib.Scores(rows, ("data", "method"), "seed")
 
-  def excesses(self, data, method):
-    """Returns inertia / central inertia - 1 in percent, seed by seed."""
-    return self._values(
-        data, method,
-        lambda row: 100 * (
-            row["inertia"] / self._rows[data, methods.CENTRAL, row["seed"]]["inertia"] - 1
-        ),
-    )
 
-  def ari_by_round(self, data, method):
-    """Returns a `Spread` per round, up to the last of any seed; fits that ended stay."""
-    # A single number was read back as one.
-    paths = [
-        [float(text) for text in str(value).split()]
-        for value in self._values(data, method, lambda row: row["ari_by_round"])
-        if value is not None
-    ]
-    longest = max(map(len, paths), default=0)
-    return [
-        scores.summarize([path[min(index, len(path) - 1)] for path in paths])
-        for index in range(longest)
-    ]
+def excesses(scores, name, method):
+  """Returns inertia / central inertia - 1 in percent, seed by seed."""
+  found = []
+  for seed in scores.repetitions:
+    row = scores.row(name, method, repetition=seed)
+    if row is not None:
+      central = scores.row(name, methods.CENTRAL, repetition=seed)
+      found.append(100 * (row["inertia"] / central["inertia"] - 1))
+  return found
 
-  def summary(self):
-    """Returns all scores as numbers: by data and method."""
-    found = {}
-    for data, method in dict.fromkeys((data, method) for data, method, _ in self._rows):
-      scores = {
-          name: self.score(data, method, name)
-          for name in ("ari", "client_ari", "inertia", "silhouette", "simplified_silhouette")
-      }
-      scores["inertia_excess_percent"] = self.excess(data, method)
-      found.setdefault(data, {})[method] = {
-          name: {"mean": s.mean, "sd": s.sd, "seeds": s.count}
-          for name, s in scores.items() if s is not None
-      }
-    return found
+
+def excess(scores, name, method):
+  """Returns the `Spread` of `excesses`, or None if there are none."""
+  return scores_lib.summarize(excesses(scores, name, method))
+
+
+def ari_by_round(scores, name, method):
+  """Returns a `Spread` per round, up to the last of any seed; fits that ended stay."""
+  paths = [
+      list(map(float, text.split()))
+      for text in scores.values("ari_by_round", name, method) if text
+  ]
+  longest = max(map(len, paths), default=0)
+  return [
+      scores_lib.summarize([path[min(index, len(path) - 1)] for path in paths])
+      for index in range(longest)
+  ]
+
+
+def summary(scores):
+  """Returns all scores by data and method, as a dict for JSON."""
+  found = {}
+  for name, method in scores.settings:
+    spreads = {column: scores.spread(column, name, method) for column in _SUMMARIZED}
+    spreads["inertia_excess_percent"] = excess(scores, name, method)
+    found.setdefault(name, {})[method] = {
+        column: {"mean": spread.mean, "sd": spread.sd, "seeds": spread.count}
+        for column, spread in spreads.items() if spread is not None
+    }
+  return found
+
+
+def methods_of(scores, name):
+  """Returns the methods that were measured on some data, in the registry's order."""
+  return [method for method in methods.METHODS if scores.has(name, method)]
+
+
+def _published_text(value):
+  if value is None:
+    return scores_lib.ABSENT
+  return f"{value[0]:.3f} ± {value[1]:.3f}" if isinstance(value, tuple) else f"{value:.3f}"
+
+
+def _label(method):
+  entry = methods.METHODS[method]
+  return f"{entry.label} ({entry.note})" if entry.note else entry.label
+
+
+def published_regular(beta):
+  """Returns what the paper reports for the regular grid, by method."""
+  return {method: values.get((beta, 1.0)) for method, values in PUBLISHED_ARI.items()}
+
+
+def published_extreme(noise):
+  """Returns what the paper reports for the extreme split, by method."""
+  return PUBLISHED_EXTREME_ARI if noise == 1.0 else {}
+
+
+def ari_rows(scores, name, published):
+  """Returns header and rows of one data set's scores.
+
+  Args:
+    scores: `Scores`.
+    name: Name of the data.
+    published: A mapping from method to what the paper reports.
+  """
+  header = ["method", "paper (per client)", "per client", "pooled", "inertia over central, %"]
+  rows = [
+      [
+          _label(method),
+          _published_text(published.get(method)),
+          scores_lib.text(scores.spread("client_ari", name, method)),
+          scores_lib.text(scores.spread("ari", name, method)),
+          scores_lib.text(excess(scores, name, method), ".2f"),
+      ]
+      for method in methods_of(scores, name)
+  ]
+  return header, rows
+
+
+def noise_rows(scores, points):
+  """Returns header and rows of the pooled ARI over noise, for one number of points."""
+  header = ["beta, method", *(f"{noise:g}" for noise in data.NOISES), "paper at 1, 1.5"]
+  rows = []
+  for beta in data.BETAS:
+    for method in ("central", "fkm_lloyd", "fkm", "kfed"):
+      published = [PUBLISHED_ARI.get(method, {}).get((beta, noise)) for noise in (1.0, 1.5)]
+      spreads = [
+          scores.spread("ari", data.grid_name(beta, points, noise), method)
+          for noise in data.NOISES
+      ]
+      rows.append([
+          f"{beta:g}, {methods.METHODS[method].label}",
+          *map(scores_lib.text, spreads),
+          ", ".join(map(_published_text, published)),
+      ])
+  return header, rows
+
+
+def real_rows(scores):
+  """Returns header and rows of the real data's scores."""
+  header = [
+      "method", "silhouette", "simplified silhouette", "inertia over central, %", "ARI",
+      "MB down per client", "MB up per client",
+  ]
+  rows = []
+  for method in methods_of(scores, data.REAL):
+    sent = [scores.spread(f"bytes_{way}", data.REAL, method) for way in ("down", "up")]
+    rows.append([
+        _label(method),
+        *(scores_lib.text(scores.spread(column, data.REAL, method), ".4f")
+          for column in ("silhouette", "simplified_silhouette")),
+        scores_lib.text(excess(scores, data.REAL, method), ".2f"),
+        scores_lib.text(scores.spread("ari", data.REAL, method)),
+        *(scores_lib.ABSENT if one is None else f"{one.mean / 1e6:.2f}" for one in sent),
+    ])
+  return header, rows
+
+
+def sse_rows(scores):
+  """Returns header and rows of the child/parent table: percent over the central SSE."""
+  absent = scores_lib.ABSENT
+  published = 100 * (_CHILD_PARENT_SSE / _CENTRAL_SSE - 1)
+  rows = [[
+      "child/parent, in the source, on its own data", *[absent] * len(data.TABLES),
+      f"{published:.1f}",
+  ]]
+  for method in cells.TABLE_METHODS:
+    if method != methods.CENTRAL:
+      spreads = [excess(scores, data.table_name(name), method) for name in data.TABLES]
+      rows.append([
+          _label(method), *(scores_lib.text(spread, ".2f") for spread in spreads), absent
+      ])
+  central = [
+      scores.spread("inertia", data.table_name(name), methods.CENTRAL) for name in data.TABLES
+  ]
+  rows.append([
+      "central SSE", *(scores_lib.text(spread, ".1f") for spread in central),
+      f"{_CENTRAL_SSE:.1f}",
+  ])
+  return ["method", *data.TABLES, "source"], rows
+
+
+def message_rows(num_clusters, num_columns):
+  """Returns header and rows of the bytes of one round, one restart and one client."""
+  down, up = 4 * num_clusters * num_columns, 4 * num_clusters * (num_columns + 1)
+  return (
+      ["message", "bytes"],
+      [
+          ["centroids to a client, 4 K d", f"{down:,}"],
+          ["means or sums with counts from a client, 4 K (d + 1)", f"{up:,}"],
+          ["for comparison: one point, 4 d", f"{4 * num_columns:,}"],
+      ],
+  )

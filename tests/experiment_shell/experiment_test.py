@@ -108,6 +108,13 @@ class ExperimentTest(absltest.TestCase):
     self.assertEqual(lines[1:], ["seed 3", f"report: {self._path}/report.html"])
     self.assertEqual(self._log, [])
 
+  def test_a_finished_run_with_a_file_missing_ends_with_one_line(self):
+    self._run()
+    os.remove(os.path.join(self._path, "summary.json"))
+
+    with self.assertRaisesRegex(launch.InputError, "No such file.*summary.json"):
+      self._run(resume=True)
+
   def test_a_finished_run_of_other_data_is_refused_if_it_is_checked(self):
     self._run()
     self._data = [5]

@@ -36,6 +36,15 @@ class FinishedRunTest(absltest.TestCase):
     ])
     self.assertEqual(finished.rows("rows.csv")[0]["client_id"], 7)
 
+  def test_reads_tables_whose_columns_share_a_name(self):
+    self._write("rows.csv", "cluster,cluster,note\n0,1.5,\n1,2.5,words\n")
+    finished = finished_run.FinishedRun(self._path)
+
+    self.assertEqual(
+        finished.table("rows.csv"),
+        (["cluster", "cluster", "note"], [[0, 1.5, None], [1, 2.5, "words"]]),
+    )
+
   def test_knows_which_files_there_are(self):
     finished = finished_run.FinishedRun(self._path)
 

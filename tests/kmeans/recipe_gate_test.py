@@ -10,7 +10,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 from sklearn import cluster
 
-from experiments.kmeans import cells
+from experiments.kmeans import data
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering import runtime
 
@@ -34,11 +34,11 @@ class RecipeGateTest(parameterized.TestCase):
 
   @parameterized.product(beta=[0.1, 1.0, 10.0], noise=[1.0, 1.5])
   def test_regular_grid(self, beta, noise):
-    self._check(cells.draw_grid, beta, 50, noise)
+    self._check(data.draw_grid, beta, 50, noise)
 
   @parameterized.parameters(1.0, 1.5)
   def test_extreme_split(self, noise):
-    self._check(cells.draw_extreme, noise)
+    self._check(data.draw_extreme, noise)
 
 
 if __name__ == "__main__":

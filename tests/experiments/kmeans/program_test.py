@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,9 +17,9 @@ def _environment():
   return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
-def _run(*arguments):
+def _run(*arguments, program="experiments.federated_kmeans"):
   return subprocess.run(
-      [sys.executable, "-m", "experiments.federated_kmeans", *arguments],
+      [sys.executable, "-m", program, *arguments],
       check=False, capture_output=True, text=True, env=_environment(),
   )
 
@@ -64,6 +65,7 @@ class OwnDataTest(absltest.TestCase):
         "assignments", "centroids.csv", "config.json", "figures", "k_selection.csv",
         "report.html", "rounds.csv", "summary.json",
     ])
+    self.assertRegex(self.result.stdout, r"\n3 clusters, inertia .*\nreport: .*\n$")
     self.assertEndsWith(self.result.stdout, f"report: {self.folder}/report.html\n")
 
   def test_the_number_of_clusters_is_found(self):
@@ -92,6 +94,7 @@ class OwnDataTest(absltest.TestCase):
   def test_config_and_report(self):
     document = json.loads(_read(self.folder, "config.json"))
     self.assertEqual(document["data"]["column_names"], ["age", "income"])
+    self.assertEqual(document["experiment"], "federated_kmeans_own_data")
     self.assertTrue(document["config"]["standardize"])
     page = _read(self.folder, "report.html")
     self.assertIn("3 clusters in the points of 3 clients", page)
@@ -105,6 +108,14 @@ class OwnDataTest(absltest.TestCase):
     self.assertIn("this run is finished", result.stdout)
     for name, time in before.items():
       self.assertEqual(os.stat(os.path.join(self.folder, name)).st_mtime_ns, time)
+
+  def test_the_report_is_drawn_again_from_the_files(self):
+    again = os.path.join(self.base, "again")
+    shutil.copytree(self.folder, again)
+    os.remove(os.path.join(again, "report.html"))
+    result = _run(f"--run={again}", program="experiments.report")
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertEqual(_read(again, "report.html"), _read(self.folder, "report.html"))
 
   def test_other_data_are_not_resumed(self):
     other = os.path.join(self.base, "other")
@@ -126,9 +137,9 @@ class PaperTest(absltest.TestCase):
       result = _run(*flags, f"--output_dir={whole}")
       self.assertEqual(result.returncode, 0, result.stderr)
       self.assertRegex(result.stdout, r"(None|\d+) of 2 default fits")
-      # As a run that was killed: settings, half the table, half a row.
+      # As a run that was killed: settings, the table but for its end, half a row.
       os.mkdir(resumed)
-      for name, keep in (("config.json", None), ("measurements.csv", 700)):
+      for name, keep in (("config.json", None), ("measurements.csv", -100)):
         with open(os.path.join(resumed, name), "w", encoding="utf-8", newline="") as file:
           file.write(_read(whole, name)[:keep])
       result = _run(*flags, f"--output_dir={resumed}", "--resume")
@@ -136,6 +147,10 @@ class PaperTest(absltest.TestCase):
       self.assertEqual(_read(resumed, "measurements.csv"), _read(whole, "measurements.csv"))
       self.assertEqual(_read(resumed, "summary.json"), _read(whole, "summary.json"))
       self.assertIn("Figure 4: extreme split", _read(whole, "report.html"))
+      page = _read(resumed, "report.html")
+      result = _run(f"--run={resumed}", program="experiments.report")
+      self.assertEqual(result.returncode, 0, result.stderr)
+      self.assertEqual(_read(resumed, "report.html"), page)
 
 
 class BadInputTest(parameterized.TestCase):

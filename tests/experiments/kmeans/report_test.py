@@ -1,30 +1,60 @@
 """Tests for experiments.kmeans.report and figures."""
 
+import json
 import os
 
 from absl.testing import absltest
 
+from experiment_shell import finished_run
+from experiment_shell import output_folder
+from experiments.kmeans import cells
 from experiments.kmeans import config
 from experiments.kmeans import report
 from experiments.kmeans import results
 from tests.experiments.kmeans import sample_rows
 
 
+class FindingsTest(absltest.TestCase):
+
+  def test_the_verdict_counts_fits_that_missed(self):
+    scores = results.of_rows(sample_rows.sample_rows(("extreme",)))
+    # Two data sets, two seeds, all 2% above.
+    self.assertRegex(report.verdict(scores), r"^4 of 4 default fits .*worst: \+2\.00%")
+    self.assertRegex(report.others_missed(scores), "FKM in 4 of 4 fits, k-FED in 4 of 4 fits")
+
+  def test_without_synthetic_data(self):
+    scores = results.of_rows(sample_rows.sample_rows(("sse",)))
+    self.assertRegex(report.verdict(scores), "^The tables of the report")
+    self.assertIsNone(report.others_missed(scores))
+
+
 class ReportTest(absltest.TestCase):
 
-  def _page(self, figures):
+  def _finished(self, figures):
+    """Returns a finished run in a folder, as the program leaves it."""
     folder = self.create_tempdir().full_path
-    document = {
-        "config": config.PaperConfig(figures).to_json(),
-        "data": {"real": "digits of <nobody>"},
-        "versions": {"numpy": "1"},
+    rows = sample_rows.sample_rows(figures)
+    files = {
+        "config.json": json.dumps({
+            "config": config.PaperConfig(figures).to_json(),
+            "data": {"real": "digits of <nobody>"},
+            "versions": {"numpy": "1"},
+        }),
+        "timing.json": '{"num_clients": 5, "seconds_per_round": 0.0123}',
+        "measurements.csv": output_folder.csv_text(
+            (*cells.KEYS, *cells.VALUES), (row.values() for row in rows)
+        ),
     }
-    report.write_report(
-        folder, results.Results(sample_rows.sample_rows(figures)), document,
-        {"num_clients": 5, "seconds_per_round": 0.0123},
-    )
-    with open(os.path.join(folder, "report.html"), encoding="utf-8") as file:
-      return file.read(), sorted(os.listdir(os.path.join(folder, "figures")))
+    for name, text in files.items():
+      with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        file.write(text)
+    return finished_run.FinishedRun(folder)
+
+  def _page(self, figures):
+    finished = self._finished(figures)
+    report.write_report(finished)
+    with open(finished.join("report.html"), encoding="utf-8") as file:
+      return file.read(), sorted(os.listdir(finished.join("figures")))
 
   def test_everything_is_there(self):
     page, figures = self._page(config.FIGURES)
@@ -40,7 +70,7 @@ class ReportTest(absltest.TestCase):
 
   def test_methods_that_a_figure_has_not_are_not_spoken_of(self):
     page, _ = self._page(("rounds",))
-    self.assertIn("Above that limit ended FKM in", page)
+    self.assertIn("exceeded that limit: FKM in", page)
     self.assertNotIn("of 0", page)
 
   def test_one_figure_alone(self):
