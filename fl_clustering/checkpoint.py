@@ -1,4 +1,4 @@
-"""Saves how far a run has come, so that it can be ended at any moment.
+"""Saves how far a run has come, so that it can be interrupted at any moment.
 
 A run is a sequence of stages (pretraining, then every method), and a stage a
 sequence of rounds.  A checkpoint is the state after a round of a stage and the
@@ -29,7 +29,11 @@ class Checkpoints:
   """Checkpoints of one run in one folder, a file per stage."""
 
   def __init__(self, directory):
-    """Creates the folder if needed; leftovers of an interrupted save are removed."""
+    """Creates the folder if needed and removes what an interrupted save left.
+
+    Args:
+      directory: The folder.
+    """
     self._directory = directory
     os.makedirs(directory, exist_ok=True)
     for name in os.listdir(directory):
@@ -41,7 +45,10 @@ class Checkpoints:
     return os.path.join(self._directory, f"{stage}.npz")
 
   def load(self, stage):
-    """Returns (round, state, history) of the stage's checkpoint, or `None`.
+    """Returns (round, state, history) of a stage's checkpoint, or `None`.
+
+    Args:
+      stage: The stage's name.
 
     Raises:
       DamagedCheckpoint: If the file can't be read.

@@ -11,7 +11,7 @@ private with mu = sqrt(m) / z (Dong, Roth, Su: "Gaussian Differential Privacy", 
 of the Royal Statistical Society B, 2022, corollary 2, https://arxiv.org/abs/1905.02383).
 A client with other data instead of none moves the sum by up to 2 C: mu is twice that.
 
-Drawing few clients for a round gains nothing beyond the smaller m: amplification by
+Drawing few clients for a round makes m smaller and gains nothing else: amplification by
 sampling needs a draw that nobody knows, and this one follows from the run's seed.
 """
 

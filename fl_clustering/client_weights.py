@@ -1,9 +1,9 @@
-"""The clients' own model weights, which are what a grouping groups.
+"""The clients' own model weights, by which a grouping groups them.
 
 The server sees every client's raw weights here. That is what the article does
 (Helmy, Katerji, Muthukrishnan: "Federated Learning through Distance-Based
-Clustering", Towards Data Science, 2021), and distances between clients can't be
-had from a sum: secure aggregation does not apply to this step, and weights can
+Clustering", Towards Data Science, 2021). Distances between clients can't be computed
+from a sum, so secure aggregation does not apply to this step, and weights can
 reveal training data. Nothing computed from a `ClientWeights` is private.
 """
 
@@ -144,7 +144,11 @@ class ClientWeights:
     return (total / shares).astype(np.float32)
 
   def save(self, path):
-    """Writes an .npz file, wholly or not at all; replaces one of that name."""
+    """Writes an .npz file, wholly or not at all.
+
+    Args:
+      path: The file, which is replaced if it exists.
+    """
     atomic_file.write_arrays(path, {
         "client_ids": np.array(self.client_ids),
         "vectors": self.vectors,

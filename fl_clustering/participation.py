@@ -1,7 +1,7 @@
 """What a round of training is, and who takes part in it.
 
-The draw follows from the run's seed, which the run's files name: whoever reads them
-knows who took part when.
+The draw follows from the run's seed, which is in the run's files.  So whoever reads those
+knows who took part in which round.
 """
 
 import dataclasses

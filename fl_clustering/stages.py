@@ -1,4 +1,4 @@
-"""Runs a stage of rounds: from its checkpoint or its start, told to observers."""
+"""Runs a stage of rounds from its checkpoint or its start, and tells observers of it."""
 
 import collections
 
@@ -20,16 +20,28 @@ def rows(phase, method, cluster, round_num, metrics):
 
 
 class RunObserver:
-  """What a run tells while it runs; a subclass overrides what it needs.
+  """Is told what happens in a run; a subclass overrides what it needs.
 
-  A resumed run tells everything from its start again, from its checkpoints.
+  A resumed run tells everything again, from its start.
   """
 
   def stage_started(self, stage, num_rounds, rounds_done):
-    """A stage (`pretrain` or a method) starts, or goes on after `rounds_done`."""
+    """A stage starts or goes on.
+
+    Args:
+      stage: `pretrain` or a method's name.
+      num_rounds: The number of its last round.
+      rounds_done: How many rounds its checkpoint holds.
+    """
 
   def round_finished(self, stage, round_num, rows):
-    """A round ended; `rows` are its `Row`s."""
+    """A round ended.
+
+    Args:
+      stage: `pretrain` or a method's name.
+      round_num: The round's number in its stage; 0 is before the first.
+      rows: The round's `Row`s.
+    """
 
   def clients_grouped(self, client_weights, assignments):
     """The clients are grouped for the first time.
@@ -41,10 +53,15 @@ class RunObserver:
 
 
 class StageRunner:
-  """Runs the stages of one run, saves them as they go, and tells what happens."""
+  """Runs the stages of one run, saves them on the way, and tells what happens."""
 
   def __init__(self, checkpoints, observers):
-    """Takes `checkpoint.Checkpoints` (or `None` to save nothing) and `RunObserver`s."""
+    """Keeps what a stage needs.
+
+    Args:
+      checkpoints: `checkpoint.Checkpoints`, or `None` to save nothing.
+      observers: `RunObserver`s.
+    """
     self._checkpoints = checkpoints or checkpoint.NoCheckpoints()
     self._observers = observers
 
@@ -84,7 +101,12 @@ class StageRunner:
     return state
 
   def tell_grouped(self, client_weights, assignments):
-    """Tells the observers; arguments as for `RunObserver.clients_grouped`."""
+    """Tells the observers that the clients are grouped.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights`.
+      assignments: From each chosen method's name to its first `ClusterAssignment`.
+    """
     for observer in self._observers:
       observer.clients_grouped(client_weights, assignments)
 

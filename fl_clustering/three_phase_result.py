@@ -1,4 +1,4 @@
-"""What a three-phase run finds. Confusion matrices have true labels as rows."""
+"""The result of a three-phase run. Confusion matrices have true labels as rows."""
 
 import dataclasses
 from typing import Callable, Mapping, Optional

@@ -46,6 +46,24 @@ class MetricsTest(absltest.TestCase):
         metrics.macro(metrics.class_recall(confusions)), [1, 1 / 3]
     )
 
+  def test_model_metrics(self):
+    confusions = np.array([[[3, 1], [0, 4]], [[1, 1], [2, 0]]])
+    found = metrics.model_metrics(confusions)
+    np.testing.assert_allclose(found["accuracy"], [7 / 8, 1 / 4])
+    np.testing.assert_allclose(found["recall"], [(3 / 4 + 1) / 2, 1 / 4])
+    np.testing.assert_allclose(found["precision"], [(1 + 4 / 5) / 2, (1 / 3) / 2])
+
+  def test_client_metrics(self):
+    confusions = np.array([[[k, 10 - k], [0, 0]] for k in range(11)])
+    found = metrics.client_metrics(confusions)
+    np.testing.assert_allclose(found["clients_accuracy_mean"], 0.5)
+    np.testing.assert_allclose(found["clients_accuracy_p10"], 0.1)
+    np.testing.assert_allclose(found["clients_recall_mean"], 0.5)
+
+  def test_no_examples_have_no_accuracy(self):
+    accuracy = metrics.accuracy(np.array([np.zeros((2, 2), int), [[1, 1], [0, 2]]]))
+    np.testing.assert_array_equal(accuracy, [np.nan, 0.75])
+
 
 if __name__ == "__main__":
   absltest.main()

@@ -7,8 +7,8 @@ Models", ICLR 2018, Algorithm 1): clipped updates, Gaussian noise on their sum,
 all clients weighted alike.  What that guarantees: `client_privacy.py`.
 
 The noise of `dp` comes from TensorFlow's own generator with a fresh seed each
-time, never from the run's seed: a guarantee whose noise can be drawn again is
-none.  Two runs with `dp` therefore differ.
+time, never from the run's seed: whoever could draw the same noise again could
+subtract it.  Two runs with `dp` therefore differ.
 """
 
 import dataclasses
@@ -17,8 +17,8 @@ from typing import ClassVar
 from clustering_basics import validate
 from fl_clustering import options
 
-# TensorFlow Federated takes seconds to import, and the flags, which must answer
-# at once, read this module's registry: so the functions import it.
+# The functions import TensorFlow Federated, which takes seconds: the flags read this
+# module's registry and must answer at once.
 
 
 def _clipping_norm_option():

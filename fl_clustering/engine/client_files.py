@@ -1,9 +1,8 @@
 """A task's examples as files that clients read themselves.
 
-A TFF client's value is the *path* of its data, not the data: the client's
-computation reads the file.  Nothing is sent through TFF's messages then, which
-is what a real device would do, and it is the fastest way to run a simulation
-(see `experiments/benchmarks/engine_benchmark.py`).
+A TFF client's value is the *path* of its data, and the client's computation reads
+the file.  So no data go through TFF's messages, as with a real device, and it is
+the fastest way to run a simulation (see `experiments/benchmarks/engine_benchmark.py`).
 
 File format: rows of bytes, one example each: its pixels (height * width), then
 its label.

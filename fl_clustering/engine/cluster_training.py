@@ -1,10 +1,9 @@
 """FedAvg in many clusters at once, which may overlap, as a TFF computation.
 
 Every TFF client is a *cluster head*, which trains some members of one cluster in
-turn and returns their weighted sum.  So only one vector a head crosses TFF's
-messages, and no message holds more than a bounded number of heads.  With one
-cluster per client this is local training, and it is how the server gets every
-client's own weights.
+turn and returns their weighted sum.  So TFF's messages hold only one vector per
+head, and a bounded number of heads.  With one cluster per client this is local
+training, which is how the server gets every client's own weights.
 """
 
 import collections
@@ -84,7 +83,7 @@ def build_train_heads(model, options):
 
 @dataclasses.dataclass(frozen=True)
 class _Head:
-  """Some members of one cluster, whom one TFF client trains in turn."""
+  """Some members of one cluster, which one TFF client trains in turn."""
 
   cluster: int
   members: tuple[str, ...]
@@ -119,7 +118,14 @@ class ClusterTraining:
   """FedAvg in every cluster on its own; a client may be in several clusters."""
 
   def __init__(self, task, files, options, seed):
-    """Builds the TFF computation; arguments as for `federated_training.FedAvg`."""
+    """Builds the TFF computation.
+
+    Args:
+      task: A `FederatedTask`.
+      files: The task's `ClientFiles`.
+      options: `client_update.LocalTraining`.
+      seed: The run's seed.
+    """
     self._files = files
     self._seed = seed
     self._num_parameters = task.model.num_parameters

@@ -2,8 +2,8 @@
 
 Briggs, Fan, Andras: "Federated learning with hierarchical clustering of local
 updates to improve training on non-IID data", IJCNN 2020,
-https://arxiv.org/abs/2004.11791. Its setting with L2 distances and single linkage is
-what the three-phase article compares itself with.
+https://arxiv.org/abs/2004.11791. The three-phase article compares itself with its
+setting of L2 distances and single linkage.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""How well an assignment finds the groups that the clients are known to be in.
+"""How well an assignment recovers the clients' true groups.
 
 Hubert, Arabie: "Comparing partitions", Journal of Classification, 1985 (adjusted
 Rand index); Manning, Raghavan, Schütze: "Introduction to Information Retrieval",

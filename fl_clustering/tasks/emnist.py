@@ -1,9 +1,9 @@
 """TFF's federated EMNIST digits: 3,383 writers, each a client as in the source.
 
-TFF's own loader writes its download straight to the final name, so that one
-which was interrupted passes for complete ever after, and it sets no timeout.
-Here the file (170 MB, unpacked on the fly to 4.7 GB) gets its name only when it
-is complete and has been checked; TFF's loader then reads what is there.
+TFF's own loader writes its download straight to the final name, so an interrupted
+download is taken for a complete one from then on; and it sets no timeout.  Here the
+file (170 MB, unpacked on the fly to 4.7 GB) gets its name only when it is complete and
+has been checked.  TFF's loader then reads it.
 
 References:
   Sebastian Caldas, Sai Meher Karthik Duddu, Peter Wu, Tian Li, Jakub Konecny,
@@ -28,8 +28,8 @@ from clustering_basics import validate
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import models
 
-# TensorFlow and TFF are imported where they are needed and not here: the command
-# line reads the registry that this module is in, and should answer at once.
+# TensorFlow and TFF are imported where they are needed: the command line reads the
+# registry that this module is in, and should answer at once.
 
 URL = "https://storage.googleapis.com/tff-datasets-public/emnist_all.sqlite.lzma"
 FILE_NAME = "emnist_all.sqlite"
@@ -45,7 +45,7 @@ _TEST_SPLIT = "digits_only_test"
 
 
 class EmnistUnavailable(ValueError):
-  """The data set is neither in the cache folder nor to be had from the network.
+  """The data set is not in the cache folder and can't be downloaded.
 
   Attributes:
     reason: Why, in a few words.
@@ -82,7 +82,10 @@ def load_task(options):
 
 
 def check_obtainable(data_dir):
-  """Checks that EMNIST is cached or to be had, without the download itself.
+  """Checks that EMNIST is cached or can be downloaded, without downloading it.
+
+  Args:
+    data_dir: The cache folder, None for TFF's own.
 
   Raises:
     EmnistUnavailable: If the file is not in the cache and cannot be downloaded.
@@ -103,7 +106,7 @@ def download(path, url):
     url: Where the LZMA-compressed file is.
 
   Raises:
-    EmnistUnavailable: If that fails for whatever reason.
+    EmnistUnavailable: If that fails for any reason.
   """
   # In the same folder, for only there a rename is atomic; with the process id,
   # for two runs may download at once.

@@ -1,7 +1,7 @@
-"""What an experiment is run on: clients with their data, a test set, a model.
+"""What an experiment runs on: clients with their data, a test set, a model.
 
-A `FederatedTask` is checked when it is made, so that data and model that do not
-fit each other are an error here and not in some later round of training.
+A `FederatedTask` is checked when it is made, so that data and a model that don't fit
+each other are an error here and not in a later round of training.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""What makes clients differ in kind: one transformation of the examples a group.
+"""Known groups of clients that differ in kind: each group transforms its examples.
 
 References:
   Avishek Ghosh, Jichan Chung, Dong Yin, Kannan Ramchandran. An Efficient
@@ -16,7 +16,13 @@ from fl_clustering.tasks import federated_task
 
 
 def rotations(pool, num_groups, rng):
-  """Returns one transformation a group: group g turns its images by g * 90 degrees."""
+  """Returns a transformation per group: group g turns its images by g * 90 degrees.
+
+  Args:
+    pool: A `federated_task.ImagePool`.
+    num_groups: Number of groups.
+    rng: A `np.random.Generator`, not used.
+  """
   del rng  # The angles are not drawn.
   height, width = pool.pool.images.shape[1:3]
   if height != width:
@@ -33,7 +39,7 @@ def _rotate(quarter_turns, examples):
 
 
 def label_permutations(pool, num_groups, rng):
-  """Returns one transformation a group: each group has its own label permutation.
+  """Returns a transformation per group: each group has its own label permutation.
 
   Group 0 keeps its labels, and no two groups have the same permutation.
 

@@ -5,11 +5,11 @@ label mix or their size.  `rotated` and `permuted_labels` make known groups of
 clients which differ in kind, so that a grouping can be compared with the truth;
 inside a group the data is IID or, with a `dirichlet_alpha`, skewed by label.
 
-A strong Dirichlet skew leaves some of many clients with nothing: of 100 clients
-over 4,000 digits, 2 to 8 at an alpha of 0.1 (seeds 0 to 19).  Drawing again until
-none is left over would not end, so such clients are topped up (`top_up.py`), and
-the split's warnings say how many; where they are more than a quarter, the data
-would no longer be what its name says, and that is an error.
+A strong Dirichlet skew leaves some clients with nothing: 2 to 8 of 100 clients over
+4,000 digits at an alpha of 0.1 (seeds 0 to 19).  Drawing again until every client has
+data would not end.  So these clients are topped up (`top_up.py`), and the split's
+warnings say how many.  If they are more than a quarter, the data would no longer be
+what its name says, which is an error.
 
 References:
   Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Aguera y
@@ -107,8 +107,8 @@ def shard_shares(labels, num_clients, rng):
 def quantity_shares(labels, num_clients, rng, dirichlet_alpha):
   """Returns every client's indices: sizes by Dirichlet proportions, labels IID.
 
-  Every client first gets the two examples it cannot do without; of a hundred
-  clients, proportions alone would leave some with nothing.
+  Every client first gets the two examples that it needs.  Of a hundred clients,
+  proportions alone would leave some with nothing.
 
   Args:
     labels: Array of shape (num_examples,) with two examples a client or more.
@@ -205,9 +205,9 @@ def _split_ungrouped(shares_fn, pool, num_clients, seed, **skew):
 def _split_grouped(transforms_fn, pool, num_clients, seed, dirichlet_alpha, num_groups):
   """Splits into groups of clients, each with a transformation of its own.
 
-  Which clients form a group is drawn, so that a position says nothing about it.
-  The global test set is the mix that the groups are: every example is given to
-  one group at random and transformed like that group's.
+  The groups' members are drawn, so a client's position says nothing about its group.
+  The global test set is a mix like the clients' data: each example is given to a group
+  at random and transformed like that group's.
   """
   transforms = transforms_fn(pool, num_groups, randomness.generator(seed, "partition: transforms"))
   rng = randomness.generator(seed, "partition: groups")

@@ -1,4 +1,4 @@
-"""Gives clients that a random split leaves with too little what they lack."""
+"""Gives more examples to clients that a random split leaves with too few."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ import numpy as np
 def top_up(shares, labels, minimum, rng):
   """Returns the shares with at least `minimum` examples each.
 
-  What a client lacks is one label's, as far as there is enough of it, so that a
-  skewed split stays skewed: a label that the client holds already, else one drawn
-  by how many examples there are to spare.  The client that has the most of the
-  label, and more than `minimum` of all, gives it: its own mix changes least.
+  A client gets examples of one label, as far as there are enough, so that a skewed
+  split stays skewed: a label that the client holds already, else one drawn in
+  proportion to the examples to spare.  They come from the client that has the most of
+  the label and more than `minimum` examples, because its own mix changes least.
 
   Args:
     shares: A sequence of index arrays, together `minimum` for each or more.

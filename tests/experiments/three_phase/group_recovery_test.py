@@ -1,0 +1,75 @@
+"""Tests which settings are tried to recover known groups; nothing is trained."""
+
+import types
+
+from absl.testing import absltest
+import numpy as np
+
+from experiments.three_phase import group_recovery
+from fl_clustering import client_weights
+from fl_clustering import config as config_lib
+
+_GROUPS = {"a": 0, "b": 1, "c": 0, "d": 1}
+
+
+def _weights(spread):
+  """Returns weights whose groups are on different sides by `spread`."""
+  vectors = [[10 + i, spread * (1 if group else -1)] for i, group in enumerate(_GROUPS.values())]
+  return client_weights.ClientWeights(
+      tuple(_GROUPS), np.array(vectors, np.float32), np.array([10, 0], np.float32)
+  )
+
+
+def _rows(groupings, true_groups=_GROUPS, **settings):
+  """Returns the rows, and the epochs for which clients would have been trained."""
+  config = config_lib.ThreePhaseConfig(
+      num_clients=4, num_clusters=2, groupings=groupings, **settings
+  )
+  trained = []
+
+  def local_weights(epochs):
+    trained.append(epochs)
+    return _weights(100 * epochs)
+
+  result = types.SimpleNamespace(client_weights=_weights(0.01), local_weights=local_weights)
+  task = types.SimpleNamespace(true_groups=true_groups)
+  return group_recovery.recovery_rows(config, task, result), trained
+
+
+class GroupRecoveryTest(absltest.TestCase):
+
+  def test_tries_every_representation_and_number_of_epochs(self):
+    rows, trained = _rows(("kmeans", "hierarchical"), representation="update")
+    self.assertEqual(trained, [1, 5])
+    self.assertEqual(
+        [(row["grouping"], row["grouping_epochs"], row["representation"]) for row in rows],
+        [
+            (grouping, epochs, representation)
+            for grouping in ("kmeans", "hierarchical")
+            for epochs in ("last round", 1, 5)
+            for representation in ("weights", "update", "normalized_update")
+        ],
+    )
+    used = [row for row in rows if row["used"]]
+    self.assertEqual(
+        {(row["grouping_epochs"], row["representation"]) for row in used},
+        {("last round", "update")},
+    )
+    self.assertLen(used, 2)
+    # Training tells the groups apart here, the last round does not.
+    for row in rows:
+      if row["grouping_epochs"] != "last round":
+        self.assertEqual((row["adjusted_rand_index"], row["purity"]), (1, 1))
+    self.assertLess(rows[0]["adjusted_rand_index"], 1)
+
+  def test_the_epochs_of_the_run_are_not_trained_again(self):
+    rows, trained = _rows(("kmeans",), grouping_epochs=5)
+    self.assertEqual(trained, [1])
+    self.assertEqual([row["grouping_epochs"] for row in rows], [5] * 3 + [1] * 3)
+
+  def test_nothing_to_recover(self):
+    self.assertEqual(_rows(("kmeans",), true_groups=None), ([], []))
+
+
+if __name__ == "__main__":
+  absltest.main()
