@@ -80,22 +80,31 @@ def by_name(choices):
 
   Returns:
     A dict from option name to a dict from the names of the choices that have it to their
-    `Option`.  An option comes before those that follow it in its choice.
+    `Option`.  An option comes before those that follow it in its choice, and one that
+    selects others right after those.
 
   Raises:
     TypeError: If an option is not of the same kind, or has other values, in two choices.
   """
   order, found = [], {}
   for choice, choice_class in choices.items():
-    own = list(of(choice_class).items())
-    for (name, one), (following, _) in reversed(list(zip(own, own[1:] + [(None, None)]))):
-      if name not in order:
-        order.insert(order.index(following) if following else len(order), name)
+    own = of(choice_class)
+    for position, (name, one) in enumerate(own.items()):
       found.setdefault(name, {})[choice] = one
+      if name not in order:
+        order.insert(_place(one, list(own)[position + 1 :], order), name)
   for name, users in found.items():
     if len({(one.kind, one.values, one.up_to_num_clients) for one in users.values()}) > 1:
       raise TypeError(f"`{name}` must be the same option in {', '.join(users)}.")
-  return {name: {c: found[name][c] for c in choices if c in found[name]} for name in order}
+  return {name: found[name] for name in order}
+
+
+def _place(option_, following, order):
+  """Returns where to insert an option into `order`, before all that follow it there."""
+  if option_.selects:
+    selected = [name for names in option_.selects.values() for name in names]
+    return 1 + max(order.index(name) for name in selected)
+  return min([order.index(name) for name in following if name in order], default=len(order))
 
 
 def describe(users):
