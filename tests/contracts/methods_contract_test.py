@@ -1,0 +1,131 @@
+"""What holds for every method and control, and for every aggregator."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering import client_weights
+from fl_clustering import config as config_lib
+from fl_clustering.engine import aggregation
+from fl_clustering.grouping import grouping
+from fl_clustering.methods import method
+from fl_clustering.methods import registry
+from fl_clustering import options
+from fl_clustering import participation
+
+_IDS = ("f", "a", "e", "b", "d", "c")
+_ALL = (*registry.METHODS, *registry.CONTROLS)
+
+
+class _Engine:
+  """Trains without data: the models of clusters with participants grow by one."""
+
+  client_ids = _IDS
+  num_examples = {client_id: 1 + i for i, client_id in enumerate(_IDS)}
+
+  def train(self, vectors, members, round_):
+    taking_part = [[c for c in ids if c in round_.client_ids] for ids in members]
+    trained = vectors + np.array(list(map(bool, taking_part)), np.float32)[:, None]
+    return trained, [{c: 0.5 for c in ids} for ids in taking_part]
+
+
+def _pretrained():
+  rng = np.random.default_rng(4)
+  vectors = rng.normal(size=(6, 5)).astype(np.float32)
+  start = rng.normal(size=5).astype(np.float32)
+  weights = client_weights.ClientWeights(_IDS, vectors, start)
+  return method.Pretrained(start, vectors.mean(axis=0), weights)
+
+
+def _build(name):
+  """Returns the method with its default options in a run of six clients."""
+  if name in registry.CONTROLS:
+    return registry.CONTROLS[name](_Engine())
+  config = config_lib.ThreePhaseConfig(num_clients=6, groupings=(name,))
+  return registry.METHODS[name].build(config.build_grouping(name), _Engine())
+
+
+def _copy(state):
+  return dataclasses.replace(
+      state,
+      vectors=state.vectors.copy(),
+      memory={name: array.copy() for name, array in state.memory.items()},
+  )
+
+
+@parameterized.parameters(*_ALL)
+class MethodContractTest(parameterized.TestCase):
+
+  def _start(self, name):
+    return _build(name).initialize(_pretrained(), np.random.default_rng(0))
+
+  def _assert_equal(self, one, other):
+    self.assertEqual((one.members, one.warning), (other.members, other.warning))
+    np.testing.assert_array_equal(one.vectors, other.vectors)
+    self.assertEqual(set(one.memory), set(other.memory))
+    for key, array in one.memory.items():
+      np.testing.assert_array_equal(array, other.memory[key])
+
+  def test_starts_with_a_model_for_every_client(self, name):
+    state = self._start(name)
+    grouping.check_covers(grouping.clusters_of(state.members), _IDS)
+    self.assertEqual(state.vectors.shape, (len(state.members), 5))
+    self.assertEqual(state.vectors.dtype, np.float32)
+    self.assertTrue(np.all(np.isfinite(state.vectors)))
+    state.reported_clusters()[1].check_covers(_IDS)
+
+  def test_same_seed_gives_the_same(self, name):
+    self._assert_equal(self._start(name), self._start(name))
+
+  def test_a_round_depends_on_state_and_round_alone(self, name):
+    state = self._start(name)
+    before, round_ = _copy(state), participation.Round(9, ("a", "b"), 1)
+    after, losses = _build(name).next(state, round_)
+    self._assert_equal(state, before)
+    again, _ = _build(name).next(before, round_)
+    self._assert_equal(after, again)
+    grouping.check_covers(grouping.clusters_of(after.members), _IDS)
+    self.assertGreaterEqual(len(after.members), len(state.members))
+    self.assertContainsSubset({c for part in losses for c in part}, {"a", "b"})
+    self.assertGreater(np.abs(after.vectors[: len(state.vectors)] - state.vectors).max(), 0)
+
+
+class RegistryTest(absltest.TestCase):
+
+  def test_controls_have_names_of_their_own(self):
+    self.assertEmpty(set(registry.CONTROLS) & set(registry.METHODS))
+
+  def test_needs_neither_tensorflow_nor_tff(self):
+    program = (
+        "import sys; from fl_clustering import config; "
+        "sys.exit(any(name.split('.')[0].startswith('tensorflow') for name in sys.modules))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+@parameterized.parameters(*aggregation.AGGREGATORS)
+class AggregatorContractTest(parameterized.TestCase):
+
+  def test_is_built_from_the_configuration(self, name):
+    config = config_lib.ThreePhaseConfig(num_clients=6, aggregator=name)
+    aggregator = config.build_aggregator()
+    self.assertIsInstance(aggregator, aggregation.AGGREGATORS[name])
+    with self.assertRaises(dataclasses.FrozenInstanceError):
+      aggregator.clipping_norm = 2.0
+
+  def test_describes_itself(self, name):
+    aggregator = aggregation.AGGREGATORS[name]
+    self.assertRegex(aggregator.about, r"^\w.*\w$")
+    self.assertIsInstance(aggregator.is_private, bool)
+    for option in options.of(aggregator).values():
+      self.assertIn(f"{option.name}: ", aggregator.__doc__)
+
+
+if __name__ == "__main__":
+  absltest.main()
