@@ -1,7 +1,7 @@
 """The configuration of a three-phase run: everything that changes its result.
 
-Paths, threads and other things that do not change a number are not here, but
-arguments of whoever needs them.
+Paths, threads and other things that do not change a number are arguments of the functions
+that need them.
 """
 
 import dataclasses
@@ -34,10 +34,12 @@ OPTIONS = {
 
 
 def _with_options(config_class):
-  """Adds a field to the configuration for every option, `None` where it is not given."""
+  """Adds a field to the configuration for every option; `None` = not given."""
   documented = []
   for setting, by_name in OPTIONS.items():
     for name, users in by_name.items():
+      if name in config_class.__annotations__:
+        raise TypeError(f"`{name}` must be the name of one setting, got a second one.")
       kind = next(iter(users.values())).kind
       config_class.__annotations__[name] = Optional[kind]
       setattr(config_class, name, None)
@@ -45,7 +47,7 @@ def _with_options(config_class):
       documented.append(
           textwrap.fill(text, 88, initial_indent=" " * 4, subsequent_indent=" " * 6)
       )
-  config_class.__doc__ = "\n".join([config_class.__doc__.rstrip(), *documented, ""])
+  config_class.__doc__ = "\n".join([(config_class.__doc__ or "").rstrip(), *documented, ""])
   return config_class
 
 
