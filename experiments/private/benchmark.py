@@ -6,7 +6,6 @@ import dataclasses
 from clustering_basics import validate
 from dp_clustering import private_methods
 from experiment_shell import output_folder
-from experiment_shell import study
 from experiments.private import clusterers
 from experiments.private import config as config_lib
 from experiments.private import datasets as datasets_lib
@@ -141,11 +140,6 @@ def _ledger_document(benchmark):
           "releases": [dataclasses.asdict(release) for release in ledger.releases],
       }
   return ledgers
-
-
-def open_table(folder):
-  """Returns the `Study` in a folder that is started; ValueError if it is damaged."""
-  return study.Study(folder, MEASUREMENTS, measuring.KEYS, measuring.VALUES)
 
 
 def run(benchmark, folder, table):

@@ -6,10 +6,13 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from experiment_shell import output_folder
+from experiment_shell import study
 from experiments.private import benchmark as benchmark_lib
 from experiments.private import config as config_lib
 from experiments.private import datasets
 from experiments.private import diffprivlib_process
+from experiments.private import measuring
 from experiments.private import uci
 from tests.experiments.private import fake_diffprivlib
 
@@ -89,11 +92,18 @@ class OpenBenchmarkTest(_BenchmarkTest):
 class FolderTest(_BenchmarkTest):
 
   def _start(self, resume=False, **changes):
-    folder = benchmark_lib.open_folder(self.path, resume, overwrite=False)
+    folder = output_folder.OutputFolder(
+        self.path, resume, False, (benchmark_lib.LEDGERS, benchmark_lib.MEASUREMENTS)
+    )
     with self._open(**changes) as benchmark:
-      benchmark_lib.check_same_inputs(folder, benchmark)
-      folder.start(benchmark.describe())
-      benchmark_lib.run(benchmark, folder, benchmark_lib.open_table(folder))
+      document = {"config": {}, **benchmark.describe()}
+      if resume:
+        benchmark_lib.check_recorded(folder.recorded, document)
+      folder.start(document)
+      table = study.Study(
+          folder, benchmark_lib.MEASUREMENTS, measuring.KEYS, measuring.VALUES
+      )
+      benchmark_lib.run(benchmark, folder, table)
 
   def test_a_run_leaves_measurements_and_ledgers(self):
     self._start()
@@ -128,14 +138,6 @@ class FolderTest(_BenchmarkTest):
 
     with self.assertRaisesRegex(ValueError, "`output_dir` must .*got another diffprivlib"):
       self._start(resume=True, methods=("lsh", "diffprivlib"), python=python)
-
-  def test_does_not_resume_another_experiment(self):
-    os.mkdir(self.path)
-    with open(os.path.join(self.path, "config.json"), "w", encoding="utf-8") as file:
-      file.write('{"config": {"dataset": "digits"}, "dataset": {}}')
-
-    with self.assertRaisesRegex(ValueError, "`output_dir` must hold a readable config.json"):
-      benchmark_lib.open_folder(self.path, resume=True, overwrite=False)
 
 
 class DescribeTest(absltest.TestCase):

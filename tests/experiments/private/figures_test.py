@@ -25,8 +25,8 @@ class FiguresTest(parameterized.TestCase):
     self.enter_context(figure_style.style())
 
   def _read(self, **changes):
-    folder = sample_benchmark.write(self.create_tempdir().full_path, **changes)
-    return finished_benchmark.read_benchmark(folder)
+    run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    return finished_benchmark.read_benchmark(run)
 
   def test_every_data_set_has_a_panel_and_every_method_a_curve(self):
     finished = self._read()

@@ -10,8 +10,8 @@ from tests.experiments.private import sample_benchmark
 class FindingsTest(parameterized.TestCase):
 
   def _read(self, **changes):
-    folder = sample_benchmark.write(self.create_tempdir().full_path, **changes)
-    return finished_benchmark.read_benchmark(folder)
+    run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    return finished_benchmark.read_benchmark(run)
 
   @parameterized.named_parameters(
       ("refine", {"lsh": 1.0, "refine": 0.75}, "Split and refine has the smallest mean loss of "

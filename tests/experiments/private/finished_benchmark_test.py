@@ -11,8 +11,8 @@ from tests.experiments.private import sample_benchmark
 class FinishedBenchmarkTest(parameterized.TestCase):
 
   def _read(self, **changes):
-    folder = sample_benchmark.write(self.create_tempdir().full_path, **changes)
-    return finished_benchmark.read_benchmark(folder)
+    run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    return finished_benchmark.read_benchmark(run)
 
   def test_bands_are_mean_and_middle_half_of_the_runs(self):
     band = self._read().band("letter", "lsh", 2, 1.0)

@@ -24,24 +24,24 @@ def _cells(page, label):
 class ReportTest(parameterized.TestCase):
 
   def _write(self, draw=False, **changes):
-    """Writes a sample and its report; returns the folder and the page's text."""
-    folder = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    """Writes a sample and its report; returns the run and the page's text."""
+    run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
     with contextlib.ExitStack() as stack:
       if not draw:  # Figures take nearly all of the time.
         stack.enter_context(mock.patch.object(report, "_FIGURES", ()))
-      path = report.write_report(folder)
-    with open(path, encoding="utf-8") as file:
-      return folder, file.read()
+      report.write_report(run)
+    with open(run.join("report.html"), encoding="utf-8") as file:
+      return run, file.read()
 
   def test_writes_page_and_figures(self):
-    folder, page = self._write(draw=True)
+    run, page = self._write(draw=True)
 
     self.assertCountEqual(
-        os.listdir(folder),
+        os.listdir(run.path),
         ["config.json", "figures", "ledgers.json", "measurements.csv", "report.html"],
     )
     self.assertCountEqual(
-        os.listdir(os.path.join(folder, "figures")), ["loss_over_epsilon.png", "loss_over_k.png"]
+        os.listdir(run.join("figures")), ["loss_over_epsilon.png", "loss_over_k.png"]
     )
     self.assertEqual(page.count("<figure>"), 2)
 
@@ -99,8 +99,8 @@ class ReportTest(parameterized.TestCase):
 class TextTablesTest(absltest.TestCase):
 
   def test_has_a_line_for_every_method_and_the_peer(self):
-    folder = sample_benchmark.write(self.create_tempdir().full_path)
-    text = report_tables.text_tables(finished_benchmark.read_benchmark(folder))
+    run = sample_benchmark.write(self.create_tempdir().full_path)
+    text = report_tables.text_tables(finished_benchmark.read_benchmark(run))
 
     letter, synthetic = text.split("\n\n")[1:]
     self.assertLen(letter.splitlines(), 6)

@@ -4,6 +4,7 @@ import json
 import math
 import os
 
+from experiment_shell import finished_run
 from experiments.private import config as config_lib
 from experiments.private import measuring
 
@@ -32,7 +33,7 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
     **settings: Other fields of the `BenchmarkConfig` than the default.
 
   Returns:
-    The folder.
+    The folder as a `FinishedRun`.
   """
   factors = FACTORS if factors is None else factors
   datasets = DATASETS if datasets is None else datasets
@@ -41,6 +42,7 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
       "epsilon_to_try": (0.5, 1.0, 2.0), "fixed_k": 16, "runs": 4, **settings,
   })
   document = {
+      "experiment": "dp_benchmark",
       "config": config.to_json(),
       "datasets": datasets,
       "methods": list(factors),
@@ -64,4 +66,4 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
   ):
     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
       file.write(text)
-  return folder
+  return finished_run.FinishedRun(folder)
