@@ -5,8 +5,8 @@ import math
 import os
 
 from experiment_shell import finished_run
+from experiments.private import cells
 from experiments.private import config as config_lib
-from experiments.private import measuring
 
 DATASETS = {
     "letter": {"source": "invented letters", "num_points": 20_000, "dim": 16, "sha256": "a"},
@@ -55,8 +55,9 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
       "dataset": "letter", "k": 16, "epsilon": 1.0, "delta": 1e-6, "epsilon_spent": 0.98,
       "mu_spent": 0.25, "noise_source": "seeded with 4: NOT private", "releases": [release],
   }
-  lines = [",".join((*measuring.KEYS, *measuring.VALUES))]
-  for cell in measuring.cells(config, datasets, factors):
+  lines = [",".join((*cells.KEYS, *cells.VALUES))]
+  benchmark = cells.Benchmark(config, datasets, factors, {}, {})
+  for cell in cells.cells(benchmark):
     loss = invented_loss(factors[cell["method"]], cell["k"], cell["epsilon"], cell["run"])
     lines.append(",".join(map(str, (*cell.values(), loss))))
   for name, text in (
