@@ -1,17 +1,22 @@
 """Tests of the multi-view program, on a few points in files."""
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
+from absl import flags
 from absl.testing import absltest
+from absl.testing import flagsaver
 from absl.testing import parameterized
 import numpy as np
 
 from experiment_shell import launch
 from experiments import multi_view
+from experiments import report
 from tests.experiment_shell import in_process
 
 _SMALL = ("--seeds=2", "--n_init=1", "--num_rounds=5")
@@ -70,6 +75,13 @@ class SitesTest(absltest.TestCase):
     summary = json.loads(_read(self.output, "summary.json"))
     self.assertEqual(summary["sites"]["equal"]["as given"]["ari"]["mean"], 1.0)
     self.assertLen(_read(self.output, "clusters.csv").splitlines(), 51)
+
+  def test_the_report_can_be_drawn_again(self):
+    before = _read(self.output, "report.html")
+    with flagsaver.flagsaver(), contextlib.redirect_stdout(io.StringIO()):
+      flags.FLAGS(["program", f"--run={self.output}"])
+      report.main()
+    self.assertEqual(_read(self.output, "report.html"), before)
 
   def test_a_run_that_was_cut_off_ends_the_same(self):
     files = {name: _read(self.output, name) for name in ("measurements.csv", "summary.json")}
