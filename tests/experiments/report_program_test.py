@@ -1,17 +1,14 @@
-import contextlib
-import io
 import json
 import os
 import subprocess
 import sys
 
-from absl import flags
 from absl.testing import absltest
-from absl.testing import flagsaver
 from absl.testing import parameterized
 
 from experiment_shell import launch
 from experiments import report
+from tests.experiment_shell import in_process
 from tests.experiments.private import sample_benchmark
 
 
@@ -28,11 +25,7 @@ class ReportProgramTest(parameterized.TestCase):
 
   def _report(self, path):
     """Returns what the program prints for `--run=path`."""
-    printed = io.StringIO()
-    with flagsaver.flagsaver(), contextlib.redirect_stdout(printed):
-      flags.FLAGS(["program", f"--run={path}"])
-      report.main()
-    return printed.getvalue()
+    return in_process.run_main(report.main, f"--run={path}")
 
   def _refused(self, message):
     with self.assertRaisesRegex(launch.InputError, f"^`run` must {message}.*, got '"):

@@ -1,16 +1,12 @@
 """Tests of the multi-view program, on a few points in files."""
 
-import contextlib
-import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
-from absl import flags
 from absl.testing import absltest
-from absl.testing import flagsaver
 from absl.testing import parameterized
 import numpy as np
 
@@ -78,9 +74,7 @@ class SitesTest(absltest.TestCase):
 
   def test_the_report_can_be_drawn_again(self):
     before = _read(self.output, "report.html")
-    with flagsaver.flagsaver(), contextlib.redirect_stdout(io.StringIO()):
-      flags.FLAGS(["program", f"--run={self.output}"])
-      report.main()
+    in_process.run_main(report.main, f"--run={self.output}")
     self.assertEqual(_read(self.output, "report.html"), before)
 
   def test_a_run_that_was_cut_off_ends_the_same(self):
