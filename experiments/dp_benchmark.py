@@ -8,6 +8,8 @@ data, and nothing here is private.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+from absl import flags
+
 from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import study
@@ -15,6 +17,8 @@ from experiments.private import cells
 from experiments.private import diffprivlib_process
 from experiments.private import flags as benchmark_flags
 from experiments.private import results
+
+flags.adopt_module_key_flags(benchmark_flags)
 
 
 def _load(config, unused_recorded, stack):

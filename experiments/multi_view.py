@@ -8,11 +8,15 @@ takes seconds.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+from absl import flags
+
 from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.multiview import flags as experiment_flags
+
+flags.adopt_module_key_flags(experiment_flags)
 
 
 def _load(config, unused_recorded, unused_stack):
