@@ -145,6 +145,7 @@ def build_main(experiment):
       with launch.input_errors():
         config = experiment.read_flags()
         folder = _open_folder(experiment, config)
+        stack.callback(folder.close)
         if not folder.is_finished or experiment.rechecks_finished:
           inputs, document = _load(experiment, config, folder, stack)
       if folder.is_finished:

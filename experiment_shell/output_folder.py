@@ -66,6 +66,7 @@ class OutputFolder:
     self.path = os.path.abspath(path)
     self._files = (CONFIG, SUMMARY, REPORT, *files)
     self._folders = folders
+    self._unlock = lambda: None
     if resume and overwrite:
       raise ValueError("`resume` must not be given together with `overwrite`.")
     names = self._names()
@@ -156,7 +157,7 @@ class OutputFolder:
   def start(self, document):
     """Prepares the folder and writes `config.json`, unless a run is resumed.
 
-    As long as this object exists, no other run can start in the folder.
+    No other run can start in the folder until `close` or the end of the program.
 
     Args:
       document: The content of `config.json`, a dict with the settings under "config".
@@ -174,10 +175,14 @@ class OutputFolder:
     except OSError as e:
       raise self.unusable(e) from e
 
+  def close(self):
+    """Lets other runs start in the folder."""
+    self._unlock()
+
   def _lock(self):
     # The kernel releases the lock when the program ends, however it ends.
     descriptor = os.open(self.path, os.O_RDONLY)
-    weakref.finalize(self, os.close, descriptor)
+    self._unlock = weakref.finalize(self, os.close, descriptor)
     in_use = False
     try:
       fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,17 +13,18 @@ from absl import flags
 from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import study
-from experiments.private import benchmark as benchmark_lib
+from experiments.private import cells
 from experiments.private import diffprivlib_process
-from experiments.private import finished_benchmark
 from experiments.private import flags as benchmark_flags
-from experiments.private import measuring
+from experiments.private import results
+
+flags.adopt_module_key_flags(benchmark_flags)
 
 
 def _load(config, unused_recorded, stack):
-  benchmark = stack.enter_context(benchmark_lib.open_benchmark(
-      config, flags.FLAGS.data_dir, flags.FLAGS.diffprivlib_python
-  ))
+  benchmark = cells.load_benchmark(
+      config, benchmark_flags.data_dir(), benchmark_flags.diffprivlib_python(), stack
+  )
   lines = [
       f"data: {one.name}, {one.points.shape[0]:,} x {one.points.shape[1]}: {one.source}"
       for one in benchmark.datasets.values()
@@ -34,35 +35,29 @@ def _load(config, unused_recorded, stack):
 
 def _measure(unused_config, inputs, folder):
   with launch.input_errors():
-    table = study.Study(folder, benchmark_lib.MEASUREMENTS, measuring.KEYS, measuring.VALUES)
-  benchmark_lib.run(inputs.data, folder, table)
-  return finished_benchmark.read_benchmark(finished_run.FinishedRun(folder.path)).summary()
+    table = study.Study(folder, cells.MEASUREMENTS, cells.KEYS, cells.VALUES)
+  cells.run(inputs.data, folder, table)
+  return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
 
-def _write_report(finished):
+def _write_report(run):
   from experiments.private import report  # pylint: disable=g-import-not-at-top
 
-  report.write_report(finished)
-
-
-def _result_text(finished):
-  from experiments.private import report_tables  # pylint: disable=g-import-not-at-top
-
-  return report_tables.text_tables(finished_benchmark.read_benchmark(finished))
+  report.write_report(run)
 
 
 EXPERIMENT = experiment.Experiment(
     name="dp_benchmark",
     program="dp_benchmark",
-    files=(benchmark_lib.LEDGERS, benchmark_lib.MEASUREMENTS),
+    files=(cells.LEDGERS, cells.MEASUREMENTS),
     folders=("figures",),
     versions_of=("numpy", "scikit-learn", "scipy", "opendp", "dp-accounting"),
     read_flags=benchmark_flags.config,
     load=_load,
     measure=_measure,
     write_report=_write_report,
-    result_text=_result_text,
-    check_recorded=benchmark_lib.check_recorded,
+    result_text=lambda run: results.text(results.read(run)),
+    check_recorded=cells.check_recorded,
     failures=lambda: (diffprivlib_process.ProcessEnded,),
 )
 

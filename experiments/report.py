@@ -8,6 +8,7 @@ It measures nothing and changes nothing but `figures/` and `report.html`.
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import importlib
+import os
 
 from absl import flags
 
@@ -23,6 +24,7 @@ _EXPERIMENTS = {
     "three_phase_emnist": ("experiments.three_phase_emnist", "EXPERIMENT"),
     "federated_kmeans": ("experiments.federated_kmeans", "PAPER"),
     "federated_kmeans_own_data": ("experiments.federated_kmeans", "OWN_DATA"),
+    "multi_view": ("experiments.multi_view", "EXPERIMENT"),
 }
 
 
@@ -31,28 +33,37 @@ def _finished_run():
   path = flags.FLAGS.run
   if path is None:
     raise validate.error("run", "name the folder of a finished run", path)
-  finished = finished_run.FinishedRun(path)
+  run = finished_run.FinishedRun(path)
   for name in (output_folder.CONFIG, output_folder.SUMMARY):
-    if not finished.has(name):
-      raise validate.error("run", f"be the folder of a finished run, with {name} in it", path)
-  name = finished.document.get("experiment")
+    if not run.has(name):
+      raise _missing(name, path)
+  try:
+    name = run.document.get("experiment")
+  except (ValueError, AttributeError) as e:
+    raise validate.error("run", f"hold a readable {output_folder.CONFIG} ({e})", path) from e
   if name not in _EXPERIMENTS:
     raise validate.error(
-        "run", f"have the name of its experiment in {output_folder.CONFIG}, as runs of earlier "
-        "versions have not", path)
-  return finished, name
+        "run", f"name its experiment in {output_folder.CONFIG}, which runs of earlier versions "
+        "don't", path)
+  return run, name
+
+
+def _missing(name, path):
+  return validate.error("run", f"be the folder of a finished run, with {name} in it", path)
 
 
 def main():
   with launch.input_errors():
-    finished, name = _finished_run()
+    run, name = _finished_run()
   program, attribute = _EXPERIMENTS[name]
   experiment = getattr(importlib.import_module(program), attribute)
   try:
-    experiment.write_report(finished)
+    experiment.write_report(run)
+  except FileNotFoundError as e:
+    raise launch.InputError(str(_missing(os.path.basename(e.filename), run.path))) from e
   except OSError as e:
     raise launch.RunFailed(str(e)) from e
-  print(f"report: {finished.join(output_folder.REPORT)}")
+  print(f"report: {run.join(output_folder.REPORT)}")
 
 
 if __name__ == "__main__":

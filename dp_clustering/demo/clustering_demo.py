@@ -1,16 +1,13 @@
-"""Private clustering of synthetic data: loss and quality for many k and epsilons.
+"""Private clustering of synthetic data: loss and quality for several k and epsilons.
 
   bazel run dp_clustering/demo:clustering_demo -- --k_to_try=2,8,32 --output_dir=out
 
-The centers are private.  Loss and quality are not: they are computed exactly, for this
-demo.
+The centers are private.  Loss and quality are not: the demo computes them exactly.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
-import importlib.metadata
 import math
-import platform
 import warnings
 
 from absl import flags
@@ -20,6 +17,7 @@ from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering.demo import data_generation
 from dp_clustering import private_methods
+from experiment_shell import experiment
 from experiment_shell import output_folder
 from experiment_shell import run_flags
 from experiment_shell import study
@@ -30,22 +28,22 @@ flags.DEFINE_integer("dim", 100, "Number of coordinates of a point.")
 flags.DEFINE_integer("num_clusters", 64, "Number of true clusters, which are Gaussians.")
 flags.DEFINE_float(
     "cluster_ratio", 8.0,
-    "Radius of the data over the typical distance of a point from its cluster's center.")
-flags.DEFINE_float("radius", 1.0, "Radius of the ball that holds all points.")
-flags.DEFINE_float("fixed_epsilon", 1.0, "The epsilon with which k varies.")
+    "Ratio of the data's radius to a point's typical distance from its cluster's center.")
+flags.DEFINE_float("radius", 1.0, "Radius of the ball that contains all points.")
+flags.DEFINE_float("fixed_epsilon", 1.0, "The epsilon for --k_to_try.")
 flags.DEFINE_list("k_to_try", "2,4,8,16,32,64", "Comma-separated values of k.")
-flags.DEFINE_integer("fixed_k", 64, "The k with which epsilon varies.")
+flags.DEFINE_integer("fixed_k", 64, "The k for --epsilon_to_try.")
 flags.DEFINE_list(
     "epsilon_to_try", "0.0625,0.125,0.25,0.5,1,2,4",
-    "Comma-separated values of epsilon; `inf` is no noise.")
+    "Comma-separated values of epsilon; `inf` means no noise.")
 flags.DEFINE_enum(
     "method", "refine", list(private_methods.METHODS),
     "`refine`: splits and refines centers; `lsh`: k-means over the leaves of a tree of "
     "hashes.")
 flags.DEFINE_integer(
     "seed", None,
-    "Seed of the data, and of all that is random in the clustering, which is then "
-    "repeatable and NOT private. Default: data of seed 0, and secure noise.")
+    "Seed of the data and the clustering, which is then repeatable and NOT private. "
+    "Default: seed 0 for the data, and secure noise.")
 
 _DELTA = 1e-6
 _PROGRAM = "clustering_demo"
@@ -172,14 +170,14 @@ def _print_table(rows):
 
 
 def _fixed(varies):
-  """Returns what a sweep keeps fixed, in words."""
+  """Returns what is the same in all rows of a sweep, in words."""
   fixed_epsilon = f"epsilon = {flags.FLAGS.fixed_epsilon:g}"
   fixed = fixed_epsilon if varies == "k" else f"k = {flags.FLAGS.fixed_k}"
   return f"{fixed}, delta = {_DELTA:g}, method {flags.FLAGS.method}"
 
 
 def _write_figures(folder, sweeps, true_loss):
-  # Here, since matplotlib takes half a second, which nobody should wait for at the start.
+  # Imported late: matplotlib takes half a second, and bad flags should fail at once.
   # pylint: disable=g-import-not-at-top
   from dp_clustering.demo import sweep_figures
   from experiment_shell import figure_style
@@ -223,22 +221,14 @@ def main():
     )
     folder.check_same_config(config)
     data = _generate_data()
-    versions = {name: importlib.metadata.version(name) for name in _VERSIONS_OF}
-    folder.start({
-        "config": config, "versions": {"python": platform.python_version(), **versions},
-    })
+    folder.start({"config": config, "versions": experiment.versions(_VERSIONS_OF)})
     results = study.Study(
         folder, _RESULTS, ("varies", "k", "epsilon"),
         (*(name for name, _, _ in _COLUMNS[2:]), "noise"),
     )
   print(f"data: {_describe_data()}\nresults: {folder.path}")
-  try:
+  with launch.run_errors(folder.path):
     _run(folder, results, cells, data)
-  except (OSError, MemoryError) as e:
-    raise launch.RunFailed(
-        f"{str(e).rstrip('.')}. What was computed is in {folder.path}; --resume goes on "
-        "from there."
-    ) from e
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""What is measured: one cell per data set, partition, seed and method."""
+"""What is measured: one cell per data set, partition, seed, method and view."""
 
 import numpy as np
 
 from clustering_basics import randomness
+from experiment_shell import output_folder
 from experiments.multiview import config as config_lib
-from experiments.multiview import demonstration
+from experiments.multiview import data as data_lib
 from experiments.multiview import methods
 from experiments.multiview import simulated_dha
-from experiments.multiview import summary
 from fl_clustering.tasks import partition as partition_lib
 
 KEYS = ("dataset", "partition", "seed", "method", "view")
@@ -15,11 +15,13 @@ KEYS = ("dataset", "partition", "seed", "method", "view")
 IID = "IID"
 DIRICHLET = "Dirichlet"
 AS_GIVEN = "as given"
+# The partition of a central method, which has no clients.
+POOLED = "pooled"
 
 
 def _share(data, partition, config, seed):
   """Returns the indices of every client's points."""
-  if partition in (AS_GIVEN, summary.POOLED):
+  if partition in (AS_GIVEN, POOLED):
     return data.sites or {"all": np.arange(data.num_points)}
   rng = randomness.generator(seed, f"multi-view clients: {partition}")
   if partition == IID:
@@ -41,7 +43,7 @@ def _data_cells(data, config):
     for name, method in methods.METHODS.items():
       if method.needs_labels and data.labels is None:
         continue
-      for partition in (summary.POOLED,) if method.place == "central" else partitions:
+      for partition in (POOLED,) if method.place == "central" else partitions:
         for view in data.views if method.by_view else (methods.ALL_VIEWS,):
           yield _cell(data.name, partition, seed, name, view)
 
@@ -49,41 +51,71 @@ def _data_cells(data, config):
 def _demonstration_cells(config):
   # The tutorial's own seed first.
   for seed in range(simulated_dha.SOURCE_SEED, simulated_dha.SOURCE_SEED + config.num_seeds):
-    for row in demonstration.ROWS:
-      yield _cell(config_lib.DEMONSTRATION, AS_GIVEN, seed, row, methods.ALL_VIEWS)
+    for row in simulated_dha.ROWS:
+      yield _cell(data_lib.DEMONSTRATION, AS_GIVEN, seed, row, methods.ALL_VIEWS)
 
 
-def cells(data, with_demonstration, config):
+def cells(loaded, config):
   """Returns all cells, as dicts with `KEYS`.
 
   Args:
-    data: A mapping of name to `MultiViewData`.
-    with_demonstration: Whether the tutorial's simulated DHA is among them.
-    config: `MultiViewStudyConfig`.
+    loaded: The `LoadedData`.
+    config: The `MultiViewStudyConfig`.
   """
-  found = [cell for one in data.values() for cell in _data_cells(one, config)]
-  return found + (list(_demonstration_cells(config)) if with_demonstration else [])
+  found = [cell for one in loaded.datasets.values() for cell in _data_cells(one, config)]
+  return found + (list(_demonstration_cells(config)) if loaded.with_demonstration else [])
 
 
 def problem(data, partition, seed, config):
-  """Returns the `Problem` of one data set, partition and seed."""
+  """Returns the `methods.Problem` of a data set.
+
+  Args:
+    data: The `MultiViewData`.
+    partition: How its points are split over clients.
+    seed: Seed of the partition and of the methods.
+    config: The `MultiViewStudyConfig`.
+  """
   return methods.Problem(
       data.views, data.labels, _share(data, partition, config, seed), data.num_clusters, seed,
       config.method_settings,
   )
 
 
-def build_measure(data, config):
-  """Returns the function that measures a cell: its keys -> a dict with `outcome.VALUES`."""
+def build_measure(loaded, config):
+  """Returns the function that measures a cell: its keys -> a dict with `methods.VALUES`.
+
+  Args:
+    loaded: The `LoadedData`.
+    config: The `MultiViewStudyConfig`.
+  """
 
   def measure(dataset, partition, seed, method, view):
-    if dataset == config_lib.DEMONSTRATION:
-      drawn = demonstration.draw(seed, config.method_settings)
-      return demonstration.ROWS[method].run(drawn).to_row()
-    arguments = [problem(data[dataset], partition, seed, config)]
+    if dataset == data_lib.DEMONSTRATION:
+      drawn = simulated_dha.draw(seed, config.method_settings)
+      return simulated_dha.ROWS[method].run(drawn).to_row()
+    arguments = [problem(loaded.datasets[dataset], partition, seed, config)]
     row = methods.METHODS[method]
     if row.by_view:
       arguments.append(view)
     return row.run(*arguments).to_row()
 
   return measure
+
+
+def write_clusters(folder, data, config):
+  """Writes site, row and cluster of every point: equal weights, first seed.
+
+  Args:
+    folder: The `OutputFolder`.
+    data: `MultiViewData` with sites.
+    config: The `MultiViewStudyConfig`.
+  """
+  model = methods.fit(problem(data, AS_GIVEN, config.seed, config), "equal")
+  clusters = model.predict(list(data.views.values()))
+  rows = [
+      (site, row, clusters[index])
+      for site, share in data.sites.items() for row, index in enumerate(share)
+  ]
+  folder.write_text(
+      config_lib.CLUSTERS, output_folder.csv_text(("site", "row", "cluster"), rows)
+  )

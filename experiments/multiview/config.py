@@ -1,37 +1,36 @@
-"""The settings of the multi-view experiment, checked as they are made."""
+"""The settings of the multi-view experiment, checked when made."""
 
 import dataclasses
 from typing import Optional
 
 from clustering_basics import validate
-from experiments.multiview import datasets as datasets_lib
+from experiments.multiview import data
 from fl_clustering.multiview import multiview_config
 
-AUTO = "auto"
-DEMONSTRATION = "simulated_dha"
-DATASETS = (*datasets_lib.DATASETS, DEMONSTRATION)
-SITES = "sites"
+# The files of a run, besides those that all experiments write.
+MEASUREMENTS = "measurements.csv"
+CLUSTERS = "clusters.csv"
 
 
 @dataclasses.dataclass(frozen=True)
 class MultiViewStudyConfig:
-  """Everything that changes a number of the experiment.
+  """The settings: everything that changes a number of the experiment.
 
   Attributes:
-    datasets: Names in `DATASETS`; `auto` alone means all that are on this machine;
+    datasets: Names in `data.DATASETS`; `auto` alone means all that are on this machine;
       `sites` alone means the user's own.
     num_clients: Number of clients that points are split over; sites are clients already.
-    dirichlet_alpha: Concentration of the label skew.
+    dirichlet_alpha: Concentration of the label skew; smaller is more skewed.
     seed: The first seed.
-    num_seeds: How many seeds, one after another.
-    num_clusters: Number of clusters, for sites only; None where labels tell it.
-    alpha: See `MultiViewConfig`, and so are the rest.
-    n_init: See there.
-    num_rounds: See there.
-    tol: See there.
+    num_seeds: Number of seeds, one after another.
+    num_clusters: Number of clusters, for sites only; None for as many as labels.
+    alpha: Exponent of the view weights, > 1; closer to 1 makes learnt weights less equal.
+    n_init: Number of restarts, of which the one with the lowest objective is kept.
+    num_rounds: Maximum number of rounds of a restart.
+    tol: A restart ends when a round lowers the objective by less than this share of it.
   """
 
-  datasets: tuple[str, ...] = (AUTO,)
+  datasets: tuple[str, ...] = (data.AUTO,)
   num_clients: int = 5
   dirichlet_alpha: float = 0.3
   seed: int = 0
@@ -43,21 +42,21 @@ class MultiViewStudyConfig:
   tol: float = multiview_config.MultiViewConfig.tol
 
   def __post_init__(self):
-    if self.datasets not in ((AUTO,), (SITES,)):
+    if self.datasets not in ((data.AUTO,), (data.SITES,)):
       if not self.datasets or len(set(self.datasets)) < len(self.datasets):
         raise validate.error("datasets", "name each data set once", ",".join(self.datasets))
       for name in self.datasets:
-        validate.one_of(DATASETS, datasets=name)
+        validate.one_of(data.DATASETS, datasets=name)
     validate.integer(minimum=1, num_clients=self.num_clients)
     validate.positive(dirichlet_alpha=self.dirichlet_alpha)
     validate.integer(minimum=1, seeds=self.num_seeds)
     if self.num_clusters is not None:
       validate.integer(minimum=1, num_clusters=self.num_clusters)
-      if self.datasets != (SITES,):
+      if self.datasets != (data.SITES,):
         raise validate.error(
             "num_clusters", "be left out unless `sites_dir` is given", self.num_clusters
         )
-    # The rest is checked where it is used; `mvkm` has the strictest rules.
+    # The methods' own configuration checks the rest; `mvkm` has the strictest rules.
     multiview_config.MultiViewConfig(
         n_clusters=1, view_weights="mvkm", seed=self.seed, **self.method_settings
     )

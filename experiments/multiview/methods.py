@@ -1,8 +1,8 @@
-"""The methods of the table: ours by its view weights, and what it is compared with.
+"""The methods: ours with each rule for view weights, and what they are compared with.
 
-A method takes a `Problem` and gives an `Outcome`.  `central` methods see all points at
-one place, as no federated method may; `local` ones see one client's at a time.  All work
-on the same columns, standardised over all clients.
+A method takes a `Problem` and returns an `Outcome`.  `central` methods see all points in
+one place, which no federated method may; `local` ones see one client's points at a time.
+All work on the same columns, standardised over all clients.
 """
 
 import dataclasses
@@ -10,13 +10,103 @@ from typing import Callable, Optional
 
 import numpy as np
 from sklearn import cluster
+from sklearn import metrics
 import threadpoolctl
 
 from clustering_basics import core_count
-from experiments.multiview import outcome
 
+# The columns of an `Outcome`.
+VALUES = ("nmi", "ari", "rounds", "view_weights", "objectives", "points")
 ALL_VIEWS = "all"
 _CENTRAL_RESTARTS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+  """What a method gave once: scores against the known classes, and details of the fit.
+
+  Attributes:
+    nmi: Normalised mutual information; None where classes are not known.
+    ari: Adjusted Rand index; likewise.
+    rounds: Number of rounds of the best restart; None for other methods.
+    view_weights: The final view weights.
+    objectives: The objective before the first round and after each.
+    points: A mapping of class to its number of points in every cluster.
+  """
+
+  nmi: Optional[float] = None
+  ari: Optional[float] = None
+  rounds: Optional[int] = None
+  view_weights: tuple[float, ...] = ()
+  objectives: tuple[float, ...] = ()
+  points: dict[int, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+
+  def to_row(self):
+    """Returns the values of a row, of which lists are text."""
+    lines = (f"{label}: {_text(counts)}" for label, counts in self.points.items())
+    return {
+        "nmi": self.nmi,
+        "ari": self.ari,
+        "rounds": self.rounds,
+        "view_weights": _text(self.view_weights),
+        "objectives": _text(self.objectives),
+        "points": "; ".join(lines),
+    }
+
+
+def outcome_of_row(row):
+  """Returns the `Outcome` of a row that was read from the table."""
+  points = {}
+  for line in (row["points"] or "").split("; "):
+    if line:
+      label, counts = line.split(": ")
+      points[int(label)] = tuple(map(int, counts.split()))
+  return Outcome(
+      row["nmi"], row["ari"], row["rounds"], _numbers(row["view_weights"]),
+      _numbers(row["objectives"]), points,
+  )
+
+
+def _text(numbers):
+  return " ".join(repr(number) for number in numbers)
+
+
+def _numbers(text):
+  # A lone number was read as a number, not as text.
+  return tuple(map(float, str(text).split())) if text is not None else ()
+
+
+def score(labels, clusters):
+  """Returns the `Outcome` of clusters; without scores if `labels` is None."""
+  if labels is None:
+    return Outcome()
+  return Outcome(
+      nmi=float(metrics.normalized_mutual_info_score(labels, clusters)),
+      ari=float(metrics.adjusted_rand_score(labels, clusters)),
+  )
+
+
+def mean_score(labels, clusters, weights=None):
+  """Returns the clients' mean scores.
+
+  Args:
+    labels: A list of the clients' classes.
+    clusters: A list of the clients' clusters.
+    weights: The clients' weights; equal by default.
+  """
+  by_client = [score(*pair) for pair in zip(labels, clusters)]
+  return Outcome(
+      nmi=float(np.average([one.nmi for one in by_client], weights=weights)),
+      ari=float(np.average([one.ari for one in by_client], weights=weights)),
+  )
+
+
+def count_points(labels, clusters, num_clusters):
+  """Returns the mapping of class to its number of points in every cluster."""
+  return {
+      int(label): tuple(np.bincount(clusters[labels == label], minlength=num_clusters).tolist())
+      for label in np.unique(labels)
+  }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,7 +132,7 @@ class Problem:
   def side_by_side(self):
     """Returns all views in one matrix, each with a total variance of one.
 
-    Without that a view would count by its number of columns: the weaker baseline.
+    Otherwise views with more columns would count more, and the baseline would be weaker.
     """
     views = map(_standardised, self.views.values())
     return np.concatenate([view / np.sqrt(view.var(axis=0).sum()) for view in views], axis=1)
@@ -58,7 +148,7 @@ def _kmeans(points, num_clusters, seed):
   kmeans = cluster.KMeans(
       min(num_clusters, len(points)), n_init=_CENTRAL_RESTARTS, random_state=seed
   )
-  # Several threads add up in an order that changes from run to run.
+  # With several threads, the order of additions changes from run to run.
   with threadpoolctl.threadpool_limits(1):
     return kmeans.fit_predict(points)
 
@@ -66,13 +156,13 @@ def _kmeans(points, num_clusters, seed):
 def single_view(problem, view):
   """Clusters all points by one view alone."""
   points = _standardised(problem.views[view])
-  return outcome.score(problem.labels, _kmeans(points, problem.num_clusters, problem.seed))
+  return score(problem.labels, _kmeans(points, problem.num_clusters, problem.seed))
 
 
 def concatenated(problem):
   """Clusters all points by all views side by side."""
   clusters = _kmeans(problem.side_by_side(), problem.num_clusters, problem.seed)
-  return outcome.score(problem.labels, clusters)
+  return score(problem.labels, clusters)
 
 
 def local_only(problem):
@@ -80,7 +170,7 @@ def local_only(problem):
   points = problem.side_by_side()
   shares = [share for share in problem.shares.values() if len(share)]
   clusters = [_kmeans(points[share], problem.num_clusters, problem.seed) for share in shares]
-  return outcome.mean_score(
+  return mean_score(
       [problem.labels[share] for share in shares], clusters, [len(share) for share in shares]
   )
 
@@ -90,13 +180,13 @@ def fit(problem, view_weights, shares=None):
 
   Args:
     problem: The `Problem`.
-    view_weights: Which rule weighs the views.
+    view_weights: The rule that weighs the views: `equal`, `mvkm` or `regret`.
     shares: Which points each client has; the problem's own by default.
 
   Returns:
     The fitted model.
   """
-  # Here, since TensorFlow Federated takes seconds to import.
+  # Imported late: TensorFlow Federated takes seconds, and not all methods need it.
   from fl_clustering import multiview as lib  # pylint: disable=g-import-not-at-top
 
   shares = problem.shares if shares is None else shares
@@ -110,14 +200,20 @@ def fit(problem, view_weights, shares=None):
 
 
 def multiview(problem, view_weights, shares=None):
-  """Runs federated multi-view k-means; arguments as for `fit`."""
+  """Runs federated multi-view k-means and returns its `Outcome`.
+
+  Args:
+    problem: The `Problem`.
+    view_weights: The rule that weighs the views: `equal`, `mvkm` or `regret`.
+    shares: Which points each client has; the problem's own by default.
+  """
   model = fit(problem, view_weights, shares)
   clusters = model.predict(list(problem.views.values()))
   points = {}
   if problem.labels is not None:
-    points = outcome.count_points(problem.labels, clusters, problem.num_clusters)
+    points = count_points(problem.labels, clusters, problem.num_clusters)
   return dataclasses.replace(
-      outcome.score(problem.labels, clusters),
+      score(problem.labels, clusters),
       rounds=model.n_rounds_,
       view_weights=tuple(map(float, model.view_weights_)),
       objectives=tuple(record.objective for record in model.history_),
@@ -139,12 +235,12 @@ class Method:
     place: Where the points are: `central`, `local` or `federated`.
     run: A function from a `Problem` (and a view's name, if `by_view`) to an `Outcome`.
     by_view: Whether it is run for each view alone.
-    needs_labels: Whether it can't say anything about points without classes.
+    needs_labels: Whether it is left out for points without classes.
   """
 
   label: str
   place: str
-  run: Callable[..., outcome.Outcome]
+  run: Callable[..., Outcome]
   by_view: bool = False
   needs_labels: bool = True
 

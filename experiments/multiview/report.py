@@ -1,28 +1,113 @@
-"""Draws a finished multi-view experiment: figures, and one page that tells it all."""
-
-import dataclasses
-import os
+"""Draws a finished multi-view experiment: figures, and one page with findings and tables."""
 
 from experiment_shell import html_page
+from experiment_shell import output_folder
 from experiment_shell import report_sections
 from experiments.multiview import config as config_lib
-from experiments.multiview import demonstration
+from experiments.multiview import data as data_lib
 from experiments.multiview import figures
-from experiments.multiview import findings
-from experiments.multiview import methods
-from experiments.multiview import run_folder
-from experiments.multiview import summary
-from experiments.multiview import tables
+from experiments.multiview import results as results_lib
+
+# Smaller differences of means say nothing.
+_NOTHING = 0.005
 
 _FILES = {
-    "report.html": "this page",
-    run_folder.FIGURES: "the figures as PNG",
-    "summary.json": "the tables as numbers",
-    run_folder.MEASUREMENTS: "one row per data set, partition, seed and method: scores, rounds, "
+    output_folder.REPORT: "this page",
+    "figures": "the figures as PNG",
+    output_folder.SUMMARY: "the tables as numbers",
+    config_lib.MEASUREMENTS: "one row per data set, partition, seed and method: scores, rounds, "
     "view weights, objective by round, points of each class in each cluster",
-    run_folder.CLUSTERS: "your points' clusters, with equal weights and the first seed",
-    "config.json": "all settings, seeds, versions, the data really used",
+    config_lib.CLUSTERS: "your points' clusters, with equal weights and the first seed",
+    output_folder.CONFIG: "all settings, seeds, versions, the data actually used",
 }
+
+_DEMONSTRATION_FINDINGS = (
+    "The clusters are so far apart that plain k-means on the pooled points finds them all. "
+    "These data can't tell a good method from a bad one, and our score on them proves nothing.",
+    "The tutorial's gain over local models comes from an unweighted mean over three sites, one "
+    "of which has 25 points. The row weighted by the sites' sizes shows how much of it is left.",
+    "The printed program is not federated: a site draws new centers in every round and never "
+    "uses those it receives, and centers of unrelated clusters are averaged by their index. "
+    "Its Laplace noise has no bounded sensitivity and no accounting, so it gives no "
+    "differential privacy.",
+)
+
+_PRIVACY_NOTES = (
+    "In each round, a client sends sums over its points for every cluster and view. One "
+    "federated round equals exactly one iteration over all points. The server needs only the "
+    "total of these sums, which secure aggregation can provide; this program does not include "
+    "it.",
+    "Before the first round, each client sends the means and sizes of its own clusters of two "
+    "points or more. The server sees them client by client. A mean of two points is weak "
+    "protection.",
+    "The method can add calibrated noise to the sums, with a stated (epsilon, delta) per point. "
+    "This experiment does not use it.",
+)
+
+
+def _compared(ours, other, what):
+  difference = ours.mean - other.mean
+  if abs(difference) < _NOTHING:
+    return f"level with {what} ({other.mean:.3f})"
+  word = "above" if difference > 0 else "below"
+  return f"{abs(difference):.3f} {word} {what} ({other.mean:.3f})"
+
+
+def verdict(results):
+  """Returns one sentence on a data set with known classes; None without."""
+  if not results.has_classes:
+    return None
+  scores = [results.score("equal", partition, "ari") for partition in results.partitions]
+  reached = " and ".join(
+      f"{score.mean:.3f} ({partition})" for score, partition in zip(scores, results.partitions)
+  )
+  last = results.partitions[-1]
+  others = [
+      _compared(scores[-1], results.score(method, last, "ari"), what)
+      for method, what in (
+          ("concatenated", "k-means on all points and views in one place"),
+          ("single_view", f"the best single view, {results.best_view()}"),
+          ("local_only", "every client alone"),
+          ("mvkm", "the paper's view weights"),
+      )
+  ]
+  return (
+      f"{results.name}: federated with equal weights reaches ARI {reached}; with {last} clients "
+      f"that is {', '.join(others[:-1])} and {others[-1]}."
+  )
+
+
+def misplaced_weight(results):
+  """Returns one sentence if the paper's rule does not prefer the best view; else None."""
+  if not results.has_classes:
+    return None
+  weights = results.view_weights("mvkm", results.partitions[-1])
+  favourite = max(zip(weights, results.view_names), key=lambda pair: pair[0].mean)[1]
+  best = results.best_view()
+  if favourite == best:
+    return None
+  return (
+      f"{results.name}: the paper's rule gives most weight to {favourite}, not to the best view, "
+      f"{best}. It rewards what is easy to compress, not what shows the classes."
+  )
+
+
+def _summary_section(run, results):
+  datasets = [one for one in results.values() if one.name != data_lib.DEMONSTRATION]
+  sentences = [sentence(one) for one in datasets for sentence in (verdict, misplaced_weight)]
+  sentences = [sentence for sentence in sentences if sentence]
+  if not datasets:
+    sentences = [_DEMONSTRATION_FINDINGS[0]]
+  elif not sentences:
+    sentences = ["Classes are not known for these points: nothing is scored."]
+  left_out = run.document["left_out"]
+  return html_page.section(
+      "Summary",
+      html_page.paragraph(html_page.strong(sentences[0])),
+      *map(html_page.paragraph, sentences[1:]),
+      *(html_page.warning(f"Left out: {name}", reason) for name, reason in left_out.items()),
+      html_page.note("What the server sees", *_PRIVACY_NOTES),
+  )
 
 
 def _figures(name):
@@ -30,8 +115,8 @@ def _figures(name):
   return (
       report_sections.Figure(
           f"{name}_convergence.png", figures.convergence, "Objective by round",
-          "Every line is one fit and ends with its last round: the steeper, the fewer rounds "
-          "are needed.",
+          "Every line is one fit and ends with its last round: the steeper the line, the fewer "
+          "rounds are needed.",
       ),
       report_sections.Figure(
           f"{name}_view_weights.png", figures.view_weights, "View weights by rule",
@@ -46,8 +131,8 @@ def _figures(name):
   )
 
 
-def _dataset_section(path, one, results):
-  groups, header, rows = tables.method_rows(results)
+def _dataset_section(run, results):
+  groups, header, rows = results_lib.method_table(results)
   if rows:
     scores = html_page.table(
         header, rows, "Scores against the known classes, mean and deviation over the seeds; "
@@ -56,101 +141,68 @@ def _dataset_section(path, one, results):
     )
   else:
     scores = html_page.table(
-        *tables.unscored_rows(results), "Classes are not known, so nothing can be scored"
+        *results_lib.unscored_table(results), "Classes are not known, so nothing can be scored"
     )
-  header, rows = tables.view_rows(results, list(one.views))
   views = html_page.table(
-      header, rows, "The views: k-means on each alone, and their weights by the rules that learn "
-      "them; equal weights are one over the number of views"
+      *results_lib.view_table(results), "The views: k-means on each alone, and their weights by "
+      "the rules that learn them; equal weights are one over the number of views"
   )
   return html_page.section(
-      one.name, html_page.paragraph(one.source), scores,
-      *report_sections.write_figures(path, _figures(one.name), one, results), views,
+      results.name, html_page.paragraph(results.source), scores,
+      *report_sections.write_figures(run.path, _figures(results.name), results), views,
   )
 
 
 def _demonstration_section(results):
-  header, rows = tables.demonstration_rows(results)
   return html_page.section(
-      "The tutorial's simulated DHA, its claims and what comes out",
+      "The tutorial's simulated DHA: its claims and our measurements",
       html_page.table(
-          header, rows, "Claimed: printed in the tutorial. The first two of the three sites share "
-          "points; scores are over all sites' points, as the tutorial has them"
+          *results_lib.demonstration_table(results), "Claimed: printed in the tutorial. The first "
+          "two of the three sites share points; scores are over all sites' points, as in the "
+          "tutorial"
       ),
-      *map(html_page.paragraph, findings.demonstration_sentences(results)),
+      *map(html_page.paragraph, _DEMONSTRATION_FINDINGS),
   )
 
 
-def _summary_section(loaded, results):
-  sentences = []
-  for name, one in loaded.data.items():
-    sentences.append(findings.verdict(name, results[name]))
-    sentences.append(findings.weights_sentence(name, results[name], list(one.views)))
-  sentences = [sentence for sentence in sentences if sentence]
-  if not sentences:
-    sentences = ["Classes are not known for these points: nothing is scored."]
-  return html_page.section(
-      "Summary",
-      html_page.paragraph(html_page.strong(sentences[0])),
-      *map(html_page.paragraph, sentences[1:]),
-      *(html_page.warning(f"Left out: {name}", reason) for name, reason in loaded.left_out.items()),
-      html_page.note("What the server sees", *findings.privacy_notes()),
+def _section(run, results):
+  if results.name == data_lib.DEMONSTRATION:
+    return _demonstration_section(results)
+  return _dataset_section(run, results)
+
+
+def _clients(settings):
+  if settings["datasets"] == [data_lib.SITES]:
+    return "Clients: the sites as given."
+  return (
+      f"{settings['num_clients']} clients, IID and by Dirichlet({settings['dirichlet_alpha']:g}) "
+      "label skew."
   )
 
 
-def summary_json(loaded, rows):
-  """Returns all scores as numbers: by data set, method and partition."""
-  found = {}
-  for name in loaded.names:
-    results = summary.Results(rows, name)
-    table = demonstration.ROWS if name == config_lib.DEMONSTRATION else methods.METHODS
-    found[name] = {"seeds": results.seeds, "best_view": results.best_view()}
-    for method in table:
-      found[name][method] = {
-          partition: {
-              quantity: score and dataclasses.asdict(score)
-              for quantity in ("nmi", "ari", "rounds")
-              for score in [results.score(method, partition, quantity)]
-          }
-          for partition in results.partitions
-      }
-  return found
-
-
-def write_report(path, loaded, rows, document):
+def write_report(run):
   """Draws the figures and writes report.html, last.
 
   Args:
-    path: The output folder.
-    loaded: `LoadedData`.
-    rows: The study's rows.
-    document: What `config.json` holds.
+    run: The `FinishedRun`.
   """
-  results = {name: summary.Results(rows, name) for name in loaded.names}
-  sections = [_dataset_section(path, one, results[name]) for name, one in loaded.data.items()]
-  if loaded.with_demonstration:
-    sections.append(_demonstration_section(results[config_lib.DEMONSTRATION]))
-  config = document["config"]
-  if config["datasets"] == [config_lib.SITES]:
-    clients = "Clients: the sites as given."
-  else:
-    clients = (
-        f"{config['num_clients']} clients, IID and by Dirichlet({config['dirichlet_alpha']:g}) "
-        "label skew."
-    )
+  results = results_lib.read(run)
+  settings = run.settings
+  sections = [_section(run, one) for one in results.values()]
   html_page.write_page(
-      os.path.join(path, "report.html"),
+      run.join(output_folder.REPORT),
       "Federated multi-view k-means",
-      f"{', '.join(loaded.names)}. {clients} Seeds: {config['num_seeds']} from {config['seed']}.",
-      _summary_section(loaded, results),
+      f"{', '.join(results)}. {_clients(settings)} "
+      f"Seeds: {settings['num_seeds']} from {settings['seed']}.",
+      _summary_section(run, results),
       *sections,
       report_sections.settings_section(
           "Settings, data and versions",
           {
-              "Settings": config,
-              **{f"Data: {name}": one for name, one in document["data"].items()},
-              "Versions": document["versions"],
+              "Settings": settings,
+              **{f"Data: {name}": one for name, one in run.document["data"].items()},
+              "Versions": run.versions,
           },
       ),
-      report_sections.files_section(path, _FILES),
+      report_sections.files_section(run.path, _FILES),
   )

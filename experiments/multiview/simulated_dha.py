@@ -2,12 +2,18 @@
 
 Sinaga's Fed-MVKM tutorial (August 2025) draws 600 points around 23 far-apart centers in
 6,144 and 110 columns, the centers at 2 and 1.5 standard deviations and the noise at 0.5
-and 0.3.  Any k-means on all of them finds the clusters exactly: the data can't tell a
-good method from a bad one, and serve as the documented demonstration only.  The numbers
-are drawn in the tutorial's order, so that seed 42 gives the tutorial's data.
+and 0.3.  Any k-means on all of them finds the clusters exactly, so the data can't tell a
+good method from a bad one.  They only serve to reproduce the tutorial's demonstration.
+The numbers are drawn in the tutorial's order: seed 42 gives the tutorial's data.
 """
 
+import dataclasses
+from typing import Callable, Optional
+
 import numpy as np
+
+from experiments.multiview import methods
+from experiments.multiview import printed_algorithm
 
 NUM_CLUSTERS = 23
 SOURCE_SEED = 42
@@ -50,7 +56,7 @@ def _standardised(points):
   return (points - points.mean(axis=0)) / (points.std(axis=0) + 1e-8)
 
 
-def draw(rng):
+def _draw_points(rng):
   """Draws the data set.
 
   Args:
@@ -68,7 +74,7 @@ def draw(rng):
   return [_standardised(depth), _standardised(colour)], clusters
 
 
-def split(clusters, rng):
+def _split(clusters, rng):
   """Returns the tutorial's three sites as index arrays; the first two share points.
 
   Args:
@@ -93,3 +99,111 @@ def split(clusters, rng):
       "rehab_center": second,
       "sports_clinic": third,
   }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Demonstration:
+  """One draw of the tutorial's data at its three sites.
+
+  Attributes:
+    problem: A `methods.Problem`; the first two sites share points.
+    rng: The generator after drawing, for the printed program to go on with.
+  """
+
+  problem: methods.Problem
+  rng: np.random.RandomState
+
+  @property
+  def sites(self):
+    return [
+        [view[share] for view in self.problem.views.values()]
+        for share in self.problem.shares.values()
+    ]
+
+  @property
+  def site_labels(self):
+    return [self.problem.labels[share] for share in self.problem.shares.values()]
+
+
+def draw(seed, settings):
+  """Returns the `Demonstration` of a seed.
+
+  Args:
+    seed: Seed of the data; the tutorial's is `SOURCE_SEED`.
+    settings: The settings of `FederatedMultiViewKMeans`.
+  """
+  rng = np.random.RandomState(seed)
+  views, labels = _draw_points(rng)
+  shares = _split(labels, rng)
+  views = dict(zip(VIEW_NAMES, views))
+  problem = methods.Problem(
+      views, labels, shares, NUM_CLUSTERS, seed, settings
+  )
+  return Demonstration(problem, rng)
+
+
+def _printed(demonstration):
+  clusters = printed_algorithm.federated_clusters(
+      demonstration.sites, NUM_CLUSTERS, demonstration.rng
+  )
+  # As the tutorial does, with the points that two sites share counted twice.
+  return methods.score(np.concatenate(demonstration.site_labels), clusters)
+
+
+def _printed_local(demonstration, weights=None, chosen=slice(None)):
+  clusters = [
+      printed_algorithm.local_clusters(
+          views[chosen], NUM_CLUSTERS, demonstration.rng
+      )
+      for views in demonstration.sites
+  ]
+  return methods.mean_score(demonstration.site_labels, clusters, weights)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """A row of the demonstration's table.
+
+  Attributes:
+    label: What the table calls it.
+    claim: The claim of the tutorial that it is compared with, a key of `CLAIMS`; or None.
+    run: A function from a `Demonstration` to an `Outcome`.
+  """
+
+  label: str
+  claim: Optional[str]
+  run: Callable
+
+
+ROWS = {
+    "printed": Row("the tutorial's Fed-MVKM, as printed", "Fed-MVKM", _printed),
+    # The tutorial does not say which view, and prints no program for it.
+    "printed_local_one_view": Row(
+        "its local program, colour alone: mean of the three sites", "local, one view",
+        lambda d: _printed_local(d, chosen=slice(1, 2)),
+    ),
+    "printed_local": Row(
+        "its local program, both views: mean of the three sites", "local, both views",
+        _printed_local,
+    ),
+    "printed_local_by_size": Row(
+        "the same, weighted by the sites' sizes", None,
+        lambda d: _printed_local(d, [len(labels) for labels in d.site_labels]),
+    ),
+    "local_kmeans": Row(
+        "k-means at each site, weighted by size", None,
+        lambda d: methods.local_only(d.problem),
+    ),
+    "central_one_view": Row(
+        "central k-means, colour alone", None,
+        lambda d: methods.single_view(d.problem, VIEW_NAMES[1]),
+    ),
+    "central_kmeans": Row(
+        "central k-means, both views", "central k-means",
+        lambda d: methods.concatenated(d.problem),
+    ),
+    "equal": Row(
+        "ours: federated, equal weights", None,
+        lambda d: methods.multiview(d.problem, "equal"),
+    ),
+}

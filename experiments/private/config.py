@@ -1,10 +1,10 @@
-"""What the benchmark of private clustering compares: everything that changes its numbers."""
+"""The settings of the benchmark of private clustering: everything that changes its numbers."""
 
 import dataclasses
 
 from clustering_basics import validate
-from experiments.private import clusterers
-from experiments.private import datasets
+from experiments.private import data
+from experiments.private import methods
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,19 +12,19 @@ class BenchmarkConfig:
   """The settings of a benchmark, checked when made.
 
   Attributes:
-    datasets: Keys of `datasets.DATASETS`.
-    methods: Keys of `clusterers.METHODS`.
-    k_to_try: Numbers of clusters, at the privacy parameter `fixed_epsilon`.
-    fixed_epsilon: See `k_to_try`.
-    epsilon_to_try: Privacy parameters, with `fixed_k` clusters; may be empty.
-    fixed_k: See `epsilon_to_try`.
-    delta: The other privacy parameter, of the methods that have it.
-    runs: How often each method is run for each of these, with other random numbers.
-    seed: Seed of everything random: data, and noise.
+    datasets: Keys of `data.DATASETS`.
+    methods: Keys of `methods.LABELS`.
+    k_to_try: Numbers of clusters, at epsilon `fixed_epsilon`.
+    fixed_epsilon: The epsilon of the private methods for `k_to_try`.
+    epsilon_to_try: Values of epsilon, with `fixed_k` clusters; may be empty.
+    fixed_k: Number of clusters for `epsilon_to_try`.
+    delta: The delta of the methods that have one.
+    runs: Runs of each method for each data set, k and epsilon, with different noise.
+    seed: Seed of all randomness: data and noise.
   """
 
-  datasets: tuple[str, ...] = tuple(datasets.DATASETS)
-  methods: tuple[str, ...] = tuple(clusterers.METHODS)
+  datasets: tuple[str, ...] = tuple(data.DATASETS)
+  methods: tuple[str, ...] = tuple(methods.LABELS)
   k_to_try: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
   fixed_epsilon: float = 1.0
   epsilon_to_try: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -41,9 +41,9 @@ class BenchmarkConfig:
       if not values and name != "epsilon_to_try":
         raise validate.error(name, "have at least one value", [])
     for dataset in self.datasets:
-      validate.one_of(datasets.DATASETS, datasets=dataset)
+      validate.one_of(data.DATASETS, datasets=dataset)
     for method in self.methods:
-      validate.one_of(clusterers.METHODS, methods=method)
+      validate.one_of(methods.LABELS, methods=method)
     for k in self.k_to_try:
       validate.integer(1, k_to_try=k)
     for epsilon in self.epsilon_to_try:

@@ -16,7 +16,7 @@ class Unavailable(Exception):
 
 
 class ProcessEnded(RuntimeError):
-  """The process ended before its work did."""
+  """The process ended before it answered."""
 
 
 def default_python():
@@ -48,7 +48,7 @@ class DiffprivlibProcess:
     self._errors = tempfile.TemporaryFile()
     try:
       self._process = subprocess.Popen(
-          # Isolated: this program's packages are not for that Python.
+          # Isolated, because this program's packages are not for that Python.
           [python, "-I", _WORKER],
           stdin=subprocess.PIPE,
           stdout=subprocess.PIPE,
@@ -80,7 +80,7 @@ class DiffprivlibProcess:
     self._errors.close()
 
   def _last_error(self):
-    """Ends the process, if it does not end by itself, and returns its last words."""
+    """Returns the process's exit code and last error line; ends the process if need be."""
     try:
       code = self._process.wait(timeout=_SECONDS_TO_END)
     except subprocess.TimeoutExpired:
@@ -95,15 +95,15 @@ class DiffprivlibProcess:
     """Returns the centers of diffprivlib's k-means, array of shape (k, dim).
 
     Args:
-      points: Float64 array of shape (num_points, dim); sent only if it is another than
-        in the last call.
+      points: Float64 array of shape (num_points, dim); sent only if it is not the same
+        object as in the last call.
       k: Number of clusters.
       epsilon: The privacy parameter.
       delta: Not used: diffprivlib's k-means has none, which is stricter.
       seed: Integer from 0 to 2**32 - 1.
 
     Raises:
-      ProcessEnded: If the process ended, whatever for.
+      ProcessEnded: If the process ended.
     """
     del delta
     request = {"k": k, "epsilon": epsilon, "seed": seed}

@@ -1,4 +1,4 @@
-"""Embeddings of handwritten digits: what a small network makes of them before it decides.
+"""Embeddings of handwritten digits, from the second to last layer of a small network.
 
 The network has two convolutions, each pooled, a layer of 40 units and one of ten.  It
 is trained to tell the digits apart; a picture's embedding is the output of the 40 units.
@@ -85,21 +85,21 @@ def _as_floats(images):
 
 
 def embeddings(seed, epochs=_EPOCHS):
-  """Trains the network and returns what it makes of the digits.
+  """Trains the network and returns the embeddings of the digits.
 
   Args:
-    seed: Of the network's first parameters, and of the order of training.
+    seed: Seed of the network's initial parameters and of the order of training.
     epochs: Passes over the training data.
 
   Returns:
-    Float64 array of shape (5000, 40), not negative: the digits that the network was
-    trained on, and then the 1,000 others.  The share of the others that it tells
-    right.  One line that says what digits these are.
+    A tuple of the embeddings, a non-negative float64 array of shape (5000, 40) with the
+    digits that the network was trained on before the 1,000 others; the network's
+    accuracy on those 1,000; and one line on where the digits come from.
   """
-  # Seconds of import, which nobody else should have to wait.
+  # Imported late: it takes seconds, and only this data set needs it.
   import tensorflow as tf
 
-  # Else a sum's order, and so its last digits, would depend on which thread is first.
+  # Otherwise the order of additions, and so the last digits, would depend on the threads.
   tf.config.experimental.enable_op_determinism()
   data = digits.load()
   parameters = _trained_parameters(_as_floats(data.pool.images), data.pool.labels, seed, epochs)

@@ -6,8 +6,8 @@ from matplotlib import lines
 from matplotlib import ticker
 
 from experiment_shell import figure_style
-from experiments.private import clusterers
-from experiments.private import peer_losses
+from experiments.private import methods
+from experiments.private import results as results_lib
 
 _COLORS = figure_style.METHOD_COLORS
 # What is not private is grey and dashed.
@@ -44,15 +44,15 @@ def _set_up_axes(axes, places, dataset):
   axes.set_title(dataset, loc="left")
 
 
-def _new_figure(finished):
+def _new_figure(results):
   """Returns a figure and the axes of each data set, by name."""
-  names = list(finished.datasets)
+  names = list(results.datasets)
   num_rows = len(names) if len(names) == 1 else -(-len(names) // 2)
   figure = figure_style.new_figure(1.6 + 2.1 * num_rows)
   return figure, dict(zip(names, figure_style.panel_grid(figure, len(names))))
 
 
-def _finish(figure, panels, finished, x_label, setting, has_peer=False):
+def _finish(figure, panels, results, x_label, setting, has_peer=False):
   """Labels the axes and writes legend and title; returns the figure."""
   panels = list(panels.values())
   for axes in panels[-2:]:
@@ -60,55 +60,55 @@ def _finish(figure, panels, finished, x_label, setting, has_peer=False):
   for axes in panels[::2]:
     axes.set_ylabel("loss per point")
   handles = [
-      lines.Line2D([], [], label=clusterers.METHODS[method], **_STYLES[method])
-      for method in finished.methods
+      lines.Line2D([], [], label=methods.LABELS[method], **_STYLES[method])
+      for method in results.methods
   ]
   if has_peer:
-    handles.append(lines.Line2D([], [], label=peer_losses.PEER, **_PEER_STYLE))
+    handles.append(lines.Line2D([], [], label=results_lib.PEER, **_PEER_STYLE))
   figure.legend(handles=handles, loc="outside lower center", ncols=3)
-  runs = finished.settings["runs"]
+  runs = results.settings["runs"]
   note = "" if runs == 1 else f"lines: means of {runs} runs; bands: 25th to 75th percentile"
   figure_style.set_title(
-      figure, f"{setting}, delta {finished.settings['delta']:g}",
+      figure, f"{setting}, delta {results.settings['delta']:g}",
       f"Loss over {x_label} (mean squared distance to the nearest center)", note,
   )
   return figure
 
 
-def loss_over_k(finished):
+def loss_over_k(results):
   """Returns the figure of losses over k, with a panel for each data set."""
-  figure, panels = _new_figure(finished)
-  settings = finished.settings
+  figure, panels = _new_figure(results)
+  settings = results.settings
   num_clusters = sorted(settings["k_to_try"])
   has_peer = False
   for dataset, axes in panels.items():
-    for method in finished.methods:
-      bands = [finished.band(dataset, method, k, settings["fixed_epsilon"]) for k in num_clusters]
-      figure_style.draw_band(axes, num_clusters, bands, **_STYLES[method])
-    peer = finished.peer_losses(dataset)
+    for method in results.methods:
+      spreads = [results.loss(dataset, method, k) for k in num_clusters]
+      figure_style.draw_band(axes, num_clusters, spreads, **_STYLES[method])
+    peer = results.peer_losses(dataset)
     axes.plot([loss.k for loss in peer], [loss.loss for loss in peer], **_PEER_STYLE)
     has_peer = has_peer or bool(peer)
     _set_up_axes(axes, num_clusters, dataset)
   return _finish(
-      figure, panels, finished, "number of clusters", f"epsilon {settings['fixed_epsilon']:g}",
+      figure, panels, results, "number of clusters", f"epsilon {settings['fixed_epsilon']:g}",
       has_peer,
   )
 
 
-def loss_over_epsilon(finished):
+def loss_over_epsilon(results):
   """Returns the figure of losses over epsilon; None if only one was tried."""
-  epsilons = sorted(finished.settings["epsilon_to_try"])
+  epsilons = sorted(results.settings["epsilon_to_try"])
   if len(epsilons) < 2:
     return None
-  figure, panels = _new_figure(finished)
+  figure, panels = _new_figure(results)
   for dataset, axes in panels.items():
-    for method in finished.methods:
-      bands = [
-          finished.band(dataset, method, finished.settings["fixed_k"], epsilon)
+    for method in results.methods:
+      spreads = [
+          results.loss(dataset, method, results.settings["fixed_k"], epsilon)
           for epsilon in epsilons
       ]
-      figure_style.draw_band(axes, epsilons, bands, **_STYLES[method])
+      figure_style.draw_band(axes, epsilons, spreads, **_STYLES[method])
     _set_up_axes(axes, epsilons, dataset)
   return _finish(
-      figure, panels, finished, "epsilon", f"{finished.settings['fixed_k']} clusters"
+      figure, panels, results, "epsilon", f"{results.settings['fixed_k']} clusters"
   )

@@ -4,9 +4,9 @@ from absl import flags
 
 from clustering_basics import validate
 from experiment_shell import run_flags
-from experiments.private import clusterers
 from experiments.private import config as config_lib
-from experiments.private import datasets
+from experiments.private import data
+from experiments.private import methods
 
 flags.adopt_module_key_flags(run_flags)
 
@@ -19,17 +19,17 @@ def _listed(name):
 
 
 flags.DEFINE_list(
-    "datasets", _listed("datasets"), "Comma-separated, of: " + ", ".join(datasets.DATASETS) + ".")
+    "datasets", _listed("datasets"), "Comma-separated, of: " + ", ".join(data.DATASETS) + ".")
 flags.DEFINE_string(
     "data_dir", None,
     "Folder with UCI's files: letter-recognition.data (or .gz), gt_2011.csv to "
-    "gt_2015.csv. What is not there is asked for at OpenML. Default: only OpenML.")
+    "gt_2015.csv. Missing files are downloaded from OpenML. Default: only OpenML.")
 flags.DEFINE_list(
-    "methods", _listed("methods"), "Comma-separated, of: " + ", ".join(clusterers.METHODS) + ".")
+    "methods", _listed("methods"), "Comma-separated, of: " + ", ".join(methods.LABELS) + ".")
 flags.DEFINE_string(
     "diffprivlib_python", None,
-    "A Python that has IBM's diffprivlib (requirements-diffprivlib.txt). Default: the one "
-    "that Bazel makes; without Bazel none, and diffprivlib is left out.")
+    "Path of a Python with IBM's diffprivlib (requirements-diffprivlib.txt). Default: the one "
+    "that Bazel makes. Without Bazel there is none, and diffprivlib is left out.")
 flags.DEFINE_list(
     "k_to_try", _listed("k_to_try"), "Comma-separated numbers of clusters, at --fixed_epsilon.")
 flags.DEFINE_float(
@@ -45,8 +45,8 @@ flags.DEFINE_integer(
     "Runs of each method for each data set, k and epsilon; the source's benchmarks had 20.")
 flags.DEFINE_integer(
     "seed", _DEFAULTS.seed,
-    "Seed of everything random: data and clustering. The noise is repeatable, so that "
-    "nothing here is private.")
+    "Seed of all randomness: data and clustering. The noise is repeatable, so nothing here "
+    "is private.")
 
 
 def _numbers(name, kind):
@@ -59,7 +59,7 @@ def _numbers(name, kind):
 
 
 def _check_used(name, used_by, chosen):
-  """Raises a ValueError if a flag is given that nothing chosen uses."""
+  """Raises a ValueError if a flag is given but nothing chosen uses it."""
   if getattr(flags.FLAGS, name) is not None and not set(used_by) & set(chosen):
     raise validate.error(
         name, f"be left out without {' or '.join(used_by)}", getattr(flags.FLAGS, name))
@@ -79,6 +79,16 @@ def config():
       runs=values.runs,
       seed=values.seed,
   )
-  _check_used("data_dir", datasets.FROM_FILES, found.datasets)
+  _check_used("data_dir", data.FROM_FILES, found.datasets)
   _check_used("diffprivlib_python", ["diffprivlib"], found.methods)
   return found
+
+
+def data_dir():
+  """Returns the folder with UCI's files, or None."""
+  return flags.FLAGS.data_dir
+
+
+def diffprivlib_python():
+  """Returns the path of a Python with diffprivlib, or None."""
+  return flags.FLAGS.diffprivlib_python

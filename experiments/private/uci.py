@@ -1,4 +1,4 @@
-"""Two data sets of the UCI repository: from local files as UCI has them, or from OpenML."""
+"""Two data sets of the UCI repository, from local files in UCI's layout or from OpenML."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ _OPENML_TIMEOUT_SECONDS = 20
 
 
 class Unavailable(Exception):
-  """The data set is in neither place; the message says why."""
+  """A data set can't be had; the message says why."""
 
 
 def _read_numbers(path, num_columns, **options):
@@ -43,12 +43,12 @@ def _network_timeout(seconds):
 
 def _from_openml(shape, **request):
   """Returns a data set of OpenML's as an array of this shape."""
-  # Not on top: most of a second, and most runs need no network.
+  # Imported late: it takes most of a second, and most runs need no network.
   from sklearn import datasets
 
   try:
     with _network_timeout(_OPENML_TIMEOUT_SECONDS), warnings.catch_warnings():
-      warnings.simplefilter("ignore")  # Of the second try, before which it warns.
+      warnings.simplefilter("ignore")  # It warns before it tries again.
       bunch = datasets.fetch_openml(as_frame=False, n_retries=1, **request)
     points = np.asarray(bunch.data, np.float64)
   except (OSError, ValueError) as e:
@@ -73,8 +73,8 @@ def load_letter(data_dir):
     data_dir: Folder with `letter-recognition.data`, which may be gzipped, or None.
 
   Raises:
-    Unavailable: If there is no such file and OpenML does not give it.
-    ValueError: If the file is not as UCI's.
+    Unavailable: If there is no such file and OpenML does not have it.
+    ValueError: If the file is not in UCI's layout.
   """
   for name in _LETTER_FILES if data_dir is not None else ():
     path = os.path.join(data_dir, name)
@@ -99,8 +99,8 @@ def load_gas_emissions(data_dir):
     data_dir: Folder with `gt_2011.csv` to `gt_2015.csv`, or None.
 
   Raises:
-    Unavailable: If one of the files is not there and OpenML does not give the data.
-    ValueError: If a file is not as UCI's.
+    Unavailable: If a file is missing and OpenML does not have the data.
+    ValueError: If a file is not in UCI's layout.
   """
   if data_dir is not None:
     paths = [os.path.join(data_dir, name) for name in _GAS_FILES]
@@ -112,7 +112,7 @@ def load_gas_emissions(data_dir):
       return np.concatenate(years), "UCI gas turbine emissions, gt_2011.csv to gt_2015.csv"
   files = f"{_GAS_FILES[0]} to {_GAS_FILES[-1]}"
   try:
-    # What OpenML has by this name, if anything, counts only if it has UCI's shape.
+    # OpenML may have another data set by this name; only UCI's shape is accepted.
     points = _from_openml(
         _GAS_SHAPE, name="gas_turbine_co_and_nox_emission_data_set", target_column=None
     )

@@ -36,7 +36,7 @@ class OutputFolderTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
       self._start({"seed": 1}, **how)
     first.write_text("rows.csv", "1")
-    del first
+    first.close()
     second = self._start({"seed": 1}, **how)
     self.assertEqual(os.path.exists(second.join("rows.csv")), "resume" in how)
 

@@ -1,10 +1,15 @@
-"""Tests for the methods that don't need TFF, and for what is measured."""
+"""Tests for outcomes, for the methods that don't need TFF, and for what is measured."""
+
+import csv
+import io
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from experiments.multiview import cells
 from experiments.multiview import config as config_lib
+from experiments.multiview import data
 from experiments.multiview import methods
 from tests.experiments.multiview import sample_results
 
@@ -23,6 +28,46 @@ def _problem(shares=None):
       seed=0,
       settings={},
   )
+
+
+class OutcomeTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("nothing", methods.Outcome()),
+      ("scores", methods.Outcome(nmi=1 / 3, ari=-0.1)),
+      ("one_view", methods.Outcome(rounds=1, view_weights=(1.0,), objectives=(2.5,))),
+      ("all", methods.Outcome(0.5, 0.25, 7, (0.1, 0.9), (1e300, 1 / 3), {-1: (0, 2), 5: (1, 0)})),
+  )
+  def test_a_row_is_read_back_exactly(self, one):
+    self.assertEqual(set(one.to_row()), set(methods.VALUES))
+    self.assertEqual(methods.outcome_of_row(one.to_row()), one)
+    # As a CSV file has it, in which nothing is None and a lone number is a number.
+    text = io.StringIO()
+    csv.writer(text).writerow(["" if v is None else v for v in one.to_row().values()])
+    (cells,) = csv.reader(io.StringIO(text.getvalue()))
+    row = dict(zip(one.to_row(), (cell or None for cell in cells)))
+    for name in ("nmi", "ari", "rounds"):
+      row[name] = None if row[name] is None else float(row[name])
+    for name in ("view_weights", "objectives"):
+      row[name] = float(row[name]) if row[name] and " " not in row[name] else row[name]
+    self.assertEqual(methods.outcome_of_row(row), one)
+
+  def test_score(self):
+    one = methods.score(np.array([0, 0, 1, 1]), np.array([5, 5, 3, 3]))
+    self.assertEqual((one.nmi, one.ari), (1.0, 1.0))
+    self.assertEqual(methods.score(None, np.array([0, 1])), methods.Outcome())
+
+  def test_mean_score_weighs_the_clients(self):
+    right, wrong = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    pair = methods.score(right, wrong)
+    alike = methods.mean_score([right, right], [right, wrong])
+    self.assertAlmostEqual(alike.ari, (1 + pair.ari) / 2)
+    by_size = methods.mean_score([right, right], [right, wrong], [3, 1])
+    self.assertAlmostEqual(by_size.ari, (3 + pair.ari) / 4)
+
+  def test_count_points(self):
+    counts = methods.count_points(np.array([7, 7, 2]), np.array([1, 0, 1]), 3)
+    self.assertEqual(counts, {2: (0, 1, 0), 7: (1, 1, 0)})
 
 
 class MethodsTest(absltest.TestCase):
@@ -44,11 +89,15 @@ class MethodsTest(absltest.TestCase):
     self.assertEqual(methods.local_only(_problem(shares)).ari, 1.0)
 
 
+def _loaded(labelled=True):
+  return data.LoadedData({"sample": sample_results.sample_data(labelled)}, False, {})
+
+
 class CellsTest(absltest.TestCase):
 
   def test_every_method_partition_and_seed(self):
     config = config_lib.MultiViewStudyConfig(num_seeds=2)
-    found = cells.cells({"sample": sample_results.sample_data()}, False, config)
+    found = cells.cells(_loaded(), config)
     expected = {
         (row["partition"], row["seed"], row["method"], row["view"])
         for row in sample_results.sample_rows()
@@ -60,17 +109,17 @@ class CellsTest(absltest.TestCase):
 
   def test_methods_that_need_classes_are_left_out_without(self):
     config = config_lib.MultiViewStudyConfig(num_seeds=1)
-    found = cells.cells({"sample": sample_results.sample_data(labelled=False)}, False, config)
+    found = cells.cells(_loaded(labelled=False), config)
     self.assertEqual({cell["method"] for cell in found}, set(methods.RULES))
 
   def test_partitions_share_out_every_point_once_and_follow_the_seed(self):
     config = config_lib.MultiViewStudyConfig(num_clients=3)
-    data = sample_results.sample_data()
+    sample = sample_results.sample_data()
     for partition in (cells.IID, cells.DIRICHLET):
-      shares = cells.problem(data, partition, 0, config).shares
+      shares = cells.problem(sample, partition, 0, config).shares
       self.assertLen(shares, 3)
       self.assertCountEqual(np.concatenate(list(shares.values())), range(12))
-      other = cells.problem(data, partition, 1, config).shares
+      other = cells.problem(sample, partition, 1, config).shares
       self.assertFalse(all(np.array_equal(shares[c], other[c]) for c in shares))
 
 

@@ -1,36 +1,22 @@
-"""Tests for experiments.multiview.report and figures."""
-
-import json
 import os
 
 from absl.testing import absltest
 
-from experiments.multiview import config as config_lib
-from experiments.multiview import loaded_data
+from experiments.multiview import methods
 from experiments.multiview import report
 from tests.experiments.multiview import sample_results
 
 
 class ReportTest(absltest.TestCase):
 
-  def setUp(self):
-    super().setUp()
-    self.folder = self.create_tempdir().full_path
-    self.config = config_lib.MultiViewStudyConfig()
-    self.loaded = loaded_data.LoadedData(
-        {"sample": sample_results.sample_data()}, False, {"other": "not <here>"}
-    )
-
-  def _page(self):
-    document = loaded_data.describe(self.config, self.loaded)
-    report.write_report(self.folder, self.loaded, sample_results.sample_rows(), document)
-    with open(os.path.join(self.folder, "report.html"), encoding="utf-8") as file:
-      return file.read()
-
   def test_the_page_has_everything(self):
-    page = self._page()
+    run = sample_results.write_run(self.create_tempdir().full_path)
+    report.write_report(run)
+    with open(run.join("report.html"), encoding="utf-8") as file:
+      page = file.read()
+
     self.assertEqual(
-        sorted(os.listdir(os.path.join(self.folder, "figures"))),
+        sorted(os.listdir(run.join("figures"))),
         ["sample_confusion.png", "sample_convergence.png", "sample_view_weights.png"],
     )
     self.assertEqual(page.count("<figure>"), 3)
@@ -39,12 +25,43 @@ class ReportTest(absltest.TestCase):
       self.assertIn(text, page)
     self.assertNotIn("<shape>", page)
 
-  def test_the_summary_has_all_scores_as_numbers(self):
-    summary = report.summary_json(self.loaded, sample_results.sample_rows())
-    json.dumps(summary, allow_nan=False)
-    self.assertAlmostEqual(summary["sample"]["equal"]["IID"]["ari"]["mean"], 0.7)
-    self.assertIsNone(summary["sample"]["local_only"]["IID"]["rounds"])
-    self.assertEqual(summary["sample"]["best_view"], "pixels")
+
+class FindingsTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.results = sample_results.sample_results()
+
+  def test_verdict_has_the_tables_numbers(self):
+    verdict = report.verdict(self.results)
+    self.assertIn("ARI 0.700 (IID) and 0.700 (Dirichlet)", verdict)
+    self.assertIn("0.100 above k-means on all points", verdict)
+    self.assertIn("0.200 above the best single view, pixels (0.500)", verdict)
+    self.assertIn("0.400 above the paper's view weights (0.300)", verdict)
+
+  def test_a_favourite_that_is_not_the_best_view_is_named(self):
+    sentence = report.misplaced_weight(self.results)
+    self.assertIn("most weight to <shape>, not to the best view, pixels", sentence)
+    swapped = [
+        {**row, "view_weights": "0.8 0.2"} if row["method"] == "mvkm" else row
+        for row in sample_results.sample_rows()
+    ]
+    self.assertIsNone(report.misplaced_weight(sample_results.sample_results(swapped)))
+
+  def test_worse_and_level_are_said(self):
+    rows = [
+        {**row, "ari": 0.301, "nmi": 0.4} if row["method"] == "equal" else row
+        for row in sample_results.sample_rows()
+    ]
+    verdict = report.verdict(sample_results.sample_results(rows))
+    self.assertIn("0.299 below k-means on all points", verdict)
+    self.assertIn("level with the paper's view weights", verdict)
+
+  def test_nothing_is_said_without_classes(self):
+    rows = [row for row in sample_results.sample_rows() if row["method"] in methods.RULES]
+    results = sample_results.sample_results(rows, labelled=False)
+    self.assertIsNone(report.verdict(results))
+    self.assertIsNone(report.misplaced_weight(results))
 
 
 if __name__ == "__main__":

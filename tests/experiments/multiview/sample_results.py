@@ -1,11 +1,17 @@
 """Measurements of a small made-up data set, as the experiment has them."""
 
+import json
+import os
+
 import numpy as np
 
-from experiments.multiview import datasets
+from experiment_shell import finished_run
+from experiment_shell import output_folder
+from experiments.multiview import cells
+from experiments.multiview import config as config_lib
+from experiments.multiview import data
 from experiments.multiview import methods
-from experiments.multiview import outcome
-from experiments.multiview import summary
+from experiments.multiview import results
 
 VIEW_NAMES = ("pixels", "<shape>")
 PARTITIONS = ("IID", "Dirichlet")
@@ -20,7 +26,7 @@ MVKM_WEIGHTS = (0.2, 0.8)
 def sample_data(labelled=True):
   """Returns twelve points of three classes in two views."""
   rng = np.random.default_rng(0)
-  return datasets.MultiViewData(
+  return data.MultiViewData(
       name="sample",
       source="twelve made-up points",
       views={name: rng.standard_normal((12, 2 + i)) for i, name in enumerate(VIEW_NAMES)},
@@ -32,8 +38,8 @@ def sample_data(labelled=True):
 def _outcome(method, ari, seed):
   ari = ari + (0.01 if seed else -0.01)
   if methods.METHODS[method].place != "federated":
-    return outcome.Outcome(nmi=ari + 0.1, ari=ari)
-  return outcome.Outcome(
+    return methods.Outcome(nmi=ari + 0.1, ari=ari)
+  return methods.Outcome(
       nmi=ari + 0.1,
       ari=ari,
       rounds=3 + seed,
@@ -55,11 +61,35 @@ def sample_rows():
       })
 
   for view, ari in SINGLE_VIEW_ARI.items():
-    add("single_view", summary.POOLED, view, ari)
+    add("single_view", cells.POOLED, view, ari)
   for method, ari in ARI.items():
     if methods.METHODS[method].place == "central":
-      add(method, summary.POOLED, methods.ALL_VIEWS, ari)
+      add(method, cells.POOLED, methods.ALL_VIEWS, ari)
     else:
       for partition in PARTITIONS:
         add(method, partition, methods.ALL_VIEWS, ari)
   return rows
+
+
+def sample_results(rows=None, labelled=True):
+  """Returns the `Results` of rows, by default all."""
+  loaded = data.LoadedData({"sample": sample_data(labelled)}, False, {})
+  description = loaded.describe()["data"]["sample"]
+  return results.Results("sample", sample_rows() if rows is None else rows, description)
+
+
+def write_run(path):
+  """Writes a run's files except those of the report; returns it as a `FinishedRun`."""
+  loaded = data.LoadedData({"sample": sample_data()}, False, {"other": "not <here>"})
+  document = {
+      "config": config_lib.MultiViewStudyConfig().to_json(), **loaded.describe(), "versions": {},
+  }
+  rows = sample_rows()
+  for name, text in (
+      (output_folder.CONFIG, json.dumps(document)),
+      (config_lib.MEASUREMENTS,
+       output_folder.csv_text(list(rows[0]), [list(row.values()) for row in rows])),
+  ):
+    with open(os.path.join(path, name), "w", encoding="utf-8") as file:
+      file.write(text)
+  return finished_run.FinishedRun(path)

@@ -3,7 +3,6 @@
 from absl.testing import absltest
 import numpy as np
 
-from experiments.multiview import demonstration
 from experiments.multiview import simulated_dha
 
 
@@ -12,7 +11,7 @@ class SimulatedDhaTest(absltest.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.drawn = demonstration.draw(simulated_dha.SOURCE_SEED, {})
+    cls.drawn = simulated_dha.draw(simulated_dha.SOURCE_SEED, {})
 
   def test_size_and_scale(self):
     depth, colour = self.drawn.problem.views.values()
@@ -29,16 +28,16 @@ class SimulatedDhaTest(absltest.TestCase):
     self.assertLen(third, 25)
 
   def test_every_claim_stands_beside_something(self):
-    claims = [row.claim for row in demonstration.ROWS.values() if row.claim]
+    claims = [row.claim for row in simulated_dha.ROWS.values() if row.claim]
     self.assertCountEqual(claims, simulated_dha.CLAIMS)
 
   def test_plain_kmeans_finds_the_clusters_exactly(self):
     # So the data prove nothing.
-    self.assertEqual(demonstration.ROWS["central_kmeans"].run(self.drawn).ari, 1.0)
+    self.assertEqual(simulated_dha.ROWS["central_kmeans"].run(self.drawn).ari, 1.0)
 
   def test_the_printed_program_gives_what_the_tutorials_own_code_does(self):
     # Its code, run as printed with seed 42, gives NMI 0.901 and ARI 0.732.
-    found = demonstration.ROWS["printed"].run(demonstration.draw(42, {}))
+    found = simulated_dha.ROWS["printed"].run(simulated_dha.draw(42, {}))
     self.assertAlmostEqual(found.nmi, 0.901, delta=0.001)
     self.assertAlmostEqual(found.ari, 0.732, delta=0.001)
 

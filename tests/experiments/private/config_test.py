@@ -3,9 +3,9 @@ import json
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments.private import clusterers
 from experiments.private import config as config_lib
-from experiments.private import datasets
+from experiments.private import data
+from experiments.private import methods
 
 
 class BenchmarkConfigTest(parameterized.TestCase):
@@ -13,8 +13,8 @@ class BenchmarkConfigTest(parameterized.TestCase):
   def test_default_is_everything(self):
     config = config_lib.BenchmarkConfig()
 
-    self.assertEqual(config.datasets, tuple(datasets.DATASETS))
-    self.assertEqual(config.methods, tuple(clusterers.METHODS))
+    self.assertEqual(config.datasets, tuple(data.DATASETS))
+    self.assertEqual(config.methods, tuple(methods.LABELS))
     self.assertEqual(config.k_to_try, (2, 4, 8, 16, 32, 64))
     self.assertEqual((config.fixed_epsilon, config.delta), (1.0, 1e-6))
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from experiment_shell import figure_style
 from experiments.private import figures
-from experiments.private import finished_benchmark
+from experiments.private import results as results_lib
 from tests.experiments.private import sample_benchmark
 
 
@@ -25,12 +25,12 @@ class FiguresTest(parameterized.TestCase):
     self.enter_context(figure_style.style())
 
   def _read(self, **changes):
-    folder = sample_benchmark.write(self.create_tempdir().full_path, **changes)
-    return finished_benchmark.read_benchmark(folder)
+    run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    return results_lib.read(run)
 
   def test_every_data_set_has_a_panel_and_every_method_a_curve(self):
-    finished = self._read()
-    figure = figures.loss_over_k(finished)
+    results = self._read()
+    figure = figures.loss_over_k(results)
 
     self.assertEqual(
         [axes.get_title("left") for axes in figure.axes], ["letter", "synthetic"]
@@ -41,11 +41,11 @@ class FiguresTest(parameterized.TestCase):
     self.assertLen(_legend(figure), 5)
 
   def test_curves_are_the_means_over_ascending_k(self):
-    finished = self._read(k_to_try=(16, 2))
-    (k, losses), *_ = _lines(figures.loss_over_k(finished).axes[0])
+    results = self._read(k_to_try=(16, 2))
+    (k, losses), *_ = _lines(figures.loss_over_k(results).axes[0])
 
     self.assertEqual(list(k), [2, 16])
-    expected = [finished.mean_loss("letter", "sklearn", k) for k in (2, 16)]
+    expected = [results.loss("letter", "sklearn", k).mean for k in (2, 16)]
     np.testing.assert_array_equal(losses, expected)
 
   def test_the_peer_is_marked_where_it_was_measured(self):
@@ -62,8 +62,8 @@ class FiguresTest(parameterized.TestCase):
     self.assertNotIn("google/differential-privacy", _legend(figure))
 
   def test_over_epsilon_what_is_not_private_is_level(self):
-    finished = self._read(epsilon_to_try=(2.0, 0.5, 1.0))
-    (epsilons, level), *others = _lines(figures.loss_over_epsilon(finished).axes[0])
+    results = self._read(epsilon_to_try=(2.0, 0.5, 1.0))
+    (epsilons, level), *others = _lines(figures.loss_over_epsilon(results).axes[0])
 
     self.assertEqual(list(epsilons), [0.5, 1, 2])
     self.assertLen(set(level), 1)

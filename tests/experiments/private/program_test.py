@@ -6,10 +6,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
 
+from experiment_shell import launch
+from experiments import dp_benchmark
+from experiments.private import uci
+from tests.experiment_shell import in_process
 from tests.experiments.private import fake_diffprivlib
 
 _SMALL = (
@@ -28,10 +34,8 @@ def _environment():
   return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
-def _run(*arguments):
-  return subprocess.run(
-      _command(*arguments), check=False, capture_output=True, text=True, env=_environment()
-  )
+def _run(folder, *arguments):
+  return in_process.run(dp_benchmark.EXPERIMENT, f"--output_dir={folder}", *arguments)
 
 
 def _read(folder, name):
@@ -39,8 +43,8 @@ def _read(folder, name):
     return file.read()
 
 
-class RunTest(parameterized.TestCase):
-  """One small run; its files are read, and it is killed and resumed."""
+class RunTest(absltest.TestCase):
+  """One small run; its files are read, and another one is killed and resumed."""
 
   @classmethod
   def setUpClass(cls):
@@ -49,13 +53,12 @@ class RunTest(parameterized.TestCase):
     cls.addClassCleanup(temporary.cleanup)
     cls.base = temporary.name
     cls.folder = os.path.join(cls.base, "run")
-    cls.result = _run(*_SMALL, f"--output_dir={cls.folder}")
-    assert cls.result.returncode == 0, cls.result.stderr
+    cls.printed = _run(cls.folder, *_SMALL)
 
   def test_says_what_it_found_and_where(self):
-    self.assertIn("data: sklearn_digits, 1,797 x 64: digits", self.result.stdout)
-    self.assertRegex(self.result.stdout, r"split and refine +0\.\d+ +0\.\d+\n")
-    self.assertEndsWith(self.result.stdout, f"report: {self.folder}/report.html\n")
+    self.assertIn("data: sklearn_digits, 1,797 x 64: digits", self.printed)
+    self.assertRegex(self.printed, r"split and refine +0\.\d+ +0\.\d+\n")
+    self.assertEndsWith(self.printed, f"report: {self.folder}/report.html\n")
 
   def test_leaves_nothing_but_results(self):
     self.assertCountEqual(
@@ -71,12 +74,13 @@ class RunTest(parameterized.TestCase):
 
     self.assertLen(rows, _NUM_CELLS)
     for row in rows:
-      # All in one cluster would have 0.54, which two centers with noise stay near.
+      # One cluster for all would have 0.54; two centers with noise stay near that.
       self.assertBetween(float(row["loss"]), 0.4, 0.7, row)
 
   def test_config_says_what_was_used(self):
     document = json.loads(_read(self.folder, "config.json"))
 
+    self.assertEqual(document["experiment"], "dp_benchmark")
     self.assertEqual(document["config"]["k_to_try"], [2, 3])
     self.assertEqual(document["datasets"]["sklearn_digits"]["num_points"], 1797)
     self.assertEqual(document["methods"], ["sklearn", "lsh", "refine"])
@@ -87,7 +91,10 @@ class RunTest(parameterized.TestCase):
 
     self.assertCountEqual(ledgers, ["lsh", "refine"])
     for ledger in ledgers.values():
+      self.assertEqual((ledger["dataset"], ledger["k"]), ("sklearn_digits", 3))
       self.assertBetween(ledger["epsilon_spent"], 0.5, 1 + 1e-9)
+      spent = sum(release["mu"] ** 2 for release in ledger["releases"])
+      self.assertAlmostEqual(spent, ledger["mu_spent"] ** 2)
       self.assertIn("NOT private", ledger["noise_source"])
 
   def test_a_killed_run_gives_the_same_files(self):
@@ -108,28 +115,24 @@ class RunTest(parameterized.TestCase):
       process.wait()
     self.assertNotIn("summary.json", os.listdir(folder))
 
-    result = _run(*_SMALL, f"--output_dir={folder}", "--resume")
+    _run(folder, *_SMALL, "--resume")
 
-    self.assertEqual(result.returncode, 0, result.stderr)
     for name in ("measurements.csv", "summary.json", "ledgers.json", "config.json"):
       self.assertEqual(_read(folder, name), _read(self.folder, name), name)
 
   def test_a_finished_run_stays_as_it_is(self):
     before = os.stat(os.path.join(self.folder, "report.html")).st_mtime_ns
 
-    result = _run(*_SMALL, f"--output_dir={self.folder}", "--resume")
+    printed = _run(self.folder, *_SMALL, "--resume")
 
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertIn("this run is finished", result.stdout)
+    self.assertIn("this run is finished", printed)
     self.assertEqual(os.stat(os.path.join(self.folder, "report.html")).st_mtime_ns, before)
 
   def test_another_setting_is_refused(self):
-    result = _run(*_SMALL, f"--output_dir={self.folder}", "--resume", "--seed=1")
-
-    self.assertEqual(
-        (result.returncode, result.stderr),
-        (2, "error: `seed` must be 0, as in the run to resume, got 1.\n"),
-    )
+    with self.assertRaisesRegex(
+        launch.InputError, r"^`seed` must be 0, as in the run to resume, got 1\.$"
+    ):
+      _run(self.folder, *_SMALL, "--resume", "--seed=1")
 
 
 class InputTest(parameterized.TestCase):
@@ -138,13 +141,12 @@ class InputTest(parameterized.TestCase):
     super().setUp()
     self.folder = os.path.join(self.create_tempdir().full_path, "run")
 
-  def _end(self, *arguments):
-    """Runs the program with flags that it refuses; returns its one line."""
-    result = _run(f"--output_dir={self.folder}", *arguments)
-    self.assertEqual(result.returncode, 2, result.stderr)
-    self.assertLen(result.stderr.splitlines(), 1, result.stderr)
+  def _refused(self, *arguments):
+    """Runs the program with flags that it refuses; returns the message."""
+    with self.assertRaises(launch.InputError) as raised:
+      _run(self.folder, *arguments)
     self.assertFalse(os.path.exists(self.folder))
-    return result.stderr
+    return str(raised.exception)
 
   @parameterized.named_parameters(
       ("unknown_data_set", "--datasets=iris", "`datasets` must be one of synthetic"),
@@ -156,59 +158,103 @@ class InputTest(parameterized.TestCase):
       ("runs", "--runs=0", "`runs` must be an integer >= 1"),
       ("data_dir_unused", "--data_dir=uci", "`data_dir` must be left out without letter or"),
       ("python_unused", "--diffprivlib_python=py", "`diffprivlib_python` must be left out"),
-      ("unknown_flag", "--clusters=2", "Unknown command line flag 'clusters'"),
   )
-  def test_bad_flags_end_with_one_line(self, flag, message):
-    self.assertIn(message, self._end(*_SMALL, flag))
+  def test_bad_flags_are_refused(self, flag, message):
+    self.assertIn(message, self._refused(*_SMALL, flag))
+
+  def test_bad_flags_end_the_program_with_one_line(self):
+    result = subprocess.run(
+        _command(*_SMALL, f"--output_dir={self.folder}", "--clusters=2"), check=False,
+        capture_output=True, text=True, env=_environment(),
+    )
+
+    self.assertEqual(result.returncode, 2, result.stderr)
+    self.assertLen(result.stderr.splitlines(), 1, result.stderr)
+    self.assertIn("Unknown command line flag 'clusters'", result.stderr)
+    self.assertFalse(os.path.exists(self.folder))
 
   def test_a_damaged_file(self):
     folder = self.create_tempdir().full_path
     with open(os.path.join(folder, "letter-recognition.data"), "w", encoding="utf-8") as file:
       file.write("T,2,8\n")
 
-    line = self._end("--datasets=letter", f"--data_dir={folder}")
+    message = self._refused("--datasets=letter", f"--data_dir={folder}")
 
-    self.assertIn("`data_dir` must hold letter-recognition.data with 16 columns", line)
+    self.assertIn("`data_dir` must hold letter-recognition.data with 16 columns", message)
 
   def test_a_python_without_diffprivlib(self):
-    line = self._end(
+    message = self._refused(
         "--datasets=sklearn_digits", "--methods=diffprivlib", "--diffprivlib_python=/bin/false"
     )
 
-    self.assertIn("`diffprivlib_python` must have diffprivlib", line)
+    self.assertIn("`diffprivlib_python` must have diffprivlib", message)
+
+
+def _letter(data_dir):
+  """Stands for UCI's files: a few points, others for another folder."""
+  return np.random.default_rng(len(data_dir)).random((300, 3)), f"letters of {data_dir}"
+
+
+class ResumeTest(parameterized.TestCase):
+  """Resumes an unfinished run, with the same data and with others."""
+
+  _FLAGS = (
+      "--datasets=letter", "--methods=lsh", "--k_to_try=2", "--epsilon_to_try=", "--fixed_k=3",
+      "--runs=1", "--data_dir=uci",
+  )
+
+  def setUp(self):
+    super().setUp()
+    self.enter_context(mock.patch.object(uci, "load_letter", _letter))
+    self.folder = os.path.join(self.create_tempdir().full_path, "run")
+    _run(self.folder, *self._FLAGS)
+    os.remove(os.path.join(self.folder, "report.html"))
+
+  def test_the_same_data(self):
+    before = _read(self.folder, "summary.json")
+
+    _run(self.folder, *self._FLAGS, "--resume")
+
+    self.assertEqual(_read(self.folder, "summary.json"), before)
+    self.assertTrue(os.path.exists(os.path.join(self.folder, "report.html")))
+
+  def test_other_points(self):
+    with self.assertRaisesRegex(
+        launch.InputError, "`output_dir` must .*same data sets.*got another letter"
+    ):
+      _run(self.folder, *self._FLAGS, "--resume", "--data_dir=elsewhere")
 
 
 class DiffprivlibTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.base = self.create_tempdir().full_path
-    self.folder = os.path.join(self.base, "run")
+    base = self.create_tempdir().full_path
+    self.folder = os.path.join(base, "run")
     self.flags = (
-        "--datasets=sklearn_digits", "--methods=sklearn,diffprivlib", "--epsilon_to_try=",
-        "--runs=1", f"--output_dir={self.folder}",
-        f"--diffprivlib_python={fake_diffprivlib.write_python(self.base)}",
+        "--datasets=sklearn_digits", "--methods=lsh,diffprivlib", "--epsilon_to_try=",
+        "--runs=1", f"--diffprivlib_python={fake_diffprivlib.write_python(base)}",
     )
 
   def test_is_run_by_its_own_python(self):
-    result = _run(*self.flags, "--k_to_try=2,4")
+    printed = _run(self.folder, *self.flags, "--k_to_try=2,4")
 
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertRegex(result.stdout, r"IBM diffprivlib +0\.\d+ +0\.\d+\n")
+    self.assertRegex(printed, r"IBM diffprivlib +0\.\d+ +0\.\d+\n")
     document = json.loads(_read(self.folder, "config.json"))
     self.assertEqual(document["diffprivlib_versions"]["diffprivlib"], "0.0-invented")
 
   def test_what_was_measured_before_it_failed_is_kept(self):
-    result = _run(*self.flags, "--k_to_try=2,13")
+    with self.assertRaisesRegex(
+        launch.RunFailed,
+        r"^the process of diffprivlib ended \(code 1: ArithmeticError: thirteen "
+        r"clusters\)\. What was computed is in .*run; --resume goes on from there\.$",
+    ):
+      _run(self.folder, *self.flags, "--k_to_try=2,13")
 
-    self.assertEqual(result.returncode, 1)
-    self.assertRegex(
-        result.stderr.splitlines()[-1],
-        r"error: the process of diffprivlib ended \(code 1: ArithmeticError: thirteen "
-        r"clusters\)\. What was computed is in .*run; --resume goes on from there\.",
-    )
     rows = list(csv.DictReader(_read(self.folder, "measurements.csv").splitlines()))
     self.assertLen(rows, 3)
+    with self.assertRaisesRegex(launch.InputError, "`output_dir` must .*got another diffprivlib"):
+      _run(self.folder, *self.flags, "--k_to_try=2,13", "--resume", "--diffprivlib_python=")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments.private import finished_benchmark
+from experiment_shell import scores
 from experiments.private import report
-from experiments.private import report_tables
+from experiments.private import results as results_lib
 from tests.experiments.private import sample_benchmark
 
 
@@ -24,24 +24,24 @@ def _cells(page, label):
 class ReportTest(parameterized.TestCase):
 
   def _write(self, draw=False, **changes):
-    """Writes a sample and its report; returns the folder and the page's text."""
-    folder = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    """Writes a sample and its report; returns the run and the page's text."""
+    run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
     with contextlib.ExitStack() as stack:
       if not draw:  # Figures take nearly all of the time.
         stack.enter_context(mock.patch.object(report, "_FIGURES", ()))
-      path = report.write_report(folder)
-    with open(path, encoding="utf-8") as file:
-      return folder, file.read()
+      report.write_report(run)
+    with open(run.join("report.html"), encoding="utf-8") as file:
+      return run, file.read()
 
   def test_writes_page_and_figures(self):
-    folder, page = self._write(draw=True)
+    run, page = self._write(draw=True)
 
     self.assertCountEqual(
-        os.listdir(folder),
+        os.listdir(run.path),
         ["config.json", "figures", "ledgers.json", "measurements.csv", "report.html"],
     )
     self.assertCountEqual(
-        os.listdir(os.path.join(folder, "figures")), ["loss_over_epsilon.png", "loss_over_k.png"]
+        os.listdir(run.join("figures")), ["loss_over_epsilon.png", "loss_over_k.png"]
     )
     self.assertEqual(page.count("<figure>"), 2)
 
@@ -70,7 +70,7 @@ class ReportTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("over_epsilon", {"epsilon_to_try": ()}, "<h2>Loss over epsilon"),
-      ("the_peer", {"fixed_epsilon": 2.0}, "<h2>Beside google"),
+      ("the_peer", {"fixed_epsilon": 2.0}, "<h2>Comparison with google"),
       ("ledgers", {"factors": {"sklearn": 0.5, "lsh": 1.0}}, "<h2>What was released"),
   )
   def test_leaves_out_what_there_is_none_of(self, changes, heading):
@@ -96,17 +96,70 @@ class ReportTest(parameterized.TestCase):
     self.assertIn("No private method was run.", page)
 
 
-class TextTablesTest(absltest.TestCase):
+class FindingsTest(parameterized.TestCase):
 
-  def test_has_a_line_for_every_method_and_the_peer(self):
-    folder = sample_benchmark.write(self.create_tempdir().full_path)
-    text = report_tables.text_tables(finished_benchmark.read_benchmark(folder))
+  def _read(self, **changes):
+    run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    return results_lib.read(run)
 
-    letter, synthetic = text.split("\n\n")[1:]
-    self.assertLen(letter.splitlines(), 6)
-    self.assertRegex(letter.splitlines()[-1], r"google/differential-privacy +- +0\.0985")
-    self.assertLen(synthetic.splitlines(), 5)
-    self.assertIn("IBM diffprivlib", synthetic)
+  @parameterized.named_parameters(
+      ("refine", {"lsh": 1.0, "refine": 0.75}, "Split and refine has the smallest mean loss of "
+       "the 2 private methods on every data set and for every k"),
+      ("another", {"lsh": 0.6, "refine": 0.75, "diffprivlib": 2.0},
+       "LSH tree has the smallest mean loss of the 3 private methods on every"),
+      ("only_one", {"sklearn": 0.5, "lsh": 1.0}, "LSH tree is the only private method"),
+      ("none", {"sklearn": 0.5}, "No private method was run"),
+  )
+  def test_verdict_follows_the_numbers(self, factors, expected):
+    self.assertStartsWith(report.verdict(self._read(factors=factors)), expected)
+
+  def test_verdict_counts_where_no_method_is_best_everywhere(self):
+    results = self._read(factors={"lsh": 1.0, "refine": 0.75})
+    worse = scores.summarize([9.0])
+    results.losses["letter", "refine", 2, 1.0] = worse
+
+    self.assertIn("Split and refine has the smallest", report.verdict(results))
+    self.assertIn("in 3 of 4 cases (data set and k)", report.verdict(results))
+
+  def test_the_cost_of_privacy_is_a_range_over_data_sets_and_k(self):
+    results = self._read()
+    better = results.loss("letter", "sklearn", 2).mean / 2
+    results.losses["letter", "refine", 2, 1.0] = scores.summarize([better])
+
+    # The factors 0.75 and 0.5, and a tenth more for the noise of epsilon 1.
+    self.assertIn(
+        "split and refine has 0.50 to 1.65 times the loss of k-means without privacy",
+        report.price(results),
+    )
+
+  @parameterized.named_parameters(("no_private", ("sklearn",)), ("all_private", ("lsh", "refine")))
+  def test_without_both_kinds_privacy_has_no_cost(self, methods):
+    factors = {method: sample_benchmark.FACTORS[method] for method in methods}
+
+    self.assertIsNone(report.price(self._read(factors=factors)))
+
+  @parameterized.named_parameters(("one", 1, "1 run:"), ("four", 4, "4 runs:"))
+  def test_warns_of_few_runs(self, runs, words):
+    (title, text), = report.warnings(self._read(runs=runs))
+
+    self.assertEqual(title, "Few runs")
+    self.assertIn(words, text)
+
+  def test_names_what_is_left_out(self):
+    found = report.warnings(self._read(runs=20, skipped={"gas_emissions": "no network"}))
+
+    self.assertEqual(found, [("gas_emissions is left out", "no network.")])
+
+  @parameterized.named_parameters(
+      ("with_diffprivlib", ("diffprivlib", "refine"), True), ("without", ("refine",), False)
+  )
+  def test_says_that_diffprivlib_promises_more(self, methods, expected):
+    factors = {method: sample_benchmark.FACTORS[method] for method in methods}
+    notes = " ".join(report.notes(self._read(factors=factors)))
+
+    self.assertEqual("stricter" in notes, expected)
+    self.assertIn("dp-clustering-icml17", notes)
+    self.assertIn("Nothing in this folder is private", notes)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ import json
 import math
 import os
 
+from experiment_shell import finished_run
+from experiments.private import cells
 from experiments.private import config as config_lib
-from experiments.private import measuring
 
 DATASETS = {
     "letter": {"source": "invented letters", "num_points": 20_000, "dim": 16, "sha256": "a"},
@@ -32,7 +33,7 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
     **settings: Other fields of the `BenchmarkConfig` than the default.
 
   Returns:
-    The folder.
+    The folder as a `FinishedRun`.
   """
   factors = FACTORS if factors is None else factors
   datasets = DATASETS if datasets is None else datasets
@@ -41,6 +42,7 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
       "epsilon_to_try": (0.5, 1.0, 2.0), "fixed_k": 16, "runs": 4, **settings,
   })
   document = {
+      "experiment": "dp_benchmark",
       "config": config.to_json(),
       "datasets": datasets,
       "methods": list(factors),
@@ -53,8 +55,9 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
       "dataset": "letter", "k": 16, "epsilon": 1.0, "delta": 1e-6, "epsilon_spent": 0.98,
       "mu_spent": 0.25, "noise_source": "seeded with 4: NOT private", "releases": [release],
   }
-  lines = [",".join((*measuring.KEYS, *measuring.VALUES))]
-  for cell in measuring.cells(config, datasets, factors):
+  lines = [",".join((*cells.KEYS, *cells.VALUES))]
+  benchmark = cells.Benchmark(config, datasets, factors, {}, {})
+  for cell in cells.cells(benchmark):
     loss = invented_loss(factors[cell["method"]], cell["k"], cell["epsilon"], cell["run"])
     lines.append(",".join(map(str, (*cell.values(), loss))))
   for name, text in (
@@ -64,4 +67,4 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
   ):
     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
       file.write(text)
-  return folder
+  return finished_run.FinishedRun(folder)

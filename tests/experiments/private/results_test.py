@@ -4,18 +4,18 @@ import math
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments.private import finished_benchmark
+from experiments.private import results as results_lib
 from tests.experiments.private import sample_benchmark
 
 
-class FinishedBenchmarkTest(parameterized.TestCase):
+class ResultsTest(parameterized.TestCase):
 
   def _read(self, **changes):
-    folder = sample_benchmark.write(self.create_tempdir().full_path, **changes)
-    return finished_benchmark.read_benchmark(folder)
+    run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    return results_lib.read(run)
 
-  def test_bands_are_mean_and_middle_half_of_the_runs(self):
-    band = self._read().band("letter", "lsh", 2, 1.0)
+  def test_losses_are_mean_and_middle_half_of_the_runs(self):
+    band = self._read().loss("letter", "lsh", 2)
 
     losses = [sample_benchmark.invented_loss(1.0, 2, 1.0, run) for run in range(4)]
     self.assertAlmostEqual(band.mean, sum(losses) / 4)
@@ -25,17 +25,17 @@ class FinishedBenchmarkTest(parameterized.TestCase):
     self.assertAlmostEqual(band.high, losses[3] - 0.75 * step)
 
   def test_one_run_is_its_own_band(self):
-    band = self._read(runs=1).band("letter", "lsh", 2, 1.0)
+    band = self._read(runs=1).loss("letter", "lsh", 2)
 
     self.assertEqual(band.low, band.mean)
     self.assertEqual(band.high, band.mean)
 
   def test_what_is_not_private_is_the_same_for_any_epsilon(self):
-    finished = self._read()
+    results = self._read()
 
-    self.assertEqual(finished.band("letter", "sklearn", 16, 0.5),
-                     finished.band("letter", "sklearn", 16, 2.0))
-    self.assertEqual(finished.private_methods, ("diffprivlib", "lsh", "refine"))
+    self.assertEqual(results.loss("letter", "sklearn", 16, 0.5),
+                     results.loss("letter", "sklearn", 16, 2.0))
+    self.assertEqual(results.private_methods, ("diffprivlib", "lsh", "refine"))
 
   def test_compares_with_the_peer_where_the_data_are_the_same(self):
     (comparison,) = self._read().peer_comparisons()
@@ -64,18 +64,26 @@ class FinishedBenchmarkTest(parameterized.TestCase):
     self.assertEmpty(self._read(**changes).peer_comparisons())
 
   def test_summary_has_every_band(self):
-    finished = self._read(skipped={"gas_emissions": "no network"})
-    summary = json.loads(json.dumps(finished.summary(), allow_nan=False))
+    results = self._read(skipped={"gas_emissions": "no network"})
+    summary = json.loads(json.dumps(results_lib.summary(results), allow_nan=False))
 
-    self.assertLen(summary["losses"], len(finished.bands))
+    self.assertLen(summary["losses"], len(results.losses))
     (row,) = [
         row for row in summary["losses"]
         if (row["dataset"], row["method"], row["k"]) == ("letter", "sklearn", 2)
     ]
     self.assertIsNone(row["epsilon"])
-    self.assertEqual(row["mean"], finished.band("letter", "sklearn", 2, math.inf).mean)
+    self.assertEqual(row["mean"], results.loss("letter", "sklearn", 2, math.inf).mean)
     self.assertEqual([row["k"] for row in summary["ratios_to_peer"]], [16])
     self.assertEqual(summary["skipped"], ["gas_emissions"])
+
+  def test_text_has_a_line_for_every_method_and_the_peer(self):
+    letter, synthetic = results_lib.text(self._read()).split("\n\n")[1:]
+
+    self.assertLen(letter.splitlines(), 6)
+    self.assertRegex(letter.splitlines()[-1], r"google/differential-privacy +- +0\.0985")
+    self.assertLen(synthetic.splitlines(), 5)
+    self.assertIn("IBM diffprivlib", synthetic)
 
 
 if __name__ == "__main__":

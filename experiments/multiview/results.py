@@ -1,0 +1,224 @@
+"""What a finished experiment measured: scores over the seeds, the summary, and tables."""
+
+import dataclasses
+
+import numpy as np
+from scipy import optimize
+
+from experiment_shell import scores as scores_lib
+from experiment_shell import text_table
+from experiments.multiview import cells
+from experiments.multiview import config as config_lib
+from experiments.multiview import data as data_lib
+from experiments.multiview import methods
+from experiments.multiview import simulated_dha
+
+_QUANTITIES = ("nmi", "ari")
+
+
+class Results:
+  """The measurements of one data set.
+
+  Attributes:
+    name: The data set's name.
+    source: One line on where the data come from; empty for the tutorial's data.
+    view_names: The names of its views; empty for the tutorial's data.
+    seeds: The seeds, in ascending order.
+    partitions: The partitions that were measured, without `cells.POOLED`.
+  """
+
+  def __init__(self, name, rows, description):
+    """Picks the data set's rows.
+
+    Args:
+      name: The data set's name.
+      rows: The rows of the study.
+      description: What `config.json` says of the data set, a dict; empty for the
+        tutorial's data.
+    """
+    self.name = name
+    self.source = description.get("source", "")
+    self.view_names = list(description.get("views", ()))
+    rows = [row for row in rows if row["dataset"] == name]
+    self._scores = scores_lib.Scores(rows, ("method", "partition", "view"), "seed")
+    self.seeds = self._scores.repetitions
+    partitions = dict.fromkeys(partition for _, partition, _ in self._scores.settings)
+    self.partitions = [partition for partition in partitions if partition != cells.POOLED]
+
+  def outcome(self, method, partition, seed):
+    """Returns one `Outcome`, or None if it was not measured."""
+    row = self._scores.row(method, partition, methods.ALL_VIEWS, repetition=seed)
+    return None if row is None else methods.outcome_of_row(row)
+
+  def single_view(self, view, quantity):
+    """Returns the `Spread` of k-means on one view alone, or None."""
+    return self._scores.spread(quantity, "single_view", cells.POOLED, view)
+
+  def best_view(self):
+    """Returns the view whose k-means has the best NMI: a choice that needs the labels."""
+    views = [view for method, _, view in self._scores.settings if method == "single_view"]
+    return max(views, key=lambda view: self.single_view(view, "nmi").mean, default=None)
+
+  @property
+  def has_classes(self):
+    """Whether the points' classes are known, so that clusters can be scored."""
+    return self.best_view() is not None
+
+  def score(self, method, partition, quantity):
+    """Returns the `Spread` of a method, or None if it was not measured there."""
+    if method == "single_view":
+      best = self.best_view()
+      return self.single_view(best, quantity) if best else None
+    row = methods.METHODS.get(method)
+    if row is not None and row.place == "central":
+      partition = cells.POOLED
+    return self._scores.spread(quantity, method, partition, methods.ALL_VIEWS)
+
+  def view_weights(self, rule, partition):
+    """Returns a `Spread` per view of the weights by a rule."""
+    outcomes = [self.outcome(rule, partition, seed) for seed in self.seeds]
+    weights = zip(*(one.view_weights for one in outcomes if one is not None))
+    return [scores_lib.summarize(values) for values in weights]
+
+
+def read(run):
+  """Returns the `Results` of a `FinishedRun`: a mapping of data set to `Results`."""
+  # A view of the user's may be called 1.
+  rows = run.rows(config_lib.MEASUREMENTS, text_columns=("view",))
+  descriptions = dict(run.document["data"])
+  if run.document["with_demonstration"]:
+    descriptions[data_lib.DEMONSTRATION] = {}
+  return {name: Results(name, rows, one) for name, one in descriptions.items()}
+
+
+def summary(results):
+  """Returns all scores by data set, method and partition, for JSON.
+
+  Args:
+    results: A mapping of data set to `Results`.
+  """
+  found = {}
+  for name, one in results.items():
+    rows = simulated_dha.ROWS if name == data_lib.DEMONSTRATION else methods.METHODS
+    found[name] = {"seeds": one.seeds, "best_view": one.best_view()}
+    for method in rows:
+      found[name][method] = {
+          partition: {
+              quantity: score and dataclasses.asdict(score)
+              for quantity in (*_QUANTITIES, "rounds")
+              for score in [one.score(method, partition, quantity)]
+          }
+          for partition in one.partitions
+      }
+  return found
+
+
+def matched_points(points):
+  """Returns how many points of each class are in each cluster, as a matrix.
+
+  Args:
+    points: A mapping of class to counts, as in `Outcome`.
+
+  Returns:
+    Array of shape (number of classes, number of clusters), the clusters in the order
+    that puts most points on the diagonal.
+  """
+  matrix = np.array(list(points.values()))
+  rows, columns = optimize.linear_sum_assignment(-matrix)
+  matched = [column for _, column in sorted(zip(rows, columns))]
+  rest = [column for column in range(matrix.shape[1]) if column not in matched]
+  return matrix[:, matched + rest]
+
+
+def method_table(results):
+  """Returns the table of scores; without rows if classes are not known.
+
+  Args:
+    results: The `Results` of a data set.
+
+  Returns:
+    Header groups as (heading, number of columns), the header, and rows of text.
+  """
+  groups = [("", 2)] + [(partition, len(_QUANTITIES)) for partition in results.partitions]
+  header = ["method", "points"] + [q.upper() for q in _QUANTITIES] * len(results.partitions)
+  rows = []
+  for name, method in methods.METHODS.items():
+    scores = [
+        results.score(name, partition, quantity)
+        for partition in results.partitions for quantity in _QUANTITIES
+    ]
+    if any(score is not None for score in scores):
+      label = method.label
+      if name == "single_view":
+        label += f" ({results.best_view()})"
+      rows.append([label, method.place, *map(scores_lib.text, scores)])
+  return groups, header, rows
+
+
+def unscored_table(results):
+  """Returns header and rows for points without known classes."""
+  header = ["method", "rounds", "objective"]
+  rows = []
+  for rule in methods.RULES:
+    outcomes = [results.outcome(rule, cells.AS_GIVEN, seed) for seed in results.seeds]
+    objective = np.mean([one.objectives[-1] for one in outcomes])
+    rows.append([
+        methods.METHODS[rule].label, f"{np.mean([one.rounds for one in outcomes]):.1f}",
+        f"{objective:.4g}",
+    ])
+  return header, rows
+
+
+def view_table(results):
+  """Returns header and rows of the views: scores of each alone, and weights by rule."""
+  partitions = results.partitions
+  rules = [rule for rule in methods.RULES if rule != "equal"]
+  header = ["view", "NMI alone", "ARI alone"] + [
+      f"{methods.METHODS[rule].label}, {partition}" for rule in rules for partition in partitions
+  ]
+  weights = [
+      results.view_weights(rule, partition) for rule in rules for partition in partitions
+  ]
+  rows = []
+  for index, view in enumerate(results.view_names):
+    alone = [results.single_view(view, quantity) for quantity in _QUANTITIES]
+    learnt = [column[index] for column in weights]
+    rows.append([view, *map(scores_lib.text, (*alone, *learnt))])
+  return header, rows
+
+
+def demonstration_table(results):
+  """Returns header and rows of the tutorial's data: its claims and our measurements."""
+  seed = simulated_dha.SOURCE_SEED
+  header = [
+      "method", "NMI claimed", "ARI claimed", f"NMI, seed {seed}", f"ARI, seed {seed}",
+      f"NMI, {len(results.seeds)} seeds", f"ARI, {len(results.seeds)} seeds",
+  ]
+  rows = []
+  for name, row in simulated_dha.ROWS.items():
+    claim = simulated_dha.CLAIMS.get(row.claim)
+    claimed = [scores_lib.ABSENT] * 2 if claim is None else [str(value) for value in claim]
+    one = results.outcome(name, cells.AS_GIVEN, seed)
+    over_seeds = [
+        scores_lib.text(results.score(name, cells.AS_GIVEN, quantity)) for quantity in _QUANTITIES
+    ]
+    rows.append([row.label, *claimed, f"{one.nmi:.3f}", f"{one.ari:.3f}", *over_seeds])
+  return header, rows
+
+
+def _dataset_text(results):
+  if results.name == data_lib.DEMONSTRATION:
+    return text_table.text_table(*demonstration_table(results))
+  groups, header, rows = method_table(results)
+  if not rows:
+    return text_table.text_table(*unscored_table(results))
+  return text_table.text_table(header, rows, groups)
+
+
+def text(results):
+  """Returns a table for each data set, for the terminal.
+
+  Args:
+    results: A mapping of data set to `Results`.
+  """
+  return "".join(f"\n{name}\n{_dataset_text(one)}\n" for name, one in results.items())

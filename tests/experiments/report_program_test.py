@@ -1,0 +1,77 @@
+import json
+import os
+import subprocess
+import sys
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiment_shell import launch
+from experiments import report
+from tests.experiment_shell import in_process
+from tests.experiments.private import sample_benchmark
+
+
+class ReportProgramTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.run = sample_benchmark.write(self.create_tempdir().full_path)
+    self._write("summary.json", "{}")
+
+  def _write(self, name, text):
+    with open(self.run.join(name), "w", encoding="utf-8") as file:
+      file.write(text)
+
+  def _report(self, path):
+    """Returns what the program prints for `--run=path`."""
+    return in_process.run_main(report.main, f"--run={path}")
+
+  def _refused(self, message):
+    with self.assertRaisesRegex(launch.InputError, f"^`run` must {message}.*, got '"):
+      self._report(self.run.path)
+    self.assertFalse(self.run.has("report.html"))
+
+  def test_redraws_report_and_figures_and_changes_nothing_else(self):
+    before = {name: os.stat(self.run.join(name)).st_mtime_ns for name in os.listdir(self.run.path)}
+
+    printed = self._report(self.run.path)
+
+    self.assertEqual(printed, f"report: {self.run.path}/report.html\n")
+    for name, time in before.items():
+      self.assertEqual(os.stat(self.run.join(name)).st_mtime_ns, time, name)
+    self.assertCountEqual(os.listdir(self.run.path), [*before, "report.html", "figures"])
+
+  @parameterized.parameters("config.json", "summary.json", "measurements.csv", "ledgers.json")
+  def test_a_missing_file_is_named(self, name):
+    os.remove(self.run.join(name))
+
+    self._refused(f"be the folder of a finished run, with {name} in it")
+
+  def test_a_run_of_an_earlier_version_is_refused(self):
+    document = dict(self.run.document)
+    del document["experiment"]
+    self._write("config.json", json.dumps(document))
+
+    self._refused("name its experiment in config.json, which runs of earlier versions don't")
+
+  @parameterized.parameters("{", "[]")
+  def test_a_damaged_config_is_refused(self, text):
+    self._write("config.json", text)
+
+    self._refused("hold a readable config.json")
+
+  def test_without_the_flag_it_ends_with_one_line_and_code_2(self):
+    result = subprocess.run(
+        [sys.executable, "-m", "experiments.report"], check=False, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+    self.assertEqual(
+        (result.returncode, result.stderr),
+        (2, "error: `run` must name the folder of a finished run, got None.\n"),
+    )
+
+
+if __name__ == "__main__":
+  absltest.main()
