@@ -17,7 +17,7 @@ from experiment_shell import output_folder
 from experiment_shell import run_flags
 from experiments.kmeans import flags as kmeans_flags
 from experiments.kmeans import run_folder
-from fl_clustering.kmeans import client_tables
+from fl_clustering.points import client_folders
 
 flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(kmeans_flags)
@@ -150,7 +150,7 @@ def _run_own_data():
   with launch.input_errors():
     config = kmeans_flags.own_data_config()
     folder = _open_folder(config)
-    tables = client_tables.read_tables(flags.FLAGS.data)
+    tables = client_folders.read_clients(flags.FLAGS.data)
     data = run_folder.tables_description(tables)
     run_folder.check_same_data(folder, data)
     config.check_enough_points(sum(map(len, tables.points.values())))

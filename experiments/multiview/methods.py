@@ -9,10 +9,8 @@ import dataclasses
 from typing import Callable, Optional
 
 import numpy as np
-from sklearn import cluster
-import threadpoolctl
 
-from clustering_basics import core_count
+from clustering_basics import single_thread_kmeans
 from experiments.multiview import outcome
 
 ALL_VIEWS = "all"
@@ -54,13 +52,10 @@ def _standardised(view):
 
 
 def _kmeans(points, num_clusters, seed):
-  core_count.count_quietly()
-  kmeans = cluster.KMeans(
-      min(num_clusters, len(points)), n_init=_CENTRAL_RESTARTS, random_state=seed
+  kmeans = single_thread_kmeans.fit(
+      points, min(num_clusters, len(points)), n_init=_CENTRAL_RESTARTS, random_state=seed
   )
-  # Several threads add up in an order that changes from run to run.
-  with threadpoolctl.threadpool_limits(1):
-    return kmeans.fit_predict(points)
+  return kmeans.labels_
 
 
 def single_view(problem, view):
