@@ -161,7 +161,7 @@ class Rounds:
 
   files: point_files.PointFiles
   num_candidates: int
-  sum_factory: Optional[object] = None
+  sum_factory: Optional[tff.aggregators.UnweightedAggregationFactory] = None
   local_sums: Callable[..., dict] = sums_lib.lloyd_sums
 
   @property

@@ -84,7 +84,7 @@ class Rounds:
   files: point_files.PointFiles
   widths: tuple[int, ...]
   local_sums: Callable[..., dict] = sums_lib.kernel_sums
-  sum_factory: Optional[object] = None
+  sum_factory: Optional[tff.aggregators.UnweightedAggregationFactory] = None
 
   def kernel_sums(self, model):
     """Returns the sums over all clients for a `MultiViewModel`, a dict of arrays."""

@@ -13,6 +13,7 @@ from typing import Any, Mapping, Optional
 import numpy as np
 
 from clustering_basics import randomness
+from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import rounds as rounds_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import start
@@ -81,7 +82,7 @@ class _Problem:
     betas: The views' bandwidths.
   """
 
-  config: Any
+  config: multiview_config.MultiViewConfig
   files: point_files.PointFiles
   widths: tuple[int, ...]
   betas: np.ndarray

@@ -1,6 +1,7 @@
 """Tests for fl_clustering.kmeans.FederatedKMeans."""
 
 import functools
+import inspect
 import unittest
 from unittest import mock
 
@@ -42,6 +43,10 @@ def _sample_fit(algorithm, **options):
 
 
 class FederatedKMeansTest(parameterized.TestCase):
+
+  def test_every_argument_is_documented_where_it_is_typed(self):
+    for name in inspect.signature(FederatedKMeans).parameters:
+      self.assertIn(f"\n      {name}: ", FederatedKMeans.__init__.__doc__)
 
   @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
   def test_every_algorithm(self, algorithm):

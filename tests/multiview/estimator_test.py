@@ -1,6 +1,7 @@
 """Tests for fl_clustering.multiview.FederatedMultiViewKMeans."""
 
 import functools
+import inspect
 import unittest
 
 from absl.testing import absltest
@@ -87,6 +88,10 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
 
 
 class FederatedMultiViewKMeansTest(parameterized.TestCase):
+
+  def test_every_argument_is_documented_where_it_is_typed(self):
+    for name in inspect.signature(FederatedMultiViewKMeans).parameters:
+      self.assertIn(f"\n      {name}: ", FederatedMultiViewKMeans.__init__.__doc__)
 
   def test_finds_the_clusters_although_clients_lack_some(self):
     clients, clusters = sample_views.sample_views()
