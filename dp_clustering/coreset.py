@@ -5,12 +5,10 @@ k-Means in One Round" (https://arxiv.org/abs/2104.09734), in its central form.
 """
 
 import dataclasses
-import warnings
 
 import numpy as np
-import threadpoolctl
 
-from clustering_basics import core_count
+from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
 from dp_clustering import lsh_tree
 from dp_clustering import private_sums
@@ -80,19 +78,11 @@ def fit_coreset(points, weights, k, rng):
     k: Number of centers.
     rng: `np.random.Generator` for the seeds.
   """
-  # Here, since it takes a second, which nobody should wait for at the start.
-  from sklearn import cluster  # pylint: disable=g-import-not-at-top
-  from sklearn import exceptions  # pylint: disable=g-import-not-at-top
-
-  core_count.count_quietly()
-  kmeans = cluster.KMeans(
-      k, n_init=_NUM_STARTS, random_state=int(rng.integers(2**31))
+  # There may be fewer different points than centers, since centers may coincide.
+  kmeans = single_thread_kmeans.fit(
+      points, k, weights, n_init=_NUM_STARTS, random_state=int(rng.integers(2**31))
   )
-  # One thread: several add up in an order of their own, and few points need one.
-  with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
-    # There may be fewer different points than centers, since centers may coincide.
-    warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
-    return kmeans.fit(points, sample_weight=weights).cluster_centers_
+  return kmeans.cluster_centers_
 
 
 def fill_centers(centers, k, spread, radius, rng):

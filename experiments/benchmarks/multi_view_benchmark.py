@@ -53,35 +53,32 @@ def _iteration(points, centers, betas, view_factors):
 def _measure():
   """Returns the median seconds of every contestant."""
   # pylint: disable=g-import-not-at-top
-  from fl_clustering.kmeans import point_source
-  from fl_clustering.multiview import multiview_model
-  from fl_clustering.multiview import multiview_rounds
+  from fl_clustering.multiview import rounds as rounds_lib
+  from fl_clustering.multiview import server_step
+  from fl_clustering.points import point_files
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
   num_columns = sum(_WIDTHS)
   rng = np.random.default_rng(0)
   points = rng.standard_normal((_NUM_POINTS.value, num_columns))
-  model = multiview_model.MultiViewModel(
+  model = server_step.MultiViewModel(
       centers=points[:_NUM_CLUSTERS],
       view_weights=np.full(len(_WIDTHS), 1 / len(_WIDTHS)),
       alpha=2.0,
       betas=1 / np.array(_WIDTHS),
-      scaling=multiview_model.Scaling(np.zeros(num_columns), np.ones(num_columns)),
   )
   shares = {str(i): share for i, share in enumerate(np.array_split(points, _NUM_CLIENTS.value))}
   nothing = {client_id: points[:0] for client_id in shares}
-  kernel_round = multiview_rounds.build_kernel_round(_WIDTHS, _NUM_CLUSTERS)
-
-  paths = lambda by_client, folder: list(point_source.write_files(by_client, folder).values())
   with runtime.LocalRuntime(), tempfile.TemporaryDirectory() as full, (
       tempfile.TemporaryDirectory()
   ) as empty:
-    full_paths, empty_paths = paths(shares, full), paths(nothing, empty)
+    rounds = rounds_lib.Rounds(point_files.write_files(shares, full), _WIDTHS)
+    empty_rounds = rounds_lib.Rounds(point_files.write_files(nothing, empty), _WIDTHS)
     contestants = {
         "NumPy": lambda: _iteration(points, model.centers, model.betas, model.view_factors),
-        "dispatch": lambda: kernel_round(model.message(), empty_paths),
-        "round": lambda: kernel_round(model.message(), full_paths),
+        "dispatch": lambda: empty_rounds.kernel_sums(model),
+        "round": lambda: rounds.kernel_sums(model),
     }
     seconds = {name: [] for name in contestants}
     for turn in range(_REPETITIONS.value + 1):

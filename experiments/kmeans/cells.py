@@ -160,8 +160,8 @@ def measure_dispatch():
     A dict with the number of clients and the median seconds per round.
   """
   # pylint: disable=g-import-not-at-top
-  from fl_clustering.kmeans import point_source
-  from fl_clustering.kmeans import tff_rounds
+  from fl_clustering.kmeans import rounds as rounds_lib
+  from fl_clustering.points import point_files
   # pylint: enable=g-import-not-at-top
 
   rng = np.random.default_rng(0)
@@ -171,8 +171,8 @@ def measure_dispatch():
   }
   candidates = rng.standard_normal(_CANDIDATES_SHAPE).astype(np.float32)
   with tempfile.TemporaryDirectory() as folder:
-    paths = point_source.write_files(clients, folder)
-    rounds = tff_rounds.TffRounds(paths, 2, len(candidates))
+    files = point_files.write_files(clients, folder)
+    rounds = rounds_lib.Rounds(files, len(candidates))
     rounds.lloyd(candidates)  # Builds the computation.
     times = []
     for _ in range(_REPEATS):

@@ -18,6 +18,7 @@ from sklearn import metrics
 
 from clustering_basics import core_count
 from clustering_basics import randomness
+from clustering_basics import single_thread_kmeans
 from fl_clustering.kmeans import kmeans_config
 
 _CENTRAL_RESTARTS = 10
@@ -69,9 +70,10 @@ def nearest(points, centroids):
 
 
 def _central(clients, seed):
-  core_count.count_quietly()
-  kmeans = cluster.KMeans(clients.num_clusters, n_init=_CENTRAL_RESTARTS, random_state=seed)
-  return Found(kmeans.fit(clients.pooled_points).cluster_centers_)
+  kmeans = single_thread_kmeans.fit(
+      clients.pooled_points, clients.num_clusters, n_init=_CENTRAL_RESTARTS, random_state=seed
+  )
+  return Found(kmeans.cluster_centers_)
 
 
 def _fit(clients, seed, algorithm, **options):

@@ -10,7 +10,7 @@ from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import study
 from experiments.kmeans import config as config_lib
-from fl_clustering.kmeans import client_tables
+from fl_clustering.points import client_folders
 
 _KEYS = ("num_clusters",)
 _VALUES = ("simplified_silhouette", "inertia", "rounds")
@@ -46,7 +46,7 @@ def load(config, folder, recorded):
       have too few points.
     OSError: If they can't be read.
   """
-  tables = client_tables.read_tables(folder)
+  tables = client_folders.read_clients(folder)
   described = _describe(tables)
   # Before the next check, which other data may fail too.
   if recorded is not None and recorded.get("data") != described:

@@ -12,8 +12,8 @@ from clustering_basics import validate
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
 from fl_clustering.multiview import client_views
-from fl_clustering.multiview import column_moments
-from fl_clustering.multiview import site_folders
+from fl_clustering.points import client_folders
+from fl_clustering.points import scaling
 
 # The tutorial's data, which are drawn anew for every seed.
 DEMONSTRATION = "simulated_dha"
@@ -93,8 +93,13 @@ def _check_variation(views):
   """Raises a ValueError if a view is constant, as a fit would."""
   for name, view in views.items():
     mean = view.mean(axis=0)
-    squares = ((view - mean) ** 2).sum(axis=0)
-    if not column_moments.from_sums(len(view), mean, squares).variance.any():
+    centered = view - mean
+    sums = {
+        "num_points": len(view),
+        "sums": centered.sum(axis=0),
+        "squares": (centered**2).sum(axis=0),
+    }
+    if not scaling.column_moments(mean, sums).variance.any():
       raise ValueError(
           f"A view must vary over all points, got the same values everywhere in {name!r}."
       )
@@ -117,13 +122,13 @@ def load_sites(sites_dir, num_clusters=None):
   """Returns the user's own data: one folder per site, one CSV or NPY file per view.
 
   Args:
-    sites_dir: The folder, laid out as `site_folders.py` describes.
+    sites_dir: The folder, laid out as `client_folders.py` describes.
     num_clusters: How many clusters to look for; None for as many as there are labels.
 
   Raises:
     ValueError: If the folder can't be used, or `num_clusters` is missing.
   """
-  sites = site_folders.read_sites(sites_dir)
+  sites = client_folders.read_sites(sites_dir)
   num_points = client_views.check_clients(sites.views, 1, sites.view_names).num_points
   labels = None if sites.labels is None else np.concatenate(list(sites.labels.values()))
   num_clusters = _num_clusters(num_clusters, labels, num_points)

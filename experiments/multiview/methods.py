@@ -9,11 +9,9 @@ import dataclasses
 from typing import Callable, Optional
 
 import numpy as np
-from sklearn import cluster
 from sklearn import metrics
-import threadpoolctl
 
-from clustering_basics import core_count
+from clustering_basics import single_thread_kmeans
 
 # The columns of an `Outcome`.
 VALUES = ("nmi", "ari", "rounds", "view_weights", "objectives", "points")
@@ -144,13 +142,10 @@ def _standardised(view):
 
 
 def _kmeans(points, num_clusters, seed):
-  core_count.count_quietly()
-  kmeans = cluster.KMeans(
-      min(num_clusters, len(points)), n_init=_CENTRAL_RESTARTS, random_state=seed
+  kmeans = single_thread_kmeans.fit(
+      points, min(num_clusters, len(points)), n_init=_CENTRAL_RESTARTS, random_state=seed
   )
-  # With several threads, the order of additions changes from run to run.
-  with threadpoolctl.threadpool_limits(1):
-    return kmeans.fit_predict(points)
+  return kmeans.labels_
 
 
 def single_view(problem, view):

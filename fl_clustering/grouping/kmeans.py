@@ -5,14 +5,10 @@ Theory, 1982; started by K-means++ (Arthur, Vassilvitskii, SODA 2007).
 """
 
 import dataclasses
-import warnings
 
 import numpy as np
-from sklearn import cluster
-from sklearn import exceptions
-import threadpoolctl
 
-from clustering_basics import core_count
+from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
 from fl_clustering.grouping import distances as distances_lib
@@ -21,21 +17,15 @@ from fl_clustering.grouping import grouping
 
 def _labels(distances, num_clusters, n_init, rng):
   """Returns K-means labels, an int array of shape (N,); maybe fewer than K values."""
-  core_count.count_quietly()
-  kmeans = cluster.KMeans(
+  return single_thread_kmeans.fit(
+      distances_lib.euclidean_embedding(distances),
       num_clusters,
       n_init=n_init,
       # Until no client changes its cluster: the default depends on the number of
       # dimensions, which the embedding changes.
       tol=0,
       random_state=int(rng.integers(2**32)),
-  )
-  # One thread: several add up in an order that changes from run to run, and are slower
-  # for so few points.
-  with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
-    # About fewer distinct points than K, which the assignment's warning says.
-    warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
-    return kmeans.fit(distances_lib.euclidean_embedding(distances)).labels_
+  ).labels_
 
 
 @dataclasses.dataclass(frozen=True)

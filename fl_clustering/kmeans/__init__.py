@@ -1,11 +1,16 @@
-"""Federated k-means: `FederatedKMeans`."""
+"""Federated k-means: `FederatedKMeans`, and `PointPrivacy` for its `privacy`."""
 
 
 def __getattr__(name):
   # TensorFlow Federated takes seconds to import, and the modules of this package
   # that read files and check settings do without.
+  # pylint: disable=g-import-not-at-top
   if name == "FederatedKMeans":
-    from fl_clustering.kmeans import estimator  # pylint: disable=g-import-not-at-top
+    from fl_clustering.kmeans import estimator
 
     return estimator.FederatedKMeans
+  if name == "PointPrivacy":
+    from fl_clustering.kmeans import kmeans_config
+
+    return kmeans_config.PointPrivacy
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """The algorithms of federated k-means: one function and one row of the registry each.
 
-An algorithm is a function of a `KMeansConfig` and `TffRounds` that returns one `Candidate`
+An algorithm is a function of a `KMeansConfig` and `Rounds` that returns one `Candidate`
 per restart.
 
 References:
@@ -10,13 +10,14 @@ References:
   Federated Clustering. ICML 2021. https://arxiv.org/abs/2103.00697
 """
 
+import dataclasses
+from typing import NamedTuple, Optional
+
 from absl import logging
 import numpy as np
 
 from clustering_basics import randomness
-from fl_clustering.kmeans import fit_result
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import lloyd_stage
 from fl_clustering.kmeans import local_work
 from fl_clustering.kmeans import server_step
 
@@ -24,9 +25,151 @@ GATHER = "gather"
 LLOYD = "lloyd"
 MINIBATCH = "minibatch"
 
+# Of the unit in which clients compute.  From so near the middle, the first clusters are
+# sectors of about the same size, and none is empty.
+_START_SPREAD = 0.1
+
 
 class NothingReleased(ValueError):
   """No client has a mean that may leave it."""
+
+
+class Step(NamedTuple):
+  """A round of a restart, in the coordinates that the clients compute in.
+
+  Attributes:
+    stage: The kind of round: GATHER, LLOYD or MINIBATCH.
+    centroids: The centroids after it, float32 (K, d).
+    inertia: Their inertia, or None if no round told it.
+  """
+
+  stage: str
+  centroids: np.ndarray
+  inertia: Optional[float] = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Candidate:
+  """What a restart came to.
+
+  Attributes:
+    steps: Tuple of `Step`, one per round.
+    from_scratch: Whether the first round sent the clients no centroids.
+  """
+
+  steps: tuple[Step, ...]
+  from_scratch: bool
+
+  @property
+  def centroids(self):
+    """The last centroids, float32 (K, d)."""
+    return self.steps[-1].centroids
+
+
+def _candidates(stage, after_rounds, from_scratch):
+  """Returns the `Candidate`s of rounds that told no inertia, from (R, K, d) per round."""
+  return [
+      Candidate(tuple(Step(stage, centroids) for centroids in path), from_scratch)
+      for path in zip(*after_rounds)
+  ]
+
+
+# Lloyd's algorithm by sums over the clients, for all restarts at a time.
+
+
+def first_centroids(config, num_columns, rng):
+  """Draws centroids near the points' mean, of shape (R, K, d); the points have no say."""
+  drawn = rng.standard_normal((config.n_init, config.n_clusters, num_columns))
+  return (_START_SPREAD * drawn).astype(np.float32)
+
+
+def _has_settled(inertias, tol):
+  return len(inertias) > 1 and inertias[-2] - inertias[-1] <= tol * inertias[-2]
+
+
+def _lloyd_paths(rounds, candidates, num_rounds, tol):
+  """Takes every candidate (R, K, d) on until it settles.
+
+  Returns:
+    For each candidate, the centroids after every round of it, and the inertia of those
+    before every round.
+  """
+  paths = [[] for _ in candidates]
+  inertias = [[] for _ in candidates]
+  now = candidates.copy()
+  active = np.arange(len(candidates))
+  for _ in range(num_rounds):
+    result = rounds.lloyd(now[active])
+    now[active] = result["centroids"]
+    for index, inertia in zip(active, result["inertia"]):
+      paths[index].append(now[index].copy())
+      inertias[index].append(float(inertia))
+    active = np.array([index for index in active if not _has_settled(inertias[index], tol)], int)
+    if not active.size:
+      break
+  return paths, inertias
+
+
+def _followed_by_lloyd(candidate, path, inertias):
+  """Returns the candidate with the rounds of Lloyd that started from its last centroids."""
+  steps = candidate.steps
+  if steps:
+    steps = (*steps[:-1], steps[-1]._replace(inertia=inertias[0]))
+  lloyd_steps = tuple(
+      Step(LLOYD, centroids, inertia) for centroids, inertia in zip(path, [*inertias[1:], None])
+  )
+  return dataclasses.replace(candidate, steps=steps + lloyd_steps)
+
+
+def _with_lloyd(rounds, candidates, start, num_rounds, tol):
+  """Returns the candidates followed by Lloyd's rounds from the `start` (R, K, d)."""
+  found = _lloyd_paths(rounds, start, num_rounds, tol)
+  return list(map(_followed_by_lloyd, candidates, *found))
+
+
+def _refined(config, rounds, candidates):
+  """Returns the candidates followed by the rounds of Lloyd that the user asked for."""
+  if not config.lloyd_rounds:
+    return candidates
+  start = np.stack([candidate.centroids for candidate in candidates])
+  return _with_lloyd(rounds, candidates, start, config.lloyd_rounds, tol=0.0)
+
+
+def lloyd(config, rounds):
+  """Lloyd's algorithm from random centroids: the server never sees a client's own means."""
+  rng = randomness.generator(config.seed, "k-means on the server: first centroids")
+  start = first_centroids(config, rounds.num_columns, rng)
+  candidates = [Candidate((), False) for _ in start]
+  return _with_lloyd(rounds, candidates, start, config.num_rounds, config.tol)
+
+
+def private_lloyd(config, rounds, noise):
+  """Lloyd's algorithm by noisy sums, with points measured in the radius that is known.
+
+  Nothing but the sums looks at the data: the first centroids are drawn, and all rounds run.
+
+  Args:
+    config: A `KMeansConfig` with `privacy`.
+    rounds: `Rounds` whose `sum_factory` adds the noise.
+    noise: The `RoundNoise`.
+
+  Returns:
+    The `Candidate`.
+  """
+  rng = randomness.generator(config.seed, "private k-means")
+  now = first_centroids(config, rounds.num_columns, rng)
+  now /= np.sqrt(rounds.num_columns)  # In the unit of the radius.
+  after_rounds = []
+  for _ in range(config.num_rounds):
+    result = rounds.lloyd(now)
+    centroids, counts = result["centroids"][0], result["counts"][0]
+    now = server_step.next_private_centroids(centroids, counts, noise.std, rng)[np.newaxis]
+    after_rounds.append(now)
+  (candidate,) = _candidates(LLOYD, after_rounds, False)
+  return candidate
+
+
+# Algorithms that gather every client's own means.
 
 
 def _seeds(config, client_ids, purpose, round_num):
@@ -78,51 +221,6 @@ def _fkm_centroids(config, rounds, num_rounds):
     after_rounds.append(centroids)
     work = local_work.lloyd_means(config.local_iterations)
   return after_rounds
-
-
-def _candidates(stage, after_rounds, from_scratch):
-  """Returns the `Candidate`s of rounds that told no inertia."""
-  return [
-      fit_result.Candidate(
-          stages=[stage] * len(after_rounds),
-          centroids=list(path),
-          inertias=[None] * len(after_rounds),
-          from_scratch=from_scratch,
-      )
-      for path in zip(*after_rounds)
-  ]
-
-
-def _with_lloyd(rounds, candidates, start, num_rounds, tol):
-  """Appends Lloyd's rounds from the `start` (R, K, d) to the candidates."""
-  paths, inertias = lloyd_stage.run(rounds, start, num_rounds, tol)
-  for candidate, path, told in zip(candidates, paths, inertias):
-    if candidate.inertias:
-      candidate.inertias[-1] = told[0]  # That of the centroids that Lloyd starts from.
-    candidate.stages.extend([LLOYD] * len(path))
-    candidate.centroids.extend(path)
-    candidate.inertias.extend([*told[1:], None])
-  return candidates
-
-
-def _refined(config, rounds, candidates):
-  """Appends the rounds of Lloyd that the user asked for."""
-  if not config.lloyd_rounds:
-    return candidates
-  start = np.stack([candidate.centroids[-1] for candidate in candidates])
-  return _with_lloyd(rounds, candidates, start, config.lloyd_rounds, tol=0.0)
-
-
-def _lloyd_start(config, rounds):
-  rng = randomness.generator(config.seed, "k-means on the server: first centroids")
-  return lloyd_stage.first_centroids(config, rounds.num_columns, rng)
-
-
-def lloyd(config, rounds):
-  """Lloyd's algorithm from random centroids: the server never sees a client's own means."""
-  start = _lloyd_start(config, rounds)
-  candidates = [fit_result.Candidate([], [], [], False) for _ in start]
-  return _with_lloyd(rounds, candidates, start, config.num_rounds, config.tol)
 
 
 def fkm(config, rounds):

@@ -2,24 +2,20 @@
 
 import tempfile
 
-import numpy as np
-
-from fl_clustering.kmeans import client_points
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import point_privacy
-from fl_clustering.kmeans import point_source
-from fl_clustering.kmeans import tff_rounds
 from fl_clustering.kmeans import training
+from fl_clustering.points import client_points
+from fl_clustering.points import point_files
 
 
 class FederatedKMeans:
   """Clusters the points of many clients, whose points stay with them.
 
-  What reaches the server is sums over the clients, and with the algorithms that gather
-  (`fkm_lloyd`, `fkm`, `kfed`, `child_parent`) every client's own means of at least
-  `min_count` points with their counts.  That is weak protection where `min_count` is
-  small; `lloyd` gathers nothing, takes secure aggregation as `sum_factory`, and with
-  `privacy` is differentially private.  `tff_minibatch` is TFF's own, for comparison.
+  The server receives sums over the clients.  With the algorithms that gather (`fkm_lloyd`,
+  `fkm`, `kfed`, `child_parent`) it also receives every client's own means of at least
+  `min_count` points, with their counts.  That is weak protection if `min_count` is small.
+  `lloyd` gathers nothing; it can use secure aggregation (`sum_factory`), and with `privacy`
+  it is differentially private.
 
   It computes in TFF's default context; see `fl_clustering.runtime` for one that ends with
   the program.
@@ -29,9 +25,9 @@ class FederatedKMeans:
     inertia_: The sum of the squared distances of all points to the nearest of these
       centroids; of standardised columns with `standardize`, None with `privacy`.
     silhouette_: The mean simplified silhouette at these centroids, likewise.
-    history_: Tuple of `fit_result.RoundRecord`, one per round of the best restart.
+    history_: Tuple of `training.RoundRecord`, one per round of the best restart.
     n_rounds_: Number of rounds of the best restart.
-    privacy_spent_: With `privacy`, a dict that says what is guaranteed; else None.
+    privacy_spent_: With `privacy`, a dict with the guarantee; else None.
   """
 
   def __init__(
@@ -54,30 +50,58 @@ class FederatedKMeans:
       seed=0,
       sum_factory=None,
   ):
-    """Checks the settings; `kmeans_config.KMeansConfig` says what they mean.
+    """Checks the settings.
+
+    An option left None gets the default of the chosen algorithm.  An option that the
+    algorithm does not have is an error.
 
     Args:
-      n_clusters: See there; so for all others but the last.
-      algorithm: See there.
-      n_init: See there.
-      num_rounds: See there.
-      tol: See there.
-      min_count: See there.
-      fkm_rounds: See there.
-      server_init: See there.
-      local_iterations: See there.
-      local_clusters: See there.
-      lloyd_rounds: See there.
-      weight_by_counts: See there.
-      shuffle: See there.
-      privacy: See there.
-      standardize: See there.
-      seed: See there.
-      sum_factory: How Lloyd's rounds are summed up, a
-        `tff.aggregators.UnweightedAggregationFactory`; a plain sum by default.  One that
-        clips, such as `SecureSumFactory(b, -b)`, must let pass every client's counts, sums
-        and squared distances, in units of the data's standard deviation: with b at ten
-        times the numbers in the largest client's matrix only far outliers are clipped.
+      n_clusters: Number of clusters, K: at least 1, at most the number of all points.
+      algorithm: How the centroids are found:
+        "fkm_lloyd": rounds of FKM for good starts, then rounds of Lloyd.
+        "lloyd": Lloyd's algorithm by sums, from random centroids.
+        "fkm": Garst and Reinders, Federated K-Means Clustering.
+        "kfed": Dennis, Li and Smith, one round that gathers.
+        "child_parent": k-means of the clients' centroids, one round that gathers.
+        "tff_minibatch": TFF's own mini-batch k-means, for comparison.
+      n_init: Number of restarts; the one with the lowest inertia is taken.  Default: 5 for
+        `fkm_lloyd` and `lloyd`, 1 for the others.  Must be 1 with `privacy`, and is then by
+        default.
+      num_rounds: The most rounds.  With `fkm_lloyd` these are the rounds of Lloyd that
+        follow those of FKM.  Default: 100 for `fkm_lloyd` and `lloyd`, 20 for `fkm` and
+        `tff_minibatch`, 10 with `privacy`, where all of them run.  `kfed` and
+        `child_parent` have one round.
+      tol: For `fkm_lloyd` and `lloyd`: a restart ends when a round lowers its inertia by no
+        more than this share.  Default: 1e-5.  Must be 0 with `privacy`, and is then by
+        default.
+      min_count: For the algorithms that gather: the least number of points whose mean
+        leaves a client, at least 2.  Default: 2.
+      fkm_rounds: For `fkm_lloyd`: the number of rounds of FKM before those of Lloyd.
+        Default: 3.
+      server_init: For `fkm_lloyd` and `fkm`: where the server's k-means of the clients'
+        means starts in every round; "fresh" from new seeds, "warm" from the last global
+        centroids.  Default: "fresh".
+      local_iterations: For `fkm_lloyd` and `fkm`: Lloyd steps of a client in every round
+        of FKM but the first.  Default: 1.
+      local_clusters: For `kfed`: the number of clusters that k-FED looks for on a client,
+        at most K.  Default: K.
+      lloyd_rounds: For `fkm`, `kfed` and `child_parent`: the most rounds of Lloyd to add
+        at the end, by sums.  They end early when nothing improves.  Default: 0.
+      weight_by_counts: For `child_parent`: whether the server weighs the clients' centroids
+        by their numbers of points.  Default: False.
+      shuffle: For `child_parent`: whether a client shuffles its points before it sets a
+        quarter of them aside.  Default: False.
+      privacy: For `lloyd`: a `PointPrivacy`, which adds noise to the sums of every round.
+        Default: None, exact sums.
+      standardize: Whether every column is scaled to variance one over all clients; must be
+        False with `privacy`.
+      seed: Integer >= 0 that decides everything random but the noise of `privacy`.
+      sum_factory: For rounds of Lloyd without `privacy`: how they are summed up, a
+        `tff.aggregators.UnweightedAggregationFactory`.  Default: None, a plain sum.  One
+        that clips, such as `SecureSumFactory(b, -b)`, must let pass every client's counts,
+        sums and squared distances, in units of the data's standard deviation: with b at ten
+        times the number of entries in the largest client's matrix, only far outliers are
+        clipped.
     """
     self._config = kmeans_config.KMeansConfig(
         n_clusters=n_clusters,
@@ -121,13 +145,12 @@ class FederatedKMeans:
         clusters, or the clients may send nothing that the algorithm could use.
     """
     points = client_points.checked_clients(clients)
-    num_columns = next(iter(points.values())).shape[1]
     with tempfile.TemporaryDirectory() as folder:
-      rounds = tff_rounds.TffRounds(
-          point_source.write_files(points, folder), num_columns, self._config.n_init,
-          self._sum_factory or self._noisy_sum_factory(),
-      )
-      self._fit = self._fit_rounds(rounds)
+      files = point_files.write_files(points, folder)
+      if self._config.privacy is None:
+        self._fit = training.fit(self._config, files, self._sum_factory)
+      else:
+        self._fit = training.fit_privately(self._config, files)
     self.cluster_centers_ = self._fit.centroids
     self.inertia_ = self._fit.inertia
     self.silhouette_ = self._fit.silhouette
@@ -135,23 +158,6 @@ class FederatedKMeans:
     self.n_rounds_ = len(self._fit.history)
     self.privacy_spent_ = self._fit.privacy_spent
     return self
-
-  def _noisy_sum_factory(self):
-    config = self._config
-    if config.privacy is None:
-      return None
-    from fl_clustering.kmeans import private_training  # pylint: disable=g-import-not-at-top
-
-    return private_training.build_sum_factory(
-        point_privacy.noise_multiplier(config.privacy, config.num_rounds)
-    )
-
-  def _fit_rounds(self, rounds):
-    if self._config.privacy is None:
-      return training.fit(self._config, rounds)
-    from fl_clustering.kmeans import private_training  # pylint: disable=g-import-not-at-top
-
-    return private_training.fit(self._config, rounds)
 
   def predict(self, points):
     """Returns the nearest centroid of every point, an int array of shape (n,).

@@ -4,16 +4,20 @@ No TensorFlow here: a program can refuse wrong settings before it imports it.
 """
 
 import dataclasses
+import math
 from typing import Any, Mapping, Optional
 
 from clustering_basics import validate
-from fl_clustering.kmeans import point_privacy
+from fl_clustering.points import point_privacy
+
+# The most that one point changes the sums of a round, in L2 norm: its vector, of norm one
+# at most in units of the radius, and a count of one; see `sums.projected_sums`.
+SENSITIVITY = math.sqrt(2)
 
 FRESH = "fresh"
 WARM = "warm"
 
-# For every algorithm the options that it takes, with their defaults.  Another algorithm's
-# option is an error.
+# The options of every algorithm, with their defaults.  Any other option is an error.
 ALGORITHM_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "fkm_lloyd": {
         "n_init": 5, "num_rounds": 100, "tol": 1e-5, "min_count": 2, "fkm_rounds": 3,
@@ -31,6 +35,43 @@ ALGORITHM_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     },
     "tff_minibatch": {"n_init": 1, "num_rounds": 20},
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class PointPrivacy:
+  """What differentially private rounds of Lloyd guarantee one point of one client.
+
+  Points are projected to a ball of known radius around the origin, and Gaussian noise is
+  added to the sums of every round; see `fl_clustering/points/point_privacy.py`.
+
+  Attributes:
+    epsilon: Privacy budget of the whole fit, > 0.
+    delta: Its failure probability, in (0, 1).
+    radius: Points farther from the origin are moved to this distance, in the data's
+      units; in [1e-100, 1e100].  It must be known beforehand, not taken from the data.
+  """
+
+  epsilon: float
+  delta: float
+  radius: float
+
+  def __post_init__(self):
+    validate.positive(epsilon=self.epsilon)
+    validate.between(0, 1, delta=self.delta)
+    validate.within(1e-100, 1e100, radius=self.radius)
+
+  def round_noise(self, num_rounds):
+    """Returns the `RoundNoise` of a fit with so many rounds."""
+    return point_privacy.round_noise(
+        self.epsilon, self.delta, num_rounds, SENSITIVITY,
+        covers="the centroids and counts of every round, per point of any client; not the "
+        "labels that `predict` gives, which are functions of the point itself",
+    )
+
+
+def _check_privacy(privacy):
+  if not isinstance(privacy, PointPrivacy):
+    raise TypeError(f"`privacy` must be a PointPrivacy, got {type(privacy).__name__}.")
 
 
 def _check_bool(**argument):
@@ -51,7 +92,7 @@ _CHECKS = {
     "lloyd_rounds": lambda value: validate.integer(minimum=0, lloyd_rounds=value),
     "weight_by_counts": lambda value: _check_bool(weight_by_counts=value),
     "shuffle": lambda value: _check_bool(shuffle=value),
-    "privacy": point_privacy.check,
+    "privacy": _check_privacy,
 }
 
 
@@ -59,29 +100,9 @@ _CHECKS = {
 class KMeansConfig:
   """Everything but the data that changes the result.
 
-  An option that is `None` gets the algorithm's default from `ALGORITHM_DEFAULTS`; one
-  that the algorithm does not have must be left `None`.
-
-  Attributes:
-    n_clusters: Number of clusters, K.
-    algorithm: A key of `ALGORITHM_DEFAULTS`.
-    n_init: Number of restarts, of which the one with the lowest inertia is taken.
-    num_rounds: Most rounds; with `fkm_lloyd` those of Lloyd, after the FKM rounds.
-    tol: A restart ends when a round lowers its inertia by no more than this share.
-    min_count: The least number of points whose mean leaves a client.
-    fkm_rounds: Number of FKM rounds before Lloyd's.
-    server_init: Where the server's k-means starts in every round: `fresh` from new
-      seeds, `warm` from the last global centroids.
-    local_iterations: Lloyd steps of a client in a round of FKM.
-    local_clusters: Number of clusters that k-FED looks for on a client, at most K; K by
-      default.
-    lloyd_rounds: Lloyd rounds to append, until nothing improves; by sums, so that no
-      client is seen by itself.
-    weight_by_counts: Whether the parent weighs the children's centroids by their counts.
-    shuffle: Whether a child shuffles its points before it sets a quarter aside.
-    privacy: A `point_privacy.PointPrivacy`: noise on the sums of every round.
-    standardize: Whether every column is brought to variance one over all clients.
-    seed: Decides everything random but the noise of `privacy`.
+  `FederatedKMeans` documents every setting.  An option left `None` becomes the algorithm's
+  default from `ALGORITHM_DEFAULTS`; one that the algorithm does not have must be left
+  `None`.
   """
 
   n_clusters: int
@@ -97,7 +118,7 @@ class KMeansConfig:
   lloyd_rounds: Optional[int] = None
   weight_by_counts: Optional[bool] = None
   shuffle: Optional[bool] = None
-  privacy: Optional[point_privacy.PointPrivacy] = None
+  privacy: Optional[PointPrivacy] = None
   standardize: bool = False
   seed: int = 0
 

@@ -1,43 +1,40 @@
-"""The rounds of federated k-means as TFF computations.
+"""The rounds of federated k-means, run by TFF over the clients' files.
 
 `lloyd_round` and `score_round` are sums over the clients, so that secure or noisy
-aggregation applies to them; the server sees the aggregate alone.  In `gather_round` the
-server sees every client's means, and `released_means.py` says which of them.
+aggregation applies to them; the server sees the aggregate alone.  In a gathering round
+(`fl_clustering/points/gathering.py`) the server sees every client's own means.
 
 All take R candidates at a time: TFF needs a hundredth of a second for a round, whatever
-is in it.  Building and preparing a computation takes longer, so each is built once; TFF
-adds up tensors of known shape only, so that R belongs to the computation.
+is in it.  Building and preparing a computation takes longer, so each is built once and
+kept.  TFF adds up tensors of known shape only, so R belongs to the computation.
 """
 
 import collections
+import dataclasses
+import functools
+from typing import Callable, Optional
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from fl_clustering.kmeans import point_sums
-from fl_clustering.kmeans import released_means
-from fl_clustering.kmeans import scaling
+from fl_clustering.kmeans import sums as sums_lib
+from fl_clustering.points import gathering
+from fl_clustering.points import point_files
 
 
-def _float_type(*shape):
-  return tff.TensorType(np.float32, list(shape))
-
-
-def _points(source, client):
-  points = source.read(client)
-  # A private fit, which scales by nothing that it has from the data, may meet any number.
-  return tf.cast(tf.clip_by_value(points, -scaling.FARTHEST, scaling.FARTHEST), tf.float32)
+def _candidates_type(source, num_clusters, num_candidates):
+  return tff.TensorType(np.float32, [num_candidates, num_clusters, source.num_columns])
 
 
 def build_lloyd_round(
-    source, num_clusters, num_candidates=1, sum_factory=None, local_sums=None
+    source, num_clusters, num_candidates=1, sum_factory=None, local_sums=sums_lib.lloyd_sums
 ):
   """Returns one step of Lloyd's algorithm over the points of all clients.
 
-  It is exact: `min_count` does not apply to it, for no client's message is looked at.
-  That is worth something only if the aggregation is secure or private, which
-  `sum_factory` decides; a plain sum on an honest server hides nothing from that server.
+  It is exact: `min_count` does not apply to it, because no client's message is looked at.
+  That protects a client only if the aggregation is secure or private, which `sum_factory`
+  decides; a plain sum on an honest server hides nothing from that server.
 
   Args:
     source: A `PointSource`.
@@ -45,25 +42,26 @@ def build_lloyd_round(
     num_candidates: Number of sets of centroids, R.
     sum_factory: A `tff.aggregators.UnweightedAggregationFactory` that sums float32, such
       as `tff.aggregators.SecureSumFactory`; a plain sum by default.
-    local_sums: What a client sums up; `point_sums.lloyd_sums` by default.
+    local_sums: What a client sends: a function (points, centroids) -> a dict with `sums`
+      and `counts`, see `sums.py`.
 
   Returns:
     The computation `(centroids float32[R,K,d]@SERVER, {points}@CLIENTS) -> (centroids,
     counts, inertia)@SERVER`: the means of the centroids' points, or the old centroid
     where there is none; how many points they have; the inertia at the old centroids.
   """
-  centroids_type = _float_type(num_candidates, num_clusters, source.num_columns)
+  centroids_type = _candidates_type(source, num_clusters, num_candidates)
 
   @tff.tensorflow.computation(centroids_type, source.client_type)
   def client_sums(centroids, client):
-    return (local_sums or point_sums.lloyd_sums)(_points(source, client), centroids)
+    return local_sums(source.read_float32(client), centroids)
 
   factory = sum_factory or tff.aggregators.SumFactory()
   aggregator = factory.create(client_sums.type_signature.result)
 
   @tff.tensorflow.computation(centroids_type, aggregator.next.type_signature.result.result.member)
   def step(centroids, sums):
-    means = point_sums.moved_centroids(centroids, sums["sums"], sums["counts"])
+    means = sums_lib.moved_centroids(centroids, sums["sums"], sums["counts"])
     rest = [(name, value) for name, value in sums.items() if name != "sums"]
     return collections.OrderedDict([("centroids", means), *rest])
 
@@ -76,45 +74,9 @@ def build_lloyd_round(
     total = aggregator.next(aggregator.initialize(), sums).result
     return tff.federated_map(step, (centroids, total))
 
-  return lloyd_round
-
-
-def build_gather_round(source, work, min_count):
-  """Returns the round in which every client sends means and counts of its own.
-
-  Args:
-    source: A `PointSource`.
-    work: What clients compute, see `local_work.py`.
-    min_count: The least number of points whose mean leaves a client.
-
-  Returns:
-    The computation `(candidates float32[R,K,d]@SERVER, {job}@CLIENTS) -> {(index, means,
-    counts)}@CLIENTS`, where a job is the client's index, value and seed.
-  """
-  candidates_type = _float_type(None, None, source.num_columns)
-  job_type = tff.StructWithPythonType(
-      [
-          ("index", np.int32),
-          ("client", source.client_type),
-          ("seed", tff.TensorType(np.int32, [2])),
-      ],
-      collections.OrderedDict,
-  )
-
-  @tff.tensorflow.computation(candidates_type, job_type)
-  def local_means(candidates, job):
-    points = _points(source, job["client"])
-    means, counts = work(points, candidates, job["seed"])
-    means, counts = released_means.released_means(points, means, counts, min_count)
-    return collections.OrderedDict(index=job["index"], means=means, counts=counts)
-
-  @tff.federated_computation(
-      tff.FederatedType(candidates_type, tff.SERVER), tff.FederatedType(job_type, tff.CLIENTS)
-  )
-  def gather_round(candidates, jobs):
-    return tff.federated_map(local_means, (tff.federated_broadcast(candidates), jobs))
-
-  return gather_round
+  # This machine plays the server too, so a secure sum can only be simulated: its bounds
+  # and its grid are real, its secrecy is not.
+  return tff.backends.test.replace_secure_intrinsics_with_bodies(lloyd_round)
 
 
 def build_score_round(source, num_clusters, num_candidates=1):
@@ -127,13 +89,13 @@ def build_score_round(source, num_clusters, num_candidates=1):
 
   Returns:
     The computation `(candidates float32[R,K,d]@SERVER, {points}@CLIENTS) ->
-    point_sums.scores@SERVER`.
+    sums.scores@SERVER`.
   """
-  candidates_type = _float_type(num_candidates, num_clusters, source.num_columns)
+  candidates_type = _candidates_type(source, num_clusters, num_candidates)
 
   @tff.tensorflow.computation(candidates_type, source.client_type)
   def local_scores(candidates, client):
-    return point_sums.scores(_points(source, client), candidates)
+    return sums_lib.scores(source.read_float32(client), candidates)
 
   @tff.federated_computation(
       tff.FederatedType(candidates_type, tff.SERVER),
@@ -146,15 +108,100 @@ def build_score_round(source, num_clusters, num_candidates=1):
   return score_round
 
 
-def build_moments_round(source):
-  """Returns the round `{points}@CLIENTS -> point_sums.moments@SERVER`."""
+def build_minibatch_process(source, num_clusters):
+  """Returns TFF's own federated k-means, mini-batch k-means over the clients' points.
+
+  TFF draws its first centroids from the standard normal distribution.  A centroid is the
+  mean of all points that it had in any round, and of its start, which counts as one
+  point: so the first rounds are never forgotten, and a centroid without points stays.
+
+  Args:
+    source: A `PointSource`.
+    num_clusters: Number of clusters, K.
+
+  Returns:
+    TFF's `LearningProcess`, and the computation `(state@SERVER, {points}@CLIENTS) ->
+    LearningProcessOutput` of a round.
+  """
+  process = tff.learning.algorithms.build_fed_kmeans(
+      num_clusters, (source.num_columns,), random_seed=(0, 0)
+  )
 
   @tff.tensorflow.computation(source.client_type)
-  def local_moments(client):
-    return point_sums.moments(source.read(client))
+  def client_points(client):
+    points = tf.cast(source.read(client), tf.float32)
+    return tf.data.Dataset.from_tensor_slices(points)
 
-  @tff.federated_computation(tff.FederatedType(source.client_type, tff.CLIENTS))
-  def moments_round(clients):
-    return tff.federated_sum(tff.federated_map(local_moments, clients))
+  @tff.federated_computation(
+      tff.FederatedType(process.next.type_signature.parameter[0].member, tff.SERVER),
+      tff.FederatedType(source.client_type, tff.CLIENTS),
+  )
+  def next_round(state, clients):
+    return process.next(state, tff.federated_map(client_points, clients))
 
-  return moments_round
+  return process, next_round
+
+
+# Computations are kept: fits of data of the same shape share them.
+_lloyd_round = functools.lru_cache(maxsize=None)(build_lloyd_round)
+_score_round = functools.lru_cache(maxsize=None)(build_score_round)
+_minibatch_process = functools.lru_cache(maxsize=None)(build_minibatch_process)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rounds:
+  """The rounds of a fit, as functions of what the server sends.
+
+  Attributes:
+    files: The clients as `PointFiles`, in the coordinates of the fit.
+    num_candidates: The most candidates in a round.
+    sum_factory: See `build_lloyd_round`.
+    local_sums: See `build_lloyd_round`.
+  """
+
+  files: point_files.PointFiles
+  num_candidates: int
+  sum_factory: Optional[tff.aggregators.UnweightedAggregationFactory] = None
+  local_sums: Callable[..., dict] = sums_lib.lloyd_sums
+
+  @property
+  def client_ids(self):
+    return tuple(self.files.paths)
+
+  @property
+  def num_columns(self):
+    return self.files.num_columns
+
+  def _padded(self, candidates):
+    """Returns as many candidates as the computations have room for."""
+    missing = self.num_candidates - len(candidates)
+    return np.concatenate([candidates, np.repeat(candidates[-1:], missing, axis=0)])
+
+  def lloyd(self, candidates):
+    """Returns `build_lloyd_round` of candidates (R, K, d), a dict of arrays."""
+    lloyd_round = _lloyd_round(
+        self.files.source, candidates.shape[1], self.num_candidates, self.sum_factory,
+        self.local_sums,
+    )
+    result = lloyd_round(self._padded(candidates), self.files.clients())
+    return {name: value[: len(candidates)] for name, value in result.items()}
+
+  def gather(self, work, min_count, candidates, seeds):
+    """Returns the `ClientMeans` of a round; see `gathering.gather`."""
+    return gathering.gather(self.files, work, min_count, candidates, seeds)
+
+  def scores(self, candidates):
+    """Returns the sums of `sums.scores` over all clients, of shape (R,) each."""
+    score_round = _score_round(self.files.source, candidates.shape[1], self.num_candidates)
+    result = score_round(self._padded(candidates), self.files.clients())
+    return {name: result[name][: len(candidates)] for name in ("inertia", "silhouettes")}
+
+  def minibatch(self, centroids, num_rounds):
+    """Returns the centroids (K, d) after every round of TFF's own k-means, a list."""
+    process, next_round = _minibatch_process(self.files.source, len(centroids))
+    state = process.set_model_weights(process.initialize(), centroids)
+    after_rounds = []
+    for _ in range(num_rounds):
+      state = next_round(state, self.files.clients()).state
+      after_rounds.append(np.asarray(process.get_model_weights(state)))
+    return after_rounds

@@ -1,29 +1,23 @@
-"""What the server makes of the clients' means: K global centroids.
+"""What the server makes of what the clients sent: K global centroids.
 
-The means are clustered like points that weigh as much as they count, from the first seed
-on: scikit-learn before 1.3 left the weights out of k-means++, and then a client with a
-few stray points spoils many starts.  The seeds of all restarts are drawn together here,
-as scikit-learn draws them one by one, in less than half of the time.
+The clients' means are clustered as points with their counts as weights, from the first seed on:
+scikit-learn before 1.3 left the weights out of k-means++, and then a client with a few
+stray points spoils many starts.  Here the seeds of all restarts are drawn together, which
+takes less than half as long as drawing them one by one, as scikit-learn does.
 """
 
-import functools
-import warnings
-
 import numpy as np
-from sklearn import cluster
-from sklearn import exceptions
 import tensorflow as tf
-import threadpoolctl
 
-from clustering_basics import core_count
-from fl_clustering.kmeans import seeding
+from clustering_basics import single_thread_kmeans
+from fl_clustering.points import point_privacy
+from fl_clustering.points import seeding
 
 _seed_rows = tf.function(seeding.seed_rows, input_signature=[
     tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None], tf.float32),
     tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32),
     tf.TensorSpec([2], tf.int32),
 ])
-_thread_pools = functools.lru_cache(maxsize=None)(threadpoolctl.ThreadpoolController)
 _RESTARTS = 10
 # Of the unit in which the clients compute.
 _JITTER = 0.05
@@ -47,8 +41,8 @@ def combined_means(means, weights, num_clusters, rng, start=None):
     start: Centroids (K, d) to start from; k-means++ with restarts by default.
 
   Returns:
-    float32 of shape (K, d).  Where there are fewer different means than K, the others lie
-    close beside these, to split their clusters in the next round.
+    float32 of shape (K, d).  Where there are fewer different means than K, the missing
+    centroids lie close beside these, to split their clusters in the next round.
   """
   distinct = np.unique(means, axis=0)
   if len(distinct) < num_clusters:
@@ -62,14 +56,11 @@ def combined_means(means, weights, num_clusters, rng, start=None):
     num_starts, init = _RESTARTS, lambda points, *_, **__: points[next(starts)]
   else:
     num_starts, init = 1, start.astype(np.float64)
-  core_count.count_quietly()
-  kmeans = cluster.KMeans(num_clusters, init=init, n_init=num_starts, random_state=0)
-  # One thread: several add up in an order that changes from run to run, and are slower
-  # for so few points.
-  with _thread_pools().limit(limits=1), warnings.catch_warnings():
-    warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
-    # In float64, and so that scikit-learn's centering leaves `means` as they are.
-    kmeans.fit(means.astype(np.float64), sample_weight=weights)
+  # In float64, so that scikit-learn's centering leaves `means` as they are.
+  kmeans = single_thread_kmeans.fit(
+      means.astype(np.float64), num_clusters, weights,
+      init=init, n_init=num_starts, random_state=0,
+  )
   return kmeans.cluster_centers_.astype(np.float32)
 
 
@@ -96,3 +87,21 @@ def combined_from_farthest(means, first, num_clusters, rng):
     nearest = np.minimum(nearest, ((means - start[-1]) ** 2).sum(axis=1))
   weights = np.ones(len(means), np.float32)
   return combined_means(means, weights, num_clusters, rng, np.array(start))
+
+
+def next_private_centroids(centroids, counts, noise_std, rng):
+  """Returns the centroids to go on with, from those of a noisy round.
+
+  Centroids without points move beside the largest cluster's, and all into the unit ball.
+
+  Args:
+    centroids: float32 of shape (K, d), after the round.
+    counts: Their noisy counts, of shape (K,).
+    noise_std: Standard deviation of the noise.
+    rng: A `np.random.Generator`; it moves centroids, and makes no noise.
+  """
+  empty = counts < point_privacy.EMPTY_STDS * noise_std
+  beside = near(centroids[[np.argmax(counts)]], len(centroids), rng)
+  moved = np.where(empty[:, np.newaxis], beside, centroids)
+  norms = np.linalg.norm(moved, axis=1, keepdims=True)
+  return (moved / np.maximum(norms, 1.0)).astype(np.float32)

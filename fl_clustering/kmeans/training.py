@@ -1,36 +1,103 @@
-"""From the clients' rounds to a fit: coordinates, algorithm, and the best restart."""
+"""A fit from the clients' files to its result: coordinates, algorithm, best restart."""
+
+import dataclasses
+from typing import Any, Mapping, Optional
 
 import numpy as np
+from sklearn import metrics
 
+from clustering_basics import core_count
 from clustering_basics import validate
 from fl_clustering.kmeans import algorithms
-from fl_clustering.kmeans import fit_result
-from fl_clustering.kmeans import scaling as scaling_lib
+from fl_clustering.kmeans import rounds as rounds_lib
+from fl_clustering.kmeans import sums
+from fl_clustering.points import point_privacy
+from fl_clustering.points import scaling as scaling_lib
+
+_BYTES = 4  # Messages are float32.
 
 
-def choose_scaling(rounds, standardize):
-  """Tells the clients the coordinates to compute in, from two rounds of sums.
+@dataclasses.dataclass(frozen=True, eq=False)
+class RoundRecord:
+  """One round of the restart that was taken.
+
+  Attributes:
+    stage: The kind of round: `gather`, where the server sees every client's means;
+      `lloyd`, where it sees sums; `minibatch`.
+    centroids: The global centroids after it, in the data's units; float64 (K, d).
+    inertia: The inertia of these centroids, or None if no round told it.
+    bytes_down: What the server sent each client for this restart, in bytes.
+    bytes_up: What each client sent for it.
+  """
+
+  stage: str
+  centroids: np.ndarray
+  inertia: Optional[float]
+  bytes_down: int
+  bytes_up: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fit:
+  """The result of a fit.
+
+  Attributes:
+    scaling: The `Scaling` of the coordinates that were clustered.
+    centroids: In the data's units; float64 (K, d).
+    inertia: Sum of the squared distances to the nearest centroid; of standardised
+      columns, if they are.  None with `privacy`.
+    silhouette: The mean simplified silhouette, likewise.
+    history: Tuple of `RoundRecord`.
+    privacy_spent: The `spent` of the `RoundNoise`, or None.
+  """
+
+  scaling: scaling_lib.Scaling
+  centroids: np.ndarray
+  inertia: Optional[float]
+  silhouette: Optional[float]
+  history: tuple[RoundRecord, ...]
+  privacy_spent: Optional[Mapping[str, Any]] = None
+
+  def assign(self, points):
+    """Returns the nearest centroid of every point (n, d), an int array of shape (n,)."""
+    core_count.count_quietly()
+    scaled = (self.scaling.apply(values) for values in (points, self.centroids))
+    return metrics.pairwise_distances_argmin(*map(scaling_lib.as_float32, scaled))
+
+
+def _history(candidate, scaling, inertia_unit=1.0, tells_inertia=True):
+  """Returns the `RoundRecord`s of a candidate.
 
   Args:
-    rounds: `TffRounds`.
-    standardize: Whether every column gets variance one, or all the same factor.
-
-  Returns:
-    The number of points of all clients.
+    candidate: A `Candidate`.
+    scaling: The `Scaling` of its coordinates.
+    inertia_unit: What to multiply its inertias with.
+    tells_inertia: Whether clients send the inertia in Lloyd's rounds.
   """
-  rounds.tell_scaling(scaling_lib.identity(rounds.num_columns))
-  rounds.tell_scaling(scaling_lib.shift_to_mean(rounds.moments()))
-  moments = rounds.moments()
-  rounds.tell_scaling(scaling_lib.unit_scaling(rounds.scaling, moments, standardize))
-  return int(moments["num_points"])
+  records = []
+  for index, step in enumerate(candidate.steps):
+    num_clusters, num_columns = step.centroids.shape
+    sends_centroids = index > 0 or not candidate.from_scratch
+    sends_inertia = tells_inertia and step.stage == algorithms.LLOYD
+    records.append(
+        RoundRecord(
+            stage=step.stage,
+            centroids=scaling.undo(step.centroids),
+            inertia=None if step.inertia is None else step.inertia * inertia_unit,
+            bytes_down=_BYTES * num_clusters * num_columns * sends_centroids,
+            bytes_up=_BYTES * (num_clusters * (num_columns + 1) + sends_inertia),
+        )
+    )
+  return tuple(records)
 
 
-def fit(config, rounds):
+def fit(config, files, sum_factory=None):
   """Fits centroids.
 
   Args:
     config: A `KMeansConfig` without `privacy`.
-    rounds: `TffRounds`.
+    files: The clients as `PointFiles`.
+    sum_factory: See `rounds.build_lloyd_round`.
 
   Returns:
     A `Fit`.
@@ -39,23 +106,59 @@ def fit(config, rounds):
     ValueError: If there are fewer points than clusters.
     NothingReleased: If the clients may send nothing that the algorithm could use.
   """
-  num_points = choose_scaling(rounds, config.standardize)
-  if num_points < config.n_clusters:
+  moments = files.column_moments()
+  if moments.num_points < config.n_clusters:
     raise validate.error(
-        "n_clusters", f"be at most the {num_points} points of all clients", config.n_clusters
+        "n_clusters", f"be at most the {moments.num_points} points of all clients",
+        config.n_clusters,
     )
+  scaling = scaling_lib.unit_scaling(moments, config.standardize)
+  rounds = rounds_lib.Rounds(files.scaled(scaling), config.n_init, sum_factory)
   candidates = algorithms.ALGORITHMS[config.algorithm](config, rounds)
-  scores = rounds.scores(np.stack([candidate.centroids[-1] for candidate in candidates]))
+  scores = rounds.scores(np.stack([candidate.centroids for candidate in candidates]))
   best = int(np.argmin(scores["inertia"]))
-  candidate = candidates[best]
-  candidate.inertias[-1] = float(scores["inertia"][best])
+  *steps, last = candidates[best].steps
+  last = last._replace(inertia=float(scores["inertia"][best]))
+  candidate = dataclasses.replace(candidates[best], steps=(*steps, last))
   # Standardised columns keep the inertia in their own unit.
-  unit = 1.0 if config.standardize else 1 / rounds.scaling.factor[0] ** 2
-  history = fit_result.history(candidate, rounds.scaling, unit)
-  return fit_result.Fit(
-      scaling=rounds.scaling,
+  unit = 1.0 if config.standardize else 1 / scaling.factor[0] ** 2
+  history = _history(candidate, scaling, unit)
+  return Fit(
+      scaling=scaling,
       centroids=history[-1].centroids,
       inertia=history[-1].inertia,
-      silhouette=float(scores["silhouettes"][best]) / num_points,
+      silhouette=float(scores["silhouettes"][best]) / moments.num_points,
       history=history,
+  )
+
+
+def fit_privately(config, files):
+  """Fits centroids by noisy sums; nothing else looks at the data.
+
+  Args:
+    config: A `KMeansConfig` with `privacy`.
+    files: The clients as `PointFiles`.
+
+  Returns:
+    A `Fit`.
+  """
+  noise = config.privacy.round_noise(config.num_rounds)
+  num_columns = files.num_columns
+  scaling = scaling_lib.Scaling(
+      np.zeros(num_columns), np.full(num_columns, 1 / config.privacy.radius)
+  )
+  rounds = rounds_lib.Rounds(
+      files.scaled(scaling), config.n_init, point_privacy.noisy_sum_factory(noise.std),
+      sums.projected_sums,
+  )
+  history = _history(
+      algorithms.private_lloyd(config, rounds, noise), scaling, tells_inertia=False
+  )
+  return Fit(
+      scaling=scaling,
+      centroids=history[-1].centroids,
+      inertia=None,
+      silhouette=None,
+      history=history,
+      privacy_spent=noise.spent,
   )

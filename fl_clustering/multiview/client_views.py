@@ -1,4 +1,4 @@
-"""The clients' views: whether they fit together, and side by side."""
+"""Checks that the clients' views fit together, and puts them side by side."""
 
 import collections.abc
 import dataclasses
@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.kmeans import client_points
+from fl_clustering.points import client_points
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

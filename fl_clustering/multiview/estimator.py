@@ -4,31 +4,33 @@ import tempfile
 
 import numpy as np
 
-from fl_clustering.kmeans import point_source
 from fl_clustering.multiview import client_views
-from fl_clustering.multiview import kernel_sums
 from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import sums
 from fl_clustering.multiview import training
+from fl_clustering.points import point_files
 
 
 class FederatedMultiViewKMeans:
   """Clusters the points of many clients, which all see them in the same views.
 
-  Only sums over the clients reach the server, and, when the first centers are found,
-  means of `min_count` points or more of one client with their counts.  With one client
-  it is the central algorithm, MVKM-ED.  It computes in TFF's default context; see
-  `fl_clustering.runtime` for one that ends with the program.
+  The server receives sums over the clients.  To find the first centers it also receives
+  every client's own means of at least `min_count` points, with their counts; with
+  `privacy` it does not.  With one client this is the central algorithm, MVKM-ED.
+
+  It computes in TFF's default context; see `fl_clustering.runtime` for one that ends with
+  the program.
 
   Attributes, after `fit`:
     cluster_centers_: A list of arrays of shape (K, d_h), one per view, in the data's
       own units.
     view_weights_: Array of shape (H,), sum one.
-    objective_: The objective at these centers.  With `privacy` it is None: it would be
-      one more look at the data.
-    history_: Tuple of `multiview_model.RoundRecord`, one per round of the best restart,
-      and one for the result (not with `privacy`).
+    objective_: The objective at these centers.  With `privacy` it is None, because it
+      would take one more look at the data.
+    history_: Tuple of `server_step.RoundRecord`, one per round of the best restart, and
+      one for the result (not with `privacy`).
     n_rounds_: Number of rounds of the best restart.
-    privacy_spent_: With `privacy`, a dict that says what is guaranteed; else None.
+    privacy_spent_: With `privacy`, a dict with the guarantee; else None.
   """
 
   def __init__(
@@ -44,7 +46,30 @@ class FederatedMultiViewKMeans:
       privacy=None,
       seed=0,
   ):
-    """Checks the settings; `multiview_config.MultiViewConfig` says what they mean."""
+    """Checks the settings.
+
+    Args:
+      n_clusters: Number of clusters, K: at least 1, at most the number of all points.
+      view_weights: How much every view counts; the weights sum to one.
+        "equal": every view the same.
+        "mvkm": the paper's rule, which favours the view that is easiest to compress.
+        "regret": the less a view's own best clustering is worsened by the common
+          clusters, the more it counts; every view is first clustered alone.
+      alpha: The exponent of the view weights in the objective, > 0.  It must exceed 1 with
+        "mvkm" and "regret"; the nearer to 1, the more unequal the weights are.
+      n_init: Number of restarts; the one with the lowest objective is kept.  Must be 1
+        with `privacy`.
+      num_rounds: The most rounds of a restart.
+      tol: A restart ends when a round changes the objective by less than this share of
+        it; 0 runs all rounds.
+      standardize: Whether every column is brought to mean zero and variance one over all
+        clients; False only centers the columns.  Must be False with `privacy`.
+      min_count: The least number of points whose mean leaves a client, at least 2.  It
+        applies to the first centers, which `privacy` draws instead.
+      privacy: A `PointPrivacy`, which adds noise to the sums of every round; None for
+        exact sums.
+      seed: Integer >= 0 that decides everything random but the noise of `privacy`.
+    """
     self._config = multiview_config.MultiViewConfig(
         n_clusters=n_clusters,
         view_weights=view_weights,
@@ -57,7 +82,7 @@ class FederatedMultiViewKMeans:
         privacy=privacy,
         seed=seed,
     )
-    self._model = None
+    self._fit = None
 
   def fit(self, clients):
     """Fits the model.
@@ -78,22 +103,25 @@ class FederatedMultiViewKMeans:
     views = client_views.check_clients(clients, self._config.n_clusters)
     if self._config.privacy is not None:
       self._config.privacy.check_views(len(views.widths))
-    spent = None
     with tempfile.TemporaryDirectory() as folder:
-      paths = point_source.write_files(views.points, folder)
+      files = point_files.write_files(views.points, folder)
       if self._config.privacy is None:
-        fit = training.fit(self._config, paths, views.widths)
+        fit = training.fit(self._config, files, views.widths)
       else:
-        fit, spent = training.fit_privately(self._config, paths, views.widths)
-    self._widths, self._model = views.widths, fit.model
+        fit = training.fit_privately(self._config, files, views.widths)
+    self._fit, self._widths = fit, views.widths
     self.cluster_centers_ = np.split(
-        fit.model.scaling.undo(fit.model.centers), np.cumsum(views.widths)[:-1], axis=1
+        fit.scaling.undo(fit.model.centers), np.cumsum(views.widths)[:-1], axis=1
     )
     self.view_weights_ = fit.model.view_weights
     self.history_ = fit.history
-    self.objective_ = None if spent else fit.history[-1].objective
-    self.n_rounds_ = len(fit.history) - (0 if spent else 1)
-    self.privacy_spent_ = spent
+    self.privacy_spent_ = fit.privacy_spent
+    if fit.privacy_spent is None:
+      self.objective_ = fit.history[-1].objective
+      self.n_rounds_ = len(fit.history) - 1
+    else:
+      self.objective_ = None
+      self.n_rounds_ = len(fit.history)
     return self
 
   def predict(self, views):
@@ -106,14 +134,14 @@ class FederatedMultiViewKMeans:
       The clusters, an int64 array of shape (n,).  They are functions of the points
       themselves: whoever holds the points computes them, without any round.
     """
-    if self._model is None:
+    if self._fit is None:
       raise ValueError("`fit` must come before `predict`, got no model yet.")
     points, _ = client_views.joined_views(views, "`views`", self._widths)
-    model = self._model
-    points = model.scaling.apply(points)
+    points = self._fit.scaling.apply(points)
     if self._config.privacy is not None:
-      points = kernel_sums.project(points, self._widths)
-    clusters, _ = kernel_sums.assign(
+      points = sums.project(points, self._widths)
+    model = self._fit.model
+    clusters, _ = sums.assign(
         points, model.centers, model.betas, model.view_factors, self._widths
     )
     return clusters.numpy()

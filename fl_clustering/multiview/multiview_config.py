@@ -1,32 +1,82 @@
-"""The settings of federated multi-view k-means, checked as they are made."""
+"""The settings of federated multi-view k-means, checked as they are made.
 
+No TensorFlow here: a program can refuse wrong settings before it imports it.
+"""
+
+import collections.abc
 import dataclasses
+import math
 from typing import Optional
 
 from clustering_basics import validate
-from fl_clustering.multiview import point_privacy
 from fl_clustering.multiview import view_weights as view_weights_lib
+from fl_clustering.points import point_privacy
+
+
+def sensitivity(num_views):
+  """Returns the most that one point can change a round's sums, in L2 norm.
+
+  The point changes the sums of one cluster by its kernel-weighted coordinates, its
+  weights, its costs and a count of one.  Every view is projected to a ball of known radius
+  and measured in that radius.  With y the point's vector in a view and w its weight there,
+
+    per view  |w y|^2 + w^2 + (1 - w)^2 <= 2 w^2 + (1 - w)^2 <= 2,    and 1 for the count,
+
+  whatever the centers are.
+  """
+  return math.sqrt(2 * num_views + 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class PointPrivacy:
+  """What differentially private rounds guarantee one point of one client.
+
+  Gaussian noise is added to the sums of every round; see
+  `fl_clustering/points/point_privacy.py`.  A fit that ends before its last round has spent
+  less than is stated.
+
+  Attributes:
+    epsilon: Privacy budget of the whole fit, > 0.
+    delta: Its failure probability, in (0, 1).
+    view_norms: For every view, the L2 norm that its rows are projected to, in the
+      data's units; in [1e-40, 1e100], so that no point's square overflows in it.  It
+      must be known beforehand, not taken from the data.
+  """
+
+  epsilon: float
+  delta: float
+  view_norms: tuple[float, ...]
+
+  def __post_init__(self):
+    validate.positive(epsilon=self.epsilon)
+    validate.between(0, 1, delta=self.delta)
+    if not isinstance(self.view_norms, collections.abc.Sequence):
+      raise TypeError(f"`view_norms` must be a sequence of norms, got {self.view_norms!r}.")
+    for norm in self.view_norms:
+      validate.within(1e-40, 1e100, view_norms=norm)
+    object.__setattr__(self, "view_norms", tuple(map(float, self.view_norms)))
+
+  def check_views(self, num_views):
+    """Raises a ValueError unless there is one norm per view."""
+    if len(self.view_norms) != num_views:
+      raise validate.error(
+          "view_norms", f"have one norm for each of the {num_views} views", self.view_norms
+      )
+
+  def round_noise(self, num_rounds):
+    """Returns the `RoundNoise` of a fit with so many rounds."""
+    return point_privacy.round_noise(
+        self.epsilon, self.delta, num_rounds, sensitivity(len(self.view_norms)),
+        covers="the centers, view weights and history, per point of any client; not the "
+        "labels that `predict` gives, which are functions of the point itself",
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class MultiViewConfig:
   """Everything but the data that changes the result.
 
-  Attributes:
-    n_clusters: Number of clusters.
-    view_weights: A key of `view_weights.VIEW_WEIGHTS`.
-    alpha: The exponent of the view weights in the objective; above one where the
-      weights are learnt, and the nearer to one, the more unequal they are.
-    n_init: Number of restarts; the one with the lowest objective is kept.
-    num_rounds: Most rounds of a restart.
-    tol: A restart ends when a round lowers the objective by less than this share of
-      it; 0 runs all rounds.
-    standardize: Whether every column is brought to mean zero and variance one over
-      all clients.
-    min_count: The least number of points whose mean leaves a client, when the first
-      centers are found.
-    privacy: A `PointPrivacy`, or None for exact sums.
-    seed: Decides everything random but the noise of `privacy`.
+  `FederatedMultiViewKMeans` documents every setting.
   """
 
   n_clusters: int
@@ -37,7 +87,7 @@ class MultiViewConfig:
   tol: float = 1e-6
   standardize: bool = True
   min_count: int = 2
-  privacy: Optional[point_privacy.PointPrivacy] = None
+  privacy: Optional[PointPrivacy] = None
   seed: int = 0
 
   def __post_init__(self):
@@ -57,8 +107,8 @@ class MultiViewConfig:
       self._check_private()
 
   def _check_private(self):
-    """Refuses what would look at the data outside the rounds that are accounted."""
-    if not isinstance(self.privacy, point_privacy.PointPrivacy):
+    """Refuses settings that look at the data outside the accounted rounds."""
+    if not isinstance(self.privacy, PointPrivacy):
       raise TypeError(f"`privacy` must be a PointPrivacy, got {type(self.privacy).__name__}.")
     if self.standardize:
       raise validate.error("standardize", "be False with `privacy`", self.standardize)

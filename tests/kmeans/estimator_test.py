@@ -1,5 +1,7 @@
 """Tests for fl_clustering.kmeans.FederatedKMeans."""
 
+import functools
+import inspect
 import unittest
 from unittest import mock
 
@@ -7,14 +9,17 @@ from absl import logging
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
-from sklearn import cluster
 import tensorflow_federated as tff
 
+from clustering_basics import single_thread_kmeans
 from fl_clustering.kmeans import algorithms
-from fl_clustering.kmeans import client_means
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import tff_rounds
+from fl_clustering.kmeans import PointPrivacy
+from fl_clustering.kmeans import rounds as rounds_lib
+from fl_clustering.points import gathering
+from fl_clustering.points import point_files
+from fl_clustering.points import scaling as scaling_lib
 from fl_clustering import runtime
 from tests.kmeans import numpy_reference
 
@@ -28,16 +33,25 @@ _GATHERING = ("fkm_lloyd", "fkm", "kfed", "child_parent")
 
 
 def _central(points, num_clusters):
-  return cluster.KMeans(num_clusters, n_init=10, random_state=0).fit(points)
+  return single_thread_kmeans.fit(points, num_clusters, n_init=10, random_state=0)
+
+
+@functools.lru_cache(maxsize=None)
+def _sample_fit(algorithm, **options):
+  """Returns a fit of nine clusters to the sample, which tests share."""
+  return FederatedKMeans(9, algorithm, **options).fit(numpy_reference.sample_clients())
 
 
 class FederatedKMeansTest(parameterized.TestCase):
 
+  def test_every_argument_is_documented_where_it_is_typed(self):
+    for name in inspect.signature(FederatedKMeans).parameters:
+      self.assertIn(f"\n      {name}: ", FederatedKMeans.__init__.__doc__)
+
   @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
   def test_every_algorithm(self, algorithm):
-    clients = numpy_reference.sample_clients()
-    points = numpy_reference.pooled(clients)
-    model = FederatedKMeans(9, algorithm).fit(clients)
+    points = numpy_reference.pooled(numpy_reference.sample_clients())
+    model = _sample_fit(algorithm)
     self.assertEqual(model.cluster_centers_.shape, (9, 2))
     labels = model.predict(points)
     expected, _ = numpy_reference.nearest(points, model.cluster_centers_)
@@ -52,13 +66,13 @@ class FederatedKMeansTest(parameterized.TestCase):
 
   def test_lloyd_goes_on_from_every_start_of_fkm(self):
     clients = numpy_reference.sample_clients(noise=2.0)
-    taken_on, lloyd = [], tff_rounds.TffRounds.lloyd
+    taken_on, lloyd = [], rounds_lib.Rounds.lloyd
 
-    def record(rounds, candidates, *sums):
-      taken_on.append(rounds.scaling.undo(candidates))
-      return lloyd(rounds, candidates, *sums)
+    def record(rounds, candidates):
+      taken_on.append(rounds.files.scaling.undo(candidates))
+      return lloyd(rounds, candidates)
 
-    with mock.patch.object(tff_rounds.TffRounds, "lloyd", record):
+    with mock.patch.object(rounds_lib.Rounds, "lloyd", record):
       FederatedKMeans(9, n_init=3).fit(clients)
     points = numpy_reference.pooled(clients)
     best = min(taken_on[0], key=lambda start: numpy_reference.inertia(points, start))
@@ -67,9 +81,8 @@ class FederatedKMeansTest(parameterized.TestCase):
     self.assertLen(np.unique(taken_on[0], axis=0), 3)
 
   def test_history_tells_the_inertia_of_its_centroids(self):
-    clients = numpy_reference.sample_clients()
-    points = numpy_reference.pooled(clients)
-    model = FederatedKMeans(4, tol=0).fit(clients)
+    points = numpy_reference.pooled(numpy_reference.sample_clients())
+    model = _sample_fit("fkm_lloyd", tol=0)
     stages = [record.stage for record in model.history_]
     self.assertEqual(stages[:3], [algorithms.GATHER] * 3)
     self.assertEqual(set(stages[3:]), {algorithms.LLOYD})
@@ -85,23 +98,22 @@ class FederatedKMeansTest(parameterized.TestCase):
       np.testing.assert_allclose(after.centroids, centroids, atol=1e-4)
 
   def test_bytes_of_a_round(self):
-    model = FederatedKMeans(4).fit(numpy_reference.sample_clients())
+    model = _sample_fit("fkm_lloyd")
     first, second, last = model.history_[0], model.history_[1], model.history_[-1]
-    self.assertEqual((first.bytes_down, first.bytes_up), (0, 4 * 3 * 4))
-    self.assertEqual((second.bytes_down, second.bytes_up), (4 * 2 * 4, 4 * 3 * 4))
-    self.assertEqual((last.bytes_down, last.bytes_up), (4 * 2 * 4, 4 * 3 * 4 + 4))
+    self.assertEqual((first.bytes_down, first.bytes_up), (0, 4 * 3 * 9))
+    self.assertEqual((second.bytes_down, second.bytes_up), (4 * 2 * 9, 4 * 3 * 9))
+    self.assertEqual((last.bytes_down, last.bytes_up), (4 * 2 * 9, 4 * 3 * 9 + 4))
 
   def test_the_seed_decides(self):
     clients = numpy_reference.sample_clients(noise=3.0)
-    fits = [FederatedKMeans(6, "fkm", seed=seed).fit(clients) for seed in (0, 0, 1)]
+    fits = [FederatedKMeans(9, "fkm", seed=seed).fit(clients) for seed in (0, 0, 1)]
     np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
     self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[2].cluster_centers_))
 
   @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
   def test_the_order_of_clients_does_not_matter(self, algorithm):
-    clients = numpy_reference.sample_clients()
-    backwards = dict(reversed(clients.items()))
-    fits = [FederatedKMeans(5, algorithm).fit(order) for order in (clients, backwards)]
+    backwards = dict(reversed(numpy_reference.sample_clients().items()))
+    fits = [_sample_fit(algorithm), FederatedKMeans(9, algorithm).fit(backwards)]
     np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
     self.assertEqual(fits[0].inertia_, fits[1].inertia_)
     self.assertEqual(fits[0].silhouette_, fits[1].silhouette_)
@@ -109,7 +121,7 @@ class FederatedKMeansTest(parameterized.TestCase):
   def test_units_do_not_matter(self):
     clients = numpy_reference.sample_clients()
     moved = {client_id: 1e5 * points + 1e9 for client_id, points in clients.items()}
-    here, there = FederatedKMeans(5).fit(clients), FederatedKMeans(5).fit(moved)
+    here, there = _sample_fit("fkm_lloyd"), FederatedKMeans(9).fit(moved)
     np.testing.assert_allclose(there.cluster_centers_, 1e5 * here.cluster_centers_ + 1e9, rtol=1e-9)
     np.testing.assert_allclose(there.inertia_, 1e10 * here.inertia_, rtol=1e-4)
 
@@ -153,14 +165,15 @@ class FederatedKMeansTest(parameterized.TestCase):
         own, counts = numpy_reference.lloyd_step(points, before.centroids)
         means.extend(own[counts >= min_count])
         weights.extend(counts[counts >= min_count])
-      server = cluster.KMeans(6, init=before.centroids, n_init=1)
-      server.fit(np.array(means), sample_weight=weights)
+      server = single_thread_kmeans.fit(
+          np.array(means), 6, weights, init=before.centroids, n_init=1
+      )
       np.testing.assert_allclose(after.centroids, server.cluster_centers_, atol=1e-4)
 
   def test_lloyd_rounds_after_others(self):
     clients = numpy_reference.sample_clients()
     points = numpy_reference.pooled(clients)
-    plain = FederatedKMeans(9, "child_parent").fit(clients)
+    plain = _sample_fit("child_parent")
     refined = FederatedKMeans(9, "child_parent", lloyd_rounds=2).fit(clients)
     expected = plain.cluster_centers_
     for _ in range(2):
@@ -171,19 +184,20 @@ class FederatedKMeansTest(parameterized.TestCase):
   def test_minibatch_from_the_optimum_stays_there(self):
     clients = numpy_reference.sample_clients()
     best = FederatedKMeans(9, n_init=10).fit(clients)
-    scaled = best.cluster_centers_
     with mock.patch.object(
-        algorithms, "minibatch_start", lambda config, rounds, restart: rounds.scaling.apply(scaled)
+        algorithms, "minibatch_start",
+        lambda config, rounds, restart: rounds.files.scaling.apply(best.cluster_centers_).astype(
+            np.float32
+        ),
     ):
       model = FederatedKMeans(9, "tff_minibatch").fit(clients)
     self.assertLess(model.inertia_, 1.001 * best.inertia_)
 
   def test_secure_sums(self):
-    clients = numpy_reference.sample_clients()
-    plain = FederatedKMeans(5, "lloyd").fit(clients)
+    plain = _sample_fit("lloyd")
     secure = FederatedKMeans(
-        5, "lloyd", sum_factory=tff.aggregators.SecureSumFactory(1e3, -1e3)
-    ).fit(clients)
+        9, "lloyd", sum_factory=tff.aggregators.SecureSumFactory(1e3, -1e3)
+    ).fit(numpy_reference.sample_clients())
     np.testing.assert_allclose(secure.inertia_, plain.inertia_, rtol=1e-3)
     with self.assertRaisesRegex(ValueError, "`sum_factory` must be left out"):
       FederatedKMeans(5, "kfed", sum_factory=tff.aggregators.SumFactory())
@@ -192,12 +206,58 @@ class FederatedKMeansTest(parameterized.TestCase):
     model = FederatedKMeans(2)
     with self.assertRaisesRegex(ValueError, "`fit` must come before `predict`"):
       model.predict(np.ones((2, 2)))
-    model.fit(numpy_reference.sample_clients())
+    model = _sample_fit("fkm_lloyd")
     np.testing.assert_array_equal(
         model.predict([[1e100, 0]]), model.predict([[1e10, 0]])
     )
     with self.assertRaisesRegex(ValueError, "`points` must have 2 columns"):
       model.predict(np.ones((2, 3)))
+
+
+class PrivateFitTest(absltest.TestCase):
+
+  def test_a_large_budget_finds_the_clusters(self):
+    clients = numpy_reference.sample_clients(sizes=(900, 900))
+    points = numpy_reference.pooled(clients)
+    privacy = PointPrivacy(100.0, 1e-6, 12.0)
+    model = FederatedKMeans(5, "lloyd", privacy=privacy).fit(clients)
+    exact = FederatedKMeans(5, "lloyd").fit(clients)
+    private = numpy_reference.inertia(points, model.cluster_centers_)
+    self.assertLess(private, 2.5 * exact.inertia_)
+    self.assertLessEqual(np.linalg.norm(model.cluster_centers_, axis=1).max(), 12 * (1 + 1e-6))
+    self.assertIsNone(model.inertia_)
+    self.assertIsNone(model.silhouette_)
+    self.assertEqual(model.privacy_spent_["num_rounds"], model.n_rounds_)
+
+  def test_the_noise_does_not_follow_the_seed(self):
+    clients = numpy_reference.sample_clients()
+    privacy = PointPrivacy(1.0, 1e-6, 12.0)
+    fits = [FederatedKMeans(3, "lloyd", privacy=privacy).fit(clients) for _ in range(2)]
+    self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_))
+
+  def test_a_point_however_far_counts_as_one_at_the_radius(self):
+    privacy = PointPrivacy(100.0, 1e-6, 12.0)
+    clients = numpy_reference.sample_clients(sizes=(900, 900))
+    for far in (1e20, 1e60, -1e100):
+      clients["far"] = np.array([[far, 0.0]])
+      fits = [FederatedKMeans(5, "lloyd", privacy=privacy).fit(clients) for _ in range(2)]
+      # There is noise, and the centroids are among the points.
+      self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_))
+      self.assertGreater(np.linalg.norm(fits[0].cluster_centers_, axis=1).max(), 3.0)
+
+  def test_bytes_of_a_round(self):
+    privacy = PointPrivacy(1.0, 1e-6, 12.0)
+    model = FederatedKMeans(3, "lloyd", privacy=privacy).fit(numpy_reference.sample_clients())
+    self.assertEqual(model.history_[-1].bytes_up, 4 * 3 * 3)
+
+  def test_nothing_but_the_noisy_rounds_looks_at_the_data(self):
+    privacy = PointPrivacy(1.0, 1e-6, 12.0)
+    with mock.patch.multiple(
+        rounds_lib.Rounds, scores=mock.DEFAULT, gather=mock.DEFAULT, minibatch=mock.DEFAULT
+    ) as others, mock.patch.object(point_files.PointFiles, "column_moments") as column_moments:
+      FederatedKMeans(3, "lloyd", privacy=privacy).fit(numpy_reference.sample_clients())
+    for other in (*others.values(), column_moments):
+      other.assert_not_called()
 
 
 class SmallDataTest(parameterized.TestCase):
@@ -247,7 +307,7 @@ class PrivacyRulesTest(parameterized.TestCase):
 
   def _sent(self, clients, algorithm, **options):
     """Returns (client id, mean, count) in scaled coordinates, and scaled points by id."""
-    sent, scaled, gathered = [], {}, client_means.ClientMeans.__init__
+    sent, scaled, gathered = [], {}, gathering.ClientMeans.__init__
 
     def record(means, by_client):
       gathered(means, by_client)
@@ -257,12 +317,12 @@ class PrivacyRulesTest(parameterized.TestCase):
             for value, count in zip(values.reshape(-1, values.shape[-1]), counts.ravel())
         )
 
-    with mock.patch.object(client_means.ClientMeans, "__init__", record):
-      model = FederatedKMeans(8, algorithm, **options)
+    with mock.patch.object(gathering.ClientMeans, "__init__", record):
+      model = FederatedKMeans(9, algorithm, **options)
       model.fit(clients)
     scaling = model._fit.scaling  # pylint: disable=protected-access
     for client_id, points in clients.items():
-      scaled[client_id] = scaling.apply(points)
+      scaled[client_id] = scaling_lib.as_float32(scaling.apply(points))
     return sent, scaled
 
   @parameterized.product(algorithm=_GATHERING, min_count=[2, 5])

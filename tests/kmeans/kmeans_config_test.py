@@ -1,13 +1,14 @@
 """Tests for fl_clustering.kmeans.kmeans_config."""
 
+import math
+
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import point_privacy
 
-_PRIVACY = point_privacy.PointPrivacy(1.0, 1e-6, 2.0)
+_PRIVACY = kmeans_config.PointPrivacy(1.0, 1e-6, 2.0)
 
 
 class KMeansConfigTest(parameterized.TestCase):
@@ -66,6 +67,25 @@ class KMeansConfigTest(parameterized.TestCase):
   def test_privacy_of_another_kind(self):
     with self.assertRaisesRegex(TypeError, "`privacy` must be a PointPrivacy"):
       kmeans_config.KMeansConfig(4, "lloyd", privacy=1.0)
+
+
+class PointPrivacyTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ("epsilon", 0.0), ("epsilon", math.inf), ("delta", 0.0), ("delta", 1.0), ("radius", -1.0),
+      ("radius", 1e-300),
+  )
+  def test_bad_settings(self, name, value):
+    settings = {"epsilon": 1.0, "delta": 1e-6, "radius": 1.0, name: value}
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
+      kmeans_config.PointPrivacy(**settings)
+
+  def test_the_noise_is_that_of_the_rounds_and_their_sensitivity(self):
+    noise = _PRIVACY.round_noise(7)
+    # At (1, 1e-6) one Gaussian release takes 4.2247 sensitivities.
+    self.assertAlmostEqual(noise.std, 4.2247 * math.sqrt(7 * 2), delta=2e-3)
+    self.assertEqual(noise.std, noise.spent["noise_multiplier"] * math.sqrt(2))
+    self.assertIn("centroids", noise.spent["covers"])
 
 
 if __name__ == "__main__":

@@ -7,11 +7,9 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
-from fl_clustering.kmeans import child_updates
-from fl_clustering.kmeans import local_kmeans
 from fl_clustering.kmeans import local_work
-from fl_clustering.kmeans import released_means
-from fl_clustering.kmeans import seeding
+from fl_clustering.points import released_means
+from fl_clustering.points import seeding
 from tests.kmeans import numpy_reference
 
 _SEED = np.array([1, 2], np.int32)
@@ -45,7 +43,7 @@ class EqualRowsTest(parameterized.TestCase):
   def test_the_mean_of_many_equal_rows_does_not_leave(self, build):
     for row in np.random.default_rng(0).uniform(1, 5, (4, 3)):
       rows = np.tile(row, (20_000, 1)).astype(np.float32)
-      means, counts = _run(build(2, 2), rows)
+      means, counts = _run(build(6, 2), rows)
       _, left = released_means.released_means(rows, means, counts, 2)
       np.testing.assert_array_equal(left, 0)
 
@@ -54,7 +52,7 @@ class BestOfTriesTest(absltest.TestCase):
 
   def test_starts_are_greedy(self):
     with mock.patch.object(seeding, "seed_rows", wraps=seeding.seed_rows) as seed_rows:
-      local_kmeans.best_of_tries(tf.constant(_blobs([(0, 0)], 30)), 2, 16, 1, _SEED)
+      local_work.best_of_tries(tf.constant(_blobs([(0, 0)], 30)), 2, 16, 1, _SEED)
     _, _, num_sets, _, num_trials, _ = seed_rows.call_args.args
     self.assertEqual((num_sets, num_trials), (20, 4))
 
@@ -90,7 +88,7 @@ class FromScratchTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_FROM_SCRATCH)
   def test_identical_points(self, build):
-    means, counts = _run(build(3, 2), np.ones((8, 2)))
+    means, counts = _run(build(6, 2), np.ones((8, 2)))
     np.testing.assert_array_equal(means[counts > 0], 1)
     self.assertEqual(counts.sum(), 8)
 
@@ -126,7 +124,7 @@ class LloydMeansTest(parameterized.TestCase):
 class OnlineUpdatesTest(absltest.TestCase):
 
   def test_points_move_the_nearest_mean_one_after_the_other(self):
-    means, counts = child_updates.online_updates(
+    means, counts = local_work.online_updates(
         np.array([[0.0], [10.0]], np.float32), np.array([1.0, 3.0], np.float32),
         np.array([[4.0], [4.5], [14.0]], np.float32),
     )

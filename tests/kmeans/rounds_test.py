@@ -1,20 +1,25 @@
 """Tests for fl_clustering.kmeans.rounds."""
 
+import math
 import unittest
 
 from absl.testing import absltest
 import numpy as np
+from scipy import stats
 import tensorflow_federated as tff
 
-from fl_clustering.kmeans import client_means
 from fl_clustering.kmeans import local_work
-from fl_clustering.kmeans import point_source
 from fl_clustering.kmeans import rounds
 from fl_clustering.kmeans import server_step
+from fl_clustering.kmeans import sums
+from fl_clustering.points import gathering
+from fl_clustering.points import point_files
+from fl_clustering.points import point_privacy
+from fl_clustering.points import scaling
 from fl_clustering import runtime
 from tests.kmeans import numpy_reference
 
-_SOURCE = point_source.matrices(2)
+_SOURCE = point_files.matrices(2)
 
 
 def setUpModule():
@@ -77,7 +82,6 @@ class LloydRoundTest(absltest.TestCase):
 
   def _result(self, sum_factory):
     lloyd_round = rounds.build_lloyd_round(_SOURCE, 6, 3, sum_factory)
-    lloyd_round = tff.backends.test.replace_secure_intrinsics_with_bodies(lloyd_round)
     return lloyd_round(self.candidates, _float32(self.clients))
 
   def test_secure_sum(self):
@@ -100,15 +104,36 @@ class LloydRoundTest(absltest.TestCase):
     self.assertFalse(np.array_equal(private["counts"], plain["counts"]))
 
   def test_clients_may_read_files(self):
-    paths = point_source.write_files(self.clients, self.create_tempdir().full_path)
+    files = point_files.write_files(self.clients, self.create_tempdir().full_path)
     shift, factor = np.array([1.0, -2.0]), np.array([0.5, 3.0])
-    clients = [{"path": path, "shift": shift, "factor": factor} for path in paths.values()]
-    lloyd_round = rounds.build_lloyd_round(point_source.scaled_files(2), 6, 3)
-    result = lloyd_round(self.candidates, clients)
+    scaled_files = files.scaled(scaling.Scaling(shift, factor))
+    # With room for more candidates than there are.
+    result = rounds.Rounds(scaled_files, 5).lloyd(self.candidates)
+    self.assertLen(result["centroids"], 3)
     scaled = (self.points - shift) * factor
     for index, candidate in enumerate(self.candidates):
       centroids, _ = numpy_reference.lloyd_step(scaled, candidate)
       np.testing.assert_allclose(result["centroids"][index], centroids, atol=1e-5)
+
+
+class NoisyLloydRoundTest(absltest.TestCase):
+
+  def test_the_noise_is_gaussian_of_the_stated_size_and_new_in_every_round(self):
+    clients = numpy_reference.sample_clients()
+    std = 7 * math.sqrt(2)
+    noisy_rounds = rounds.Rounds(
+        point_files.write_files(clients, self.create_tempdir().full_path), 1,
+        point_privacy.noisy_sum_factory(std), sums.projected_sums,
+    )
+    # 300 centroids far from all points: their counts are nothing but noise.
+    far = np.full((1, 300, 2), 1e4, np.float32)
+    results = [noisy_rounds.lloyd(far) for _ in range(3)]
+    # All points are the first one's.
+    noise = [result["counts"][0, 1:] for result in results]
+    # One failure in a million runs of a right program.
+    self.assertGreater(stats.kstest(np.concatenate(noise) / std, "norm").pvalue, 1e-6)
+    for first, second in ((0, 1), (0, 2), (1, 2)):
+      self.assertLess(abs(np.corrcoef(noise[first], noise[second])[0, 1]), 0.3)
 
 
 class ScoreRoundTest(absltest.TestCase):
@@ -132,11 +157,12 @@ class GatherRoundTest(absltest.TestCase):
         {"index": np.int32(index), "client": points, "seed": np.array([index, 0], np.int32)}
         for index, points in enumerate(_float32(self.clients))
     ]
-    answers = rounds.build_gather_round(_SOURCE, work, min_count)(candidates, jobs)
+    works = ((2, work),)
+    answers = gathering.build_gather_round(_SOURCE, works, min_count)(candidates, jobs)
     ids = list(self.clients)
-    return client_means.ClientMeans(
-        {ids[answer["index"]]: (answer["means"], answer["counts"]) for answer in answers}
-    )
+    return gathering.ClientMeans({
+        ids[answer["index"]]: (answer["means"][0], answer["counts"][0]) for answer in answers
+    })
 
   def test_gather_and_server_step_are_a_round_of_fkm(self):
     candidates = _candidates(1, 9)

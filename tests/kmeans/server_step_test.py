@@ -2,8 +2,8 @@
 
 from absl.testing import absltest
 import numpy as np
-from sklearn import cluster
 
+from clustering_basics import single_thread_kmeans
 from fl_clustering.kmeans import server_step
 from tests.kmeans import numpy_reference
 
@@ -54,7 +54,8 @@ class CombinedMeansTest(absltest.TestCase):
         for _ in range(10)
     ]
     peers = [
-        cluster.KMeans(40, n_init=10, random_state=seed).fit(means).inertia_ for seed in range(10)
+        single_thread_kmeans.fit(means, 40, n_init=10, random_state=seed).inertia_
+        for seed in range(10)
     ]
     self.assertLess(np.mean(ours), 1.03 * np.mean(peers))
 
@@ -106,6 +107,18 @@ class CombinedFromFarthestTest(absltest.TestCase):
     found = server_step.combined_from_farthest(means, means[:1], 4, _rng())
     self.assertEqual(found.shape, (4, 1))
     self.assertTrue(np.isfinite(found).all())
+
+
+class NextPrivateCentroidsTest(absltest.TestCase):
+
+  def test_empty_clusters_split_the_largest_and_all_stay_in_the_ball(self):
+    centroids = np.array([[3.0, 4.0], [0.1, 0.2], [-0.5, 0.0]], np.float32)
+    moved = server_step.next_private_centroids(
+        centroids, np.array([50.0, 3.0, 90.0]), 1.0, np.random.default_rng(0)
+    )
+    np.testing.assert_allclose(moved[0], [0.6, 0.8], rtol=1e-6)
+    np.testing.assert_array_equal(moved[2], centroids[2])
+    self.assertBetween(np.linalg.norm(moved[1] - centroids[2]), 1e-3, 0.3)
 
 
 if __name__ == "__main__":

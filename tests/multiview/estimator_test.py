@@ -1,5 +1,7 @@
 """Tests for fl_clustering.multiview.FederatedMultiViewKMeans."""
 
+import functools
+import inspect
 import unittest
 
 from absl.testing import absltest
@@ -7,13 +9,14 @@ from absl.testing import parameterized
 import numpy as np
 from sklearn import metrics
 
-from fl_clustering.kmeans import point_source
 from fl_clustering.multiview import client_views
 from fl_clustering.multiview import FederatedMultiViewKMeans
-from fl_clustering.multiview import initialization
-from fl_clustering.multiview import multiview_model
-from fl_clustering.multiview import point_privacy
+from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import PointPrivacy
+from fl_clustering.multiview import start
 from fl_clustering.multiview import view_weights
+from fl_clustering.points import point_files
+from fl_clustering.points import scaling
 from fl_clustering import runtime
 from tests.multiview import central_reference
 from tests.multiview import sample_views
@@ -30,6 +33,12 @@ def _build(**settings):
   return FederatedMultiViewKMeans(sample_views.NUM_CLUSTERS, **{"n_init": 1, **settings})
 
 
+@functools.lru_cache(maxsize=None)
+def _sample_fit(rule):
+  """Returns a fit to the sample, which tests share."""
+  return _build(view_weights=rule).fit(sample_views.sample_views()[0])
+
+
 def _scaled(clients):
   """Returns all points in scaled coordinates, and the columns' means and deviations."""
   points = np.concatenate(sample_views.pooled(clients), axis=1)
@@ -42,12 +51,10 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
   def _start(self, clients, mean, std):
     """Returns the centers that the first restart begins with."""
     views = client_views.check_clients(clients, 1)
-    paths = point_source.write_files(views.points, self.create_tempdir().full_path)
-    start = initialization.Initialization(
-        paths, _WIDTHS, sample_views.NUM_CLUSTERS, min_count=2, seed=0
-    )
-    return start.centers(
-        multiview_model.Scaling(mean, 1 / std), 1 / np.array(_WIDTHS), restart=0
+    files = point_files.write_files(views.points, self.create_tempdir().full_path)
+    return start.first_centers(
+        multiview_config.MultiViewConfig(sample_views.NUM_CLUSTERS),
+        files.scaled(scaling.Scaling(mean, 1 / std)), _WIDTHS, 1 / np.array(_WIDTHS), restart=0,
     )
 
   @parameterized.product(rule=["equal", "mvkm"], num_rounds=[1, 2, 10, 60])
@@ -82,6 +89,10 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
 
 class FederatedMultiViewKMeansTest(parameterized.TestCase):
 
+  def test_every_argument_is_documented_where_it_is_typed(self):
+    for name in inspect.signature(FederatedMultiViewKMeans).parameters:
+      self.assertIn(f"\n      {name}: ", FederatedMultiViewKMeans.__init__.__doc__)
+
   def test_finds_the_clusters_although_clients_lack_some(self):
     clients, clusters = sample_views.sample_views()
     by_cluster = {}
@@ -111,7 +122,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
 
   def test_history_counts_every_point_and_ends_with_the_result(self):
     clients, _ = sample_views.sample_views()
-    model = _build().fit(clients)
+    model = _sample_fit("equal")
     for record in model.history_:
       self.assertEqual(record.cluster_sizes.sum(), 73)
     found = model.predict(sample_views.pooled(clients))
@@ -120,8 +131,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     self.assertIsNone(model.privacy_spent_)
 
   def test_tol_ends_a_restart(self):
-    clients, _ = sample_views.sample_views()
-    self.assertLess(_build(num_rounds=50).fit(clients).n_rounds_, 50)
+    self.assertLess(_sample_fit("equal").n_rounds_, 50)
 
   def test_more_restarts_are_never_worse(self):
     clients, _ = sample_views.sample_views(separation=0.3)
@@ -145,7 +155,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
   def test_a_scaled_view_gives_the_same_clusters(self, rule):
     clients, _ = sample_views.sample_views()
     scaled = {c: [views[0], -1e6 * views[1] + 7, views[2]] for c, views in clients.items()}
-    model = _build(view_weights=rule).fit(clients)
+    model = _sample_fit(rule)
     other = _build(view_weights=rule).fit(scaled)
     np.testing.assert_array_equal(
         model.predict(clients["a"]), other.predict(scaled["a"])
@@ -158,7 +168,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
         for c, v in clients.items()
     }
     model = _build().fit(wider)
-    np.testing.assert_allclose(model.objective_, _build().fit(clients).objective_, rtol=1e-9)
+    np.testing.assert_allclose(model.objective_, _sample_fit("equal").objective_, rtol=1e-9)
     np.testing.assert_allclose(model.cluster_centers_[0][:, 4], 0.1)
 
   def test_regret_trusts_a_view_of_noise_less(self):
@@ -189,7 +199,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     clients, _ = sample_views.sample_views()
     with self.assertRaisesRegex(ValueError, "`fit` must come before `predict`"):
       _build().predict(clients["a"])
-    model = _build().fit(clients)
+    model = _sample_fit("equal")
     with self.assertRaisesRegex(ValueError, "`views` must have 3 views"):
       model.predict(clients["a"][:2])
     with self.assertRaisesRegex(ValueError, "`views`, view 0, must have 4 columns"):
@@ -206,7 +216,7 @@ class PrivateFitTest(absltest.TestCase):
         for width in (3, 4)
     ]
     clients = {f"site {i}": [view[i::4] for view in views] for i in range(4)}
-    privacy = point_privacy.PointPrivacy(epsilon, 1e-6, (7.0, 7.0))
+    privacy = PointPrivacy(epsilon, 1e-6, (7.0, 7.0))
     model = _build(standardize=False, num_rounds=8, privacy=privacy).fit(clients)
     return model, metrics.adjusted_rand_score(clusters, model.predict(views))
 
@@ -224,7 +234,7 @@ class PrivateFitTest(absltest.TestCase):
     self.assertFalse(np.array_equal(first.cluster_centers_[0], second.cluster_centers_[0]))
 
   def test_one_norm_per_view_is_needed(self):
-    privacy = point_privacy.PointPrivacy(1.0, 1e-6, (7.0,))
+    privacy = PointPrivacy(1.0, 1e-6, (7.0,))
     with self.assertRaisesRegex(ValueError, "`view_norms` must have one norm for each of the 3"):
       _build(standardize=False, privacy=privacy).fit(sample_views.sample_views()[0])
 

@@ -4,9 +4,8 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import point_privacy
 
-_PRIVACY = point_privacy.PointPrivacy(1.0, 1e-6, (1.0,))
+_PRIVACY = multiview_config.PointPrivacy(1.0, 1e-6, (1.0,))
 
 
 class MultiViewConfigTest(parameterized.TestCase):
@@ -42,6 +41,37 @@ class MultiViewConfigTest(parameterized.TestCase):
 
   def test_equal_weights_take_any_alpha(self):
     multiview_config.MultiViewConfig(3, alpha=0.5)
+
+
+class PointPrivacyTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("epsilon", (0.0, 1e-6, (1.0,)), "`epsilon` must be a finite number > 0"),
+      ("no_epsilon", (float("inf"), 1e-6, (1.0,)), "`epsilon`"),
+      ("delta", (1.0, 0.0, (1.0,)), "`delta` must be a number in"),
+      ("norm", (1.0, 1e-6, (1.0, -2.0)), r"`view_norms` must be a number in \[1e-40, 1e\+100\]"),
+      ("tiny norm", (1.0, 1e-6, (1e-60,)), "`view_norms` must be a number in"),
+  )
+  def test_refuses(self, arguments, message):
+    with self.assertRaisesRegex(ValueError, message):
+      multiview_config.PointPrivacy(*arguments)
+
+  def test_refuses_a_norm_that_is_none_of_a_view(self):
+    with self.assertRaisesRegex(TypeError, "`view_norms` must be a sequence of norms, got 7.0"):
+      multiview_config.PointPrivacy(1.0, 1e-6, 7.0)
+
+  def test_one_norm_per_view(self):
+    privacy = multiview_config.PointPrivacy(1.0, 1e-6, (1, 2))
+    privacy.check_views(2)
+    with self.assertRaisesRegex(ValueError, "`view_norms` must have one norm for each of the 3"):
+      privacy.check_views(3)
+
+  def test_the_noise_is_that_of_the_rounds_and_their_sensitivity(self):
+    noise = multiview_config.PointPrivacy(1.0, 1e-6, (1.0, 1.0, 1.0)).round_noise(7)
+    # At (1, 1e-6) one Gaussian release takes 4.2247 sensitivities; here it is sqrt(7).
+    self.assertAlmostEqual(noise.std, 4.2247 * 7, delta=2e-3)
+    self.assertEqual(noise.spent["num_rounds"], 7)
+    self.assertIn("view weights", noise.spent["covers"])
 
 
 if __name__ == "__main__":

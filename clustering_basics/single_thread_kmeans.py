@@ -1,0 +1,44 @@
+"""scikit-learn's weighted k-means in one thread, for few points.
+
+Several threads add up in an order that changes from run to run, and for few points they
+are slower than one.
+"""
+
+import functools
+import warnings
+
+from clustering_basics import core_count
+
+
+@functools.lru_cache(maxsize=None)
+def _thread_pools():
+  # Here, since looking for the thread pools takes milliseconds; and scikit-learn must have
+  # loaded its own before.
+  import threadpoolctl  # pylint: disable=g-import-not-at-top
+
+  return threadpoolctl.ThreadpoolController()
+
+
+def fit(points, num_clusters, weights=None, **settings):
+  """Clusters points.
+
+  Args:
+    points: float64 of shape (n, d).
+    num_clusters: Number of clusters, at most n.
+    weights: How much every point weighs, of shape (n,), above zero; all the same by
+      default.
+    **settings: Further arguments of `sklearn.cluster.KMeans`.
+
+  Returns:
+    The fitted `sklearn.cluster.KMeans`.  Where there are fewer different points than
+    clusters, some of its centers coincide, without a warning.
+  """
+  # Here, since scikit-learn takes a second to import.
+  from sklearn import cluster  # pylint: disable=g-import-not-at-top
+  from sklearn import exceptions  # pylint: disable=g-import-not-at-top
+
+  core_count.count_quietly()
+  kmeans = cluster.KMeans(num_clusters, **settings)
+  with _thread_pools().limit(limits=1), warnings.catch_warnings():
+    warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
+    return kmeans.fit(points, sample_weight=weights)

@@ -1,0 +1,129 @@
+"""The coordinates in which clients compute, from sums over all clients.
+
+Columns are shifted to mean zero and multiplied by a factor.  Clients then compute with
+small numbers whatever the data's units are.
+"""
+
+import dataclasses
+
+import numpy as np
+
+# The largest float32 number whose square is one too, roughly.  Scaled coordinates beyond
+# it are moved here.  No point that the scaling was made from is.
+FARTHEST = 1e15
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scaling:
+  """The map x -> (x - shift) * factor.
+
+  Attributes:
+    shift: float64 of shape (d,).
+    factor: float64 of shape (d,); zero drops a column, which `undo` then gives the value
+      of its shift.
+  """
+
+  shift: np.ndarray
+  factor: np.ndarray
+
+  def apply(self, points):
+    """Returns points (n, d) in scaled coordinates, float64."""
+    return (points - self.shift) * self.factor
+
+  def undo(self, points):
+    """Returns scaled points (n, d) in the data's units, float64."""
+    factor = np.where(self.factor > 0, self.factor, 1.0)
+    return np.asarray(points, np.float64) / factor + self.shift
+
+
+def identity(num_columns):
+  """Returns the scaling that changes nothing."""
+  return Scaling(np.zeros(num_columns), np.ones(num_columns))
+
+
+def as_float32(points):
+  """Returns scaled points as float32, those beyond `FARTHEST` moved there."""
+  return np.clip(points, -FARTHEST, FARTHEST).astype(np.float32)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ColumnMoments:
+  """Mean and variance of every column over the points of all clients.
+
+  Attributes:
+    num_points: Number of points of all clients.
+    shift: The mean from the first round of sums, float64 of shape (d,).
+    mean: The mean, corrected by the second round, float64 of shape (d,).
+    variance: float64 of shape (d,); exactly zero where a column is constant.
+  """
+
+  num_points: int
+  shift: np.ndarray
+  mean: np.ndarray
+  variance: np.ndarray
+
+  @property
+  def deviations(self):
+    """The columns' standard deviations, float64 of shape (d,)."""
+    return np.sqrt(self.variance)
+
+
+def first_mean(sums):
+  """Returns the columns' means from the sums of a first round, float64 of shape (d,)."""
+  return sums["sums"] / sums["num_points"]
+
+
+def column_moments(shift, sums):
+  """Returns `ColumnMoments` from the sums of a second round, over shifted points.
+
+  Unshifted sums of squares would not do: rounding loses the variance of a column whose
+  mean is far from zero.
+
+  Args:
+    shift: What was subtracted from the points, from `first_mean`.
+    sums: A dict over x - shift for all points x: `num_points`, and the columns' `sums` and
+      `squares`, float64 of shape (d,).
+  """
+  left = first_mean(sums)
+  variance = sums["squares"] / sums["num_points"] - left**2
+  # The mean of a constant column can miss its value by this much (Chan, Golub, LeVeque,
+  # "Algorithms for Computing the Sample Variance", 1983).  A variance below it is
+  # rounding, which standardising would blow up.
+  rounding = sums["num_points"] * np.finfo(np.float64).eps * np.abs(shift)
+  return ColumnMoments(
+      num_points=int(sums["num_points"]),
+      shift=shift,
+      mean=shift + left,
+      variance=np.where(variance > rounding**2, variance, 0.0),
+  )
+
+
+def unit_scaling(moments, standardize):
+  """Returns the `Scaling` to mean zero and variance one, with no factor of zero.
+
+  Args:
+    moments: `ColumnMoments`.
+    standardize: True gives every column variance one; a constant column keeps its unit.
+      False multiplies all columns by the same factor, which makes their mean variance one
+      and changes no clustering.
+  """
+  deviations = moments.deviations
+  if standardize:
+    scale = np.where(deviations > 0, deviations, 1.0)
+  else:
+    scale = np.full(len(deviations), np.sqrt(np.mean(deviations**2)) or 1.0)
+  return Scaling(moments.mean, 1 / scale)
+
+
+def centered_scaling(moments, standardize):
+  """Returns the `Scaling` to mean zero that drops constant columns.
+
+  Args:
+    moments: `ColumnMoments`.
+    standardize: True gives every other column variance one; False keeps their units.
+  """
+  varies = moments.variance > 0
+  factor = varies.astype(np.float64)
+  if standardize:
+    factor[varies] = 1 / moments.deviations[varies]
+  return Scaling(moments.shift, factor)

@@ -1,0 +1,64 @@
+"""Tests for fl_clustering.points.client_points."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.points import client_points
+
+_GOOD = np.ones((3, 2))
+
+
+class CheckedClientsTest(parameterized.TestCase):
+
+  def test_a_mapping_keeps_its_ids(self):
+    checked = client_points.checked_clients({"b": _GOOD, "a": [[1, 2]]})
+    self.assertEqual(list(checked), ["a", "b"])
+    self.assertEqual(checked["a"].dtype, np.float64)
+
+  def test_ids_are_sorted_with_numbers_by_value(self):
+    expected = ["", "7", "10", "a", "a01", "a1", "a2b", "a10", "b"]
+    for ids in (expected, reversed(expected)):
+      checked = client_points.checked_clients({client_id: _GOOD for client_id in ids})
+      self.assertEqual(list(checked), expected)
+
+  def test_a_list_gets_numbers_as_ids(self):
+    checked = client_points.checked_clients([np.full((1, 2), index) for index in range(12)])
+    self.assertEqual(list(checked), [str(index) for index in range(12)])
+    self.assertEqual([points[0, 0] for points in checked.values()], list(range(12)))
+
+  def test_the_users_arrays_are_copied(self):
+    points = _GOOD.copy()
+    client_points.checked_clients([points])["0"][0, 0] = 7
+    self.assertEqual(points[0, 0], 1)
+
+  @parameterized.named_parameters(
+      ("no client", {}, "`clients` must have at least one client"),
+      ("no rows", {"a": _GOOD, "b": np.ones((0, 2))}, r"`clients`\['b'\] must have at least one"),
+      ("no columns", {"a": np.ones((3, 0))}, r"`clients`\['a'\] must be a matrix"),
+      ("a vector", {"a": np.ones(3)}, r"`clients`\['a'\] must be a matrix"),
+      ("ragged", {"a": [[1, 2], [3]]}, r"`clients`\['a'\] must be a matrix"),
+      ("other columns", {"a": _GOOD, "b": np.ones((3, 5))},
+       r"`clients`\['b'\] must have 2 columns as the others, got 5"),
+      ("nan", {"a": [[1, 2], [3, np.nan]]}, r"`clients`\['a'\].*got nan in row 1, column 1"),
+      ("infinity", {"a": [[-np.inf, 2]]}, r"`clients`\['a'\].*got -inf in row 0, column 0"),
+      ("squares that overflow", {"a": [[1, 2], [-3e160, 2]]},
+       r"`clients`\['a'\] must hold numbers between -1e\+100 and 1e\+100, got -3e\+160 in row 1"),
+  )
+  def test_bad_points(self, clients, message):
+    with self.assertRaisesRegex(ValueError, message):
+      client_points.checked_clients(clients)
+
+  @parameterized.named_parameters(
+      ("an array", np.ones((2, 3, 2)), "`clients` must be a list of arrays or a mapping"),
+      ("ids that are no text", {1: _GOOD}, "`clients` must have strings as ids, got 1"),
+      ("text", {"a": [["1", "x"]]}, r"`clients`\['a'\] must hold real numbers"),
+      ("complex numbers", {"a": [[1j]]}, r"`clients`\['a'\] must hold real numbers"),
+  )
+  def test_wrong_types(self, clients, message):
+    with self.assertRaisesRegex(TypeError, message):
+      client_points.checked_clients(clients)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,63 @@
+"""Tests for fl_clustering.points.point_files."""
+
+import unittest
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering.points import point_files
+from fl_clustering.points import scaling
+from fl_clustering import runtime
+
+
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+
+
+class MomentSumsTest(absltest.TestCase):
+
+  def test_in_float64(self):
+    points = np.array([[1e8, 1.0], [1e8 + 1, 2.0]])
+    sums = point_files.moment_sums(points)
+    self.assertEqual(sums["num_points"], 2)
+    np.testing.assert_array_equal(sums["sums"], [2e8 + 1, 3])
+    np.testing.assert_array_equal(sums["squares"], [2e16 + 2e8 + 1, 5])
+
+
+class PointFilesTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    rng = np.random.default_rng(0)
+    self.clients = {
+        name: rng.standard_normal((size, 3)) * [1.0, 1000.0, 0.01] + [0.0, 1e6, -5.0]
+        for name, size in (("a", 40), ("b/c", 7), ("d", 1))
+    }
+    self.points = np.concatenate(list(self.clients.values()))
+    self.files = point_files.write_files(self.clients, self.create_tempdir().full_path)
+
+  def test_moments_are_those_of_all_points_whatever_the_coordinates(self):
+    scaled = self.files.scaled(scaling.Scaling(np.full(3, 7.0), np.full(3, 0.5)))
+    for files in (self.files, scaled):
+      moments = files.column_moments()
+      self.assertEqual(moments.num_points, 48)
+      np.testing.assert_allclose(moments.mean, self.points.mean(axis=0), rtol=1e-12)
+      np.testing.assert_allclose(moments.variance, self.points.var(axis=0), rtol=1e-12)
+
+  def test_a_client_reads_its_own_points_in_the_scaled_coordinates(self):
+    chosen = scaling.Scaling(np.array([1.0, 1e6, 0.0]), np.array([2.0, 1e-3, 100.0]))
+    files = self.files.scaled(chosen)
+    for client_id, points in self.clients.items():
+      read = files.source.read(files.client(client_id))
+      np.testing.assert_array_equal(read, chosen.apply(points))
+
+  def test_float32_points_stay_where_their_squares_are_finite(self):
+    files = self.files.scaled(scaling.Scaling(np.zeros(3), np.full(3, 1e80)))
+    read = files.source.read_float32(files.client("a")).numpy()
+    self.assertEqual(read.dtype, np.float32)
+    self.assertEqual(np.abs(read).max(), np.float32(scaling.FARTHEST))
+
+
+if __name__ == "__main__":
+  absltest.main()
