@@ -73,12 +73,12 @@ class FederatedKMeansTest(parameterized.TestCase):
       return lloyd(rounds, candidates)
 
     with mock.patch.object(rounds_lib.Rounds, "lloyd", record):
-      FederatedKMeans(9, n_init=3).fit(clients)
+      FederatedKMeans(9).fit(clients)
     points = numpy_reference.pooled(clients)
     best = min(taken_on[0], key=lambda start: numpy_reference.inertia(points, start))
-    fkm = FederatedKMeans(9, "fkm", n_init=3, num_rounds=3).fit(clients)
+    fkm = FederatedKMeans(9, "fkm", n_init=5, num_rounds=3).fit(clients)
     np.testing.assert_allclose(best, fkm.cluster_centers_)
-    self.assertLen(np.unique(taken_on[0], axis=0), 3)
+    self.assertLen(np.unique(taken_on[0], axis=0), 5)
 
   def test_history_tells_the_inertia_of_its_centroids(self):
     points = numpy_reference.pooled(numpy_reference.sample_clients())
@@ -183,7 +183,7 @@ class FederatedKMeansTest(parameterized.TestCase):
 
   def test_minibatch_from_the_optimum_stays_there(self):
     clients = numpy_reference.sample_clients()
-    best = FederatedKMeans(9, n_init=10).fit(clients)
+    best = _sample_fit("fkm_lloyd")
     with mock.patch.object(
         algorithms, "minibatch_start",
         lambda config, rounds, restart: rounds.files.scaling.apply(best.cluster_centers_).astype(
@@ -271,14 +271,14 @@ class SmallDataTest(parameterized.TestCase):
   def test_clients_with_fewer_points_than_clusters(self, algorithm):
     rng = np.random.default_rng(0)
     clients = [rng.standard_normal((size, 2)) for size in (1, 2, 3, 5)]
-    model = FederatedKMeans(6, algorithm).fit(clients)
-    self.assertEqual(model.cluster_centers_.shape, (6, 2))
+    model = FederatedKMeans(9, algorithm).fit(clients)
+    self.assertEqual(model.cluster_centers_.shape, (9, 2))
     self.assertTrue(np.isfinite(model.cluster_centers_).all())
 
   @parameterized.parameters("fkm", "kfed", "child_parent")
   def test_clients_that_may_send_nothing(self, algorithm):
     with self.assertRaisesRegex(ValueError, "`min_count` must let at least one mean of 2"):
-      FederatedKMeans(2, algorithm).fit([[[0.0, 1.0]], [[5.0, 2.0]], [[5.0, 6.0]]])
+      FederatedKMeans(9, algorithm).fit([[[0.0, float(index)]] for index in range(10)])
 
   @parameterized.parameters("fkm_lloyd", "lloyd")
   def test_clients_of_one_point_each_need_sums_only(self, algorithm):
@@ -290,7 +290,7 @@ class SmallDataTest(parameterized.TestCase):
 
   @parameterized.parameters("fkm_lloyd", "lloyd", "tff_minibatch")
   def test_identical_points(self, algorithm):
-    model = FederatedKMeans(2, algorithm).fit([np.full((4, 3), 7.0)] * 2)
+    model = FederatedKMeans(9, algorithm).fit([np.full((5, 2), 7.0)] * 2)
     self.assertLess(np.abs(model.cluster_centers_ - 7).min(axis=0).max(), 0.5)
     self.assertTrue(np.isfinite(model.cluster_centers_).all())
 

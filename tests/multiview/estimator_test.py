@@ -78,8 +78,8 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
     clients, _ = sample_views.sample_views()
     pooled = sample_views.pooled(clients)
     # Both must find the optimum, in each view alone as well for `regret`.
-    federated = _build(view_weights=rule, n_init=10, tol=1e-12).fit(clients)
-    central = _build(view_weights=rule, n_init=10, tol=1e-12).fit({"all": pooled})
+    federated = _build(view_weights=rule, n_init=3, tol=1e-12).fit(clients)
+    central = _build(view_weights=rule, n_init=3, tol=1e-12).fit({"all": pooled})
     np.testing.assert_allclose(federated.objective_, central.objective_, rtol=1e-9)
     np.testing.assert_allclose(federated.view_weights_, central.view_weights_, atol=1e-9)
     self.assertEqual(
