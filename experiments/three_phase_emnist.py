@@ -20,7 +20,7 @@ flags.adopt_module_key_flags(experiment_flags)
 
 
 def _load(config, recorded, unused_stack):
-  data_dir = flags.FLAGS.data_dir
+  data_dir = experiment_flags.data_dir()
   task = data.load(config, data_dir, recorded)
   return experiment.Inputs(
       data=task,

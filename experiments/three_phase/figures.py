@@ -18,7 +18,7 @@ _KNOWN_COLORS = {
 }
 _SPARE_COLORS = ("sky blue", "black", "yellow")
 _FEW_ROUNDS = 12
-# Colour, marker and size: where lines coincide, the earlier show below the later.
+# Colour, marker and size; smaller markers come later, so that all show where they coincide.
 _REPRESENTATION_MARKS = {
     "weights": ("#332288", "o", 7.5),
     "update": ("#cc6677", "s", 5.5),
@@ -37,10 +37,10 @@ def method_colors(methods):
 
 
 def _line_looks(methods):
-  """Returns the looks of every method's line.
+  """Returns the look of every method's line.
 
-  Groupings that agree have the same curve: the earlier are wider, so that they
-  show below the later.
+  Groupings that agree have the same curve.  Earlier ones are wider, so that they show
+  beneath later ones.
   """
   colors = method_colors(methods)
   groupings = [m for m in methods if m not in (results_lib.PRETRAIN, *results_lib.CONTROLS)]
@@ -179,14 +179,14 @@ def client_accuracy(results):
 
 
 def _in_order(epochs):
-  """Returns the different `grouping_epochs`: words ("last round") before numbers."""
+  """Returns the distinct `grouping_epochs`, words ("last round") before numbers."""
   return sorted(
       set(epochs), key=lambda text: (text.isdigit(), int(text) if text.isdigit() else text)
   )
 
 
 def _draw_recovery(axes, scores, position):
-  """Draws one panel of `group_recovery`; `position` gives the place of each epochs."""
+  """Draws one panel of `group_recovery`; `position` maps epochs to the horizontal axis."""
   for representation, (color, marker, size) in _REPRESENTATION_MARKS.items():
     line = sorted(
         (score for score in scores if score["representation"] == representation),
@@ -204,7 +204,7 @@ def _draw_recovery(axes, scores, position):
 
 
 def group_recovery(results):
-  """Returns how well groupings find the true groups; None where these are unknown."""
+  """Returns how well groupings find the true groups; None if they are unknown."""
   if not results.recovery:
     return None
   groupings = list(dict.fromkeys(score["grouping"] for score in results.recovery))

@@ -103,6 +103,11 @@ for _by_name in config_lib.OPTIONS.values():
 _CONFIG_FLAGS = tuple(config_lib.ThreePhaseConfig.__dataclass_fields__)
 
 
+def data_dir():
+  """Returns where the data come from, or None."""
+  return flags.FLAGS.data_dir
+
+
 def config():
   """Returns the `ThreePhaseConfig` of the flags; ValueError if they don't fit."""
   values = {name: getattr(flags.FLAGS, name) for name in _CONFIG_FLAGS}

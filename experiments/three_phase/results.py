@@ -116,7 +116,7 @@ class Results:
 
   @property
   def representation(self):
-    """What the groupings saw of the weights; the weights where nothing was grouped."""
+    """What of the weights was grouped; `weights` if nothing was."""
     return self.settings["representation"] or "weights"
 
   def vectors(self, client_ids):
@@ -174,8 +174,8 @@ class Results:
   def num_memberships(self, method):
     """Returns how many clients the clusters of a method have together.
 
-    A client counts once for each cluster that it is in.  It trains as often in a round
-    in which it takes part.  None for a grouping that is not in `assignments.json`.
+    A client counts once for each cluster that it is in, as it trains once in each of
+    them.  None for a grouping that is not in `assignments.json`.
     """
     if method in (PRETRAIN, *CONTROLS):
       return self.num_clients
@@ -187,7 +187,10 @@ class Results:
 
   @functools.cached_property
   def _metrics(self):
-    """(phase, method, metric) -> {(cluster, round): value}; None where there is none."""
+    """(phase, method, metric) -> {(cluster, round): value}.
+
+    The cluster is None for a metric of all clusters, the round for one of no round.
+    """
     metrics = {}
     for row in self.finished.rows("metrics.csv", text_columns=("phase", "method", "metric")):
       of_metric = metrics.setdefault((row["phase"], row["method"], row["metric"]), {})
@@ -195,19 +198,19 @@ class Results:
     return metrics
 
   def curve(self, phase, method, metric):
-    """Returns ascending rounds and a metric over all clusters in them, as lists."""
+    """Returns the rounds, ascending, and a metric of all clusters in them, as lists."""
     values = self._metrics.get((phase, method, metric), {})
     rounds = sorted(round_num for cluster, round_num in values if cluster is None)
     return rounds, [values[None, round_num] for round_num in rounds]
 
   def best_accuracy(self, method, cluster):
-    """Returns the best accuracy that a cluster reached, None where it is unknown."""
+    """Returns the best accuracy that a cluster reached, None if it is unknown."""
     return self._metrics.get(("evaluate", method, "best_accuracy"), {}).get((cluster, None))
 
   def evaluation(self, method, metric):
-    """Returns a metric of phase 3, None where it is unknown.
+    """Returns a metric of phase 3, None if it is unknown.
 
-    If every cluster has a model of its own, as the blended ones, it is their mean.
+    For blended models, one per cluster, this is the mean over the clusters.
     """
     values = self._metrics.get(("evaluate", method, metric), {}).values()
     return sum(values) / len(values) if values else None

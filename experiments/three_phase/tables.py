@@ -19,11 +19,11 @@ class Column:
 
   Attributes:
     path: Keys that lead to the value within a method's part of the summary.
-    group: What the column belongs to; columns of a group are neighbours.
+    group: Heading above the column and its neighbours of the same group.
     heading: Heading on the page.
     short_heading: Heading in the terminal, at most six characters.
     form: Format specification of the value.
-    best: Whether the column has a best value, the highest.
+    best: Whether the highest value is the best one.
     sd_path: Keys that lead to the value's standard deviation, where it has one.
   """
   path: tuple[str, ...]
@@ -37,14 +37,14 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """One method; `values` and `sds` follow `COLUMNS`, None for what does not apply."""
+  """One method; `values` and `sds` follow `COLUMNS`, with None if one does not apply."""
   method: str
   label: str
   values: tuple[Optional[float], ...]
   sds: tuple[Optional[float], ...]
 
   def shown(self, short_heading, absent):
-    """Returns the value of the first column of that heading as it is shown."""
+    """Returns, as text, the value of the first column with this heading."""
     headings = [column.short_heading for column in COLUMNS]
     position = headings.index(short_heading)
     return formatted(COLUMNS[position], self.values[position], absent)
@@ -80,8 +80,8 @@ _TEXT_KEY = (
 def comparison_rows(summary):
   """Returns the `Row` of phase 1 and of every method.
 
-  Phase 1 has one global model, which stands where the others have the mean (a) of
-  their models.
+  Phase 1 has one global model.  It is listed where the others have the mean (a) of their
+  models.
   """
   pretrain = summary["pretrain"]
   parts = {
@@ -105,12 +105,12 @@ def comparison_rows(summary):
 
 
 def formatted(column, value, absent):
-  """Returns a value as it is shown; `absent` where there is none."""
+  """Returns a value as text, `absent` if there is none."""
   return absent if value is None else format(value, column.form)
 
 
 def best_values(rows):
-  """Returns per column the best value as shown, or None where none stands out."""
+  """Returns the best value of each column as text, None if no value stands out."""
   best = []
   for position, column in enumerate(COLUMNS):
     values = [row.values[position] for row in rows if row.values[position] is not None]
@@ -123,7 +123,7 @@ def best_values(rows):
 def column_groups(sd_columns):
   """Returns (heading, number of columns) of the groups of columns.
 
-  The first is that of the methods' names.
+  The first group is the column of the methods' names.
 
   Args:
     sd_columns: Whether standard deviations have columns of their own.
@@ -140,9 +140,9 @@ def column_groups(sd_columns):
 
 
 def comparison_text(summary):
-  """Returns the comparison as plain ASCII text for a terminal, without a last newline.
+  """Returns the comparison as ASCII text for a terminal, without a final newline.
 
-  It is 100 columns wide as long as no method's name is longer than today's.
+  With the names of today's methods it is about 100 columns wide.
   """
   header = ["method"]
   for column in COLUMNS:

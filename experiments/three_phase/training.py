@@ -49,7 +49,7 @@ def _evaluation_rows(result):
 
 
 def _client_metrics_text(task, result):
-  """Returns `client_metrics.csv`: every client under every model it is given."""
+  """Returns `client_metrics.csv`: every client's metrics under every model it gets."""
   tables = [
       ("pretrain", "pretrain", None, result.pretrain.clients),
       ("pretrain", "own_weights", None, result.pretrain.own_weights),
@@ -79,9 +79,9 @@ def _client_metrics_text(task, result):
 
 
 class RunFiles(stages.RunObserver):
-  """Writes the files of a run: `metrics.csv` and TensorBoard's events as it goes on.
+  """Writes the files of a run: `metrics.csv` and TensorBoard events after every round.
 
-  A resumed run tells everything again, so both start anew.
+  A resumed run replays its rounds, so both start anew.
   """
 
   def __init__(self, folder):
@@ -136,7 +136,7 @@ class RunFiles(stages.RunObserver):
     self._folder.write_text("assignments.json", output_folder.json_text(document))
 
   def finish(self, config, task, result, recovery):
-    """Writes what is known when all phases have ended.
+    """Writes the files that need the results of all phases.
 
     Args:
       config: The run's `ThreePhaseConfig`.
@@ -185,7 +185,7 @@ class _ProgressBar(stages.RunObserver):
         {short: f"{values[name]:.3f}" for short, name in shown.items() if name in values},
         refresh=False,
     )
-    # Rounds that are told again from a checkpoint were counted at the start.
+    # Rounds replayed from a checkpoint were counted at the start.
     if round_num > self._rounds_done:
       self._bar.update()
 

@@ -6,7 +6,6 @@ seconds to import; or in a process of its own, as a user does.
 
 import contextlib
 import dataclasses
-import gc
 import io
 import json
 import os
@@ -44,8 +43,6 @@ def run(*flags):
       launch.run(_MAIN)
     except SystemExit as e:
       code = e.code
-  # A run keeps its folder locked as long as anything refers to it.
-  gc.collect()
   return Result(code, stdout.getvalue(), stderr.getvalue())
 
 

@@ -1,62 +1,90 @@
 import dataclasses
+import os
+from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 
 from experiments.three_phase import data
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
-from tests import small_task
+from fl_clustering.tasks import registry
+from tests.tasks import data_files
 
-_CONFIG = config_lib.ThreePhaseConfig(dataset="digits", num_clients=5)
+_CONFIG = config_lib.ThreePhaseConfig(
+    dataset="idx", num_clients=4, partition="rotated", num_groups=2
+)
 
 
-class DataTest(absltest.TestCase):
+class DataTest(parameterized.TestCase):
 
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.task = small_task.small_task()
-    cls.document = data.describe(_CONFIG, cls.task, None)
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    data_files.write_idx_files(self.folder, data_files.idx_arrays(num_train=60))
+    self.task = data.load(_CONFIG, self.folder, None)
+    self.document = data.describe(_CONFIG, self.task, self.folder)
 
   def test_document_identifies_the_data(self):
-    self.assertEqual(self.document["dataset"]["fingerprint"], self.task.fingerprint())
-    self.assertEqual(self.document["dataset"]["num_clients"], 5)
+    dataset = self.document["dataset"]
+    self.assertEqual(dataset["fingerprint"], self.task.fingerprint())
+    self.assertEqual((dataset["name"], dataset["data_dir"]), ("idx", self.folder))
+    self.assertEqual((dataset["num_clients"], dataset["num_groups"]), (4, 2))
+    self.assertIsNone(dataset["dirichlet_alpha"])
     self.assertEqual(self.document["model"]["name"], "cnn_small")
 
   def test_document_says_what_privacy_is_spent(self):
     config = dataclasses.replace(_CONFIG, aggregator="dp")
 
-    private = data.describe(config, self.task, None)
+    private = data.describe(config, self.task, self.folder)
 
     self.assertIsNone(self.document["privacy"])
     self.assertEqual(private["privacy"], client_privacy.spent(config))
 
-  def test_the_same_data_can_be_resumed(self):
-    data.check_recorded(self.document, data.describe(_CONFIG, self.task, "elsewhere"))
+  def test_the_same_data_can_be_resumed_from_elsewhere(self):
+    elsewhere = os.path.join(self.folder, "elsewhere")
+    os.mkdir(elsewhere)
+    data_files.write_idx_files(elsewhere, data_files.idx_arrays(num_train=60))
+
+    task = data.load(_CONFIG, elsewhere, self.document)
+
+    data.check_recorded(self.document, data.describe(_CONFIG, task, elsewhere))
 
   def test_other_data_are_refused(self):
-    dataset = {**self.document["dataset"], "fingerprint": "0" * 64}
+    data_files.write_idx_files(self.folder, data_files.idx_arrays(num_train=60, seed=1))
+    task = data.load(_CONFIG, self.folder, self.document)
 
-    with self.assertRaisesRegex(ValueError, "`data_dir` must give the same data"):
-      data.check_recorded({**self.document, "dataset": dataset}, self.document)
+    with self.assertRaisesRegex(
+        ValueError, "`data_dir` must give the same data .* got other examples for 'idx'"
+    ):
+      data.check_recorded(self.document, data.describe(_CONFIG, task, self.folder))
 
-  def test_resume_keeps_the_data_that_auto_chose(self):
-    config = config_lib.ThreePhaseConfig(num_clients=5)
+  @parameterized.named_parameters(
+      # The digits don't take the folder of EMNIST's cache.
+      ("digits", {"dataset": {"name": "digits"}}, "digits", None),
+      ("emnist", {"dataset": {"name": "emnist"}}, "emnist", "cache"),
+      ("that_is_not_recorded", {}, "auto", "cache"),
+      ("first_run", None, "auto", "cache"),
+  )
+  def test_resume_takes_the_data_set_that_auto_chose(self, recorded, dataset, data_dir):
+    config = config_lib.ThreePhaseConfig()
 
-    # The folder is that of EMNIST's cache, which the digits don't take.
-    task = data.load(config, "/no/such/folder", {"dataset": {"name": "digits"}})
+    with mock.patch.object(registry, "load_task") as load_task:
+      data.load(config, "cache", recorded)
 
-    self.assertEqual(task.name, "digits")
+    options = load_task.call_args.kwargs
+    self.assertEqual((options["dataset"], options["data_dir"]), (dataset, data_dir))
 
   def test_clients_with_the_counts_of_their_labels(self):
     header, *rows = data.clients_text(self.task).splitlines()
 
     self.assertStartsWith(header, "client_id,group,num_train,num_test,train_label_0,")
-    self.assertLen(rows, 5)
-    for row, (client_id, size) in zip(rows, small_task.SIZES.items()):
+    for row, client in zip(rows, self.task.clients, strict=True):
       cells = row.split(",")
-      self.assertEqual(cells[:3], [client_id, "", str(size)])
-      self.assertEqual(sum(map(int, cells[4:])), size)
+      self.assertEqual(cells[0], client.client_id)
+      self.assertIn(cells[1], ("0", "1"))
+      self.assertEqual(int(cells[2]), len(client.train))
+      self.assertEqual(sum(map(int, cells[4:])), len(client.train))
 
 
 if __name__ == "__main__":

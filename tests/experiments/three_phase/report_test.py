@@ -2,6 +2,7 @@ import contextlib
 import json
 import os
 import re
+import tempfile
 from unittest import mock
 
 from absl.testing import absltest
@@ -27,6 +28,19 @@ def _many_clusters(num_clients):
 
 
 class ReportTest(parameterized.TestCase):
+  """The report of one sample run with all its figures, and of others that differ from it."""
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    temporary = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(temporary.cleanup)
+    cls.folder = temporary.name
+    results = sample_run.results(sample_run.sample_run(), cls.folder)
+    cls.files = os.listdir(cls.folder)
+    report.write_report(results)
+    with open(results.finished.join("report.html"), encoding="utf-8") as file:
+      cls.page = file.read()
 
   def _write(self, draw=True, **changes):
     """Writes a sample run and its report; returns the folder and the page's text."""
@@ -46,33 +60,24 @@ class ReportTest(parameterized.TestCase):
     return [re.sub("<.*?>", "", cell) for cell in re.findall("<td.*?>(.*?)</td>", row)]
 
   def test_writes_page_and_figures_and_no_other_file(self):
-    without = sample_run.write(sample_run.sample_run(), self.create_tempdir().full_path)
-
-    folder, page = self._write()
-
-    self.assertCountEqual(
-        os.listdir(folder), [*os.listdir(without), "report.html", "figures"]
-    )
-    self.assertCountEqual(os.listdir(os.path.join(folder, "figures")), _FIGURES)
-    self.assertEqual(page.count('src="data:image/png;base64,'), len(_FIGURES))
+    self.assertCountEqual(os.listdir(self.folder), [*self.files, "report.html", "figures"])
+    self.assertCountEqual(os.listdir(os.path.join(self.folder, "figures")), _FIGURES)
+    self.assertEqual(self.page.count('src="data:image/png;base64,'), len(_FIGURES))
 
   def test_page_refers_to_nothing_outside(self):
-    _, page = self._write(groupings=("kmeans",))
-
-    self.assertIn('src="data:image/png;base64,', page)
-    self.assertNotRegex(page, r"https?://")
-    self.assertEmpty(re.findall(r'(?:href|src)="(?!data:)', page))
-    self.assertNotIn("<script", page)
-    text = re.sub(r'src="[^"]*"|<style>.*?</style>', "", page, flags=re.DOTALL)
+    self.assertIn('src="data:image/png;base64,', self.page)
+    self.assertNotRegex(self.page, r"https?://")
+    self.assertEmpty(re.findall(r'(?:href|src)="(?!data:)', self.page))
+    self.assertNotIn("<script", self.page)
+    text = re.sub(r'src="[^"]*"|<style>.*?</style>', "", self.page, flags=re.DOTALL)
     self.assertNotRegex(text, r"\$\w|\{|None|nan\b")
 
   def test_comparison_has_the_summary_s_numbers(self):
-    folder, page = self._write(draw=False)
-    with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+    with open(os.path.join(self.folder, "summary.json"), encoding="utf-8") as file:
       kmeans = json.load(file)["methods"]["kmeans"]
     accuracy = kmeans["clients"]["accuracy"]
 
-    self.assertEqual(self._row(page, "K-means"), [
+    self.assertEqual(self._row(self.page, "K-means"), [
         "6",
         "2",
         f"{accuracy['mean']:.3f} ± {accuracy['sd']:.3f}",
@@ -89,11 +94,9 @@ class ReportTest(parameterized.TestCase):
     ])
 
   def test_memberships_say_what_a_round_costs(self):
-    _, page = self._write(draw=False)
-
     # One of the six clients is in both clusters of dynamic distance.
     memberships = {
-        label: self._row(page, label)[0] for label in
+        label: self._row(self.page, label)[0] for label in
         ("phase 1", "K-means", "dynamic distance", "local (control)", "FedAvg (control)")
     }
     self.assertEqual(memberships, {
@@ -102,17 +105,13 @@ class ReportTest(parameterized.TestCase):
     })
 
   def test_absent_is_a_dash(self):
-    _, page = self._write(draw=False)
-
-    self.assertEqual(self._row(page, "phase 1")[1], "–")
-    self.assertEqual(self._row(page, "phase 1")[-4:], ["–"] * 4)
-    self.assertEqual(self._row(page, "dynamic distance")[-2:], ["–", "–"])
+    self.assertEqual(self._row(self.page, "phase 1")[1], "–")
+    self.assertEqual(self._row(self.page, "phase 1")[-4:], ["–"] * 4)
+    self.assertEqual(self._row(self.page, "dynamic distance")[-2:], ["–", "–"])
 
   def test_best_is_bold(self):
-    _, page = self._write(draw=False)
-
-    self.assertIn("<td><strong>0.800</strong> ± 0.068</td>", page)
-    self.assertEqual(page.count("± 0.068"), 5)
+    self.assertIn("<td><strong>0.800</strong> ± 0.068</td>", self.page)
+    self.assertEqual(self.page.count("± 0.068"), 5)
 
   @parameterized.named_parameters(
       ("control_wins", 0.9, "No grouping beats training everyone together"),
@@ -192,12 +191,10 @@ class ReportTest(parameterized.TestCase):
     self.assertEndsWith(page, "</html>\n")
 
   def test_writes_the_same_again(self):
-    folder, page = self._write(groupings=("kmeans",))
+    report.write_report(sample_run.read(self.folder))
 
-    report.write_report(sample_run.read(folder))
-
-    with open(os.path.join(folder, "report.html"), encoding="utf-8") as file:
-      self.assertEqual(file.read(), page)
+    with open(os.path.join(self.folder, "report.html"), encoding="utf-8") as file:
+      self.assertEqual(file.read(), self.page)
 
   def test_no_page_without_a_summary(self):
     folder = sample_run.write(sample_run.sample_run(), self.create_tempdir().full_path)

@@ -160,6 +160,7 @@ def _config(run):
       "warnings": list(run.data_warnings),
   }
   return {
+      "experiment": "three_phase_emnist",
       "config": settings,
       "dataset": dataset,
       "model": {"name": "cnn_small", "num_parameters": 5},
