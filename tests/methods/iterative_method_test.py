@@ -2,7 +2,6 @@
 
 import dataclasses
 import tempfile
-import unittest
 from unittest import mock
 
 from absl.testing import absltest
