@@ -8,7 +8,7 @@ from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import methods
 from experiments.multiview import simulated_dha
-from fl_clustering.tasks import partition as partition_lib
+from fl_clustering.tasks import shares as shares_lib
 
 KEYS = ("dataset", "partition", "seed", "method", "view")
 
@@ -25,9 +25,9 @@ def _share(data, partition, config, seed):
     return data.sites or {"all": np.arange(data.num_points)}
   rng = randomness.generator(seed, f"multi-view clients: {partition}")
   if partition == IID:
-    shares = partition_lib.iid_shares(data.labels, config.num_clients, rng)
+    shares = shares_lib.iid_shares(data.labels, config.num_clients, rng)
   else:
-    shares = partition_lib.dirichlet_shares(
+    shares = shares_lib.dirichlet_shares(
         data.labels, config.num_clients, rng, config.dirichlet_alpha
     )
   return {f"client_{index}": share for index, share in enumerate(shares)}

@@ -7,21 +7,9 @@ inside a group the data is IID or, with a `dirichlet_alpha`, skewed by label.
 
 A strong Dirichlet skew leaves some clients with nothing: 2 to 8 of 100 clients over
 4,000 digits at an alpha of 0.1 (seeds 0 to 19).  Drawing again until every client has
-data would not end.  So these clients are topped up (`top_up.py`), and the split's
+data would not end.  So these clients are topped up (`shares.top_up`), and the split's
 warnings say how many.  If they are more than a quarter, the data would no longer be
 what its name says, which is an error.
-
-References:
-  Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Aguera y
-  Arcas. Communication-Efficient Learning of Deep Networks from Decentralized
-  Data. AISTATS 2017, section 3 (shards). https://arxiv.org/abs/1602.05629
-  Mikhail Yurochkin, Mayank Agarwal, Soumya Ghosh, Kristjan Greenewald, Trong
-  Nghia Hoang, Yasaman Khazaeni. Bayesian Nonparametric Federated Learning of
-  Neural Networks. ICML 2019 (Dirichlet over the clients, class by class).
-  https://arxiv.org/abs/1905.12022
-  Tzu-Ming Harry Hsu, Hang Qi, Matthew Brown. Measuring the Effects of
-  Non-Identical Data Distribution for Federated Visual Classification. 2019.
-  https://arxiv.org/abs/1909.06335
 """
 
 import dataclasses
@@ -34,10 +22,7 @@ from clustering_basics import validate
 from fl_clustering import options
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import known_groups
-from fl_clustering.tasks import top_up
-
-# One to train on, one to test on.
-MIN_EXAMPLES_PER_CLIENT = 2
+from fl_clustering.tasks import shares as shares_lib
 
 _TEST_FRACTION = 0.2
 _MAX_TOPPED_UP_FRACTION = 0.25
@@ -61,67 +46,6 @@ class Split:
   clients: tuple[federated_task.ClientData, ...]
   global_test: federated_task.Examples
   warnings: tuple[str, ...] = ()
-
-
-def iid_shares(labels, num_clients, rng):
-  """Returns every client's indices: equal shares at random."""
-  return np.array_split(rng.permutation(len(labels)), num_clients)
-
-
-def dirichlet_shares(labels, num_clients, rng, dirichlet_alpha):
-  """Returns every client's indices: class by class, by Dirichlet proportions.
-
-  Args:
-    labels: Array of shape (num_examples,).
-    num_clients: Number of clients.
-    rng: A `np.random.Generator`.
-    dirichlet_alpha: Concentration; the smaller, the fewer clients share a class.
-
-  Returns:
-    A list of index arrays, which may be empty.
-  """
-  parts_by_class = []
-  for label in np.unique(labels):
-    members = rng.permutation(np.flatnonzero(labels == label))
-    parts_by_class.append(
-        np.split(members, _dirichlet_cuts(len(members), num_clients, rng, dirichlet_alpha))
-    )
-  return [np.concatenate(parts) for parts in zip(*parts_by_class)]
-
-
-def _dirichlet_cuts(num_examples, num_clients, rng, dirichlet_alpha):
-  """Returns the num_clients - 1 places at which to cut `num_examples`."""
-  proportions = rng.dirichlet(np.full(num_clients, dirichlet_alpha))
-  return (np.cumsum(proportions[:-1]) * num_examples).astype(int)
-
-
-def shard_shares(labels, num_clients, rng):
-  """Returns every client's indices: two shards of the examples sorted by label."""
-  shuffled = rng.permutation(len(labels))
-  by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
-  shards = np.array_split(by_label, 2 * num_clients)
-  dealt = rng.permutation(2 * num_clients).reshape(num_clients, 2)
-  return [np.concatenate([shards[i], shards[j]]) for i, j in dealt]
-
-
-def quantity_shares(labels, num_clients, rng, dirichlet_alpha):
-  """Returns every client's indices: sizes by Dirichlet proportions, labels IID.
-
-  Every client first gets the two examples that it needs.  Of a hundred clients,
-  proportions alone would leave some with nothing.
-
-  Args:
-    labels: Array of shape (num_examples,) with two examples a client or more.
-    num_clients: Number of clients.
-    rng: A `np.random.Generator`.
-    dirichlet_alpha: Concentration; the smaller, the more unequal the sizes.
-  """
-  shuffled = rng.permutation(len(labels))
-  num_first = MIN_EXAMPLES_PER_CLIENT * num_clients
-  first = np.split(shuffled[:num_first], num_clients)
-  rest = shuffled[num_first:]
-  rest = np.split(rest, _dirichlet_cuts(len(rest), num_clients, rng, dirichlet_alpha))
-  return [np.concatenate(parts) for parts in zip(first, rest)]
 
 
 def choose(partition, num_clients=None, **asked):
@@ -181,11 +105,11 @@ def split(partition, pool, num_clients, seed, **asked):
   validate.integer(minimum=1, num_clients=num_clients)
   chosen = choose(partition, num_clients, **asked)
   num_examples = len(pool.pool)
-  if num_examples < MIN_EXAMPLES_PER_CLIENT * num_clients:
+  if num_examples < shares_lib.MIN_EXAMPLES_PER_CLIENT * num_clients:
     raise validate.error(
         "num_clients",
-        f"be at most {num_examples // MIN_EXAMPLES_PER_CLIENT}, which gives each client "
-        f"{MIN_EXAMPLES_PER_CLIENT} of the {num_examples} examples",
+        f"be at most {num_examples // shares_lib.MIN_EXAMPLES_PER_CLIENT}, which gives each client "
+        f"{shares_lib.MIN_EXAMPLES_PER_CLIENT} of the {num_examples} examples",
         num_clients,
     )
   return chosen(pool, num_clients, seed)
@@ -232,13 +156,13 @@ def _members_by_group(groups):
 def _grouped_shares(labels, groups, rng, dirichlet_alpha):
   """Returns every client's indices, the groups being IID among each other."""
   if dirichlet_alpha is None:
-    return iid_shares(labels, len(groups), rng)
+    return shares_lib.iid_shares(labels, len(groups), rng)
   members_by_group = _members_by_group(groups)
   num_members = np.cumsum([len(members) for members in members_by_group])
   cuts = num_members[:-1] * len(labels) // len(groups)
   shares = [None] * len(groups)
   for members, examples in zip(members_by_group, np.split(rng.permutation(len(labels)), cuts)):
-    within = dirichlet_shares(labels[examples], len(members), rng, dirichlet_alpha)
+    within = shares_lib.dirichlet_shares(labels[examples], len(members), rng, dirichlet_alpha)
     for member, share in zip(members, within):
       shares[member] = examples[share]
   return shares
@@ -264,29 +188,32 @@ def _top_up_shares(shares, members_by_group, pool, seed, dirichlet_alpha=None):
     dirichlet_alpha: What the shares were drawn with.
   """
   num_clients = len(shares)
-  num_small = sum(len(share) < MIN_EXAMPLES_PER_CLIENT for share in shares)
+  num_small = sum(len(share) < shares_lib.MIN_EXAMPLES_PER_CLIENT for share in shares)
   if not num_small:
     return ()
   # Only a Dirichlet draw gets here: the other kinds share out evenly enough.
   if num_small > _MAX_TOPPED_UP_FRACTION * num_clients:
     error = validate.error(
         "num_clients",
-        f"leave three in four clients at least {MIN_EXAMPLES_PER_CLIENT} examples (with "
+        f"leave three in four clients at least {shares_lib.MIN_EXAMPLES_PER_CLIENT} examples (with "
         f"`dirichlet_alpha`={dirichlet_alpha} this draw leaves {num_small} clients fewer)",
         num_clients,
     )
     raise ValueError(f"{error} Use fewer `num_clients` or a larger `dirichlet_alpha`.")
   rng = randomness.generator(seed, "partition: top-up")
   for members in members_by_group:
-    full = top_up.top_up(
-        [shares[member] for member in members], pool.pool.labels, MIN_EXAMPLES_PER_CLIENT, rng
+    full = shares_lib.top_up(
+        [shares[member] for member in members],
+        pool.pool.labels,
+        shares_lib.MIN_EXAMPLES_PER_CLIENT,
+        rng,
     )
     for member, share in zip(members, full):
       shares[member] = share
   return (
       f"The Dirichlet({dirichlet_alpha:g}) draw left {num_small} of {num_clients} clients with "
-      f"fewer than {MIN_EXAMPLES_PER_CLIENT} examples; they were topped up to "
-      f"{MIN_EXAMPLES_PER_CLIENT} of one label, from the clients with the most of it.",
+      f"fewer than {shares_lib.MIN_EXAMPLES_PER_CLIENT} examples; they were topped up to "
+      f"{shares_lib.MIN_EXAMPLES_PER_CLIENT} of one label, from the clients with the most of it.",
   )
 
 
@@ -321,7 +248,7 @@ class Iid:
   """Equal shares at random; like every partition, it is called to make a `Split`."""
 
   def __call__(self, pool, num_clients, seed):
-    return _split_ungrouped(iid_shares, pool, num_clients, seed)
+    return _split_ungrouped(shares_lib.iid_shares, pool, num_clients, seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -339,7 +266,7 @@ class Dirichlet:
 
   def __call__(self, pool, num_clients, seed):
     return _split_ungrouped(
-        dirichlet_shares, pool, num_clients, seed, dirichlet_alpha=self.dirichlet_alpha
+        shares_lib.dirichlet_shares, pool, num_clients, seed, dirichlet_alpha=self.dirichlet_alpha
     )
 
 
@@ -348,7 +275,7 @@ class Shards:
   """Label skew: two shards of the examples sorted by label."""
 
   def __call__(self, pool, num_clients, seed):
-    return _split_ungrouped(shard_shares, pool, num_clients, seed)
+    return _split_ungrouped(shares_lib.shard_shares, pool, num_clients, seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -366,7 +293,7 @@ class Quantity:
 
   def __call__(self, pool, num_clients, seed):
     return _split_ungrouped(
-        quantity_shares, pool, num_clients, seed, dirichlet_alpha=self.dirichlet_alpha
+        shares_lib.quantity_shares, pool, num_clients, seed, dirichlet_alpha=self.dirichlet_alpha
     )
 
 

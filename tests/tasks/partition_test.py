@@ -6,6 +6,7 @@ from clustering_basics import randomness
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import partition
+from fl_clustering.tasks import shares as shares_lib
 
 _NUM_CLASSES = 10
 
@@ -51,7 +52,7 @@ class SharesTest(absltest.TestCase):
   def test_dirichlet_follows_its_proportions(self):
     # The same generator, asked the same questions, tells what the sizes must be.
     labels = np.repeat([3, 8], [100, 50])
-    shares = partition.dirichlet_shares(labels, 4, np.random.default_rng(5), 0.7)
+    shares = shares_lib.dirichlet_shares(labels, 4, np.random.default_rng(5), 0.7)
     rng = np.random.default_rng(5)
     for label, size in ((3, 100), (8, 50)):
       rng.permutation(size)
@@ -62,7 +63,7 @@ class SharesTest(absltest.TestCase):
 
   def test_shards_hold_neighbours_of_the_sorted_labels(self):
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 40))
-    shares = partition.shard_shares(labels, 20, np.random.default_rng(1))
+    shares = shares_lib.shard_shares(labels, 20, np.random.default_rng(1))
     # 40 shards of 10 examples: each shard lies within one class of 40.
     for share in shares:
       self.assertLen(share, 20)
@@ -73,13 +74,13 @@ class SharesTest(absltest.TestCase):
     # Dealt in their order, two shards of a client would mostly be of one class;
     # at random they are so with probability 3/39.
     labels = np.repeat(np.arange(10), 40)
-    shares = partition.shard_shares(labels, 20, np.random.default_rng(1))
+    shares = shares_lib.shard_shares(labels, 20, np.random.default_rng(1))
     num_of_one_class = sum(len(set(labels[share])) == 1 for share in shares)
     self.assertLess(num_of_one_class, 6)
 
   def test_which_examples_a_shard_holds_is_drawn(self):
     labels = np.zeros(40, int)
-    shares = partition.shard_shares(labels, 2, np.random.default_rng(1))
+    shares = shares_lib.shard_shares(labels, 2, np.random.default_rng(1))
     self.assertNotEqual(sorted(np.diff(np.sort(shares[0]))), [1] * 19)
 
 
@@ -102,7 +103,7 @@ class PartitionTest(parameterized.TestCase):
   @parameterized.parameters(1e-4, 1e6)
   def test_extreme_alpha(self, alpha):
     # At the small end a class is one client's, at the large end evenly spread.
-    shares = partition.dirichlet_shares(
+    shares = shares_lib.dirichlet_shares(
         _pool().pool.labels, 5, np.random.default_rng(0), alpha
     )
     counts = np.array([
@@ -257,7 +258,7 @@ class PartitionTest(parameterized.TestCase):
   def test_top_up_moves_what_is_lacking_and_nothing_else(self):
     pool = _pool(4000)
     rng = randomness.generator(0, "partition: shares")
-    drawn = partition.dirichlet_shares(pool.pool.labels, 100, rng, 0.1)
+    drawn = shares_lib.dirichlet_shares(pool.pool.labels, 100, rng, 0.1)
 
     split = partition.split("dirichlet", pool, 100, seed=0, dirichlet_alpha=0.1)
 

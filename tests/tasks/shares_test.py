@@ -1,7 +1,7 @@
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering.tasks import top_up
+from fl_clustering.tasks import shares as shares_lib
 
 # Examples 0-4 have label 0, 5-7 label 1, 8-9 label 2.
 _LABELS = np.array([0] * 5 + [1] * 3 + [2] * 2, np.uint8)
@@ -9,7 +9,7 @@ _LABELS = np.array([0] * 5 + [1] * 3 + [2] * 2, np.uint8)
 
 def _top_up(*shares, minimum=2, labels=_LABELS, seed=0):
   arrays = [np.array(share, int) for share in shares]
-  full = top_up.top_up(arrays, labels, minimum, np.random.default_rng(seed))
+  full = shares_lib.top_up(arrays, labels, minimum, np.random.default_rng(seed))
   return [share.tolist() for share in full]
 
 
@@ -71,7 +71,7 @@ class TopUpTest(absltest.TestCase):
   def test_does_not_change_its_arguments(self):
     shares = [np.array([8]), np.arange(8)]
 
-    top_up.top_up(shares, _LABELS, 2, np.random.default_rng(0))
+    shares_lib.top_up(shares, _LABELS, 2, np.random.default_rng(0))
 
     self.assertEqual([share.tolist() for share in shares], [[8], list(range(8))])
 
