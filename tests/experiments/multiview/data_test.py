@@ -112,7 +112,9 @@ class DatasetsTest(parameterized.TestCase):
     np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
 
   def test_missing_features_say_where_to_get_them(self):
-    with self.assertRaisesRegex(multiple_features.FeaturesMissing, "`data_dir` must hold mfeat-fac.csv"):
+    with self.assertRaisesRegex(
+        multiple_features.FeaturesMissing, "`data_dir` must hold mfeat-fac.csv"
+    ):
       data.load_multiple_features(self.folder)
 
   def test_other_features_are_refused(self):
