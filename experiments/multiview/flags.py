@@ -36,7 +36,8 @@ flags.DEFINE_float(
 flags.DEFINE_float(
     "alpha", _DEFAULTS.alpha,
     "Exponent of the view weights, > 1; closer to 1 makes learnt weights less equal.")
-flags.DEFINE_integer("n_init", _DEFAULTS.n_init, "Restarts; the one with the lowest objective is kept.")
+flags.DEFINE_integer(
+    "n_init", _DEFAULTS.n_init, "Restarts; the one with the lowest objective is kept.")
 flags.DEFINE_integer("num_rounds", _DEFAULTS.num_rounds, "Maximum number of rounds of a restart.")
 flags.DEFINE_float(
     "tol", _DEFAULTS.tol,

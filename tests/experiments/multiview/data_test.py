@@ -112,7 +112,9 @@ class DatasetsTest(parameterized.TestCase):
     np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
 
   def test_missing_features_say_where_to_get_them(self):
-    with self.assertRaisesRegex(multiple_features.FeaturesMissing, "`data_dir` must hold mfeat-fac.csv"):
+    with self.assertRaisesRegex(
+        multiple_features.FeaturesMissing, "`data_dir` must hold mfeat-fac.csv"
+    ):
       data.load_multiple_features(self.folder)
 
   def test_other_features_are_refused(self):
@@ -174,11 +176,15 @@ class LoadedDataTest(absltest.TestCase):
       data.load(("multiple_features",), None, folder, None)
 
   def test_a_run_to_resume_must_have_the_same_data(self):
-    document = data.load(("digits",), None, None, None).describe()
-    data.check_recorded(document, document)
-    other = {**document, "data": {"digits": {**document["data"]["digits"], "fingerprint": "0"}}}
-    with self.assertRaisesRegex(ValueError, "`datasets` must give the same data"):
-      data.check_recorded(other, document)
+    def document(first):
+      views = {"x": np.array([[first], [2.0]]), "y": np.eye(2)}
+      points = data.MultiViewData("few", "two points", views, np.array([0, 1]), 2)
+      return data.LoadedData({"few": points}, False, {}).describe()
+
+    data.check_recorded(document(1.0), document(1.0))
+    for other in (document(1.5), {**document(1.0), "with_demonstration": True}, {}):
+      with self.assertRaisesRegex(ValueError, "`datasets` must give the same data"):
+        data.check_recorded(other, document(1.0))
 
 
 class ConfigTest(parameterized.TestCase):
