@@ -24,11 +24,11 @@ from fl_clustering import config as config_lib
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import federated_training
-from fl_clustering.engine import scoring
 from fl_clustering import final_evaluation
 from fl_clustering import method_rounds
 from fl_clustering.methods import registry
 from fl_clustering import pretraining
+from fl_clustering import scoring
 from fl_clustering import stages
 from fl_clustering.tasks import federated_task
 from fl_clustering import three_phase_result

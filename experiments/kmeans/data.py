@@ -24,8 +24,8 @@ from sklearn import datasets
 from sklearn import preprocessing
 
 from clustering_basics import randomness
-from fl_clustering.tasks import partition
 from fl_clustering.tasks import registry
+from fl_clustering.tasks import shares as shares_lib
 
 # The regular grid is drawn for each of these.
 BETAS = (0.1, 1.0, 10.0)
@@ -226,7 +226,7 @@ def load_table(name, seed):
   rng = randomness.generator(seed, f"federated k-means: {name}")
   owners = np.empty(len(points), int)
   order = rng.permutation(len(points))
-  shares = partition.dirichlet_shares(labels[order], TABLE_CLIENTS, rng, _TABLE_ALPHA)
+  shares = shares_lib.dirichlet_shares(labels[order], TABLE_CLIENTS, rng, _TABLE_ALPHA)
   for client, share in enumerate(shares):
     owners[order[share]] = client
   standardized = preprocessing.StandardScaler().fit_transform(points)

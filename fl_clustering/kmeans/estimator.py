@@ -2,8 +2,8 @@
 
 import tempfile
 
+from fl_clustering.kmeans import fitting
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import training
 from fl_clustering.points import client_points
 from fl_clustering.points import point_files
 
@@ -25,7 +25,7 @@ class FederatedKMeans:
     inertia_: The sum of the squared distances of all points to the nearest of these
       centroids; of standardised columns with `standardize`, None with `privacy`.
     silhouette_: The mean simplified silhouette at these centroids, likewise.
-    history_: Tuple of `training.RoundRecord`, one per round of the best restart.
+    history_: Tuple of `fitting.RoundRecord`, one per round of the best restart.
     n_rounds_: Number of rounds of the best restart.
     privacy_spent_: With `privacy`, a dict with the guarantee; else None.
   """
@@ -148,9 +148,9 @@ class FederatedKMeans:
     with tempfile.TemporaryDirectory() as folder:
       files = point_files.write_files(points, folder)
       if self._config.privacy is None:
-        self._fit = training.fit(self._config, files, self._sum_factory)
+        self._fit = fitting.fit(self._config, files, self._sum_factory)
       else:
-        self._fit = training.fit_privately(self._config, files)
+        self._fit = fitting.fit_privately(self._config, files)
     self.cluster_centers_ = self._fit.centroids
     self.inertia_ = self._fit.inertia
     self.silhouette_ = self._fit.silhouette

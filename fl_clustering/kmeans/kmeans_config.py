@@ -8,7 +8,7 @@ import math
 from typing import Any, Mapping, Optional
 
 from clustering_basics import validate
-from fl_clustering.points import point_privacy
+from fl_clustering.points import noise as noise_lib
 
 # The most that one point changes the sums of a round, in L2 norm: its vector, of norm one
 # at most in units of the radius, and a count of one; see `sums.projected_sums`.
@@ -42,7 +42,7 @@ class PointPrivacy:
   """What differentially private rounds of Lloyd guarantee one point of one client.
 
   Points are projected to a ball of known radius around the origin, and Gaussian noise is
-  added to the sums of every round; see `fl_clustering/points/point_privacy.py`.
+  added to the sums of every round; see `fl_clustering/points/noise.py`.
 
   Attributes:
     epsilon: Privacy budget of the whole fit, > 0.
@@ -62,7 +62,7 @@ class PointPrivacy:
 
   def round_noise(self, num_rounds):
     """Returns the `RoundNoise` of a fit with so many rounds."""
-    return point_privacy.round_noise(
+    return noise_lib.round_noise(
         self.epsilon, self.delta, num_rounds, SENSITIVITY,
         covers="the centroids and counts of every round, per point of any client; not the "
         "labels that `predict` gives, which are functions of the point itself",

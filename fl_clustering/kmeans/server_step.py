@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from clustering_basics import single_thread_kmeans
-from fl_clustering.points import point_privacy
+from fl_clustering.points import noise as noise_lib
 from fl_clustering.points import seeding
 
 _seed_rows = tf.function(seeding.seed_rows, input_signature=[
@@ -100,7 +100,7 @@ def next_private_centroids(centroids, counts, noise_std, rng):
     noise_std: Standard deviation of the noise.
     rng: A `np.random.Generator`; it moves centroids, and makes no noise.
   """
-  empty = counts < point_privacy.EMPTY_STDS * noise_std
+  empty = counts < noise_lib.EMPTY_STDS * noise_std
   beside = near(centroids[[np.argmax(counts)]], len(centroids), rng)
   moved = np.where(empty[:, np.newaxis], beside, centroids)
   norms = np.linalg.norm(moved, axis=1, keepdims=True)

@@ -5,9 +5,9 @@ import tempfile
 import numpy as np
 
 from fl_clustering.multiview import client_views
+from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import sums
-from fl_clustering.multiview import training
 from fl_clustering.points import point_files
 
 
@@ -106,9 +106,9 @@ class FederatedMultiViewKMeans:
     with tempfile.TemporaryDirectory() as folder:
       files = point_files.write_files(views.points, folder)
       if self._config.privacy is None:
-        fit = training.fit(self._config, files, views.widths)
+        fit = fitting.fit(self._config, files, views.widths)
       else:
-        fit = training.fit_privately(self._config, files, views.widths)
+        fit = fitting.fit_privately(self._config, files, views.widths)
     self._fit, self._widths = fit, views.widths
     self.cluster_centers_ = np.split(
         fit.scaling.undo(fit.model.centers), np.cumsum(views.widths)[:-1], axis=1

@@ -10,7 +10,7 @@ from typing import Optional
 
 from clustering_basics import validate
 from fl_clustering.multiview import view_weights as view_weights_lib
-from fl_clustering.points import point_privacy
+from fl_clustering.points import noise as noise_lib
 
 
 def sensitivity(num_views):
@@ -32,7 +32,7 @@ class PointPrivacy:
   """What differentially private rounds guarantee one point of one client.
 
   Gaussian noise is added to the sums of every round; see
-  `fl_clustering/points/point_privacy.py`.  A fit that ends before its last round has spent
+  `fl_clustering/points/noise.py`.  A fit that ends before its last round has spent
   less than is stated.
 
   Attributes:
@@ -65,7 +65,7 @@ class PointPrivacy:
 
   def round_noise(self, num_rounds):
     """Returns the `RoundNoise` of a fit with so many rounds."""
-    return point_privacy.round_noise(
+    return noise_lib.round_noise(
         self.epsilon, self.delta, num_rounds, sensitivity(len(self.view_norms)),
         covers="the centers, view weights and history, per point of any client; not the "
         "labels that `predict` gives, which are functions of the point itself",

@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import point_privacy
+from fl_clustering.points import noise as noise_lib
 
 # Below this a cluster has no point that the kernel still sees.
 _LEAST_KERNEL_WEIGHT = 1e-300
@@ -119,7 +119,7 @@ def first_private_centers(num_clusters, widths, rng):
 
 def _without_empty_clusters(centers, counts, std, rng):
   """Returns the centers with those of empty clusters moved beside the largest one's."""
-  empty = counts < point_privacy.EMPTY_STDS * std
+  empty = counts < noise_lib.EMPTY_STDS * std
   jitter = _JITTER * rng.standard_normal(centers.shape) / np.sqrt(centers.shape[1])
   return np.where(empty[:, None], centers[np.argmax(counts)] + jitter, centers)
 

@@ -13,8 +13,8 @@ from fl_clustering.kmeans import rounds
 from fl_clustering.kmeans import server_step
 from fl_clustering.kmeans import sums
 from fl_clustering.points import gathering
+from fl_clustering.points import noise as noise_lib
 from fl_clustering.points import point_files
-from fl_clustering.points import point_privacy
 from fl_clustering.points import scaling
 from fl_clustering import runtime
 from tests.kmeans import numpy_reference
@@ -123,7 +123,7 @@ class NoisyLloydRoundTest(absltest.TestCase):
     std = 7 * math.sqrt(2)
     noisy_rounds = rounds.Rounds(
         point_files.write_files(clients, self.create_tempdir().full_path), 1,
-        point_privacy.noisy_sum_factory(std), sums.projected_sums,
+        noise_lib.noisy_sum_factory(std), sums.projected_sums,
     )
     # 300 centroids far from all points: their counts are nothing but noise.
     far = np.full((1, 300, 2), 1e4, np.float32)

@@ -11,9 +11,9 @@ from sklearn import metrics
 
 from fl_clustering.multiview import client_views
 from fl_clustering.multiview import FederatedMultiViewKMeans
+from fl_clustering.multiview import first_centers
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import PointPrivacy
-from fl_clustering.multiview import start
 from fl_clustering.multiview import view_weights
 from fl_clustering.points import point_files
 from fl_clustering.points import scaling
@@ -52,7 +52,7 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
     """Returns the centers that the first restart begins with."""
     views = client_views.check_clients(clients, 1)
     files = point_files.write_files(views.points, self.create_tempdir().full_path)
-    return start.first_centers(
+    return first_centers.first_centers(
         multiview_config.MultiViewConfig(sample_views.NUM_CLUSTERS),
         files.scaled(scaling.Scaling(mean, 1 / std)), _WIDTHS, 1 / np.array(_WIDTHS), restart=0,
     )

@@ -10,8 +10,8 @@ from fl_clustering.multiview import client_views
 from fl_clustering.multiview import rounds as rounds_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
+from fl_clustering.points import noise as noise_lib
 from fl_clustering.points import point_files
-from fl_clustering.points import point_privacy
 from fl_clustering.points import scaling as scaling_lib
 from fl_clustering import runtime
 from tests.multiview import central_reference
@@ -87,7 +87,7 @@ class NoisyKernelRoundTest(absltest.TestCase):
 
   def _rounds(self, std):
     return rounds_lib.Rounds(
-        self.files, _WIDTHS, sums_lib.projected_sums, point_privacy.noisy_sum_factory(std)
+        self.files, _WIDTHS, sums_lib.projected_sums, noise_lib.noisy_sum_factory(std)
     )
 
   def test_without_noise_it_is_the_round_over_projected_points(self):

@@ -11,7 +11,7 @@ from clustering_basics import validate
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.kmeans import sums
-from fl_clustering.points import point_privacy
+from fl_clustering.points import noise as noise_lib
 from fl_clustering.points import scaling as scaling_lib
 
 _BYTES = 4  # Messages are float32.
@@ -148,7 +148,7 @@ def fit_privately(config, files):
       np.zeros(num_columns), np.full(num_columns, 1 / config.privacy.radius)
   )
   rounds = rounds_lib.Rounds(
-      files.scaled(scaling), config.n_init, point_privacy.noisy_sum_factory(noise.std),
+      files.scaled(scaling), config.n_init, noise_lib.noisy_sum_factory(noise.std),
       sums.projected_sums,
   )
   history = _history(

@@ -13,14 +13,14 @@ from typing import Any, Mapping, Optional
 import numpy as np
 
 from clustering_basics import randomness
+from fl_clustering.multiview import first_centers
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import rounds as rounds_lib
 from fl_clustering.multiview import server_step
-from fl_clustering.multiview import start
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.multiview import view_weights
+from fl_clustering.points import noise as noise_lib
 from fl_clustering.points import point_files
-from fl_clustering.points import point_privacy
 from fl_clustering.points import scaling as scaling_lib
 
 
@@ -91,7 +91,7 @@ class _Problem:
     """Returns the `Fit` of one restart; `weigh` makes view weights of costs."""
     num_views = len(self.widths)
     model = server_step.MultiViewModel(
-        centers=start.first_centers(
+        centers=first_centers.first_centers(
             self.config, self.files, self.widths, self.betas, restart, views_apart
         ),
         view_weights=np.full(num_views, 1 / num_views),
@@ -162,7 +162,7 @@ def fit_privately(config, files, widths):
   )
   rounds = rounds_lib.Rounds(
       files.scaled(scaling), widths, sums_lib.projected_sums,
-      point_privacy.noisy_sum_factory(noise.std),
+      noise_lib.noisy_sum_factory(noise.std),
   )
   rng = randomness.generator(config.seed, "private centers")
   num_views = len(widths)

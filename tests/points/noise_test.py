@@ -1,15 +1,15 @@
-"""Tests for fl_clustering.points.point_privacy."""
+"""Tests for fl_clustering.points.noise."""
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import dp_accounting
 from dp_accounting import rdp
 
-from fl_clustering.points import point_privacy
+from fl_clustering.points import noise as noise_lib
 
 
 def _noise(epsilon, delta, num_rounds, sensitivity=1.0):
-  return point_privacy.round_noise(epsilon, delta, num_rounds, sensitivity, covers="all sums")
+  return noise_lib.round_noise(epsilon, delta, num_rounds, sensitivity, covers="all sums")
 
 
 class RoundNoiseTest(parameterized.TestCase):

@@ -1,4 +1,4 @@
-"""Tests for fl_clustering.multiview.start."""
+"""Tests for fl_clustering.multiview.first_centers."""
 
 import functools
 import unittest
@@ -8,8 +8,8 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.multiview import client_views
+from fl_clustering.multiview import first_centers
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import start
 from fl_clustering.points import point_files
 from fl_clustering.points import released_means
 from fl_clustering.points import scaling as scaling_lib
@@ -32,7 +32,7 @@ def _blobs(sizes, seed=0):
 def _sent(points, num_clusters, min_count=2, seed=0):
   """Returns the means (K, D) and counts (K,) that leave a client."""
   points = np.asarray(points, np.float32)
-  means, counts = start.block_means(num_clusters, min_count, 0)(
+  means, counts = first_centers.block_means(num_clusters, min_count, 0)(
       points, np.zeros((1, 0, points.shape[1]), np.float32), np.array([seed, 1], np.int32)
   )
   means, counts = released_means.released_means(points, means, counts, min_count)
@@ -92,21 +92,21 @@ class ServerCentersTest(absltest.TestCase):
 
   def test_a_mean_counts_as_often_as_its_points(self):
     means = np.array([[0.0], [1.0], [100.0]], np.float32)
-    centers = start.server_centers(
+    centers = first_centers.server_centers(
         means, np.array([30, 10, 5], np.float32), 2, np.random.default_rng(0)
     )
     np.testing.assert_allclose(np.sort(centers[:, 0]), [0.25, 100.0], rtol=1e-6)
 
   def test_too_few_means_are_split(self):
     means = np.array([[0.0, 0.0], [9.0, 9.0], [9.0, 9.0]], np.float32)
-    centers = start.server_centers(means, np.ones(3, np.float32), 6, np.random.default_rng(0))
+    centers = first_centers.server_centers(means, np.ones(3, np.float32), 6, np.random.default_rng(0))
     self.assertEqual(centers.shape, (6, 2))
     self.assertLen(np.unique(centers, axis=0), 6)
     to_means = np.abs(centers[:, None] - means[None]).max(axis=2).min(axis=1)
     self.assertLess(to_means.max(), 0.3)
 
   def test_no_means_at_all(self):
-    centers = start.server_centers(
+    centers = first_centers.server_centers(
         np.zeros((0, 2), np.float32), np.zeros(0, np.float32), 3, np.random.default_rng(0)
     )
     self.assertLen(np.unique(centers, axis=0), 3)
@@ -126,7 +126,7 @@ class FirstCentersTest(absltest.TestCase):
     scaling = scaling_lib.Scaling(pooled.mean(axis=0), 1 / pooled.std(axis=0))
     config = multiview_config.MultiViewConfig(sample_views.NUM_CLUSTERS, seed=seed)
     betas = 1 / np.array(sample_views.WIDTHS)
-    return start.first_centers(
+    return first_centers.first_centers(
         config, files.scaled(scaling), views.widths, betas, restart, views_apart
     )
 
@@ -156,7 +156,7 @@ class FirstCentersTest(absltest.TestCase):
     points = {"large": rng.standard_normal((30, 2)), "small": 5 + rng.standard_normal((10, 2))}
     files = point_files.write_files(points, self._folder)
     mean = np.concatenate(list(points.values())).mean(axis=0)
-    centers = start.first_centers(
+    centers = first_centers.first_centers(
         multiview_config.MultiViewConfig(1), files.scaled(scaling_lib.Scaling(mean, np.ones(2))),
         (2,), np.array([0.1]), restart=0,
     )
