@@ -32,7 +32,12 @@ def run(measure, print_results):
 
 
 def _launch_child():
-  environment = {**os.environ, "BUILD_WORKING_DIRECTORY": os.getcwd()}
+  environment = {
+      **os.environ,
+      "BUILD_WORKING_DIRECTORY": os.getcwd(),
+      # The child is started by its file's path, and finds this project's packages here.
+      "PYTHONPATH": os.pathsep.join(sys.path),
+  }
   result = subprocess.run(
       [sys.executable, *sys.argv, "--child"],
       check=False, stdout=subprocess.PIPE, env=environment)
