@@ -56,13 +56,16 @@ class Experiment:
     load: A function `(config, recorded, stack) -> Inputs`.  `recorded` is the
       `config.json` of a run to resume, or None.  `stack` is a `contextlib.ExitStack` for
       whatever must be closed when the program ends.
-    measure: A function `(config, inputs, folder)` that measures, writes the files and
-      returns the summary, a dict for JSON.
-    write_report: A function of a `FinishedRun` that draws figures and `report.html`.
+    measure: A function `(config, inputs, folder)` that measures and writes the files.  It
+      returns the summary, a dict for JSON, unless there is a `summarize`.
+    build_write_report: A function that imports what draws the report.  It returns a
+      function of a `FinishedRun` that draws figures and `report.html`.
     result_text: A function of a `FinishedRun` that returns what the program prints last.
     check_recorded: A function `(recorded, document)` that raises a ValueError unless the
       run to resume had the same inputs.  Both arguments are dicts as in `config.json`.
     rechecks_finished: Whether the inputs of a finished run are loaded and checked too.
+    summarize: A function of a `FinishedRun` that returns the summary, a dict for JSON, from
+      the files that `measure` has written; None if `measure` returns it.
     failures: A function that returns the exceptions that end a run with one line.  It is
       called when measuring begins.
   """
@@ -74,12 +77,13 @@ class Experiment:
   versions_of: tuple[str, ...]
   read_flags: Callable[[], Any]
   load: Callable[[Any, Optional[dict], contextlib.ExitStack], Inputs]
-  measure: Callable[[Any, Inputs, output_folder.OutputFolder], dict]
-  write_report: Callable[[finished_run.FinishedRun], None]
+  measure: Callable[[Any, Inputs, output_folder.OutputFolder], Optional[dict]]
+  build_write_report: Callable[[], Callable[[finished_run.FinishedRun], None]]
   result_text: Callable[[finished_run.FinishedRun], str]
   check_recorded: Callable[[dict, dict], None] = _accept
   rechecks_finished: bool = False
-  failures: Callable[[], tuple[type[Exception], ...]] = tuple
+  summarize: Optional[Callable[[finished_run.FinishedRun], dict]] = None
+  failures: Callable[[], tuple[type[Exception], ...]] = lambda: ()
 
 
 def versions(packages):
@@ -103,29 +107,39 @@ def _open_folder(experiment, config):
   return folder
 
 
-def _load(experiment, config, folder, stack):
-  """Returns the `Inputs` and the content of `config.json`."""
-  inputs = experiment.load(config, folder.recorded, stack)
-  document = {
+def _load_new(experiment, config, recorded, stack):
+  inputs = experiment.load(config, recorded, stack)
+  return inputs, {
       "experiment": experiment.name,
       "config": config.to_json(),
       **inputs.document,
       "versions": versions(experiment.versions_of),
   }
-  if folder.recorded is not None:
-    try:
-      experiment.check_recorded(folder.recorded, document)
-    except (KeyError, TypeError) as e:
-      raise folder.damaged(e) from e
+
+
+def _load(experiment, config, folder, stack):
+  """Returns the `Inputs` and the content of `config.json`."""
+  if folder.recorded is None:
+    return _load_new(experiment, config, None, stack)
+  try:
+    inputs, document = _load_new(experiment, config, folder.recorded, stack)
+    experiment.check_recorded(folder.recorded, document)
+  except (KeyError, TypeError, AttributeError) as e:
+    raise folder.damaged(e) from e
   return inputs, document
 
 
 def _measure(experiment, config, inputs, folder):
   with launch.run_errors(folder.path, *experiment.failures()):
+    # First, as it may fail: a plotting library may be broken.
+    write_report = experiment.build_write_report()
     summary = experiment.measure(config, inputs, folder)
+    finished = finished_run.FinishedRun(folder.path)
+    if experiment.summarize is not None:
+      summary = experiment.summarize(finished)
     folder.write_text(output_folder.SUMMARY, output_folder.json_text(summary))
     # The report comes last, since a folder with a report is a finished run.
-    experiment.write_report(finished_run.FinishedRun(folder.path))
+    write_report(finished)
 
 
 def _print_result(experiment, folder):

@@ -4,6 +4,8 @@ Reports are drawn from these files alone, so they can be drawn again later or el
 without measuring anything.
 """
 
+import contextlib
+import csv
 import dataclasses
 import functools
 import json
@@ -13,9 +15,34 @@ from experiment_shell import output_folder
 from experiment_shell import study
 
 
+class DamagedFile(ValueError):
+  """A file of a finished run can't be read.
+
+  Attributes:
+    name: The file's name.
+    reason: What is wrong with it.
+  """
+
+  def __init__(self, path, reason):
+    super().__init__(f"{path!r} can't be read ({reason}).")
+    self.name = os.path.basename(path)
+    self.reason = reason
+
+
+@contextlib.contextmanager
+def _damage(path):
+  """Turns errors in the content of a file into `DamagedFile`."""
+  try:
+    yield
+  except (ValueError, csv.Error) as e:
+    raise DamagedFile(path, e) from e
+
+
 @dataclasses.dataclass(frozen=True)
 class FinishedRun:
   """The files of one output folder.
+
+  What reads a file raises a `DamagedFile` if its content can't be read.
 
   Attributes:
     path: The folder's path.
@@ -33,7 +60,8 @@ class FinishedRun:
 
   def json(self, name):
     """Returns the content of a JSON file."""
-    with open(self.join(name), encoding="utf-8") as file:
+    path = self.join(name)
+    with _damage(path), open(path, encoding="utf-8") as file:
       return json.load(file)
 
   @functools.cached_property
@@ -63,8 +91,12 @@ class FinishedRun:
       name: The file's name.
       text_columns: Names of columns that stay text even if it reads as a number.
     """
-    return study.read_rows(self.join(name), text_columns)
+    path = self.join(name)
+    with _damage(path):
+      return study.read_rows(path, text_columns)
 
   def table(self, name):
     """Returns header and rows of a CSV file in the folder, where columns may share a name."""
-    return study.read_table(self.join(name))
+    path = self.join(name)
+    with _damage(path):
+      return study.read_table(path)

@@ -98,9 +98,9 @@ class OutputFolder:
     try:
       return os.listdir(self.path)
     except OSError as e:
-      raise self.unusable(e) from e
+      raise self._unusable(e) from e
 
-  def unusable(self, error):
+  def _unusable(self, error):
     """Returns the ValueError for a folder that can't be used because of an OSError."""
     return ValueError(
         "`output_dir` must be a folder that can be read and written, got "
@@ -173,7 +173,7 @@ class OutputFolder:
         self._clear()
         self.write_text(CONFIG, json_text(document))
     except OSError as e:
-      raise self.unusable(e) from e
+      raise self._unusable(e) from e
 
   def close(self):
     """Lets other runs start in the folder."""
@@ -211,8 +211,3 @@ class OutputFolder:
   def write_text(self, name, text):
     """Writes the text to a file in the folder, wholly or not at all."""
     atomic_file.write_text(self.join(name), text)
-
-  def read_json(self, name):
-    """Returns the content of a JSON file in the folder."""
-    with open(self.join(name), encoding="utf-8") as f:
-      return json.load(f)

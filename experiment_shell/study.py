@@ -7,11 +7,13 @@ that of an uninterrupted study.
 """
 
 import csv
+import io
 import os
 
 import tqdm
 
 from clustering_basics import atomic_file
+from experiment_shell import launch
 from experiment_shell import output_folder
 
 
@@ -37,21 +39,38 @@ def _parsed(text):
   return text
 
 
+def _read_lines(path):
+  """Returns the header and the other lines of a CSV file as lists of text."""
+  with open(path, encoding="utf-8", newline="") as file:
+    text = file.read()
+  if not text.endswith("\n"):
+    raise ValueError("its last line is not complete")
+  header, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+  for number, line in enumerate(lines, start=1):
+    if len(line) != len(header):
+      raise ValueError(f"row {number} has {len(line)} cells, not {len(header)}")
+  return header, lines
+
+
 def read_rows(path, text_columns=()):
   """Returns the rows of a CSV file as dicts: numbers, text, and None for empty cells.
 
   Args:
     path: Path of the file, which has a header.
     text_columns: Names of columns that stay text even if it reads as a number.
+
+  Raises:
+    ValueError: If a line is not complete.
+    csv.Error: If the file is not CSV.
   """
-  with open(path, encoding="utf-8", newline="") as file:
-    return [
-        {
-            name: text if name in text_columns else _parsed(text)
-            for name, text in row.items()
-        }
-        for row in csv.DictReader(file)
-    ]
+  header, lines = _read_lines(path)
+  return [
+      {
+          name: text if name in text_columns else _parsed(text)
+          for name, text in zip(header, line)
+      }
+      for line in lines
+  ]
 
 
 def read_table(path):
@@ -59,9 +78,12 @@ def read_table(path):
 
   Args:
     path: The file, with a header.
+
+  Raises:
+    ValueError: If a line is not complete.
+    csv.Error: If the file is not CSV.
   """
-  with open(path, encoding="utf-8", newline="") as file:
-    header, *lines = csv.reader(file)
+  header, lines = _read_lines(path)
   return header, [list(map(_parsed, line)) for line in lines]
 
 
@@ -84,16 +106,17 @@ class Study:
       values: Names of the columns that are measured.
 
     Raises:
-      ValueError: If the file is not such a table.
+      launch.InputError: If the file is not such a table, or can't be read and written.
     """
     self._path = folder.join(name)
     self._keys = tuple(keys)
     self._columns = (*keys, *values)
     resumed = folder.recorded is not None and os.path.exists(self._path)
-    lines = self._read() if resumed else []
-    self.rows = list(map(self._row, lines))
-    # This removes an incomplete last line, which a killed program may leave.
-    atomic_file.write_text(self._path, output_folder.csv_text(self._columns, lines))
+    with launch.input_errors():
+      lines = self._read() if resumed else []
+      self.rows = list(map(self._row, lines))
+      # This removes an incomplete last line, which a killed program may leave.
+      atomic_file.write_text(self._path, output_folder.csv_text(self._columns, lines))
 
   def _read(self):
     """Returns the complete lines of the file, as lists of text."""

@@ -11,7 +11,6 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 from absl import flags
 
 from experiment_shell import experiment
-from experiment_shell import finished_run
 from experiment_shell import study
 from experiments.private import cells
 from experiments.private import diffprivlib_process
@@ -34,16 +33,14 @@ def _load(config, unused_recorded, stack):
 
 
 def _measure(unused_config, inputs, folder):
-  with launch.input_errors():
-    table = study.Study(folder, cells.MEASUREMENTS, cells.KEYS, cells.VALUES)
+  table = study.Study(folder, cells.MEASUREMENTS, cells.KEYS, cells.VALUES)
   cells.run(inputs.data, folder, table)
-  return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
 
-def _write_report(run):
+def _build_write_report():
   from experiments.private import report  # pylint: disable=g-import-not-at-top
 
-  report.write_report(run)
+  return report.write_report
 
 
 EXPERIMENT = experiment.Experiment(
@@ -55,9 +52,10 @@ EXPERIMENT = experiment.Experiment(
     read_flags=benchmark_flags.config,
     load=_load,
     measure=_measure,
-    write_report=_write_report,
+    build_write_report=_build_write_report,
     result_text=lambda run: results.text(results.read(run)),
     check_recorded=cells.check_recorded,
+    summarize=lambda run: results.summary(results.read(run)),
     failures=lambda: (diffprivlib_process.ProcessEnded,),
 )
 

@@ -11,7 +11,6 @@ import functools
 from absl import flags
 
 from experiment_shell import experiment
-from experiment_shell import finished_run
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import flags as kmeans_flags
 from experiments.kmeans import own_data
@@ -31,19 +30,21 @@ def _load_paper(config, recorded, unused_stack):
 
 
 def _measure_paper(config, inputs, folder):
-  # pylint: disable=g-import-not-at-top
-  from experiments.kmeans import cells
-  from experiments.kmeans import results
-  # pylint: enable=g-import-not-at-top
+  from experiments.kmeans import cells  # pylint: disable=g-import-not-at-top
 
   cells.measure_all(config, inputs.data, folder)
-  return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
 
-def _write_paper_report(finished):
+def _summarize_paper(finished):
+  from experiments.kmeans import results  # pylint: disable=g-import-not-at-top
+
+  return results.summary(results.read(finished))
+
+
+def _build_paper_report():
   from experiments.kmeans import report  # pylint: disable=g-import-not-at-top
 
-  report.write_report(finished)
+  return report.write_report
 
 
 def _paper_result(finished):
@@ -56,10 +57,10 @@ def _load_own_data(config, recorded, unused_stack):
   return own_data.load(config, kmeans_flags.own_data_dir(), recorded)
 
 
-def _write_own_report(finished):
+def _build_own_report():
   from experiments.kmeans import own_report  # pylint: disable=g-import-not-at-top
 
-  own_report.write_report(finished)
+  return own_report.write_report
 
 
 def _own_result(finished):
@@ -74,34 +75,33 @@ def _failures():
   return (runtime.WorkerLost,)
 
 
-# Each replaces the other's run with --overwrite, so both have the files of both.
 _experiment = functools.partial(
     experiment.Experiment,
     program="federated_kmeans",
-    files=(
-        config_lib.MEASUREMENTS, config_lib.TIMING, config_lib.K_SELECTION, config_lib.CENTROIDS,
-        config_lib.ROUNDS,
-    ),
-    folders=("figures", config_lib.ASSIGNMENTS),
     versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
     failures=_failures,
 )
 
 PAPER = _experiment(
     name="federated_kmeans",
+    files=(config_lib.MEASUREMENTS, config_lib.TIMING),
+    folders=("figures",),
     read_flags=kmeans_flags.paper_config,
     load=_load_paper,
     measure=_measure_paper,
-    write_report=_write_paper_report,
+    build_write_report=_build_paper_report,
     result_text=_paper_result,
+    summarize=_summarize_paper,
 )
 
 OWN_DATA = _experiment(
     name="federated_kmeans_own_data",
+    files=(config_lib.K_SELECTION, config_lib.CENTROIDS, config_lib.ROUNDS),
+    folders=("figures", config_lib.ASSIGNMENTS),
     read_flags=kmeans_flags.own_data_config,
     load=_load_own_data,
     measure=own_data.measure_all,
-    write_report=_write_own_report,
+    build_write_report=_build_own_report,
     result_text=_own_result,
     # A finished run is told from one on other data.
     rechecks_finished=True,

@@ -11,7 +11,6 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 from absl import flags
 
 from experiment_shell import experiment
-from experiment_shell import finished_run
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.multiview import flags as experiment_flags
@@ -31,24 +30,27 @@ def _measure(config, inputs, folder):
   from experiment_shell import study
   from experiments.multiview import cells
   from experiments.multiview import methods
-  from experiments.multiview import results
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
   loaded = inputs.data
-  with launch.input_errors():
-    table = study.Study(folder, config_lib.MEASUREMENTS, cells.KEYS, methods.VALUES)
+  table = study.Study(folder, config_lib.MEASUREMENTS, cells.KEYS, methods.VALUES)
   with runtime.LocalRuntime():
     table.run(cells.cells(loaded, config), cells.build_measure(loaded, config))
     if data.SITES in loaded.datasets:
       cells.write_clusters(folder, loaded.datasets[data.SITES], config)
-  return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
 
-def _write_report(run):
+def _summarize(run):
+  from experiments.multiview import results  # pylint: disable=g-import-not-at-top
+
+  return results.summary(results.read(run))
+
+
+def _build_write_report():
   from experiments.multiview import report  # pylint: disable=g-import-not-at-top
 
-  report.write_report(run)
+  return report.write_report
 
 
 def _result_text(run):
@@ -72,10 +74,11 @@ EXPERIMENT = experiment.Experiment(
     read_flags=experiment_flags.config,
     load=_load,
     measure=_measure,
-    write_report=_write_report,
+    build_write_report=_build_write_report,
     result_text=_result_text,
     check_recorded=data.check_recorded,
     rechecks_finished=True,
+    summarize=_summarize,
     failures=_failures,
 )
 

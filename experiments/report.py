@@ -39,8 +39,11 @@ def _finished_run():
       raise _missing(name, path)
   try:
     name = run.document.get("experiment")
-  except (ValueError, AttributeError) as e:
-    raise validate.error("run", f"hold a readable {output_folder.CONFIG} ({e})", path) from e
+    run.summary  # Not every report reads it.  pylint: disable=pointless-statement
+  except AttributeError as e:
+    raise _damaged(output_folder.CONFIG, e, path) from e
+  except finished_run.DamagedFile as e:
+    raise _damaged(e.name, e.reason, path) from e
   if name not in _EXPERIMENTS:
     raise validate.error(
         "run", f"name its experiment in {output_folder.CONFIG}, which runs of earlier versions "
@@ -52,13 +55,19 @@ def _missing(name, path):
   return validate.error("run", f"be the folder of a finished run, with {name} in it", path)
 
 
+def _damaged(name, reason, path):
+  return validate.error("run", f"hold a readable {name} ({reason})", path)
+
+
 def main():
   with launch.input_errors():
     run, name = _finished_run()
   program, attribute = _EXPERIMENTS[name]
   experiment = getattr(importlib.import_module(program), attribute)
   try:
-    experiment.write_report(run)
+    experiment.build_write_report()(run)
+  except finished_run.DamagedFile as e:
+    raise launch.InputError(str(_damaged(e.name, e.reason, run.path))) from e
   except FileNotFoundError as e:
     raise launch.InputError(str(_missing(os.path.basename(e.filename), run.path))) from e
   except OSError as e:

@@ -41,10 +41,10 @@ def _measure(config, inputs, folder):
     raise launch.InputError(str(e)) from e
 
 
-def _write_report(finished):
+def _build_write_report():
   from experiments.three_phase import report  # pylint: disable=g-import-not-at-top
 
-  report.write_report(results.Results(finished))
+  return lambda finished: report.write_report(results.Results(finished))
 
 
 def _failures():
@@ -68,7 +68,7 @@ EXPERIMENT = experiment.Experiment(
     read_flags=experiment_flags.config,
     load=_load,
     measure=_measure,
-    write_report=_write_report,
+    build_write_report=_build_write_report,
     result_text=lambda finished: tables.comparison_text(finished.summary),
     check_recorded=data.check_recorded,
     failures=_failures,

@@ -8,7 +8,6 @@ import time
 import numpy as np
 from sklearn import metrics
 
-from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import study
 from experiments.kmeans import config as config_lib
@@ -196,8 +195,7 @@ def measure_all(config, draw, folder):
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
-  with launch.input_errors():
-    table = study.Study(folder, config_lib.MEASUREMENTS, KEYS, VALUES)
+  table = study.Study(folder, config_lib.MEASUREMENTS, KEYS, VALUES)
   # One thread: for so few points scikit-learn's several are ten times slower where other
   # programs run too, and add up in an order that changes from run to run.
   with runtime.LocalRuntime(), threadpoolctl.threadpool_limits(1):

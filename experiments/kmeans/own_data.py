@@ -168,8 +168,7 @@ def measure_all(config, inputs, folder):
   from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
 
   tables = inputs.data
-  with launch.input_errors():
-    selection = study.Study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
+  selection = study.Study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
   # Data that the flags don't fit are bad input, not a failed run.
   with runtime.LocalRuntime(), launch.input_errors():
     model = _select(config, tables.points, selection)

@@ -82,7 +82,8 @@ def _best_grouping(results):
 
 
 def _overlaps(results, grouping):
-  return results.num_memberships(grouping) > results.num_clients
+  # It is unknown for a grouping that is not in `assignments.json`.
+  return (results.num_memberships(grouping) or 0) > results.num_clients
 
 
 def verdict(results):

@@ -7,6 +7,7 @@ import os
 from absl import flags
 from absl.testing import absltest
 from absl.testing import flagsaver
+from absl.testing import parameterized
 
 from experiment_shell import experiment
 from experiment_shell import launch
@@ -24,7 +25,7 @@ class _Lost(RuntimeError):
   """What may happen while the experiment below measures."""
 
 
-class ExperimentTest(absltest.TestCase):
+class ExperimentTest(parameterized.TestCase):
   """Runs an experiment that squares numbers, and looks at what it leaves."""
 
   def setUp(self):
@@ -33,6 +34,7 @@ class ExperimentTest(absltest.TestCase):
     self._seed = 3
     self._data = [2]
     self._error = None
+    self._broken = None
     self._log = []
 
   def _load(self, config, recorded, stack):
@@ -47,6 +49,11 @@ class ExperimentTest(absltest.TestCase):
     folder.write_text("squares.csv", "square\n" + "".join(f"{x * x}\n" for x in inputs.data))
     return {"seed": config.seed}
 
+  def _build_write_report(self):
+    if self._broken is not None:
+      raise self._broken
+    return self._write_report
+
   def _write_report(self, finished):
     with open(finished.join("report.html"), "w", encoding="utf-8") as file:
       file.write(f"{finished.rows('squares.csv')} of {finished.settings['seed']}")
@@ -55,7 +62,7 @@ class ExperimentTest(absltest.TestCase):
     if recorded["data"] != document["data"]:
       raise ValueError("`data` must be the same.")
 
-  def _run(self, rechecks_finished=False, **flag_values):
+  def _run(self, rechecks_finished=False, summarize=None, **flag_values):
     main = experiment.build_main(experiment.Experiment(
         name="squares",
         program="squares",
@@ -65,10 +72,11 @@ class ExperimentTest(absltest.TestCase):
         read_flags=lambda: _Config(self._seed),
         load=self._load,
         measure=self._measure,
-        write_report=self._write_report,
+        build_write_report=self._build_write_report,
         result_text=lambda finished: f"seed {finished.summary['seed']}",
         check_recorded=self._check_recorded,
         rechecks_finished=rechecks_finished,
+        summarize=summarize,
         failures=lambda: (_Lost,),
     ))
     printed = io.StringIO()
@@ -147,17 +155,51 @@ class ExperimentTest(absltest.TestCase):
     with self.assertRaisesRegex(launch.InputError, "`data` must be the same"):
       self._run(resume=True)
 
-  def test_does_not_resume_what_an_earlier_version_did_not_record(self):
+  @parameterized.named_parameters(
+      # What an earlier version did not record, and what someone has changed by hand.
+      ("absent", '{"config": {"seed": 3}}'),
+      ("null", '{"config": {"seed": 3}, "data": null}'),
+      ("of_another_kind", '{"config": {"seed": 3}, "data": 2}'),
+  )
+  def test_does_not_resume_without_the_recorded_data(self, document):
     os.mkdir(self._path)
     with open(os.path.join(self._path, "config.json"), "w", encoding="utf-8") as file:
-      file.write('{"config": {"seed": 3}}')
+      file.write(document)
+    loads = {
+        "reads_it": lambda config, recorded, stack: experiment.Inputs(
+            list(recorded["data"].items()), {"data": 1}, ()),
+        "reads_nothing": lambda config, recorded, stack: experiment.Inputs(1, {"data": 1}, ()),
+    }
+    checks = {
+        "reads_it": lambda recorded, document: None,
+        "reads_nothing": lambda recorded, document: recorded["data"]["name"],
+    }
 
-    with self.assertRaisesRegex(launch.InputError, "must hold a readable config.json"):
-      self._run_without_data(resume=True)
+    for name, load in loads.items():
+      with self.subTest(name):
+        self._load, self._check_recorded = load, checks[name]
+        with self.assertRaisesRegex(launch.InputError, "must hold a readable config.json"):
+          self._run(resume=True)
 
-  def _run_without_data(self, **flag_values):
-    self._load = lambda config, recorded, stack: experiment.Inputs(1, {"data": 1}, ())
-    return self._run(**flag_values)
+  def test_an_error_in_the_loading_of_a_new_run_is_not_hidden(self):
+    self._load = lambda config, recorded, stack: None.data
+
+    with self.assertRaises(AttributeError):
+      self._run()
+
+  def test_what_draws_the_report_is_imported_before_measuring(self):
+    self._broken = ImportError("a broken matplotlib")
+
+    with self.assertRaisesRegex(ImportError, "a broken matplotlib"):
+      self._run()
+
+    self.assertNotIn("measure", self._log)
+
+  def test_the_summary_can_be_made_from_the_files(self):
+    self._run(summarize=lambda finished: {"seed": len(finished.rows("squares.csv"))})
+
+    with open(os.path.join(self._path, "summary.json"), encoding="utf-8") as file:
+      self.assertEqual(json.load(file), {"seed": 1})
 
 
 if __name__ == "__main__":

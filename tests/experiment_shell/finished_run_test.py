@@ -1,11 +1,12 @@
 import os
 
 from absl.testing import absltest
+from absl.testing import parameterized
 
 from experiment_shell import finished_run
 
 
-class FinishedRunTest(absltest.TestCase):
+class FinishedRunTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -44,6 +45,27 @@ class FinishedRunTest(absltest.TestCase):
         finished.table("rows.csv"),
         (["cluster", "cluster", "note"], [[0, 1.5, None], [1, 2.5, "words"]]),
     )
+
+  @parameterized.named_parameters(
+      ("half_a_line", "k,loss,note\n1,0.5,words\n2,0.", "its last line is not complete"),
+      ("too_few_cells", "k,loss,note\n1,0.5\n2,0.5,words\n", "row 1 has 2 cells, not 3"),
+      ("empty", "", "its last line is not complete"),
+      ("half_a_quote", 'k\n"words\n', "unexpected end of data"),
+  )
+  def test_a_damaged_table_is_named(self, text, reason):
+    self._write("rows.csv", text)
+    finished = finished_run.FinishedRun(self._path)
+
+    for read in (finished.rows, finished.table):
+      with self.assertRaisesRegex(finished_run.DamagedFile, f"rows.csv' can't be .*{reason}"):
+        read("rows.csv")
+
+  def test_a_damaged_summary_is_named(self):
+    self._write("summary.json", "{")
+
+    with self.assertRaises(finished_run.DamagedFile) as raised:
+      finished_run.FinishedRun(self._path).summary  # pylint: disable=expression-not-assigned
+    self.assertEqual(raised.exception.name, "summary.json")
 
   def test_knows_which_files_there_are(self):
     finished = finished_run.FinishedRun(self._path)

@@ -1,4 +1,5 @@
 import errno
+import json
 import os
 from unittest import mock
 
@@ -24,6 +25,11 @@ class OutputFolderTest(parameterized.TestCase):
     folder.start({"config": settings})
     return folder
 
+  def _settings(self):
+    """Returns the settings in `config.json`."""
+    with open(os.path.join(self.path, "config.json"), encoding="utf-8") as file:
+      return json.load(file)["config"]
+
   def test_a_report_makes_it_finished(self):
     self._start({"seed": 1})
     self.assertFalse(self._open(resume=True).is_finished)
@@ -46,7 +52,7 @@ class OutputFolderTest(parameterized.TestCase):
     del first
     with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
       second.start({"config": {"seed": 2}})
-    self.assertEqual(second.read_json("config.json")["config"], {"seed": 1})
+    self.assertEqual(self._settings(), {"seed": 1})
 
   def test_a_file_system_without_locks_is_used_with_a_warning(self):
     error = OSError(errno.ENOLCK, "No locks available")
@@ -87,7 +93,7 @@ class OutputFolderTest(parameterized.TestCase):
     folder = self._open(overwrite=True)
     folder.check_same_config(settings)
     folder.start({"config": settings})
-    self.assertEqual(folder.read_json("config.json")["config"], settings)
+    self.assertEqual(self._settings(), settings)
 
   @parameterized.named_parameters(("damaged", "{"), ("someone_elses", '{"model": "bert"}'))
   def test_overwrite_leaves_alone_what_it_does_not_know(self, config):
@@ -118,7 +124,7 @@ class OutputFolderTest(parameterized.TestCase):
   def test_resume_keeps_the_recorded_config(self):
     self._start({"seed": 1})
     self._start({"seed": 1, "more": 2}, resume=True)
-    self.assertEqual(self._open(resume=True).read_json("config.json")["config"], {"seed": 1})
+    self.assertEqual(self._open(resume=True).recorded["config"], {"seed": 1})
 
   def test_overwrite_removes_what_the_experiment_writes_and_nothing_else(self):
     folder = self._start({"seed": 1})
@@ -128,7 +134,7 @@ class OutputFolderTest(parameterized.TestCase):
     del folder
     folder = self._start({"seed": 2}, overwrite=True)
     self.assertCountEqual(os.listdir(self.path), ["config.json", "notes.txt"])
-    self.assertEqual(folder.read_json("config.json")["config"], {"seed": 2})
+    self.assertEqual(self._settings(), {"seed": 2})
 
   @parameterized.named_parameters(
       ("no_json", "{"), ("a_list", "[]"), ("no_settings", "{}"), ("odd", '{"config": 3}')
@@ -155,7 +161,7 @@ class OutputFolderTest(parameterized.TestCase):
       open(os.path.join(self.path, name), "w", encoding="utf-8").close()
     folder = self._start({"seed": 1}, resume=True)
     self.assertIsNone(folder.recorded)
-    self.assertEqual(folder.read_json("config.json")["config"], {"seed": 1})
+    self.assertEqual(self._settings(), {"seed": 1})
 
   def test_a_folder_in_use_is_refused(self):
     self._start({"seed": 1})

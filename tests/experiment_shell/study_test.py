@@ -9,6 +9,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import study
 
@@ -158,7 +159,7 @@ class StudyTest(parameterized.TestCase):
   def test_refuses_another_table(self, content):
     self._study()
     self._write(content)
-    with self.assertRaisesRegex(ValueError, "`output_dir` must hold rows.csv with"):
+    with self.assertRaisesRegex(launch.InputError, "`output_dir` must hold rows.csv with"):
       self._study()
     self.assertEqual(self._read(), content)
 

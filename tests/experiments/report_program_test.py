@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -60,6 +61,33 @@ class ReportProgramTest(parameterized.TestCase):
     self._write("config.json", text)
 
     self._refused("hold a readable config.json")
+
+  def test_a_damaged_summary_is_refused(self):
+    self._write("summary.json", "{")
+
+    self._refused("hold a readable summary.json")
+
+  def test_a_truncated_table_is_refused(self):
+    with open(self.run.join("measurements.csv"), encoding="utf-8") as file:
+      self._write("measurements.csv", file.read()[:-10])
+
+    self._refused(r"hold a readable measurements.csv \(its last line is not complete\)")
+
+  def test_every_experiment_can_be_drawn_again(self):
+    # The programs define the same flags, so one process can't import them all.
+    found = {}
+    folder = os.path.dirname(report.__file__)
+    for file_name in os.listdir(folder):
+      if file_name.endswith(".py"):
+        with open(os.path.join(folder, file_name), encoding="utf-8") as file:
+          defined = re.findall(
+              r'^([A-Z_]+) = (?:experiment\.E|_e)xperiment\(\n    name="(\w+)"', file.read(), re.M
+          )
+        program = f"experiments.{file_name.removesuffix('.py')}"
+        found |= {name: (program, attribute) for attribute, name in defined}
+
+    self.assertLen(found, 5)
+    self.assertEqual(report._EXPERIMENTS, found)
 
   def test_without_the_flag_it_ends_with_one_line_and_code_2(self):
     result = subprocess.run(

@@ -20,10 +20,14 @@ class BadInputTest(parameterized.TestCase):
     super().setUp()
     self.folder = self.create_tempdir().full_path
 
-  def _check(self, result, message):
+  def _check_line(self, result, message):
     self.assertEqual(result.code, 2, result.stderr)
     self.assertLen(result.stderr.splitlines(), 1, result.stderr)
     self.assertRegex(result.stderr, message)
+
+  def _check(self, result, message):
+    """Checks the `Result` of a run in this process."""
+    self._check_line(result, message)
     self.assertNotIn("tensorflow_federated", sys.modules)
 
   def _idx_flags(self):
@@ -71,7 +75,7 @@ class BadInputTest(parameterized.TestCase):
   def test_a_process_prints_nothing_else(self, flags, message):
     result = program.run_in_a_process(*flags, f"--output_dir={self.folder}/run")
 
-    self._check(result, message)
+    self._check_line(result, message)
     self.assertEmpty(result.stdout)
     self.assertFalse(os.path.exists(f"{self.folder}/run"))
 
@@ -116,6 +120,17 @@ class BadInputTest(parameterized.TestCase):
 
     self._check(result, message)
     self.assertEqual(program.read_text(self.folder, "config.json"), text)
+
+  def test_auto_without_the_data_that_it_chose(self):
+    settings = config_lib.ThreePhaseConfig(dataset="auto", num_clients=8)
+    text = json.dumps({"config": settings.to_json(), "dataset": None})
+    self.create_tempfile(f"{self.folder}/config.json", text)
+
+    result = program.run(
+        "--dataset=auto", "--num_clients=8", f"--output_dir={self.folder}", "--resume"
+    )
+
+    self._check(result, "`output_dir` must hold a readable config.json")
 
   @parameterized.named_parameters(("is_a_file", "", "Not a directory"),
                                   ("is_below_a_file", "/run", "file/run"))

@@ -167,7 +167,7 @@ class OutputTest(absltest.TestCase):
     for name in drawn:
       os.remove(os.path.join(folder, name))
 
-    three_phase_emnist.EXPERIMENT.write_report(finished_run.FinishedRun(folder))
+    three_phase_emnist.EXPERIMENT.build_write_report()(finished_run.FinishedRun(folder))
 
     self.assertEqual([_read_bytes(folder, name) for name in drawn], contents)
 

@@ -76,6 +76,14 @@ class FindingsTest(parameterized.TestCase):
     self.assertEndsWith(report.verdict(run), "for as many rounds in this run.")
     self.assertNotIn("verlapping", " ".join(report.notes(run)))
 
+  def test_a_grouping_without_assignments_is_judged_without_its_overlap(self):
+    run = self._run()
+    path = run.finished.join("assignments.json")
+    with open(path, "w", encoding="utf-8") as file:
+      file.write("{}")
+
+    self.assertEndsWith(report.verdict(run), "for as many rounds in this run.")
+
   def test_one_seed_is_said_to_be_one_seed(self):
     self.assertIn("single seed (7)", report.notes(self._run())[-1])
 
