@@ -5,6 +5,7 @@ from matplotlib import ticker
 import numpy as np
 
 from experiment_shell import figure_style
+from experiment_shell import scores
 from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
 
@@ -145,7 +146,7 @@ def _write_numbers(axes, rows):
     axes.annotate(heading, (x, 1), xycoords="axes fraction", xytext=(0, 4),
                   textcoords="offset points", fontsize=9)
     for position, row in enumerate(rows):
-      axes.annotate(row.shown(short_heading, absent="–"), (x, position), va="center",
+      axes.annotate(row.shown(short_heading, absent=scores.ABSENT), (x, position), va="center",
                     xycoords=("axes fraction", "data"), fontsize=9)
 
 

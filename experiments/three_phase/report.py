@@ -142,11 +142,23 @@ def _control_sentence(results):
   return sentence
 
 
+def _participation_sentence(results):
+  """Returns how many clients take part in a round, None if all do."""
+  chosen = results.settings["clients_per_round"]
+  if chosen is None:
+    return None
+  return (
+      f"In each round {chosen:,} of the {results.num_clients:,} clients take part, the same ones "
+      "for every method; memberships and local training are counted as if all did."
+  )
+
+
 def notes(results):
   """Returns what the reader needs to judge the verdict, as sentences."""
   candidates = (
       _local_sentence(results),
       _control_sentence(results),
+      _participation_sentence(results),
       f"Results come from a single seed ({results.summary['seed']}); this run does not show how "
       "much they vary with the seed.",
   )

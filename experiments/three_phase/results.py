@@ -10,6 +10,7 @@ from fl_clustering.grouping import grouping as grouping_lib
 PRETRAIN = "pretrain"
 FEDAVG = "fedavg"
 LOCAL = "local"
+# In the order of the tables: from no cooperation to everyone together.
 CONTROLS = (LOCAL, FEDAVG)
 TRUE_GROUPS = "true groups"
 

@@ -9,11 +9,15 @@ from tests.experiments.multiview import sample_results
 
 class ReportTest(absltest.TestCase):
 
-  def test_the_page_has_everything(self):
-    run = sample_results.write_run(self.create_tempdir().full_path)
+  def _draw(self, **options):
+    """Returns a run and its page."""
+    run = sample_results.write_run(self.create_tempdir().full_path, **options)
     report.write_report(run)
     with open(run.join("report.html"), encoding="utf-8") as file:
-      page = file.read()
+      return run, file.read()
+
+  def test_the_page_has_everything(self):
+    run, page = self._draw()
 
     self.assertEqual(
         sorted(os.listdir(run.join("figures"))),
@@ -24,6 +28,26 @@ class ReportTest(absltest.TestCase):
                  "&lt;shape&gt;", "0.800 ± 0.014", "dirichlet_alpha"):
       self.assertIn(text, page)
     self.assertNotIn("<shape>", page)
+    self.assertNotIn("simulated", page)
+
+  def test_the_page_of_the_tutorials_data(self):
+    run, page = self._draw(with_sample=False, demonstration=sample_results.demonstration_rows())
+
+    self.assertFalse(run.has("figures"))
+    # Its claims beside our measurements, and what to make of them.
+    for text in ("The tutorial&#x27;s simulated DHA", "0.6999", "central k-means, both views",
+                 "0.725 ± 0.035", "not federated", "no differential privacy"):
+      self.assertIn(text, page.replace("tutorial's", "tutorial&#x27;s"))
+    self.assertEqual(page.count("finds them all"), 1)
+    self.assertIn("<strong>simulated_dha: the clusters are so far apart", page)
+
+  def test_what_plain_k_means_finds_is_what_was_measured(self):
+    _, page = self._draw(
+        with_sample=False, demonstration=sample_results.demonstration_rows(central_ari=0.9)
+    )
+
+    self.assertNotIn("finds them all", page)
+    self.assertIn("reaches ARI 0.900, so it does not find all clusters", page)
 
 
 class FindingsTest(absltest.TestCase):

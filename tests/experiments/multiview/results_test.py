@@ -11,15 +11,7 @@ from tests.experiments.multiview import sample_results
 
 
 def _demonstration_results():
-  rows = []
-  for index, method in enumerate(simulated_dha.ROWS):
-    for seed in (42, 43):
-      one = methods.Outcome(nmi=0.9, ari=0.1 * index + (0.05 if seed == 43 else 0))
-      rows.append({
-          "dataset": "simulated_dha", "partition": cells.AS_GIVEN, "seed": seed,
-          "method": method, "view": methods.ALL_VIEWS, **one.to_row(),
-      })
-  return results_lib.Results("simulated_dha", rows, {})
+  return results_lib.Results("simulated_dha", sample_results.demonstration_rows(), {})
 
 
 class ResultsTest(absltest.TestCase):

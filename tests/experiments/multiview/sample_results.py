@@ -12,6 +12,7 @@ from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.multiview import methods
 from experiments.multiview import results
+from experiments.multiview import simulated_dha
 
 VIEW_NAMES = ("pixels", "<shape>")
 PARTITIONS = ("IID", "Dirichlet")
@@ -78,13 +79,42 @@ def sample_results(rows=None, labelled=True):
   return results.Results("sample", sample_rows() if rows is None else rows, description)
 
 
-def write_run(path):
-  """Writes a run's files except those of the report; returns it as a `FinishedRun`."""
-  loaded = data.LoadedData({"sample": sample_data()}, False, {"other": "not <here>"})
+def demonstration_rows(central_ari=1.0):
+  """Returns rows of the tutorial's data, its own seed and the next.
+
+  Args:
+    central_ari: The ARI of k-means on all points.
+  """
+  rows = []
+  for index, method in enumerate(simulated_dha.ROWS):
+    for seed in (42, 43):
+      ari = 0.1 * index + (0.05 if seed == 43 else 0)
+      if method == "central_kmeans":
+        ari = central_ari
+      rows.append({
+          "dataset": data.DEMONSTRATION, "partition": cells.AS_GIVEN, "seed": seed,
+          "method": method, "view": methods.ALL_VIEWS,
+          **methods.Outcome(nmi=0.9, ari=ari).to_row(),
+      })
+  return rows
+
+
+def write_run(path, with_sample=True, demonstration=()):
+  """Writes a run's files except those of the report; returns it as a `FinishedRun`.
+
+  Args:
+    path: The folder.
+    with_sample: Whether the run has measured the sample.
+    demonstration: The rows of the tutorial's data, if it has measured these too.
+  """
+  loaded = data.LoadedData(
+      {"sample": sample_data()} if with_sample else {}, bool(demonstration),
+      {"other": "not <here>"},
+  )
   document = {
       "config": config_lib.MultiViewStudyConfig().to_json(), **loaded.describe(), "versions": {},
   }
-  rows = sample_rows()
+  rows = [*(sample_rows() if with_sample else ()), *demonstration]
   for name, text in (
       (output_folder.CONFIG, json.dumps(document)),
       (config_lib.MEASUREMENTS,

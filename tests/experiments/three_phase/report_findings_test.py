@@ -76,6 +76,13 @@ class FindingsTest(parameterized.TestCase):
     self.assertEndsWith(report.verdict(run), "for as many rounds in this run.")
     self.assertNotIn("verlapping", " ".join(report.notes(run)))
 
+  def test_says_how_many_clients_take_part_in_a_round(self):
+    sampled = " ".join(report.notes(self._run(clients_per_round=4)))
+
+    self.assertIn("In each round 4 of the 6 clients take part, the same ones", sampled)
+    self.assertIn("counted as if all did", sampled)
+    self.assertNotIn("take part", " ".join(report.notes(self._run())))
+
   def test_a_grouping_without_assignments_is_judged_without_its_overlap(self):
     run = self._run()
     path = run.finished.join("assignments.json")
