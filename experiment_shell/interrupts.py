@@ -15,7 +15,7 @@ import sys
 import threading
 
 EXIT_CODE = 130  # 128 + SIGINT, as in shells.
-LINE = "interrupted: what is saved is kept."
+LINE = "interrupted: everything saved so far is kept."
 
 _happened = threading.Event()
 

@@ -61,8 +61,8 @@ def run_errors(output_dir, *kinds):
     yield
   except (OSError, MemoryError, *kinds) as e:
     raise RunFailed(
-        f"{str(e).rstrip('.')}. What was computed is in {output_dir}; --resume goes "
-        "on from there."
+        f"{str(e).rstrip('.')}. Results so far are in {output_dir}; --resume continues from "
+        "there."
     ) from e
 
 

@@ -19,7 +19,10 @@ flags.adopt_module_key_flags(experiment_flags)
 
 
 def _load(config, unused_recorded, unused_stack):
-  loaded = experiment_flags.load_data(config)
+  loaded = data.load(
+      config.datasets, config.num_clusters, experiment_flags.data_dir(),
+      experiment_flags.sites_dir(),
+  )
   lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
   lines += [f"data: {one.source}" for one in loaded.datasets.values()]
   return experiment.Inputs(loaded, loaded.describe(), tuple(lines))

@@ -31,12 +31,12 @@ def _load(config, recorded, unused_stack):
 
 def _measure(config, inputs, folder):
   # pylint: disable=g-import-not-at-top
-  from experiments.three_phase import training
+  from experiments.three_phase import measure
   from fl_clustering import checkpoint
   # pylint: enable=g-import-not-at-top
 
   try:
-    return training.run(config, inputs.data, folder)
+    return measure.run(config, inputs.data, folder)
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
 

@@ -46,7 +46,7 @@ _LIMITS = {
     "phase 2 round": "limit of a phase 2 round",
     "evaluation of 20 models": "limit of an evaluation",
 }
-# The contestants that compute in TFF's worker process, without the stock road.
+# The contestants that compute in TFF's worker process, without TFF's own FedAvg.
 _IN_WORKER = ("FedAvg round", "phase 2 round", "evaluation of 20 models")
 
 

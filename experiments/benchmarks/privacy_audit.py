@@ -31,8 +31,8 @@ _DELTA = flags.DEFINE_float("delta", 0.01, "The delta that is claimed.")
 _ERROR_RATE = flags.DEFINE_float(
     "error_rate", 1e-4, "Probability, at most, that a correct mechanism is accused.")
 _SEED = flags.DEFINE_integer(
-    "seed", None, "Audits with seeded noise, repeatably. Without it, with secure noise, "
-    "which is slower and what is used.", lower_bound=0)
+    "seed", None, "Seed of the noise, which makes the audit repeatable. Default: secure noise, as "
+    "in real use, which is slower.", lower_bound=0)
 
 
 def _audit(name, case, budget, source):

@@ -6,7 +6,7 @@ import tensorflow_federated as tff
 
 
 def _keras_model(task):
-  """Returns a Keras model of the same layers, for the stock road."""
+  """Returns a Keras model of the same layers, for TFF's own FedAvg."""
   layers = tf.keras.layers
   shape = task.model.input_shape
   if task.model.name == "cnn":

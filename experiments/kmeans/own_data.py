@@ -83,14 +83,13 @@ def best_num_clusters(selection):
 def _fit(config, num_clusters, points):
   from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
 
-  settings = config.kmeans(num_clusters)
   model = FederatedKMeans(
-      settings.n_clusters,
-      settings.algorithm,
+      num_clusters,
+      config.algorithm,
       n_init=config.n_init,
       min_count=config.min_count,
-      standardize=settings.standardize,
-      seed=settings.seed,
+      standardize=config.standardize,
+      seed=config.seed,
   )
   return model.fit(points)
 

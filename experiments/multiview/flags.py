@@ -82,12 +82,11 @@ def config():
   )
 
 
-def load_data(settings):
-  """Returns the `LoadedData` of the settings and of the folders that the flags name.
+def data_dir():
+  """Returns the folder of the multiple features, or None."""
+  return flags.FLAGS.data_dir
 
-  Args:
-    settings: The `MultiViewStudyConfig`.
-  """
-  return data.load(
-      settings.datasets, settings.num_clusters, flags.FLAGS.data_dir, flags.FLAGS.sites_dir
-  )
+
+def sites_dir():
+  """Returns the folder of the user's sites, or None."""
+  return flags.FLAGS.sites_dir

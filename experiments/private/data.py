@@ -142,5 +142,5 @@ def load_datasets(names, seed, data_dir):
       unavailable[name] = str(e)
   if not loaded:
     reasons = "; ".join(f"{name}: {reason}" for name, reason in unavailable.items())
-    raise validate.error("datasets", f"name one that can be had ({reasons})", list(names))
+    raise validate.error("datasets", f"name one that is available here ({reasons})", list(names))
   return loaded, unavailable

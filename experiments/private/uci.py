@@ -52,7 +52,7 @@ def _from_openml(shape, **request):
       bunch = datasets.fetch_openml(as_frame=False, n_retries=1, **request)
     points = np.asarray(bunch.data, np.float64)
   except (OSError, ValueError) as e:
-    raise Unavailable(f"OpenML does not give it ({e})") from e
+    raise Unavailable(f"OpenML could not provide it ({e})") from e
   if points.shape != shape:
     raise Unavailable(f"OpenML's has the shape {points.shape}, not UCI's {shape}")
   return points

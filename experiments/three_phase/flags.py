@@ -52,7 +52,8 @@ flags.DEFINE_integer(
     "Passes of a client over its data in a round.")
 flags.DEFINE_integer(
     "clients_per_round", None,
-    "Clients drawn for each round, in both phases. Default: all.")
+    "How many clients take part in each round of both phases, drawn at random. Default: "
+    "all.")
 flags.DEFINE_integer("batch_size", _default("batch_size"), "Examples per step of SGD.")
 flags.DEFINE_float("learning_rate", _default("learning_rate"), "Step size of SGD.")
 flags.DEFINE_enum(
@@ -61,9 +62,9 @@ flags.DEFINE_enum(
     + _listed(aggregation.AGGREGATORS)
     + " The guarantee covers the global models of phase 1 for whoever sees nothing else: "
     "not the clients' own weights, which the server gets unprotected to group them, and "
-    "nothing that follows from those. --clients_per_round gains no amplification, as the "
-    "draw follows from --seed: the rounds of the busiest client count. The noise of dp "
-    "does not follow --seed.")
+    "nothing that follows from those. --clients_per_round does not improve it, since the "
+    "draw follows from --seed: what counts is the number of rounds of the client that takes "
+    "part most often. The noise of dp does not follow --seed.")
 
 # Grouping.
 flags.DEFINE_list(
@@ -72,8 +73,9 @@ flags.DEFINE_list(
     "one pretraining. The controls fedavg and local always run.")
 flags.DEFINE_integer(
     "grouping_epochs", None,
-    "Local epochs from the final global model, after which the weights that are "
-    "grouped are taken. Default: none, those of the last round are.")
+    "Every client trains for this many epochs from the final global model, and the "
+    "resulting weights are grouped. Default: no such training; the weights of the last "
+    "round are grouped.")
 
 # Evaluation.
 flags.DEFINE_float(

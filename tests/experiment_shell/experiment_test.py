@@ -133,7 +133,7 @@ class ExperimentTest(parameterized.TestCase):
   def test_what_fails_can_be_resumed(self):
     self._error = _Lost("the worker is lost.")
     with self.assertRaisesRegex(
-        launch.RunFailed, f"the worker is lost. What was computed is in {self._path}; --resume"
+        launch.RunFailed, f"the worker is lost. Results so far are in {self._path}; --resume"
     ):
       self._run()
     self.assertEqual(self._log[-1], "closed")

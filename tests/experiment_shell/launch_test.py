@@ -103,9 +103,9 @@ class LaunchTest(parameterized.TestCase):
       ("value", ["--fault=value"], 2, "`number` must be odd, got 2."),
       ("file", ["--fault=file"], 2, "no/such/file"),
       ("run", ["--fault=run"], 1, "the loss is nan in round 3."),
-      ("disk", ["--fault=disk"], 1, "error: No space left on device. What was computed is in "
-       "/results/run; --resume goes on from there."),
-      ("loss", ["--fault=loss"], 1, "error: the loss is nan. What was computed is in "),
+      ("disk", ["--fault=disk"], 1, "error: No space left on device. Results so far are in "
+       "/results/run; --resume continues from there."),
+      ("loss", ["--fault=loss"], 1, "error: the loss is nan. Results so far are in "),
       ("interrupt", ["--fault=interrupt"], 130, "interrupted"),
   )
   def test_ends_with_one_line(self, arguments, code, message):
@@ -141,12 +141,12 @@ class LaunchTest(parameterized.TestCase):
         self._start("from experiment_shell import launch\nimport slow"), "importing"
     )
 
-    self.assertEqual(lines, ["interrupted: what is saved is kept."])
+    self.assertEqual(lines, ["interrupted: everything saved so far is kept."])
 
   def test_interrupted_where_it_becomes_another_error(self):
     lines = self._interrupt(self._start(_PROGRAM, "--fault=sleep"), "asleep")
 
-    self.assertEqual(lines, ["interrupted: what is saved is kept."])
+    self.assertEqual(lines, ["interrupted: everything saved so far is kept."])
 
   def test_an_ignored_interrupt_stays_ignored(self):
     # As in a shell script that puts the program into the background.
@@ -181,7 +181,7 @@ class LaunchTest(parameterized.TestCase):
   def test_a_worker_s_broken_pipe_is_no_reader_s(self):
     result = self._run("--fault=worker_pipe")
     self.assertEqual(result.returncode, 1)
-    self.assertIn("error: that of a worker. What was computed", result.stderr)
+    self.assertIn("error: that of a worker. Results so far", result.stderr)
 
   def test_output_to_a_full_disk(self):
     with open("/dev/full", "w", encoding="utf-8") as full:

@@ -184,9 +184,9 @@ class StoppedStudyTest(parameterized.TestCase):
     )
 
   @parameterized.named_parameters(
-      ("interrupt", "interrupt", 130, "interrupted: what is saved is kept.", ""),
-      ("disk_full", "disk_full", 1, "error: .*File too large. What was computed is in .*"
-       "; --resume goes on from there.", "3,"),
+      ("interrupt", "interrupt", 130, "interrupted: everything saved so far is kept.", ""),
+      ("disk_full", "disk_full", 1, "error: .*File too large. Results so far are in .*"
+       "; --resume continues from there.", "3,"),
   )
   def test_one_line_and_the_rest_later(self, fault, code, message, half_line):
     path = os.path.join(self.create_tempdir().full_path, "run")

@@ -13,15 +13,20 @@ from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
 _TIMEOUT_SECONDS = 120
-_DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--groupings=")
+_GROUPINGS = ("--groupings=kmeans,dynamic_distance", "--num_clusters=2")
+_DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--groupings=kmeans", "--num_clusters=2")
 
 _base = None
 _flags = None
+_uninterrupted = None
 
 
 def setUpModule():
-  """Writes a small data set; the reports have no figures, which take much of the time."""
-  global _base, _flags
+  """Writes a small data set, and runs the program on it to the end.
+
+  The reports have no figures, which take much of the time.
+  """
+  global _base, _flags, _uninterrupted
   temporary = tempfile.TemporaryDirectory()
   unittest.addModuleCleanup(temporary.cleanup)
   _base = temporary.name
@@ -35,6 +40,9 @@ def setUpModule():
   patch = mock.patch.object(report, "_FIGURES", ())
   patch.start()
   unittest.addModuleCleanup(patch.stop)
+  _uninterrupted = os.path.join(_base, "uninterrupted")
+  result = _run(_uninterrupted, *_GROUPINGS)
+  assert result.code == 0, result.stderr
 
 
 def _run(folder, *flags):
@@ -48,26 +56,17 @@ def _times(folder):
 
 
 class SeedAndResumeTest(absltest.TestCase):
-  """One run to its end; others end early and are resumed, and the numbers stay the same."""
+  """Runs end early and are resumed, and the numbers stay the same."""
 
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.flags = ("--groupings=kmeans,dynamic_distance", "--num_clusters=2")
-    cls.uninterrupted = os.path.join(_base, "uninterrupted")
-    result = _run(cls.uninterrupted, *cls.flags)
-    assert result.code == 0, result.stderr
-
-  def _kill_in_phase_1(self, folder):
-    """Starts a run in a process of its own, and kills it after its first round."""
-    path = os.path.join(folder, "metrics.csv")
+  def _kill_in_phase_2(self, folder):
+    """Resumes a run in a process of its own, and kills it in the second grouping's training."""
     process = program.start(
-        *_flags, *self.flags, f"--output_dir={folder}",
+        *_flags, *_GROUPINGS, f"--output_dir={folder}", "--resume",
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-      if os.path.exists(path) and "pretrain,,1," in program.read_text(folder, "metrics.csv"):
+      if "cluster,dynamic_distance,,1," in program.read_text(folder, "metrics.csv"):
         break
       time.sleep(0.01)
     self.assertIsNone(process.poll(), "The run ended before it could be killed.")
@@ -76,48 +75,52 @@ class SeedAndResumeTest(absltest.TestCase):
 
   def test_a_run_that_ends_early_in_every_phase_gives_the_same_numbers(self):
     folder = os.path.join(_base, "ended_early")
-    self._kill_in_phase_1(folder)
-    self.assertNotIn("summary.json", os.listdir(folder))
-
-    for stage, round_num in (("pretrain", 3), ("dynamic_distance", 1), ("fedavg", 2)):
+    for stage, round_num, resume in (
+        ("pretrain", 1, ()), ("pretrain", 3, ("--resume",)), ("kmeans", 1, ("--resume",)),
+        ("fedavg", 2, ("--resume",)),
+    ):
       with program.interrupted_after(stage, round_num):
-        result = _run(folder, *self.flags, "--resume")
+        result = _run(folder, *_GROUPINGS, *resume)
       self.assertEqual(result.code, 130, result.stderr)
-      self.assertEndsWith(result.stderr, "\ninterrupted: what is saved is kept.\n")
+      self.assertEndsWith(result.stderr, "\ninterrupted: everything saved so far is kept.\n")
       self.assertNotIn("summary.json", os.listdir(folder))
-    result = _run(folder, *self.flags, "--resume")
+      if stage == "kmeans":
+        self._kill_in_phase_2(folder)
+        self.assertNotIn("summary.json", os.listdir(folder))
+    result = _run(folder, *_GROUPINGS, "--resume")
 
     self.assertEqual(result.code, 0, result.stderr)
     for name in ("summary.json", "metrics.csv", "client_metrics.csv", "assignments.json"):
       self.assertEqual(
-          program.read_text(folder, name), program.read_text(self.uninterrupted, name), name
+          program.read_text(folder, name), program.read_text(_uninterrupted, name), name
       )
 
   def test_another_seed_changes_the_numbers(self):
     folder = os.path.join(_base, "other_seed")
 
     with program.interrupted_after("pretrain", 1):
-      _run(folder, *self.flags, "--seed=1")
+      _run(folder, *_GROUPINGS, "--seed=1")
 
     lines = program.read_text(folder, "metrics.csv").splitlines()
-    self.assertGreater(len(lines), 1)
+    losses = [line for line in lines if "train_loss" in line]
+    self.assertNotEmpty(losses)
     self.assertNoCommonElements(
-        [line for line in lines if "train_loss" in line],
-        program.read_text(self.uninterrupted, "metrics.csv").splitlines(),
+        losses,
+        program.read_text(_uninterrupted, "metrics.csv").splitlines(),
     )
 
   def test_a_finished_run_stays_as_it_is(self):
-    before = _times(self.uninterrupted)
+    before = _times(_uninterrupted)
 
-    result = _run(self.uninterrupted, *self.flags, "--resume")
+    result = _run(_uninterrupted, *_GROUPINGS, "--resume")
 
     self.assertEqual(result.code, 0, result.stderr)
-    self.assertStartsWith(result.stdout, f"this run is finished: {self.uninterrupted}\n")
-    self.assertEndsWith(result.stdout, f"\nreport: {self.uninterrupted}/report.html\n")
-    self.assertEqual(_times(self.uninterrupted), before)
+    self.assertStartsWith(result.stdout, f"this run is finished: {_uninterrupted}\n")
+    self.assertEndsWith(result.stdout, f"\nreport: {_uninterrupted}/report.html\n")
+    self.assertEqual(_times(_uninterrupted), before)
 
   def test_another_configuration_is_refused(self):
-    result = _run(self.uninterrupted, *self.flags, "--resume", "--batch_size=7")
+    result = _run(_uninterrupted, *_GROUPINGS, "--resume", "--batch_size=7")
 
     self.assertEqual(result.code, 2)
     self.assertEqual(
@@ -126,7 +129,7 @@ class SeedAndResumeTest(absltest.TestCase):
 
 
 class PrivateRunTest(absltest.TestCase):
-  """A private run without groupings, in place of an earlier run."""
+  """A private run with a grouping, in place of an earlier run."""
 
   @classmethod
   def setUpClass(cls):
@@ -147,7 +150,14 @@ class PrivateRunTest(absltest.TestCase):
     )
     # Its checkpoint could not have been read.
     self.assertEqual(
-        set(program.read_json(self.folder, "summary.json")["methods"]), {"fedavg", "local"}
+        set(program.read_json(self.folder, "summary.json")["methods"]),
+        {"kmeans", "fedavg", "local"},
+    )
+
+  def test_its_noise_changes_phase_1(self):
+    self.assertNotEqual(
+        program.read_json(self.folder, "summary.json")["pretrain"],
+        program.read_json(_uninterrupted, "summary.json")["pretrain"],
     )
 
   def test_what_it_spends_was_known_before_it_started(self):
@@ -158,9 +168,10 @@ class PrivateRunTest(absltest.TestCase):
 
   def test_resumed_in_phase_2_it_keeps_the_noise_of_phase_1(self):
     # Another run would have other noise, so this one goes back to the end of phase 1.
-    names = ("summary.json", "metrics.csv")
+    names = ("summary.json", "metrics.csv", "assignments.json")
     texts = [program.read_text(self.folder, name) for name in names]
-    for name in ("report.html", *names, "checkpoints/fedavg.npz", "checkpoints/local.npz"):
+    checkpoints = [f"checkpoints/{method}.npz" for method in ("kmeans", "fedavg", "local")]
+    for name in ("report.html", *names, *checkpoints):
       os.remove(os.path.join(self.folder, name))
 
     result = _run(self.folder, *_DP, "--resume")

@@ -49,16 +49,16 @@ def run(*flags):
 @contextlib.contextmanager
 def interrupted_after(stage, round_num):
   """Presses Ctrl-C after a round of a stage, as soon as its metrics are written."""
-  from experiments.three_phase import training  # pylint: disable=g-import-not-at-top
+  from experiments.three_phase import run_files  # pylint: disable=g-import-not-at-top
 
-  round_finished = training.RunFiles.round_finished
+  round_finished = run_files.RunFiles.round_finished
 
   def interrupt(files, this_stage, this_round, rows):
     round_finished(files, this_stage, this_round, rows)
     if (this_stage, this_round) == (stage, round_num):
       raise KeyboardInterrupt
 
-  with mock.patch.object(training.RunFiles, "round_finished", interrupt):
+  with mock.patch.object(run_files.RunFiles, "round_finished", interrupt):
     yield
 
 

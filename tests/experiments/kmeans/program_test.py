@@ -12,16 +12,19 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from experiment_shell import launch
+from experiments import federated_kmeans
+from experiments import report
+from tests.experiment_shell import in_process
 
-def _environment():
-  return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+def _run(*arguments):
+  """Runs the program in this process; returns what it prints."""
+  return in_process.run_main(federated_kmeans.main, *arguments)
 
 
-def _run(*arguments, program="experiments.federated_kmeans"):
-  return subprocess.run(
-      [sys.executable, "-m", program, *arguments],
-      check=False, capture_output=True, text=True, env=_environment(),
-  )
+def _draw_again(folder):
+  in_process.run_main(report.main, f"--run={folder}")
 
 
 def _read(folder, name):
@@ -57,16 +60,15 @@ class OwnDataTest(absltest.TestCase):
     cls.folder = os.path.join(cls.base, "out")
     cls.flags = (f"--data={cls.data}", "--k_range=2:5", "--standardize",
                  f"--output_dir={cls.folder}")
-    cls.result = _run(*cls.flags)
-    assert cls.result.returncode == 0, cls.result.stderr
+    cls.printed = _run(*cls.flags)
 
   def test_files(self):
     self.assertCountEqual(os.listdir(self.folder), [
         "assignments", "centroids.csv", "config.json", "figures", "k_selection.csv",
         "report.html", "rounds.csv", "summary.json",
     ])
-    self.assertRegex(self.result.stdout, r"\n3 clusters, inertia .*\nreport: .*\n$")
-    self.assertEndsWith(self.result.stdout, f"report: {self.folder}/report.html\n")
+    self.assertRegex(self.printed, r"\n3 clusters, inertia .*\nreport: .*\n$")
+    self.assertEndsWith(self.printed, f"report: {self.folder}/report.html\n")
 
   def test_the_number_of_clusters_is_found(self):
     rows = _rows(self.folder, "k_selection.csv")
@@ -103,9 +105,7 @@ class OwnDataTest(absltest.TestCase):
   def test_a_finished_run_is_left_as_it_is(self):
     before = {name: os.stat(os.path.join(self.folder, name)).st_mtime_ns
               for name in os.listdir(self.folder)}
-    result = _run(*self.flags, "--resume")
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertIn("this run is finished", result.stdout)
+    self.assertIn("this run is finished", _run(*self.flags, "--resume"))
     for name, time in before.items():
       self.assertEqual(os.stat(os.path.join(self.folder, name)).st_mtime_ns, time)
 
@@ -113,8 +113,7 @@ class OwnDataTest(absltest.TestCase):
     again = os.path.join(self.base, "again")
     shutil.copytree(self.folder, again)
     os.remove(os.path.join(again, "report.html"))
-    result = _run(f"--run={again}", program="experiments.report")
-    self.assertEqual(result.returncode, 0, result.stderr)
+    _draw_again(again)
     self.assertEqual(_read(again, "report.html"), _read(self.folder, "report.html"))
 
   def test_other_data_are_not_resumed(self):
@@ -122,10 +121,11 @@ class OwnDataTest(absltest.TestCase):
     os.makedirs(other)
     with open(os.path.join(other, "north.csv"), "w", encoding="utf-8") as file:
       file.write("1,2\n3,4\n5,6\n")
-    result = _run(f"--data={other}", "--k_range=2:5", "--standardize",
-                  f"--output_dir={self.folder}", "--resume")
-    self.assertEqual(result.returncode, 2)
-    self.assertIn("`data` must be what the run to resume began with", result.stderr)
+    with self.assertRaisesRegex(
+        launch.InputError, "^`data` must be what the run to resume began with"
+    ):
+      _run(f"--data={other}", "--k_range=2:5", "--standardize", f"--output_dir={self.folder}",
+           "--resume")
 
 
 class PaperTest(absltest.TestCase):
@@ -134,22 +134,24 @@ class PaperTest(absltest.TestCase):
     with tempfile.TemporaryDirectory() as base:
       flags = ("--figure=extreme", "--seeds=1")
       whole, resumed = (os.path.join(base, name) for name in ("whole", "resumed"))
-      result = _run(*flags, f"--output_dir={whole}")
-      self.assertEqual(result.returncode, 0, result.stderr)
-      self.assertRegex(result.stdout, r"(None|\d+) of 2 default fits")
-      # As a run that was killed: settings, the table but for its end, half a row.
+      self.assertRegex(
+          _run(*flags, f"--output_dir={whole}"), r"(None|\d+) of 2 default fits"
+      )
+      # As a run that was killed: settings, and half of the table, which ends within a row.
       os.mkdir(resumed)
-      for name, keep in (("config.json", None), ("measurements.csv", -100)):
+      table = _read(whole, "measurements.csv")
+      half = table[: len(table) // 2]
+      self.assertNotEndsWith(half, "\n")
+      self.assertGreater(half.count("\n"), 1)
+      for name, text in (("config.json", _read(whole, "config.json")), ("measurements.csv", half)):
         with open(os.path.join(resumed, name), "w", encoding="utf-8", newline="") as file:
-          file.write(_read(whole, name)[:keep])
-      result = _run(*flags, f"--output_dir={resumed}", "--resume")
-      self.assertEqual(result.returncode, 0, result.stderr)
+          file.write(text)
+      _run(*flags, f"--output_dir={resumed}", "--resume")
       self.assertEqual(_read(resumed, "measurements.csv"), _read(whole, "measurements.csv"))
       self.assertEqual(_read(resumed, "summary.json"), _read(whole, "summary.json"))
       self.assertIn("Figure 4: extreme split", _read(whole, "report.html"))
       page = _read(resumed, "report.html")
-      result = _run(f"--run={resumed}", program="experiments.report")
-      self.assertEqual(result.returncode, 0, result.stderr)
+      _draw_again(resumed)
       self.assertEqual(_read(resumed, "report.html"), page)
 
 
@@ -173,17 +175,27 @@ class BadInputTest(parameterized.TestCase):
       ("data of another figure", ("--figure=sse", "--dataset=emnist"),
        "`dataset` must be left out without the figure `real`"),
   )
-  def test_one_line_and_code_2(self, arguments, message):
+  def test_is_refused(self, arguments, message):
     os.mkdir(os.path.join(self.data, "bad"))
     with open(os.path.join(self.data, "bad", "b.csv"), "w", encoding="utf-8") as file:
       file.write("1,2\nthree,4\n")
     out = os.path.join(self.create_tempdir().full_path, "out")
-    result = _run(*(a.format(self.data) for a in arguments), f"--output_dir={out}")
-    self.assertEqual(result.returncode, 2, result.stderr)
-    lines = result.stderr.strip().splitlines()
-    self.assertLen(lines, 1, result.stderr)
-    self.assertIn(message, lines[0])
+    with self.assertRaises(launch.InputError) as raised:
+      _run(*(a.format(self.data) for a in arguments), f"--output_dir={out}")
+    self.assertIn(message, str(raised.exception))
     self.assertFalse(os.path.exists(out))
+
+  def test_ends_a_process_with_one_line_and_code_2(self):
+    result = subprocess.run(
+        [sys.executable, "-m", "experiments.federated_kmeans", "--figure=9", "--output_dir=/x"],
+        check=False, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    self.assertEqual(result.returncode, 2, result.stderr)
+    self.assertRegex(result.stderr, r"^error: `figure` must be one of .*\n$")
+
+  def test_files_of_the_other_experiment_are_not_its_own(self):
+    self.assertNoCommonElements(federated_kmeans.PAPER.files, federated_kmeans.OWN_DATA.files)
 
 
 if __name__ == "__main__":

@@ -247,7 +247,7 @@ class DiffprivlibTest(absltest.TestCase):
     with self.assertRaisesRegex(
         launch.RunFailed,
         r"^the process of diffprivlib ended \(code 1: ArithmeticError: thirteen "
-        r"clusters\)\. What was computed is in .*run; --resume goes on from there\.$",
+        r"clusters\)\. Results so far are in .*run; --resume continues from there\.$",
     ):
       _run(self.folder, *self.flags, "--k_to_try=2,13")
 

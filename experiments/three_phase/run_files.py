@@ -1,4 +1,4 @@
-"""Runs the three phases: training, its progress bar, and the files that it leaves."""
+"""The files of a three-phase run that are written while it runs and after its last phase."""
 
 import asyncio
 import csv
@@ -7,18 +7,11 @@ import shutil
 
 import numpy as np
 import tensorflow_federated as tff
-import tqdm
 
 from experiment_shell import output_folder
-from experiments.three_phase import data
-from experiments.three_phase import group_recovery
-from fl_clustering import checkpoint
 from fl_clustering import metrics as metrics_lib
 from fl_clustering import pretraining
-from fl_clustering import runtime
 from fl_clustering import stages
-from fl_clustering import summary as summary_lib
-from fl_clustering import three_phase
 
 
 def _evaluation_rows(result):
@@ -153,74 +146,3 @@ class RunFiles(stages.RunObserver):
     if recovery:
       header, rows = recovery[0], [row.values() for row in recovery]
       self._folder.write_text("group_recovery.csv", output_folder.csv_text(header, rows))
-
-
-class _ProgressBar(stages.RunObserver):
-  """One bar per stage: round, loss, the clients' accuracy, time left."""
-
-  def __init__(self):
-    self._bar = None
-    self._rounds_done = 0
-
-  def __enter__(self):
-    return self
-
-  def __exit__(self, *unused_exception):
-    self._close()
-
-  def stage_started(self, stage, num_rounds, rounds_done):
-    self._close()
-    self._bar = tqdm.tqdm(
-        desc=f"{stage:16}", total=num_rounds, initial=rounds_done, unit="round"
-    )
-    self._rounds_done = rounds_done
-
-  def round_finished(self, stage, round_num, rows):
-    values = {row.metric: row.value for row in rows if row.cluster == ""}
-    losses = [row.value for row in rows if row.metric == "train_loss"]
-    if losses:
-      values["train_loss"] = sum(losses) / len(losses)
-    shown = {"loss": "train_loss", "accuracy": "clients_accuracy_mean"}
-    self._bar.set_postfix(
-        {short: f"{values[name]:.3f}" for short, name in shown.items() if name in values},
-        refresh=False,
-    )
-    # Rounds replayed from a checkpoint were counted at the start.
-    if round_num > self._rounds_done:
-      self._bar.update()
-
-  def _close(self):
-    if self._bar is not None:
-      self._bar.close()
-
-
-def run(config, task, folder):
-  """Runs all three phases, from their checkpoints if there are any.
-
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    task: Its `FederatedTask`.
-    folder: The `OutputFolder`, which is started.
-
-  Returns:
-    The summary, a dict for JSON.
-
-  Raises:
-    checkpoint.DamagedCheckpoint: If a checkpoint can't be read.
-    federated_training.TrainingDiverged: If a client's loss is not finite.
-    runtime.WorkerLost: If TFF's worker process ends.
-  """
-  folder.write_text("clients.csv", data.clients_text(task))
-  client_data = folder.join("client_data")
-  os.makedirs(client_data, exist_ok=True)
-  with RunFiles(folder) as files:
-    with runtime.LocalRuntime(), _ProgressBar() as bar:
-      result = three_phase.run(
-          config, task, client_data, checkpoint.Checkpoints(folder.join("checkpoints")),
-          [files, bar],
-      )
-      recovery = group_recovery.recovery_rows(config, task, result)
-    files.finish(config, task, result, recovery)
-  # The clients' files serve training alone; the checkpoints hold the trained models.
-  shutil.rmtree(client_data)
-  return summary_lib.summarize(config, task, result)

@@ -1,0 +1,86 @@
+"""Measures a run: its three phases, with a progress bar."""
+
+import os
+import shutil
+
+import tqdm
+
+from experiments.three_phase import data
+from experiments.three_phase import group_recovery
+from experiments.three_phase import run_files
+from fl_clustering import checkpoint
+from fl_clustering import runtime
+from fl_clustering import stages
+from fl_clustering import summary as summary_lib
+from fl_clustering import three_phase
+
+
+class _ProgressBar(stages.RunObserver):
+  """One bar per stage: round, loss, the clients' accuracy, time left."""
+
+  def __init__(self):
+    self._bar = None
+    self._rounds_done = 0
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *unused_exception):
+    self._close()
+
+  def stage_started(self, stage, num_rounds, rounds_done):
+    self._close()
+    self._bar = tqdm.tqdm(
+        desc=f"{stage:16}", total=num_rounds, initial=rounds_done, unit="round"
+    )
+    self._rounds_done = rounds_done
+
+  def round_finished(self, stage, round_num, rows):
+    values = {row.metric: row.value for row in rows if row.cluster == ""}
+    losses = [row.value for row in rows if row.metric == "train_loss"]
+    if losses:
+      values["train_loss"] = sum(losses) / len(losses)
+    shown = {"loss": "train_loss", "accuracy": "clients_accuracy_mean"}
+    self._bar.set_postfix(
+        {short: f"{values[name]:.3f}" for short, name in shown.items() if name in values},
+        refresh=False,
+    )
+    # Rounds replayed from a checkpoint were counted at the start.
+    if round_num > self._rounds_done:
+      self._bar.update()
+
+  def _close(self):
+    if self._bar is not None:
+      self._bar.close()
+
+
+def run(config, task, folder):
+  """Runs all three phases, from their checkpoints if there are any.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    task: Its `FederatedTask`.
+    folder: The `OutputFolder`, which is started.
+
+  Returns:
+    The summary, a dict for JSON.
+
+  Raises:
+    checkpoint.DamagedCheckpoint: If a checkpoint can't be read.
+    federated_training.TrainingDiverged: If a client's loss is not finite.
+    runtime.WorkerLost: If TFF's worker process ends.
+  """
+  folder.write_text("clients.csv", data.clients_text(task))
+  client_data = folder.join("client_data")
+  os.makedirs(client_data, exist_ok=True)
+  with run_files.RunFiles(folder) as files:
+    with runtime.LocalRuntime(), _ProgressBar() as bar:
+      result = three_phase.run(
+          config, task, client_data, checkpoint.Checkpoints(folder.join("checkpoints")),
+          [files, bar],
+      )
+      recovery = group_recovery.recovery_rows(config, task, result)
+    files.finish(config, task, result, recovery)
+  # The clients' files serve training alone; the checkpoints hold the trained models.
+  shutil.rmtree(client_data)
+  return summary_lib.summarize(config, task, result)
