@@ -85,7 +85,10 @@ def _start_diffprivlib(python):
   """
   chosen = python or diffprivlib_process.default_python()
   if chosen is None:
-    return None, "no Python with diffprivlib was found; run with Bazel, or name one with --diffprivlib_python"
+    return None, (
+        "no Python with diffprivlib was found; run with Bazel, or name one with "
+        "--diffprivlib_python"
+    )
   try:
     return diffprivlib_process.DiffprivlibProcess(chosen), None
   except diffprivlib_process.Unavailable as e:

@@ -72,7 +72,7 @@ class LetterTest(_UciTest):
   def test_says_why_it_is_not_there(self, data_dir, words):
     data_dir = self.folder if data_dir == "" else None
 
-    with self.assertRaisesRegex(uci.Unavailable, f"{words}.*OpenML does not.*no network"):
+    with self.assertRaisesRegex(uci.Unavailable, f"{words}.*OpenML could not provide it.*no network"):
       uci.load_letter(data_dir)
 
   def test_takes_what_openml_gives(self):
