@@ -25,10 +25,11 @@ _MAX_ROUNDS = 100_000
 # From each setting whose choices have options to those options: from an option's name to
 # a dict from the names of the choices that have it to their `options.Option`.
 OPTIONS = {
-    "partition": options.by_name(partition_lib.PARTITIONS),
+    "partition": partition_lib.OPTIONS,
     "aggregator": options.by_name(aggregation.AGGREGATORS),
     "groupings": options.by_name(
-        {name: entry.settings for name, entry in method_registry.METHODS.items()}
+        {name: entry.settings for name, entry in method_registry.METHODS.items()},
+        same_defaults=True,
     ),
 }
 

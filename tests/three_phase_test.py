@@ -2,6 +2,7 @@ import os
 import shutil
 import tempfile
 import unittest
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -286,6 +287,8 @@ class ThreePhaseTest(parameterized.TestCase):
     config = _config(groupings=(), aggregator="dp", pretrain_rounds=3, cluster_rounds=1)
     folder = self.create_tempdir().full_path
     first, second = _Recorder(("pretrain", 2)), _Recorder()
+    # With this share, only rounds that must be saved are: round 2 comes too soon after round 1.
+    self.enter_context(mock.patch.object(checkpoint, "_SAVING_SHARE", 1e-9))
     with self.assertRaises(_Stop):
       _run(config, checkpoint.Checkpoints(folder), [first])
     _run(config, checkpoint.Checkpoints(folder), [second])

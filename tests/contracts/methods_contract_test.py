@@ -12,6 +12,7 @@ import numpy as np
 from fl_clustering import client_weights
 from fl_clustering import config as config_lib
 from fl_clustering.engine import aggregation
+from fl_clustering.engine import client_files
 from fl_clustering.grouping import grouping
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
@@ -23,15 +24,35 @@ _ALL = (*registry.METHODS, *registry.CONTROLS)
 
 
 class _Engine:
-  """Trains without data: the models of clusters with participants grow by one."""
+  """Works without data: what is trained grows by one, and no file is read."""
 
   client_ids = _IDS
   num_examples = {client_id: 1 + i for i, client_id in enumerate(_IDS)}
+  files = client_files.ClientFiles(
+      train={c: client_files.ExampleFile(f"{c}.train", n) for c, n in num_examples.items()},
+      test={c: client_files.ExampleFile(f"{c}.test", n) for c, n in num_examples.items()},
+      global_test=(client_files.ExampleFile("global.test", 9),),
+  )
 
   def train(self, vectors, members, round_):
     taking_part = [[c for c in ids if c in round_.client_ids] for ids in members]
     trained = vectors + np.array(list(map(bool, taking_part)), np.float32)[:, None]
     return trained, [{c: 0.5 for c in ids} for ids in taking_part]
+
+  def train_each(self, vectors, client_ids, round_):
+    del round_
+    return vectors + np.float32(1), {c: 0.5 for c in client_ids}
+
+  def confusions(self, vectors, requests):
+    """A model's predictions follow from its first weight, and are the same on all files."""
+    found = []
+    for request in requests:
+      num_right = [f.num_examples * (vectors[request.vector, 0] > 0) for f in request.files]
+      found.append(np.array([
+          [[right, file.num_examples - right], [0, 0]]
+          for right, file in zip(num_right, request.files)
+      ]))
+    return found
 
 
 def _pretrained():
