@@ -11,6 +11,7 @@ import numpy as np
 from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
+from fl_clustering import cluster_assignment
 from fl_clustering.grouping import distances as distances_lib
 from fl_clustering.grouping import grouping
 
@@ -65,6 +66,6 @@ class KMeans:
           f"`num_clusters`={self.num_clusters}: too many clients have identical vectors "
           f"({self.representation})."
       )
-    return grouping.ClusterAssignment.from_labels(
+    return cluster_assignment.ClusterAssignment.from_labels(
         client_weights.client_ids, dict(zip(ids, labels)), warning
     )
