@@ -33,7 +33,7 @@ def pretrain(config, fedavg, engine, scorer, stage_runner):
   def step(arrays, round_num):
     before = _unpack(arrays)
     round_ = participation.round_of(config, engine.client_ids, round_num)
-    after, losses = fedavg.next(before, round_.client_ids, round_.num_epochs, round_num)
+    after, losses = fedavg.next(before, round_)
     rows = _rows(after.vector[None], losses, round_num, engine, scorer)
     return {**_pack(after), "broadcast": before.vector}, rows
 
