@@ -67,7 +67,7 @@ def run(
 
   pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner)
   chosen = {
-      name: registry.METHODS[name].build(config.build_grouping(name), engine)
+      name: registry.METHODS[name].build(config.method_settings(name), engine)
       for name in config.groupings
   }
   controls = {name: build(engine) for name, build in registry.CONTROLS.items()}

@@ -103,7 +103,24 @@ def split(partition, pool, num_clients, seed, **asked):
   """
   validate.one_of(PARTITIONS, partition=partition)
   validate.integer(minimum=1, num_clients=num_clients)
-  chosen = choose(partition, num_clients, **asked)
+  return split_with(choose(partition, num_clients, **asked), pool, num_clients, seed)
+
+
+def split_with(chosen, pool, num_clients, seed):
+  """Splits a pool of images over clients, as `split` does.
+
+  Args:
+    chosen: A partition with its options, as `choose` returns it.
+    pool: A `federated_task.ImagePool`.
+    num_clients: Number of clients.
+    seed: Decides who gets what.
+
+  Returns:
+    A `Split`.
+
+  Raises:
+    ValueError: If the pool does not fit, as of `split`.
+  """
   num_examples = len(pool.pool)
   if num_examples < shares_lib.MIN_EXAMPLES_PER_CLIENT * num_clients:
     raise validate.error(

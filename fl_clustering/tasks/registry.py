@@ -27,10 +27,8 @@ _DEFAULT_PARTITION = "dirichlet"
 
 def _partitioned_task(pool, options):
   name = options.partition or _DEFAULT_PARTITION
-  split = partition_lib.split(
-      name, pool, options.num_clients, options.seed, **options.partition_options
-  )
   chosen = partition_lib.choose(name, options.num_clients, **options.partition_options)
+  split = partition_lib.split_with(chosen, pool, options.num_clients, options.seed)
   return federated_task.FederatedTask(
       name=pool.name,
       source=pool.source,

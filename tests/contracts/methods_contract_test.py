@@ -68,7 +68,7 @@ def _build(name):
   if name in registry.CONTROLS:
     return registry.CONTROLS[name](_Engine())
   config = config_lib.ThreePhaseConfig(num_clients=6, groupings=(name,))
-  return registry.METHODS[name].build(config.build_grouping(name), _Engine())
+  return registry.METHODS[name].build(config.method_settings(name), _Engine())
 
 
 def _copy(state):
@@ -151,6 +151,9 @@ class AggregatorContractTest(parameterized.TestCase):
     aggregator = aggregation.AGGREGATORS[name]
     self.assertRegex(aggregator.about, r"^\w.*\w$")
     self.assertIsInstance(aggregator.is_private, bool)
+    config = config_lib.ThreePhaseConfig(num_clients=6, aggregator=name)
+    guarantee = config.build_aggregator().guarantee(rounds_per_client=3)
+    self.assertEqual(guarantee is not None, aggregator.is_private)
     for option in options.of(aggregator).values():
       self.assertIn(f"{option.name}: ", aggregator.__doc__)
 
