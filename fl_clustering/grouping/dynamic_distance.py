@@ -174,6 +174,15 @@ class DynamicDistance:
     validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
 
   def __call__(self, client_weights, rng):
+    """Groups the clients.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights` of N clients.
+      rng: A `np.random.Generator`, not used.
+
+    Returns:
+      A `ClusterAssignment` of all N clients.
+    """
     del rng  # Nothing here is random.
     ids, distances = distances_lib.client_distances(
         client_weights, self.representation, "l2"

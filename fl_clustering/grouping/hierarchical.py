@@ -105,6 +105,15 @@ class Hierarchical:
     validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
 
   def __call__(self, client_weights, rng):
+    """Groups the clients.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights` of N clients.
+      rng: A `np.random.Generator`, not used.
+
+    Returns:
+      A `ClusterAssignment` of all N clients.
+    """
     del rng  # Nothing here is random.
     client_ids = client_weights.client_ids
     if self.num_clusters is not None:

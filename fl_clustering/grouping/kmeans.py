@@ -53,6 +53,15 @@ class KMeans:
     validate.integer(1, n_init=self.n_init)
 
   def __call__(self, client_weights, rng):
+    """Groups the clients.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights` of N clients.
+      rng: A `np.random.Generator` for the starts.
+
+    Returns:
+      A `ClusterAssignment` of all N clients.
+    """
     grouping.check_num_clusters(self.num_clusters, client_weights.client_ids)
     ids, distances = distances_lib.client_distances(
         client_weights, self.representation, "l2"

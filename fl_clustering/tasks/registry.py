@@ -126,7 +126,15 @@ DATASETS = {
 
 
 def _asked_of_a_partition(partition_name, partition_options):
-  """Returns (name, value) of all that data with clients of its own does not take."""
+  """Returns the given options that data with clients of their own refuse.
+
+  Args:
+    partition_name: A name in `PARTITION_NAMES`, or None.
+    partition_options: A dict from an option's name to its value; None where not given.
+
+  Returns:
+    A list of pairs of name and value.
+  """
   asked = {"partition": None if partition_name == NATURAL else partition_name}
   asked.update(partition_options)
   return [(name, value) for name, value in asked.items() if value is not None]
