@@ -32,7 +32,12 @@ def atomic_path(path):
 
 
 def write_text(path, text):
-  """Writes `text` (UTF-8) to `path`, wholly or not at all."""
+  """Writes a text file in UTF-8, wholly or not at all.
+
+  Args:
+    path: The file's name; its folder must exist.
+    text: What to write.
+  """
   with atomic_path(path) as temporary:
     with open(temporary, "w", encoding="utf-8") as file:
       file.write(text)

@@ -64,7 +64,13 @@ def not_negative(**argument):
 
 
 def between(low, high, **argument):
-  """Checks for a number in the open interval (low, high)."""
+  """Checks for a number in the open interval (low, high).
+
+  Args:
+    low: The limit below, itself not allowed.
+    high: The limit above, itself not allowed.
+    **argument: The argument, by its name.
+  """
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
   if wrong_type or not low < value < high:
@@ -72,7 +78,12 @@ def between(low, high, **argument):
 
 
 def up_to(high, **argument):
-  """Checks for a number in the half-open interval (0, high]."""
+  """Checks for a number in the half-open interval (0, high].
+
+  Args:
+    high: The largest value allowed.
+    **argument: The argument, by its name.
+  """
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
   if wrong_type or not 0 < value <= high:
@@ -80,7 +91,13 @@ def up_to(high, **argument):
 
 
 def within(low, high, **argument):
-  """Checks for a number in the closed interval [low, high]."""
+  """Checks for a number in the closed interval [low, high].
+
+  Args:
+    low: The smallest value allowed.
+    high: The largest value allowed.
+    **argument: The argument, by its name.
+  """
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
   if wrong_type or not low <= value <= high:
@@ -90,6 +107,28 @@ def within(low, high, **argument):
 def float32(**argument):
   """Checks for a number from 1e-30 to 1e30, the middle of float32's range."""
   within(1e-30, 1e30, **argument)
+
+
+def boolean(**argument):
+  """Checks for True or False."""
+  name, value = _only(argument)
+  if not isinstance(value, bool):
+    raise error(name, "be True or False", value)
+
+
+def instance(kind, **argument):
+  """Checks for an instance of a class.
+
+  Args:
+    kind: The class.
+    **argument: The argument, by its name.
+
+  Raises:
+    TypeError: If it is of another class.
+  """
+  name, value = _only(argument)
+  if not isinstance(value, kind):
+    raise TypeError(f"`{name}` must be a {kind.__name__}, got {type(value).__name__}.")
 
 
 def one_of(choices, **argument):

@@ -73,7 +73,7 @@ def numeric_array(name, values, num_dims):
   try:
     array = np.asarray(values)
   except ValueError as e:  # NumPy's message about ragged lists names no argument.
-    raise ValueError(f"`{name}` must have rows of one length ({e}).") from e
+    raise ValueError(f"`{name}` must have rows of one length, got rows of several ({e}).") from e
   if array.dtype == object and all(isinstance(x, numbers.Real) for x in array.flat):
     # Such as integers too large for NumPy: their size is content, not type.
     array = np.array([_float_of(x) for x in array.flat]).reshape(array.shape)
@@ -268,6 +268,8 @@ class PrivacyCalculatorMultiplier:
 
   def get_alpha(self, gaussian_std_dev, sensitivity):
     """Returns the alpha at which a sum has the given noise.
+
+    Nothing here calls it: the class has all methods of the one it replaces.
 
     Args:
       gaussian_std_dev: Standard deviation of the noise on the sum.

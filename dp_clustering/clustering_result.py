@@ -38,8 +38,7 @@ class ClusteringResult:
   ledger: ledger_lib.Ledger | None = None
 
   def __post_init__(self):
-    if not isinstance(self.data, clustering_params.Data):
-      raise TypeError(f"`data` must be a Data, got {type(self.data).__name__}.")
+    validate.instance(clustering_params.Data, data=self.data)
     centers = np.asarray(self.centers, np.float64)
     if centers.ndim != 2 or not len(centers) or centers.shape[1] != self.data.dim:
       raise validate.error("centers", f"be of shape (k, dim={self.data.dim})", centers.shape)

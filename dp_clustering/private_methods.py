@@ -17,16 +17,10 @@ from dp_clustering import private_sums
 from dp_clustering import refine
 
 
-def _check_type(kind, **argument):
-  ((name, value),) = argument.items()
-  if not isinstance(value, kind):
-    raise TypeError(f"`{name}` must be a {kind.__name__}, got {type(value).__name__}.")
-
-
 def _check(k, data, privacy_param, random_state):
   validate.integer(1, k=k)
-  _check_type(clustering_params.Data, data=data)
-  _check_type(clustering_params.DifferentialPrivacyParam, privacy_param=privacy_param)
+  validate.instance(clustering_params.Data, data=data)
+  validate.instance(clustering_params.DifferentialPrivacyParam, privacy_param=privacy_param)
   if random_state is not None:
     validate.integer(0, random_state=random_state)
 
@@ -74,13 +68,13 @@ def private_lsh_clustering(
   """
   _check(k, data, privacy_param, random_state)
   if privacy_budget_split is not None:
-    _check_type(
+    validate.instance(
         clustering_params.PrivacyBudgetSplit, privacy_budget_split=privacy_budget_split
     )
   if tree_param is not None:
-    _check_type(clustering_params.TreeParam, tree_param=tree_param)
+    validate.instance(clustering_params.TreeParam, tree_param=tree_param)
   if multipliers is not None:
-    _check_type(clustering_params.PrivacyCalculatorMultiplier, multipliers=multipliers)
+    validate.instance(clustering_params.PrivacyCalculatorMultiplier, multipliers=multipliers)
   max_depth = tree_param.max_depth if tree_param else lsh_tree.DEFAULT_MAX_DEPTH
   lsh_noise = privacy_calculator.lsh_noise(
       privacy_param, privacy_budget_split, multipliers, max_depth

@@ -121,8 +121,8 @@ class ClientWeights:
 
     Args:
       client_ids: Ids of at least one client.
-      num_examples: By how much each client counts, a mapping from ids to numbers > 0;
-        `None` = all alike, whatever the size of their data, as in the article.
+      num_examples: Each client's weight, a mapping from ids to numbers > 0; `None` = all
+        alike, whatever the size of their data, as in the article.
 
     Returns:
       A float32 array of shape (num_parameters,).

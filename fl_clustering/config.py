@@ -25,35 +25,30 @@ _MAX_ROUNDS = 100_000
 # From each setting whose choices have options to those options: from an option's name to
 # a dict from the names of the choices that have it to their `options.Option`.
 OPTIONS = {
-    "partition": options.by_name(partition_lib.PARTITIONS),
+    "partition": partition_lib.OPTIONS,
     "aggregator": options.by_name(aggregation.AGGREGATORS),
     "groupings": options.by_name(
-        {name: entry.settings for name, entry in method_registry.METHODS.items()}
+        {name: entry.settings for name, entry in method_registry.METHODS.items()},
+        same_defaults=True,
     ),
 }
 
 
-def _with_options(config_class):
-  """Adds a field to the configuration for every option; `None` = not given."""
-  documented = []
-  for setting, by_name in OPTIONS.items():
-    for name, users in by_name.items():
-      if name in config_class.__annotations__:
-        raise TypeError(f"`{name}` must be the name of one setting, got a second one.")
-      kind = next(iter(users.values())).kind
-      config_class.__annotations__[name] = Optional[kind]
-      setattr(config_class, name, None)
-      text = f"{name}: Option of `{setting}`. {options.describe(users)}"
-      documented.append(
-          textwrap.fill(text, 88, initial_indent=" " * 4, subsequent_indent=" " * 6)
-      )
-  config_class.__doc__ = "\n".join([(config_class.__doc__ or "").rstrip(), *documented, ""])
-  return config_class
+# A field for every option; `None` = not given.
+_OptionFields = dataclasses.make_dataclass(
+    "_OptionFields",
+    [
+        (name, Optional[next(iter(users.values())).kind], None)
+        for by_name in OPTIONS.values()
+        for name, users in by_name.items()
+    ],
+    frozen=True,
+    kw_only=True,
+)
 
 
 @dataclasses.dataclass(frozen=True)
-@_with_options
-class ThreePhaseConfig:
+class ThreePhaseConfig(_OptionFields):
   """Settings of a three-phase run, checked and completed as it is made.
 
   `None` stands for "not given". The options of partitions, aggregators and groupings
@@ -167,7 +162,7 @@ class ThreePhaseConfig:
         validate.integer(1, self.num_clients, **{name: value})
     # They check their own options.
     for name in self.groupings:
-      self.build_grouping(name)
+      self.method_settings(name)
 
   def _complete(self, option):
     if getattr(self, option.name) is None:
@@ -232,8 +227,8 @@ class ThreePhaseConfig:
     chosen = aggregation.AGGREGATORS[self.aggregator]
     return chosen(**{name: getattr(self, name) for name in options.of(chosen)})
 
-  def build_grouping(self, name, **overrides):
-    """Returns a grouping, or a method's settings, with this run's options.
+  def method_settings(self, name, **overrides):
+    """Returns the settings of a method with this run's options; of a grouping, itself.
 
     Args:
       name: A key of `methods.registry.METHODS`.
@@ -245,16 +240,28 @@ class ThreePhaseConfig:
   def to_json(self):
     """Returns a dict of plain values; options follow the choice that they belong to."""
     values = {}
-    for field in dataclasses.fields(self):
-      for name in (field.name, *OPTIONS.get(field.name, ())):
-        values.setdefault(name, getattr(self, name))
+    for setting in _SETTINGS:
+      for name in (setting, *OPTIONS.get(setting, ())):
+        values[name] = getattr(self, name)
     return {**values, "groupings": list(self.groupings)}
 
-  @classmethod
-  def from_json(cls, values):
-    """Returns the configuration that `to_json` made the dict from.
 
-    Args:
-      values: The dict.
-    """
-    return cls(**{**values, "groupings": tuple(values["groupings"])})
+# The settings that are no options.
+_SETTINGS = tuple(ThreePhaseConfig.__annotations__)
+
+
+def _option_docs():
+  """Returns the options' part of the configuration's docstring."""
+  documented = []
+  for setting, by_name in OPTIONS.items():
+    for name, users in by_name.items():
+      if name in _SETTINGS:
+        raise TypeError(f"`{name}` must be the name of one setting, got a second one.")
+      text = f"{name}: Option of `{setting}`. {options.describe(users)}"
+      documented.append(
+          textwrap.fill(text, 88, initial_indent=" " * 4, subsequent_indent=" " * 6)
+      )
+  return "\n".join([*documented, ""])
+
+
+ThreePhaseConfig.__doc__ = f"{(ThreePhaseConfig.__doc__ or '').rstrip()}\n{_option_docs()}"

@@ -39,6 +39,11 @@ def mix(vectors, best_accuracy):
   return Mixtures(mean, weighted, (vectors + mean) / np.float32(2))
 
 
+def _rows_at(vectors, places):
+  """Returns rows, in increasing order; the array itself if these are all, as it may be large."""
+  return vectors if len(places) == len(vectors) else vectors[places]
+
+
 def evaluate(state, best_accuracy, scorer, true_groups=None):
   """Evaluates what a method ended with.
 
@@ -54,7 +59,7 @@ def evaluate(state, best_accuracy, scorer, true_groups=None):
     A `three_phase_result.MethodResult`.
   """
   places, assignment = state.reported_clusters()
-  vectors, best_accuracy = state.vectors[places], best_accuracy[places]
+  vectors, best_accuracy = _rows_at(state.vectors, places), best_accuracy[places]
   mixed = mix(vectors, best_accuracy)
   on_global_test = scorer.on_global_test(
       np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended])

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 
+from clustering_basics import validate
 from fl_clustering.methods import method as method_lib
 from fl_clustering import metrics as metrics_lib
 from fl_clustering import participation
@@ -34,19 +35,21 @@ def run(name, method, start_state, config, engine, scorer, stage_runner):
     cluster that never had any.
 
   Raises:
-    ValueError: If the method leaves a client without a cluster.
+    ValueError: If the method leaves a client without a cluster, or drops a cluster.
   """
 
   def score(state, best_accuracy, round_num, losses):
     clients, of_clusters = scorer.on_clients_and_clusters(state.vectors, state.members)
     accuracy = metrics_lib.accuracy(of_clusters)
-    rows = stages.rows(_PHASE, name, "", round_num, metrics_lib.client_metrics(clients))
+    rows = stages.metric_rows(
+        _PHASE, name, "", round_num, metrics_lib.client_metrics(clients)
+    )
     for k, members in enumerate(state.members):
       # What an empty or untrained cluster doesn't have is left out.
       metrics = {"accuracy": accuracy[k]} if members else {}
       if k < len(losses) and losses[k]:
         metrics["train_loss"] = np.mean(list(losses[k].values()))
-      rows += stages.rows(_PHASE, name, k, round_num, metrics)
+      rows += stages.metric_rows(_PHASE, name, k, round_num, metrics)
     best = np.zeros(len(accuracy))
     best[: len(best_accuracy)] = best_accuracy
     return _pack(state, np.fmax(best, accuracy)), rows
@@ -57,9 +60,14 @@ def run(name, method, start_state, config, engine, scorer, stage_runner):
   def step(arrays, round_num):
     state, best_accuracy = _unpack(arrays, start_state)
     number = participation.grouping_round(config) + round_num
+    num_before = len(state.members)
     state, losses = method.next(
         state, participation.round_of(config, engine.client_ids, number)
     )
+    if len(state.members) < num_before:
+      raise validate.error(
+          "members", f"have at least {num_before} clusters, as before", len(state.members)
+      )
     return score(state, best_accuracy, round_num, losses)
 
   arrays = stage_runner.run(name, 0, config.cluster_rounds, start, step)

@@ -72,11 +72,13 @@ def of(choice):
   }
 
 
-def by_name(choices):
+def by_name(choices, same_defaults=False):
   """Returns all options of a registry.
 
   Args:
     choices: From each choice's name to its dataclass.
+    same_defaults: Whether an option must have the same default in all choices that have
+      it: for a setting that can name several choices at a time.
 
   Returns:
     A dict from option name to a dict from the names of the choices that have it to their
@@ -84,7 +86,8 @@ def by_name(choices):
     selects others right after those.
 
   Raises:
-    TypeError: If an option is not of the same kind, or has other values, in two choices.
+    TypeError: If an option is not of the same kind, or has other values, in two choices;
+      or another default, where that must be the same.
   """
   order, found = [], {}
   for choice, choice_class in choices.items():
@@ -96,6 +99,12 @@ def by_name(choices):
   for name, users in found.items():
     if len({(one.kind, one.values, one.up_to_num_clients) for one in users.values()}) > 1:
       raise TypeError(f"`{name}` must be the same option in {', '.join(users)}.")
+    defaults = list(dict.fromkeys(one.stated_default() for one in users.values()))
+    if same_defaults and len(defaults) > 1:
+      raise TypeError(
+          f"`{name}` must have the same default in {', '.join(users)}, got "
+          f"{' and '.join(defaults)}."
+      )
   return {name: found[name] for name in order}
 
 

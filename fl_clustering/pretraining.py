@@ -33,7 +33,7 @@ def pretrain(config, fedavg, engine, scorer, stage_runner):
   def step(arrays, round_num):
     before = _unpack(arrays)
     round_ = participation.round_of(config, engine.client_ids, round_num)
-    after, losses = fedavg.next(before, round_.client_ids, round_.num_epochs, round_num)
+    after, losses = fedavg.next(before, round_)
     rows = _rows(after.vector[None], losses, round_num, engine, scorer)
     return {**_pack(after), "broadcast": before.vector}, rows
 
@@ -79,7 +79,7 @@ def _rows(vectors, losses, round_num, engine, scorer):
   clients, _ = scorer.on_clients_and_clusters(vectors, (engine.client_ids,))
   (global_test,) = scorer.on_global_test(vectors)
   of_model = metrics_lib.model_metrics(global_test)
-  return stages.rows(STAGE, STAGE, "", round_num, {
+  return stages.metric_rows(STAGE, STAGE, "", round_num, {
       "train_loss": np.mean(list(losses.values())),
       **{f"global_{name}": value for name, value in of_model.items()},
       **metrics_lib.client_metrics(clients),

@@ -49,7 +49,15 @@ class WorkerLost(RuntimeError):
 
 
 def message_batches(jobs, bytes_per_job):
-  """Cuts a list of jobs into lists that fit one TFF message each."""
+  """Cuts a list of jobs into lists that fit one TFF message each.
+
+  Args:
+    jobs: A list of what is sent to the clients.
+    bytes_per_job: The size of a job, in bytes.
+
+  Returns:
+    A list of lists, in the order of `jobs`.
+  """
   size = max(1, _BATCH_BYTES // bytes_per_job)
   return [jobs[i : i + size] for i in range(0, len(jobs), size)]
 

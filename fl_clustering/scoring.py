@@ -6,8 +6,8 @@ test data.  Methods don't see this.
 
 import numpy as np
 
+from fl_clustering import cluster_assignment
 from fl_clustering.engine import evaluation
-from fl_clustering.grouping import grouping as grouping_lib
 
 
 def member_means(vectors, clusters):
@@ -83,8 +83,8 @@ class Scoring:
       ValueError: If a client is in no cluster, or a cluster holds an unknown one.
     """
     client_ids = self._engine.client_ids
-    clusters_of = grouping_lib.clusters_of(clusters)
-    grouping_lib.check_covers(clusters_of, client_ids)
+    clusters_of = cluster_assignment.clusters_of(clusters)
+    cluster_assignment.check_covers(clusters_of, client_ids)
     by_member = self.on_members(vectors, clusters)
     of_clusters = np.stack([confusions.sum(axis=0) for confusions in by_member])
     if any(len(indices) > 1 for indices in clusters_of.values()):

@@ -11,8 +11,16 @@ Row = collections.namedtuple(
 )
 
 
-def rows(phase, method, cluster, round_num, metrics):
-  """Returns a dict of metrics as `Row`s; the other arguments are their columns."""
+def metric_rows(phase, method, cluster, round_num, metrics):
+  """Returns metrics as `Row`s.
+
+  Args:
+    phase: The column `phase`, `pretrain` or `cluster`.
+    method: The column `method`.
+    cluster: The column `cluster`, an index; "" for all clusters together.
+    round_num: The column `round`.
+    metrics: A dict from a metric's name to its value.
+  """
   return [
       Row(phase, method, cluster, round_num, metric, float(value))
       for metric, value in metrics.items()

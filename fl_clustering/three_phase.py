@@ -59,15 +59,15 @@ def run(
   # Compute the guarantee first, so it can't depend on the outcome.
   privacy = client_privacy.spent(config)
   stage_runner = stages.StageRunner(checkpoints, observers)
-  options = client_update.LocalTraining(config.batch_size, config.learning_rate)
-  engine = engine_lib.Engine(task, data_dir, options, config.seed)
+  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
+  engine = engine_lib.Engine(task, data_dir, local_training, config.seed)
   scorer = scoring.Scoring(engine)
   aggregator = config.build_aggregator().build(config.clients_per_round or config.num_clients)
-  fedavg = federated_training.FedAvg(task, engine.files, options, aggregator, config.seed)
+  fedavg = federated_training.FedAvg(task, engine.files, local_training, aggregator, config.seed)
 
   pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner)
   chosen = {
-      name: registry.METHODS[name].build(config.build_grouping(name), engine)
+      name: registry.METHODS[name].build(config.method_settings(name), engine)
       for name in config.groupings
   }
   controls = {name: build(engine) for name, build in registry.CONTROLS.items()}

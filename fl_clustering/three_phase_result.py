@@ -6,7 +6,7 @@ from typing import Callable, Mapping, Optional
 import numpy as np
 
 from fl_clustering import client_weights as client_weights_lib
-from fl_clustering.grouping import grouping as grouping_lib
+from fl_clustering import cluster_assignment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class MethodResult:
     purity: The same.
   """
 
-  assignment: grouping_lib.ClusterAssignment
+  assignment: cluster_assignment.ClusterAssignment
   vectors: np.ndarray
   best_accuracy: np.ndarray
   clients: np.ndarray

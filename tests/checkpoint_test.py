@@ -1,4 +1,5 @@
 import os
+from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
@@ -36,6 +37,15 @@ class CheckpointsTest(absltest.TestCase):
     for round_num in range(1, 6):
       checkpoints.save("kmeans", round_num, _STATE, [], at_once=round_num == 5)
     self.assertEqual(checkpoints.load("kmeans")[0], 5)
+
+  def test_a_round_soon_after_a_save_is_saved_only_at_once(self):
+    checkpoints = checkpoint.Checkpoints(self.folder)
+    with mock.patch.object(checkpoint, "_SAVING_SHARE", 1e-9):
+      checkpoints.save("kmeans", 1, _STATE, [], at_once=False)
+      checkpoints.save("kmeans", 2, _STATE, [], at_once=False)
+      self.assertEqual(checkpoints.load("kmeans")[0], 1)
+      checkpoints.save("kmeans", 3, _STATE, [], at_once=True)
+      self.assertEqual(checkpoints.load("kmeans")[0], 3)
 
   def test_an_interrupted_save_leaves_the_checkpoint_before(self):
     checkpoint.Checkpoints(self.folder).save("kmeans", 3, _STATE, [], at_once=True)

@@ -1,3 +1,5 @@
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import dp_accounting
@@ -6,6 +8,7 @@ import numpy as np
 
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
+from fl_clustering.engine import aggregation
 from fl_clustering import participation
 
 
@@ -70,6 +73,15 @@ class ClientPrivacyTest(parameterized.TestCase):
     spent = _spent(**settings)
     for name in ("epsilon", "epsilon_replace_one"):
       self.assertTrue(np.isfinite(spent[name]) and spent[name] >= 0, spent[name])
+
+  def test_the_aggregator_says_what_it_guarantees(self):
+    config = config_lib.ThreePhaseConfig(pretrain_rounds=7)
+    self.assertIsNone(client_privacy.spent(config))
+    guarantee = lambda self, rounds: {"epsilon": rounds / 2}
+    with mock.patch.object(aggregation.Mean, "guarantee", guarantee):
+      spent = client_privacy.spent(config)
+    self.assertEqual(spent["epsilon"], 3.5)
+    self.assertEqual(list(spent), ["epsilon", "rounds_per_client", "covers"])
 
   def test_says_what_it_covers(self):
     self.assertIn("not the clients' own weights", _spent()["covers"])

@@ -6,8 +6,8 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering import checkpoint
+from fl_clustering import cluster_assignment
 from fl_clustering import config as config_lib
-from fl_clustering.grouping import grouping
 from fl_clustering import method_rounds
 from fl_clustering.methods import method
 from fl_clustering import stages
@@ -30,11 +30,11 @@ class _Scorer:
   """A cluster's model is the number of its right answers of ten per client."""
 
   def on_clients_and_clusters(self, vectors, clusters):
-    grouping.check_covers(grouping.clusters_of(clusters), _IDS)
+    cluster_assignment.check_covers(cluster_assignment.clusters_of(clusters), _IDS)
     matrices = np.array([[[v, 10 - v], [0, 0]] for v in vectors[:, 0]])
     sizes = np.array(list(map(len, clusters)))
     of_clusters = matrices * sizes[:, None, None]
-    first = [grouping.clusters_of(clusters)[c][0] for c in _IDS]
+    first = [cluster_assignment.clusters_of(clusters)[c][0] for c in _IDS]
     return matrices[first], of_clusters
 
 
@@ -153,6 +153,16 @@ class MethodRoundsTest(absltest.TestCase):
     self.assertEqual(state.members, _MEMBERS[0])
     np.testing.assert_array_equal(state.vectors, vectors)
     np.testing.assert_array_equal(best, [0.7, 0.9])
+
+  def test_a_cluster_must_keep_its_place(self):
+    def drop_a_cluster(state, round_):
+      del round_
+      return method.ClusterState(state.vectors[:1], (_IDS,)), ()
+
+    with self.assertRaisesRegex(
+        ValueError, "`members` must have at least 2 clusters, as before, got 1"
+    ):
+      _run(method.Method(None, drop_a_cluster), _Recorder())
 
   def test_every_client_must_stay_in_a_cluster(self):
     def lose_a_client(state, round_):

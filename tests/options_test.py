@@ -51,6 +51,14 @@ class OptionsTest(absltest.TestCase):
     with self.assertRaisesRegex(TypeError, "`color` must be the same option in round, other"):
       options.by_name({"round": _Round, "other": _OtherColors})
 
+  def test_refuses_two_defaults_where_there_must_be_one(self):
+    choices = {"round": _Round, "square": _Square}
+    with self.assertRaisesRegex(
+        TypeError,
+        "`radius` must have the same default in round, square, got 1.0 and none",
+    ):
+      options.by_name(choices, same_defaults=True)
+
   def test_describe(self):
     found = options.by_name({"round": _Round, "square": _Square})
     self.assertEqual(

@@ -2,6 +2,7 @@ import os
 import shutil
 import tempfile
 import unittest
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -14,6 +15,7 @@ from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import federated_training
 from fl_clustering import metrics
+from fl_clustering import participation
 from fl_clustering import runtime
 from fl_clustering import stages
 from fl_clustering import summary
@@ -170,9 +172,10 @@ class ThreePhaseTest(parameterized.TestCase):
       state = federated_training.FedAvgState(result.pretrain.vector, ())
       # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
       for round_num in (4, 5):
-        state, _ = fedavg.next(
-            state, _task.client_ids, config.client_epochs_per_round, round_num
+        round_ = participation.Round(
+            round_num, _task.client_ids, config.client_epochs_per_round
         )
+        state, _ = fedavg.next(state, round_)
     np.testing.assert_allclose(
         result.methods["fedavg"].vectors[0], state.vector, atol=1e-6
     )
@@ -286,6 +289,8 @@ class ThreePhaseTest(parameterized.TestCase):
     config = _config(groupings=(), aggregator="dp", pretrain_rounds=3, cluster_rounds=1)
     folder = self.create_tempdir().full_path
     first, second = _Recorder(("pretrain", 2)), _Recorder()
+    # With this share, only rounds that must be saved are: round 2 comes too soon after round 1.
+    self.enter_context(mock.patch.object(checkpoint, "_SAVING_SHARE", 1e-9))
     with self.assertRaises(_Stop):
       _run(config, checkpoint.Checkpoints(folder), [first])
     _run(config, checkpoint.Checkpoints(folder), [second])

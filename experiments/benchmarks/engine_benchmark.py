@@ -23,6 +23,7 @@ from absl import flags
 import numpy as np
 
 from experiments.benchmarks import launches
+from fl_clustering import participation
 from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
 
@@ -118,11 +119,12 @@ def _contestants(task, directory, clusters, vectors, num_cores):
   models_parameters = [client_update.unflatten(task.model, v) for v in vectors]
   requests = [evaluation.Request(i, files.global_test) for i in range(len(vectors))]
   starts = np.stack([state.vector] * len(clusters))
+  round_ = participation.Round(1, ids, 1)
   return {
       "limit of a FedAvg round": lambda: limit.average(parameters, [ids]),
-      "FedAvg round": lambda: fedavg.next(state, ids, 1, 1),
+      "FedAvg round": lambda: fedavg.next(state, round_),
       "limit of a phase 2 round": lambda: limit.average(parameters, clusters),
-      "phase 2 round": lambda: training.next(starts, clusters, ids, 1, 1),
+      "phase 2 round": lambda: training.next(starts, clusters, round_),
       "limit of an evaluation": lambda: limit.confusions(models_parameters),
       "evaluation of 20 models": lambda: evaluator.confusions(vectors, requests),
   }

@@ -36,7 +36,7 @@ def recovery_rows(config, task, result):
   for name in groupings:
     for epochs, weights in weights_by_epochs.items():
       for representation in client_weights.REPRESENTATIONS:
-        grouping = config.build_grouping(name, representation=representation)
+        grouping = config.method_settings(name, representation=representation)
         assignment = grouping(weights, randomness.generator(config.seed, "grouping"))
         if assignment.overlapping:
           continue

@@ -5,7 +5,7 @@ import functools
 
 from experiment_shell import finished_run
 from fl_clustering import client_weights
-from fl_clustering.grouping import grouping as grouping_lib
+from fl_clustering import cluster_assignment
 
 PRETRAIN = "pretrain"
 FEDAVG = "fedavg"
@@ -148,7 +148,7 @@ class Results:
     """The `ClusterAssignment` of each grouping, by name in the order of the summary."""
     written = self.finished.json("assignments.json")
     return {
-        name: grouping_lib.ClusterAssignment(
+        name: cluster_assignment.ClusterAssignment(
             written[name]["clusters"], written[name].get("warning")
         )
         for name in self.summary["methods"]
@@ -161,7 +161,7 @@ class Results:
     groups = {client["group"] for client in self.clients}
     if "" in groups:
       return None
-    return grouping_lib.ClusterAssignment(tuple(
+    return cluster_assignment.ClusterAssignment(tuple(
         tuple(client["client_id"] for client in self.clients if client["group"] == group)
         for group in sorted(groups, key=lambda group: (len(group), group))
     ))

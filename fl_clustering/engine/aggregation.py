@@ -4,21 +4,22 @@
 same over updates clipped to a fixed L2 norm.  `dp` is DP-FedAvg with fixed
 clipping (McMahan et al., "Learning Differentially Private Recurrent Language
 Models", ICLR 2018, Algorithm 1): clipped updates, Gaussian noise on their sum,
-all clients weighted alike.  What that guarantees: `client_privacy.py`.
+all clients weighted alike.
 
 The noise of `dp` comes from TensorFlow's own generator with a fresh seed each
-time, never from the run's seed: whoever could draw the same noise again could
-subtract it.  Two runs with `dp` therefore differ.
+time, never from the run's seed.  Otherwise, whoever knows the seed could draw the
+same noise again and subtract it.  Two runs with `dp` therefore differ.
 """
 
 import dataclasses
+import math
 from typing import ClassVar
 
 from clustering_basics import validate
 from fl_clustering import options
 
-# The functions import TensorFlow Federated, which takes seconds: the flags read this
-# module's registry and must answer at once.
+# The functions import TensorFlow Federated, which takes seconds, and the accounting: the
+# flags read this module's registry and must answer at once.
 
 
 def _clipping_norm_option():
@@ -35,8 +36,21 @@ class Mean:
   is_private: ClassVar[bool] = False
 
   def build(self, clients_per_round):
-    """Returns `None`, which stands for it."""
+    """Returns `None`, which stands for it.
+
+    Args:
+      clients_per_round: How many clients take part in each round.
+    """
     del clients_per_round  # It may differ from round to round.
+    return None
+
+  def guarantee(self, rounds_per_client):
+    """Returns `None`: it protects nobody.
+
+    Args:
+      rounds_per_client: The most rounds in which a client takes part.
+    """
+    del rounds_per_client
     return None
 
 
@@ -57,13 +71,26 @@ class Clipped:
     validate.float32(clipping_norm=self.clipping_norm)
 
   def build(self, clients_per_round):
-    """Returns the TFF aggregation factory."""
+    """Returns the TFF aggregation factory.
+
+    Args:
+      clients_per_round: How many clients take part in each round.
+    """
     import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
 
     del clients_per_round  # It may differ from round to round.
     return tff.aggregators.clipping_factory(
         self.clipping_norm, tff.aggregators.MeanFactory()
     )
+
+  def guarantee(self, rounds_per_client):
+    """Returns `None`: it protects nobody.
+
+    Args:
+      rounds_per_client: The most rounds in which a client takes part.
+    """
+    del rounds_per_client
+    return None
 
 
 def _default_delta(num_clients):
@@ -129,7 +156,38 @@ class Dp:
         clip=self.clipping_norm,
     )
 
+  def guarantee(self, rounds_per_client):
+    """Returns what a client is guaranteed, with all its data.
+
+    A round clips every participant's update to L2 norm C, adds the updates up, adds Gaussian
+    noise of standard deviation z C (z = `noise_multiplier`) to the sum, and divides it by the
+    number of participants, which is the same in every round.  If a client's updates are
+    replaced by zeros, the sum changes by at most C in the rounds in which the client takes
+    part, and not at all in the others.  So m such rounds are together mu-Gaussian
+    differentially private with mu = sqrt(m) / z (Dong, Roth, Su: "Gaussian Differential
+    Privacy", Journal of the Royal Statistical Society B, 2022, corollary 2,
+    https://arxiv.org/abs/1905.02383).  If a client's data are replaced by any other data, the
+    sum changes by up to 2 C, and mu is twice as large.
+
+    Args:
+      rounds_per_client: m, the most rounds in which a client takes part.
+
+    Returns:
+      A dict: `epsilon` at `delta` for the `neighboring_relation`, a client's updates replaced
+      by zeros; and `epsilon_replace_one` if a client's data are replaced by any other.
+    """
+    from dp_clustering import privacy_calculator  # pylint: disable=g-import-not-at-top
+
+    mu = math.sqrt(rounds_per_client) / self.noise_multiplier
+    return {
+        "epsilon": privacy_calculator.gaussian_epsilon(mu, self.dp_delta),
+        "epsilon_replace_one": privacy_calculator.gaussian_epsilon(2 * mu, self.dp_delta),
+        "delta": self.dp_delta,
+        "neighboring_relation": "zero_out_one_client",
+    }
+
 
 # To add one, write its dataclass, here or in a file of its own, and add a row: its name is
-# then a value of --aggregator, and its options are flags.
+# then a value of --aggregator, and its options are flags.  `is_private` says whether it draws
+# noise that must not be drawn again; `guarantee` says what that guarantees, if anything.
 AGGREGATORS = {"mean": Mean, "clipped": Clipped, "dp": Dp}

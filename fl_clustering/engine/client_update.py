@@ -45,12 +45,12 @@ def decode_examples(model, contents):
   return images, tf.cast(rows[:, num_pixels], tf.int32)
 
 
-def build_client_update(model, options):
+def build_client_update(model, local_training):
   """Returns the client's work: (parameters, path, seed, num_epochs) -> result.
 
   Args:
     model: An `ImageModel`.
-    options: `LocalTraining`.
+    local_training: How a client trains, a `LocalTraining`.
 
   Returns:
     A `tf.function`. It takes the parameters as a list, the path of the client's
@@ -69,7 +69,7 @@ def build_client_update(model, options):
   def client_update(parameters, path, seed, num_epochs):
     images, labels = decode_examples(model, tf.io.read_file(path))
     num_examples = tf.shape(labels)[0]
-    num_steps = (num_examples + options.batch_size - 1) // options.batch_size
+    num_steps = (num_examples + local_training.batch_size - 1) // local_training.batch_size
     loss_sum = 0.0
     for epoch in tf.range(num_epochs):
       epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
@@ -78,7 +78,7 @@ def build_client_update(model, options):
       )
       loss_sum = 0.0
       for step in tf.range(num_steps):
-        batch = order[step * options.batch_size : (step + 1) * options.batch_size]
+        batch = order[step * local_training.batch_size : (step + 1) * local_training.batch_size]
         batch_images = tf.cast(tf.gather(images, batch), tf.float32) / 255.0
         dropout_seed = None
         if model.uses_dropout:
@@ -88,7 +88,7 @@ def build_client_update(model, options):
           loss = loss_fn(parameters, batch_images, tf.gather(labels, batch), dropout_seed)
         gradients = tape.gradient(loss, parameters)
         parameters = [
-            p - options.learning_rate * g for p, g in zip(parameters, gradients)
+            p - local_training.learning_rate * g for p, g in zip(parameters, gradients)
         ]
         loss_sum += loss * tf.cast(tf.size(batch), tf.float32)
     num_examples = tf.cast(num_examples, tf.float32)

@@ -37,18 +37,18 @@ def _head_job_type(num_parameters):
   )
 
 
-def build_train_heads(model, options):
+def build_train_heads(model, local_training):
   """Returns the TFF computation of a round of cluster heads.
 
   Args:
     model: An `ImageModel`.
-    options: `client_update.LocalTraining`.
+    local_training: How a client trains, a `client_update.LocalTraining`.
 
   Returns:
     The computation `{job}@CLIENTS -> {(index, weighted sum of the members'
     parameters, their number of examples, loss of every member)}@CLIENTS`.
   """
-  client_update = client_update_lib.build_client_update(model, options)
+  client_update = client_update_lib.build_client_update(model, local_training)
 
   @tf.function
   def train_members(vector, paths, seeds, num_epochs):
@@ -117,30 +117,28 @@ def plan_heads(clusters, num_examples):
 class ClusterTraining:
   """FedAvg in every cluster on its own; a client may be in several clusters."""
 
-  def __init__(self, task, files, options, seed):
+  def __init__(self, task, files, local_training, seed):
     """Builds the TFF computation.
 
     Args:
       task: A `FederatedTask`.
       files: The task's `ClientFiles`.
-      options: `client_update.LocalTraining`.
+      local_training: How a client trains, a `client_update.LocalTraining`.
       seed: The run's seed.
     """
     self._files = files
     self._seed = seed
     self._num_parameters = task.model.num_parameters
-    self._train_heads = build_train_heads(task.model, options)
+    self._train_heads = build_train_heads(task.model, local_training)
 
-  def next(self, vectors, clusters, client_ids, num_epochs, round_num):
+  def next(self, vectors, clusters, round_):
     """Runs one round of every cluster.
 
     Args:
       vectors: The clusters' models, float32 of shape (num_clusters, P).
       clusters: A sequence of tuples of client ids, aligned with `vectors`.
-      client_ids: The clients that take part; a cluster without any keeps its
+      round_: A `participation.Round`.  A cluster without members that take part keeps its
         model.
-      num_epochs: Passes over a client's data.
-      round_num: The round's number, for random numbers and messages.
 
     Returns:
       The new models of shape (num_clusters, P), and per cluster a dict of client
@@ -149,7 +147,7 @@ class ClusterTraining:
     Raises:
       federated_training.TrainingDiverged: If a loss or weight is not finite.
     """
-    taking_part = set(client_ids)
+    taking_part = set(round_.client_ids)
     heads = plan_heads(
         clusters, {c: file.num_examples for c, file in self._files.train.items()}
     )
@@ -160,7 +158,7 @@ class ClusterTraining:
       # A head without members is sent all the same: TFF prepares itself anew
       # for every number of clients that it has not seen lately.
       seeds = [
-          randomness.stateless_seed(self._seed, "local_training", round_num, m)
+          randomness.stateless_seed(self._seed, "local_training", round_.number, m)
           for m in members
       ]
       jobs.append(
@@ -169,7 +167,7 @@ class ClusterTraining:
               vector=vectors[head.cluster],
               paths=np.array([self._files.train[m].path for m in members], np.str_),
               seeds=np.array(seeds, np.int32).reshape(-1, 2),
-              num_epochs=num_epochs,
+              num_epochs=round_.num_epochs,
           )
       )
     sums = np.zeros(vectors.shape, np.float64)
@@ -185,10 +183,14 @@ class ClusterTraining:
         totals[cluster] += total
         losses[cluster].update(zip(members_of_job[i], map(float, job_losses)))
     for cluster, cluster_losses in enumerate(losses):
-      federated_training.check_losses(cluster_losses, f"round {round_num}, cluster {cluster}")
+      federated_training.check_losses(
+          cluster_losses, f"round {round_.number}, cluster {cluster}"
+      )
     new_vectors = vectors.copy()
     trained = totals > 0
     new_vectors[trained] = sums[trained] / totals[trained, None]
     for cluster in np.flatnonzero(trained):
-      federated_training.check_vector(new_vectors[cluster], f"round {round_num}, cluster {cluster}")
+      federated_training.check_vector(
+          new_vectors[cluster], f"round {round_.number}, cluster {cluster}"
+      )
     return new_vectors, losses

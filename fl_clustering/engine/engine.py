@@ -7,6 +7,7 @@ the clients' training data, or a basis of the space that a client's data span, g
 them.
 """
 
+import dataclasses
 import functools
 
 from fl_clustering.engine import client_files
@@ -26,27 +27,27 @@ class Engine:
     files: The `ClientFiles`: where each client's data are.
   """
 
-  def __init__(self, task, data_dir, options, seed):
+  def __init__(self, task, data_dir, local_training, seed):
     """Writes the clients' files.
 
     Args:
       task: A `FederatedTask`.
       data_dir: An existing folder for the clients' files.  It must stay as long as
         the engine is used.
-      options: `client_update.LocalTraining`, how a client trains.
+      local_training: How a client trains, a `client_update.LocalTraining`.
       seed: The run's seed, from which each local training gets its random numbers.
     """
     self.client_ids = task.client_ids
     self.files = client_files.write_client_files(task, data_dir)
     self.num_examples = {c: file.num_examples for c, file in self.files.train.items()}
     self._task = task
-    self._options = options
+    self._local_training = local_training
     self._seed = seed
 
   @functools.cached_property
   def _training(self):
     return cluster_training.ClusterTraining(
-        self._task, self.files, self._options, self._seed
+        self._task, self.files, self._local_training, self._seed
     )
 
   @functools.cached_property
@@ -70,9 +71,7 @@ class Engine:
     Raises:
       federated_training.TrainingDiverged: If a loss or weight is not finite.
     """
-    return self._training.next(
-        vectors, members, round_.client_ids, round_.num_epochs, round_.number
-    )
+    return self._training.next(vectors, members, round_)
 
   def train_each(self, vectors, client_ids, round_):
     """Trains clients alone and returns their own models.
@@ -94,9 +93,7 @@ class Engine:
     trained, losses = self._training.next(
         vectors,
         tuple((client_id,) for client_id in client_ids),
-        client_ids,
-        round_.num_epochs,
-        round_.number,
+        dataclasses.replace(round_, client_ids=client_ids),
     )
     return trained, {c: loss for part in losses for c, loss in part.items()}
 

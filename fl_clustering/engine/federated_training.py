@@ -57,12 +57,12 @@ def _client_job_type():
   )
 
 
-def build_fedavg_round(model, options, aggregator, num_clients):
+def build_fedavg_round(model, local_training, aggregator, num_clients):
   """Returns (initialize, next) of FedAvg as TFF computations.
 
   Args:
     model: An `ImageModel`.
-    options: `client_update.LocalTraining`.
+    local_training: How a client trains, a `client_update.LocalTraining`.
     aggregator: A `tff.aggregators` factory, weighted or not, for the clients'
       updates (trained minus sent); `None` is their mean weighted by examples.
     num_clients: Number of clients of the task; their indices are below it.
@@ -73,7 +73,7 @@ def build_fedavg_round(model, options, aggregator, num_clients):
     aggregator_state@SERVER, losses@SERVER)`, with the clients' losses, of shape
     (num_clients,), at their indices and zero elsewhere.
   """
-  client_update = client_update_lib.build_client_update(model, options)
+  client_update = client_update_lib.build_client_update(model, local_training)
   vector_type = tff.TensorType(np.float32, [model.num_parameters])
   job_type = _client_job_type()
 
@@ -167,13 +167,13 @@ class FedAvgState:
 class FedAvg:
   """FedAvg over all clients of a task: `initialize`, then `next` every round."""
 
-  def __init__(self, task, files, options, aggregator, seed):
+  def __init__(self, task, files, local_training, aggregator, seed):
     """Builds the TFF computations.
 
     Args:
       task: A `FederatedTask`.
       files: The task's `ClientFiles`.
-      options: `client_update.LocalTraining`.
+      local_training: How a client trains, a `client_update.LocalTraining`.
       aggregator: A `tff.aggregators` factory, or `None` for the weighted mean.
       seed: The run's seed.
     """
@@ -182,7 +182,7 @@ class FedAvg:
     self._model = task.model
     self._index = {client_id: i for i, client_id in enumerate(task.client_ids)}
     initialize, self._next_round = build_fedavg_round(
-        task.model, options, aggregator, len(task.client_ids)
+        task.model, local_training, aggregator, len(task.client_ids)
     )
     self._initial_aggregator_state = initialize()
 
@@ -197,14 +197,12 @@ class FedAvg:
   def _leaves(self, aggregator_state):
     return tuple(map(np.asarray, tf.nest.flatten(aggregator_state)))
 
-  def next(self, state, client_ids, num_epochs, round_num):
+  def next(self, state, round_):
     """Runs one round.
 
     Args:
       state: The state before.
-      client_ids: The clients that take part.
-      num_epochs: Passes over a client's data.
-      round_num: The round's number, for random numbers and messages.
+      round_: A `participation.Round`.
 
     Returns:
       The `FedAvgState` after, and a dict of client id to mean training loss.
@@ -217,11 +215,11 @@ class FedAvg:
             index=self._index[client_id],
             path=self._files.train[client_id].path,
             seed=randomness.stateless_seed(
-                self._seed, "local_training", round_num, client_id
+                self._seed, "local_training", round_.number, client_id
             ),
-            num_epochs=num_epochs,
+            num_epochs=round_.num_epochs,
         )
-        for client_id in client_ids
+        for client_id in round_.client_ids
     ]
     vector, aggregator_state, all_losses = self._next_round(
         state.vector,
@@ -230,8 +228,8 @@ class FedAvg:
         ),
         jobs,
     )
-    losses = {c: float(all_losses[self._index[c]]) for c in client_ids}
-    check_losses(losses, f"round {round_num}")
+    losses = {c: float(all_losses[self._index[c]]) for c in round_.client_ids}
+    check_losses(losses, f"round {round_.number}")
     vector = np.asarray(vector)
-    check_vector(vector, f"round {round_num}")
+    check_vector(vector, f"round {round_.number}")
     return FedAvgState(vector, self._leaves(aggregator_state)), losses

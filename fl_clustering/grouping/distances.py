@@ -7,11 +7,34 @@ and a pair's distance does not depend on where the two stand in the array.
 """
 
 import numpy as np
-from scipy.spatial import distance
+
+# The functions import SciPy, which takes long: the flags read this module's `METRICS` and
+# must answer at once.
 
 # A block of 100 clients stays in the processor's cache, which makes large models
 # twice as fast, and no float64 copy of all the weights is needed.
 _COLUMNS_PER_BLOCK = 4096
+
+
+def _pairs(vectors, metric):
+  """Returns SciPy's distances of all pairs of rows, condensed."""
+  from scipy.spatial import distance  # pylint: disable=g-import-not-at-top
+
+  return distance.pdist(vectors, metric)
+
+
+def square(condensed):
+  """Returns condensed values of pairs as a symmetric matrix.
+
+  Args:
+    condensed: An array of numbers or bools of shape (N (N - 1) / 2,).
+
+  Returns:
+    An array of the same type of shape (N, N), with zeros in its diagonal.
+  """
+  from scipy.spatial import distance  # pylint: disable=g-import-not-at-top
+
+  return distance.squareform(condensed)
 
 
 def _sum_over_blocks(vectors, metric, scales=None):
@@ -22,7 +45,7 @@ def _sum_over_blocks(vectors, metric, scales=None):
     block = vectors[:, start : start + _COLUMNS_PER_BLOCK].astype(np.float64)
     if scales is not None:
       block /= scales[:, None]
-    total += distance.pdist(block, metric)
+    total += _pairs(block, metric)
   return total
 
 
@@ -41,7 +64,7 @@ def _cosine(vectors):
   scales = np.where(is_zero, 1.0, norms)
   distances = _sum_over_blocks(vectors, "sqeuclidean", scales) / 2
   # A zero vector has no direction, so no cosine with another vector: taken as 0.
-  one_is_zero = distance.pdist(is_zero[:, None].astype(float), "cityblock") > 0
+  one_is_zero = _pairs(is_zero[:, None].astype(float), "cityblock") > 0
   return np.where(one_is_zero, 1.0, distances)
 
 
@@ -67,8 +90,9 @@ def client_distances(client_weights, representation, metric):
   client_ids = client_weights.client_ids
   order = sorted(range(len(client_ids)), key=client_ids.__getitem__)
   condensed = METRICS[metric](client_weights.representation(representation))
-  square = distance.squareform(condensed)[np.ix_(order, order)]
-  return tuple(client_ids[i] for i in order), distance.squareform(square, checks=False)
+  in_order = square(condensed)[np.ix_(order, order)]
+  pairs = np.triu_indices(len(order), k=1)
+  return tuple(client_ids[i] for i in order), in_order[pairs]
 
 
 def euclidean_embedding(distances):
@@ -87,13 +111,13 @@ def euclidean_embedding(distances):
     A float64 array of shape (N, max(1, N - 1)). Points at distance zero are equal to
     the last bit, other distances hold to about 1e-8 of the largest one.
   """
-  square = distance.squareform(distances)
-  squares = square**2
+  of_pairs = square(distances)
+  squares = of_pairs**2
   # The points' inner products, once their mean is moved to the origin.
   means = squares.mean(axis=0)
   products = means + means[:, None] - squares - means.mean()
   eigenvalues, eigenvectors = np.linalg.eigh(products / 2)
   points = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0))
-  first_equal = np.argmax(square == 0, axis=1)
+  first_equal = np.argmax(of_pairs == 0, axis=1)
   # The smallest eigenvalue is zero: N points lie in N - 1 dimensions.
   return points[first_equal, min(1, len(points) - 1) :]

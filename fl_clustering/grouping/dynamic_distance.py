@@ -14,95 +14,29 @@ Israel Journal of Mathematics, 1965), and every cluster is a model to train. Pas
 
 import dataclasses
 import heapq
-import math
-import numbers
 from typing import Union
 
-import networkx
 import numpy as np
-from scipy.spatial import distance
 
 from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
+from fl_clustering import cluster_assignment
 from fl_clustering.grouping import distances as distances_lib
 from fl_clustering.grouping import grouping
+from fl_clustering.grouping import thresholds
 from fl_clustering import options
 
 # Bounds of the enumeration: seconds for hundreds of clients, and about 100 MB.
 _MAX_CLIQUES = 100_000
 _MAX_MEMBERSHIPS = 10_000_000
 
-# A distance that equals the threshold up to rounding is within it: the mean of
-# equal distances may come out a little below them.
-_ROUNDING = 1e-9
-
-
-def distance_threshold_option(about, default):
-  """Returns the option `distance_threshold`.
-
-  Args:
-    about: What it is.
-    default: The field's default.
-  """
-  return options.option(
-      str,
-      about,
-      default=default,
-      default_for=lambda num_clients: "mean",
-      default_text="mean",
-  )
-
-
-def parse_threshold(distance_threshold):
-  """Returns the function that a threshold's text stands for.
-
-  Args:
-    distance_threshold: `mean` (of the distances of all pairs), a number, or a
-      quantile of those distances such as `q0.3`.
-
-  Returns:
-    A function from condensed distances to a threshold.
-
-  Raises:
-    ValueError: If it is none of these.
-  """
-  error = validate.error(
-      "distance_threshold",
-      "be `mean`, a number >= 0 or a quantile such as `q0.3`",
-      distance_threshold,
-  )
-  if distance_threshold == "mean":
-    return np.mean
-  is_text = isinstance(distance_threshold, str)
-  is_number = isinstance(distance_threshold, numbers.Real)
-  if not (is_text or is_number) or isinstance(distance_threshold, bool):
-    raise error
-  is_quantile = is_text and distance_threshold.startswith("q")
-  try:
-    number = float(distance_threshold[1:] if is_quantile else distance_threshold)
-  except ValueError:
-    raise error from None
-  if not math.isfinite(number) or number < 0 or (is_quantile and number > 1):
-    raise error
-  if is_quantile:
-    return lambda distances: np.quantile(distances, number)
-  return lambda distances: number
-
-
-def largest_distance_within(distance_threshold, distances):
-  """Returns the largest distance that counts as within the threshold.
-
-  Args:
-    distance_threshold: `mean`, a number, or a quantile such as `q0.3`.
-    distances: Condensed distances; empty for a single client.
-  """
-  if not distances.size:
-    return 0.0
-  return float(parse_threshold(distance_threshold)(distances)) * (1 + _ROUNDING)
-
 
 def _enumerate(graph, max_cliques):
   """Returns maximal cliques, as sorted tuples, and whether these are all."""
+  # Here, since NetworkX takes long to import: the flags read this module and must answer
+  # at once.
+  import networkx  # pylint: disable=g-import-not-at-top
+
   cliques = []
   num_memberships = 0
   for clique in networkx.find_cliques(graph):
@@ -165,13 +99,13 @@ def _cover(graph, cliques, max_cliques):
 
 def cluster_neighbours(
     neighbours, max_clusters, max_cliques=_MAX_CLIQUES
-) -> grouping.ClusterAssignment:
+) -> cluster_assignment.ClusterAssignment:
   """Returns the clusters of a neighbour graph.
 
-  Up to `max_clusters` maximal cliques, these are the clusters. Past that, the
-  largest come first until every client is in one, where only clients not yet in a
-  cluster count for the size (with all of them counted, a hundred clients often need
-  more than twice as many); then the largest remaining ones up to `max_clusters`.
+  Up to `max_clusters` maximal cliques are all used. Beyond that, the clique with the
+  most clients not yet covered is taken next, until all are covered. (Always the largest
+  clique next often takes more than twice as many for a hundred clients.) The largest of
+  the remaining ones follow, up to `max_clusters`.
   Ties go to the clique that is larger as a whole, then to the lowest client ids. If
   that takes more than `max_clusters` before every client is in one, they are used
   all the same. A warning says what was done.
@@ -183,6 +117,8 @@ def cluster_neighbours(
       clusters are chosen among those, and among maximal cliques grown from clients
       that they leave out.
   """
+  import networkx  # pylint: disable=g-import-not-at-top
+
   ids = sorted(neighbours)
   node_of = {client_id: node for node, client_id in enumerate(ids)}
   # Integers, as strings would be walked through in another order in every process.
@@ -205,7 +141,7 @@ def cluster_neighbours(
     if len(chosen) > max_clusters:
       warning += " Fewer would leave clients without a cluster."
     cliques = chosen
-  return grouping.ClusterAssignment.from_clusters(
+  return cluster_assignment.ClusterAssignment.from_clusters(
       tuple(neighbours), [[ids[node] for node in clique] for clique in cliques], warning
   )
 
@@ -224,7 +160,7 @@ class DynamicDistance:
       `client_weights.REPRESENTATIONS`.
   """
 
-  distance_threshold: Union[str, float] = distance_threshold_option(
+  distance_threshold: Union[str, float] = thresholds.distance_threshold_option(
       "Largest distance of two clients in one cluster: `mean` of all pairwise distances, a "
       "number, or a quantile of them such as `q0.3`. dynamic_distance takes it in L2.",
       default="mean",
@@ -233,19 +169,28 @@ class DynamicDistance:
   representation: str = grouping.representation_option()
 
   def __post_init__(self):
-    parse_threshold(self.distance_threshold)
+    thresholds.parse_threshold(self.distance_threshold)
     validate.integer(1, max_clusters=self.max_clusters)
     validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
 
   def __call__(self, client_weights, rng):
+    """Groups the clients.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights` of N clients.
+      rng: A `np.random.Generator`, not used.
+
+    Returns:
+      A `ClusterAssignment` of all N clients.
+    """
     del rng  # Nothing here is random.
     ids, distances = distances_lib.client_distances(
         client_weights, self.representation, "l2"
     )
-    within = distances <= largest_distance_within(self.distance_threshold, distances)
+    within = distances <= thresholds.largest_distance_within(self.distance_threshold, distances)
     rows = {
         client_id: np.flatnonzero(row)
-        for client_id, row in zip(ids, distance.squareform(within))
+        for client_id, row in zip(ids, distances_lib.square(within))
     }
     neighbours = {
         client_id: [ids[i] for i in rows[client_id]]

@@ -10,14 +10,13 @@ import dataclasses
 from typing import Optional, Union
 
 import numpy as np
-from scipy.spatial import distance
-from sklearn import cluster
 
 from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
+from fl_clustering import cluster_assignment
 from fl_clustering.grouping import distances as distances_lib
-from fl_clustering.grouping import dynamic_distance
 from fl_clustering.grouping import grouping
+from fl_clustering.grouping import thresholds
 from fl_clustering import options
 
 METRICS = tuple(distances_lib.METRICS)
@@ -26,6 +25,10 @@ LINKAGES = ("single", "complete", "average", "ward")
 
 def _labels(distances, linkage, cut):
   """Returns labels, an int array of shape (N,), for condensed distances."""
+  # Here, since scikit-learn takes a second to import: the flags read this module and must
+  # answer at once.
+  from sklearn import cluster  # pylint: disable=g-import-not-at-top
+
   if linkage == "ward":
     # Ward's criterion is a variance, so scikit-learn asks for points.
     clustering = cluster.AgglomerativeClustering(linkage=linkage, **cut)
@@ -33,7 +36,7 @@ def _labels(distances, linkage, cut):
   clustering = cluster.AgglomerativeClustering(
       linkage=linkage, metric="precomputed", **cut
   )
-  return clustering.fit_predict(distance.squareform(distances))
+  return clustering.fit_predict(distances_lib.square(distances))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,10 +63,8 @@ class Hierarchical:
   num_clusters: Optional[int] = grouping.num_clusters_option(
       "hierarchical uses it where it is cut at a number.", default=None
   )
-  distance_threshold: Union[str, float, None] = (
-      dynamic_distance.distance_threshold_option(
-          "hierarchical takes it in its --metric, where it is cut at a distance.", default=None
-      )
+  distance_threshold: Union[str, float, None] = thresholds.distance_threshold_option(
+      "hierarchical takes it in its --metric, where it is cut at a distance.", default=None
   )
   hierarchical_cut: Optional[str] = options.option(
       str,
@@ -94,7 +95,7 @@ class Hierarchical:
     if self.hierarchical_cut not in (None, cut):
       raise validate.error("hierarchical_cut", f"be {cut}, which is given", self.hierarchical_cut)
     if self.num_clusters is None:
-      dynamic_distance.parse_threshold(self.distance_threshold)
+      thresholds.parse_threshold(self.distance_threshold)
     else:
       validate.integer(1, num_clusters=self.num_clusters)
     validate.one_of(LINKAGES, linkage=self.linkage)
@@ -104,23 +105,32 @@ class Hierarchical:
     validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
 
   def __call__(self, client_weights, rng):
+    """Groups the clients.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights` of N clients.
+      rng: A `np.random.Generator`, not used.
+
+    Returns:
+      A `ClusterAssignment` of all N clients.
+    """
     del rng  # Nothing here is random.
     client_ids = client_weights.client_ids
     if self.num_clusters is not None:
       grouping.check_num_clusters(self.num_clusters, client_ids)
     if len(client_ids) == 1:
       # scikit-learn asks for two.
-      return grouping.ClusterAssignment((client_ids,))
+      return cluster_assignment.ClusterAssignment((client_ids,))
     ids, distances = distances_lib.client_distances(
         client_weights, self.representation, self.metric
     )
     labels = _labels(distances, self.linkage, self._cut(distances))
-    return grouping.ClusterAssignment.from_labels(client_ids, dict(zip(ids, labels)))
+    return cluster_assignment.ClusterAssignment.from_labels(client_ids, dict(zip(ids, labels)))
 
   def _cut(self, distances):
     """Returns scikit-learn's arguments for the cut."""
     if self.num_clusters is not None:
       return {"n_clusters": self.num_clusters}
-    within = dynamic_distance.largest_distance_within(self.distance_threshold, distances)
+    within = thresholds.largest_distance_within(self.distance_threshold, distances)
     # scikit-learn does not merge at the threshold itself.
     return {"n_clusters": None, "distance_threshold": np.nextafter(within, np.inf)}

@@ -11,6 +11,7 @@ import numpy as np
 from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
+from fl_clustering import cluster_assignment
 from fl_clustering.grouping import distances as distances_lib
 from fl_clustering.grouping import grouping
 
@@ -52,6 +53,15 @@ class KMeans:
     validate.integer(1, n_init=self.n_init)
 
   def __call__(self, client_weights, rng):
+    """Groups the clients.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights` of N clients.
+      rng: A `np.random.Generator` for the starts.
+
+    Returns:
+      A `ClusterAssignment` of all N clients.
+    """
     grouping.check_num_clusters(self.num_clusters, client_weights.client_ids)
     ids, distances = distances_lib.client_distances(
         client_weights, self.representation, "l2"
@@ -65,6 +75,6 @@ class KMeans:
           f"`num_clusters`={self.num_clusters}: too many clients have identical vectors "
           f"({self.representation})."
       )
-    return grouping.ClusterAssignment.from_labels(
+    return cluster_assignment.ClusterAssignment.from_labels(
         client_weights.client_ids, dict(zip(ids, labels)), warning
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
-from fl_clustering.grouping import grouping as grouping_lib
+from fl_clustering import cluster_assignment
 from fl_clustering import participation
 
 
@@ -64,6 +64,8 @@ class ClusterState:
           f"have shape (num_clusters={len(self.members)}, num_parameters)",
           self.vectors.shape,
       )
+    if self.vectors.dtype != np.float32:
+      raise validate.error("vectors", "be of type float32", self.vectors.dtype.name)
 
   def reported_clusters(self):
     """Returns the clusters that are reported, and their assignment.
@@ -75,7 +77,7 @@ class ClusterState:
       The clusters' places in the state, a list of ints, and the `ClusterAssignment`.
     """
     sets = list(map(frozenset, self.members))
-    clusters_of = grouping_lib.clusters_of(self.members)
+    clusters_of = cluster_assignment.clusters_of(self.members)
 
     def is_reported(k):
       # Few other clusters hold the first member, so this is quick for many clusters.
@@ -87,7 +89,7 @@ class ClusterState:
 
     places = [k for k in range(len(self.members)) if is_reported(k)]
     clusters = tuple(self.members[k] for k in places)
-    return places, grouping_lib.ClusterAssignment(clusters, self.warning)
+    return places, cluster_assignment.ClusterAssignment(clusters, self.warning)
 
 
 # Training losses: per cluster the mean loss of each member that trained its model, by

@@ -99,8 +99,7 @@ class MultiViewConfig:
     validate.integer(minimum=1, n_init=self.n_init)
     validate.integer(minimum=1, num_rounds=self.num_rounds)
     validate.not_negative(tol=self.tol)
-    if not isinstance(self.standardize, bool):
-      raise validate.error("standardize", "be True or False", self.standardize)
+    validate.boolean(standardize=self.standardize)
     validate.integer(minimum=2, min_count=self.min_count)
     validate.integer(minimum=0, seed=self.seed)
     if self.privacy is not None:
@@ -108,8 +107,7 @@ class MultiViewConfig:
 
   def _check_private(self):
     """Refuses settings that look at the data outside the accounted rounds."""
-    if not isinstance(self.privacy, PointPrivacy):
-      raise TypeError(f"`privacy` must be a PointPrivacy, got {type(self.privacy).__name__}.")
+    validate.instance(PointPrivacy, privacy=self.privacy)
     if self.standardize:
       raise validate.error("standardize", "be False with `privacy`", self.standardize)
     if self.n_init != 1:

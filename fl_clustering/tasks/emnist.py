@@ -108,8 +108,8 @@ def download(path, url):
   Raises:
     EmnistUnavailable: If that fails for any reason.
   """
-  # In the same folder, for only there a rename is atomic; with the process id,
-  # for two runs may download at once.
+  # In the same folder, because a rename is atomic only there; with the process id, because
+  # two runs may download at once.
   partial_path = f"{path}.{os.getpid()}.part"
   try:
     with _unavailable_on_error(path, url):
@@ -142,7 +142,8 @@ def _check_cache(path):
       pass
   except OSError as error:
     raise ValueError(
-        f"`data_dir` must hold a readable {FILE_NAME}: {path} is not ({error.strerror})."
+        f"`data_dir` must hold a readable {FILE_NAME}, got {path}, which can't be read "
+        f"({error.strerror})."
     ) from error
   defect = _defect(path)
   if defect:
@@ -151,7 +152,8 @@ def _check_cache(path):
 
 def _damaged(path, defect):
   return ValueError(
-      f"`data_dir` must hold a whole {FILE_NAME} or none: {path} is damaged ({defect}). "
+      f"`data_dir` must hold a whole {FILE_NAME} or none, got {path}, which is damaged "
+      f"({defect}). "
       f"Remove it (rm {shlex.quote(path)}), and it is downloaded again."
   )
 

@@ -103,7 +103,24 @@ def split(partition, pool, num_clients, seed, **asked):
   """
   validate.one_of(PARTITIONS, partition=partition)
   validate.integer(minimum=1, num_clients=num_clients)
-  chosen = choose(partition, num_clients, **asked)
+  return split_with(choose(partition, num_clients, **asked), pool, num_clients, seed)
+
+
+def split_with(chosen, pool, num_clients, seed):
+  """Splits a pool of images over clients, as `split` does.
+
+  Args:
+    chosen: A partition with its options, as `choose` returns it.
+    pool: A `federated_task.ImagePool`.
+    num_clients: Number of clients.
+    seed: Decides who gets what.
+
+  Returns:
+    A `Split`.
+
+  Raises:
+    ValueError: If the pool does not fit, as of `split`.
+  """
   num_examples = len(pool.pool)
   if num_examples < shares_lib.MIN_EXAMPLES_PER_CLIENT * num_clients:
     raise validate.error(
@@ -248,6 +265,16 @@ class Iid:
   """Equal shares at random; like every partition, it is called to make a `Split`."""
 
   def __call__(self, pool, num_clients, seed):
+    """Splits a pool.
+
+    Args:
+      pool: A `federated_task.ImagePool` with two examples for each client or more.
+      num_clients: Number of clients.
+      seed: Decides who gets what.
+
+    Returns:
+      A `Split`.
+    """
     return _split_ungrouped(shares_lib.iid_shares, pool, num_clients, seed)
 
 
@@ -265,6 +292,16 @@ class Dirichlet:
     _check_alpha(self.dirichlet_alpha)
 
   def __call__(self, pool, num_clients, seed):
+    """Splits a pool.
+
+    Args:
+      pool: A `federated_task.ImagePool` with two examples for each client or more.
+      num_clients: Number of clients.
+      seed: Decides who gets what.
+
+    Returns:
+      A `Split`.
+    """
     return _split_ungrouped(
         shares_lib.dirichlet_shares, pool, num_clients, seed, dirichlet_alpha=self.dirichlet_alpha
     )
@@ -275,6 +312,16 @@ class Shards:
   """Label skew: two shards of the examples sorted by label."""
 
   def __call__(self, pool, num_clients, seed):
+    """Splits a pool.
+
+    Args:
+      pool: A `federated_task.ImagePool` with two examples for each client or more.
+      num_clients: Number of clients.
+      seed: Decides who gets what.
+
+    Returns:
+      A `Split`.
+    """
     return _split_ungrouped(shares_lib.shard_shares, pool, num_clients, seed)
 
 
@@ -292,6 +339,16 @@ class Quantity:
     _check_alpha(self.dirichlet_alpha)
 
   def __call__(self, pool, num_clients, seed):
+    """Splits a pool.
+
+    Args:
+      pool: A `federated_task.ImagePool` with two examples for each client or more.
+      num_clients: Number of clients.
+      seed: Decides who gets what.
+
+    Returns:
+      A `Split`.
+    """
     return _split_ungrouped(
         shares_lib.quantity_shares, pool, num_clients, seed, dirichlet_alpha=self.dirichlet_alpha
     )
@@ -317,6 +374,16 @@ class Rotated:
     _check_groups(self, most=4)
 
   def __call__(self, pool, num_clients, seed):
+    """Splits a pool.
+
+    Args:
+      pool: A `federated_task.ImagePool` with two examples for each client or more.
+      num_clients: Number of clients.
+      seed: Decides who gets what.
+
+    Returns:
+      A `Split`.
+    """
     return _split_grouped(
         known_groups.rotations, pool, num_clients, seed, self.dirichlet_alpha, self.num_groups
     )
@@ -338,6 +405,16 @@ class PermutedLabels:
     _check_groups(self)
 
   def __call__(self, pool, num_clients, seed):
+    """Splits a pool.
+
+    Args:
+      pool: A `federated_task.ImagePool` with two examples for each client or more.
+      num_clients: Number of clients.
+      seed: Decides who gets what.
+
+    Returns:
+      A `Split`.
+    """
     return _split_grouped(
         known_groups.label_permutations,
         pool,

@@ -27,10 +27,8 @@ _DEFAULT_PARTITION = "dirichlet"
 
 def _partitioned_task(pool, options):
   name = options.partition or _DEFAULT_PARTITION
-  split = partition_lib.split(
-      name, pool, options.num_clients, options.seed, **options.partition_options
-  )
   chosen = partition_lib.choose(name, options.num_clients, **options.partition_options)
+  split = partition_lib.split_with(chosen, pool, options.num_clients, options.seed)
   return federated_task.FederatedTask(
       name=pool.name,
       source=pool.source,
@@ -128,7 +126,15 @@ DATASETS = {
 
 
 def _asked_of_a_partition(partition_name, partition_options):
-  """Returns (name, value) of all that data with clients of its own does not take."""
+  """Returns the given options that data with clients of their own refuse.
+
+  Args:
+    partition_name: A name in `PARTITION_NAMES`, or None.
+    partition_options: A dict from an option's name to its value; None where not given.
+
+  Returns:
+    A list of pairs of name and value.
+  """
   asked = {"partition": None if partition_name == NATURAL else partition_name}
   asked.update(partition_options)
   return [(name, value) for name, value in asked.items() if value is not None]

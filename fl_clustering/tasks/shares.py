@@ -20,7 +20,16 @@ MIN_EXAMPLES_PER_CLIENT = 2
 
 
 def iid_shares(labels, num_clients, rng):
-  """Returns every client's indices: equal shares at random."""
+  """Returns every client's indices: equal shares at random.
+
+  Args:
+    labels: Array of shape (num_examples,).
+    num_clients: Number of clients.
+    rng: A `np.random.Generator`.
+
+  Returns:
+    A list of index arrays, whose lengths differ by at most one.
+  """
   return np.array_split(rng.permutation(len(labels)), num_clients)
 
 
@@ -52,7 +61,16 @@ def _dirichlet_cuts(num_examples, num_clients, rng, dirichlet_alpha):
 
 
 def shard_shares(labels, num_clients, rng):
-  """Returns every client's indices: two shards of the examples sorted by label."""
+  """Returns every client's indices: two shards of the examples sorted by label.
+
+  Args:
+    labels: Array of shape (num_examples,).
+    num_clients: Number of clients.
+    rng: A `np.random.Generator`.
+
+  Returns:
+    A list of index arrays.
+  """
   shuffled = rng.permutation(len(labels))
   by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
   shards = np.array_split(by_label, 2 * num_clients)

@@ -51,6 +51,17 @@ class ValidateTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, r"`delta` must be a number in \(0, 1\)"):
       validate.between(0, 1, delta=value)
 
+  @parameterized.parameters(0, 1, None, "True")
+  def test_boolean_refuses(self, value):
+    validate.boolean(standardize=False)
+    with self.assertRaisesRegex(ValueError, "`standardize` must be True or False, got"):
+      validate.boolean(standardize=value)
+
+  def test_instance(self):
+    validate.instance(str, name="a")
+    with self.assertRaisesRegex(TypeError, "`name` must be a str, got int"):
+      validate.instance(str, name=1)
+
   def test_one_of(self):
     validate.one_of({"a": 1, "b": 2}, name="b")
     with self.assertRaisesRegex(ValueError, "`name` must be one of a, b, got 'c'"):

@@ -1,6 +1,9 @@
 """What every grouping of the registry promises, whatever it is like inside."""
 
 import dataclasses
+import os
+import subprocess
+import sys
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -13,7 +16,8 @@ from fl_clustering import options as options_lib
 
 _NUM_GROUPS = 4
 
-# Ways to use each grouping; the first finds well separated groups of clients.
+# Ways to use a grouping other than with its defaults; the first finds well separated groups
+# of clients.
 _OPTIONS = {
     "kmeans": (
         {"num_clusters": _NUM_GROUPS},
@@ -34,11 +38,24 @@ _OPTIONS = {
     ),
 }
 
+
+def _usual_options(grouping):
+  """Returns values for the options that must be given, for six clients or more."""
+  return {
+      name: option.value_for(6)
+      for name, option in options_lib.of(grouping).items()
+      if grouping.__dataclass_fields__[name].default is dataclasses.MISSING
+  }
+
+
 _BY_NAME = tuple((name, name) for name in registry.GROUPINGS)
 _BY_OPTIONS = tuple(
     (f"{name}_{i}", name, options)
     for name in registry.GROUPINGS
-    for i, options in enumerate(_OPTIONS.get(name, ()))
+    for i, options in enumerate(
+        # Without a row, a grouping is tried with its own defaults.
+        _OPTIONS.get(name) or (_usual_options(registry.GROUPINGS[name]),)
+    )
 )
 
 
@@ -80,10 +97,6 @@ def _sets(assignment):
 
 
 class EveryGroupingTest(parameterized.TestCase):
-
-  @parameterized.named_parameters(*_BY_NAME)
-  def test_is_tried_here(self, name):
-    self.assertIn(name, _OPTIONS)
 
   @parameterized.named_parameters(*_BY_NAME)
   def test_its_options_describe_themselves(self, name):
@@ -150,7 +163,7 @@ class EveryGroupingTest(parameterized.TestCase):
     np.testing.assert_array_equal(weights.vectors, vectors)
     np.testing.assert_array_equal(weights.global_vector, global_vector)
 
-  @parameterized.named_parameters(*_BY_NAME)
+  @parameterized.named_parameters(*((name, name) for name in _OPTIONS))
   def test_finds_well_separated_groups(self, name):
     weights, true_groups = _planted()
     assignment = _group(name, _OPTIONS[name][0], weights)
@@ -179,6 +192,34 @@ class EveryGroupingTest(parameterized.TestCase):
     vectors[[2, 5]] = weights.global_vector
     assignment = _group(name, options, _make(weights.client_ids, vectors))
     assignment.check_covers(weights.client_ids)
+
+
+def print_clusters():
+  """Prints the clusters that every grouping makes."""
+  for test_name, name, options in _BY_OPTIONS:
+    print(test_name, _group(name, options, _unstructured()).clusters)
+
+
+class OtherProcessTest(absltest.TestCase):
+
+  def test_clusters_are_the_same_in_every_process(self):
+    # Strings have another hash in every process, and sets of them another order.
+    program = "from tests.contracts import grouping_contract_test as t; t.print_clusters()"
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "PYTHONHASHSEED": hash_seed,
+            },
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for hash_seed in ("0", "1")
+    ]
+    self.assertLen(outputs[0].splitlines(), len(_BY_OPTIONS))
+    self.assertEqual(outputs[0], outputs[1])
 
 
 class NumClustersTest(parameterized.TestCase):

@@ -10,9 +10,10 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering import client_weights
+from fl_clustering import cluster_assignment
 from fl_clustering import config as config_lib
 from fl_clustering.engine import aggregation
-from fl_clustering.grouping import grouping
+from fl_clustering.engine import client_files
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
 from fl_clustering import options
@@ -23,15 +24,35 @@ _ALL = (*registry.METHODS, *registry.CONTROLS)
 
 
 class _Engine:
-  """Trains without data: the models of clusters with participants grow by one."""
+  """Works without data: what is trained grows by one, and no file is read."""
 
   client_ids = _IDS
   num_examples = {client_id: 1 + i for i, client_id in enumerate(_IDS)}
+  files = client_files.ClientFiles(
+      train={c: client_files.ExampleFile(f"{c}.train", n) for c, n in num_examples.items()},
+      test={c: client_files.ExampleFile(f"{c}.test", n) for c, n in num_examples.items()},
+      global_test=(client_files.ExampleFile("global.test", 9),),
+  )
 
   def train(self, vectors, members, round_):
     taking_part = [[c for c in ids if c in round_.client_ids] for ids in members]
     trained = vectors + np.array(list(map(bool, taking_part)), np.float32)[:, None]
     return trained, [{c: 0.5 for c in ids} for ids in taking_part]
+
+  def train_each(self, vectors, client_ids, round_):
+    del round_
+    return vectors + np.float32(1), {c: 0.5 for c in client_ids}
+
+  def confusions(self, vectors, requests):
+    """A model's predictions follow from its first weight, and are the same on all files."""
+    found = []
+    for request in requests:
+      num_right = [f.num_examples * (vectors[request.vector, 0] > 0) for f in request.files]
+      found.append(np.array([
+          [[right, file.num_examples - right], [0, 0]]
+          for right, file in zip(num_right, request.files)
+      ]))
+    return found
 
 
 def _pretrained():
@@ -47,7 +68,7 @@ def _build(name):
   if name in registry.CONTROLS:
     return registry.CONTROLS[name](_Engine())
   config = config_lib.ThreePhaseConfig(num_clients=6, groupings=(name,))
-  return registry.METHODS[name].build(config.build_grouping(name), _Engine())
+  return registry.METHODS[name].build(config.method_settings(name), _Engine())
 
 
 def _copy(state):
@@ -73,7 +94,7 @@ class MethodContractTest(parameterized.TestCase):
 
   def test_starts_with_a_model_for_every_client(self, name):
     state = self._start(name)
-    grouping.check_covers(grouping.clusters_of(state.members), _IDS)
+    cluster_assignment.check_covers(cluster_assignment.clusters_of(state.members), _IDS)
     self.assertEqual(state.vectors.shape, (len(state.members), 5))
     self.assertEqual(state.vectors.dtype, np.float32)
     self.assertTrue(np.all(np.isfinite(state.vectors)))
@@ -89,7 +110,7 @@ class MethodContractTest(parameterized.TestCase):
     self._assert_equal(state, before)
     again, _ = _build(name).next(before, round_)
     self._assert_equal(after, again)
-    grouping.check_covers(grouping.clusters_of(after.members), _IDS)
+    cluster_assignment.check_covers(cluster_assignment.clusters_of(after.members), _IDS)
     self.assertGreaterEqual(len(after.members), len(state.members))
     self.assertContainsSubset({c for part in losses for c in part}, {"a", "b"})
     self.assertGreater(np.abs(after.vectors[: len(state.vectors)] - state.vectors).max(), 0)
@@ -100,13 +121,20 @@ class RegistryTest(absltest.TestCase):
   def test_controls_have_names_of_their_own(self):
     self.assertEmpty(set(registry.CONTROLS) & set(registry.METHODS))
 
-  def test_needs_neither_tensorflow_nor_tff(self):
+  def test_needs_nothing_that_takes_long_to_import(self):
     program = (
         "import sys; from fl_clustering import config; "
-        "sys.exit(any(name.split('.')[0].startswith('tensorflow') for name in sys.modules))"
+        "print(*{name.split('.')[0] for name in sys.modules})"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    output = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment, check=True, stdout=subprocess.PIPE, text=True,
+    ).stdout
+    imported = set(output.split())
+    self.assertContainsSubset({"fl_clustering", "numpy"}, imported)
+    slow = {"networkx", "pandas", "scipy", "sklearn", "tensorflow", "tensorflow_federated"}
+    self.assertEmpty(slow & imported)
 
 
 @parameterized.parameters(*aggregation.AGGREGATORS)
@@ -123,6 +151,9 @@ class AggregatorContractTest(parameterized.TestCase):
     aggregator = aggregation.AGGREGATORS[name]
     self.assertRegex(aggregator.about, r"^\w.*\w$")
     self.assertIsInstance(aggregator.is_private, bool)
+    config = config_lib.ThreePhaseConfig(num_clients=6, aggregator=name)
+    guarantee = config.build_aggregator().guarantee(rounds_per_client=3)
+    self.assertEqual(guarantee is not None, aggregator.is_private)
     for option in options.of(aggregator).values():
       self.assertIn(f"{option.name}: ", aggregator.__doc__)
 

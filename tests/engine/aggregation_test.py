@@ -27,7 +27,7 @@ def _aggregate(updates, **settings):
 
 
 class PrivateAggregatorTest(parameterized.TestCase):
-  """The sensitivity and the noise that `client_privacy.py` accounts for."""
+  """The sensitivity and the noise that `Dp.guarantee` accounts for."""
 
   def test_the_sum_is_divided_by_the_number_that_take_part(self):
     updates = np.random.default_rng(0).normal(size=(3, 50)).astype(np.float32)

@@ -14,6 +14,7 @@ from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import federated_training
+from fl_clustering import participation
 from fl_clustering import runtime
 from tests import small_task
 
@@ -129,7 +130,7 @@ class FedAvgTest(absltest.TestCase):
   def test_a_round_is_the_weighted_mean_of_the_clients(self):
     fedavg = _fedavg()
     start = fedavg.initialize()
-    after, losses = fedavg.next(start, _task.client_ids, 1, 3)
+    after, losses = fedavg.next(start, participation.Round(3, _task.client_ids, 1))
     expected, total = 0, 0
     for client in _task.clients:
       seed = randomness.stateless_seed(_SEED, "local_training", 3, client.client_id)
@@ -142,16 +143,16 @@ class FedAvgTest(absltest.TestCase):
   def test_the_mean_is_that_of_tffs_mean_factory(self):
     own, factory = _fedavg(), _fedavg(tff.aggregators.MeanFactory())
     start = own.initialize()
-    after, losses = own.next(start, ("b", "d", "e"), 1, 1)
-    expected, expected_losses = factory.next(start, ("b", "d", "e"), 1, 1)
+    after, losses = own.next(start, participation.Round(1, ("b", "d", "e"), 1))
+    expected, expected_losses = factory.next(start, participation.Round(1, ("b", "d", "e"), 1))
     np.testing.assert_allclose(after.vector, expected.vector, atol=1e-7)
     self.assertEqual(losses, expected_losses)
 
   def test_clients_are_carried_by_id(self):
     fedavg = _fedavg()
     start = fedavg.initialize()
-    after, losses = fedavg.next(start, ("a", "c", "e"), 1, 1)
-    other, other_losses = fedavg.next(start, ("e", "a", "c"), 1, 1)
+    after, losses = fedavg.next(start, participation.Round(1, ("a", "c", "e"), 1))
+    other, other_losses = fedavg.next(start, participation.Round(1, ("e", "a", "c"), 1))
     self.assertEqual(losses, other_losses)
     np.testing.assert_allclose(after.vector, other.vector, atol=1e-7)
 
@@ -159,7 +160,8 @@ class FedAvgTest(absltest.TestCase):
     results = []
     for seed in (1, 1, 2):
       fedavg = _fedavg(seed=seed)
-      results.append(fedavg.next(fedavg.initialize(), _task.client_ids, 1, 1)[0].vector)
+      after, _ = fedavg.next(fedavg.initialize(), participation.Round(1, _task.client_ids, 1))
+      results.append(after.vector)
     np.testing.assert_array_equal(results[0], results[1])
     self.assertGreater(np.abs(results[0] - results[2]).max(), 1e-4)
 
@@ -169,13 +171,13 @@ class FedAvgTest(absltest.TestCase):
     with self.assertRaisesRegex(
         federated_training.TrainingDiverged, "round 7, client '[a-e]'"
     ):
-      fedavg.next(fedavg.initialize(), _task.client_ids, 2, 7)
+      fedavg.next(fedavg.initialize(), participation.Round(7, _task.client_ids, 2))
 
   def test_clipping_bounds_the_update(self):
     config = config_lib.ThreePhaseConfig(aggregator="clipped", clipping_norm=0.01)
     fedavg = _fedavg(config.build_aggregator().build(config.num_clients))
     start = fedavg.initialize()
-    after, _ = fedavg.next(start, _task.client_ids, 1, 1)
+    after, _ = fedavg.next(start, participation.Round(1, _task.client_ids, 1))
     norm = np.linalg.norm(after.vector - start.vector)
     self.assertLessEqual(norm, 0.01 * 1.0001)
     self.assertGreater(norm, 0.001)
@@ -187,14 +189,14 @@ class FedAvgTest(absltest.TestCase):
     options = client_update.LocalTraining(batch_size=20, learning_rate=1e-9)
     fedavg = _fedavg(config.build_aggregator().build(config.num_clients), options)
     start = fedavg.initialize()
-    after, _ = fedavg.next(start, _task.client_ids, 1, 1)
+    after, _ = fedavg.next(start, participation.Round(1, _task.client_ids, 1))
     noise = after.vector - start.vector
     # The relative error of the deviation of n draws is about 1/sqrt(2n): five of
     # them are 1.5% here, so that the test fails by chance once in 10^6 runs.
     expected = 0.5 * 2.0 / 5
     bound = 5 / np.sqrt(2 * len(noise))
     self.assertAlmostEqual(np.std(noise) / expected, 1, delta=bound)
-    again, _ = fedavg.next(start, _task.client_ids, 1, 1)
+    again, _ = fedavg.next(start, participation.Round(1, _task.client_ids, 1))
     self.assertGreater(np.abs(again.vector - after.vector).max(), 0.1)
 
 
@@ -225,9 +227,9 @@ class ClusterTrainingTest(absltest.TestCase):
   def test_one_cluster_of_everyone_is_fedavg(self):
     fedavg = _fedavg()
     start = fedavg.initialize()
-    expected, expected_losses = fedavg.next(start, _task.client_ids, 2, 4)
+    expected, expected_losses = fedavg.next(start, participation.Round(4, _task.client_ids, 2))
     vectors, losses = _clusters().next(
-        start.vector[None], (_task.client_ids,), _task.client_ids, 2, 4
+        start.vector[None], (_task.client_ids,), participation.Round(4, _task.client_ids, 2)
     )
     np.testing.assert_allclose(vectors[0], expected.vector, atol=1e-6)
     self.assertEqual(losses, [expected_losses])
@@ -238,10 +240,10 @@ class ClusterTrainingTest(absltest.TestCase):
     clusters = (("a", "b", "e"), ("b", "c", "d"), ("e",))
     starts = _start_vector() + rng.normal(0, 0.01, (3, _task.model.num_parameters))
     starts = starts.astype(np.float32)
-    vectors, _ = _clusters().next(starts, clusters, _task.client_ids, 1, 2)
+    vectors, _ = _clusters().next(starts, clusters, participation.Round(2, _task.client_ids, 1))
     for k, members in enumerate(clusters):
       alone, _ = fedavg.next(
-          federated_training.FedAvgState(starts[k], ()), members, 1, 2
+          federated_training.FedAvgState(starts[k], ()), participation.Round(2, members, 1)
       )
       np.testing.assert_allclose(vectors[k], alone.vector, atol=1e-6)
 
@@ -249,9 +251,9 @@ class ClusterTrainingTest(absltest.TestCase):
     start = _start_vector()
     clusters = (("a", "b"), ("c", "d"))
     vectors, losses = _clusters().next(
-        np.stack([start, start]), clusters, ("b", "e"), 1, 1
+        np.stack([start, start]), clusters, participation.Round(1, ("b", "e"), 1)
     )
-    alone, _ = _clusters().next(start[None], (("b",),), ("b",), 1, 1)
+    alone, _ = _clusters().next(start[None], (("b",),), participation.Round(1, ("b",), 1))
     np.testing.assert_array_equal(vectors[0], alone[0])
     np.testing.assert_array_equal(vectors[1], start)
     self.assertEqual([list(part) for part in losses], [["b"], []])
@@ -260,17 +262,17 @@ class ClusterTrainingTest(absltest.TestCase):
     starts = np.stack([_start_vector()] * 5)
     clusters = tuple((client_id,) for client_id in _task.client_ids)
     training = _clusters()
-    whole, _ = training.next(starts, clusters, _task.client_ids, 1, 1)
+    whole, _ = training.next(starts, clusters, participation.Round(1, _task.client_ids, 1))
     with mock.patch.object(
         runtime, "_BATCH_BYTES", 8 * _task.model.num_parameters
     ):
-      parts, _ = training.next(starts, clusters, _task.client_ids, 1, 1)
+      parts, _ = training.next(starts, clusters, participation.Round(1, _task.client_ids, 1))
     np.testing.assert_array_equal(whole, parts)
 
   def test_inputs_are_not_changed(self):
     starts = np.stack([_start_vector()])
     copy = starts.copy()
-    _clusters().next(starts, (("a",),), ("a",), 1, 1)
+    _clusters().next(starts, (("a",),), participation.Round(1, ("a",), 1))
     np.testing.assert_array_equal(starts, copy)
 
   def test_divergence_names_cluster_and_client(self):
@@ -279,7 +281,7 @@ class ClusterTrainingTest(absltest.TestCase):
         federated_training.TrainingDiverged, "round 2, cluster 1, client 'e'"
     ):
       _clusters(options).next(
-          np.stack([_start_vector()] * 2), (("a",), ("e",)), ("e",), 2, 2
+          np.stack([_start_vector()] * 2), (("a",), ("e",)), participation.Round(2, ("e",), 2)
       )
 
 

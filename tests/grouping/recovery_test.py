@@ -3,7 +3,7 @@
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from fl_clustering.grouping import grouping
+from fl_clustering import cluster_assignment
 from fl_clustering.grouping import recovery
 
 _TRUE_GROUPS = {"a": 0, "b": 0, "c": 1, "d": 1}
@@ -11,7 +11,7 @@ _OVERLAPPING = (("a", "b"), ("b", "c"), ("d",))
 
 
 def _assignment(*clusters):
-  return grouping.ClusterAssignment(clusters)
+  return cluster_assignment.ClusterAssignment(clusters)
 
 
 class RecoveryTest(parameterized.TestCase):

@@ -4,7 +4,7 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering import client_weights
-from fl_clustering.grouping import grouping
+from fl_clustering import cluster_assignment
 from fl_clustering.methods import controls
 from fl_clustering.methods import method
 from fl_clustering.methods import one_shot
@@ -40,6 +40,10 @@ class ClusterStateTest(absltest.TestCase):
     with self.assertRaisesRegex(ValueError, r"`vectors`.*num_clusters=1.*\(2, 3\)"):
       method.ClusterState(np.zeros((2, 3)), (("a",),))
 
+  def test_refuses_models_of_another_type(self):
+    with self.assertRaisesRegex(ValueError, "`vectors` must be of type float32, got 'float64'"):
+      method.ClusterState(np.zeros((1, 3)), (("a",),))
+
   def test_what_is_reported(self):
     members = ((), ("a", "b"), ("b",), ("c",), ("b", "a"), ("c", "a"))
     places, assignment = _state(members, warning="a warning").reported_clusters()
@@ -61,7 +65,7 @@ class OneShotTest(absltest.TestCase):
 
     def group(weights, rng):
       given.append((weights, rng))
-      return grouping.ClusterAssignment(clusters, "a warning")
+      return cluster_assignment.ClusterAssignment(clusters, "a warning")
 
     pretrained, rng = _pretrained(), np.random.default_rng(0)
     one = one_shot.one_shot(group, _Engine())
@@ -76,7 +80,7 @@ class OneShotTest(absltest.TestCase):
     self.assertLen(given, 1)
 
   def test_every_client_must_be_grouped(self):
-    group = lambda weights, rng: grouping.ClusterAssignment((("a", "b"),))
+    group = lambda weights, rng: cluster_assignment.ClusterAssignment((("a", "b"),))
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'c'"):
       one_shot.one_shot(group, _Engine()).initialize(_pretrained(), None)
 

@@ -172,7 +172,7 @@ class ReadTest(EmnistTest):
 class DamagedTest(EmnistTest):
 
   def _assert_damaged(self, cause):
-    message = f"`data_dir` .*{self._path} is damaged .*{cause}.*Remove it .rm {self._path}."
+    message = f"`data_dir` .*{self._path}, which is damaged .*{cause}.*Remove it .rm {self._path}."
     with self.assertRaisesRegex(ValueError, message) as caught:
       self._load()
     self.assertNotIsInstance(caught.exception, emnist.EmnistUnavailable)
@@ -227,7 +227,7 @@ class DamagedTest(EmnistTest):
 
   def test_folder_in_place_of_the_file(self):
     os.mkdir(self._path)
-    with self.assertRaisesRegex(ValueError, f"`data_dir` .*readable.*{self._path} .*directory"):
+    with self.assertRaisesRegex(ValueError, f"`data_dir` .*readable.*{self._path}, .*directory"):
       self._load()
 
   def test_file_in_place_of_the_folder(self):

@@ -139,7 +139,7 @@ class LoadTaskTest(parameterized.TestCase):
     path = os.path.join(self._folder, emnist.FILE_NAME)
     pathlib.Path(path).write_text("half a download")
     for options in ({}, {"partition": "rotated"}):
-      with self.assertRaisesRegex(ValueError, f"{path} is damaged"):
+      with self.assertRaisesRegex(ValueError, f"{path}, which is damaged"):
         registry.load_task(dataset="auto", data_dir=self._folder, **options)
 
   def test_emnist_by_name_does_not_fall_back(self):

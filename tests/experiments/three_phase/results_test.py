@@ -3,7 +3,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from experiments.three_phase import results as results_lib
-from fl_clustering.grouping import grouping
+from fl_clustering import cluster_assignment
 from tests.experiments.three_phase import sample_run
 
 
@@ -25,7 +25,7 @@ class ResultsTest(parameterized.TestCase):
     clusters = (("a", "b"), ("b", "c", "d"), ("d", "e", "f"))
 
     self.assertEqual(
-        results_lib.main_clusters(grouping.ClusterAssignment(clusters)),
+        results_lib.main_clusters(cluster_assignment.ClusterAssignment(clusters)),
         {"a": 0, "b": 1, "c": 1, "d": 1, "e": 2, "f": 2},
     )
 

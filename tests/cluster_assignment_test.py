@@ -1,0 +1,95 @@
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from fl_clustering import cluster_assignment
+
+# The article's example of overlapping clusters.
+_ARTICLE = cluster_assignment.ClusterAssignment((
+    ("5", "9"), ("1", "9"), ("1", "10"), ("2", "9"),
+    ("0",), ("3",), ("4",), ("6",), ("7",), ("8",),
+))  # pyformat: disable
+_ARTICLE_IDS = tuple(map(str, range(11)))
+
+
+class ClusterAssignmentTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("no_cluster", (), "least one cluster, got"),
+      ("empty_cluster", (("a",), ()), "empty cluster, got"),
+      ("client_twice", (("a", "b", "a"),), r"a client once per cluster, got \('a', 'b', 'a'\)"),
+      ("subset", (("a", "b", "c"), ("c", "b")),
+       r"part of the cluster \('a', 'b', 'c'\), got \('c', 'b'\)"),
+      ("subset_before", (("b",), ("a", "b")), r"part of the cluster \('a', 'b'\)"),
+      ("same_twice", (("a", "b"), ("c",), ("b", "a")), "part of the cluster"),
+  )
+  def test_refuses(self, clusters, message):
+    with self.assertRaisesRegex(ValueError, "^`clusters` must .*" + message):
+      cluster_assignment.ClusterAssignment(clusters)
+
+  def test_refuses_ids_for_clusters(self):
+    # A comma forgotten in (("client_1", "client_2"),).
+    with self.assertRaisesRegex(TypeError, "`clusters`.*got 'client_1'"):
+      cluster_assignment.ClusterAssignment(("client_1", "client_2"))
+
+  def test_lists_become_tuples(self):
+    assignment = cluster_assignment.ClusterAssignment([["a", "b"], ["c"]])
+    self.assertEqual(assignment, cluster_assignment.ClusterAssignment((("a", "b"), ("c",))))
+
+  def test_given_order_is_kept(self):
+    clusters = (("c",), ("b", "a"))
+    self.assertEqual(cluster_assignment.ClusterAssignment(clusters).clusters, clusters)
+
+  def test_every_client_of_many_alone(self):
+    # A check of all pairs of clusters would make 400 million comparisons.
+    assignment = cluster_assignment.ClusterAssignment(tuple((str(i),) for i in range(20_000)))
+    self.assertLen(assignment.clusters, 20_000)
+
+  def test_overlapping(self):
+    self.assertTrue(_ARTICLE.overlapping)
+    self.assertFalse(cluster_assignment.ClusterAssignment((("a", "b"), ("c",))).overlapping)
+
+  def test_clusters_of_any_clusters(self):
+    self.assertEqual(
+        cluster_assignment.clusters_of((("a", "b"), (), ("b",))), {"a": (0,), "b": (0, 2)}
+    )
+
+  def test_clusters_of(self):
+    self.assertEqual(_ARTICLE.clusters_of("9"), (0, 1, 3))
+    self.assertEqual(_ARTICLE.clusters_of("10"), (2,))
+    with self.assertRaisesRegex(ValueError, "`client_id` must be in a cluster, got '11'"):
+      _ARTICLE.clusters_of("11")
+
+
+class CanonicalOrderTest(absltest.TestCase):
+
+  def test_from_clusters(self):
+    assignment = cluster_assignment.ClusterAssignment.from_clusters(
+        ("d", "c", "b", "a"), [{"b", "a"}, {"a", "d"}, {"c", "d"}], "a warning"
+    )
+    self.assertEqual(assignment.clusters, (("d", "c"), ("d", "a"), ("b", "a")))
+    self.assertEqual(assignment.warning, "a warning")
+
+  def test_from_labels(self):
+    assignment = cluster_assignment.ClusterAssignment.from_labels(
+        ("d", "c", "b", "a"), {"a": 0, "b": 7, "c": 7, "d": 1}
+    )
+    self.assertEqual(assignment.clusters, (("d",), ("c", "b"), ("a",)))
+    self.assertIsNone(assignment.warning)
+
+
+class CheckCoversTest(parameterized.TestCase):
+
+  def test_accepts(self):
+    _ARTICLE.check_covers(_ARTICLE_IDS)
+
+  def test_client_without_cluster(self):
+    with self.assertRaisesRegex(ValueError, "`clusters` must hold every.*'11'"):
+      _ARTICLE.check_covers((*_ARTICLE_IDS, "11"))
+
+  def test_unknown_client(self):
+    with self.assertRaisesRegex(ValueError, "`clusters`.*only known clients, got '10'"):
+      _ARTICLE.check_covers(_ARTICLE_IDS[:10])
+
+
+if __name__ == "__main__":
+  absltest.main()
