@@ -33,6 +33,13 @@ def _range(minimum, maximum):
   return f"in [{minimum}, {maximum}]"
 
 
+def boolean(**argument):
+  """Checks for True or False."""
+  name, value = _only(argument)
+  if not isinstance(value, bool):
+    raise error(name, "be True or False", value)
+
+
 def integer(minimum, maximum=None, **argument):
   """Checks for an integer (not a bool) in [minimum, maximum].
 

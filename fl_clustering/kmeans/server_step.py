@@ -24,7 +24,16 @@ _JITTER = 0.05
 
 
 def near(centroids, num_missing, rng):
-  """Returns that many centroids, each close beside a random one of those given."""
+  """Returns centroids that each lie close beside a random one of those given.
+
+  Args:
+    centroids: Array of shape (K, d), K > 0, near zero and of order one.
+    num_missing: How many to return, m.
+    rng: A `np.random.Generator`.
+
+  Returns:
+    float64 of shape (m, d).
+  """
   beside = centroids[rng.integers(len(centroids), size=num_missing)]
   jitter = rng.standard_normal(beside.shape) / np.sqrt(centroids.shape[1])
   return beside + _JITTER * jitter

@@ -29,7 +29,10 @@ def sensitivity(num_views):
 
 @dataclasses.dataclass(frozen=True)
 class PointPrivacy:
-  """What differentially private rounds guarantee one point of one client.
+  """What differentially private rounds of multi-view k-means guarantee one point.
+
+  This one is for `FederatedMultiViewKMeans`, with a norm for every view; `FederatedKMeans`
+  has a `PointPrivacy` of its own, with one radius for a whole point.
 
   Gaussian noise is added to the sums of every round; see
   `fl_clustering/points/noise.py`.  A fit that ends before its last round has spent
@@ -99,8 +102,7 @@ class MultiViewConfig:
     validate.integer(minimum=1, n_init=self.n_init)
     validate.integer(minimum=1, num_rounds=self.num_rounds)
     validate.not_negative(tol=self.tol)
-    if not isinstance(self.standardize, bool):
-      raise validate.error("standardize", "be True or False", self.standardize)
+    validate.boolean(standardize=self.standardize)
     validate.integer(minimum=2, min_count=self.min_count)
     validate.integer(minimum=0, seed=self.seed)
     if self.privacy is not None:

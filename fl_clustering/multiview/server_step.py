@@ -59,7 +59,12 @@ class RoundRecord:
 
 
 def record(model, sums):
-  """Returns the `RoundRecord` of a model and its `kernel_sums` over all clients."""
+  """Returns the `RoundRecord` of a model.
+
+  Args:
+    model: The `MultiViewModel` that the clients were sent.
+    sums: A dict as from `kernel_sums`, over all clients.
+  """
   return RoundRecord(
       objective=float(model.view_factors @ sums["view_costs"]),
       view_weights=model.view_weights,

@@ -79,7 +79,11 @@ def round_noise(epsilon, delta, num_rounds, sensitivity, covers):
 
 @functools.lru_cache(maxsize=None)  # So that fits share the computations built with it.
 def noisy_sum_factory(std):
-  """Returns TFF's aggregator that adds noise of this standard deviation to every sum."""
+  """Returns TFF's aggregator that adds Gaussian noise to every sum.
+
+  Args:
+    std: Standard deviation of the noise, `RoundNoise.std`.
+  """
   # Here, since settings are checked before TFF is imported.
   # pylint: disable=g-import-not-at-top
   import tensorflow_federated as tff

@@ -51,6 +51,12 @@ class ValidateTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, r"`delta` must be a number in \(0, 1\)"):
       validate.between(0, 1, delta=value)
 
+  def test_boolean(self):
+    validate.boolean(shuffle=False)
+    for value in (0, 1, "yes", None):
+      with self.assertRaisesRegex(ValueError, "`shuffle` must be True or False, got"):
+        validate.boolean(shuffle=value)
+
   def test_one_of(self):
     validate.one_of({"a": 1, "b": 2}, name="b")
     with self.assertRaisesRegex(ValueError, "`name` must be one of a, b, got 'c'"):
