@@ -80,11 +80,12 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*((name, name) for name in view_weights.VIEW_WEIGHTS))
   def test_how_points_are_spread_over_clients_does_not_matter(self, rule):
-    clients, _ = sample_views.sample_views()
+    # Both must find the optimum, in each view alone as well for `regret`: the clusters are
+    # so clear that every restart does.
+    clients, _ = sample_views.sample_views(separation=8.0)
     pooled = sample_views.pooled(clients)
-    # Both must find the optimum, in each view alone as well for `regret`.
-    federated = _build(view_weights=rule, n_init=10, tol=1e-12).fit(clients)
-    central = _build(view_weights=rule, n_init=10, tol=1e-12).fit({"all": pooled})
+    federated = _build(view_weights=rule, n_init=3, tol=1e-12).fit(clients)
+    central = _build(view_weights=rule, n_init=3, tol=1e-12).fit({"all": pooled})
     np.testing.assert_allclose(federated.objective_, central.objective_, rtol=1e-9)
     np.testing.assert_allclose(federated.view_weights_, central.view_weights_, atol=1e-9)
     self.assertEqual(
