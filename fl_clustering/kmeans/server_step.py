@@ -109,8 +109,6 @@ def next_private_centroids(centroids, counts, noise_std, rng):
     noise_std: Standard deviation of the noise.
     rng: A `np.random.Generator`; it moves centroids, and makes no noise.
   """
-  empty = counts < noise_lib.EMPTY_STDS * noise_std
-  beside = near(centroids[[np.argmax(counts)]], len(centroids), rng)
-  moved = np.where(empty[:, np.newaxis], beside, centroids)
+  moved = noise_lib.without_empty_clusters(centroids, counts, noise_std, _JITTER, rng)
   norms = np.linalg.norm(moved, axis=1, keepdims=True)
   return (moved / np.maximum(norms, 1.0)).astype(np.float32)
