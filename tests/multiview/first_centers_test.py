@@ -111,7 +111,9 @@ class ServerCentersTest(absltest.TestCase):
 
   def test_too_few_means_are_split(self):
     means = np.array([[0.0, 0.0], [9.0, 9.0], [9.0, 9.0]], np.float32)
-    centers = first_centers.server_centers(means, np.ones(3, np.float32), 6, np.random.default_rng(0))
+    centers = first_centers.server_centers(
+        means, np.ones(3, np.float32), 6, np.random.default_rng(0)
+    )
     self.assertEqual(centers.shape, (6, 2))
     self.assertLen(np.unique(centers, axis=0), 6)
     to_means = np.abs(centers[:, None] - means[None]).max(axis=2).min(axis=1)
