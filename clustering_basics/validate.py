@@ -33,6 +33,13 @@ def _range(minimum, maximum):
   return f"in [{minimum}, {maximum}]"
 
 
+def boolean(**argument):
+  """Checks for True or False."""
+  name, value = _only(argument)
+  if not isinstance(value, bool):
+    raise error(name, "be True or False", value)
+
+
 def integer(minimum, maximum=None, **argument):
   """Checks for an integer (not a bool) in [minimum, maximum].
 
@@ -107,13 +114,6 @@ def within(low, high, **argument):
 def float32(**argument):
   """Checks for a number from 1e-30 to 1e30, the middle of float32's range."""
   within(1e-30, 1e30, **argument)
-
-
-def boolean(**argument):
-  """Checks for True or False."""
-  name, value = _only(argument)
-  if not isinstance(value, bool):
-    raise error(name, "be True or False", value)
 
 
 def instance(kind, **argument):

@@ -293,6 +293,8 @@ def tff_minibatch(config, rounds):
   return _candidates(MINIBATCH, [np.stack(step) for step in zip(*paths)], False)
 
 
+# By the names of `--algorithm`, all of one signature.  `private_lloyd` is no row: it takes
+# the noise as well, has one restart, and is called by `fitting.fit_privately`.
 ALGORITHMS = {
     "fkm_lloyd": fkm_lloyd,
     "lloyd": lloyd,

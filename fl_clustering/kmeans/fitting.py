@@ -97,7 +97,8 @@ def fit(config, files, sum_factory=None):
   Args:
     config: A `KMeansConfig` without `privacy`.
     files: The clients as `PointFiles`.
-    sum_factory: See `rounds.build_lloyd_round`.
+    sum_factory: How the clients' sums are added up in rounds of Lloyd, a
+      `tff.aggregators.UnweightedAggregationFactory`; None for a plain sum.
 
   Returns:
     A `Fit`.
@@ -113,7 +114,7 @@ def fit(config, files, sum_factory=None):
         config.n_clusters,
     )
   scaling = scaling_lib.unit_scaling(moments, config.standardize)
-  rounds = rounds_lib.Rounds(files.scaled(scaling), config.n_init, sum_factory)
+  rounds = rounds_lib.Rounds(files.scaled(scaling), config.n_init, sum_factory=sum_factory)
   candidates = algorithms.ALGORITHMS[config.algorithm](config, rounds)
   scores = rounds.scores(np.stack([candidate.centroids for candidate in candidates]))
   best = int(np.argmin(scores["inertia"]))
@@ -148,8 +149,8 @@ def fit_privately(config, files):
       np.zeros(num_columns), np.full(num_columns, 1 / config.privacy.radius)
   )
   rounds = rounds_lib.Rounds(
-      files.scaled(scaling), config.n_init, noise_lib.noisy_sum_factory(noise.std),
-      sums.projected_sums,
+      files.scaled(scaling), config.n_init, local_sums=sums.projected_sums,
+      sum_factory=noise_lib.noisy_sum_factory(noise.std),
   )
   history = _history(
       algorithms.private_lloyd(config, rounds, noise), scaling, tells_inertia=False

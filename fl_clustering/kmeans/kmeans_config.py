@@ -41,6 +41,9 @@ ALGORITHM_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 class PointPrivacy:
   """What differentially private rounds of Lloyd guarantee one point of one client.
 
+  This one is for `FederatedKMeans`, with one radius for a whole point;
+  `FederatedMultiViewKMeans` has a `PointPrivacy` of its own, with a norm for every view.
+
   Points are projected to a ball of known radius around the origin, and Gaussian noise is
   added to the sums of every round; see `fl_clustering/points/noise.py`.
 
@@ -74,12 +77,6 @@ def _check_privacy(privacy):
     raise TypeError(f"`privacy` must be a PointPrivacy, got {type(privacy).__name__}.")
 
 
-def _check_bool(**argument):
-  ((name, value),) = argument.items()
-  if not isinstance(value, bool):
-    raise validate.error(name, "be True or False", value)
-
-
 _CHECKS = {
     "n_init": lambda value: validate.integer(minimum=1, n_init=value),
     "num_rounds": lambda value: validate.integer(minimum=1, num_rounds=value),
@@ -90,8 +87,8 @@ _CHECKS = {
     "local_iterations": lambda value: validate.integer(minimum=1, local_iterations=value),
     "local_clusters": lambda value: validate.integer(minimum=1, local_clusters=value),
     "lloyd_rounds": lambda value: validate.integer(minimum=0, lloyd_rounds=value),
-    "weight_by_counts": lambda value: _check_bool(weight_by_counts=value),
-    "shuffle": lambda value: _check_bool(shuffle=value),
+    "weight_by_counts": lambda value: validate.boolean(weight_by_counts=value),
+    "shuffle": lambda value: validate.boolean(shuffle=value),
     "privacy": _check_privacy,
 }
 
@@ -126,7 +123,7 @@ class KMeansConfig:
     validate.integer(minimum=1, n_clusters=self.n_clusters)
     validate.one_of(ALGORITHM_DEFAULTS, algorithm=self.algorithm)
     validate.integer(minimum=0, seed=self.seed)
-    _check_bool(standardize=self.standardize)
+    validate.boolean(standardize=self.standardize)
     defaults = dict(ALGORITHM_DEFAULTS[self.algorithm])
     if self.privacy is not None:
       # Choosing among restarts, or when to end, would be another look at the data.

@@ -46,7 +46,16 @@ _as_one_graph = tf.function(
 
 
 def lloyd_step(points, centroids):
-  """Returns the means of the centroids' points, and how many points each has."""
+  """Takes one Lloyd step.
+
+  Args:
+    points: float32 of shape (n, d).
+    centroids: float32 of shape (R, K, d).
+
+  Returns:
+    The means of the centroids' points (R, K, d), and how many points each has (R, K).  A
+    centroid without points stays.
+  """
   sums = sums_lib.lloyd_sums(points, centroids)
   means = sums_lib.moved_centroids(centroids, sums["sums"], sums["counts"])
   return means, sums["counts"]
@@ -128,7 +137,12 @@ def _from_scratch(local_means, num_clusters, min_count):
 def initial_means(num_clusters, min_count, lloyd_steps_per_try=1):
   """Returns the start of FKM: k-means++ and Lloyd steps.
 
-  At least one step, because the seeds of k-means++ are rows of the client.
+  Args:
+    num_clusters: Number of clusters, K.
+    min_count: The least number of points whose mean leaves a client; a client with fewer
+      than K times as many looks for fewer clusters.
+    lloyd_steps_per_try: The most Lloyd steps of each try; at least one, because the seeds
+      of k-means++ are rows of the client.
   """
 
   def local_means(points, num_candidates, num_local, seed):
@@ -139,7 +153,11 @@ def initial_means(num_clusters, min_count, lloyd_steps_per_try=1):
 
 @functools.lru_cache(maxsize=None)
 def lloyd_means(local_iterations):
-  """Returns a round of FKM: Lloyd steps from the candidates, empty clusters dropped."""
+  """Returns a round of FKM: Lloyd steps from the candidates, empty clusters dropped.
+
+  Args:
+    local_iterations: Number of Lloyd steps.
+  """
 
   @_as_one_graph
   def work(points, centroids, seed):
@@ -196,7 +214,13 @@ def _separated_kmeans(points, num_clusters, seed):
 
 @functools.lru_cache(maxsize=None)
 def separated_means(num_clusters, min_count):
-  """Returns the client's part of k-FED, one candidate at a time."""
+  """Returns the client's part of k-FED, one candidate at a time.
+
+  Args:
+    num_clusters: Number of clusters to look for on a client.
+    min_count: The least number of points whose mean leaves a client; a client with fewer
+      than `num_clusters` times as many looks for fewer clusters.
+  """
 
   def local_means(points, unused_num_candidates, num_local, seed):
     return _separated_kmeans(points, num_local, seed)
@@ -243,6 +267,12 @@ def child_means(num_clusters, min_count, shuffle):
   A client clusters three quarters of its points.  The rest then arrive one by one, and
   each moves the nearest centroid to the mean of it and the points before.  The points
   that arrive are the first quarter, as in the source, unless `shuffle` draws them.
+
+  Args:
+    num_clusters: Number of clusters, K.
+    min_count: The least number of points whose mean leaves a client; a client with fewer
+      than K times as many looks for fewer clusters.
+    shuffle: Whether a client shuffles its points first.
   """
 
   def local_means(points, unused_num_candidates, num_local, seed):

@@ -28,7 +28,7 @@ def _candidates_type(source, num_clusters, num_candidates):
 
 
 def build_lloyd_round(
-    source, num_clusters, num_candidates=1, sum_factory=None, local_sums=sums_lib.lloyd_sums
+    source, num_clusters, num_candidates=1, local_sums=sums_lib.lloyd_sums, sum_factory=None
 ):
   """Returns one step of Lloyd's algorithm over the points of all clients.
 
@@ -40,10 +40,10 @@ def build_lloyd_round(
     source: A `PointSource`.
     num_clusters: Number of clusters, K.
     num_candidates: Number of sets of centroids, R.
+    local_sums: What a client sends: a function (points, centroids) -> a dict with `sums`
+      and `counts`; `sums.lloyd_sums` or `sums.projected_sums`.
     sum_factory: A `tff.aggregators.UnweightedAggregationFactory` that sums float32, such
       as `tff.aggregators.SecureSumFactory`; a plain sum by default.
-    local_sums: What a client sends: a function (points, centroids) -> a dict with `sums`
-      and `counts`, see `sums.py`.
 
   Returns:
     The computation `(centroids float32[R,K,d]@SERVER, {points}@CLIENTS) -> (centroids,
@@ -155,14 +155,16 @@ class Rounds:
   Attributes:
     files: The clients as `PointFiles`, in the coordinates of the fit.
     num_candidates: The most candidates in a round.
-    sum_factory: See `build_lloyd_round`.
-    local_sums: See `build_lloyd_round`.
+    local_sums: What a client sends in a round of Lloyd, a function of (points,
+      centroids): `sums.lloyd_sums` or `sums.projected_sums`.
+    sum_factory: How that is summed up over the clients, a
+      `tff.aggregators.UnweightedAggregationFactory`; None for a plain sum.
   """
 
   files: point_files.PointFiles
   num_candidates: int
-  sum_factory: Optional[tff.aggregators.UnweightedAggregationFactory] = None
   local_sums: Callable[..., dict] = sums_lib.lloyd_sums
+  sum_factory: Optional[tff.aggregators.UnweightedAggregationFactory] = None
 
   @property
   def client_ids(self):
@@ -178,26 +180,60 @@ class Rounds:
     return np.concatenate([candidates, np.repeat(candidates[-1:], missing, axis=0)])
 
   def lloyd(self, candidates):
-    """Returns `build_lloyd_round` of candidates (R, K, d), a dict of arrays."""
+    """Takes one step of Lloyd's algorithm over the points of all clients.
+
+    Args:
+      candidates: float32 of shape (R, K, d); R is at most `num_candidates`.
+
+    Returns:
+      A dict of float32 arrays: `centroids` (R, K, d) and `counts` (R, K) after the step,
+      and with `sums.lloyd_sums` the `inertia` (R,) of the candidates.
+    """
     lloyd_round = _lloyd_round(
-        self.files.source, candidates.shape[1], self.num_candidates, self.sum_factory,
-        self.local_sums,
+        self.files.source, candidates.shape[1], self.num_candidates,
+        local_sums=self.local_sums, sum_factory=self.sum_factory,
     )
     result = lloyd_round(self._padded(candidates), self.files.clients())
     return {name: value[: len(candidates)] for name, value in result.items()}
 
   def gather(self, work, min_count, candidates, seeds):
-    """Returns the `ClientMeans` of a round; see `gathering.gather`."""
-    return gathering.gather(self.files, work, min_count, candidates, seeds)
+    """Returns the `ClientMeans` of a round in which the server sees every client's own.
+
+    Args:
+      work: What a client computes: a function (points, centroids, seed) -> (means, counts).
+      min_count: The least number of points whose mean leaves a client.
+      candidates: What the server sends, float32 of shape (R, K, d), or (R, 0, d) where the
+        clients start from scratch.
+      seeds: int32 of shape (2,) by client id.
+    """
+    works = ((self.num_columns, work),)
+    (means,) = gathering.gather_blocks(self.files, works, min_count, candidates, seeds)
+    return means
 
   def scores(self, candidates):
-    """Returns the sums of `sums.scores` over all clients, of shape (R,) each."""
+    """Returns how well candidates fit the points of all clients.
+
+    Args:
+      candidates: float32 of shape (R, K, d); R is at most `num_candidates`.
+
+    Returns:
+      A dict of float32 arrays of shape (R,): `inertia`, and `silhouettes`, the sum of the
+      points' simplified silhouettes.
+    """
     score_round = _score_round(self.files.source, candidates.shape[1], self.num_candidates)
     result = score_round(self._padded(candidates), self.files.clients())
     return {name: result[name][: len(candidates)] for name in ("inertia", "silhouettes")}
 
   def minibatch(self, centroids, num_rounds):
-    """Returns the centroids (K, d) after every round of TFF's own k-means, a list."""
+    """Runs TFF's own k-means.
+
+    Args:
+      centroids: The first centroids, float32 of shape (K, d).
+      num_rounds: Number of rounds.
+
+    Returns:
+      A list of the centroids after every round, float32 of shape (K, d) each.
+    """
     process, next_round = _minibatch_process(self.files.source, len(centroids))
     state = process.set_model_weights(process.initialize(), centroids)
     after_rounds = []

@@ -24,7 +24,16 @@ _JITTER = 0.05
 
 
 def near(centroids, num_missing, rng):
-  """Returns that many centroids, each close beside a random one of those given."""
+  """Returns centroids that each lie close beside a random one of those given.
+
+  Args:
+    centroids: Array of shape (K, d), K > 0, near zero and of order one.
+    num_missing: How many to return, m.
+    rng: A `np.random.Generator`.
+
+  Returns:
+    float64 of shape (m, d).
+  """
   beside = centroids[rng.integers(len(centroids), size=num_missing)]
   jitter = rng.standard_normal(beside.shape) / np.sqrt(centroids.shape[1])
   return beside + _JITTER * jitter
@@ -100,8 +109,6 @@ def next_private_centroids(centroids, counts, noise_std, rng):
     noise_std: Standard deviation of the noise.
     rng: A `np.random.Generator`; it moves centroids, and makes no noise.
   """
-  empty = counts < noise_lib.EMPTY_STDS * noise_std
-  beside = near(centroids[[np.argmax(counts)]], len(centroids), rng)
-  moved = np.where(empty[:, np.newaxis], beside, centroids)
+  moved = noise_lib.without_empty_clusters(centroids, counts, noise_std, _JITTER, rng)
   norms = np.linalg.norm(moved, axis=1, keepdims=True)
   return (moved / np.maximum(norms, 1.0)).astype(np.float32)

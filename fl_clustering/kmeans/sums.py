@@ -86,7 +86,13 @@ def projected_sums(points, centroids):
 
 
 def moved_centroids(centroids, sums, counts):
-  """Returns the means of the centroids' points; a centroid without any stays."""
+  """Returns the means of the centroids' points; a centroid without any stays.
+
+  Args:
+    centroids: float32 of shape (..., K, d).
+    sums: The sums of their points, of the same shape.
+    counts: How many points they have, float32 of shape (..., K).
+  """
   means = tf.math.divide_no_nan(sums, counts[..., tf.newaxis])
   return tf.where(counts[..., tf.newaxis] > 0, means, centroids)
 

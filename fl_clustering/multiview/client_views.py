@@ -83,7 +83,7 @@ def check_clients(clients, num_clusters, view_names=None):
     view_names: What the messages call the views; their positions by default.
 
   Raises:
-    TypeError: If it is not such a mapping.
+    TypeError: If it is not such a mapping, or an id is no string.
     ValueError: If the clients' views don't fit together, or there are too few points.
   """
   if not isinstance(clients, collections.abc.Mapping):
@@ -95,6 +95,7 @@ def check_clients(clients, num_clusters, view_names=None):
     raise ValueError("`clients` must have at least one client, got none.")
   points, widths = {}, None
   for client_id, views in clients.items():
+    client_points.check_id(client_id)
     name = f"`clients`[{client_id!r}]"
     points[client_id], widths = joined_views(views, name, widths, view_names)
   client_views = ClientViews(client_points.sorted_by_id(points), widths)

@@ -99,7 +99,7 @@ class _Problem:
         betas=self.betas,
     )
     local_sums = sums_lib.kernel_sums_apart if views_apart else sums_lib.kernel_sums
-    rounds = rounds_lib.Rounds(self.files, self.widths, local_sums)
+    rounds = rounds_lib.Rounds(self.files, self.widths, local_sums=local_sums)
     update = functools.partial(server_step.next_model, widths=self.widths, weigh=weigh)
     model, history = _run_rounds(self.config, rounds, model, update)
     last = server_step.record(model, rounds.kernel_sums(model))
@@ -161,8 +161,8 @@ def fit_privately(config, files, widths):
       np.zeros(sum(widths)), 1 / np.repeat(config.privacy.view_norms, widths)
   )
   rounds = rounds_lib.Rounds(
-      files.scaled(scaling), widths, sums_lib.projected_sums,
-      noise_lib.noisy_sum_factory(noise.std),
+      files.scaled(scaling), widths, local_sums=sums_lib.projected_sums,
+      sum_factory=noise_lib.noisy_sum_factory(noise.std),
   )
   rng = randomness.generator(config.seed, "private centers")
   num_views = len(widths)

@@ -29,7 +29,10 @@ def sensitivity(num_views):
 
 @dataclasses.dataclass(frozen=True)
 class PointPrivacy:
-  """What differentially private rounds guarantee one point of one client.
+  """What differentially private rounds of multi-view k-means guarantee one point.
+
+  This one is for `FederatedMultiViewKMeans`, with a norm for every view; `FederatedKMeans`
+  has a `PointPrivacy` of its own, with one radius for a whole point.
 
   Gaussian noise is added to the sums of every round; see
   `fl_clustering/points/noise.py`.  A fit that ends before its last round has spent

@@ -77,8 +77,10 @@ class Rounds:
   Attributes:
     files: The clients as `PointFiles`, in the coordinates of the fit.
     widths: The views' numbers of columns.
-    local_sums: See `build_kernel_round`.
-    sum_factory: See `build_kernel_round`.
+    local_sums: What a client sends: `sums.kernel_sums`, `sums.kernel_sums_apart` for
+      clusters of every view's own, or `sums.projected_sums`.
+    sum_factory: How that is summed up over the clients, a
+      `tff.aggregators.UnweightedAggregationFactory`; None for a plain sum.
   """
 
   files: point_files.PointFiles
@@ -89,6 +91,7 @@ class Rounds:
   def kernel_sums(self, model):
     """Returns the sums over all clients for a `MultiViewModel`, a dict of arrays."""
     kernel_round = build_kernel_round(
-        self.files.source, self.widths, len(model.centers), self.local_sums, self.sum_factory
+        self.files.source, self.widths, len(model.centers),
+        local_sums=self.local_sums, sum_factory=self.sum_factory,
     )
     return kernel_round(model.message(), self.files.clients())

@@ -59,7 +59,12 @@ class RoundRecord:
 
 
 def record(model, sums):
-  """Returns the `RoundRecord` of a model and its `kernel_sums` over all clients."""
+  """Returns the `RoundRecord` of a model.
+
+  Args:
+    model: The `MultiViewModel` that the clients were sent.
+    sums: A dict as from `kernel_sums`, over all clients.
+  """
   return RoundRecord(
       objective=float(model.view_factors @ sums["view_costs"]),
       view_weights=model.view_weights,
@@ -117,13 +122,6 @@ def first_private_centers(num_clusters, widths, rng):
   return _JITTER * sums_lib.project(drawn, widths).numpy()
 
 
-def _without_empty_clusters(centers, counts, std, rng):
-  """Returns the centers with those of empty clusters moved beside the largest one's."""
-  empty = counts < noise_lib.EMPTY_STDS * std
-  jitter = _JITTER * rng.standard_normal(centers.shape) / np.sqrt(centers.shape[1])
-  return np.where(empty[:, None], centers[np.argmax(counts)] + jitter, centers)
-
-
 def next_private_model(model, sums, widths, weigh, std, rng):
   """Returns the model after a noisy round.
 
@@ -138,7 +136,7 @@ def next_private_model(model, sums, widths, weigh, std, rng):
   sums = {name: np.asarray(value, np.float64) for name, value in sums.items()}
   # A quotient of noise by noise would be anywhere.
   centers = moved_centers(model.centers, sums, widths, least_kernel_weight=max(1.0, std))
-  centers = _without_empty_clusters(centers, sums["counts"], std, rng)
+  centers = noise_lib.without_empty_clusters(centers, sums["counts"], std, _JITTER, rng)
   return dataclasses.replace(
       model,
       centers=sums_lib.project(centers, widths).numpy(),

@@ -141,10 +141,10 @@ def projected_sums(points, centers, betas, view_factors, widths):
 
   Args:
     points: float64 of shape (n, D), in units of the views' norms.
-    centers: As for `kernel_sums`.
-    betas: As for `kernel_sums`.
-    view_factors: As for `kernel_sums`.
-    widths: As for `kernel_sums`.
+    centers: float64 of shape (K, D), in the same units.
+    betas: float64 of shape (H,), the kernels' bandwidths.
+    view_factors: float64 of shape (H,), the views' v_h^alpha.
+    widths: The views' numbers of columns, which sum to D.
   """
   sums = kernel_sums(project(points, widths), centers, betas, view_factors, widths)
   # TFF's noisy aggregator takes nothing but float32.

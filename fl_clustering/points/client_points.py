@@ -55,6 +55,12 @@ def checked_points(points, name, num_columns=None):
   return array
 
 
+def check_id(client_id):
+  """Raises a TypeError unless a client's id is text, so that no two look alike."""
+  if not isinstance(client_id, str):
+    raise TypeError(f"`clients` must have strings as ids, got {client_id!r}.")
+
+
 def sorted_by_id(clients):
   """Returns a mapping from client id in the order of the ids, `site_2` before `site_10`.
 
@@ -93,8 +99,7 @@ def checked_clients(clients):
     raise ValueError("`clients` must have at least one client, got none.")
   checked, num_columns = {}, None
   for client_id, points in clients.items():
-    if not isinstance(client_id, str):
-      raise TypeError(f"`clients` must have strings as ids, got {client_id!r}.")
+    check_id(client_id)
     checked[client_id] = checked_points(points, f"`clients`[{client_id!r}]", num_columns)
     num_columns = checked[client_id].shape[1]
   return sorted_by_id(checked)

@@ -48,8 +48,9 @@ def build_gather_round(source, works, min_count):
   Args:
     source: A `PointSource`.
     works: What clients compute: for each block of columns that is clustered by itself,
-      its number of columns and a function (points, centroids, seed) -> (means, counts);
-      see `fl_clustering/kmeans/local_work.py`.
+      its number of columns d and a work.  A work is a function (points float32[n,d],
+      centroids float32[R,K,d], seed int32[2]) -> (means float32[R,K',d], counts
+      float32[R,K']); a mean with a count of zero is absent.
     min_count: The least number of points whose mean leaves a client.
 
   Returns:
@@ -92,7 +93,8 @@ def gather_blocks(files, works, min_count, candidates, seeds):
 
   Args:
     files: `PointFiles`.
-    works: See `build_gather_round`.
+    works: For each block of columns its number of columns and what clients compute of it,
+      a function (points, centroids, seed) -> (means, counts).
     min_count: The least number of points whose mean leaves a client.
     candidates: What the server sends, float32 of shape (R, K, d), or (R, 0, d) where the
       clients start from scratch.
@@ -113,19 +115,3 @@ def gather_blocks(files, works, min_count, candidates, seeds):
       })
       for block in range(len(works))
   ]
-
-
-def gather(files, work, min_count, candidates, seeds):
-  """Returns the `ClientMeans` of points that are clustered by all of their columns.
-
-  Args:
-    files: `PointFiles`.
-    work: A function (points, centroids, seed) -> (means, counts).
-    min_count: The least number of points whose mean leaves a client.
-    candidates: What the server sends, float32 of shape (R, K, d), or (R, 0, d) where the
-      clients start from scratch.
-    seeds: int32 of shape (2,) by client id.
-  """
-  works = ((files.num_columns, work),)
-  (means,) = gather_blocks(files, works, min_count, candidates, seeds)
-  return means

@@ -16,13 +16,15 @@ import functools
 import math
 from typing import Any, Mapping
 
+import numpy as np
+
 # TFF's aggregator works in float32, which can make the noise this much too small.
 _FLOAT32_MARGIN = 1e-6
 # TFF's aggregator clips every client's message.  Clipping never takes two messages
 # farther apart, so any norm is valid.  This one leaves all messages as they are.
 _CLIENT_NORM = 1e12
 # A noisy count within so many standard deviations of zero is taken for zero.
-EMPTY_STDS = 4
+_EMPTY_STDS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +81,11 @@ def round_noise(epsilon, delta, num_rounds, sensitivity, covers):
 
 @functools.lru_cache(maxsize=None)  # So that fits share the computations built with it.
 def noisy_sum_factory(std):
-  """Returns TFF's aggregator that adds noise of this standard deviation to every sum."""
+  """Returns TFF's aggregator that adds Gaussian noise to every sum.
+
+  Args:
+    std: Standard deviation of the noise, `RoundNoise.std`.
+  """
   # Here, since settings are checked before TFF is imported.
   # pylint: disable=g-import-not-at-top
   import tensorflow_federated as tff
@@ -89,3 +95,18 @@ def noisy_sum_factory(std):
   return tff.aggregators.DifferentiallyPrivateFactory(
       tfp.GaussianSumQuery(_CLIENT_NORM, std)
   )
+
+
+def without_empty_clusters(centers, counts, std, jitter, rng):
+  """Returns the centers with those of empty clusters moved beside the largest one's.
+
+  Args:
+    centers: Array of shape (K, d), after a noisy round.
+    counts: Their noisy counts, of shape (K,).
+    std: Standard deviation of the noise.
+    jitter: How far beside, as the root of the expected squared distance.
+    rng: A `np.random.Generator`; it moves centers, and makes no noise.
+  """
+  empty = counts < _EMPTY_STDS * std
+  beside = jitter * rng.standard_normal(centers.shape) / np.sqrt(centers.shape[1])
+  return np.where(empty[:, np.newaxis], centers[np.argmax(counts)] + beside, centers)

@@ -54,7 +54,7 @@ class ColumnMoments:
     num_points: Number of points of all clients.
     shift: The mean from the first round of sums, float64 of shape (d,).
     mean: The mean, corrected by the second round, float64 of shape (d,).
-    variance: float64 of shape (d,); exactly zero where a column is constant.
+    variance: float64 of shape (d,), around `mean`; exactly zero where a column is constant.
   """
 
   num_points: int
@@ -77,7 +77,9 @@ def column_moments(shift, sums):
   """Returns `ColumnMoments` from the sums of a second round, over shifted points.
 
   Unshifted sums of squares would not do: rounding loses the variance of a column whose
-  mean is far from zero.
+  mean is far from zero.  The variance is taken around the mean of both rounds, which the
+  shift can miss by its own rounding: that shows in columns whose mean exceeds ten million
+  deviations.
 
   Args:
     shift: What was subtracted from the points, from `first_mean`.
@@ -126,4 +128,6 @@ def centered_scaling(moments, standardize):
   factor = varies.astype(np.float64)
   if standardize:
     factor[varies] = 1 / moments.deviations[varies]
+  # By the first round's mean: the second corrects it by rounding alone, and in float64
+  # that would change nothing but the last bits of every result.
   return Scaling(moments.shift, factor)

@@ -132,7 +132,7 @@ class OutputFolderTest(parameterized.TestCase):
     for name in ("rows.csv", ".rows.csv.7.csv", "summary.json", "report.html", "notes.txt"):
       folder.write_text(name, "text")
     del folder
-    folder = self._start({"seed": 2}, overwrite=True)
+    self._start({"seed": 2}, overwrite=True)
     self.assertCountEqual(os.listdir(self.path), ["config.json", "notes.txt"])
     self.assertEqual(self._settings(), {"seed": 2})
 

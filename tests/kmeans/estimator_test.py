@@ -17,7 +17,9 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import PointPrivacy
 from fl_clustering.kmeans import rounds as rounds_lib
+from fl_clustering.kmeans import sums
 from fl_clustering.points import gathering
+from fl_clustering.points import noise as noise_lib
 from fl_clustering.points import point_files
 from fl_clustering.points import scaling as scaling_lib
 from fl_clustering import runtime
@@ -249,6 +251,26 @@ class PrivateFitTest(absltest.TestCase):
     privacy = PointPrivacy(1.0, 1e-6, 12.0)
     model = FederatedKMeans(3, "lloyd", privacy=privacy).fit(numpy_reference.sample_clients())
     self.assertEqual(model.history_[-1].bytes_up, 4 * 3 * 3)
+
+  def test_the_noise_that_is_stated_is_added_in_every_round(self):
+    privacy = PointPrivacy(1.0, 1e-6, 12.0)
+    with mock.patch.object(
+        rounds_lib.Rounds, "lloyd", autospec=True, side_effect=rounds_lib.Rounds.lloyd
+    ) as lloyd, mock.patch.object(
+        rounds_lib, "Rounds", wraps=rounds_lib.Rounds
+    ) as rounds, mock.patch.object(
+        noise_lib, "noisy_sum_factory", wraps=noise_lib.noisy_sum_factory
+    ) as noisy_sum_factory:
+      model = FederatedKMeans(3, "lloyd", num_rounds=4, privacy=privacy)
+      model.fit(numpy_reference.sample_clients())
+    stated = privacy.round_noise(4)
+    self.assertEqual(model.privacy_spent_, stated.spent)
+    noisy_sum_factory.assert_called_once_with(stated.std)
+    rounds.assert_called_once()
+    settings = rounds.call_args.kwargs
+    self.assertIs(settings["local_sums"], sums.projected_sums)
+    self.assertIs(settings["sum_factory"], noise_lib.noisy_sum_factory(stated.std))
+    self.assertEqual(lloyd.call_count, 4)
 
   def test_nothing_but_the_noisy_rounds_looks_at_the_data(self):
     privacy = PointPrivacy(1.0, 1e-6, 12.0)

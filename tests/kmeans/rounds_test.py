@@ -8,11 +8,8 @@ import numpy as np
 from scipy import stats
 import tensorflow_federated as tff
 
-from fl_clustering.kmeans import local_work
 from fl_clustering.kmeans import rounds
-from fl_clustering.kmeans import server_step
 from fl_clustering.kmeans import sums
-from fl_clustering.points import gathering
 from fl_clustering.points import noise as noise_lib
 from fl_clustering.points import point_files
 from fl_clustering.points import scaling
@@ -31,8 +28,8 @@ def _float32(clients):
   return [points.astype(np.float32) for points in clients.values()]
 
 
-def _candidates(num_candidates=3, num_clusters=6, seed=0):
-  rng = np.random.default_rng(seed)
+def _candidates(num_candidates=3, num_clusters=6):
+  rng = np.random.default_rng(0)
   return 4 * rng.standard_normal((num_candidates, num_clusters, 2)).astype(np.float32)
 
 
@@ -81,7 +78,7 @@ class LloydRoundTest(absltest.TestCase):
       np.testing.assert_array_equal(beside[name], value)
 
   def _result(self, sum_factory):
-    lloyd_round = rounds.build_lloyd_round(_SOURCE, 6, 3, sum_factory)
+    lloyd_round = rounds.build_lloyd_round(_SOURCE, 6, 3, sum_factory=sum_factory)
     return lloyd_round(self.candidates, _float32(self.clients))
 
   def test_secure_sum(self):
@@ -123,7 +120,7 @@ class NoisyLloydRoundTest(absltest.TestCase):
     std = 7 * math.sqrt(2)
     noisy_rounds = rounds.Rounds(
         point_files.write_files(clients, self.create_tempdir().full_path), 1,
-        noise_lib.noisy_sum_factory(std), sums.projected_sums,
+        local_sums=sums.projected_sums, sum_factory=noise_lib.noisy_sum_factory(std),
     )
     # 300 centroids far from all points: their counts are nothing but noise.
     far = np.full((1, 300, 2), 1e4, np.float32)
@@ -144,66 +141,6 @@ class ScoreRoundTest(absltest.TestCase):
     points = numpy_reference.pooled(clients)
     expected = [numpy_reference.inertia(points, candidate) for candidate in candidates]
     np.testing.assert_allclose(scores["inertia"], expected, rtol=1e-5)
-
-
-class GatherRoundTest(absltest.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.clients = numpy_reference.sample_clients()
-
-  def _gather(self, work, candidates, min_count=2):
-    jobs = [
-        {"index": np.int32(index), "client": points, "seed": np.array([index, 0], np.int32)}
-        for index, points in enumerate(_float32(self.clients))
-    ]
-    works = ((2, work),)
-    answers = gathering.build_gather_round(_SOURCE, works, min_count)(candidates, jobs)
-    ids = list(self.clients)
-    return gathering.ClientMeans({
-        ids[answer["index"]]: (answer["means"][0], answer["counts"][0]) for answer in answers
-    })
-
-  def test_gather_and_server_step_are_a_round_of_fkm(self):
-    candidates = _candidates(1, 9)
-    gathered = self._gather(local_work.lloyd_means(1), candidates, min_count=3)
-    means, weights = [], []
-    for points in self.clients.values():
-      own, counts = numpy_reference.lloyd_step(points, candidates[0])
-      means.extend(own[counts >= 3])
-      weights.extend(counts[counts >= 3])
-    found, counts = gathered.present(0)
-    np.testing.assert_allclose(found, means, atol=1e-5)
-    np.testing.assert_array_equal(counts, weights)
-    combined = server_step.combined_means(found, counts, 5, None, candidates[0, :5])
-    expected = candidates[0, :5].astype(np.float64)
-    means, weights = np.array(means), np.array(weights)
-    for _ in range(50):
-      clusters, _ = numpy_reference.nearest(means, expected)
-      self.assertLen(set(clusters), 5)
-      expected = np.array([
-          np.average(means[clusters == k], axis=0, weights=weights[clusters == k])
-          for k in range(5)
-      ])
-    np.testing.assert_allclose(combined, expected, atol=1e-4)
-
-  def test_zero_rows_equal_dropping(self):
-    gathered = self._gather(local_work.initial_means(9, 2), np.zeros((1, 0, 2), np.float32))
-    rows = np.concatenate([means[0] for means, _ in gathered.by_client.values()])
-    weights = np.concatenate([counts[0] for _, counts in gathered.by_client.values()])
-    self.assertLess((weights > 0).sum(), len(weights))
-    found, counts = gathered.present(0)
-    self.assertLen(found, (weights > 0).sum())
-    start = found[:4]
-    dropped = server_step.combined_means(found, counts, 4, None, start)
-    kept = server_step.combined_means(rows, weights, 4, None, start)
-    np.testing.assert_allclose(dropped, kept, atol=1e-5)
-
-  def test_answers_carry_the_clients_own_index(self):
-    gathered = self._gather(local_work.lloyd_means(1), _candidates(1, 1))
-    for client_id, (means, counts) in gathered.by_client.items():
-      np.testing.assert_allclose(means[0, 0], self.clients[client_id].mean(axis=0), atol=1e-5)
-      self.assertEqual(counts[0, 0], len(self.clients[client_id]))
 
 
 if __name__ == "__main__":

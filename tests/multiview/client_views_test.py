@@ -64,6 +64,8 @@ class ClientViewsTest(parameterized.TestCase):
       ("list_of_clients", lambda c: list(c.values()), "`clients` must be a mapping"),
       ("one_array_per_client", lambda c: {"a": c["a"][0]},
        r"`clients`\['a'\] must be a list of arrays, one per view, got ndarray"),
+      ("ids_that_are_no_text", lambda c: {1: c["a"], "1": c["b"]},
+       "`clients` must have strings as ids, got 1"),
       ("text", lambda c: {"a": [np.array([["x"]])]}, r"`clients`\['a'\], view 0, must hold real"),
       ("complex", lambda c: {"a": [np.array([[1j]])]}, "must hold real numbers"),
   )

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import unittest
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -14,7 +15,11 @@ from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.multiview import first_centers
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import PointPrivacy
+from fl_clustering.multiview import rounds as rounds_lib
+from fl_clustering.multiview import sums
 from fl_clustering.multiview import view_weights
+from fl_clustering.points import gathering
+from fl_clustering.points import noise as noise_lib
 from fl_clustering.points import point_files
 from fl_clustering.points import scaling
 from fl_clustering import runtime
@@ -75,9 +80,10 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*((name, name) for name in view_weights.VIEW_WEIGHTS))
   def test_how_points_are_spread_over_clients_does_not_matter(self, rule):
-    clients, _ = sample_views.sample_views()
+    # Both must find the optimum, in each view alone as well for `regret`: the clusters are
+    # so clear that every restart does.
+    clients, _ = sample_views.sample_views(separation=8.0)
     pooled = sample_views.pooled(clients)
-    # Both must find the optimum, in each view alone as well for `regret`.
     federated = _build(view_weights=rule, n_init=3, tol=1e-12).fit(clients)
     central = _build(view_weights=rule, n_init=3, tol=1e-12).fit({"all": pooled})
     np.testing.assert_allclose(federated.objective_, central.objective_, rtol=1e-9)
@@ -232,6 +238,37 @@ class PrivateFitTest(absltest.TestCase):
     first, _ = self._fit(1.0)
     second, _ = self._fit(1.0)
     self.assertFalse(np.array_equal(first.cluster_centers_[0], second.cluster_centers_[0]))
+
+  def test_the_noise_that_is_stated_is_added_in_every_round(self):
+    privacy = PointPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
+    with mock.patch.object(
+        rounds_lib.Rounds, "kernel_sums", autospec=True, side_effect=rounds_lib.Rounds.kernel_sums
+    ) as kernel_sums, mock.patch.object(
+        rounds_lib, "Rounds", wraps=rounds_lib.Rounds
+    ) as rounds, mock.patch.object(
+        noise_lib, "noisy_sum_factory", wraps=noise_lib.noisy_sum_factory
+    ) as noisy_sum_factory:
+      model = _build(standardize=False, num_rounds=4, tol=0, privacy=privacy)
+      model.fit(sample_views.sample_views()[0])
+    stated = privacy.round_noise(4)
+    self.assertEqual(model.privacy_spent_, stated.spent)
+    noisy_sum_factory.assert_called_once_with(stated.std)
+    rounds.assert_called_once()
+    settings = rounds.call_args.kwargs
+    self.assertIs(settings["local_sums"], sums.projected_sums)
+    self.assertIs(settings["sum_factory"], noise_lib.noisy_sum_factory(stated.std))
+    self.assertEqual(kernel_sums.call_count, 4)
+
+  def test_nothing_but_the_noisy_rounds_looks_at_the_data(self):
+    privacy = PointPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
+    with mock.patch.object(gathering, "gather_blocks") as gather_blocks, mock.patch.object(
+        first_centers, "first_centers"
+    ) as centers, mock.patch.object(point_files.PointFiles, "column_moments") as column_moments:
+      _build(standardize=False, num_rounds=4, privacy=privacy).fit(
+          sample_views.sample_views()[0]
+      )
+    for other in (gather_blocks, centers, column_moments):
+      other.assert_not_called()
 
   def test_one_norm_per_view_is_needed(self):
     privacy = PointPrivacy(1.0, 1e-6, (7.0,))

@@ -1,6 +1,7 @@
 """Tests for fl_clustering.multiview.first_centers."""
 
 import functools
+import tempfile
 import unittest
 
 from absl.testing import absltest
@@ -10,8 +11,8 @@ import numpy as np
 from fl_clustering.multiview import client_views
 from fl_clustering.multiview import first_centers
 from fl_clustering.multiview import multiview_config
+from fl_clustering.points import gathering
 from fl_clustering.points import point_files
-from fl_clustering.points import released_means
 from fl_clustering.points import scaling as scaling_lib
 from fl_clustering import runtime
 from tests.multiview import sample_views
@@ -29,14 +30,26 @@ def _blobs(sizes, seed=0):
   ])
 
 
+def _all_sent(clients, num_clusters, min_count=2, seed=0):
+  """Returns the means (K, D) and counts (K,) that leave every client, a list."""
+  clients_by_id = {str(index): points for index, points in enumerate(clients)}
+  num_columns = clients[0].shape[1]
+  works = ((num_columns, first_centers.block_means(num_clusters, min_count, 0)),)
+  seeds = {
+      client_id: np.array([seed, 1 + index], np.int32)
+      for index, client_id in enumerate(clients_by_id)
+  }
+  with tempfile.TemporaryDirectory() as folder:
+    files = point_files.write_files(clients_by_id, folder)
+    (sent,) = gathering.gather_blocks(
+        files, works, min_count, np.zeros((1, 0, num_columns), np.float32), seeds
+    )
+  return [(means[0], counts[0]) for means, counts in sent.by_client.values()]
+
+
 def _sent(points, num_clusters, min_count=2, seed=0):
   """Returns the means (K, D) and counts (K,) that leave a client."""
-  points = np.asarray(points, np.float32)
-  means, counts = first_centers.block_means(num_clusters, min_count, 0)(
-      points, np.zeros((1, 0, points.shape[1]), np.float32), np.array([seed, 1], np.int32)
-  )
-  means, counts = released_means.released_means(points, means, counts, min_count)
-  return means.numpy()[0], counts.numpy()[0]
+  return _all_sent([points], num_clusters, min_count, seed)[0]
 
 
 class BlockMeansTest(parameterized.TestCase):
@@ -52,9 +65,8 @@ class BlockMeansTest(parameterized.TestCase):
   @parameterized.named_parameters(("two", 2), ("three", 3), ("seven", 7))
   def test_no_mean_of_fewer_points_and_no_raw_point_leaves(self, min_count):
     rng = np.random.default_rng(0)
-    for seed in range(30):
-      points = rng.standard_normal((int(rng.integers(1, 40)), 2))
-      means, counts = _sent(points, 8, min_count, seed)
+    clients = [rng.standard_normal((int(rng.integers(1, 40)), 2)) for _ in range(30)]
+    for points, (means, counts) in zip(clients, _all_sent(clients, 8, min_count)):
       self.assertTrue(np.all((counts == 0) | (counts >= min_count)), counts)
       self.assertTrue(np.all(means[counts == 0] == 0))
       distances = np.abs(points[:, None] - means[None, counts > 0]).max(axis=2)
@@ -99,7 +111,9 @@ class ServerCentersTest(absltest.TestCase):
 
   def test_too_few_means_are_split(self):
     means = np.array([[0.0, 0.0], [9.0, 9.0], [9.0, 9.0]], np.float32)
-    centers = first_centers.server_centers(means, np.ones(3, np.float32), 6, np.random.default_rng(0))
+    centers = first_centers.server_centers(
+        means, np.ones(3, np.float32), 6, np.random.default_rng(0)
+    )
     self.assertEqual(centers.shape, (6, 2))
     self.assertLen(np.unique(centers, axis=0), 6)
     to_means = np.abs(centers[:, None] - means[None]).max(axis=2).min(axis=1)

@@ -87,7 +87,8 @@ class NoisyKernelRoundTest(absltest.TestCase):
 
   def _rounds(self, std):
     return rounds_lib.Rounds(
-        self.files, _WIDTHS, sums_lib.projected_sums, noise_lib.noisy_sum_factory(std)
+        self.files, _WIDTHS, local_sums=sums_lib.projected_sums,
+        sum_factory=noise_lib.noisy_sum_factory(std),
     )
 
   def test_without_noise_it_is_the_round_over_projected_points(self):

@@ -11,9 +11,10 @@ _GOOD = np.ones((3, 2))
 
 class CheckedClientsTest(parameterized.TestCase):
 
-  def test_a_mapping_keeps_its_ids(self):
+  def test_every_client_keeps_its_points_as_float64(self):
     checked = client_points.checked_clients({"b": _GOOD, "a": [[1, 2]]})
-    self.assertEqual(list(checked), ["a", "b"])
+    np.testing.assert_array_equal(checked["b"], _GOOD)
+    np.testing.assert_array_equal(checked["a"], [[1, 2]])
     self.assertEqual(checked["a"].dtype, np.float64)
 
   def test_ids_are_sorted_with_numbers_by_value(self):

@@ -6,7 +6,6 @@ import numpy as np
 from experiments.multiview import cells
 from experiments.multiview import methods
 from experiments.multiview import results as results_lib
-from experiments.multiview import simulated_dha
 from tests.experiments.multiview import sample_results
 
 
