@@ -88,7 +88,7 @@ class FederatedMultiViewKMeans:
     """Fits the model.
 
     Args:
-      clients: A mapping from client id to a list of arrays of shape (n, d_h), one per
+      clients: A mapping from client id, a string, to a list of arrays (n, d_h), one per
         view: the same views with the same columns at every client, and in each the
         client's n points in the same order.
 
@@ -96,7 +96,7 @@ class FederatedMultiViewKMeans:
       This object.
 
     Raises:
-      TypeError: If `clients` is not such a mapping of real numbers.
+      TypeError: If `clients` is not such a mapping of real numbers, or an id is no string.
       ValueError: If views are missing or don't fit together, a view is the same
         everywhere, or there are fewer points than clusters.
     """

@@ -57,7 +57,7 @@ class LoadBenchmarkTest(parameterized.TestCase):
     benchmark = self._load(methods=("diffprivlib", "lsh"))
 
     self.assertEqual(list(benchmark.methods), ["lsh"])
-    self.assertIn("--diffprivlib_python names one", benchmark.skipped["diffprivlib"])
+    self.assertIn("name one with --diffprivlib_python", benchmark.skipped["diffprivlib"])
     self.assertEqual(benchmark.diffprivlib_versions, {})
 
   def test_leaves_out_a_broken_diffprivlib_of_bazel(self):
