@@ -174,9 +174,10 @@ def _for_any_batch(logits):
     if num_images:
       return logits(parameters, images, dropout_seed)
     num_images = tf.shape(images)[0]
-    # A condition, not padding: oneDNN takes padding into the convolution.
-    computed = tf.cond(num_images > 0, lambda: images, lambda: tf.zeros((1, *image_shape)))
-    return logits(parameters, computed, dropout_seed)[:num_images]
+    # Neither padding, which oneDNN takes into the convolution, nor a condition, which
+    # makes evaluations a fifth slower.
+    blank = tf.zeros((tf.cast(num_images < 1, tf.int32), *image_shape))
+    return logits(parameters, tf.concat([images, blank], 0), dropout_seed)[:num_images]
 
   return logits_of_any_batch
 
