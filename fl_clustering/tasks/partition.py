@@ -252,6 +252,10 @@ def _client(client_id, examples, seed, group=None):
   )
 
 
+# The partitions.  Each is a frozen dataclass of its options.  It is called by `split_with`,
+# which checks the pool before, as (pool, num_clients, seed), and returns a `Split`.
+
+
 def _alpha_option(about, default):
   return options.option(float, about, default=default)
 
@@ -262,19 +266,9 @@ _GROUP_SKEW = "Inside the groups of rotated and permuted_labels, none means IID.
 
 @dataclasses.dataclass(frozen=True)
 class Iid:
-  """Equal shares at random; like every partition, it is called to make a `Split`."""
+  """Equal shares at random."""
 
   def __call__(self, pool, num_clients, seed):
-    """Splits a pool.
-
-    Args:
-      pool: A `federated_task.ImagePool` with two examples for each client or more.
-      num_clients: Number of clients.
-      seed: Decides who gets what.
-
-    Returns:
-      A `Split`.
-    """
     return _split_ungrouped(shares_lib.iid_shares, pool, num_clients, seed)
 
 
@@ -292,16 +286,6 @@ class Dirichlet:
     _check_alpha(self.dirichlet_alpha)
 
   def __call__(self, pool, num_clients, seed):
-    """Splits a pool.
-
-    Args:
-      pool: A `federated_task.ImagePool` with two examples for each client or more.
-      num_clients: Number of clients.
-      seed: Decides who gets what.
-
-    Returns:
-      A `Split`.
-    """
     return _split_ungrouped(
         shares_lib.dirichlet_shares, pool, num_clients, seed, dirichlet_alpha=self.dirichlet_alpha
     )
@@ -312,16 +296,6 @@ class Shards:
   """Label skew: two shards of the examples sorted by label."""
 
   def __call__(self, pool, num_clients, seed):
-    """Splits a pool.
-
-    Args:
-      pool: A `federated_task.ImagePool` with two examples for each client or more.
-      num_clients: Number of clients.
-      seed: Decides who gets what.
-
-    Returns:
-      A `Split`.
-    """
     return _split_ungrouped(shares_lib.shard_shares, pool, num_clients, seed)
 
 
@@ -339,16 +313,6 @@ class Quantity:
     _check_alpha(self.dirichlet_alpha)
 
   def __call__(self, pool, num_clients, seed):
-    """Splits a pool.
-
-    Args:
-      pool: A `federated_task.ImagePool` with two examples for each client or more.
-      num_clients: Number of clients.
-      seed: Decides who gets what.
-
-    Returns:
-      A `Split`.
-    """
     return _split_ungrouped(
         shares_lib.quantity_shares, pool, num_clients, seed, dirichlet_alpha=self.dirichlet_alpha
     )
@@ -374,16 +338,6 @@ class Rotated:
     _check_groups(self, most=4)
 
   def __call__(self, pool, num_clients, seed):
-    """Splits a pool.
-
-    Args:
-      pool: A `federated_task.ImagePool` with two examples for each client or more.
-      num_clients: Number of clients.
-      seed: Decides who gets what.
-
-    Returns:
-      A `Split`.
-    """
     return _split_grouped(
         known_groups.rotations, pool, num_clients, seed, self.dirichlet_alpha, self.num_groups
     )
@@ -405,16 +359,6 @@ class PermutedLabels:
     _check_groups(self)
 
   def __call__(self, pool, num_clients, seed):
-    """Splits a pool.
-
-    Args:
-      pool: A `federated_task.ImagePool` with two examples for each client or more.
-      num_clients: Number of clients.
-      seed: Decides who gets what.
-
-    Returns:
-      A `Split`.
-    """
     return _split_grouped(
         known_groups.label_permutations,
         pool,
