@@ -1,6 +1,6 @@
 """Three-phase federated learning with client clustering, on handwritten digits.
 
-  bazel run experiments:three_phase_emnist -- --groupings=kmeans --output_dir=out
+  bazel run experiments:three_phase_emnist -- --methods=kmeans --output_dir=out
 
 The flags, the output folder and the data are checked before TensorFlow Federated is
 imported, which takes seconds.

@@ -1,8 +1,9 @@
 """Saves how far a run has come, so that it can be interrupted at any moment.
 
 A run is a sequence of stages (pretraining, then every method), and a stage a
-sequence of rounds.  A checkpoint is the state after a round of a stage and the
-metrics of all its rounds so far.  Files are replaced in one step: a program
+sequence of rounds.  A checkpoint is the state after a round of a stage, the metrics
+of all its rounds so far, and a digest of what the stage started from: a stage never
+goes on from the state of another start.  Files are replaced in one step: a program
 that is killed while it saves leaves the checkpoint before.
 """
 
@@ -22,7 +23,7 @@ _META = "meta"
 
 
 class DamagedCheckpoint(ValueError):
-  """A checkpoint can't be read."""
+  """A checkpoint can't be read, or is of another start of its stage."""
 
 
 class Checkpoints:
@@ -44,14 +45,27 @@ class Checkpoints:
   def _path(self, stage):
     return os.path.join(self._directory, f"{stage}.npz")
 
-  def load(self, stage):
+  def damaged(self, stage, error):
+    """Returns the `DamagedCheckpoint` for a file that can't be used.
+
+    Args:
+      stage: The stage's name.
+      error: The exception that says why.
+    """
+    return DamagedCheckpoint(
+        f"the checkpoint {self._path(stage)} can't be read ({error}); remove it to repeat "
+        "its stage, or start again with --overwrite."
+    )
+
+  def load(self, stage, started_from):
     """Returns (round, state, history) of a stage's checkpoint, or `None`.
 
     Args:
       stage: The stage's name.
+      started_from: The digest of what the stage starts from.
 
     Raises:
-      DamagedCheckpoint: If the file can't be read.
+      DamagedCheckpoint: If the file can't be read, or is of another start.
     """
     path = self._path(stage)
     if not os.path.exists(path):
@@ -61,18 +75,24 @@ class Checkpoints:
       with open(path, "rb") as f, np.load(f, allow_pickle=False) as file:
         state = {name: file[name] for name in file.files if name != _META}
         meta = json.loads(file[_META].item())
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as e:
+      found_start, round_num, history = (
+          meta["started_from"], int(meta["round"]), list(meta["history"])
+      )
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
+      raise self.damaged(stage, e) from e
+    if found_start != started_from:
       raise DamagedCheckpoint(
-          f"the checkpoint {path} can't be read ({e}); remove it to repeat its "
-          "stage, or start again with --overwrite."
-      ) from e
-    return meta["round"], state, meta["history"]
+          f"the checkpoint {path} does not fit this run: its stage started from another "
+          "state; remove it to repeat its stage, or start again with --overwrite."
+      )
+    return round_num, state, history
 
-  def save(self, stage, round_num, state, history, at_once):
+  def save(self, stage, started_from, round_num, state, history, at_once):
     """Saves a stage after a round, unless it was saved a moment ago.
 
     Args:
       stage: The stage's name, part of the file name.
+      started_from: The digest of what the stage started from.
       round_num: The number of the round that ended.
       state: A dict of arrays.
       history: The rows of all rounds so far, as lists of plain values.
@@ -82,7 +102,9 @@ class Checkpoints:
     start = time.monotonic()
     if not at_once and start < self._not_before.get(stage, start):
       return
-    meta = json.dumps({"round": round_num, "history": history})
+    meta = json.dumps(
+        {"started_from": started_from, "round": round_num, "history": history}
+    )
     atomic_file.write_arrays(self._path(stage), {_META: np.array(meta), **state})
     end = time.monotonic()
     self._not_before[stage] = end + (end - start) / _SAVING_SHARE
@@ -91,9 +113,9 @@ class Checkpoints:
 class NoCheckpoints:
   """The same interface for a run that saves nothing."""
 
-  def load(self, stage):
-    del stage
+  def load(self, stage, started_from):
+    del stage, started_from
     return None
 
-  def save(self, stage, round_num, state, history, at_once):
-    del stage, round_num, state, history, at_once
+  def save(self, stage, started_from, round_num, state, history, at_once):
+    del stage, started_from, round_num, state, history, at_once

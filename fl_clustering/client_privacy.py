@@ -29,7 +29,7 @@ def spent(config):
     part; and in words what the guarantee `covers`.
   """
   rounds = participation.most_rounds_of_a_client(
-      config.seed, config.num_clients, config.clients_per_round, config.pretrain_rounds
+      config.seed, config.num_training_clients, config.clients_per_round, config.pretrain_rounds
   )
   guarantee = config.build_aggregator().guarantee(rounds)
   if guarantee is None:

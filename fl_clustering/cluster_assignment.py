@@ -5,6 +5,8 @@ import dataclasses
 import functools
 from typing import Mapping, Optional
 
+import numpy as np
+
 from clustering_basics import validate
 
 
@@ -22,6 +24,22 @@ def clusters_of(clusters):
     for client_id in members:
       indices[client_id] += (k,)
   return dict(indices)
+
+
+def mean_vectors(vectors, sets):
+  """Returns the mean of each set of clusters' models.
+
+  Args:
+    vectors: Cluster models, of shape (num_clusters, P).
+    sets: Tuples of indices of clusters.
+
+  Returns:
+    An array of the same type, of shape (len(sets), P).
+  """
+  means = np.empty((len(sets), vectors.shape[1]), vectors.dtype)
+  for mean, indices in zip(means, sets):
+    mean[:] = vectors[list(indices)].mean(axis=0, dtype=np.float64)
+  return means
 
 
 def check_covers(found, client_ids):

@@ -21,13 +21,14 @@ from fl_clustering.tasks import registry as task_registry
 _MAX_INT = 2**31 - 1
 _MAX_BATCH_SIZE = 2**30
 _MAX_ROUNDS = 100_000
+_MAX_REPEATS = 1_000
 
 # From each setting whose choices have options to those options: from an option's name to
 # a dict from the names of the choices that have it to their `options.Option`.
 OPTIONS = {
     "partition": partition_lib.OPTIONS,
     "aggregator": options.by_name(aggregation.AGGREGATORS),
-    "groupings": options.by_name(
+    "methods": options.by_name(
         {name: entry.settings for name, entry in method_registry.METHODS.items()},
         same_defaults=True,
     ),
@@ -51,14 +52,16 @@ _OptionFields = dataclasses.make_dataclass(
 class ThreePhaseConfig(_OptionFields):
   """Settings of a three-phase run, checked and completed as it is made.
 
-  `None` stands for "not given". The options of partitions, aggregators and groupings
-  are attributes too. An option of a choice that was not made is refused when it is given
-  and stays `None` otherwise. Those of the chosen aggregator and groupings are completed
+  `None` stands for "not given". The options of partitions, aggregators and methods are
+  attributes too. An option of a choice that was not made is refused when it is given
+  and stays `None` otherwise. Those of the chosen aggregator and methods are completed
   with their defaults, so a saved configuration says every value that was used.
 
   Attributes:
     dataset: A key of `tasks.registry.DATASETS`.
-    num_clients: Number of clients.
+    num_clients: Number of clients, new ones included.
+    num_new_clients: How many of them don't train: they come when the training is over, and
+      every method finds a model for them.
     partition: How a data set without clients of its own is split; `natural` for
       federated EMNIST.
     model: A key of `tasks.models.MODELS`.
@@ -69,15 +72,19 @@ class ThreePhaseConfig(_OptionFields):
     batch_size: Examples per step of SGD.
     learning_rate: Step size of SGD.
     aggregator: How phase 1 averages, a key of `engine.aggregation.AGGREGATORS`.
-    groupings: Keys of `methods.registry.METHODS`; may be empty.
+    methods: Keys of `methods.registry.METHODS`; may be empty.  Controls, which always run,
+      may be named too.
     grouping_epochs: Local epochs from the final global model after which the
       weights that are grouped are taken; `None` = those of the last round.
+    control_repeats: How often the control `fedavg` is trained again, to know how much chance
+      there is in training.
     target_accuracy: The accuracy whose share of clients is reported.
     seed: Seed of everything random but the noise of `dp`.
   """
 
   dataset: str = "auto"
   num_clients: int = 100
+  num_new_clients: int = 0
   partition: Optional[str] = None
   model: str = "cnn_small"
   pretrain_rounds: int = 20
@@ -87,8 +94,9 @@ class ThreePhaseConfig(_OptionFields):
   batch_size: int = 20
   learning_rate: float = 0.1
   aggregator: str = "mean"
-  groupings: tuple[str, ...] = ("kmeans", "dynamic_distance", "hierarchical")
+  methods: tuple[str, ...] = ("kmeans", "dynamic_distance", "hierarchical")
   grouping_epochs: Optional[int] = None
+  control_repeats: int = 4
   target_accuracy: float = 0.9
   seed: int = 0
 
@@ -96,7 +104,7 @@ class ThreePhaseConfig(_OptionFields):
     self._check_task()
     self._check_training()
     self._check_aggregator()
-    self._check_groupings()
+    self._check_methods()
 
   def _set(self, name, value):
     object.__setattr__(self, name, value)
@@ -104,6 +112,7 @@ class ThreePhaseConfig(_OptionFields):
   def _check_task(self):
     validate.one_of(task_registry.DATASETS, dataset=self.dataset)
     validate.integer(1, _MAX_INT, num_clients=self.num_clients)
+    validate.integer(0, self.num_clients - 1, num_new_clients=self.num_new_clients)
     validate.one_of(models.MODELS, model=self.model)
     validate.integer(0, seed=self.seed)
     task_registry.check_options(
@@ -116,9 +125,10 @@ class ThreePhaseConfig(_OptionFields):
     validate.integer(1, _MAX_INT, client_epochs_per_round=self.client_epochs_per_round)
     validate.integer(1, _MAX_BATCH_SIZE, batch_size=self.batch_size)
     validate.float32(learning_rate=self.learning_rate)
+    validate.integer(0, _MAX_REPEATS, control_repeats=self.control_repeats)
     validate.up_to(1, target_accuracy=self.target_accuracy)
     if self.clients_per_round is not None:
-      validate.integer(1, self.num_clients, clients_per_round=self.clients_per_round)
+      validate.integer(1, self.num_training_clients, clients_per_round=self.clients_per_round)
     if self.grouping_epochs is not None:
       validate.integer(1, _MAX_INT, grouping_epochs=self.grouping_epochs)
 
@@ -135,46 +145,46 @@ class ThreePhaseConfig(_OptionFields):
     # It checks its own options.
     self.build_aggregator()
 
-  def _check_groupings(self):
-    self._set("groupings", tuple(self.groupings))
-    for name in self.groupings:
-      validate.one_of(method_registry.METHODS, groupings=name)
-    if len(set(self.groupings)) != len(self.groupings):
-      raise validate.error("groupings", "name every grouping once", self.groupings)
-    for name, users in OPTIONS["groupings"].items():
+  def _check_methods(self):
+    self._set("methods", tuple(self.methods))
+    for name in self.methods:
+      validate.one_of({**method_registry.METHODS, **method_registry.CONTROLS}, methods=name)
+    if len(set(self.methods)) != len(self.methods):
+      raise validate.error("methods", "name every method once", self.methods)
+    for name, users in OPTIONS["methods"].items():
       if any(one.selects for one in users.values()):
         self._check_selector(name, users)
-    used = [self._options_in_use(name) for name in self.groupings]
-    for name in OPTIONS["groupings"]:
+    used = [self._options_in_use(name) for name in self.chosen_methods]
+    for name in OPTIONS["methods"]:
       value = getattr(self, name)
       mine = next((options_of[name] for options_of in used if name in options_of), None)
       if mine is None:
         if value is not None:
           raise ValueError(
-              f"`{name}` must be given only with a grouping that uses it, got "
-              f"{value!r} with groupings={','.join(self.groupings)}{self._selected_text()}."
+              f"`{name}` must be given only with a method that uses it, got "
+              f"{value!r} with methods={','.join(self.methods)}{self._selected_text()}."
           )
         continue
       self._complete(mine)
-    for name, users in OPTIONS["groupings"].items():
+    for name, users in OPTIONS["methods"].items():
       value = getattr(self, name)
       if value is not None and next(iter(users.values())).up_to_num_clients:
-        validate.integer(1, self.num_clients, **{name: value})
+        validate.integer(1, self.num_training_clients, **{name: value})
     # They check their own options.
-    for name in self.groupings:
+    for name in self.chosen_methods:
       self.method_settings(name)
 
   def _complete(self, option):
     if getattr(self, option.name) is None:
-      self._set(option.name, option.value_for(self.num_clients))
+      self._set(option.name, option.value_for(self.num_training_clients))
 
   def _check_selector(self, name, users):
     """Completes and checks an option that decides which others are in use."""
-    chosen = [grouping for grouping in self.groupings if grouping in users]
+    chosen = [method for method in self.chosen_methods if method in users]
     if not chosen:
       if getattr(self, name) is not None:
         raise ValueError(
-            f"`{name}` must be given only with the grouping {' or '.join(users)}, got "
+            f"`{name}` must be given only with the method {' or '.join(users)}, got "
             f"{getattr(self, name)!r}."
         )
       return
@@ -185,12 +195,12 @@ class ThreePhaseConfig(_OptionFields):
 
   def _meant(self, selects, chosen):
     """Returns the value of a selector that the other options given ask for."""
-    # An option that another grouping uses may not be meant for this one.
+    # An option that another method uses may not be meant for this one.
     used_by_others = {
         option
-        for grouping in self.groupings
-        if grouping not in chosen
-        for option in options.of(method_registry.METHODS[grouping].settings)
+        for method in self.chosen_methods
+        if method not in chosen
+        for option in options.of(method_registry.METHODS[method].settings)
     }
     usual, *others = selects
     for value in others:
@@ -203,13 +213,13 @@ class ThreePhaseConfig(_OptionFields):
     """Returns what the selectors decided, for a message."""
     return "".join(
         f" and {name}={getattr(self, name)}"
-        for name, users in OPTIONS["groupings"].items()
+        for name, users in OPTIONS["methods"].items()
         if any(one.selects for one in users.values()) and getattr(self, name) is not None
     )
 
-  def _options_in_use(self, grouping):
-    """Returns the options that `grouping` takes in this run, by name."""
-    found = options.of(method_registry.METHODS[grouping].settings)
+  def _options_in_use(self, method):
+    """Returns the options that `method` takes in this run, by name."""
+    found = options.of(method_registry.METHODS[method].settings)
     selectors = [one for one in found.values() if one.selects]
     for selector in selectors:
       for value, names in selector.selects.items():
@@ -218,9 +228,36 @@ class ThreePhaseConfig(_OptionFields):
     return found
 
   @property
+  def num_training_clients(self):
+    """Number of clients that train."""
+    return self.num_clients - self.num_new_clients
+
+  @property
+  def chosen_methods(self):
+    """The methods that were chosen, without controls."""
+    return tuple(name for name in self.methods if name in method_registry.METHODS)
+
+  @property
   def partition_options(self):
     """The options of partitions, by name; `None` where one is not given."""
     return {name: getattr(self, name) for name in OPTIONS["partition"]}
+
+  def training_settings(self):
+    """Returns the settings that phase 1 follows from, a dict for JSON."""
+    others = {
+        "methods", "cluster_rounds", "control_repeats", "target_accuracy", *OPTIONS["methods"]
+    }
+    return {name: value for name, value in self.to_json().items() if name not in others}
+
+  def options_of(self, name):
+    """Returns the values of a method's options in this run, a dict for JSON.
+
+    Args:
+      name: The name of a method; a control has no options.
+    """
+    if name not in method_registry.METHODS:
+      return {}
+    return {option: getattr(self, option) for option in self._options_in_use(name)}
 
   def build_aggregator(self):
     """Returns the aggregator, an instance of a class in `aggregation.AGGREGATORS`."""
@@ -234,8 +271,7 @@ class ThreePhaseConfig(_OptionFields):
       name: A key of `methods.registry.METHODS`.
       **overrides: Options to use instead of this run's.
     """
-    own = {option: getattr(self, option) for option in self._options_in_use(name)}
-    return method_registry.METHODS[name].settings(**{**own, **overrides})
+    return method_registry.METHODS[name].settings(**{**self.options_of(name), **overrides})
 
   def to_json(self):
     """Returns a dict of plain values; options follow the choice that they belong to."""
@@ -243,7 +279,7 @@ class ThreePhaseConfig(_OptionFields):
     for setting in _SETTINGS:
       for name in (setting, *OPTIONS.get(setting, ())):
         values[name] = getattr(self, name)
-    return {**values, "groupings": list(self.groupings)}
+    return {**values, "methods": list(self.methods)}
 
 
 # The settings that are no options.

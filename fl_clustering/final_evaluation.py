@@ -44,22 +44,24 @@ def _rows_at(vectors, places):
   return vectors if len(places) == len(vectors) else vectors[places]
 
 
-def evaluate(state, best_accuracy, scorer, true_groups=None):
+def evaluate(outcome, placement, scorer, true_groups=None):
   """Evaluates what a method ended with.
 
   Clusters that are empty or part of another one are left out.
 
   Args:
-    state: The method's last `ClusterState`, of K clusters.
-    best_accuracy: The highest accuracy that each cluster reached, of shape (K,).
+    outcome: The method's `method_rounds.Outcome`.
+    placement: What it gives to the new clients, a `methods.method.Placement`; `None`
+      without new clients.
     scorer: The run's `scoring.Scoring`.
     true_groups: From every client's id to its group; `None` = not to be compared.
 
   Returns:
     A `three_phase_result.MethodResult`.
   """
-  places, assignment = state.reported_clusters()
-  vectors, best_accuracy = _rows_at(state.vectors, places), best_accuracy[places]
+  places, assignment = outcome.state.reported_clusters()
+  vectors = _rows_at(outcome.state.vectors, places)
+  best_accuracy = outcome.best_accuracy[places]
   mixed = mix(vectors, best_accuracy)
   on_global_test = scorer.on_global_test(
       np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended])
@@ -75,6 +77,12 @@ def evaluate(state, best_accuracy, scorer, true_groups=None):
       global_mean=on_global_test[0],
       global_weighted=on_global_test[1],
       global_blended=on_global_test[2:],
+      new_clients=placement and scorer.on_new_clients(placement.vectors),
+      new_client_clusters=placement and tuple(
+          tuple(places.index(k) for k in clusters if k in places)
+          for clusters in placement.clusters
+      ),
+      cost=outcome.cost,
       adjusted_rand_index=true_groups and recovery.adjusted_rand_index(assignment, true_groups),
       purity=true_groups and recovery.purity(assignment, true_groups),
   )
@@ -96,9 +104,16 @@ def evaluate_pretrained(pretrained, scorer):
   own_weights, _ = scorer.on_clients_and_clusters(
       pretrained.client_weights.vectors, tuple((client_id,) for client_id in client_ids)
   )
+  new_clients = None
+  if scorer.new_client_ids:
+    new_clients = scorer.on_new_clients(
+        np.repeat(vectors, len(scorer.new_client_ids), axis=0)
+    )
   return three_phase_result.PretrainResult(
       vector=pretrained.vector,
       global_test=scorer.on_global_test(vectors)[0],
       clients=clients,
       own_weights=own_weights,
+      new_clients=new_clients,
+      cost=pretrained.cost,
   )

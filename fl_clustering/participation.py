@@ -39,6 +39,27 @@ def grouping_round(config):
   return config.pretrain_rounds + 1
 
 
+def cluster_numbers(config):
+  """Returns the numbers of the rounds of phase 2, as a list.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+  """
+  first = grouping_round(config) + 1
+  return list(range(first, first + config.cluster_rounds))
+
+
+def numbers_of(config, from_start):
+  """Returns the numbers of a method's rounds, as a list.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    from_start: Whether the method trains in place of phase 1 too.
+  """
+  pretraining = range(1, config.pretrain_rounds + 1) if from_start else ()
+  return [*pretraining, *cluster_numbers(config)]
+
+
 def round_of(config, client_ids, number):
   """Returns a `Round` of a run.
 

@@ -10,22 +10,6 @@ from fl_clustering import cluster_assignment
 from fl_clustering.engine import evaluation
 
 
-def member_means(vectors, clusters):
-  """Returns the mean of each set of clusters' models.
-
-  Args:
-    vectors: Cluster models, of shape (num_clusters, P).
-    clusters: Tuples of indices of clusters.
-
-  Returns:
-    An array of the same type, of shape (len(clusters), P).
-  """
-  means = np.empty((len(clusters), vectors.shape[1]), vectors.dtype)
-  for mean, indices in zip(means, clusters):
-    mean[:] = vectors[list(indices)].mean(axis=0, dtype=np.float64)
-  return means
-
-
 class Scoring:
   """Evaluates the models of one task on its test data."""
 
@@ -46,6 +30,23 @@ class Scoring:
     requests = [evaluation.Request(i, files) for i in range(len(vectors))]
     results = self._engine.confusions(vectors, requests)
     return np.stack([r.sum(axis=0) for r in results])
+
+  @property
+  def new_client_ids(self):
+    """The ids of the clients that come after the training."""
+    return self._engine.new_client_ids
+
+  def on_new_clients(self, vectors):
+    """Evaluates a model per new client on the client's test data.
+
+    Args:
+      vectors: Models, float32 of shape (num_new, P), aligned with `new_client_ids`.
+
+    Returns:
+      Confusion matrices of shape (num_new, C, C).
+    """
+    clusters = tuple((client_id,) for client_id in self.new_client_ids)
+    return np.concatenate(self.on_members(vectors, clusters))
 
   def on_members(self, vectors, clusters):
     """Evaluates every cluster's model on its clients' test data.
@@ -93,7 +94,7 @@ class Scoring:
       for client_id in client_ids:
         alike.setdefault(clusters_of[client_id], []).append(client_id)
       clusters = list(alike.values())
-      by_member = self.on_members(member_means(vectors, list(alike)), clusters)
+      by_member = self.on_members(cluster_assignment.mean_vectors(vectors, list(alike)), clusters)
     of_client = {
         client_id: confusion
         for members, confusions in zip(clusters, by_member)

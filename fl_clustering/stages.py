@@ -1,6 +1,12 @@
 """Runs a stage of rounds from its checkpoint or its start, and tells observers of it."""
 
 import collections
+import dataclasses
+import hashlib
+import json
+from typing import Any, Callable
+
+import numpy as np
 
 from fl_clustering import checkpoint
 
@@ -25,6 +31,52 @@ def metric_rows(phase, method, cluster, round_num, metrics):
       Row(phase, method, cluster, round_num, metric, float(value))
       for metric, value in metrics.items()
   ]
+
+
+def digest(*parts):
+  """Returns a SHA-256 (hex) of what a stage starts from.
+
+  Args:
+    *parts: Arrays, or plain values that JSON can hold.
+  """
+  found = hashlib.sha256()
+  for part in parts:
+    if isinstance(part, np.ndarray):
+      found.update(repr((part.shape, part.dtype.str)).encode())
+      found.update(np.ascontiguousarray(part))
+    else:
+      found.update(json.dumps(part, sort_keys=True).encode())
+  return found.hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+  """A sequence of rounds, each of which makes a state of the one before.
+
+  Attributes:
+    name: The stage's name: `pretrain` or a method's.
+    started_from: The `digest` of everything that its numbers follow from.  A checkpoint
+      of another start is refused.
+    first_round: 0 if `start` has rows of its own, else 1.
+    num_rounds: The number of the last round.
+    start: A function that returns (state, rows) before round 1.
+    step: A function (state, round) -> (state, rows).
+    pack: A function from a state to a dict of arrays.
+    unpack: The inverse of `pack`.  A checkpoint that makes it raise a ValueError or
+      KeyError is damaged.
+    save_all: Whether every round is saved before it is told: for rounds that can't be
+      repeated.
+  """
+
+  name: str
+  started_from: str
+  first_round: int
+  num_rounds: int
+  start: Callable[[], tuple[Any, list]]
+  step: Callable[[Any, int], tuple[Any, list]]
+  pack: Callable[[Any], dict[str, np.ndarray]]
+  unpack: Callable[[dict[str, np.ndarray]], Any]
+  save_all: bool = False
 
 
 class RunObserver:
@@ -73,40 +125,39 @@ class StageRunner:
     self._checkpoints = checkpoints or checkpoint.NoCheckpoints()
     self._observers = observers
 
-  def run(self, stage, first_round, num_rounds, start, step, save_all=False):
-    """Runs a stage from its checkpoint or its start.
+  def run(self, stage):
+    """Runs a `Stage` from its checkpoint or its start; returns its last state.
 
-    Args:
-      stage: The stage's name.
-      first_round: 0 if `start` has rows of its own, else 1.
-      num_rounds: The number of the last round.
-      start: A function that returns (state, rows) before round 1.
-      step: A function (state, round) -> (state, rows).
-      save_all: Whether every round is saved before it is told: for rounds that can't be
-        repeated.
-
-    Returns:
-      The state after the last round, a dict of arrays.
+    Raises:
+      checkpoint.DamagedCheckpoint: If its checkpoint can't be read, or is of another start.
     """
-    saved = self._checkpoints.load(stage)
-    if saved:
-      done, state, history = saved
-      history = [Row(*row) for row in history]
-    else:
-      done = 0
-      state, history = start()
+    done, state, history = self._load(stage)
     for observer in self._observers:
-      observer.stage_started(stage, num_rounds, done)
-    for round_num in range(first_round, done + 1):
-      self._tell(stage, round_num, [row for row in history if row.round == round_num])
-    for round_num in range(done + 1, num_rounds + 1):
-      state, rows = step(state, round_num)
+      observer.stage_started(stage.name, stage.num_rounds, done)
+    for round_num in range(stage.first_round, done + 1):
+      self._tell(stage.name, round_num, [row for row in history if row.round == round_num])
+    for round_num in range(done + 1, stage.num_rounds + 1):
+      state, rows = stage.step(state, round_num)
       history += rows
       self._checkpoints.save(
-          stage, round_num, state, history, save_all or round_num == num_rounds
+          stage.name, stage.started_from, round_num, stage.pack(state), history,
+          stage.save_all or round_num == stage.num_rounds,
       )
-      self._tell(stage, round_num, rows)
+      self._tell(stage.name, round_num, rows)
     return state
+
+  def _load(self, stage):
+    """Returns the rounds that are done, the state after them, and all their rows."""
+    saved = self._checkpoints.load(stage.name, stage.started_from)
+    if not saved:
+      return 0, *stage.start()
+    done, arrays, history = saved
+    try:
+      if done > stage.num_rounds:
+        raise ValueError(f"it holds {done} rounds of {stage.num_rounds}")
+      return done, stage.unpack(arrays), [Row(*row) for row in history]
+    except (ValueError, KeyError, TypeError) as e:
+      raise self._checkpoints.damaged(stage.name, e) from e
 
   def tell_grouped(self, client_weights, assignments):
     """Tells the observers that the clients are grouped.

@@ -3,8 +3,12 @@
 What does not apply is absent; nothing is filled in.
 """
 
+import dataclasses
+
 import numpy as np
 
+from fl_clustering import gains
+from fl_clustering.methods import registry
 from fl_clustering import metrics
 
 
@@ -33,8 +37,24 @@ def _client_distribution(confusions, target_accuracy):
   of_clients = metrics.model_metrics(confusions)
   return {
       "accuracy": _distribution(of_clients["accuracy"]),
+      "pooled_accuracy": float(metrics.accuracy(confusions.sum(axis=0))),
       "recall": _distribution(of_clients["recall"]),
       "share_at_target": float(np.mean(of_clients["accuracy"] >= target_accuracy)),
+  }
+
+
+def _gains(result):
+  """Returns every method's `gains.Gain` over the control, a dict for JSON by name."""
+  control = metrics.accuracy(result.methods[registry.FEDAVG].clients)
+  others = [name for name in result.methods if name != registry.FEDAVG]
+  repeated = [control.mean()]
+  if result.control_repeats is not None:
+    repeated += [metrics.accuracy(clients).mean() for clients in result.control_repeats]
+  return {
+      name: dataclasses.asdict(gains.gain(
+          metrics.accuracy(result.methods[name].clients) - control, repeated, len(others)
+      ))
+      for name in others
   }
 
 
@@ -46,7 +66,10 @@ def _method(result, target_accuracy):
       "global_weighted": _model_metrics(result.global_weighted),
       "clients_blended": _client_distribution(result.clients_blended, target_accuracy),
       "global_blended": _mean_model_metrics(result.global_blended),
+      "cost": result.cost.by_name(),
   }
+  if result.new_clients is not None:
+    summary["new_clients"] = _client_distribution(result.new_clients, target_accuracy)
   for name in ("adjusted_rand_index", "purity"):
     if getattr(result, name) is not None:
       summary[name] = float(getattr(result, name))
@@ -62,29 +85,59 @@ def summarize(config, task, result):
     result: Its `ThreePhaseResult`.
 
   Returns:
-    A dict `{"dataset", "num_clients", "seed", "pretrain": {"global", "clients"},
-    "methods": {name: {"num_clusters", "clients", "global_mean",
-    "global_weighted", "clients_blended", "global_blended",
-    "adjusted_rand_index", "purity"}}}`, with `"privacy"` for a private run.
+    A dict `{"dataset", "num_clients", "num_test_examples", "seed", "pretrain": {"global",
+    "clients", "new_clients", "cost"}, "methods": {name: {"num_clusters", "clients",
+    "new_clients", "global_mean", "global_weighted", "clients_blended", "global_blended",
+    "cost", "gain", "adjusted_rand_index", "purity"}}, "comparison"}`, with `"privacy"` for
+    a private run.
     A model on a test set is `{"accuracy", "recall", "precision"}`; clients are
-    `{"accuracy": {"mean", "sd", "p10", "max"}, "recall": the same,
-    "share_at_target"}`. Standard deviations are over clients (divided by N).
+    `{"accuracy": {"mean", "sd", "p10", "max"}, "pooled_accuracy", "recall": as accuracy,
+    "share_at_target"}`, where all clients weigh alike but in the pooled accuracy, which is of
+    all their test examples together. Standard deviations are over clients (divided by N).
+    `"num_test_examples"` are the examples of `"clients"`, of `"new_clients"` and of the
+    `"global"` test set. A cost is `{"client_steps", "bytes_down", "bytes_up"}`, phase 1
+    included where the method builds on it. A gain over `fedavg` is `{"mean", "low",
+    "high", "verdict"}`, see `gains.py`; `"comparison"` says what its interval rests on.
   """
   summary = {
       "dataset": task.name,
-      "num_clients": config.num_clients,
+      "num_clients": len(task.clients),
+      "num_test_examples": _num_test_examples(task),
       "seed": config.seed,
       "pretrain": {
           "global": _model_metrics(result.pretrain.global_test),
           "clients": _client_distribution(
               result.pretrain.clients, config.target_accuracy
           ),
+          "cost": result.pretrain.cost.by_name(),
       },
       "methods": {
           name: _method(method, config.target_accuracy)
           for name, method in result.methods.items()
       },
+      "comparison": {
+          "control": registry.FEDAVG,
+          "level": gains.LEVEL,
+          "num_comparisons": len(result.methods) - 1,
+          "control_repeats": config.control_repeats,
+      },
   }
+  if result.pretrain.new_clients is not None:
+    summary["pretrain"]["new_clients"] = _client_distribution(
+        result.pretrain.new_clients, config.target_accuracy
+    )
+  for name, gain in _gains(result).items():
+    summary["methods"][name]["gain"] = gain
   if result.privacy is not None:
     summary["privacy"] = result.privacy
   return summary
+
+
+def _num_test_examples(task):
+  """Returns how many test examples there are of each kind, by name."""
+  counts = {
+      "clients": sum(len(client.test) for client in task.clients),
+      "new_clients": sum(len(client.test) for client in task.new_clients),
+      "global": len(task.global_test),
+  }
+  return {name: count for name, count in counts.items() if count}

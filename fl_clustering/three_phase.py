@@ -10,7 +10,8 @@ Katerji, Muthukrishnan, Towards Data Science, 2021):
 3.  *Evaluation*: the cluster models as they are, averaged, averaged with
     weights, and blended with their average.
 
-Two controls (`methods/controls.py`) run beside the methods that are chosen.
+Three controls (`methods/controls.py`) run beside the methods that are chosen, and a fourth
+(`matched_control.py`) where a method trains more than the others.
 
 This file is the straight line through the other modules; it reads no flags and
 writes no files but the clients' data and, through `checkpoint.py`, its state.
@@ -18,15 +19,17 @@ writes no files but the clients' data and, through `checkpoint.py`, its state.
 
 import functools
 
-from clustering_basics import randomness
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
+from fl_clustering import control_repeats
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import federated_training
 from fl_clustering import final_evaluation
+from fl_clustering import matched_control
 from fl_clustering import method_rounds
 from fl_clustering.methods import registry
+from fl_clustering import participation
 from fl_clustering import pretraining
 from fl_clustering import scoring
 from fl_clustering import stages
@@ -62,35 +65,61 @@ def run(
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   engine = engine_lib.Engine(task, data_dir, local_training, config.seed)
   scorer = scoring.Scoring(engine)
-  aggregator = config.build_aggregator().build(config.clients_per_round or config.num_clients)
+  aggregator = config.build_aggregator().build(
+      config.clients_per_round or config.num_training_clients
+  )
   fedavg = federated_training.FedAvg(task, engine.files, local_training, aggregator, config.seed)
 
-  pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner)
+  settings = stages.digest(config.training_settings(), task.fingerprint())
+  pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner, settings)
   chosen = {
       name: registry.METHODS[name].build(config.method_settings(name), engine)
-      for name in config.groupings
+      for name in config.chosen_methods
   }
-  controls = {name: build(engine) for name, build in registry.CONTROLS.items()}
+  controls = {name: build(config, engine) for name, build in registry.CONTROLS.items()}
   methods = {**chosen, **controls}
-  states = {
-      name: method.initialize(pretrained, randomness.generator(config.seed, "grouping"))
+  starts = {
+      name: method_rounds.start(name, method, pretrained, config, engine, settings)
       for name, method in methods.items()
   }
   stage_runner.tell_grouped(
       pretrained.client_weights,
-      {name: states[name].reported_clusters()[1] for name in chosen},
+      {name: starts[name].state.reported_clusters()[1] for name in chosen},
   )
-  results = {}
-  for name, method in methods.items():
-    state, best_accuracy = method_rounds.run(
-        name, method, states.pop(name), config, engine, scorer, stage_runner
+
+  def finish(name, method, start, numbers):
+    outcome = method_rounds.run(
+        name, method, start, numbers, config, engine, scorer, stage_runner
     )
+    placement = None
+    if engine.new_client_ids:
+      placement = method.place(pretrained, outcome.state, engine.new_client_ids)
     true_groups = task.true_groups if name in chosen else None
-    results[name] = final_evaluation.evaluate(state, best_accuracy, scorer, true_groups)
+    return outcome, final_evaluation.evaluate(outcome, placement, scorer, true_groups)
+
+  results, fedavg_outcome = {}, None
+  for name, method in methods.items():
+    numbers = participation.numbers_of(config, method.from_start)
+    outcome, results[name] = finish(name, method, starts[name], numbers)
+    if name == registry.FEDAVG:
+      fedavg_outcome = outcome
+  most_steps = max((results[name].cost.client_steps for name in chosen), default=0)
+  numbers = matched_control.numbers(config, fedavg_outcome, most_steps)
+  if numbers:
+    start = method_rounds.go_on(fedavg_outcome, starts[registry.FEDAVG])
+    _, results[matched_control.NAME] = finish(
+        matched_control.NAME, methods[registry.FEDAVG], start, numbers
+    )
+  repeats = None
+  if config.control_repeats:
+    repeats = control_repeats.run(
+        config, starts[registry.FEDAVG], engine, scorer, stage_runner
+    )
   return three_phase_result.ThreePhaseResult(
       pretrain=final_evaluation.evaluate_pretrained(pretrained, scorer),
       client_weights=pretrained.client_weights,
       methods=results,
+      control_repeats=repeats,
       privacy=privacy,
       local_weights=functools.partial(
           pretraining.local_weights, config, engine, pretrained.vector

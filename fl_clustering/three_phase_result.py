@@ -7,6 +7,7 @@ import numpy as np
 
 from fl_clustering import client_weights as client_weights_lib
 from fl_clustering import cluster_assignment
+from fl_clustering.engine import cost as cost_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,12 +19,17 @@ class PretrainResult:
     global_test: Its confusion matrix on the global test set, (C, C).
     clients: Its confusion matrices on every client's test data, (N, C, C).
     own_weights: The same for every client's own weights.
+    new_clients: The same for the global model on the new clients' test data; `None`
+      without new clients.
+    cost: What phase 1 asked of the clients.
   """
 
   vector: np.ndarray
   global_test: np.ndarray
   clients: np.ndarray
   own_weights: np.ndarray
+  new_clients: Optional[np.ndarray]
+  cost: cost_lib.Cost
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +47,11 @@ class MethodResult:
     global_mean: Confusion matrix of the mean of the cluster models, (C, C).
     global_weighted: The same, weighted by `best_accuracy`.
     global_blended: The same for every blended model, (K, C, C).
+    new_clients: Confusion matrices of every new client with the model it was given,
+      (num_new, C, C); `None` without new clients.
+    new_client_clusters: Per new client the indices of its clusters in `assignment`; `None`
+      without new clients.
+    cost: What the method asked of its clients, phase 1 included where it builds on it.
     adjusted_rand_index: Agreement with the true groups; `None` if they are not
       known, if clusters overlap, or for a control.
     purity: The same.
@@ -54,6 +65,9 @@ class MethodResult:
   global_mean: np.ndarray
   global_weighted: np.ndarray
   global_blended: np.ndarray
+  new_clients: Optional[np.ndarray]
+  new_client_clusters: Optional[tuple[tuple[int, ...], ...]]
+  cost: cost_lib.Cost
   adjusted_rand_index: Optional[float]
   purity: Optional[float]
 
@@ -66,6 +80,8 @@ class ThreePhaseResult:
     pretrain: Phase 1.
     client_weights: What was grouped.
     methods: From the name of a method or control to its result.
+    control_repeats: Confusion matrices of every client when the control `fedavg` was trained
+      again, of shape (R, N, C, C); `None` if it was not.
     privacy: What the aggregator of phase 1 guarantees, or `None`.
     local_weights: A function from a number of local epochs to the `ClientWeights` that
       `grouping_epochs` would have given.  It trains the clients, so it works as long as
@@ -75,5 +91,6 @@ class ThreePhaseResult:
   pretrain: PretrainResult
   client_weights: client_weights_lib.ClientWeights
   methods: Mapping[str, MethodResult]
+  control_repeats: Optional[np.ndarray]
   privacy: Optional[dict]
   local_weights: Callable[[int], client_weights_lib.ClientWeights]

@@ -17,18 +17,18 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     )
     self.assertEqual((config.learning_rate, config.batch_size), (0.1, 20))
     self.assertEqual(
-        config.groupings, ("kmeans", "dynamic_distance", "hierarchical")
+        config.methods, ("kmeans", "dynamic_distance", "hierarchical")
     )
 
   def test_options_of_chosen_groupings_are_completed(self):
-    config = _Config(groupings=("dynamic_distance",))
+    config = _Config(methods=("dynamic_distance",))
     self.assertEqual((config.distance_threshold, config.max_clusters), ("mean", 32))
     self.assertIsNone(config.num_clusters)
     self.assertIsNone(config.linkage)
 
   def test_number_of_clusters_is_at_most_the_number_of_clients(self):
-    self.assertEqual(_Config(groupings=("kmeans",)).num_clusters, 8)
-    self.assertEqual(_Config(groupings=("kmeans",), num_clients=5).num_clusters, 5)
+    self.assertEqual(_Config(methods=("kmeans",)).num_clusters, 8)
+    self.assertEqual(_Config(methods=("kmeans",), num_clients=5).num_clusters, 5)
 
   def test_every_option_of_a_choice_is_a_documented_setting(self):
     fields = _Config.__dataclass_fields__
@@ -38,22 +38,22 @@ class ThreePhaseConfigTest(parameterized.TestCase):
         self.assertIn(f"    {name}: Option of", _Config.__doc__)
 
   def test_a_method_that_shares_an_option_shares_its_default(self):
-    for users in config_lib.OPTIONS["groupings"].values():
+    for users in config_lib.OPTIONS["methods"].values():
       self.assertLen({option.stated_default() for option in users.values()}, 1)
 
   def test_options_follow_their_choice_in_json(self):
     names = list(_Config().to_json())
     self.assertEqual(names[2:5], ["partition", "dirichlet_alpha", "num_groups"])
-    start = names.index("groupings")
+    start = names.index("methods")
     self.assertEqual(names[start + 1 : start + 3], ["num_clusters", "distance_threshold"])
     self.assertCountEqual(names, _Config.__dataclass_fields__)
 
   def test_a_configuration_is_made_again_from_its_json(self):
-    config = _Config(groupings=("hierarchical",), distance_threshold="q0.3", seed=3)
+    config = _Config(methods=("hierarchical",), distance_threshold="q0.3", seed=3)
     self.assertEqual(_Config(**json.loads(json.dumps(config.to_json()))), config)
 
   def test_no_groupings_leaves_the_controls(self):
-    self.assertEqual(_Config(groupings=()).groupings, ())
+    self.assertEqual(_Config(methods=()).methods, ())
 
   @parameterized.named_parameters(
       ("by_default_at_a_number", {}, "num_clusters", 8, None),
@@ -65,7 +65,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ),
   )
   def test_where_hierarchical_is_cut(self, given, cut, num_clusters, threshold):
-    config = _Config(groupings=("hierarchical",), **given)
+    config = _Config(methods=("hierarchical",), **given)
     self.assertEqual(config.hierarchical_cut, cut)
     self.assertEqual(config.num_clusters, num_clusters)
     self.assertEqual(config.distance_threshold, threshold)
@@ -75,18 +75,18 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("both", {"distance_threshold": "q0.3", "num_clusters": 4}, 4),
   )
   def test_the_threshold_of_dynamic_distance_does_not_cut_hierarchical(self, given, number):
-    config = _Config(groupings=("hierarchical", "dynamic_distance"), **given)
+    config = _Config(methods=("hierarchical", "dynamic_distance"), **given)
     self.assertEqual(config.hierarchical_cut, "num_clusters")
     self.assertEqual((config.num_clusters, config.distance_threshold), (number, "q0.3"))
 
   def test_one_threshold_serves_both_groupings_if_that_is_asked_for(self):
     config = _Config(hierarchical_cut="distance", distance_threshold=1.5, num_clusters=4)
-    self.assertEqual(config.groupings, ("kmeans", "dynamic_distance", "hierarchical"))
+    self.assertEqual(config.methods, ("kmeans", "dynamic_distance", "hierarchical"))
     self.assertEqual((config.distance_threshold, config.num_clusters), (1.5, 4))
 
   def test_a_number_for_kmeans_leaves_the_threshold_to_hierarchical(self):
     config = _Config(
-        groupings=("kmeans", "hierarchical"), num_clusters=4, distance_threshold="q0.3"
+        methods=("kmeans", "hierarchical"), num_clusters=4, distance_threshold="q0.3"
     )
     self.assertEqual(config.hierarchical_cut, "distance")
 
@@ -115,9 +115,9 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("model", {"model": "vgg"}, "`model` must be one of"),
       ("partition", {"partition": "sorted"}, "`partition` must be one of"),
       ("aggregator", {"aggregator": "median"}, "`aggregator` must be one of"),
-      ("grouping", {"groupings": ("kmean",)}, "`groupings` must be one of"),
-      ("control", {"groupings": ("fedavg",)}, "`groupings` must be one of"),
-      ("twice", {"groupings": ("kmeans", "kmeans")}, "`groupings` must name every"),
+      ("grouping", {"methods": ("kmean",)}, "`methods` must be one of"),
+      ("control", {"methods": ("fedavg",)}, "`methods` must be one of"),
+      ("twice", {"methods": ("kmeans", "kmeans")}, "`methods` must name every"),
       ("clients", {"num_clients": 0}, r"`num_clients` must be .*\[1, 2147483647\], got 0"),
       ("too_many_clients", {"num_clients": 2**31}, "`num_clients` must be an integer in"),
       ("rounds", {"pretrain_rounds": 0}, r"`pretrain_rounds` must be .*\[1, 100000\]"),
@@ -167,27 +167,27 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       _Config(**given)
 
   @parameterized.named_parameters(
-      ("linkage", {"groupings": ("kmeans",), "linkage": "single"}, "`linkage` must"),
-      ("threshold", {"groupings": ("kmeans",), "distance_threshold": "mean"},
+      ("linkage", {"methods": ("kmeans",), "linkage": "single"}, "`linkage` must"),
+      ("threshold", {"methods": ("kmeans",), "distance_threshold": "mean"},
        "`distance_threshold` must"),
-      ("max_clusters", {"groupings": ("kmeans",), "max_clusters": 3},
+      ("max_clusters", {"methods": ("kmeans",), "max_clusters": 3},
        "`max_clusters` must"),
-      ("num_clusters", {"groupings": ("dynamic_distance",), "num_clusters": 3},
+      ("num_clusters", {"methods": ("dynamic_distance",), "num_clusters": 3},
        "`num_clusters` must"),
-      ("cut", {"groupings": ("kmeans",), "hierarchical_cut": "distance"},
+      ("cut", {"methods": ("kmeans",), "hierarchical_cut": "distance"},
        "`hierarchical_cut` must"),
       ("number_where_cut_at_a_distance",
-       {"groupings": ("hierarchical",), "hierarchical_cut": "distance",
+       {"methods": ("hierarchical",), "hierarchical_cut": "distance",
         "num_clusters": 3}, "`num_clusters` must"),
       ("threshold_and_number_for_one_grouping",
-       {"groupings": ("hierarchical",), "distance_threshold": "mean",
+       {"methods": ("hierarchical",), "distance_threshold": "mean",
         "num_clusters": 3},
-       "`num_clusters` must.*groupings=hierarchical and hierarchical_cut=distance"),
+       "`num_clusters` must.*methods=hierarchical and hierarchical_cut=distance"),
       ("threshold_where_cut_at_a_number",
-       {"groupings": ("kmeans", "hierarchical"), "hierarchical_cut": "num_clusters",
+       {"methods": ("kmeans", "hierarchical"), "hierarchical_cut": "num_clusters",
         "distance_threshold": "mean"},
        "`distance_threshold` must.*hierarchical_cut=num_clusters"),
-      ("representation", {"groupings": (), "representation": "update"},
+      ("representation", {"methods": (), "representation": "update"},
        "`representation` must"),
       ("clipping", {"clipping_norm": 1.0}, "`clipping_norm` must not be given"),
       ("noise", {"aggregator": "clipped", "noise_multiplier": 1.0},

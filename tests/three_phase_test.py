@@ -36,7 +36,7 @@ def setUpModule():
 def _config(**settings):
   return config_lib.ThreePhaseConfig(**{
       "dataset": "digits", "num_clients": 5, "pretrain_rounds": 2, "cluster_rounds": 2,
-      "groupings": ("kmeans",), **settings,
+      "methods": ("kmeans",), **settings,
   })
 
 
@@ -47,10 +47,10 @@ def _run(config, checkpoints=None, observers=()):
 
 # The settings of runs that several tests look at.
 _FOUR_CLUSTERS = {"num_clusters": 4}
-_NO_GROUPING = {"groupings": ()}
-_GROUPING_EPOCHS = {"groupings": (), "clients_per_round": 2, "grouping_epochs": 2}
+_NO_GROUPING = {"methods": ()}
+_GROUPING_EPOCHS = {"methods": (), "clients_per_round": 2, "grouping_epochs": 2}
 _THREE_CLUSTERS = {
-    "groupings": ("kmeans", "dynamic_distance"), "num_clusters": 3,
+    "methods": ("kmeans", "dynamic_distance"), "num_clusters": 3,
     "distance_threshold": "q0.4", "cluster_rounds": 4,
 }
 _PRIVATE = {
@@ -146,7 +146,7 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertGreater(np.abs(fewer.vectors - again.vectors).max(), 1e-4)
 
   @parameterized.named_parameters(
-      ("few_take_part", {"groupings": (), "clients_per_round": 2, "cluster_rounds": 1}),
+      ("few_take_part", {"methods": (), "clients_per_round": 2, "cluster_rounds": 1}),
       ("grouping_epochs", _GROUPING_EPOCHS),
       ("private", _PRIVATE),
   )
@@ -240,7 +240,7 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_stopped_anywhere_and_run_again_gives_the_same(self):
     settings = {
-        "groupings": ("kmeans", "dynamic_distance"), "clients_per_round": 3, "num_clusters": 2
+        "methods": ("kmeans", "dynamic_distance"), "clients_per_round": 3, "num_clusters": 2
     }
     config = _config(**settings)
     result, expected = _recorded_run(settings)
@@ -256,7 +256,7 @@ class ThreePhaseTest(parameterized.TestCase):
         self.assertEqual(recorder.rows, expected.rows)
 
   def test_a_clipped_run_resumes(self):
-    settings = {"groupings": (), "aggregator": "clipped", "clipping_norm": 0.1}
+    settings = {"methods": (), "aggregator": "clipped", "clipping_norm": 0.1}
     config = _config(**settings)
     folder = self.create_tempdir().full_path
     with self.assertRaises(_Stop):
@@ -286,7 +286,7 @@ class ThreePhaseTest(parameterized.TestCase):
         self.assertEqual(recorder.rows, expected.rows)
 
   def test_a_private_run_stopped_in_phase_1_keeps_its_rounds(self):
-    config = _config(groupings=(), aggregator="dp", pretrain_rounds=3, cluster_rounds=1)
+    config = _config(methods=(), aggregator="dp", pretrain_rounds=3, cluster_rounds=1)
     folder = self.create_tempdir().full_path
     first, second = _Recorder(("pretrain", 2)), _Recorder()
     # With this share, only rounds that must be saved are: round 2 comes too soon after round 1.

@@ -5,6 +5,7 @@ import numpy as np
 from experiment_shell import output_folder
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import registry as task_registry
 
 
@@ -26,7 +27,7 @@ def load(config, data_dir, recorded):
     dataset = recorded.get("dataset", {}).get("name", dataset)
     # The digits don't take the cache folder in which EMNIST was not found.
     data_dir = None if dataset == "digits" else data_dir
-  return task_registry.load_task(
+  task = task_registry.load_task(
       dataset=dataset,
       data_dir=data_dir,
       num_clients=config.num_clients,
@@ -35,6 +36,7 @@ def load(config, data_dir, recorded):
       seed=config.seed,
       **config.partition_options,
   )
+  return federated_task.hold_out(task, config.num_new_clients, config.seed)
 
 
 def describe(config, task, data_dir):
@@ -57,6 +59,7 @@ def describe(config, task, data_dir):
               for name in config_lib.OPTIONS["partition"]
           },
           "num_clients": len(task.clients),
+          "num_new_clients": len(task.new_clients),
           "num_classes": task.num_classes,
           "image_shape": list(task.model.input_shape),
           "train_examples": task.num_train_examples,

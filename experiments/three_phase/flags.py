@@ -34,6 +34,10 @@ flags.DEFINE_string(
     "Folder of the IDX files (idx), or TFF's cache folder (emnist, auto; default "
     "~/.tff).")
 flags.DEFINE_integer("num_clients", _default("num_clients"), "Number of clients.")
+flags.DEFINE_integer(
+    "num_new_clients", _default("num_new_clients"),
+    "How many of the clients, drawn at random, don't train. They come when the training is "
+    "over, and every method finds a model for them.")
 flags.DEFINE_enum(
     "partition", None, [task_registry.NATURAL, *partition.PARTITIONS],
     "How examples are split over clients. Default: natural (by writer) for emnist, "
@@ -66,11 +70,12 @@ flags.DEFINE_enum(
     "draw follows from --seed: what counts is the number of rounds of the client that takes "
     "part most often. The noise of dp does not follow --seed.")
 
-# Grouping.
+# Methods.
 flags.DEFINE_list(
-    "groupings", ",".join(_default("groupings")),
+    "methods", ",".join(_default("methods")),
     "Comma-separated, of: " + ", ".join(method_registry.METHODS) + ". They share "
-    "one pretraining. The controls fedavg and local always run.")
+    "one pretraining. The controls " + ", ".join(method_registry.CONTROLS) + " always run.")
+flags.DEFINE_alias("groupings", "methods")
 flags.DEFINE_integer(
     "grouping_epochs", None,
     "Every client trains for this many epochs from the final global model, and the "
@@ -78,6 +83,11 @@ flags.DEFINE_integer(
     "round are grouped.")
 
 # Evaluation.
+flags.DEFINE_integer(
+    "control_repeats", _default("control_repeats"),
+    "How often the control fedavg is trained again, with other random numbers. The intervals "
+    "of the gains then include the chance in training; without repeats they are about "
+    "this run's models only.")
 flags.DEFINE_float(
     "target_accuracy", _default("target_accuracy"),
     "The share of clients that reach this accuracy, above 0 and at most 1, is reported.")
@@ -97,7 +107,7 @@ def _define_option(name, users):
   define[option.kind](name, None, text)
 
 
-# The options of partitions, aggregators and groupings, such as --num_clusters: the fields
+# The options of partitions, aggregators and methods, such as --num_clusters: the fields
 # of the dataclasses in `tasks/partition.py`, `engine/aggregation.py` and `grouping/`.
 for _by_name in config_lib.OPTIONS.values():
   for _name, _users in _by_name.items():
@@ -114,5 +124,5 @@ def data_dir():
 def config():
   """Returns the `ThreePhaseConfig` of the flags; ValueError if they don't fit."""
   values = {name: getattr(flags.FLAGS, name) for name in _CONFIG_FLAGS}
-  groupings = tuple(name for name in values.pop("groupings") if name)
-  return config_lib.ThreePhaseConfig(groupings=groupings, **values)
+  methods = tuple(name for name in values.pop("methods") if name)
+  return config_lib.ThreePhaseConfig(methods=methods, **values)

@@ -24,7 +24,7 @@ def recovery_rows(config, task, result):
     no true groups are known.
   """
   true_groups = task.true_groups
-  groupings = [name for name in config.groupings if name in registry.GROUPINGS]
+  groupings = [name for name in config.methods if name in registry.GROUPINGS]
   if true_groups is None or not groupings:
     return []
   used = (config.grouping_epochs, config.representation)

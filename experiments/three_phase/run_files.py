@@ -141,7 +141,7 @@ class RunFiles(stages.RunObserver):
     self._folder.write_text("client_metrics.csv", _client_metrics_text(task, result))
     # A method may have moved clients since they were grouped.
     self._write_assignments({
-        name: result.methods[name].assignment for name in config.groupings
+        name: result.methods[name].assignment for name in config.methods
     })
     if recovery:
       header, rows = recovery[0], [row.values() for row in recovery]

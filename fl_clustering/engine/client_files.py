@@ -31,8 +31,8 @@ class ClientFiles:
   """The files of one task.
 
   Attributes:
-    train: A mapping from client id to the client's training examples.
-    test: A mapping from client id to the client's test examples.
+    train: A mapping from client id to the client's training examples, new clients included.
+    test: The same of the clients' test examples.
     global_test: A tuple of files, which together are the global test set.
   """
 
@@ -63,7 +63,7 @@ def write_client_files(task, directory):
   """
   directory = os.path.abspath(directory)
   train, test = {}, {}
-  for i, client in enumerate(task.clients):
+  for i, client in enumerate(task.all_clients):
     name = os.path.join(directory, f"client_{i:05d}")
     train[client.client_id] = _write(name + ".train", client.train)
     test[client.client_id] = _write(name + ".test", client.test)

@@ -2,17 +2,20 @@
 
 The engine does what needs TensorFlow Federated, and it does it for many models at once.
 Whatever else a method does is NumPy.  Each kind of work is one method of `Engine` over a
-TFF computation in a file of its own.  Another kind, such as the losses of many models on
-the clients' training data, or a basis of the space that a client's data span, goes beside
-them.
+TFF computation in a file of its own.  The engine counts what all of it costs.
 """
 
 import dataclasses
 import functools
+import math
 
 from fl_clustering.engine import client_files
 from fl_clustering.engine import cluster_training
+from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import evaluation
+
+# Numbers travel as float32.
+_BYTES_PER_NUMBER = 4
 
 
 class Engine:
@@ -22,9 +25,12 @@ class Engine:
   run has one engine.
 
   Attributes:
-    client_ids: The clients' ids, in the order of the task.
-    num_examples: A mapping from client id to its number of training examples.
+    client_ids: The ids of the clients that train, in the order of the task.
+    new_client_ids: The ids of the clients that come after the training.
+    num_examples: A mapping from client id to its number of training examples, new clients
+      included.
     files: The `ClientFiles`: where each client's data are.
+    cost: The `Cost` of everything that the clients have done so far.
   """
 
   def __init__(self, task, data_dir, local_training, seed):
@@ -38,11 +44,29 @@ class Engine:
       seed: The run's seed, from which each local training gets its random numbers.
     """
     self.client_ids = task.client_ids
+    self.new_client_ids = task.new_client_ids
     self.files = client_files.write_client_files(task, data_dir)
     self.num_examples = {c: file.num_examples for c, file in self.files.train.items()}
     self._task = task
     self._local_training = local_training
     self._seed = seed
+    self.cost = cost_lib.Cost()
+
+  def training_cost(self, client_ids, num_epochs):
+    """Returns the `Cost` of sending clients a model each and getting it back trained.
+
+    Args:
+      client_ids: The clients; one that trains several models is named several times.
+      num_epochs: Passes of a client over its data.
+    """
+    batch_size = self._local_training.batch_size
+    steps = sum(math.ceil(self.num_examples[c] / batch_size) for c in client_ids)
+    num_bytes = len(client_ids) * _BYTES_PER_NUMBER * self._task.num_parameters
+    return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
+
+  def _count_training(self, losses, num_epochs):
+    trained = [client_id for of_model in losses for client_id in of_model]
+    self.cost += self.training_cost(trained, num_epochs)
 
   @functools.cached_property
   def _training(self):
@@ -71,7 +95,9 @@ class Engine:
     Raises:
       federated_training.TrainingDiverged: If a loss or weight is not finite.
     """
-    return self._training.next(vectors, members, round_)
+    new_vectors, losses = self._training.next(vectors, members, round_)
+    self._count_training(losses, round_.num_epochs)
+    return new_vectors, losses
 
   def train_each(self, vectors, client_ids, round_):
     """Trains clients alone and returns their own models.
@@ -95,6 +121,7 @@ class Engine:
         tuple((client_id,) for client_id in client_ids),
         dataclasses.replace(round_, client_ids=client_ids),
     )
+    self._count_training(losses, round_.num_epochs)
     return trained, {c: loss for part in losses for c, loss in part.items()}
 
   def confusions(self, vectors, requests):

@@ -158,6 +158,8 @@ class DynamicDistance:
     max_clusters: Most clusters, as of `cluster_neighbours`.
     representation: What of the weights is grouped, a key of
       `client_weights.REPRESENTATIONS`.
+    overlap_training: How the clusters train afterwards, which the grouping itself does
+      not use: `shared` or `separate`, see `methods/one_shot.py`.
   """
 
   distance_threshold: Union[str, float] = thresholds.distance_threshold_option(
@@ -167,10 +169,18 @@ class DynamicDistance:
   )
   max_clusters: int = options.option(int, "Most clusters.", default=32)
   representation: str = grouping.representation_option()
+  overlap_training: str = options.option(
+      str,
+      "How clients in several clusters train: `shared`, once in a round, from the mean of "
+      "their clusters' models, as in the article; or `separate`, once for each of them.",
+      default="shared",
+      values=("shared", "separate"),
+  )
 
   def __post_init__(self):
     thresholds.parse_threshold(self.distance_threshold)
     validate.integer(1, max_clusters=self.max_clusters)
+    validate.one_of(("shared", "separate"), overlap_training=self.overlap_training)
     validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
 
   def __call__(self, client_weights, rng):

@@ -1,7 +1,7 @@
 """The groupings by name.
 
 To add one, write its dataclass in a file of its own and add a row here: its name is then
-a value of --groupings, its options are flags, and the contract test runs over it.  Every
+a value of --methods, its options are flags, and the contract test runs over it.  Every
 grouping has the option `representation` (`grouping.representation_option`): where the true
 groups are known, the report compares what the groupings find in each representation.
 """

@@ -1,45 +1,80 @@
-"""The two controls that run beside the methods.
+"""The controls that run beside the methods.
 
-Most of what phase 2 gains over phase 1 comes from training longer.  `fedavg` keeps
-training everyone together for as long, and `local` trains every client alone.  Both start
-from the clients' own weights, as the groupings do, and differ from them in nothing else.
+Most of what phase 2 gains over phase 1 comes from training longer, and a model that every
+client fits to its own data often beats a cluster's.  So three controls always run, for as
+many rounds as the methods:
+
+*   `fedavg` keeps training everyone together.  It starts as a method with one cluster
+    would, and equals it bit for bit.
+*   `finetuned` trains every client alone from the global model of phase 1.
+*   `local` trains every client alone from the beginning, without phase 1.
 """
 
+import numpy as np
+
 from fl_clustering.methods import method
+from fl_clustering.methods import new_clients
+from fl_clustering import participation
 
 
-def fedavg(engine):
+def fedavg(config, engine):
   """Returns the control that trains one model with all clients.
 
-  It starts from the mean of the clients' own weights.  That mean is weighted by the
-  number of examples, as FedAvg averages: where all clients took part and `mean`
-  averaged, it is the model of phase 1, with the `grouping_epochs` if there are any.
+  It starts from the plain mean of the clients' own weights, as every cluster does.
 
   Args:
+    config: The run's `ThreePhaseConfig`.
     engine: An `engine.Engine`.
   """
-
-  def initialize(pretrained, rng):
-    del rng  # Nothing here is random.
-    weights = pretrained.client_weights
-    start = weights.mean_of(weights.client_ids, engine.num_examples)
-    return method.ClusterState(start[None], (weights.client_ids,))
-
-  return method.Method(initialize, method.train_clusters(engine))
-
-
-def local(engine):
-  """Returns the control that trains every client's model on the client's data alone.
-
-  Args:
-    engine: An `engine.Engine`.
-  """
+  del config  # It has no settings.
 
   def initialize(pretrained, rng):
     del rng  # Nothing here is random.
     weights = pretrained.client_weights
     return method.ClusterState(
-        weights.vectors, tuple((client_id,) for client_id in weights.client_ids)
+        weights.mean_of(weights.client_ids)[None], (weights.client_ids,)
     )
 
-  return method.Method(initialize, method.train_clusters(engine))
+  def place(pretrained, state, new_client_ids):
+    del pretrained
+    return new_clients.in_cluster(state.vectors, [0] * len(new_client_ids))
+
+  return method.Method(initialize, method.train_clusters(engine), place)
+
+
+def _alone(config, engine, start_of, from_start):
+  def initialize(pretrained, rng):
+    del rng  # Nothing here is random.
+    return method.ClusterState(
+        np.stack([start_of(pretrained)] * len(engine.client_ids)),
+        tuple((client_id,) for client_id in engine.client_ids),
+    )
+
+  numbers = participation.numbers_of(config, from_start)
+  rounds = [participation.round_of(config, engine.client_ids, number) for number in numbers]
+  return method.Method(
+      initialize,
+      method.train_clusters(engine),
+      new_clients.train_alone(engine, start_of, rounds),
+      from_start,
+  )
+
+
+def finetuned(config, engine):
+  """Returns the control that fits the global model of phase 1 to every client alone.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    engine: An `engine.Engine`.
+  """
+  return _alone(config, engine, lambda pretrained: pretrained.vector, from_start=False)
+
+
+def local(config, engine):
+  """Returns the control that trains every client's model alone, from the beginning.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    engine: An `engine.Engine`.
+  """
+  return _alone(config, engine, lambda pretrained: pretrained.initial_vector, from_start=True)

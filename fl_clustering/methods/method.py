@@ -1,4 +1,4 @@
-"""What a method is: a pair of functions over the state of its clusters.
+"""What a method is: three functions over the state of its clusters.
 
 Grouping once and then training, training everyone together, training every client alone,
 and methods that move clients between clusters in every round are all of this kind.  The
@@ -17,6 +17,7 @@ import numpy as np
 from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
 from fl_clustering import cluster_assignment
+from fl_clustering.engine import cost as cost_lib
 from fl_clustering import participation
 
 
@@ -28,11 +29,16 @@ class Pretrained:
     initial_vector: The model before any training, float32 of shape (P,).
     vector: The global model after the last round, float32 of shape (P,).
     client_weights: Every client's own weights, a `ClientWeights`; not private.
+    new_client_weights: The same of the clients that did not take part, as if they had
+      trained last; `None` without such clients.
+    cost: What phase 1 asked of the clients, a `Cost`.
   """
 
   initial_vector: np.ndarray
   vector: np.ndarray
   client_weights: client_weights_lib.ClientWeights
+  new_client_weights: Optional[client_weights_lib.ClientWeights] = None
+  cost: cost_lib.Cost = cost_lib.Cost()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,8 +103,21 @@ class ClusterState:
 Losses = Sequence[Mapping[str, float]]
 
 
+class Placement(NamedTuple):
+  """What a method gives to clients that were not there in training.
+
+  Attributes:
+    clusters: Per client the indices of its clusters; empty for a client that belongs to
+      none.
+    vectors: The model that each of them uses, float32 of shape (num_clients, P).
+  """
+
+  clusters: tuple[tuple[int, ...], ...]
+  vectors: np.ndarray
+
+
 class Method(NamedTuple):
-  """A method: `initialize` once, then `next` in every round.
+  """A method: `initialize` once, `next` in every round, `place` after the last one.
 
   Attributes:
     initialize: A function from a `Pretrained` and a `np.random.Generator` to the
@@ -106,10 +125,16 @@ class Method(NamedTuple):
     next: A function from the `ClusterState` before a round and the `Round` to the state
       after it and the round's `Losses`.  It depends on nothing else, so a run can go on
       from any saved state.
+    place: A function from the `Pretrained`, the last `ClusterState` and the ids of
+      clients that were not there in training to their `Placement`.
+    from_start: Whether it doesn't build on phase 1 and trains in its place too, from
+      `Pretrained.initial_vector`: for as many rounds as both phases have.
   """
 
   initialize: Callable[[Pretrained, np.random.Generator], ClusterState]
   next: Callable[[ClusterState, participation.Round], tuple[ClusterState, Losses]]
+  place: Callable[[Pretrained, ClusterState, Sequence[str]], Placement]
+  from_start: bool = False
 
 
 def train_clusters(engine):

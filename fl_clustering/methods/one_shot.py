@@ -1,22 +1,28 @@
 """Groups the clients once, by their own weights, and then trains every cluster.
 
 Every cluster starts from the mean of its members' own weights and is a FedAvg of its own
-from then on.
+from then on.  Clusters that overlap can train in two ways:
+
+*   `shared`: a client trains once in a round, from the mean of its clusters' models, and
+    what it sends counts in each of its clusters.  This is the reading of Helmy, Katerji,
+    Muthukrishnan, "Federated Learning through Distance-Based Clustering" (Towards Data
+    Science, 2021), where a client's weights become the mean of its clusters' means.
+*   `separate`: a client trains a copy of every model of its clusters, as if it were in
+    each of them alone.
+
+Without overlap, the two are the same.
 """
+
+import dataclasses
 
 import numpy as np
 
+from fl_clustering import cluster_assignment
 from fl_clustering.methods import method
+from fl_clustering.methods import new_clients
 
 
-def one_shot(grouping, engine):
-  """Returns the method that groups once with `grouping`.
-
-  Args:
-    grouping: A grouping, a function (ClientWeights, rng) -> ClusterAssignment.
-    engine: An `engine.Engine`.
-  """
-
+def _initialize(grouping):
   def initialize(pretrained, rng):
     weights = pretrained.client_weights
     assignment = grouping(weights, rng)
@@ -27,4 +33,60 @@ def one_shot(grouping, engine):
         warning=assignment.warning,
     )
 
-  return method.Method(initialize, method.train_clusters(engine))
+  return initialize
+
+
+def one_shot(grouping, engine):
+  """Returns the method that groups once with `grouping`.
+
+  Args:
+    grouping: A grouping, a function (ClientWeights, rng) -> ClusterAssignment, with an
+      attribute `representation`.
+    engine: An `engine.Engine`.
+  """
+  return method.Method(
+      _initialize(grouping),
+      method.train_clusters(engine),
+      new_clients.by_weights(grouping.representation),
+  )
+
+
+def overlapping(grouping, engine):
+  """Returns the method that groups once, into clusters that may overlap.
+
+  Args:
+    grouping: A grouping as of `one_shot`, with an attribute `overlap_training` too:
+      `shared` or `separate`.
+    engine: An `engine.Engine`.
+  """
+  if grouping.overlap_training == "separate":
+    return one_shot(grouping, engine)
+  return one_shot(grouping, engine)._replace(next=_train_shared(engine))
+
+
+def _train_shared(engine):
+  """Returns the `Method.next` in which every client trains once, whatever its clusters."""
+
+  def next_state(state, round_):
+    clusters_of = cluster_assignment.clusters_of(state.members)
+    # Clients of the same clusters start from the same model.
+    alike = {}
+    for client_id in engine.client_ids:
+      alike.setdefault(clusters_of[client_id], []).append(client_id)
+    starts = cluster_assignment.mean_vectors(state.vectors, list(alike))
+    trained, losses = engine.train(starts, list(map(tuple, alike.values())), round_)
+    sums = np.zeros(state.vectors.shape, np.float64)
+    totals = np.zeros(len(state.vectors))
+    losses_of = [{} for _ in state.members]
+    for clusters, vector, of_clients in zip(alike, trained, losses):
+      num_examples = sum(engine.num_examples[c] for c in of_clients)
+      for k in clusters:
+        sums[k] += np.multiply(num_examples, vector, dtype=np.float64)
+        totals[k] += num_examples
+        losses_of[k].update(of_clients)
+    vectors = state.vectors.copy()
+    took_part = totals > 0
+    vectors[took_part] = sums[took_part] / totals[took_part, None]
+    return dataclasses.replace(state, vectors=vectors), losses_of
+
+  return next_state

@@ -2,7 +2,7 @@
 
 To add one, write its function (settings, engine) -> Method in a file of its own, with a
 frozen dataclass of its settings, and add a row to `METHODS`: its name is then a value of
---groupings, and its settings' options are flags.
+--methods, and its settings' options are flags.
 """
 
 from typing import Callable, NamedTuple
@@ -25,10 +25,20 @@ class MethodEntry(NamedTuple):
 
 
 METHODS = {
-    name: MethodEntry(grouping, one_shot.one_shot)
-    for name, grouping in grouping_registry.GROUPINGS.items()
+    **{
+        name: MethodEntry(grouping, one_shot.one_shot)
+        for name, grouping in grouping_registry.GROUPINGS.items()
+    },
+    "dynamic_distance": MethodEntry(
+        grouping_registry.GROUPINGS["dynamic_distance"], one_shot.overlapping
+    ),
 }
 
-# What runs beside the methods that are chosen; from the name to a function from an
-# `engine.Engine` to a `method.Method`.
-CONTROLS = {"fedavg": controls.fedavg, "local": controls.local}
+# What runs beside the methods that are chosen; from the name to a function from the run's
+# `ThreePhaseConfig` and an `engine.Engine` to a `method.Method`.
+FEDAVG = "fedavg"
+CONTROLS = {
+    FEDAVG: controls.fedavg,
+    "finetuned": controls.finetuned,
+    "local": controls.local,
+}

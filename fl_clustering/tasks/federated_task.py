@@ -10,6 +10,7 @@ from typing import Any, Mapping, Optional
 
 import numpy as np
 
+from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tasks import models
 
@@ -134,6 +135,7 @@ class FederatedTask:
       asked.
     warnings: What a reader of the results should know about the data, the
       fallback included.
+    new_clients: Clients that don't train and come when the training is over, as `clients`.
   """
 
   name: str
@@ -147,6 +149,7 @@ class FederatedTask:
   partition_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   fallback_reason: Optional[str] = None
   warnings: tuple[str, ...] = ()
+  new_clients: tuple[ClientData, ...] = ()
 
   def __post_init__(self):
     if not self.clients:
@@ -159,14 +162,14 @@ class FederatedTask:
       )
     self._check_ids()
     self._check_groups()
-    for client in self.clients:
+    for client in self.all_clients:
       self._check_examples(client.train, "train", f"client {client.client_id!r}")
       self._check_examples(client.test, "test", f"client {client.client_id!r}")
     self._check_examples(self.global_test, "global_test", "the task")
 
   def _check_ids(self):
     seen = set()
-    for client_id in self.client_ids:
+    for client_id in (*self.client_ids, *self.new_client_ids):
       if not isinstance(client_id, str) or not client_id:
         raise validate.error("client_id", "be a non-empty string", client_id)
       if client_id in seen:
@@ -174,8 +177,8 @@ class FederatedTask:
       seen.add(client_id)
 
   def _check_groups(self):
-    without = [client.client_id for client in self.clients if client.group is None]
-    if 0 < len(without) < len(self.clients):
+    without = [client.client_id for client in self.all_clients if client.group is None]
+    if 0 < len(without) < len(self.all_clients):
       raise validate.error(
           "group", f"be known for all clients or for none; {without[0]!r} has none", None
       )
@@ -198,6 +201,16 @@ class FederatedTask:
   def client_ids(self):
     """The clients' ids, in the order of `clients`."""
     return tuple(client.client_id for client in self.clients)
+
+  @property
+  def new_client_ids(self):
+    """The ids of the clients that come after the training, in the order of `new_clients`."""
+    return tuple(client.client_id for client in self.new_clients)
+
+  @property
+  def all_clients(self):
+    """The clients that train, and then the new ones."""
+    return (*self.clients, *self.new_clients)
 
   @property
   def true_groups(self):
@@ -228,13 +241,32 @@ class FederatedTask:
     holds no path and no name: the same data from another folder is the same.
     """
     digest = hashlib.sha256(f"{self.num_classes}".encode())
-    for client in self.clients:
+    for client in self.all_clients:
       # repr() keeps neighbouring fields apart whatever an id consists of.
       digest.update(repr((client.client_id, client.group)).encode())
       for examples in (client.train, client.test):
         _update_digest(digest, examples)
     _update_digest(digest, self.global_test)
     return digest.hexdigest()
+
+
+def hold_out(task, num_new_clients, seed):
+  """Returns the task with some of its clients as new ones, which don't train.
+
+  Args:
+    task: A `FederatedTask`.
+    num_new_clients: How many, fewer than the task has clients.
+    seed: Decides which.
+  """
+  if not num_new_clients:
+    return task
+  rng = randomness.generator(seed, "new clients")
+  new = set(rng.choice(len(task.clients), num_new_clients, replace=False).tolist())
+  return dataclasses.replace(
+      task,
+      clients=tuple(client for i, client in enumerate(task.clients) if i not in new),
+      new_clients=tuple(task.clients[i] for i in sorted(new)),
+  )
 
 
 def _update_digest(digest, examples):

@@ -67,7 +67,7 @@ def _build(name):
   """Returns the method with its default options in a run of six clients."""
   if name in registry.CONTROLS:
     return registry.CONTROLS[name](_Engine())
-  config = config_lib.ThreePhaseConfig(num_clients=6, groupings=(name,))
+  config = config_lib.ThreePhaseConfig(num_clients=6, methods=(name,))
   return registry.METHODS[name].build(config.method_settings(name), _Engine())
 
 

@@ -38,10 +38,10 @@ class BadInputTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("flag_value", ["--dataset=mnist"], "dataset.*mnist"),
       ("no_number", ["--num_clients=many"], "num_clients"),
-      ("grouping", ["--groupings=kmean"], "`groupings` must be one of .*'kmean'"),
+      ("grouping", ["--methods=kmean"], "`methods` must be one of .*'kmean'"),
       ("clusters", ["--num_clients=5", "--num_clusters=6"],
        r"`num_clusters` must be an integer in \[1, 5\], got 6"),
-      ("unused_flag", ["--groupings=kmeans", "--linkage=single"], "`linkage` must"),
+      ("unused_flag", ["--methods=kmeans", "--linkage=single"], "`linkage` must"),
       ("alpha", ["--dataset=digits", "--partition=dirichlet", "--dirichlet_alpha=0"],
        "`dirichlet_alpha` must"),
       ("no_data_dir", ["--dataset=idx"], "`data_dir` must"),
@@ -56,10 +56,10 @@ class BadInputTest(parameterized.TestCase):
       ("too_little_noise", ["--aggregator=dp", "--noise_multiplier=1e-9"],
        "`noise_multiplier` must be a number in"),
       ("threshold_that_nothing_uses",
-       ["--groupings=hierarchical", "--hierarchical_cut=num_clusters",
+       ["--methods=hierarchical", "--hierarchical_cut=num_clusters",
         "--distance_threshold=mean"], "`distance_threshold` must"),
       ("cut_of_what_is_not_chosen",
-       ["--groupings=kmeans", "--hierarchical_cut=distance"], "`hierarchical_cut` must"),
+       ["--methods=kmeans", "--hierarchical_cut=distance"], "`hierarchical_cut` must"),
       ("negative_seed", ["--seed=-1"], "`seed` must"),
   )
   def test_flags(self, flags, message):

@@ -13,8 +13,8 @@ from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
 _TIMEOUT_SECONDS = 120
-_GROUPINGS = ("--groupings=kmeans,dynamic_distance", "--num_clusters=2")
-_DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--groupings=kmeans", "--num_clusters=2")
+_GROUPINGS = ("--methods=kmeans,dynamic_distance", "--num_clusters=2")
+_DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--methods=kmeans", "--num_clusters=2")
 
 _base = None
 _flags = None
@@ -184,7 +184,7 @@ class FailureTest(absltest.TestCase):
 
   def test_a_loss_that_is_not_finite_ends_the_run_and_keeps_it(self):
     folder = os.path.join(_base, "diverges")
-    flags = ("--learning_rate=1e30", "--groupings=")
+    flags = ("--learning_rate=1e30", "--methods=")
 
     result = _run(folder, *flags)
 

@@ -113,7 +113,7 @@ class IterativeMethodTest(absltest.TestCase):
     self._task = _two_kinds_of_clients()
     self._config = config_lib.ThreePhaseConfig(
         dataset="digits", num_clients=5, pretrain_rounds=1, cluster_rounds=3,
-        groupings=(_NAME,), grouping_epochs=40, client_epochs_per_round=2,
+        methods=(_NAME,), grouping_epochs=40, client_epochs_per_round=2,
     )
 
   def _run(self, recorder, folder=None):

@@ -23,7 +23,7 @@ def _weights(spread):
 def _rows(groupings, true_groups=_GROUPS, **settings):
   """Returns the rows, and the epochs for which clients would have been trained."""
   config = config_lib.ThreePhaseConfig(
-      num_clients=4, num_clusters=2, groupings=groupings, **settings
+      num_clients=4, num_clusters=2, methods=groupings, **settings
   )
   trained = []
 

@@ -1,0 +1,74 @@
+"""Whether a method is better than the control, as an interval and a verdict.
+
+A difference between two trained models has two sources of chance.  The clients and their
+test data are a sample: with few examples each, the mean difference varies with them.  And
+training is random: the same method trained again, with the clients' examples in another
+order, gives another model.  Trained together for a few rounds, two models of one and the
+same method often differ by more than the clients' sample explains.  So the interval adds up
+both variances.  The second one comes from repeating the control
+(`control_repeats.py`); the method is taken to vary as much.
+
+References:
+  B. L. Welch. The generalization of "Student's" problem when several different population
+  variances are involved. Biometrika, 1947 (degrees of freedom of the sum).
+  Olive Jean Dunn. Multiple comparisons among means. Journal of the American Statistical
+  Association, 1961 (Bonferroni's correction).
+"""
+
+import dataclasses
+from typing import Optional
+
+import numpy as np
+
+LEVEL = 0.95
+BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain:
+  """How much more accurate a method is than the control.
+
+  Attributes:
+    mean: The mean over the clients of their difference in accuracy.
+    low: Lower end of its interval; `None` where there is no telling.
+    high: Upper end of its interval; `None` where there is no telling.
+    verdict: `better` or `worse` if the interval leaves out zero, else `unclear`.
+  """
+
+  mean: float
+  low: Optional[float]
+  high: Optional[float]
+  verdict: str
+
+
+def gain(differences, repeated, num_comparisons):
+  """Returns the `Gain` of a method.
+
+  Args:
+    differences: Per client its accuracy under the method minus that under the control, of
+      shape (N,).
+    repeated: The clients' mean accuracy under the control, trained several times, of shape
+      (R,); with fewer than two values, the interval is about the two models that were
+      trained and not about their methods.
+    num_comparisons: How many methods are compared with the control.  The intervals of all
+      of them hold at once with probability `LEVEL`.
+  """
+  # Here, since SciPy takes long to import.
+  from scipy import stats  # pylint: disable=g-import-not-at-top
+
+  mean, num_clients = float(np.mean(differences)), len(differences)
+  if num_clients < 2:
+    return Gain(mean, None, None, UNCLEAR)
+  parts = [(np.var(differences, ddof=1) / num_clients, num_clients - 1)]
+  if len(repeated) > 1:
+    # Both models were drawn once.
+    parts.append((2 * np.var(repeated, ddof=1), len(repeated) - 1))
+  variance = sum(part for part, _ in parts)
+  half_width = 0.0
+  if variance > 0:
+    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
+    quantile = stats.t.ppf(1 - (1 - LEVEL) / (2 * num_comparisons), freedom)
+    half_width = float(quantile * np.sqrt(variance))
+  low, high = mean - half_width, mean + half_width
+  verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
+  return Gain(mean, low, high, verdict)
