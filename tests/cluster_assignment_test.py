@@ -1,5 +1,6 @@
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
 
 from fl_clustering import cluster_assignment
 
@@ -89,6 +90,31 @@ class CheckCoversTest(parameterized.TestCase):
   def test_unknown_client(self):
     with self.assertRaisesRegex(ValueError, "`clusters`.*only known clients, got '10'"):
       _ARTICLE.check_covers(_ARTICLE_IDS[:10])
+
+
+class MeanVectorsTest(absltest.TestCase):
+
+  def test_article_example(self):
+    """Client 9 gets mean(mean(5, 9), mean(1, 9), mean(2, 9))."""
+    weights = np.random.default_rng(0).normal(size=(11, 4)).astype(np.float32)
+    pairs = [(5, 9), (1, 9), (1, 10), (2, 9)]
+    cluster_vectors = np.stack([weights[list(pair)].mean(axis=0) for pair in pairs])
+    (mean,) = cluster_assignment.mean_vectors(cluster_vectors, [(0, 1, 3)])
+    expected = (
+        (weights[5] + weights[9]) / 2
+        + (weights[1] + weights[9]) / 2
+        + (weights[2] + weights[9]) / 2
+    ) / 3
+    np.testing.assert_allclose(mean, expected, rtol=1e-6)
+
+  def test_keeps_the_type_and_the_order(self):
+    means = cluster_assignment.mean_vectors(np.array([[2.0], [4.0]], np.float32), [(1,), (0, 1)])
+    self.assertEqual(means.dtype, np.float32)
+    np.testing.assert_array_equal(means, [[4.0], [3.0]])
+
+  def test_the_mean_of_one_cluster_is_its_vector_exactly(self):
+    vectors = np.random.default_rng(0).normal(size=(2, 100)).astype(np.float32)
+    np.testing.assert_array_equal(cluster_assignment.mean_vectors(vectors, [(0,), (1,)]), vectors)
 
 
 if __name__ == "__main__":

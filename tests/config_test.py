@@ -43,7 +43,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_options_follow_their_choice_in_json(self):
     names = list(_Config().to_json())
-    self.assertEqual(names[2:5], ["partition", "dirichlet_alpha", "num_groups"])
+    self.assertEqual(names[3:6], ["partition", "dirichlet_alpha", "num_groups"])
     start = names.index("methods")
     self.assertEqual(names[start + 1 : start + 3], ["num_clusters", "distance_threshold"])
     self.assertCountEqual(names, _Config.__dataclass_fields__)
@@ -54,6 +54,10 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_no_groupings_leaves_the_controls(self):
     self.assertEqual(_Config(methods=()).methods, ())
+
+  def test_controls_may_be_named(self):
+    config = _Config(methods=("fedavg", "kmeans"))
+    self.assertEqual(config.chosen_methods, ("kmeans",))
 
   @parameterized.named_parameters(
       ("by_default_at_a_number", {}, "num_clusters", 8, None),
@@ -116,7 +120,14 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("partition", {"partition": "sorted"}, "`partition` must be one of"),
       ("aggregator", {"aggregator": "median"}, "`aggregator` must be one of"),
       ("grouping", {"methods": ("kmean",)}, "`methods` must be one of"),
-      ("control", {"methods": ("fedavg",)}, "`methods` must be one of"),
+      ("no_client_left", {"num_clients": 5, "num_new_clients": 5},
+       r"`num_new_clients` must be an integer in \[0, 4\], got 5"),
+      ("more_clusters_than_train", {"num_clients": 5, "num_new_clients": 2, "num_clusters": 4},
+       r"`num_clusters` must be an integer in \[1, 3\], got 4"),
+      ("more_per_round_than_train",
+       {"num_clients": 5, "num_new_clients": 2, "clients_per_round": 4},
+       r"`clients_per_round` must be an integer in \[1, 3\], got 4"),
+      ("repeats", {"control_repeats": -1}, "`control_repeats` must be an integer in"),
       ("twice", {"methods": ("kmeans", "kmeans")}, "`methods` must name every"),
       ("clients", {"num_clients": 0}, r"`num_clients` must be .*\[1, 2147483647\], got 0"),
       ("too_many_clients", {"num_clients": 2**31}, "`num_clients` must be an integer in"),

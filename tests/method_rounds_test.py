@@ -1,5 +1,6 @@
 """Tests of the loop over a method's rounds; engine and scoring are stand-ins."""
 
+import json
 import warnings
 
 from absl.testing import absltest
@@ -8,11 +9,14 @@ import numpy as np
 from fl_clustering import checkpoint
 from fl_clustering import cluster_assignment
 from fl_clustering import config as config_lib
+from fl_clustering.engine import cost
 from fl_clustering import method_rounds
 from fl_clustering.methods import method
+from fl_clustering import participation
 from fl_clustering import stages
 
 _IDS = ("a", "b", "c")
+_ROUND_COST = cost.Cost(10, 20, 30)
 # The clusters of every round: they change, overlap, grow in number and become empty.
 _MEMBERS = (
     (("a", "b"), ("c",)),
@@ -24,6 +28,7 @@ _MEMBERS = (
 
 class _Engine:
   client_ids = _IDS
+  cost = cost.Cost()
 
 
 class _Scorer:
@@ -38,10 +43,11 @@ class _Scorer:
     return matrices[first], of_clusters
 
 
-def _scripted(rounds):
+def _scripted(rounds, engine):
   """Returns a method that goes through `_MEMBERS` and counts its rounds in its memory."""
 
   def next_state(state, round_):
+    engine.cost += _ROUND_COST
     rounds.append(round_)
     done = int(state.memory["done"]) + 1
     members = _MEMBERS[done]
@@ -52,12 +58,13 @@ def _scripted(rounds):
     memory = {"done": np.int64(done), "last": np.array(["x"] * done)}
     return method.ClusterState(vectors, members, memory, f"round {done}"), losses
 
-  return method.Method(None, next_state)
+  return method.Method(None, next_state, None)
 
 
 def _start():
   vectors = np.array([[5], [3]], np.float32)
-  return method.ClusterState(vectors, _MEMBERS[0], {"done": np.int64(0)})
+  state = method.ClusterState(vectors, _MEMBERS[0], {"done": np.int64(0)})
+  return method_rounds.Start(state, cost.Cost(100, 200, 300), cost.Cost(1, 2, 3), "a start")
 
 
 class _Stop(Exception):
@@ -76,12 +83,14 @@ class _Recorder(stages.RunObserver):
       raise _Stop
 
 
-def _run(method_, recorder, checkpoints=None, start_state=None):
+def _run(recorder, checkpoints=None, rounds=None, method_=None):
   config = config_lib.ThreePhaseConfig(
       num_clients=3, pretrain_rounds=4, cluster_rounds=3, client_epochs_per_round=2
   )
+  engine = _Engine()
   return method_rounds.run(
-      "scripted", method_, start_state or _start(), config, _Engine(), _Scorer(),
+      "scripted", method_ or _scripted([] if rounds is None else rounds, engine), _start(),
+      participation.numbers_of(config, from_start=False), config, engine, _Scorer(),
       stages.StageRunner(checkpoints, [recorder]),
   )
 
@@ -89,26 +98,28 @@ def _run(method_, recorder, checkpoints=None, start_state=None):
 class MethodRoundsTest(absltest.TestCase):
 
   def _check_equal(self, one, other):
-    (state, best), (other_state, other_best) = one, other
+    state, other_state = one.state, other.state
     self.assertEqual(state.members, other_state.members)
     self.assertEqual(state.warning, other_state.warning)
     np.testing.assert_array_equal(state.vectors, other_state.vectors)
     self.assertEqual(state.vectors.dtype, other_state.vectors.dtype)
-    np.testing.assert_array_equal(best, other_best)
+    np.testing.assert_array_equal(one.best_accuracy, other.best_accuracy)
+    self.assertEqual(one.cost, other.cost)
     self.assertEqual(set(state.memory), set(other_state.memory))
     for name, array in state.memory.items():
       np.testing.assert_array_equal(array, other_state.memory[name])
 
   def test_clusters_change_overlap_grow_and_become_empty(self):
-    rounds, recorder = [], _Recorder()
+    recorder = _Recorder()
     with warnings.catch_warnings():
       warnings.simplefilter("error")
-      state, best = _run(_scripted(rounds), recorder)
+      outcome = _run(recorder)
+    state = outcome.state
     self.assertEqual(state.members, _MEMBERS[3])
     self.assertEqual(state.warning, "round 3")
     # Of ten answers, the models had (5, 3), (1, 2), (0, 1, 2) and (1, 2, 3, 4) right;
     # the accuracy of a cluster doesn't count in a round in which it is empty.
-    np.testing.assert_array_equal(best, [0.5, 0.3, 0.3, 0.4])
+    np.testing.assert_array_equal(outcome.best_accuracy, [0.5, 0.3, 0.3, 0.4])
     found = {
         (row.round, row.cluster): row.value for row in recorder.rows if row.metric == "accuracy"
     }
@@ -125,7 +136,7 @@ class MethodRoundsTest(absltest.TestCase):
 
   def test_rounds_are_numbered_through_the_phases(self):
     rounds = []
-    _run(_scripted(rounds), _Recorder())
+    _run(_Recorder(), rounds=rounds)
     # Rounds 1 to 4 are phase 1's, 5 is kept for the grouping.
     self.assertEqual([round_.number for round_ in rounds], [6, 7, 8])
     self.assertEqual({round_.client_ids for round_ in rounds}, {_IDS})
@@ -133,26 +144,48 @@ class MethodRoundsTest(absltest.TestCase):
 
   def test_resumes_exactly(self):
     expected = _Recorder()
-    result = _run(_scripted([]), expected)
+    result = _run(expected)
     for stop_at in (1, 2, 3):
       with self.subTest(stop_at=stop_at):
         folder = self.create_tempdir().full_path
         with self.assertRaises(_Stop):
-          _run(_scripted([]), _Recorder(stop_at), checkpoint.Checkpoints(folder))
+          _run(_Recorder(stop_at), checkpoint.Checkpoints(folder))
         recorder = _Recorder()
-        resumed = _run(_scripted([]), recorder, checkpoint.Checkpoints(folder))
+        resumed = _run(recorder, checkpoint.Checkpoints(folder))
         self._check_equal(resumed, result)
         self.assertEqual(recorder.rows, expected.rows)
 
-  def test_a_checkpoint_without_clusters_is_one_of_the_same_clusters(self):
-    checkpoints = checkpoint.Checkpoints(self.create_tempdir().full_path)
-    vectors = np.array([[7], [2]], np.float32)
-    arrays = {"vectors": vectors, "best_accuracy": np.array([0.7, 0.9])}
-    checkpoints.save("scripted", 3, arrays, [], at_once=True)
-    state, best = _run(_scripted([]), _Recorder(), checkpoints)
-    self.assertEqual(state.members, _MEMBERS[0])
-    np.testing.assert_array_equal(state.vectors, vectors)
-    np.testing.assert_array_equal(best, [0.7, 0.9])
+  def test_every_round_states_its_cost_and_the_outcome_all_of_them(self):
+    recorder = _Recorder()
+    outcome = _run(recorder)
+    found = [
+        (row.round, row.value) for row in recorder.rows if row.metric == "client_steps"
+    ]
+    self.assertEqual(found, [(0, 1), (1, 10), (2, 10), (3, 10)])
+    bytes_up = [row.value for row in recorder.rows if row.metric == "bytes_up"]
+    self.assertEqual(bytes_up, [3, 30, 30, 30])
+    self.assertEqual(outcome.cost, cost.Cost(130, 260, 390))
+
+  def test_a_checkpoint_that_does_not_fit_is_named(self):
+    folder = self.create_tempdir().full_path
+    _run(_Recorder(), checkpoint.Checkpoints(folder))
+    path = f"{folder}/scripted.npz"
+    with np.load(path) as arrays:
+      good = dict(arrays)
+    bad = {
+        "no_models": {name: array for name, array in good.items() if name != "vectors"},
+        "other_models": {**good, "vectors": np.zeros((4, 2), np.float32)},
+        "fewer_models": {**good, "vectors": np.zeros((3, 1), np.float32)},
+        "no_costs": {name: array for name, array in good.items() if name != "cost"},
+        "unknown_client": {**good, "clusters": np.array(json.dumps(
+            {"members": [["a", "b", "c"], [], ["d"], ["a"]], "warning": None}
+        ))},
+    }
+    for name, arrays in bad.items():
+      with self.subTest(name):
+        np.savez(path, **arrays)
+        with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "scripted.npz can't be read"):
+          _run(_Recorder(), checkpoint.Checkpoints(folder))
 
   def test_a_cluster_must_keep_its_place(self):
     def drop_a_cluster(state, round_):
@@ -162,7 +195,7 @@ class MethodRoundsTest(absltest.TestCase):
     with self.assertRaisesRegex(
         ValueError, "`members` must have at least 2 clusters, as before, got 1"
     ):
-      _run(method.Method(None, drop_a_cluster), _Recorder())
+      _run(_Recorder(), method_=method.Method(None, drop_a_cluster, None))
 
   def test_every_client_must_stay_in_a_cluster(self):
     def lose_a_client(state, round_):
@@ -170,7 +203,7 @@ class MethodRoundsTest(absltest.TestCase):
       return method.ClusterState(state.vectors, (("a",), ("b",))), ()
 
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'c'"):
-      _run(method.Method(None, lose_a_client), _Recorder())
+      _run(_Recorder(), method_=method.Method(None, lose_a_client, None))
 
 
 if __name__ == "__main__":

@@ -13,12 +13,14 @@ from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
+from fl_clustering.engine import cost
 from fl_clustering.engine import federated_training
 from fl_clustering import metrics
 from fl_clustering import participation
 from fl_clustering import runtime
 from fl_clustering import stages
 from fl_clustering import summary
+from fl_clustering.tasks import federated_task
 from fl_clustering import three_phase
 from tests import small_task
 
@@ -152,13 +154,13 @@ class ThreePhaseTest(parameterized.TestCase):
   )
   def test_fedavg_control_starts_from_the_weights_that_are_grouped(self, settings):
     result, recorder = _recorded_run(settings)
-    sizes = [len(client.train) for client in _task.clients]
-    mean = np.average(result.client_weights.vectors, axis=0, weights=sizes)
+    # The plain mean, as a cluster starts.
+    mean = result.client_weights.vectors.mean(axis=0, dtype=np.float64)
     confusions = np.stack([_confusion(mean, client.test) for client in _task.clients])
     (accuracy,) = recorder.values("fedavg", "", "clients_accuracy_mean", 0)
     self.assertAlmostEqual(accuracy, metrics.accuracy(confusions).mean())
 
-  def test_fedavg_control_goes_on_with_phase_1(self):
+  def test_fedavg_control_is_fedavg_from_its_start(self):
     result, _ = _recorded_run(_NO_GROUPING)
     config = _config(**_NO_GROUPING)
     with tempfile.TemporaryDirectory() as folder:
@@ -169,7 +171,8 @@ class ThreePhaseTest(parameterized.TestCase):
           None,
           config.seed,
       )
-      state = federated_training.FedAvgState(result.pretrain.vector, ())
+      weights = result.client_weights
+      state = federated_training.FedAvgState(weights.mean_of(weights.client_ids), ())
       # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
       for round_num in (4, 5):
         round_ = participation.Round(
@@ -180,28 +183,92 @@ class ThreePhaseTest(parameterized.TestCase):
         result.methods["fedavg"].vectors[0], state.vector, atol=1e-6
     )
 
-  def test_local_starts_from_every_clients_own_weights(self):
+  def test_who_trains_alone_starts_before_or_after_phase_1(self):
     result, recorder = _recorded_run(_FOUR_CLUSTERS)
-    accuracy = recorder.values("local", "", "clients_accuracy_mean", 0)
-    expected = metrics.accuracy(result.pretrain.own_weights).mean()
-    self.assertEqual(accuracy, [expected])
+    (finetuned,) = recorder.values("finetuned", "", "clients_accuracy_mean", 0)
+    self.assertEqual(finetuned, metrics.accuracy(result.pretrain.clients).mean())
+    # Nobody has trained before round 1, and all models are the same.
+    (local,) = recorder.values("local", "", "clients_accuracy_mean", 0)
+    self.assertLess(local, 0.3)
+    rounds = {row.round for row in recorder.rows if row.method == "local"}
+    self.assertEqual(rounds, {0, 1, 2, 3, 4})
 
   def test_clusters_get_nothing_back_from_each_other(self):
-    whole, _ = _recorded_run(_FOUR_CLUSTERS)
-    alone, _ = _recorded_run(_NO_GROUPING)
-    clusters = whole.methods["kmeans"].assignment.clusters
-    # A cluster of one client trains as that client does in the control `local`:
-    # of four clusters of five clients at least three are such.
+    four, _ = _recorded_run(_FOUR_CLUSTERS)
+    five, _ = _recorded_run({"num_clusters": 5})
+    clusters = four.methods["kmeans"].assignment.clusters
+    # Of four clusters of five clients at least three are of one client, and train as
+    # that client does when all are alone.
     self.assertGreaterEqual([len(members) for members in clusters].count(1), 3)
     for k, members in enumerate(clusters):
       if len(members) == 1:
         position = _task.client_ids.index(members[0])
         np.testing.assert_array_equal(
-            whole.methods["kmeans"].vectors[k], alone.methods["local"].vectors[position]
+            four.methods["kmeans"].vectors[k], five.methods["kmeans"].vectors[position]
         )
+
+  def test_repeats_of_the_control_differ_in_their_random_numbers_alone(self):
+    result, _ = _recorded_run(_NO_GROUPING)
+    repeats = result.control_repeats
+    self.assertEqual(repeats.shape, (4, 5, 10, 10))
     np.testing.assert_array_equal(
-        whole.methods["local"].vectors, alone.methods["local"].vectors
+        repeats.sum(axis=-1),
+        np.broadcast_to(result.methods["fedavg"].clients.sum(axis=-1), (4, 5, 10)),
     )
+    all_runs = [result.methods["fedavg"].clients, *repeats]
+    self.assertLen({clients.tobytes() for clients in all_runs}, 5)
+
+  def test_what_trains_more_gets_a_control_of_equal_work(self):
+    result, recorder = _recorded_run({
+        "methods": ("dynamic_distance",), "overlap_training": "separate",
+        "distance_threshold": "q0.4", "cluster_rounds": 4,
+    })
+    matched, fedavg = result.methods["fedavg_matched"], result.methods["fedavg"]
+    most = result.methods["dynamic_distance"].cost.client_steps
+    self.assertGreater(most, 1.05 * fedavg.cost.client_steps)
+    self.assertGreaterEqual(matched.cost.client_steps, most)
+    # Not a round more than that takes.
+    per_round = (matched.cost.client_steps - fedavg.cost.client_steps) / max(
+        row.round for row in recorder.rows if row.method == "fedavg_matched"
+    )
+    self.assertLess(matched.cost.client_steps - per_round, most)
+    self.assertNotIn("fedavg_matched", _recorded_run(_THREE_CLUSTERS)[0].methods)
+
+  def test_costs_are_those_of_the_clients_steps_and_models(self):
+    result, _ = _recorded_run(_NO_GROUPING)
+    steps = sum(-(-size // 20) for size in small_task.SIZES.values())
+    model = 4 * _task.num_parameters
+    for name, rounds in (("fedavg", 4), ("finetuned", 4), ("local", 4)):
+      found = result.methods[name].cost
+      self.assertEqual(found, cost.Cost(rounds * steps, rounds * 5 * model, rounds * 5 * model))
+    self.assertEqual(result.pretrain.cost.client_steps, 2 * steps)
+
+  def test_the_weights_of_who_did_not_train_last_cost_a_training(self):
+    result, _ = _recorded_run({"methods": (), "clients_per_round": 2, "cluster_rounds": 1})
+    # Two rounds of two clients, and the three others for their own weights.
+    self.assertEqual(result.pretrain.cost.bytes_up, 7 * 4 * _task.num_parameters)
+
+  def test_new_clients_do_not_train_and_get_a_model(self):
+    task = federated_task.hold_out(_task, 2, seed=0)
+    config = _config(num_new_clients=2, num_clusters=2, methods=("kmeans",))
+    with tempfile.TemporaryDirectory() as folder:
+      result = three_phase.run(config, task, folder)
+    self.assertEqual(result.client_weights.client_ids, task.client_ids)
+    self.assertLen(task.client_ids, 3)
+    for name, found in result.methods.items():
+      self.assertEqual(found.clients.shape, (3, 10, 10), name)
+      sizes = [len(client.test) for client in task.new_clients]
+      self.assertEqual(found.new_clients.sum(axis=(1, 2)).tolist(), sizes, name)
+    found = result.methods["kmeans"]
+    for clusters, confusion, client in zip(
+        found.new_client_clusters, found.new_clients, task.new_clients
+    ):
+      (k,) = clusters
+      np.testing.assert_array_equal(confusion, _confusion(found.vectors[k], client.test))
+    self.assertEqual(result.methods["finetuned"].new_client_clusters, ((), ()))
+    summarized = summary.summarize(config, task, result)
+    self.assertIn("new_clients", summarized["methods"]["kmeans"])
+    self.assertEqual(summarized["num_test_examples"]["new_clients"], sum(sizes))
 
   @parameterized.named_parameters(
       ("kmeans", "kmeans"), ("overlapping", "dynamic_distance")
@@ -284,6 +351,15 @@ class ThreePhaseTest(parameterized.TestCase):
         resumed = _run(config, copy, [recorder])
         self.assertEqual(summary.summarize(config, _task, resumed), expected_summary)
         self.assertEqual(recorder.rows, expected.rows)
+
+  def test_a_method_does_not_go_on_from_another_phase_1(self):
+    config = _config(**_PRIVATE)
+    folder = self.create_tempdir().full_path
+    _run(config, checkpoint.Checkpoints(folder))
+    os.remove(os.path.join(folder, "pretrain.npz"))
+    # Phase 1 is trained again with other noise.
+    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz does not fit"):
+      _run(config, checkpoint.Checkpoints(folder))
 
   def test_a_private_run_stopped_in_phase_1_keeps_its_rounds(self):
     config = _config(methods=(), aggregator="dp", pretrain_rounds=3, cluster_rounds=1)

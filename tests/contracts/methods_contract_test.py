@@ -65,9 +65,9 @@ def _pretrained():
 
 def _build(name):
   """Returns the method with its default options in a run of six clients."""
-  if name in registry.CONTROLS:
-    return registry.CONTROLS[name](_Engine())
   config = config_lib.ThreePhaseConfig(num_clients=6, methods=(name,))
+  if name in registry.CONTROLS:
+    return registry.CONTROLS[name](config, _Engine())
   return registry.METHODS[name].build(config.method_settings(name), _Engine())
 
 

@@ -11,6 +11,7 @@ from fl_clustering import checkpoint
 from fl_clustering import config as config_lib
 from fl_clustering.engine import evaluation
 from fl_clustering.methods import method
+from fl_clustering.methods import new_clients
 from fl_clustering.methods import registry
 from fl_clustering import metrics
 from fl_clustering import runtime
@@ -55,7 +56,7 @@ def _by_accuracy(settings, engine):
     memory = {"moves": np.append(state.memory["moves"], moved)}
     return method.ClusterState(vectors, members, memory), losses
 
-  return method.Method(initialize, next_state)
+  return method.Method(initialize, next_state, new_clients.by_loss(engine))
 
 
 def _turned(examples):

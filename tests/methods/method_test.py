@@ -1,13 +1,17 @@
 """Tests of the methods' maths; the engine is a stand-in that needs no TFF."""
 
+import dataclasses
+
 from absl.testing import absltest
 import numpy as np
 
 from fl_clustering import client_weights
 from fl_clustering import cluster_assignment
-from fl_clustering.methods import controls
+from fl_clustering import config as config_lib
 from fl_clustering.methods import method
+from fl_clustering.methods import new_clients
 from fl_clustering.methods import one_shot
+from fl_clustering.methods import registry
 from fl_clustering import participation
 
 _IDS = ("a", "b", "c")
@@ -27,11 +31,23 @@ def _pretrained():
 class _Engine:
   """Adds the round's number to every model."""
 
+  client_ids = _IDS
   num_examples = {"a": 1, "b": 1, "c": 2}
 
+  def __init__(self):
+    self.trained = []
+
   def train(self, vectors, members, round_):
+    self.trained.append((vectors, members))
     losses = [{c: 0.5 for c in ids if c in round_.client_ids} for ids in members]
     return vectors + np.float32(round_.number), losses
+
+
+  def train_each(self, vectors, client_ids, round_):
+    return vectors + np.float32(round_.number), {c: 0.5 for c in client_ids}
+
+  def losses(self, vectors, client_ids):
+    return np.repeat(vectors.sum(axis=1, keepdims=True), len(client_ids), axis=1)
 
 
 class ClusterStateTest(absltest.TestCase):
@@ -57,45 +73,142 @@ class ClusterStateTest(absltest.TestCase):
     self.assertLen(places, 20_000)
 
 
+class _Grouping:
+  """Always finds the same clusters."""
+
+  representation = "weights"
+
+  def __init__(self, clusters, overlap_training="shared"):
+    self.overlap_training = overlap_training
+    self.given = []
+    self._clusters = clusters
+
+  def __call__(self, weights, rng):
+    self.given.append((weights, rng))
+    return cluster_assignment.ClusterAssignment(self._clusters, "a warning")
+
+
 class OneShotTest(absltest.TestCase):
 
   def test_groups_once_and_starts_from_the_members_means(self):
     clusters = (("a", "c"), ("b", "c"))
-    given = []
-
-    def group(weights, rng):
-      given.append((weights, rng))
-      return cluster_assignment.ClusterAssignment(clusters, "a warning")
-
+    grouping = _Grouping(clusters)
     pretrained, rng = _pretrained(), np.random.default_rng(0)
-    one = one_shot.one_shot(group, _Engine())
+    one = one_shot.one_shot(grouping, _Engine())
     state = one.initialize(pretrained, rng)
-    self.assertEqual(given, [(pretrained.client_weights, rng)])
+    self.assertEqual(grouping.given, [(pretrained.client_weights, rng)])
     self.assertEqual((state.members, state.warning), (clusters, "a warning"))
     np.testing.assert_array_equal(state.vectors, [[4, 1.5], [6, 0.5]])
     after, losses = one.next(state, _ROUND)
     np.testing.assert_array_equal(after.vectors, state.vectors + 7)
     self.assertEqual((after.members, after.warning), (clusters, "a warning"))
     self.assertEqual(losses, [{"a": 0.5, "c": 0.5}, {"c": 0.5}])
-    self.assertLen(given, 1)
+    self.assertLen(grouping.given, 1)
 
   def test_every_client_must_be_grouped(self):
-    group = lambda weights, rng: cluster_assignment.ClusterAssignment((("a", "b"),))
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'c'"):
-      one_shot.one_shot(group, _Engine()).initialize(_pretrained(), None)
+      one_shot.one_shot(_Grouping((("a", "b"),)), _Engine()).initialize(_pretrained(), None)
+
+
+class OverlappingTest(absltest.TestCase):
+
+  def _after(self, clusters, overlap_training, engine):
+    one = one_shot.overlapping(_Grouping(clusters, overlap_training), engine)
+    return one.next(one.initialize(_pretrained(), None), _ROUND)
+
+  def test_a_client_trains_once_from_the_mean_of_its_clusters(self):
+    engine = _Engine()
+    after, losses = self._after((("a", "c"), ("b", "c")), "shared", engine)
+    # The clusters' models are (4, 1.5) and (6, .5), so c trains from (5, 1).
+    ((vectors, members),) = engine.trained
+    self.assertEqual(members, [("a",), ("b",), ("c",)])
+    np.testing.assert_array_equal(vectors, [[4, 1.5], [6, 0.5], [5, 1]])
+    # Training adds 7.  In the first cluster a has one example and c two; b doesn't take part.
+    expected = [[(11 + 2 * 12) / 3, (8.5 + 2 * 8) / 3], [12, 8]]
+    np.testing.assert_allclose(after.vectors, expected, rtol=1e-6)
+    self.assertEqual(losses, [{"a": 0.5, "c": 0.5}, {"c": 0.5}])
+
+  def test_clients_of_the_same_clusters_train_together(self):
+    engine = _Engine()
+    self._after((("a", "b"), ("c",)), "shared", engine)
+    self.assertEqual(engine.trained[0][1], [("a", "b"), ("c",)])
+
+  def test_without_overlap_both_ways_are_the_same(self):
+    clusters = (("a", "b"), ("c",))
+    shared, losses = self._after(clusters, "shared", _Engine())
+    separate, separate_losses = self._after(clusters, "separate", _Engine())
+    np.testing.assert_array_equal(shared.vectors, separate.vectors)
+    self.assertEqual(losses, separate_losses)
+
+  def test_a_cluster_in_which_nobody_takes_part_keeps_its_model(self):
+    after, losses = self._after((("b",), ("a", "c")), "shared", _Engine())
+    np.testing.assert_array_equal(after.vectors[0], [4, 0])
+    self.assertEqual(losses[0], {})
+
+  def test_separately_a_client_trains_every_model_of_its_clusters(self):
+    engine = _Engine()
+    self._after((("a", "c"), ("b", "c")), "separate", engine)
+    self.assertEqual(engine.trained[0][1], (("a", "c"), ("b", "c")))
 
 
 class ControlsTest(absltest.TestCase):
 
-  def test_fedavg_is_one_cluster_from_the_mean_by_examples(self):
-    state = controls.fedavg(_Engine()).initialize(_pretrained(), None)
-    self.assertEqual(state.members, (_IDS,))
-    np.testing.assert_array_equal(state.vectors, [[5, 1]])
+  def _initial(self, name):
+    config = config_lib.ThreePhaseConfig(num_clients=3)
+    return registry.CONTROLS[name](config, _Engine()).initialize(_pretrained(), None)
 
-  def test_local_is_every_client_from_its_own_weights(self):
-    state = controls.local(_Engine()).initialize(_pretrained(), None)
-    self.assertEqual(state.members, (("a",), ("b",), ("c",)))
-    np.testing.assert_array_equal(state.vectors, _pretrained().client_weights.vectors)
+  def test_fedavg_starts_as_a_cluster_of_all_clients(self):
+    state = self._initial("fedavg")
+    self.assertEqual(state.members, (_IDS,))
+    # The plain mean, whatever the clients' numbers of examples.
+    np.testing.assert_array_equal(state.vectors, [[4, 1]])
+
+  def test_who_trains_alone_starts_from_the_model_before_or_after_phase_1(self):
+    for name, start in (("finetuned", [0, 0]), ("local", [1, 1])):
+      state = self._initial(name)
+      self.assertEqual(state.members, (("a",), ("b",), ("c",)))
+      np.testing.assert_array_equal(state.vectors, [start] * 3)
+
+
+class NewClientsTest(absltest.TestCase):
+
+  def _pretrained(self):
+    weights = client_weights.ClientWeights(
+        ("x", "y"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
+    )
+    return dataclasses.replace(_pretrained(), new_client_weights=weights)
+
+  def test_nearest_cluster_by_weights(self):
+    state = method.ClusterState(
+        np.array([[1, 1], [2, 2], [3, 3]], np.float32), ((), ("c",), ("a", "b"))
+    )
+    placement = new_clients.by_weights("weights")(self._pretrained(), state, ("y", "x"))
+    self.assertEqual(placement.clusters, ((2,), (1,)))
+    np.testing.assert_array_equal(placement.vectors, [[3, 3], [2, 2]])
+
+  def test_directions_count_where_directions_were_grouped(self):
+    state = _state((("a",), ("b", "c")))
+    place = new_clients.by_weights("normalized_update")
+    # (1, 1) is nearer to (0, 2) by weights and by direction to (4, 0) and (8, 1).
+    self.assertEqual(place(self._pretrained(), state, ("x",)).clusters, ((1,),))
+
+  def test_least_loss_of_a_cluster_with_members(self):
+    state = method.ClusterState(
+        np.array([[0, 0], [5, 0], [6, 0]], np.float32), ((), ("c",), ("a", "b"))
+    )
+    placement = new_clients.by_loss(_Engine())(None, state, ("x", "y"))
+    self.assertEqual(placement.clusters, ((1,), (1,)))
+
+  def test_trains_alone_for_as_many_rounds(self):
+    config = config_lib.ThreePhaseConfig(
+        num_clients=3, pretrain_rounds=2, cluster_rounds=3
+    )
+    for name, rounds in (("finetuned", (4, 5, 6)), ("local", (1, 2, 4, 5, 6))):
+      engine = _Engine()
+      placement = registry.CONTROLS[name](config, engine).place(_pretrained(), None, ("x",))
+      start = 1 if name == "local" else 0
+      np.testing.assert_array_equal(placement.vectors, [[start + sum(rounds)] * 2])
+      self.assertEqual(placement.clusters, ((),))
 
 
 if __name__ == "__main__":
