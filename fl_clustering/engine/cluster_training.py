@@ -106,6 +106,8 @@ def plan_heads(clusters, num_examples):
   limit = sum(work(members) for members in clusters) / _HEADS_PER_ROUND
   heads = []
   for cluster, members in enumerate(clusters):
+    if not members:
+      continue
     num_heads = min(len(members), math.ceil(work(members) / limit))
     # Dealing the clients out by size keeps the heads of a cluster alike.
     by_size = sorted(members, key=lambda m: -num_examples[m])

@@ -2,15 +2,14 @@
 
 The engine does what needs TensorFlow Federated, and it does it for many models at once.
 Whatever else a method does is NumPy.  Each kind of work is one method of `Engine` over a
-TFF computation in a file of its own.  Another kind, such as the losses of many models on
-the clients' training data, or a basis of the space that a client's data span, goes beside
-them.
+TFF computation in a file of its own.  Another kind goes beside them.
 """
 
 import dataclasses
 import functools
 
 from fl_clustering.engine import client_files
+from fl_clustering.engine import client_losses
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import evaluation
 
@@ -53,6 +52,10 @@ class Engine:
   @functools.cached_property
   def _evaluation(self):
     return evaluation.Evaluation(self._task.model)
+
+  @functools.cached_property
+  def _losses(self):
+    return client_losses.ClientLosses(self._task.model, self.files)
 
   def train(self, vectors, members, round_):
     """Trains every model for one round of FedAvg over its members.
@@ -111,3 +114,18 @@ class Engine:
       predicted label (columns).
     """
     return self._evaluation.confusions(vectors, requests)
+
+  def losses(self, vectors, client_ids):
+    """Returns every model's mean cross-entropy on every client's training data.
+
+    Each number depends on the model and on the client's data alone, to the last bit.
+
+    Args:
+      vectors: The models, float32 of shape (num_models, P).
+      client_ids: The clients, whether they were in training or not.
+
+    Returns:
+      A float32 array of shape (num_models, len(client_ids)).  A loss that is not a number
+      is infinite here, so that a client that takes the least loss never takes its model.
+    """
+    return self._losses.losses(vectors, client_ids)
