@@ -56,6 +56,7 @@ def shared_computations():
   from fl_clustering.engine import cluster_training
   from fl_clustering.engine import evaluation
   from fl_clustering.engine import federated_training
+  from fl_clustering.engine import member_training
   # pylint: enable=g-import-not-at-top
 
   with contextlib.ExitStack() as stack:
@@ -64,6 +65,7 @@ def shared_computations():
         (cluster_training, "build_train_heads"),
         (evaluation, "build_confusions"),
         (federated_training, "build_fedavg_round"),
+        (member_training, "build_train_members"),
     ):
       cached = functools.cache(getattr(module, name))
       stack.enter_context(mock.patch.object(module, name, cached))

@@ -12,6 +12,7 @@ from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import evaluation
+from fl_clustering.engine import member_training
 
 
 class Engine:
@@ -50,6 +51,12 @@ class Engine:
     )
 
   @functools.cached_property
+  def _member_training(self):
+    return member_training.MemberTraining(
+        self._task, self.files, self._local_training, self._seed
+    )
+
+  @functools.cached_property
   def _evaluation(self):
     return evaluation.Evaluation(self._task.model)
 
@@ -75,6 +82,24 @@ class Engine:
       federated_training.TrainingDiverged: If a loss or weight is not finite.
     """
     return self._training.next(vectors, members, round_)
+
+  def train_members(self, vectors, members, round_):
+    """Trains every model as `train` does, and returns the members' own models too.
+
+    Args:
+      vectors: The models, float32 of shape (num_models, P).
+      members: A tuple of client ids per model.
+      round_: A `participation.Round`.
+
+    Returns:
+      The new models, equal to those of `train` to the last bit; per model a dict from the
+      ids of the members that trained it to their own trained models, not private, float32
+      of shape (P,); and the losses, which are those of `train`.
+
+    Raises:
+      federated_training.TrainingDiverged: If a loss or weight is not finite.
+    """
+    return self._member_training.next(vectors, members, round_)
 
   def train_each(self, vectors, client_ids, round_):
     """Trains clients alone and returns their own models.
