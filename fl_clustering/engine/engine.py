@@ -10,6 +10,7 @@ import functools
 
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
+from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import evaluation
 from fl_clustering.engine import member_training
@@ -63,6 +64,10 @@ class Engine:
   @functools.cached_property
   def _losses(self):
     return client_losses.ClientLosses(self._task.model, self.files)
+
+  @functools.cached_property
+  def _subspaces(self):
+    return client_subspaces.ClientSubspaces(self._task.model, self.files)
 
   def train(self, vectors, members, round_):
     """Trains every model for one round of FedAvg over its members.
@@ -154,3 +159,22 @@ class Engine:
       is infinite here, so that a client that takes the least loss never takes its model.
     """
     return self._losses.losses(vectors, client_ids)
+
+  def subspaces(self, client_ids, num_vectors):
+    """Returns the first left singular vectors of the clients' images of each label.
+
+    The matrix has a client's training images of a label as columns, in [0, 1].
+
+    Args:
+      client_ids: The clients, whether they were in training or not.
+      num_vectors: The most vectors per label.
+
+    Returns:
+      Per client a dict from each of its labels to a float32 array of shape (num_pixels, r),
+      not private: directions of raw images.  r is `num_vectors`, or the number of linearly
+      independent images if that is less.  Each vector's largest component is positive.
+
+    Raises:
+      ValueError: If `num_vectors` is no positive integer.
+    """
+    return self._subspaces.subspaces(client_ids, num_vectors)
