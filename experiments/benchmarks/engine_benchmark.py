@@ -38,6 +38,7 @@ _STOCK = flags.DEFINE_bool(
 
 _SEED = 1
 _NUM_MODELS = 20
+_NUM_MODELS_TO_CHOOSE_FROM = 4
 _BATCH_SIZE = 20
 _LEARNING_RATE = 0.1
 # From the contestant to the limit it is compared with.
@@ -45,10 +46,16 @@ _LIMITS = {
     "FedAvg round": "limit of a FedAvg round",
     "FedAvg round, build_weighted_fed_avg": "limit of a FedAvg round",
     "phase 2 round": "limit of a phase 2 round",
+    # Plain TensorFlow holds the members' models in memory anyway.
+    "phase 2 round, members' models too": "limit of a phase 2 round",
+    "losses of 4 models": "limit of losses",
     "evaluation of 20 models": "limit of an evaluation",
 }
 # The contestants that compute in TFF's worker process, without TFF's own FedAvg.
-_IN_WORKER = ("FedAvg round", "phase 2 round", "evaluation of 20 models")
+_IN_WORKER = (
+    "FedAvg round", "phase 2 round", "phase 2 round, members' models too",
+    "losses of 4 models", "evaluation of 20 models",
+)
 
 
 def _forget_peak(pid):
@@ -101,10 +108,12 @@ def _contestants(task, directory, clusters, vectors, num_cores):
   # pylint: disable=g-import-not-at-top
   from experiments.benchmarks import plain_tensorflow
   from fl_clustering.engine import client_files
+  from fl_clustering.engine import client_losses
   from fl_clustering.engine import client_update
   from fl_clustering.engine import cluster_training
   from fl_clustering.engine import evaluation
   from fl_clustering.engine import federated_training
+  from fl_clustering.engine import member_training
   # pylint: enable=g-import-not-at-top
 
   limit = plain_tensorflow.PlainTensorFlow(task, _BATCH_SIZE, _LEARNING_RATE, num_cores)
@@ -112,6 +121,8 @@ def _contestants(task, directory, clusters, vectors, num_cores):
   options = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
   fedavg = federated_training.FedAvg(task, files, options, None, _SEED)
   training = cluster_training.ClusterTraining(task, files, options, _SEED)
+  member_trainer = member_training.MemberTraining(task, files, options, _SEED)
+  losses = client_losses.ClientLosses(task.model, files)
   evaluator = evaluation.Evaluation(task.model)
   state = fedavg.initialize()
   ids = task.client_ids
@@ -125,6 +136,15 @@ def _contestants(task, directory, clusters, vectors, num_cores):
       "FedAvg round": lambda: fedavg.next(state, round_),
       "limit of a phase 2 round": lambda: limit.average(parameters, clusters),
       "phase 2 round": lambda: training.next(starts, clusters, round_),
+      "phase 2 round, members' models too": lambda: member_trainer.next(
+          starts, clusters, round_
+      ),
+      "limit of losses": lambda: limit.losses(
+          models_parameters[:_NUM_MODELS_TO_CHOOSE_FROM]
+      ),
+      "losses of 4 models": lambda: losses.losses(
+          vectors[:_NUM_MODELS_TO_CHOOSE_FROM], ids
+      ),
       "limit of an evaluation": lambda: limit.confusions(models_parameters),
       "evaluation of 20 models": lambda: evaluator.confusions(vectors, requests),
   }

@@ -24,7 +24,8 @@ from fl_clustering import runtime
 _HEADS_PER_ROUND = 16
 
 
-def _head_job_type(num_parameters):
+def head_job_type(num_parameters):
+  """Returns the TFF type of what a cluster head is sent."""
   return tff.StructWithPythonType(
       [
           ("index", np.int32),
@@ -65,7 +66,7 @@ def build_train_heads(model, local_training):
       losses = losses.write(i, loss)
     return client_update_lib.flatten(weighted_sum), total, losses.stack()
 
-  @tff.tensorflow.computation(_head_job_type(model.num_parameters))
+  @tff.tensorflow.computation(head_job_type(model.num_parameters))
   def train_head(job):
     weighted_sum, total, losses = train_members(
         job["vector"], job["paths"], job["seeds"], job["num_epochs"]
@@ -73,7 +74,7 @@ def build_train_heads(model, local_training):
     return job["index"], weighted_sum, total, losses
 
   @tff.federated_computation(
-      tff.FederatedType(_head_job_type(model.num_parameters), tff.CLIENTS)
+      tff.FederatedType(head_job_type(model.num_parameters), tff.CLIENTS)
   )
   def train_heads(jobs):
     return tff.federated_map(train_head, jobs)
@@ -82,7 +83,7 @@ def build_train_heads(model, local_training):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Head:
+class Head:
   """Some members of one cluster, which one TFF client trains in turn."""
 
   cluster: int
@@ -106,12 +107,87 @@ def plan_heads(clusters, num_examples):
   limit = sum(work(members) for members in clusters) / _HEADS_PER_ROUND
   heads = []
   for cluster, members in enumerate(clusters):
+    if not members:
+      continue
     num_heads = min(len(members), math.ceil(work(members) / limit))
     # Dealing the clients out by size keeps the heads of a cluster alike.
     by_size = sorted(members, key=lambda m: -num_examples[m])
     for i in range(num_heads):
-      heads.append(_Head(cluster, tuple(by_size[i::num_heads])))
+      heads.append(Head(cluster, tuple(by_size[i::num_heads])))
   return sorted(heads, key=lambda head: -work(head.members))
+
+
+def head_jobs(heads, vectors, round_, files, seed):
+  """Returns what the heads are sent.
+
+  Args:
+    heads: `Head`s.
+    vectors: The clusters' models, float32 of shape (num_clusters, P).
+    round_: A `participation.Round`.
+    files: The task's `ClientFiles`.
+    seed: The run's seed.
+
+  Returns:
+    The heads' jobs, of `head_job_type`, whose index is the head's place; and per head the
+    list of its members that take part.  A head without any has a job all the same: TFF
+    prepares itself anew for every number of clients that it has not seen lately.
+  """
+  taking_part = set(round_.client_ids)
+  jobs, members_of_job = [], []
+  for i, head in enumerate(heads):
+    members = [m for m in head.members if m in taking_part]
+    members_of_job.append(members)
+    seeds = [
+        randomness.stateless_seed(seed, "local_training", round_.number, m) for m in members
+    ]
+    jobs.append(
+        collections.OrderedDict(
+            index=i,
+            vector=vectors[head.cluster],
+            paths=np.array([files.train[m].path for m in members], np.str_),
+            seeds=np.array(seeds, np.int32).reshape(-1, 2),
+            num_epochs=round_.num_epochs,
+        )
+    )
+  return jobs, members_of_job
+
+
+def new_models(vectors, head_results, round_):
+  """Returns the clusters' models after a round.
+
+  Args:
+    vectors: The clusters' models before it, float32 of shape (num_clusters, P).
+    head_results: An iterable of (cluster, weighted sum of the members' parameters, their
+      number of examples, dict of client id to loss), one for each of `plan_heads` and in
+      that order.
+    round_: A `participation.Round`.
+
+  Returns:
+    The new models of shape (num_clusters, P), and per cluster a dict of client id to mean
+    training loss.
+
+  Raises:
+    federated_training.TrainingDiverged: If a loss or weight is not finite.
+  """
+  sums = np.zeros(vectors.shape, np.float64)
+  totals = np.zeros(len(vectors))
+  losses = [{} for _ in vectors]
+  for cluster, weighted_sum, total, head_losses in head_results:
+    sums[cluster] += weighted_sum
+    totals[cluster] += total
+    losses[cluster].update(head_losses)
+  for cluster, cluster_losses in enumerate(losses):
+    federated_training.check_losses(
+        cluster_losses, f"round {round_.number}, cluster {cluster}"
+    )
+  vectors = vectors.copy()
+  trained = totals > 0
+  vectors[trained] = sums[trained] / totals[trained, None]
+  for cluster in np.flatnonzero(trained):
+    federated_training.check_vector(
+        vectors[cluster], f"round {round_.number}, cluster {cluster}"
+    )
+  return vectors, losses
 
 
 class ClusterTraining:
@@ -147,50 +223,19 @@ class ClusterTraining:
     Raises:
       federated_training.TrainingDiverged: If a loss or weight is not finite.
     """
-    taking_part = set(round_.client_ids)
     heads = plan_heads(
         clusters, {c: file.num_examples for c, file in self._files.train.items()}
     )
-    jobs, members_of_job = [], []
-    for i, head in enumerate(heads):
-      members = [m for m in head.members if m in taking_part]
-      members_of_job.append(members)
-      # A head without members is sent all the same: TFF prepares itself anew
-      # for every number of clients that it has not seen lately.
-      seeds = [
-          randomness.stateless_seed(self._seed, "local_training", round_.number, m)
-          for m in members
-      ]
-      jobs.append(
-          collections.OrderedDict(
-              index=i,
-              vector=vectors[head.cluster],
-              paths=np.array([self._files.train[m].path for m in members], np.str_),
-              seeds=np.array(seeds, np.int32).reshape(-1, 2),
-              num_epochs=round_.num_epochs,
+    jobs, members_of_job = head_jobs(heads, vectors, round_, self._files, self._seed)
+
+    def head_results():
+      for batch in runtime.message_batches(jobs, 4 * self._num_parameters):
+        # Sorted, because TFF may return results in the order of completion.
+        for i, weighted_sum, total, losses in sorted(
+            self._train_heads(batch), key=lambda result: result[0]
+        ):
+          yield heads[i].cluster, weighted_sum, total, zip(
+              members_of_job[i], map(float, losses)
           )
-      )
-    sums = np.zeros(vectors.shape, np.float64)
-    totals = np.zeros(len(clusters))
-    losses = [{} for _ in clusters]
-    for batch in runtime.message_batches(jobs, 4 * self._num_parameters):
-      # Sorted, because TFF may return results in the order of completion.
-      for i, weighted_sum, total, job_losses in sorted(
-          self._train_heads(batch), key=lambda result: result[0]
-      ):
-        cluster = heads[i].cluster
-        sums[cluster] += weighted_sum
-        totals[cluster] += total
-        losses[cluster].update(zip(members_of_job[i], map(float, job_losses)))
-    for cluster, cluster_losses in enumerate(losses):
-      federated_training.check_losses(
-          cluster_losses, f"round {round_.number}, cluster {cluster}"
-      )
-    new_vectors = vectors.copy()
-    trained = totals > 0
-    new_vectors[trained] = sums[trained] / totals[trained, None]
-    for cluster in np.flatnonzero(trained):
-      federated_training.check_vector(
-          new_vectors[cluster], f"round {round_.number}, cluster {cluster}"
-      )
-    return new_vectors, losses
+
+    return new_models(vectors, head_results(), round_)

@@ -2,7 +2,8 @@
 
 The engine does what needs TensorFlow Federated, and it does it for many models at once.
 Whatever else a method does is NumPy.  Each kind of work is one method of `Engine` over a
-TFF computation in a file of its own.  The engine counts what all of it costs.
+TFF computation in a file of its own.  Another kind goes beside them.  The engine counts
+what all of it costs.
 """
 
 import dataclasses
@@ -10,9 +11,12 @@ import functools
 import math
 
 from fl_clustering.engine import client_files
+from fl_clustering.engine import client_losses
+from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import evaluation
+from fl_clustering.engine import member_training
 
 # Numbers travel as float32.
 _BYTES_PER_NUMBER = 4
@@ -68,6 +72,10 @@ class Engine:
     trained = [client_id for of_model in losses for client_id in of_model]
     self.cost += self.training_cost(trained, num_epochs)
 
+  def _count_bytes(self, down=0, up=0):
+    """Counts so many numbers that clients are sent, and that they send."""
+    self.cost += cost_lib.Cost(0, _BYTES_PER_NUMBER * down, _BYTES_PER_NUMBER * up)
+
   @functools.cached_property
   def _training(self):
     return cluster_training.ClusterTraining(
@@ -75,8 +83,22 @@ class Engine:
     )
 
   @functools.cached_property
+  def _member_training(self):
+    return member_training.MemberTraining(
+        self._task, self.files, self._local_training, self._seed
+    )
+
+  @functools.cached_property
   def _evaluation(self):
     return evaluation.Evaluation(self._task.model)
+
+  @functools.cached_property
+  def _losses(self):
+    return client_losses.ClientLosses(self._task.model, self.files)
+
+  @functools.cached_property
+  def _subspaces(self):
+    return client_subspaces.ClientSubspaces(self._task.model, self.files)
 
   def train(self, vectors, members, round_):
     """Trains every model for one round of FedAvg over its members.
@@ -98,6 +120,26 @@ class Engine:
     new_vectors, losses = self._training.next(vectors, members, round_)
     self._count_training(losses, round_.num_epochs)
     return new_vectors, losses
+
+  def train_members(self, vectors, members, round_):
+    """Trains every model as `train` does, and returns the members' own models too.
+
+    Args:
+      vectors: The models, float32 of shape (num_models, P).
+      members: A tuple of client ids per model.
+      round_: A `participation.Round`.
+
+    Returns:
+      The new models, equal to those of `train` to the last bit; per model a dict from the
+      ids of the members that trained it to their own trained models, not private, float32
+      of shape (P,); and the losses, which are those of `train`.
+
+    Raises:
+      federated_training.TrainingDiverged: If a loss or weight is not finite.
+    """
+    new_vectors, own, losses = self._member_training.next(vectors, members, round_)
+    self._count_training(losses, round_.num_epochs)
+    return new_vectors, own, losses
 
   def train_each(self, vectors, client_ids, round_):
     """Trains clients alone and returns their own models.
@@ -138,3 +180,41 @@ class Engine:
       predicted label (columns).
     """
     return self._evaluation.confusions(vectors, requests)
+
+  def losses(self, vectors, client_ids):
+    """Returns every model's mean cross-entropy on every client's training data.
+
+    Each number depends on the model and on the client's data alone, to the last bit.
+
+    Args:
+      vectors: The models, float32 of shape (num_models, P).
+      client_ids: The clients, whether they were in training or not.
+
+    Returns:
+      A float32 array of shape (num_models, len(client_ids)).  A loss that is not a number
+      is infinite here, so that a client that takes the least loss never takes its model.
+    """
+    num_sent = len(vectors) * len(client_ids)
+    self._count_bytes(down=num_sent * self._task.num_parameters, up=num_sent)
+    return self._losses.losses(vectors, client_ids)
+
+  def subspaces(self, client_ids, num_vectors):
+    """Returns the first left singular vectors of the clients' images of each label.
+
+    The matrix has a client's training images of a label as columns, in [0, 1].
+
+    Args:
+      client_ids: The clients, whether they were in training or not.
+      num_vectors: The most vectors per label.
+
+    Returns:
+      Per client a dict from each of its labels to a float32 array of shape (num_pixels, r),
+      not private: directions of raw images.  r is `num_vectors`, or the number of linearly
+      independent images if that is less.  Each vector's largest component is positive.
+
+    Raises:
+      ValueError: If `num_vectors` is no positive integer.
+    """
+    found = self._subspaces.subspaces(client_ids, num_vectors)
+    self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
+    return found

@@ -1,0 +1,89 @@
+import tempfile
+import unittest
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering.engine import client_update
+from fl_clustering.engine import engine
+from fl_clustering.engine import member_training
+from fl_clustering import participation
+from fl_clustering import runtime
+from tests import small_task
+
+_OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
+
+# One of each for the whole file: a worker takes a second to start.
+_task = None
+_folder = None
+
+
+def setUpModule():
+  global _task, _folder
+  _task = small_task.small_task()
+  folder = tempfile.TemporaryDirectory()
+  _folder = folder.name
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(folder.cleanup)
+  unittest.enterModuleContext(small_task.shared_computations())
+
+
+def _engine():
+  return engine.Engine(_task, _folder, _OPTIONS, seed=3)
+
+
+def _vectors(num_models):
+  return np.stack([
+      np.concatenate([
+          p.ravel() for p in _task.model.initial_parameters(np.random.default_rng(i))
+      ])
+      for i in range(num_models)
+  ])
+
+
+class EngineTest(absltest.TestCase):
+
+  def test_train_members_trains_as_train_does(self):
+    vectors, members = _vectors(2), (("a", "b", "d"), ("b",))
+    round_ = participation.Round(2, ("b", "d"), 1)
+    expected, expected_losses = _engine().train(vectors, members, round_)
+    new_vectors, own, losses = _engine().train_members(vectors, members, round_)
+    np.testing.assert_array_equal(new_vectors, expected)
+    self.assertEqual(losses, expected_losses)
+    alone, _ = _engine().train_each(vectors[[0, 0]], ("b", "d"), round_)
+    for member, vector in zip(("b", "d"), alone):
+      np.testing.assert_allclose(own[0][member], vector, atol=1e-7)
+
+  def test_training_does_not_build_what_returns_members(self):
+    with mock.patch.object(
+        member_training, "build_train_members", side_effect=AssertionError
+    ):
+      _engine().train(_vectors(1), (("a",),), participation.Round(1, ("a",), 1))
+
+  def test_training_lowers_the_members_losses(self):
+    engine_ = _engine()
+    vectors = _vectors(1)
+    before = engine_.losses(vectors, ("e", "d"))
+    for number in range(1, 4):
+      vectors, _ = engine_.train(
+          vectors, (("d", "e"),), participation.Round(number, _task.client_ids, 2)
+      )
+    after = engine_.losses(vectors, ("e", "d"))
+    self.assertEqual(after.shape, (1, 2))
+    np.testing.assert_array_less(after, before - 0.1)
+
+  def test_subspaces_are_of_each_clients_labels(self):
+    for client, bases in zip(_task.clients[:2], _engine().subspaces(("a", "b"), 2)):
+      self.assertEqual(
+          {label: basis.shape for label, basis in bases.items()},
+          {
+              label: (784, min(2, np.sum(client.train.labels == label)))
+              for label in set(client.train.labels)
+          },
+      )
+
+
+if __name__ == "__main__":
+  absltest.main()
