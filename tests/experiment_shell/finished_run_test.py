@@ -79,7 +79,8 @@ class FinishedRunTest(parameterized.TestCase):
 
     with self.assertRaisesRegex(finished_run.DamagedFile, f"summary.json' can't be .*{reason}"):
       loss = finished_run.FinishedRun(self._path).summary["loss"]
-      (loss[0] if isinstance(loss, list) else loss)["test"]  # pylint: disable=expression-not-assigned
+      one = loss[0] if isinstance(loss, list) else loss
+      one["test"]  # pylint: disable=pointless-statement
 
   def test_a_config_without_a_setting_is_damaged(self):
     finished = finished_run.FinishedRun(self._path)
