@@ -124,13 +124,24 @@ def _load(experiment, config, folder, stack):
   try:
     inputs, document = _load_new(experiment, config, folder.recorded, stack)
     experiment.check_recorded(folder.recorded, document)
+    for name in inputs.document:
+      folder.recorded[name]  # The report needs it.  pylint: disable=pointless-statement
   except (KeyError, TypeError, AttributeError) as e:
     raise folder.damaged(e) from e
   return inputs, document
 
 
+@contextlib.contextmanager
+def _damaged_files():
+  """Turns what is wrong with an earlier version's or an edited file into an `InputError`."""
+  try:
+    yield
+  except finished_run.DamagedFile as e:
+    raise launch.InputError(str(e)) from e
+
+
 def _measure(experiment, config, inputs, folder):
-  with launch.run_errors(folder.path, *experiment.failures()):
+  with _damaged_files(), launch.run_errors(folder.path, *experiment.failures()):
     # First, as it may fail: a plotting library may be broken.
     write_report = experiment.build_write_report()
     summary = experiment.measure(config, inputs, folder)

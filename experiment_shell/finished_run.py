@@ -38,11 +38,23 @@ def _damage(path):
     raise DamagedFile(path, e) from e
 
 
+class _Part(dict):
+  """An object of a JSON file; what it lacks makes the file a damaged one."""
+
+  def __init__(self, values, path):
+    super().__init__(values)
+    self._path = path
+
+  def __missing__(self, name):
+    raise DamagedFile(self._path, f"it has no {name!r}")
+
+
 @dataclasses.dataclass(frozen=True)
 class FinishedRun:
   """The files of one output folder.
 
-  What reads a file raises a `DamagedFile` if its content can't be read.
+  What reads a file raises a `DamagedFile` if its content can't be read, and so does what
+  looks up something in a JSON object that is not there.
 
   Attributes:
     path: The folder's path.
@@ -62,17 +74,23 @@ class FinishedRun:
     """Returns the content of a JSON file."""
     path = self.join(name)
     with _damage(path), open(path, encoding="utf-8") as file:
-      return json.load(file)
+      return json.load(file, object_hook=lambda values: _Part(values, path))
+
+  def _object(self, name):
+    content = self.json(name)
+    if not isinstance(content, dict):
+      raise DamagedFile(self.join(name), "it is no JSON object")
+    return content
 
   @functools.cached_property
   def document(self):
     """The content of `config.json`: settings, data, versions."""
-    return self.json(output_folder.CONFIG)
+    return self._object(output_folder.CONFIG)
 
   @functools.cached_property
   def summary(self):
     """The content of `summary.json`."""
-    return self.json(output_folder.SUMMARY)
+    return self._object(output_folder.SUMMARY)
 
   @property
   def settings(self):
@@ -83,6 +101,19 @@ class FinishedRun:
   def versions(self):
     """The versions of the software, a dict by name."""
     return self.document["versions"]
+
+  @property
+  def warnings(self):
+    """What the reader of any report must not overlook, as (title, text) pairs."""
+    resumed_with = self.document.get(output_folder.RESUMED_WITH)
+    if not resumed_with:
+      return ()
+    changes = (output_folder.version_changes(self.versions, now) for now in resumed_with)
+    return ((
+        "This run was resumed with other versions",
+        f"It was resumed with {'; then '.join(changes)}. Its numbers may differ from those of "
+        "an uninterrupted run.",
+    ),)
 
   def rows(self, name, text_columns=()):
     """Returns the rows of a CSV file in the folder, as `study.read_rows` does.

@@ -117,7 +117,16 @@ def _end_after(error):
     _end(f"error: {error}", _FAILED)
 
 
+def _check_arguments():
+  for argument in sys.argv[1:]:
+    try:
+      argument.encode()
+    except UnicodeEncodeError as e:
+      raise InputError(f"arguments must be in UTF-8, got {argument!r}.") from e
+
+
 def _parse_flags():
+  _check_arguments()
   app.define_help_flags()
   try:
     return flags.FLAGS(sys.argv)

@@ -15,10 +15,13 @@ import weakref
 from absl import logging
 
 from clustering_basics import atomic_file
+from clustering_basics import validate
 
 CONFIG = "config.json"
 REPORT = "report.html"
 SUMMARY = "summary.json"
+# The part of `config.json` that states with which other versions the run was resumed.
+RESUMED_WITH = "resumed_with"
 
 
 def json_text(value):
@@ -38,6 +41,22 @@ def csv_text(header, rows):
   writer.writerow(header)
   writer.writerows(rows)
   return text.getvalue()
+
+
+def version_changes(before, now):
+  """Returns in words which versions differ, or "" if none does.
+
+  Args:
+    before: The versions that a run began with, a dict by package.
+    now: The versions that it was resumed with, likewise.
+  """
+  changes = []
+  for name in dict.fromkeys((*before, *now)):
+    if name not in now:
+      changes.append(f"no {name} (before: {before[name]})")
+    elif now[name] != before.get(name):
+      changes.append(f"{name} {now[name]} (before: {before.get(name, 'none')})")
+  return ", ".join(changes)
 
 
 class OutputFolder:
@@ -64,6 +83,9 @@ class OutputFolder:
       ValueError: If the folder can't be used this way.
     """
     self.path = os.path.abspath(path)
+    if self.path != self.path.encode(errors="replace").decode():
+      # It could neither be printed nor be sent to TensorFlow.
+      raise validate.error("output_dir", "be in UTF-8", self.path)
     self._files = (CONFIG, SUMMARY, REPORT, *files)
     self._folders = folders
     self._unlock = lambda: None
@@ -104,7 +126,7 @@ class OutputFolder:
     """Returns the ValueError for a folder that can't be used because of an OSError."""
     return ValueError(
         "`output_dir` must be a folder that can be read and written, got "
-        f"{self.path!r} ({error.strerror})."
+        f"{self.path!r} ({error.strerror or error})."
     )
 
   def damaged(self, error):
@@ -155,12 +177,16 @@ class OutputFolder:
         )
 
   def start(self, document):
-    """Prepares the folder and writes `config.json`, unless a run is resumed.
+    """Prepares the folder and writes `config.json`.
+
+    If a run is resumed, its `config.json` stays.  A warning tells if the versions of the
+    software differ, and `config.json` states them too, as `resumed_with`.
 
     No other run can start in the folder until `close` or the end of the program.
 
     Args:
-      document: The content of `config.json`, a dict with the settings under "config".
+      document: The content of `config.json`, a dict with the settings under "config" and
+        the versions, if they are recorded, under "versions".
 
     Raises:
       ValueError: If the folder can't be written, or another run is writing it.
@@ -172,6 +198,8 @@ class OutputFolder:
         # This also removes what an interrupted --overwrite left of another run.
         self._clear()
         self.write_text(CONFIG, json_text(document))
+      else:
+        self._record_resumption(document)
     except OSError as e:
       raise self._unusable(e) from e
 
@@ -199,14 +227,44 @@ class OutputFolder:
           f"`output_dir` must not be in use by another run, got {self.path!r}."
       )
 
+  def _record_resumption(self, document):
+    """Adds what is new to `config.json`: settings without a value, and other versions."""
+    settings = {name: None for name, value in document["config"].items() if value is None}
+    recorded = {**self.recorded, "config": {**settings, **self.recorded["config"]}}
+    before, now = recorded.get("versions"), document.get("versions")
+    changes = version_changes(before, now) if before and now else ""
+    if changes:
+      logging.warning(
+          "The run is resumed with other versions: %s. Its numbers may differ from those of an "
+          "uninterrupted run.", changes,
+      )
+      others = recorded.get(RESUMED_WITH, [])
+      if now not in others:
+        recorded[RESUMED_WITH] = [*others, now]
+    if recorded != self.recorded:
+      self.write_text(CONFIG, json_text(recorded))
+      self.recorded = recorded
+
   def _clear(self):
     # The user's own files stay.  The settings go last: as long as they exist, the rest can
     # be recognized as part of their run.
-    for name in sorted(filter(self._is_ours, self._names()), key=lambda n: n == CONFIG):
-      if name in self._folders:
+    names = sorted(filter(self._is_ours, self._names()), key=lambda n: n == CONFIG)
+    folders = [name for name in names if self._is_folder(name)]
+    foreign = [name for name in folders if name not in self._folders]
+    if foreign:
+      raise ValueError(
+          "`output_dir` must hold a run of this program for --resume or --overwrite, got "
+          f"{self.path!r} with {foreign[0]!r}, which is a folder."
+      )
+    for name in names:
+      if name in folders:
         shutil.rmtree(self.join(name))
       else:
         os.remove(self.join(name))
+
+  def _is_folder(self, name):
+    # Of a link, only the link is the run's own.
+    return os.path.isdir(self.join(name)) and not os.path.islink(self.join(name))
 
   def write_text(self, name, text):
     """Writes the text to a file in the folder, wholly or not at all."""

@@ -50,6 +50,15 @@ def write_figures(output_dir, figures, *results):
   return blocks
 
 
+def warnings(finished):
+  """Returns the blocks of the warnings that any report of a run shows.
+
+  Args:
+    finished: The `FinishedRun`.
+  """
+  return [html_page.warning(title, text) for title, text in finished.warnings]
+
+
 def _shown(value):
   if value is None:
     return "not set"

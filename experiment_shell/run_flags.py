@@ -5,7 +5,9 @@ import time
 
 from absl import flags
 
-flags.DEFINE_string(
+from experiment_shell import path_flag
+
+path_flag.define(
     "output_dir", None,
     "Folder for the results. Default: a new one under results/.")
 flags.DEFINE_bool(

@@ -15,8 +15,9 @@ from absl import flags
 from clustering_basics import validate
 from experiment_shell import finished_run
 from experiment_shell import output_folder
+from experiment_shell import path_flag
 
-flags.DEFINE_string("run", None, "Folder of a finished run of any experiment.")
+path_flag.define("run", None, "Folder of a finished run of any experiment.")
 
 # An experiment's name in `config.json` -> its program, and what it is called there.
 _EXPERIMENTS = {
@@ -40,8 +41,6 @@ def _finished_run():
   try:
     name = run.document.get("experiment")
     run.summary  # Not every report reads it.  pylint: disable=pointless-statement
-  except AttributeError as e:
-    raise _damaged(output_folder.CONFIG, e, path) from e
   except finished_run.DamagedFile as e:
     raise _damaged(e.name, e.reason, path) from e
   if name not in _EXPERIMENTS:

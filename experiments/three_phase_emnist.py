@@ -33,12 +33,24 @@ def _measure(config, inputs, folder):
   # pylint: disable=g-import-not-at-top
   from experiments.three_phase import measure
   from fl_clustering import checkpoint
+  from fl_clustering.engine import federated_training
+  from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
+  kept = f"Results so far are in {folder.path};"
   try:
     return measure.run(config, inputs.data, folder)
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
+  except federated_training.TrainingDiverged as e:
+    # The same run would end the same way, and it can't be resumed with other settings.
+    raise launch.RunFailed(
+        f"{e} {kept} another rate needs a new run, in another --output_dir or with --overwrite."
+    ) from e
+  except runtime.ClientFileMissing as e:
+    raise launch.RunFailed(
+        f"{e} {kept} --resume writes the clients' data again and continues from there."
+    ) from e
 
 
 def _build_write_report():
@@ -48,12 +60,9 @@ def _build_write_report():
 
 
 def _failures():
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering.engine import federated_training
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
+  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
 
-  return federated_training.TrainingDiverged, runtime.WorkerLost
+  return (runtime.WorkerLost,)
 
 
 EXPERIMENT = experiment.Experiment(

@@ -1,16 +1,18 @@
 """Where TensorFlow Federated runs: a worker process of our own on this machine.
 
 TFF's local context starts the same worker, but leaves it running when the
-program ends, however it ends, and starts another one without a word when it
-dies.  Here the kernel ends the worker with the program, `kill -9` included,
-and a worker that died is an error.
+program ends, however it ends, starts another one without a word when it dies,
+and waits for ever when it hangs.  Here the kernel ends the worker with the
+program, `kill -9` included, and a worker that died or hangs is an error.
 
 The worker computes `num_cores` clients at a time with one thread each.  That
 is the fastest arrangement for models as small as a client's, and it makes the
 numbers independent of how threads are scheduled.
 """
 
+import errno
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +20,8 @@ import time
 import grpc
 import portpicker
 import tensorflow_federated as tff
+
+from fl_clustering import worker_watch
 
 # One gRPC message can't hold more; TFF's own default overflows.
 _MAX_MESSAGE_BYTES = 1_895_825_408
@@ -43,9 +47,22 @@ if os.getppid() != int(sys.argv[1]):
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
+# What TensorFlow says of a file that it can't open, within the worker's error.
+_MISSING_FILE = re.compile(r"(?:^|: )(/[^\n]*?); No such file or directory")
+
 
 class WorkerLost(RuntimeError):
-  """The worker process died or did not start."""
+  """The worker process died, hung or did not start."""
+
+
+class ClientFileMissing(FileNotFoundError):
+  """A client's computation reads a file that is not there (any more)."""
+
+  def __init__(self, path):
+    super().__init__(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+  def __str__(self):
+    return f"the clients' file {self.filename!r} is missing."
 
 
 def message_batches(jobs, bytes_per_job):
@@ -64,6 +81,19 @@ def message_batches(jobs, bytes_per_job):
 
 def _worker_binary():
   return os.path.join(os.path.dirname(tff.__file__), "data", "worker_binary")
+
+
+class _Context(tff.framework.SyncExecutionContext):
+  """TFF's context, which names a file that a client's computation misses."""
+
+  def invoke(self, comp, arg):
+    try:
+      return super().invoke(comp, arg)
+    except grpc.RpcError as e:
+      missing = _MISSING_FILE.search(e.details() or "")
+      if missing is None:
+        raise
+      raise ClientFileMissing(missing[1]) from e
 
 
 class LocalRuntime:
@@ -101,11 +131,14 @@ class LocalRuntime:
             "MALLOC_ARENA_MAX": "2",
         },
     )
+    self._watch = worker_watch.WorkerWatch(self._process)
     channel = grpc.insecure_channel(f"localhost:{port}", _CHANNEL_OPTIONS)
-    self._stub = tff.framework.RemoteExecutorGrpcStub(channel)
+    self._stub = tff.framework.RemoteExecutorGrpcStub(
+        grpc.intercept_channel(channel, self._watch)
+    )
     self._wait_until_ready()
     tff.framework.set_default_context(
-        tff.framework.SyncExecutionContext(
+        _Context(
             executor_fn=tff.framework.ResourceManagingExecutorFactory(
                 self._create_executor
             ),
@@ -127,10 +160,13 @@ class LocalRuntime:
 
   def close(self):
     """Ends the worker; TFF computations can't be called afterwards."""
+    self._watch.close()
     self._process.kill()
     self._process.wait()
 
   def _check_alive(self):
+    if self._watch.reason is not None:
+      raise WorkerLost(f"TensorFlow Federated's worker process {self._watch.reason}.")
     if self._process.poll() is not None:
       raise WorkerLost(
           "TensorFlow Federated's worker process ended with code "

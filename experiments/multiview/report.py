@@ -124,6 +124,7 @@ def _summary_section(run, results):
       "Summary",
       html_page.paragraph(html_page.strong(sentences[0])),
       *map(html_page.paragraph, sentences[1:]),
+      *report_sections.warnings(run),
       *(html_page.warning(f"Left out: {name}", reason) for name, reason in left_out.items()),
       html_page.note("What the server sees", *_PRIVACY_NOTES),
   )

@@ -3,6 +3,7 @@
 from absl import flags
 
 from clustering_basics import validate
+from experiment_shell import path_flag
 from experiment_shell import run_flags
 from experiments.private import config as config_lib
 from experiments.private import data
@@ -20,13 +21,13 @@ def _listed(name):
 
 flags.DEFINE_list(
     "datasets", _listed("datasets"), "Comma-separated, of: " + ", ".join(data.DATASETS) + ".")
-flags.DEFINE_string(
+path_flag.define(
     "data_dir", None,
     "Folder with UCI's files: letter-recognition.data (or .gz), gt_2011.csv to "
     "gt_2015.csv. Missing files are downloaded from OpenML. Default: only OpenML.")
 flags.DEFINE_list(
     "methods", _listed("methods"), "Comma-separated, of: " + ", ".join(methods.LABELS) + ".")
-flags.DEFINE_string(
+path_flag.define(
     "diffprivlib_python", None,
     "Path of a Python with IBM's diffprivlib (requirements-diffprivlib.txt). Default: the one "
     "that Bazel makes. Without Bazel there is none, and diffprivlib is left out.")

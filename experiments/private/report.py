@@ -136,6 +136,7 @@ def _summary_section(results):
       "Summary",
       html_page.paragraph(html_page.strong(verdict(results))),
       *([] if cost is None else [html_page.paragraph(cost)]),
+      *report_sections.warnings(results.run),
       *(html_page.warning(title, text) for title, text in warnings(results)),
       html_page.note("What is compared, and what is private", *notes(results)),
   )

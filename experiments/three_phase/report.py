@@ -167,7 +167,7 @@ def notes(results):
 
 def warnings(results):
   """Returns what the reader must not overlook, as (title, text) pairs."""
-  found = []
+  found = list(results.finished.warnings)
   dataset = results.dataset
   if dataset["fallback_reason"]:
     found.append((

@@ -32,7 +32,7 @@ def check_losses(losses, where):
     if not math.isfinite(loss):
       raise TrainingDiverged(
           f"the training loss is {loss} in {where}, client {client_id!r}; "
-          "a lower --learning_rate may help."
+          "a lower learning rate may help."
       )
 
 
@@ -41,7 +41,7 @@ def check_vector(vector, where):
   if not np.all(np.isfinite(vector)):
     raise TrainingDiverged(
         f"the averaged weights are not finite after {where}; "
-        "a lower --learning_rate may help."
+        "a lower learning rate may help."
     )
 
 

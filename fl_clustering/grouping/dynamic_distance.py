@@ -191,7 +191,8 @@ class DynamicDistance:
       rng: A `np.random.Generator`, not used.
 
     Returns:
-      A `ClusterAssignment` of all N clients.
+      A `ClusterAssignment` of all N clients, with a warning if each is alone or all are in one
+      cluster.
     """
     del rng  # Nothing here is random.
     ids, distances = distances_lib.client_distances(
@@ -206,4 +207,5 @@ class DynamicDistance:
         client_id: [ids[i] for i in rows[client_id]]
         for client_id in client_weights.client_ids
     }
-    return cluster_neighbours(neighbours, self.max_clusters)
+    assignment = cluster_neighbours(neighbours, self.max_clusters)
+    return thresholds.with_warning(assignment, self.distance_threshold)

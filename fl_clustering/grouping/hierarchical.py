@@ -112,7 +112,8 @@ class Hierarchical:
       rng: A `np.random.Generator`, not used.
 
     Returns:
-      A `ClusterAssignment` of all N clients.
+      A `ClusterAssignment` of all N clients, with a warning if a distance leaves each alone or
+      puts all into one cluster.
     """
     del rng  # Nothing here is random.
     client_ids = client_weights.client_ids
@@ -125,12 +126,18 @@ class Hierarchical:
         client_weights, self.representation, self.metric
     )
     labels = _labels(distances, self.linkage, self._cut(distances))
-    return cluster_assignment.ClusterAssignment.from_labels(client_ids, dict(zip(ids, labels)))
+    assignment = cluster_assignment.ClusterAssignment.from_labels(
+        client_ids, dict(zip(ids, labels))
+    )
+    if self.num_clusters is not None:
+      return assignment
+    return thresholds.with_warning(assignment, self.distance_threshold)
 
   def _cut(self, distances):
     """Returns scikit-learn's arguments for the cut."""
     if self.num_clusters is not None:
       return {"n_clusters": self.num_clusters}
     within = thresholds.largest_distance_within(self.distance_threshold, distances)
-    # scikit-learn does not merge at the threshold itself.
-    return {"n_clusters": None, "distance_threshold": np.nextafter(within, np.inf)}
+    # scikit-learn does not merge at the threshold itself, and takes only a finite one.
+    above = min(np.nextafter(within, np.inf), np.finfo(np.float64).max)
+    return {"n_clusters": None, "distance_threshold": above}

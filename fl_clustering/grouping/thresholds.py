@@ -1,5 +1,6 @@
 """Thresholds of distance, as a user states them: the mean, a number or a quantile."""
 
+import dataclasses
 import math
 import numbers
 
@@ -75,3 +76,23 @@ def largest_distance_within(distance_threshold, distances):
   if not distances.size:
     return 0.0
   return float(parse_threshold(distance_threshold)(distances)) * (1 + _ROUNDING)
+
+
+def with_warning(assignment, distance_threshold):
+  """Returns an assignment that tells if its threshold has grouped nobody or everybody.
+
+  Args:
+    assignment: A `ClusterAssignment`.
+    distance_threshold: The threshold that gave it, as the user stated it.
+  """
+  sizes = [len(members) for members in assignment.clusters]
+  if max(sizes) == 1 < len(sizes):
+    found = f"leaves each of the {len(sizes)} clients in a cluster of its own"
+  elif len(sizes) == 1 < max(sizes):
+    found = f"puts all {max(sizes)} clients into one cluster"
+  else:
+    return assignment
+  warning = f"`distance_threshold`={distance_threshold} {found}, so nothing is grouped."
+  return dataclasses.replace(
+      assignment, warning=" ".join(filter(None, (assignment.warning, warning)))
+  )

@@ -123,6 +123,20 @@ class ExperimentTest(parameterized.TestCase):
     with self.assertRaisesRegex(launch.InputError, "No such file.*summary.json"):
       self._run(resume=True)
 
+  def test_a_finished_run_with_a_truncated_summary_ends_with_one_line(self):
+    self._run()
+    for text, reason in (("{", "Expecting"), ("{}", "it has no 'seed'"), ("[]", "no JSON object")):
+      with open(os.path.join(self._path, "summary.json"), "w", encoding="utf-8") as file:
+        file.write(text)
+      with self.assertRaisesRegex(launch.InputError, f"summary.json' can't be read .*{reason}"):
+        self._run(resume=True)
+
+  def test_a_report_that_misses_something_ends_with_one_line(self):
+    self._write_report = lambda finished: finished.document["colour"]
+
+    with self.assertRaisesRegex(launch.InputError, "config.json' can't be .*has no 'colour'"):
+      self._run()
+
   def test_a_finished_run_of_other_data_is_refused_if_it_is_checked(self):
     self._run()
     self._data = [5]
@@ -180,6 +194,16 @@ class ExperimentTest(parameterized.TestCase):
         self._load, self._check_recorded = load, checks[name]
         with self.assertRaisesRegex(launch.InputError, "must hold a readable config.json"):
           self._run(resume=True)
+
+  def test_does_not_resume_without_what_only_the_report_reads(self):
+    os.mkdir(self._path)
+    with open(os.path.join(self._path, "config.json"), "w", encoding="utf-8") as file:
+      file.write('{"config": {"seed": 3}}')
+    self._load = lambda config, recorded, stack: experiment.Inputs(1, {"data": 1}, ())
+    self._check_recorded = lambda recorded, document: None
+
+    with self.assertRaisesRegex(launch.InputError, "hold a readable config.json.*'data'"):
+      self._run(resume=True)
 
   def test_an_error_in_the_loading_of_a_new_run_is_not_hidden(self):
     self._load = lambda config, recorded, stack: None.data

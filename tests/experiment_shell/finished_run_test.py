@@ -67,6 +67,42 @@ class FinishedRunTest(parameterized.TestCase):
       finished_run.FinishedRun(self._path).summary  # pylint: disable=expression-not-assigned
     self.assertEqual(raised.exception.name, "summary.json")
 
+  @parameterized.named_parameters(
+      ("list", "[]", "it is no JSON object"),
+      ("number", "3", "it is no JSON object"),
+      ("empty", "{}", "it has no 'loss'"),
+      ("half", '{"loss": {"train": 1}}', "it has no 'test'"),
+      ("in_a_list", '{"loss": [{"train": 1}]}', "it has no 'test'"),
+  )
+  def test_a_summary_without_a_part_is_damaged(self, text, reason):
+    self._write("summary.json", text)
+
+    with self.assertRaisesRegex(finished_run.DamagedFile, f"summary.json' can't be .*{reason}"):
+      loss = finished_run.FinishedRun(self._path).summary["loss"]
+      one = loss[0] if isinstance(loss, list) else loss
+      one["test"]  # pylint: disable=pointless-statement
+
+  def test_a_config_without_a_setting_is_damaged(self):
+    finished = finished_run.FinishedRun(self._path)
+
+    self.assertIsNone(finished.settings.get("k"))
+    with self.assertRaisesRegex(finished_run.DamagedFile, "config.json' can't .*it has no 'k'"):
+      finished.settings["k"]  # pylint: disable=pointless-statement
+
+  def test_warns_of_the_versions_that_it_was_resumed_with(self):
+    self.assertEqual(finished_run.FinishedRun(self._path).warnings, ())
+    self._write("config.json", """{
+        "versions": {"python": "3.11", "numpy": "1.25"},
+        "resumed_with": [{"python": "3.11", "numpy": "1.26"}, {"python": "3.12"}]
+    }""")
+
+    ((title, text),) = finished_run.FinishedRun(self._path).warnings
+    self.assertEqual(title, "This run was resumed with other versions")
+    self.assertRegex(
+        text, r"numpy 1.26 \(before: 1.25\); then python 3.12 \(before: 3.11\), no numpy "
+        r"\(before: 1.25\)\. Its numbers may differ"
+    )
+
   def test_knows_which_files_there_are(self):
     finished = finished_run.FinishedRun(self._path)
 

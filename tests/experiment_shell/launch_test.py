@@ -200,6 +200,13 @@ class LaunchTest(parameterized.TestCase):
     self.assertEqual(result.returncode, 1)
     self.assertIn("Traceback", result.stderr)
 
+  def test_an_argument_that_is_not_utf_8(self):
+    result = self._run(b"--fault=caf\xe9")
+    self.assertEqual(result.returncode, 2)
+    self.assertEqual(
+        result.stderr, r"error: arguments must be in UTF-8, got '--fault=caf\udce9'." + "\n"
+    )
+
   def test_help_is_no_error(self):
     result = self._run("--helpfull")
     self.assertEqual(result.returncode, 0)

@@ -3,6 +3,7 @@ import json
 import os
 from unittest import mock
 
+from absl import logging
 from absl.testing import absltest
 from absl.testing import parameterized
 
@@ -179,6 +180,77 @@ class OutputFolderTest(parameterized.TestCase):
   def test_resume_and_overwrite_are_refused_together(self):
     with self.assertRaisesRegex(ValueError, "`resume` must not be given together"):
       self._open(resume=True, overwrite=True)
+
+  def test_overwrite_removes_a_link_and_not_what_it_leads_to(self):
+    elsewhere = self.create_tempdir().full_path
+    drawing = os.path.join(elsewhere, "drawing.png")
+    open(drawing, "w", encoding="utf-8").close()
+    folder = self._start({"seed": 1})
+    os.symlink(elsewhere, folder.join("figures"))
+    os.symlink(drawing, folder.join("rows.csv"))
+    del folder
+
+    self._start({"seed": 2}, overwrite=True)
+
+    self.assertEqual(os.listdir(self.path), ["config.json"])
+    self.assertTrue(os.path.exists(drawing))
+
+  def test_overwrite_removes_nothing_if_a_folder_has_a_file_s_name(self):
+    folder = self._start({"seed": 1})
+    folder.write_text("report.html", "results")
+    os.makedirs(folder.join("rows.csv/notes"))
+    del folder
+
+    with self.assertRaisesRegex(
+        ValueError, "`output_dir` must hold a run of this program.*'rows.csv', which is a folder"
+    ):
+      self._start({"seed": 2}, overwrite=True)
+
+    self.assertCountEqual(os.listdir(self.path), ["config.json", "report.html", "rows.csv"])
+    self.assertEqual(self._settings(), {"seed": 1})
+
+  @parameterized.parameters({}, {"resume": True}, {"overwrite": True})
+  def test_a_path_that_is_not_utf_8_is_refused(self, **how):
+    self.path = os.fsdecode(os.fsencode(self.path) + b"\xff")
+    with self.assertRaisesRegex(ValueError, r"`output_dir` must be in UTF-8, got '.*run.udcff'"):
+      self._open(**how)
+
+  def test_resume_with_other_versions_is_told_and_recorded(self):
+    first, second = {"python": "3.11.4", "numpy": "1.25"}, {"python": "3.11.4", "numpy": "1.26"}
+    third = {"python": "3.12.0", "scipy": "1.11"}
+    self._open().start({"config": {"seed": 1}, "versions": first})
+    for versions, told in (
+        (first, []),
+        (second, ["numpy 1.26 (before: 1.25)"]),
+        (second, ["numpy 1.26 (before: 1.25)"]),
+        (third, ["python 3.12.0 (before: 3.11.4)", "no numpy (before: 1.25)",
+                 "scipy 1.11 (before: none)"]),
+    ):
+      folder = self._open(resume=True)
+      with self.assertLogs(level="INFO") as logs:
+        logging.info("a line, as there must be one")
+        folder.start({"config": {"seed": 1}, "versions": versions})
+        folder.close()
+      self.assertLen(logs.output, 2 if told else 1)
+      for text in told:
+        self.assertIn(text, logs.output[-1])
+
+    with open(os.path.join(self.path, "config.json"), encoding="utf-8") as file:
+      self.assertEqual(json.load(file), {
+          "config": {"seed": 1}, "versions": first, "resumed_with": [second, third],
+      })
+
+  def test_resume_of_a_run_that_recorded_no_versions(self):
+    self._start({"seed": 1})
+    self._open(resume=True).start({"config": {"seed": 1}, "versions": {"python": "3.11"}})
+    self.assertNotIn("resumed_with", self._open(resume=True).recorded)
+
+  def test_resume_completes_the_settings(self):
+    self._start({"seed": 1})
+    folder = self._open(resume=True)
+    folder.check_same_config({"seed": 1, "k": None})
+    folder.start({"config": {"seed": 1, "k": None}})
+    self.assertEqual(self._settings(), {"seed": 1, "k": None})
 
   def test_a_full_disk_at_the_start(self):
     error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 import sys
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -62,10 +63,23 @@ class ReportProgramTest(parameterized.TestCase):
 
     self._refused("hold a readable config.json")
 
-  def test_a_damaged_summary_is_refused(self):
-    self._write("summary.json", "{")
+  @parameterized.parameters("{", "[]")
+  def test_a_damaged_summary_is_refused(self, text):
+    self._write("summary.json", text)
 
     self._refused("hold a readable summary.json")
+
+  def test_a_config_without_a_setting_is_refused(self):
+    document = dict(self.run.document)
+    document["config"] = {k: v for k, v in self.run.settings.items() if k != "delta"}
+    self._write("config.json", json.dumps(document))
+
+    self._refused(r"hold a readable config.json \(it has no 'delta'\)")
+
+  def test_a_tilde_is_the_home_folder(self):
+    home, name = os.path.split(self.run.path)
+    with mock.patch.dict(os.environ, {"HOME": home}):
+      self.assertEqual(self._report(f"~/{name}"), f"report: {self.run.path}/report.html\n")
 
   def test_a_truncated_table_is_refused(self):
     with open(self.run.join("measurements.csv"), encoding="utf-8") as file:

@@ -203,6 +203,28 @@ class DynamicDistanceTest(parameterized.TestCase):
         tuple(tuple(f"client_{i}" for i in members) for members in expected),
     )
 
+  @parameterized.named_parameters(
+      ("largest", 1e308, "`distance_threshold`=1e\\+308 puts all 4 clients into one cluster"),
+      ("no_float32", "1.7976931348623157e308", "puts all 4 clients into one cluster"),
+      ("quantile", "q1", "`distance_threshold`=q1 puts all 4 clients into one cluster"),
+      ("zero", 0, "`distance_threshold`=0 leaves each of the 4 clients in a cluster of its own"),
+  )
+  def test_a_threshold_that_groups_nothing_is_told(self, threshold, warning):
+    group = dynamic_distance.DynamicDistance(threshold)
+    self.assertRegex(group(_weights([[0], [1], [3], [6]]), None).warning, warning)
+
+  def test_nothing_is_told_of_a_threshold_that_groups(self):
+    group = dynamic_distance.DynamicDistance("mean")
+    self.assertIsNone(group(_weights([[0], [1], [3], [6]]), None).warning)
+    self.assertIsNone(group(_weights([[0]]), None).warning)
+
+  def test_both_warnings(self):
+    group = dynamic_distance.DynamicDistance(0, max_clusters=3)
+    self.assertRegex(
+        group(_weights([[0], [1], [3], [6]]), None).warning,
+        "^The neighbour graph has 4 .* without a cluster\\. `distance_threshold`=0 leaves each",
+    )
+
   def test_euclidean_distance(self):
     # 5 apart in L2, 7 in L1.
     weights = _weights([[0, 0], [3, 4]])

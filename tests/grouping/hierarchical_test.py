@@ -29,6 +29,7 @@ def _group(vectors, **options):
 
 # A chain of steps 1, 2, 4 on a line.
 _CHAIN = [[0], [1], [3], [7]]
+_MEAN = {"distance_threshold": "mean"}
 
 
 class HierarchicalTest(parameterized.TestCase):
@@ -62,6 +63,29 @@ class HierarchicalTest(parameterized.TestCase):
     self.assertEqual(
         _group(_CHAIN, distance_threshold=threshold, linkage="single", metric="l1"), expected
     )
+
+  @parameterized.named_parameters(
+      ("largest", 1e308, "`distance_threshold`=1e\\+308 puts all 4 clients into one cluster"),
+      ("no_float32", "1.7976931348623157e308", "puts all 4 clients into one cluster"),
+      ("quantile", "q1", "`distance_threshold`=q1 puts all 4 clients into one cluster"),
+      ("zero", 0, "`distance_threshold`=0 leaves each of the 4 clients in a cluster of its own"),
+  )
+  def test_a_threshold_that_groups_nothing_is_told(self, threshold, warning):
+    for linkage in hierarchical.LINKAGES:
+      group = hierarchical.Hierarchical(
+          distance_threshold=threshold, linkage=linkage, metric="l2"
+      )
+      assignment = group(_weights([[0], [5], [5.5], [6]]), np.random.default_rng(0))
+      if linkage != "ward" or threshold != "q1":  # Its distances are larger than the pairs'.
+        self.assertRegex(assignment.warning, warning)
+
+  @parameterized.parameters(({"num_clusters": 1},), ({"num_clusters": 4},), (_MEAN,))
+  def test_nothing_is_told_of_what_was_asked_for(self, options):
+    group = hierarchical.Hierarchical(**options)
+    self.assertIsNone(group(_weights([[0, 1], [0, 1], [1, 0], [2, 1]]), None).warning)
+
+  def test_nothing_is_told_of_a_single_client(self):
+    self.assertIsNone(hierarchical.Hierarchical(**_MEAN)(_weights([[1, 2]]), None).warning)
 
   def test_identical_clients_are_never_apart_for_a_threshold(self):
     for threshold in ("mean", "q1", 0):

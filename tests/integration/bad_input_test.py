@@ -1,6 +1,7 @@
 import json
 import os
 import sys
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -86,6 +87,21 @@ class BadInputTest(parameterized.TestCase):
 
     self._check(result, "`num_clients` must")
     self.assertFalse(os.path.exists(f"{self.folder}/run"))
+
+  def test_a_tilde_is_the_home_folder(self):
+    self.create_tempfile(f"{self.folder}/thesis.txt", "years of work")
+
+    with mock.patch.dict(os.environ, {"HOME": self.folder}):
+      result = program.run("--dataset=digits", "--output_dir=~")
+
+    self._check(result, f"`output_dir` must be empty .*, got '{self.folder}' with 1 entries")
+
+  def test_a_path_that_is_not_utf_8(self):
+    for flag in ("--output_dir", "--data_dir"):
+      result = program.run(f"{flag}={self.folder}/" + os.fsdecode(b"caf\xe9"))
+
+      self._check(result, rf"^error: arguments must be in UTF-8, got '{flag}=.*caf.udce9'\.$")
+    self.assertEmpty(os.listdir(self.folder))
 
   def test_nothing_to_resume(self):
     self._check(program.run("--resume"), "`output_dir` must be given")

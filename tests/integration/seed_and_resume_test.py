@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -7,8 +8,10 @@ import unittest
 from unittest import mock
 
 from absl.testing import absltest
+import psutil
 
 from experiments.three_phase import report
+from fl_clustering import worker_watch
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
@@ -192,7 +195,9 @@ class FailureTest(absltest.TestCase):
     self.assertNotIn("Traceback", result.stderr)
     self.assertRegex(
         result.stderr.splitlines()[-1],
-        r"^error: the (training loss|averaged weights).*round [12].*--resume",
+        r"^error: the (training loss|averaged weights).*round [12].*lower learning rate may help\. "
+        r"Results so far are in .*/diverges; another rate needs a new run, in another "
+        r"--output_dir or with --overwrite\.$",
     )
     self.assertIn("config.json", os.listdir(folder))
     self.assertStartsWith(program.read_text(folder, "metrics.csv"), "phase,method")
@@ -208,6 +213,42 @@ class FailureTest(absltest.TestCase):
       self.assertRegex(
           result.stderr.splitlines()[-1], "the checkpoint .*pretrain.npz can't be read"
       )
+
+  def test_what_ends_a_run_from_outside_is_named_and_the_run_resumes(self):
+    folder = os.path.join(_base, "disturbed")
+    client_data = os.path.join(folder, "client_data")
+    flags = ("--groupings=",)
+
+    with program.after("pretrain", 1, lambda: shutil.rmtree(client_data)):
+      result = _run(folder, *flags)
+    self._check_failure(
+        result, rf"the clients' file '{client_data}/client_00000\.\w+' is missing\. Results so far "
+        f"are in {folder}; --resume writes the clients' data again and continues from there.",
+    )
+
+    with program.after("fedavg", 1, self._stop_worker):
+      result = _run(folder, *flags, "--resume")
+    self._check_failure(
+        result, "worker process computed nothing for 2 s, because it was stopped by a signal, and "
+        f"was ended. Results so far are in {folder}; --resume continues from there.",
+    )
+
+    result = _run(folder, *flags, "--resume")
+    self.assertEqual(result.code, 0, result.stderr)
+    self.assertEqual(
+        program.read_json(folder, "summary.json")["methods"]["fedavg"],
+        program.read_json(_uninterrupted, "summary.json")["methods"]["fedavg"],
+    )
+
+  def _check_failure(self, result, message):
+    self.assertEqual(result.code, 1, result.stderr)
+    self.assertNotIn("Traceback", result.stderr)
+    self.assertRegex(result.stderr.splitlines()[-1], f"^error: .*{message}$")
+
+  def _stop_worker(self):
+    (worker,) = [p for p in psutil.Process().children() if p.name() == "worker_binary"]
+    worker.suspend()
+    self.enter_context(mock.patch.object(worker_watch, "_MAX_IDLE_POLLS", 2))
 
 
 if __name__ == "__main__":

@@ -47,19 +47,28 @@ def run(*flags):
 
 
 @contextlib.contextmanager
-def interrupted_after(stage, round_num):
-  """Presses Ctrl-C after a round of a stage, as soon as its metrics are written."""
+def after(stage, round_num, act):
+  """Calls `act()` after a round of a stage, as soon as its metrics are written."""
   from experiments.three_phase import run_files  # pylint: disable=g-import-not-at-top
 
   round_finished = run_files.RunFiles.round_finished
 
-  def interrupt(files, this_stage, this_round, rows):
+  def finish_and_act(files, this_stage, this_round, rows):
     round_finished(files, this_stage, this_round, rows)
     if (this_stage, this_round) == (stage, round_num):
-      raise KeyboardInterrupt
+      act()
 
-  with mock.patch.object(run_files.RunFiles, "round_finished", interrupt):
+  with mock.patch.object(run_files.RunFiles, "round_finished", finish_and_act):
     yield
+
+
+def interrupted_after(stage, round_num):
+  """Presses Ctrl-C after a round of a stage."""
+
+  def interrupt():
+    raise KeyboardInterrupt
+
+  return after(stage, round_num, interrupt)
 
 
 def start(*flags, **options):

@@ -2,6 +2,7 @@
 
 import json
 import os
+from unittest import mock
 
 from absl.testing import absltest
 
@@ -44,6 +45,12 @@ class OwnReportTest(absltest.TestCase):
     own_report.write_report(finished)
     with open(finished.join("report.html"), encoding="utf-8") as file:
       return file.read()
+
+  def test_warnings_of_the_run_are_shown(self):
+    self.enter_context(mock.patch.object(
+        finished_run.FinishedRun, "warnings", (("Other <versions>", "of numpy"),)
+    ))
+    self.assertIn("Other &lt;versions&gt;", self._page(["cluster", "age"], k_range=(2, 3)))
 
   def test_everything_is_there(self):
     page = self._page(["cluster", "age"], k_range=(2, 3))

@@ -2,6 +2,7 @@
 
 import json
 import os
+from unittest import mock
 
 from absl.testing import absltest
 
@@ -55,6 +56,13 @@ class ReportTest(absltest.TestCase):
     report.write_report(finished)
     with open(finished.join("report.html"), encoding="utf-8") as file:
       return file.read(), sorted(os.listdir(finished.join("figures")))
+
+  def test_warnings_of_the_run_are_shown(self):
+    self.enter_context(mock.patch.object(
+        finished_run.FinishedRun, "warnings", (("Other <versions>", "of numpy"),)
+    ))
+    page, _ = self._page(("rounds",))
+    self.assertIn("Other &lt;versions&gt;", page)
 
   def test_everything_is_there(self):
     page, figures = self._page(config.FIGURES)

@@ -1,7 +1,9 @@
 import os
+from unittest import mock
 
 from absl.testing import absltest
 
+from experiment_shell import finished_run
 from experiments.multiview import methods
 from experiments.multiview import report
 from tests.experiments.multiview import sample_results
@@ -29,6 +31,16 @@ class ReportTest(absltest.TestCase):
       self.assertIn(text, page)
     self.assertNotIn("<shape>", page)
     self.assertNotIn("simulated", page)
+
+  def test_warnings_of_the_run_are_shown(self):
+    self.enter_context(mock.patch.object(
+        finished_run.FinishedRun, "warnings", (("Other <versions>", "of numpy"),)
+    ))
+    _, page = self._draw(
+        with_sample=False, demonstration=sample_results.demonstration_rows()
+    )
+
+    self.assertIn("Other &lt;versions&gt;", page)
 
   def test_the_page_of_the_tutorials_data(self):
     run, page = self._draw(with_sample=False, demonstration=sample_results.demonstration_rows())

@@ -6,6 +6,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from experiment_shell import finished_run
 from experiment_shell import scores
 from experiments.private import report
 from experiments.private import results as results_lib
@@ -44,6 +45,14 @@ class ReportTest(parameterized.TestCase):
         os.listdir(run.join("figures")), ["loss_over_epsilon.png", "loss_over_k.png"]
     )
     self.assertEqual(page.count("<figure>"), 2)
+
+  def test_warnings_of_the_run_are_shown(self):
+    self.enter_context(mock.patch.object(
+        finished_run.FinishedRun, "warnings", (("Other <versions>", "of numpy"),)
+    ))
+    _, page = self._write()
+
+    self.assertIn("Other &lt;versions&gt;", page)
 
   def test_begins_with_the_verdict(self):
     _, page = self._write()

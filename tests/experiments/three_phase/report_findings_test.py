@@ -1,6 +1,9 @@
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from experiment_shell import finished_run
 from experiments.three_phase import report
 from tests.experiments.three_phase import sample_run
 
@@ -130,6 +133,15 @@ class FindingsTest(parameterized.TestCase):
     self.assertLen(text, 2)
     self.assertIn("no network", text[0])
     self.assertIn("30 writers", text[1])
+
+  def test_warnings_of_the_run_are_shown(self):
+    self.enter_context(mock.patch.object(
+        finished_run.FinishedRun, "warnings", (("Other versions", "of numpy"),)
+    ))
+
+    warnings = report.warnings(self._run(groupings=("kmeans",)))
+
+    self.assertEqual(warnings, [("Other versions", "of numpy")])
 
   def test_no_warning_without_a_reason(self):
     self.assertEmpty(report.warnings(self._run(groupings=("kmeans",))))

@@ -1,0 +1,111 @@
+"""Ends a worker process that hangs: it computes nothing while the program waits for it.
+
+A call of the worker has no deadline, since a client may compute for hours.  But a worker
+that computes uses the processor.  One that doesn't, poll after poll, was stopped (SIGSTOP)
+or hangs.
+
+The limit is a number of polls and not a time, so a program that is itself stopped, by
+Ctrl-Z or with the whole machine, may go on later.
+"""
+
+import threading
+
+import grpc
+
+_POLL_SECONDS = 1.0
+_MAX_IDLE_POLLS = 60
+# The states of a process in /proc that was stopped by a signal or by a debugger.
+_STOPPED = ("T", "t")
+
+
+def activity(pid):
+  """Returns a process's state, a letter, and its processor time in clock ticks.
+
+  Args:
+    pid: The process's id; the process may have ended, but not been waited for.
+  """
+  with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+    # Its second field, the program's name in brackets, may hold spaces.
+    fields = file.read().rpartition(")")[2].split()
+  return fields[0], int(fields[11]) + int(fields[12])
+
+
+class IdlePolls:
+  """Counts the polls in a row that find no progress though a call is under way.
+
+  Attributes:
+    count: The number of these polls.
+  """
+
+  def __init__(self):
+    self.count = 0
+    self._seen = None
+
+  def add(self, num_started, num_ended, ticks):
+    """Adds a poll.
+
+    Args:
+      num_started: How many calls have started so far.
+      num_ended: How many of these have ended.
+      ticks: The worker's processor time so far.
+    """
+    seen = (num_started, num_ended, ticks)
+    is_idle = seen == self._seen and num_started > num_ended
+    self.count = self.count + 1 if is_idle else 0
+    self._seen = seen
+
+
+class WorkerWatch(grpc.UnaryUnaryClientInterceptor):
+  """Watches one worker, from a thread of its own, and counts the calls of its channel.
+
+  Attributes:
+    reason: Why the worker was ended, in words; `None` if it wasn't.
+  """
+
+  def __init__(self, process):
+    """Starts to watch.
+
+    Args:
+      process: The worker's `subprocess.Popen`.
+    """
+    self.reason = None
+    self._process = process
+    self._num_started = 0
+    self._num_ended = 0
+    self._lock = threading.Lock()
+    self._closed = threading.Event()
+    threading.Thread(target=self._run, name="worker_watch", daemon=True).start()
+
+  def close(self):
+    """Ends the watch."""
+    self._closed.set()
+
+  def intercept_unary_unary(self, continuation, client_call_details, request):
+    """Passes a call on; gRPC calls this."""
+    with self._lock:
+      self._num_started += 1
+    try:
+      return continuation(client_call_details, request)
+    finally:
+      with self._lock:
+        self._num_ended += 1
+
+  def _run(self):
+    idle_polls = IdlePolls()
+    while not self._closed.wait(_POLL_SECONDS):
+      try:
+        state, ticks = activity(self._process.pid)
+      except (FileNotFoundError, ProcessLookupError):
+        return  # It has ended, which is noticed without this watch.
+      with self._lock:
+        calls = self._num_started, self._num_ended
+      idle_polls.add(*calls, ticks)
+      if idle_polls.count >= _MAX_IDLE_POLLS:
+        self._end(state)
+        return
+
+  def _end(self, state):
+    why = ", because it was stopped by a signal" if state in _STOPPED else ""
+    seconds = _MAX_IDLE_POLLS * _POLL_SECONDS
+    self.reason = f"computed nothing for {seconds:g} s{why}, and was ended"
+    self._process.kill()
