@@ -39,6 +39,18 @@ class IdxTest(parameterized.TestCase):
     self.assertIn(self._folder, pool.source)
     self.assertIn("40 + 10 images", pool.source)
 
+  def test_reads_the_folder_of_the_npm_package(self):
+    folder = pathlib.Path(self._folder, "package", "data")
+    folder.mkdir(parents=True)
+    for name, key in (
+        ("t10k-images-idx3-ubyte", "test images"),
+        ("t10k-labels-idx1-ubyte", "test labels"),
+        ("train-images-idx3-ubyte", "train images"),
+        ("train-labels-idx1-ubyte", "train labels"),
+    ):
+      (folder / name).write_bytes(data_files.idx_bytes(self._arrays[key]))
+    self._assert_holds_the_arrays(idx.load(str(folder)))
+
   def test_puts_emnist_upright(self):
     paths = self._write(prefix="emnist-digits-", compress=True)
     # EMNIST says "test" where MNIST says "t10k".

@@ -196,7 +196,7 @@ class PartitionTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`num_groups` must be at most .* 2 labels, got 3"):
       partition.split("permuted_labels", pool, 10, seed=0, num_groups=3)
 
-  @parameterized.parameters("rotated", "permuted_labels")
+  @parameterized.parameters("rotated", "permuted_labels", "feature_shift")
   def test_groups_are_equal_and_not_in_the_order_of_the_clients(self, name):
     split = partition.split(name, _pool(), 22, seed=0)
     groups = np.array([client.group for client in split.clients])
@@ -204,7 +204,7 @@ class PartitionTest(parameterized.TestCase):
     self.assertNotEqual(groups.tolist(), sorted(groups))
     self.assertNotEqual(groups.tolist(), [i % 4 for i in range(22)])
 
-  @parameterized.parameters("rotated", "permuted_labels")
+  @parameterized.parameters("rotated", "permuted_labels", "feature_shift")
   def test_skew_inside_the_groups_only(self, name):
     split = partition.split(name, _pool(), 8, seed=1, dirichlet_alpha=0.5, num_groups=2)
     groups = np.array([client.group for client in split.clients])
@@ -222,6 +222,7 @@ class PartitionTest(parameterized.TestCase):
       ("alpha_for_shards", "shards", {"dirichlet_alpha": 1}, "`dirichlet_alpha` must be left out"),
       ("groups_for_dirichlet", "dirichlet", {"num_groups": 2}, "`num_groups` .*'permuted_labels'"),
       ("five_rotations", "rotated", {"num_groups": 5}, r"`num_groups` .*\[2, 4\], got 5"),
+      ("six_shifts", "feature_shift", {"num_groups": 6}, r"`num_groups` .*\[2, 5\], got 6"),
       ("one_group", "permuted_labels", {"num_groups": 1}, "`num_groups` .*>= 2, got 1"),
       ("half_a_group", "rotated", {"num_groups": 2.5}, "`num_groups` must be an integer"),
       (
