@@ -1,8 +1,6 @@
 """A small task for tests: a few clients of unequal sizes with real digits."""
 
-import contextlib
 import functools
-from unittest import mock
 
 import numpy as np
 
@@ -46,29 +44,3 @@ def small_task(model="cnn_small"):
       num_classes=10,
       model=models.MODELS[model]((28, 28, 1), 10),
   )
-
-
-@contextlib.contextmanager
-def shared_computations():
-  """Has each TFF computation built once, as building takes longer than a small round."""
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering.engine import client_losses
-  from fl_clustering.engine import client_subspaces
-  from fl_clustering.engine import cluster_training
-  from fl_clustering.engine import evaluation
-  from fl_clustering.engine import federated_training
-  from fl_clustering.engine import member_training
-  # pylint: enable=g-import-not-at-top
-
-  with contextlib.ExitStack() as stack:
-    for module, name in (
-        (client_losses, "build_losses"),
-        (client_subspaces, "build_subspaces"),
-        (cluster_training, "build_train_heads"),
-        (evaluation, "build_confusions"),
-        (federated_training, "build_fedavg_round"),
-        (member_training, "build_train_members"),
-    ):
-      cached = functools.cache(getattr(module, name))
-      stack.enter_context(mock.patch.object(module, name, cached))
-    yield

@@ -32,7 +32,6 @@ def setUpModule():
   _task = small_task.small_task()
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
-  unittest.enterModuleContext(small_task.shared_computations())
 
 
 def _config(**settings):

@@ -9,6 +9,7 @@ computes all models' losses on them.
 """
 
 import collections
+import functools
 import math
 
 import numpy as np
@@ -23,6 +24,7 @@ from fl_clustering import runtime
 _BATCH_EXAMPLES = 250
 
 
+@functools.cache
 def build_losses(model):
   """Returns the TFF computation of many models' losses.
 

@@ -9,6 +9,7 @@ label's mean image.
 """
 
 import collections
+import functools
 import math
 
 import numpy as np
@@ -55,6 +56,7 @@ def left_singular_vectors(columns, num_vectors):
   return tf.pad(vectors * tf.sign(largest), [[0, 0], [0, missing]])
 
 
+@functools.cache
 def build_subspaces(model):
   """Returns the TFF computation of the clients' subspaces.
 

@@ -8,6 +8,7 @@ training, which is how the server gets every client's own weights.
 
 import collections
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -38,6 +39,7 @@ def head_job_type(num_parameters):
   )
 
 
+@functools.cache
 def build_train_heads(model, local_training):
   """Returns the TFF computation of a round of cluster heads.
 

@@ -8,6 +8,7 @@ on its clients' test data, a client's own model on its own.
 
 import collections
 import dataclasses
+import functools
 
 import numpy as np
 import tensorflow as tf
@@ -35,6 +36,7 @@ class Request:
   files: tuple
 
 
+@functools.cache
 def build_confusions(model):
   """Returns the TFF computation that evaluates models.
 

@@ -12,6 +12,7 @@ Every client's random numbers are a function of (seed, round, client id): see
 
 import collections
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -57,6 +58,7 @@ def _client_job_type():
   )
 
 
+@functools.cache
 def build_fedavg_round(model, local_training, aggregator, num_clients):
   """Returns (initialize, next) of FedAvg as TFF computations.
 

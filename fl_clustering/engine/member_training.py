@@ -4,6 +4,8 @@ The heads return every member's own parameters, and the server takes the weighte
 takes them in the same order, so that the clusters' models are the same to the last bit.
 """
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -17,6 +19,7 @@ from fl_clustering import runtime
 _HEADS_PER_MESSAGE = 16
 
 
+@functools.cache
 def build_train_members(model, local_training):
   """Returns the TFF computation of a round of cluster heads that sum nothing up.
 

@@ -27,7 +27,6 @@ def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
   unittest.addModuleCleanup(folder.cleanup)
-  unittest.enterModuleContext(small_task.shared_computations())
 
 
 def _engine():

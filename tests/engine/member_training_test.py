@@ -32,7 +32,6 @@ def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
   unittest.addModuleCleanup(folder.cleanup)
-  unittest.enterModuleContext(small_task.shared_computations())
   _files = client_files.write_client_files(_task, folder.name)
 
 

@@ -108,7 +108,6 @@ class IterativeMethodTest(absltest.TestCase):
     super().setUp()
     local = runtime.LocalRuntime()
     self.addCleanup(local.close)
-    self.enter_context(small_task.shared_computations())
     entry = registry.MethodEntry(_Settings, _by_accuracy)
     self.enter_context(mock.patch.dict(registry.METHODS, {_NAME: entry}))
     self._task = _two_kinds_of_clients()
