@@ -223,8 +223,8 @@ class FailureTest(absltest.TestCase):
       result = _run(folder, *flags)
     self._check_failure(
         result, rf"the clients' file '{client_data}/client_\d+\.\w+' can't be read \(No such file "
-        rf"or directory\)\. Results so far are in {folder}; --resume writes the clients' data again "
-        "and continues from there.",
+        rf"or directory\)\. Results so far are in {folder}; --resume writes the clients' data "
+        "again and continues from there.",
     )
 
     with program.after("fedavg", 1, self._stop_worker):
