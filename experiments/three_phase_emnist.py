@@ -47,7 +47,7 @@ def _measure(config, inputs, folder):
     raise launch.RunFailed(
         f"{e} {kept} another rate needs a new run, in another --output_dir or with --overwrite."
     ) from e
-  except runtime.ClientFileMissing as e:
+  except runtime.ClientFileUnreadable as e:
     raise launch.RunFailed(
         f"{e} {kept} --resume writes the clients' data again and continues from there."
     ) from e

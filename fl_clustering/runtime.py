@@ -47,22 +47,18 @@ if os.getppid() != int(sys.argv[1]):
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
-# What TensorFlow says of a file that it can't open, within the worker's error.
-_MISSING_FILE = re.compile(r"(?:^|: )(/[^\n]*?); No such file or directory")
+# What TensorFlow says of a file that it can't read, within the worker's error.
+_UNREADABLE_FILE = re.compile(
+    f"(?:^|: )(/[^\n]*?); ({'|'.join(re.escape(os.strerror(e)) for e in errno.errorcode)})\n"
+)
 
 
 class WorkerLost(RuntimeError):
   """The worker process died, hung or did not start."""
 
 
-class ClientFileMissing(FileNotFoundError):
-  """A client's computation reads a file that is not there (any more)."""
-
-  def __init__(self, path):
-    super().__init__(errno.ENOENT, os.strerror(errno.ENOENT), path)
-
-  def __str__(self):
-    return f"the clients' file {self.filename!r} is missing."
+class ClientFileUnreadable(OSError):
+  """A client's computation can't read a file; it may have been removed."""
 
 
 def message_batches(jobs, bytes_per_job):
@@ -84,16 +80,19 @@ def _worker_binary():
 
 
 class _Context(tff.framework.SyncExecutionContext):
-  """TFF's context, which names a file that a client's computation misses."""
+  """TFF's context, which names a file that a client's computation can't read."""
 
   def invoke(self, comp, arg):
     try:
       return super().invoke(comp, arg)
     except grpc.RpcError as e:
-      missing = _MISSING_FILE.search(e.details() or "")
-      if missing is None:
+      found = _UNREADABLE_FILE.search(e.details() or "")
+      if found is None:
         raise
-      raise ClientFileMissing(missing[1]) from e
+      path, reason = found.groups()
+      raise ClientFileUnreadable(
+          f"the clients' file {path!r} can't be read ({reason})."
+      ) from e
 
 
 class LocalRuntime:

@@ -111,7 +111,7 @@ class LocalRuntimeTest(absltest.TestCase):
         largest([1.0, 2.0])
       self._check_ended(local.worker_pid)
 
-  def test_a_missing_file_is_named(self):
+  def test_a_file_that_a_client_can_t_read_is_named(self):
     @tff.tensorflow.computation(np.str_)
     def size(path):
       return tf.strings.length(tf.io.read_file(path))
@@ -121,15 +121,17 @@ class LocalRuntimeTest(absltest.TestCase):
       return tff.federated_sum(tff.federated_map(size, paths))
 
     with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime(num_cores=1):
-      path = os.path.join(folder, "client's file.train")
+      path = os.path.join(folder, "client's: file; a.train")
       with open(path, "w", encoding="utf-8") as file:
         file.write("1234")
       self.assertEqual(sizes([path, path]), 8)
       os.remove(path)
-      with self.assertRaises(runtime.ClientFileMissing) as raised:
-        sizes([path, path])
-    self.assertEqual(raised.exception.filename, path)
-    self.assertEqual(str(raised.exception), f"the clients' file {path!r} is missing.")
+      for unreadable, reason in ((path, "No such file or directory"), (folder, "Is a directory")):
+        with self.assertRaises(runtime.ClientFileUnreadable) as raised:
+          sizes([unreadable] * 2)
+        self.assertEqual(
+            str(raised.exception), f"the clients' file {unreadable!r} can't be read ({reason})."
+        )
 
 
 if __name__ == "__main__":

@@ -222,8 +222,9 @@ class FailureTest(absltest.TestCase):
     with program.after("pretrain", 1, lambda: shutil.rmtree(client_data)):
       result = _run(folder, *flags)
     self._check_failure(
-        result, rf"the clients' file '{client_data}/client_00000\.\w+' is missing\. Results so far "
-        f"are in {folder}; --resume writes the clients' data again and continues from there.",
+        result, rf"the clients' file '{client_data}/client_\d+\.\w+' can't be read \(No such file "
+        rf"or directory\)\. Results so far are in {folder}; --resume writes the clients' data "
+        "again and continues from there.",
     )
 
     with program.after("fedavg", 1, self._stop_worker):
