@@ -11,6 +11,9 @@ again.  The server sees every client's update in every round.
 
 Where this differs from the paper, or the paper leaves a choice:
 
+*   Instead of the largest update, the median one can be asked to be large (`cfl_norm`).  A
+    single local training that went astray has a large update too, and a cluster of clients
+    that belong together is then split for it.
 *   Both norms are in units of the norm of the cluster's model, so that they mean the same for
     models of different sizes.
 *   The halves are those of complete linkage, as in the authors' program
@@ -38,6 +41,10 @@ from fl_clustering import options
 from fl_clustering import participation
 
 
+# From its name to a function of the norms of a cluster's updates.
+NORMS = {"largest": np.max, "median": np.median}
+
+
 @dataclasses.dataclass(frozen=True)
 class Cfl:
   """The settings of CFL.
@@ -45,8 +52,9 @@ class Cfl:
   Attributes:
     cfl_eps1: The paper's epsilon 1: a cluster is split only if the norm of its clients'
       mean update is below it, in units of the norm of the cluster's model.
-    cfl_eps2: The paper's epsilon 2: and only if the largest norm of a client's update
-      exceeds it, in the same units.
+    cfl_eps2: The paper's epsilon 2: and only if the norm of its clients' updates exceeds
+      it, in the same units.
+    cfl_norm: Which of its clients' norms that is, a key of `NORMS`.
     cfl_min_clients: The least number of clients of a cluster that is split.
   """
 
@@ -58,9 +66,16 @@ class Cfl:
   )
   cfl_eps2: float = options.option(
       float,
-      "A cluster is split only if the norm of a client's update exceeds this share of the "
+      "A cluster is split only if the norm of its clients' updates exceeds this share of the "
       "norm of its model.",
       default=0.08,
+  )
+  cfl_norm: str = options.option(
+      str,
+      "Which norm must exceed --cfl_eps2: that of the `largest` update, as in the paper, or "
+      "the `median`, which doesn't follow one client whose training is unstable.",
+      default="largest",
+      values=tuple(NORMS),
   )
   cfl_min_clients: int = options.option(
       int, "Least number of clients of a cluster that is split.", default=3
@@ -69,6 +84,7 @@ class Cfl:
   def __post_init__(self):
     validate.positive(cfl_eps1=self.cfl_eps1)
     validate.not_negative(cfl_eps2=self.cfl_eps2)
+    validate.one_of(NORMS, cfl_norm=self.cfl_norm)
     validate.integer(2, cfl_min_clients=self.cfl_min_clients)
 
   def asks_for_split(self, vector, updates, num_examples):
@@ -83,10 +99,9 @@ class Cfl:
       return False
     unit = np.linalg.norm(vector.astype(np.float64))
     mean = np.average(updates, axis=0, weights=num_examples)
-    largest = max(np.linalg.norm(update.astype(np.float64)) for update in updates)
-    return bool(
-        np.linalg.norm(mean) < self.cfl_eps1 * unit and largest > self.cfl_eps2 * unit
-    )
+    norms = [np.linalg.norm(update.astype(np.float64)) for update in updates]
+    has_stopped = np.linalg.norm(mean) < self.cfl_eps1 * unit
+    return bool(has_stopped and NORMS[self.cfl_norm](norms) > self.cfl_eps2 * unit)
 
 
 def bipartition(updates):

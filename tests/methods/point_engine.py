@@ -20,7 +20,8 @@ class PointEngine:
     num_initial: How many models were asked for there.
     asked: The clients of every call of `losses`.
     trained: The members of every call of `train` and `train_members`.
-    trained_alone: The clients and the `Round` of every call of `train_each`.
+    trained_alone: The clients, the first one's model and the `Round` of every call of
+      `train_each`.
   """
 
   def __init__(self, points, new_client_ids=()):
@@ -63,7 +64,7 @@ class PointEngine:
     return new_vectors, own, losses
 
   def train_each(self, vectors, client_ids, round_):
-    self.trained_alone.append((tuple(client_ids), round_))
+    self.trained_alone.append((tuple(client_ids), vectors[0].tolist(), round_))
     trained = [self._trained(vector, c) for vector, c in zip(vectors, client_ids)]
     return np.array(trained, np.float32), {c: 0.0 for c in client_ids}
 
