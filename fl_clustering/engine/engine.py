@@ -10,6 +10,8 @@ import dataclasses
 import functools
 import math
 
+import numpy as np
+
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
 from fl_clustering.engine import client_subspaces
@@ -99,6 +101,19 @@ class Engine:
   @functools.cached_property
   def _subspaces(self):
     return client_subspaces.ClientSubspaces(self._task.model, self.files)
+
+  def initial_vectors(self, num_models, rng):
+    """Returns models as they are before any training.
+
+    Args:
+      num_models: Their number.
+      rng: A `np.random.Generator`.
+
+    Returns:
+      A float32 array of shape (num_models, P).
+    """
+    drawn = [self._task.model.initial_parameters(rng) for _ in range(num_models)]
+    return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
 
   def train(self, vectors, members, round_):
     """Trains every model for one round of FedAvg over its members.

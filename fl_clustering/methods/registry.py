@@ -8,8 +8,12 @@ frozen dataclass of its settings, and add a row to `METHODS`: its name is then a
 from typing import Callable, NamedTuple
 
 from fl_clustering.grouping import registry as grouping_registry
+from fl_clustering.methods import cfl
 from fl_clustering.methods import controls
+from fl_clustering.methods import fesem
+from fl_clustering.methods import ifca
 from fl_clustering.methods import one_shot
+from fl_clustering.methods import pacfl
 
 
 class MethodEntry(NamedTuple):
@@ -32,6 +36,11 @@ METHODS = {
     "dynamic_distance": MethodEntry(
         grouping_registry.GROUPINGS["dynamic_distance"], one_shot.overlapping
     ),
+    "ifca": MethodEntry(ifca.Ifca, ifca.ifca),
+    "cfl": MethodEntry(cfl.Cfl, cfl.cfl),
+    "cfl_as_copied": MethodEntry(cfl.Cfl, cfl.cfl_as_copied),
+    "fesem": MethodEntry(fesem.Fesem, fesem.fesem),
+    "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl),
 }
 
 # What runs beside the methods that are chosen; from the name to a function from the run's

@@ -1,0 +1,330 @@
+"""CFL: splits a cluster in two where its clients pull its model in different directions.
+
+Felix Sattler, Klaus-Robert Mueller, Wojciech Samek: "Clustered Federated Learning:
+Model-Agnostic Distributed Multitask Optimization Under Privacy Constraints", IEEE
+Transactions on Neural Networks and Learning Systems, 2020,
+https://arxiv.org/abs/1910.01991.  All clients begin in one cluster, which is FedAvg.  After
+a round, a cluster is split where its model has come to a stop, though its clients have not:
+where the mean of their updates is small and their largest update is large.  The two halves
+follow from the cosine similarity of the updates.  They train on their own and may be split
+again.  The server sees every client's update in every round.
+
+Where this differs from the paper, or the paper leaves a choice:
+
+*   Instead of the largest update, the median one can be asked to be large (`cfl_norm`).  A
+    single local training that went astray has a large update too, and a cluster of clients
+    that belong together is then split for it.
+*   Both norms are in units of the norm of the cluster's model, so that they mean the same for
+    models of different sizes.
+*   The halves are those of complete linkage, as in the authors' program
+    (https://github.com/felisat/clustered-federated-learning).  The paper describes the cut
+    with the least similarity between the halves, which is single linkage: it likes to cut
+    off single clients.  The paper's further condition on that similarity (gamma) is left
+    out, as in the program.
+*   Where only some clients take part in the round, all members of a cluster that is to be
+    split are asked for an update.  It is split only if that holds with all updates, too.
+
+`cfl_as_copied` has the mistake of the authors' program, which others took over with it
+(issue 2 there): from the second split on, it takes a client's position *within the cluster*
+for its position among all clients.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering.grouping import distances as distances_lib
+from fl_clustering.methods import method
+from fl_clustering.methods import new_clients
+from fl_clustering import options
+from fl_clustering import participation
+
+
+# From its name to a function of the norms of a cluster's updates.
+NORMS = {"largest": np.max, "median": np.median}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cfl:
+  """The settings of CFL.
+
+  Attributes:
+    cfl_eps1: The paper's epsilon 1: a cluster is split only if the norm of its clients'
+      mean update is below it, in units of the norm of the cluster's model.
+    cfl_eps2: The paper's epsilon 2: and only if the norm of its clients' updates exceeds
+      it, in the same units.
+    cfl_norm: Which of its clients' norms that is, a key of `NORMS`.
+    cfl_min_clients: The least number of clients of a cluster that is split.
+  """
+
+  cfl_eps1: float = options.option(
+      float,
+      "A cluster is split only if the norm of its clients' mean update is below this share "
+      "of the norm of its model.",
+      default=0.03,
+  )
+  cfl_eps2: float = options.option(
+      float,
+      "A cluster is split only if the norm of its clients' updates exceeds this share of the "
+      "norm of its model.",
+      default=0.08,
+  )
+  cfl_norm: str = options.option(
+      str,
+      "Which norm must exceed --cfl_eps2: that of the `largest` update, as in the paper, or "
+      "the `median`, which doesn't follow one client whose training is unstable.",
+      default="largest",
+      values=tuple(NORMS),
+  )
+  cfl_min_clients: int = options.option(
+      int, "Least number of clients of a cluster that is split.", default=3
+  )
+
+  def __post_init__(self):
+    validate.positive(cfl_eps1=self.cfl_eps1)
+    validate.not_negative(cfl_eps2=self.cfl_eps2)
+    validate.one_of(NORMS, cfl_norm=self.cfl_norm)
+    validate.integer(2, cfl_min_clients=self.cfl_min_clients)
+
+  def asks_for_split(self, vector, updates, num_examples):
+    """Returns whether a cluster's model has come to a stop and its clients have not.
+
+    Args:
+      vector: The cluster's model before the round, float32 of shape (P,).
+      updates: The updates of some or all of its clients, of shape (n, P).
+      num_examples: The clients' weights in the mean, n numbers > 0.
+    """
+    if len(updates) < 2:
+      return False
+    unit = np.linalg.norm(vector.astype(np.float64))
+    mean = np.average(updates, axis=0, weights=num_examples)
+    norms = [np.linalg.norm(update.astype(np.float64)) for update in updates]
+    has_stopped = np.linalg.norm(mean) < self.cfl_eps1 * unit
+    return bool(has_stopped and NORMS[self.cfl_norm](norms) > self.cfl_eps2 * unit)
+
+
+def bipartition(updates):
+  """Returns the two halves of a cluster by the cosine similarity of its clients' updates.
+
+  Args:
+    updates: The clients' updates, float32 of shape (n, P), n >= 2.
+
+  Returns:
+    Two lists of positions in `updates`, both increasing; the first begins with 0.
+  """
+  # Here, since scikit-learn takes a second to import: the flags read this module and must
+  # answer at once.
+  from sklearn import cluster  # pylint: disable=g-import-not-at-top
+
+  distances = distances_lib.square(distances_lib.METRICS["cosine"](updates))
+  labels = cluster.AgglomerativeClustering(
+      n_clusters=2, metric="precomputed", linkage="complete"
+  ).fit_predict(distances)
+  is_first = labels == labels[0]
+  return np.flatnonzero(is_first).tolist(), np.flatnonzero(~is_first).tolist()
+
+
+def _mean_direction(updates):
+  """Returns the mean of the updates' directions, float64 of shape (P,)."""
+  total = np.zeros(updates.shape[1])
+  for update in updates.astype(np.float64):
+    total += update / (np.linalg.norm(update) or 1.0)
+  return total / len(updates)
+
+
+def _client_of_position(members, client_ids, position):
+  """Returns the client whose update stands at a position of a cluster's updates."""
+  del client_ids  # Positions count the cluster's members.
+  return members[position]
+
+
+def _client_of_position_as_copied(members, client_ids, position):
+  """Returns whom the copied program takes for that client, which is the mistake."""
+  del members  # Only in a cluster of all clients are the two the same.
+  return client_ids[position]
+
+
+# The memory: one row per split, in the order in which they were made.
+_CLUSTER = "split_cluster"  # The cluster that was split, and kept its first half.
+_APPENDED = "split_appended"  # The new cluster, with the other half.
+_ROUND = "split_round"  # The round's number, and its number of epochs.
+_MODEL = "split_model"  # The model from which the clients' updates were.
+_DIRECTION = "split_direction"  # From the second half's mean direction to the first one's.
+# And one entry per cluster: whether it is of clients that are in no cluster.
+_LEFT_OUT = "is_left_out"
+
+
+def _first_memory(num_parameters):
+  return {
+      _CLUSTER: np.zeros(0, np.int64),
+      _APPENDED: np.zeros(0, np.int64),
+      _ROUND: np.zeros((0, 2), np.int64),
+      _MODEL: np.zeros((0, num_parameters), np.float32),
+      _DIRECTION: np.zeros((0, num_parameters), np.float32),
+      _LEFT_OUT: np.zeros(1, bool),
+  }
+
+
+def _remember_split(memory, cluster, appended, round_, vector, updates, positions):
+  """Returns the memory with one more split."""
+  first, second = (_mean_direction(updates[part]) for part in positions)
+  row = {
+      _CLUSTER: cluster,
+      _APPENDED: appended,
+      _ROUND: (round_.number, round_.num_epochs),
+      _MODEL: vector,
+      _DIRECTION: (first - second).astype(np.float32),
+      _LEFT_OUT: False,
+  }
+  return {
+      name: np.concatenate([array, np.asarray([row[name]], array.dtype)])
+      for name, array in memory.items()
+  }
+
+
+def _split(state, cluster, halves):
+  """Returns the state with the first half in place of a cluster and the second appended."""
+  members = [*state.members, tuple(halves[1])]
+  members[cluster] = tuple(halves[0])
+  vectors = np.concatenate([state.vectors, state.vectors[[cluster]]])
+  return dataclasses.replace(state, vectors=vectors, members=members)
+
+
+def _with_left_out(state, cluster, client_ids):
+  """Moves clients that a split left without a cluster to one that no one trains.
+
+  Args:
+    state: A `ClusterState`, of which one cluster was just split.
+    cluster: That cluster; its model is the one that these clients had.
+    client_ids: Every client's id.
+  """
+  is_left_out = state.memory[_LEFT_OUT]
+  trained = {c for k in np.flatnonzero(~is_left_out) for c in state.members[k]}
+  # Who was left out before may be in a cluster again.
+  members = [
+      tuple(c for c in one if c not in trained) if left_out else one
+      for one, left_out in zip(state.members, is_left_out)
+  ]
+  covered = {c for one in members for c in one}
+  left_out = tuple(c for c in client_ids if c not in covered)
+  vectors, memory = state.vectors, state.memory
+  if left_out:
+    members.append(left_out)
+    vectors = np.concatenate([vectors, vectors[[cluster]]])
+    memory = {**memory, _LEFT_OUT: np.append(is_left_out, True)}
+  return dataclasses.replace(state, vectors=vectors, members=members, memory=memory)
+
+
+def _build(settings, engine, client_of_position):
+  """Returns CFL, for which `client_of_position` says who is in the halves."""
+
+  def initialize(pretrained, rng):
+    del rng  # Nothing here is random.
+    weights = pretrained.client_weights
+    start = weights.mean_of(weights.client_ids)
+    return method.ClusterState(
+        start[None], (weights.client_ids,), _first_memory(len(start))
+    )
+
+  def asks_for_split(vector, updates):
+    weights = [engine.num_examples[c] for c in updates]
+    return settings.asks_for_split(vector, np.array(list(updates.values())), weights)
+
+  def updates_of_all(vector, updates, members, round_):
+    missing = tuple(c for c in members if c not in updates)
+    found = dict(updates)
+    if missing:
+      starts = np.broadcast_to(vector, (len(missing), len(vector)))
+      own, _ = engine.train_each(starts, missing, round_)
+      found.update(zip(missing, own - vector))
+    return {c: found[c] for c in members}
+
+  def split_if_asked(state, before, cluster, updates, round_):
+    members, vector = before.members[cluster], before.vectors[cluster]
+    if len(members) < settings.cfl_min_clients or not asks_for_split(vector, updates):
+      return state
+    of_all = updates_of_all(vector, updates, members, round_)
+    if not asks_for_split(vector, of_all):
+      return state
+    stacked = np.array(list(of_all.values()))
+    positions = bipartition(stacked)
+    halves = [
+        [client_of_position(members, engine.client_ids, i) for i in part] for part in positions
+    ]
+    memory = _remember_split(
+        state.memory, cluster, len(state.members), round_, vector, stacked, positions
+    )
+    split = _split(state, cluster, halves)
+    return _with_left_out(
+        dataclasses.replace(split, memory=memory), cluster, engine.client_ids
+    )
+
+  def next_state(state, round_):
+    trained_by = [
+        () if left_out else members
+        for members, left_out in zip(state.members, state.memory[_LEFT_OUT])
+    ]
+    vectors, own, losses = engine.train_members(state.vectors, trained_by, round_)
+    after = dataclasses.replace(state, vectors=vectors)
+    for cluster, trained in enumerate(own):
+      updates = {c: vector - state.vectors[cluster] for c, vector in trained.items()}
+      after = split_if_asked(after, state, cluster, updates, round_)
+    return after, losses
+
+  def place(pretrained, state, new_client_ids):
+    del pretrained  # The splits decide.
+    found = np.zeros(len(new_client_ids), np.int64)
+    memory = state.memory
+    for split, cluster in enumerate(memory[_CLUSTER]):
+      here = np.flatnonzero(found == cluster)
+      if not len(here):
+        continue
+      number, num_epochs = map(int, memory[_ROUND][split])
+      ids = tuple(new_client_ids[i] for i in here)
+      model = memory[_MODEL][split]
+      starts = np.broadcast_to(model, (len(ids), len(model)))
+      own, _ = engine.train_each(starts, ids, participation.Round(number, ids, num_epochs))
+      is_second = (own - model) @ memory[_DIRECTION][split] < 0
+      found[here[is_second]] = memory[_APPENDED][split]
+    return new_clients.in_cluster(state.vectors, found)
+
+  return method.Method(initialize, next_state, place)
+
+
+def cfl(settings, engine):
+  """Returns CFL.
+
+  A cluster that is split keeps its place with the half of its first client.  Both halves go
+  on from the cluster's new model.
+
+  A new client follows the splits, as in the paper's section on clients that join late: at
+  each it trains once from the model that was split, and goes to the half whose updates are
+  more similar to its own.  The paper compares it with the most similar client of either
+  half, for which the server would have to keep all updates.  Here it is the mean cosine
+  over a half, for which the mean direction of its updates is enough.
+
+  Args:
+    settings: A `Cfl`.
+    engine: An `engine.Engine`.
+  """
+  return _build(settings, engine, _client_of_position)
+
+
+def cfl_as_copied(settings, engine):
+  """Returns CFL with the mistake of the copied program.
+
+  This is reproduced: when a cluster of n clients is split, its halves are positions 0 to
+  n - 1, and the *first n of all clients* are put into the halves.  So from the second split
+  on, clients are in two clusters, and others are in none.
+
+  Not reproduced is that every client of the program has weights of its own, to which the
+  mean updates of all its clusters are added.  Here a cluster has one model; a client in
+  several clusters trains, and is scored with, each of theirs.  A client in none keeps the
+  model that it had last: such clients are in a cluster that no one trains.
+
+  Args:
+    settings: A `Cfl`.
+    engine: An `engine.Engine`.
+  """
+  return _build(settings, engine, _client_of_position_as_copied)

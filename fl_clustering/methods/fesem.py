@@ -1,0 +1,84 @@
+"""FeSEM: K centers, and in every round each client moves to the center nearest its weights.
+
+Ming Xie, Guodong Long, Tao Shen, Tianyi Zhou, Xianzhi Wang, Jing Jiang, Chengqi Zhang:
+"Multi-center Federated Learning: Clients Clustering for Better Personalization", World Wide
+Web, 2023, https://arxiv.org/abs/2108.08647.  It is K-means in rounds: the clients train
+from their center, every center becomes the mean of what its clients trained, and each of
+these clients moves to the center with the least L2 distance from its own weights.
+
+The means are weighted by the number of examples, as in the paper, and are taken before the
+clients move, so that one center is FedAvg.  The server sees the clients' own weights in
+every round.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from fl_clustering.grouping import grouping
+from fl_clustering.grouping import kmeans
+from fl_clustering.methods import one_shot
+
+
+@dataclasses.dataclass(frozen=True)
+class Fesem:
+  """The settings of FeSEM.
+
+  Attributes:
+    num_clusters: K, the number of centers, at most the number of clients.
+    representation: What of the clients' own weights K-means groups for the start, a key
+      of `client_weights.REPRESENTATIONS`.
+  """
+
+  num_clusters: int = grouping.num_clusters_option("Number of clusters.")
+  representation: str = grouping.representation_option()
+
+  def __post_init__(self):
+    kmeans.KMeans(self.num_clusters, self.representation)  # It checks its own options.
+
+
+def nearest(vectors, centers):
+  """Returns the index of the center nearest each vector; of equal ones, the first.
+
+  Args:
+    vectors: N vectors of shape (P,).
+    centers: float32 of shape (K, P).
+
+  Returns:
+    N ints.
+  """
+  # One client at a time: all differences in float64 are gigabytes for large models.
+  return [
+      int(np.square(np.subtract(centers, vector, dtype=np.float64)).sum(axis=1).argmin())
+      for vector in vectors
+  ]
+
+
+def fesem(settings, engine):
+  """Returns FeSEM.
+
+  It starts as the method `kmeans`: from the means of the clusters that K-means finds in
+  the clients' own weights.  A client that doesn't take part in a round stays where it is,
+  and a center without clients keeps its weights.
+
+  A new client joins the center whose clients it resembles most, as with `kmeans`: by its own
+  weights and theirs before the first round.
+
+  Args:
+    settings: A `Fesem`.
+    engine: An `engine.Engine`.
+  """
+  group = kmeans.KMeans(settings.num_clusters, settings.representation)
+  grouped = one_shot.one_shot(group, engine)
+
+  def next_state(state, round_):
+    vectors, own, losses = engine.train_members(state.vectors, state.members, round_)
+    center_of = {c: k for k, members in enumerate(state.members) for c in members}
+    trained = {c: vector for of_center in own for c, vector in of_center.items()}
+    center_of.update(zip(trained, nearest(trained.values(), vectors)))
+    members = tuple(
+        tuple(c for c in engine.client_ids if center_of[c] == k) for k in range(len(vectors))
+    )
+    return dataclasses.replace(state, vectors=vectors, members=members), losses
+
+  return grouped._replace(next=next_state)

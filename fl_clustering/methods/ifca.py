@@ -1,0 +1,244 @@
+"""IFCA: in every round, each client takes the model that fits its data best, and trains it.
+
+Avishek Ghosh, Jichan Chung, Dong Yin, Kannan Ramchandran: "An Efficient Framework for
+Clustered Federated Learning", NeurIPS 2020, Algorithm 1 with model averaging,
+https://arxiv.org/abs/2006.04088.  The server sends all K models to the clients of a round.
+Each names the one that has the least loss on its training data, and trains that one.
+
+The paper starts from K random models and lets the best of several starts stand.  Random
+models often end with all clients in few of them, since whichever is a little better at
+first is trained by everyone.  So two other starts are offered, and one is the default:
+
+*   `grouped` (ours): the means of the clusters that K-means finds in the clients' own
+    weights, as the method `kmeans` starts.
+*   `perturbed` (ours): the mean of all clients' own weights, and K - 1 copies of it with
+    Gaussian noise.  In every parameter the noise has the standard deviation of the clients'
+    own weights: so a copy is about as far from the mean as a client is.
+*   `random`: as in the paper.  It doesn't use phase 1.
+
+A client chooses again at the end of each round that it takes part in: as at test time in
+the paper, it is reported with the model that has the least loss.  The others keep the
+choice that they made last, and choose anew when they take part again.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering.grouping import grouping
+from fl_clustering.grouping import kmeans
+from fl_clustering.methods import method
+from fl_clustering.methods import new_clients
+from fl_clustering import options
+
+
+def _grouped(settings, engine, pretrained, rng):
+  del engine  # All clients have trained.
+  weights = pretrained.client_weights
+  group = kmeans.KMeans(settings.num_clusters, settings.representation)
+  return np.stack([weights.mean_of(members) for members in group(weights, rng).clusters])
+
+
+def _perturbed(settings, engine, pretrained, rng):
+  del engine  # All clients have trained.
+  weights = pretrained.client_weights
+  mean = weights.mean_of(weights.client_ids)
+  spread = weights.vectors.std(axis=0, dtype=np.float64)
+  noise = [rng.normal(size=len(mean)) * spread for _ in range(settings.num_clusters - 1)]
+  return np.stack([mean, *(mean + one.astype(np.float32) for one in noise)])
+
+
+def _random(settings, engine, pretrained, rng):
+  del pretrained  # The paper has no phase before.
+  return engine.initial_vectors(settings.ifca_restarts * settings.num_clusters, rng)
+
+
+# From its name to a function (settings, engine, pretrained, rng) that returns the models
+# to start from: `ifca_restarts` sets of them, one after the other.
+_STARTS = {"grouped": _grouped, "perturbed": _perturbed, "random": _random}
+
+
+@dataclasses.dataclass(frozen=True)
+class Ifca:
+  """The settings of IFCA.
+
+  Attributes:
+    num_clusters: K, the number of models, at most the number of clients.
+    representation: What of the clients' own weights K-means groups for the start
+      `grouped`, a key of `client_weights.REPRESENTATIONS`.
+    ifca_restarts: Sets of K models that are trained side by side from the start `random`.
+      A round costs so many times as much, in the clients' work and in traffic.
+    ifca_start: What the models start from, a key of `_STARTS`.
+  """
+
+  num_clusters: int = grouping.num_clusters_option("Number of clusters.")
+  representation: str = grouping.representation_option()
+  ifca_restarts: int = options.option(
+      int,
+      "Sets of random models that ifca trains side by side, of which the one with the least "
+      "training loss counts; the work and the traffic are so many times as much.",
+      default=1,
+  )
+  ifca_start: str = options.option(
+      str,
+      "What ifca's models start from: the clusters of K-means (`grouped`), the mean of the "
+      "clients' own weights with noise (`perturbed`), or `random` models, without phase 1.",
+      default="grouped",
+      default_text="random if --ifca_restarts is given, else grouped",
+      values=tuple(_STARTS),
+      selects={
+          "grouped": ("representation",), "perturbed": (), "random": ("ifca_restarts",)
+      },
+  )
+
+  def __post_init__(self):
+    kmeans.KMeans(self.num_clusters, self.representation)  # It checks its own options.
+    validate.one_of(_STARTS, ifca_start=self.ifca_start)
+    validate.integer(1, ifca_restarts=self.ifca_restarts)
+    if self.ifca_restarts > 1 and self.ifca_start != "random":
+      raise validate.error(
+          "ifca_restarts", f"be 1 with ifca_start={self.ifca_start}", self.ifca_restarts
+      )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Choices:
+  """The models of all sets, and what the clients chose.
+
+  Attributes:
+    vectors: The models, set after set, float32 of shape (num_sets * K, P).
+    chosen: Every client's model in each set, from 0 to K - 1; of shape (num_sets, N).
+    losses: The loss of that model on the client's training data when it was chosen,
+      float32 of shape (num_sets, N).
+    is_current: Whether a client's choice is between the present models, of shape (N,).
+  """
+
+  vectors: np.ndarray
+  chosen: np.ndarray
+  losses: np.ndarray
+  is_current: np.ndarray
+
+  @property
+  def num_models(self):
+    """K, the number of models per set."""
+    return len(self.vectors) // len(self.chosen)
+
+  def best_set(self):
+    """Returns the index of the set with the least mean training loss over the clients."""
+    return int(self.losses.mean(axis=1, dtype=np.float64).argmin())
+
+  def of_set(self, index):
+    """Returns where a set's models stand, a slice."""
+    return slice(index * self.num_models, (index + 1) * self.num_models)
+
+  def members(self, client_ids):
+    """Returns the ids of the clients that chose each model, per model of all sets."""
+    return tuple(
+        tuple(c for c, of_client in zip(client_ids, chosen) if of_client == k)
+        for chosen in self.chosen
+        for k in range(self.num_models)
+    )
+
+
+def _choose(choices, client_ids, engine):
+  """Lets clients choose the model with the least training loss, in every set."""
+  if not client_ids:
+    return choices
+  losses = engine.losses(choices.vectors, client_ids)
+  by_set = losses.reshape(len(choices.chosen), choices.num_models, len(client_ids))
+  row_of = {client_id: row for row, client_id in enumerate(engine.client_ids)}
+  rows = [row_of[client_id] for client_id in client_ids]
+  chosen, least, is_current = (
+      array.copy() for array in (choices.chosen, choices.losses, choices.is_current)
+  )
+  chosen[:, rows] = by_set.argmin(axis=1)
+  least[:, rows] = by_set.min(axis=1)
+  is_current[rows] = True
+  return _Choices(choices.vectors, chosen, least, is_current)
+
+
+def _begin(vectors, num_sets, engine):
+  """Returns the choices of all clients between the models to start from."""
+  num_clients = len(engine.client_ids)
+  nothing_chosen = _Choices(
+      vectors,
+      np.zeros((num_sets, num_clients), np.int64),
+      np.zeros((num_sets, num_clients), np.float32),
+      np.zeros(num_clients, bool),
+  )
+  return _choose(nothing_chosen, engine.client_ids, engine)
+
+
+def _to_state(choices, settings, client_ids):
+  """Returns the `ClusterState` that shows the best set and remembers the others."""
+  shown = choices.of_set(choices.best_set())
+  members = choices.members(client_ids)[shown]
+  memory = {
+      "chosen": choices.chosen, "losses": choices.losses, "is_current": choices.is_current
+  }
+  if len(choices.chosen) > 1:
+    memory["vectors"] = choices.vectors
+  num_used = sum(map(bool, members))
+  warning = None
+  if num_used < settings.num_clusters:
+    warning = (
+        f"IFCA uses {num_used} of `num_clusters`={settings.num_clusters} models: with the "
+        "others, no client has its least loss."
+    )
+  return method.ClusterState(choices.vectors[shown], members, memory, warning)
+
+
+def _from_state(state):
+  """Returns what `_to_state` made the state of."""
+  memory = state.memory
+  return _Choices(
+      memory.get("vectors", state.vectors),
+      memory["chosen"],
+      memory["losses"],
+      memory["is_current"],
+  )
+
+
+def ifca(settings, engine):
+  """Returns IFCA.
+
+  Its clusters are those of the best set of models.  With several sets, that may be
+  another one in another round, and then the clusters' places mean something else.  A new
+  client gets the model with the least loss on its training data.
+
+  Args:
+    settings: An `Ifca`.
+    engine: An `engine.Engine`.
+  """
+
+  def initialize(pretrained, rng):
+    grouping.check_num_clusters(settings.num_clusters, engine.client_ids)
+    vectors = _STARTS[settings.ifca_start](settings, engine, pretrained, rng)
+    choices = _begin(vectors, settings.ifca_restarts, engine)
+    return _to_state(choices, settings, engine.client_ids)
+
+  def next_state(state, round_):
+    before = _from_state(state)
+    late = tuple(
+        client_id
+        for client_id, is_current in zip(engine.client_ids, before.is_current)
+        if client_id in round_.client_ids and not is_current
+    )
+    choices = _choose(before, late, engine)
+    vectors, losses = engine.train(
+        choices.vectors, choices.members(engine.client_ids), round_
+    )
+    trained = dataclasses.replace(
+        choices, vectors=vectors, is_current=np.zeros_like(choices.is_current)
+    )
+    after = _choose(trained, round_.client_ids, engine)
+    shown = after.of_set(after.best_set())
+    return _to_state(after, settings, engine.client_ids), losses[shown]
+
+  return method.Method(
+      initialize,
+      next_state,
+      new_clients.by_loss(engine),
+      from_start=settings.ifca_start == "random",
+  )

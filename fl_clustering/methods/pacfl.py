@@ -1,0 +1,212 @@
+"""PACFL: groups clients once, before any training, by the angles between their data.
+
+Saeed Vahidian, Mahdi Morafah, Weijia Wang, Vyacheslav Kungurtsev, Chen Chen, Mubarak Shah,
+Bill Lin: "Efficient Distribution Similarity Identification in Clustered Federated Learning
+via Principal Angles between Client Data Subspaces", AAAI 2023,
+https://arxiv.org/abs/2209.10526.  Every client sends the first left singular vectors of its
+training images, a few per label.  Agglomerative clustering with average linkage, as in the
+authors' program, groups the clients by the angles between the spaces that these span.  All
+clusters then train from the same initial model.
+
+*The server sees directions of raw data*: a client's first vector for a label looks like its
+average image of that label.  The method is not private.
+
+With the paper's `smallest` angle, labels play no part: clients whose images are alike but
+whose labels mean something else can't be told apart.  With `equal_labels`, they can.
+"""
+
+import dataclasses
+from typing import Optional
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering import cluster_assignment
+from fl_clustering.grouping import grouping
+from fl_clustering.methods import method
+from fl_clustering.methods import new_clients
+from fl_clustering import options
+
+_RIGHT_ANGLE = 90.0
+
+
+def smallest_angle(one, other):
+  """Returns the smallest principal angle between two clients' spaces (the paper's eq. 2).
+
+  Args:
+    one: A client's vectors, a dict from label to an array of shape (num_pixels, r).
+    other: Those of another client.
+
+  Returns:
+    The angle in degrees, in [0, 90].
+  """
+  # The vectors of one label are orthonormal; those of several labels are not.
+  bases = [
+      np.linalg.qr(np.concatenate(list(of_label.values()), axis=1, dtype=np.float64))[0]
+      for of_label in (one, other)
+  ]
+  return _angle(np.linalg.norm(bases[0].T @ bases[1], ord=2))
+
+
+def mean_angle_of_equal_labels(one, other):
+  """Returns the mean angle between two clients' corresponding vectors of equal labels.
+
+  The paper's eq. 3 adds up the angles between the vectors of equal rank.  Here they are
+  also of equal label.  It is a mean, since clients share different numbers of labels.
+  The sign of a singular vector means nothing, so no angle exceeds 90 degrees.
+
+  Args:
+    one: A client's vectors, a dict from label to an array of shape (num_pixels, r).
+    other: Those of another client.
+
+  Returns:
+    The angle in degrees, in [0, 90]; 90 for clients without a label in common.
+  """
+  angles = [
+      _angle(abs(np.dot(u.astype(np.float64), v.astype(np.float64))))
+      for label in sorted(set(one) & set(other))
+      for u, v in zip(one[label].T, other[label].T)
+  ]
+  return np.mean(angles) if angles else _RIGHT_ANGLE
+
+
+def _angle(cosine):
+  """Returns an angle in degrees, also where rounding made the cosine exceed 1."""
+  return np.degrees(np.arccos(min(cosine, 1.0)))
+
+
+# From its name to a function of two clients' vectors that returns an angle in degrees.
+PROXIMITIES = {"smallest": smallest_angle, "equal_labels": mean_angle_of_equal_labels}
+
+
+@dataclasses.dataclass(frozen=True)
+class Pacfl:
+  """The settings of PACFL.  Exactly one of `num_clusters` and `pacfl_angle` is given.
+
+  Attributes:
+    num_clusters: Number of clusters, at most the number of clients.
+    pacfl_angle: The paper's beta: the largest angle in degrees, as average linkage
+      measures it, of two clusters that are merged.
+    pacfl_cut: Which of the two it is, `num_clusters` or `angle`; `None` = whichever is
+      given.
+    pacfl_vectors: Singular vectors per label; the paper uses 3 to 5.
+    pacfl_proximity: Which angle, a key of `PROXIMITIES`.
+  """
+
+  num_clusters: Optional[int] = grouping.num_clusters_option(
+      "pacfl uses it where it is cut at a number.", default=None
+  )
+  pacfl_angle: Optional[float] = options.option(
+      float,
+      "Largest angle, in degrees, of two clusters that pacfl merges, where it is cut at an "
+      "angle.",
+      default=None,
+  )
+  pacfl_cut: Optional[str] = options.option(
+      str,
+      "Where pacfl is cut: at --num_clusters or at --pacfl_angle.",
+      default=None,
+      default_text="angle if --pacfl_angle is given, else num_clusters",
+      values=("num_clusters", "angle"),
+      selects={"num_clusters": ("num_clusters",), "angle": ("pacfl_angle",)},
+  )
+  pacfl_vectors: int = options.option(
+      int, "Singular vectors of its images per label that a client sends to pacfl.", default=3
+  )
+  pacfl_proximity: str = options.option(
+      str,
+      "What pacfl compares: the `smallest` principal angle between the clients' spaces, for "
+      "which labels play no part, or the mean angle between vectors of `equal_labels`.",
+      default="smallest",
+      values=tuple(PROXIMITIES),
+  )
+
+  def __post_init__(self):
+    if (self.num_clusters is None) == (self.pacfl_angle is None):
+      raise ValueError(
+          "`pacfl_angle` must be given if `num_clusters` is not, and only then, got "
+          f"{self.pacfl_angle!r} with num_clusters={self.num_clusters!r}."
+      )
+    cut = "angle" if self.num_clusters is None else "num_clusters"
+    if self.pacfl_cut not in (None, cut):
+      raise validate.error("pacfl_cut", f"be {cut}, which is given", self.pacfl_cut)
+    if self.num_clusters is None:
+      validate.within(0, _RIGHT_ANGLE, pacfl_angle=self.pacfl_angle)
+    else:
+      validate.integer(1, num_clusters=self.num_clusters)
+    validate.integer(1, pacfl_vectors=self.pacfl_vectors)
+    validate.one_of(PROXIMITIES, pacfl_proximity=self.pacfl_proximity)
+
+
+def group(spaces, settings):
+  """Groups clients by the angles between their spaces.
+
+  Args:
+    spaces: Per client its vectors, a dict from label to an array.
+    settings: A `Pacfl`.
+
+  Returns:
+    A label per client, an int array.
+  """
+  # Here, since scikit-learn takes a second to import: the flags read this module and must
+  # answer at once.
+  from sklearn import cluster  # pylint: disable=g-import-not-at-top
+
+  if len(spaces) == 1:
+    return np.zeros(1, np.int64)  # scikit-learn asks for two.
+  angle_between = PROXIMITIES[settings.pacfl_proximity]
+  angles = np.zeros((len(spaces), len(spaces)))
+  for i, one in enumerate(spaces):
+    for j in range(i):
+      angles[i, j] = angles[j, i] = angle_between(one, spaces[j])
+  cut = {"n_clusters": settings.num_clusters}
+  if settings.num_clusters is None:
+    # scikit-learn does not merge at the threshold itself.
+    cut["distance_threshold"] = np.nextafter(settings.pacfl_angle, np.inf)
+  clustering = cluster.AgglomerativeClustering(
+      metric="precomputed", linkage="average", **cut
+  )
+  return clustering.fit_predict(angles)
+
+
+def pacfl(settings, engine):
+  """Returns PACFL.
+
+  A new client joins the cluster to whose members its space has the least mean angle.
+
+  Args:
+    settings: A `Pacfl`.
+    engine: An `engine.Engine`.
+  """
+
+  def initialize(pretrained, rng):
+    del rng  # Nothing here is random.
+    client_ids = engine.client_ids
+    if settings.num_clusters is not None:
+      grouping.check_num_clusters(settings.num_clusters, client_ids)
+    labels = group(engine.subspaces(client_ids, settings.pacfl_vectors), settings)
+    clusters = cluster_assignment.ClusterAssignment.from_labels(
+        client_ids, dict(zip(client_ids, labels))
+    ).clusters
+    vectors = np.tile(pretrained.initial_vector, (len(clusters), 1))
+    return method.ClusterState(vectors, clusters)
+
+  def place(pretrained, state, new_client_ids):
+    del pretrained  # The clients' data decide.
+    client_ids = engine.client_ids
+    spaces = dict(zip(client_ids, engine.subspaces(client_ids, settings.pacfl_vectors)))
+    angle_between = PROXIMITIES[settings.pacfl_proximity]
+
+    def nearest(space):
+      angles = [
+          np.mean([angle_between(space, spaces[c]) for c in members])
+          for members in state.members
+      ]
+      return int(np.argmin(angles))
+
+    new_spaces = engine.subspaces(new_client_ids, settings.pacfl_vectors)
+    return new_clients.in_cluster(state.vectors, list(map(nearest, new_spaces)))
+
+  return method.Method(
+      initialize, method.train_clusters(engine), place, from_start=True
+  )

@@ -1,0 +1,274 @@
+"""Tests of CFL; the engine is a stand-in whose models and data are points."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.methods import cfl
+from fl_clustering.methods import controls
+from fl_clustering import participation
+from tests.methods import point_engine
+
+# The models stay near (0, 0, 10), whose norm is the unit: updates count from .3 and .8 on.
+_SETTINGS = cfl.Cfl(0.03, 0.08)
+_BOTH = (cfl.cfl, cfl.cfl_as_copied)
+
+
+def _points(groups):
+  """Returns the clients' points from a mapping of (x, y) to clients, ordered by id."""
+  return dict(sorted((c, (*xy, 10.0)) for xy, ids in groups.items() for c in ids))
+
+
+# Four groups: the halves in x are further apart than the quarters.
+_QUARTERS = _points({(4, 2): "ag", (4, -2): "dh", (-4, 2): "be", (-4, -2): "cf"})
+# One half is split at once.  The other half's clients are alike.
+_ONE_AND_A_HALF = _points({(4, 1): "ac", (4, -3): "e", (-4, 0): "bdf"})
+
+
+def _start(build, points, settings=_SETTINGS, new_client_ids=()):
+  engine = point_engine.PointEngine(points, new_client_ids)
+  one = build(settings, engine)
+  state = one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
+  return engine, one, state
+
+
+def _run(build, points, num_rounds, client_ids=None, **details):
+  """Returns the engine, the method and all its states."""
+  engine, one, state = _start(build, points, **details)
+  states = [state]
+  for number in range(1, num_rounds + 1):
+    round_ = participation.Round(number, client_ids or engine.client_ids, 3)
+    states.append(one.next(states[-1], round_)[0])
+  return engine, one, states
+
+
+class SettingsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ({"cfl_eps1": 0.0}, "`cfl_eps1` must be a finite number > 0"),
+      ({"cfl_eps2": -1.0}, "`cfl_eps2` must be a finite number >= 0"),
+      ({"cfl_norm": "mean"}, "`cfl_norm` must be one of largest, median"),
+      ({"cfl_min_clients": 1}, "`cfl_min_clients` must be an integer >= 2"),
+  )
+  def test_refuses(self, settings, message):
+    with self.assertRaisesRegex(ValueError, message):
+      cfl.Cfl(**settings)
+
+
+class AsksForSplitTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("stopped and pulled apart", (3, -3), (1, 1), True),
+      ("still moving", (3, 1), (1, 1), False),
+      ("at rest", (1.5, -1.5), (1, 1), False),
+      # The largest update counts, not the mean of them.
+      ("one is not at rest", (3, -1, -1, -1), (1, 1, 1, 1), True),
+      # The mean is (3 - 2) / 2, or by examples (2 * 3 - 3 * 2) / 5.
+      ("moving if all count alike", (3, -2), (1, 1), True),
+      ("stopped by examples", (3, -2), (2, 3), True),
+      ("moving by examples", (3, -2), (3, 2), False),
+      ("one client alone", (3,), (1,), False),
+  )
+  def test_asks(self, updates, num_examples, expected):
+    # In units of the model's norm, which is 10, the mean must be < .06: .6 of what is here.
+    settings = cfl.Cfl(cfl_eps1=0.06, cfl_eps2=0.2)
+    vector = np.array([6, 8], np.float32)
+    updates = np.array([(update, 0) for update in updates], np.float32)
+    self.assertEqual(settings.asks_for_split(vector, updates, num_examples), expected)
+    # A larger model with updates as much larger is the same.
+    self.assertEqual(
+        settings.asks_for_split(50 * vector, 50 * updates, num_examples), expected
+    )
+
+
+  @parameterized.parameters(("largest", True), ("median", False))
+  def test_one_that_went_astray(self, norm, expected):
+    settings = cfl.Cfl(cfl_eps1=0.1, cfl_eps2=0.2, cfl_norm=norm)
+    vector = np.array([6, 8], np.float32)
+    updates = np.array([(3, 0), (-1, 0), (-1, 0), (-1, 0)], np.float32)
+    self.assertEqual(settings.asks_for_split(vector, updates, (1, 1, 1, 1)), expected)
+    self.assertTrue(settings.asks_for_split(vector, 3 * updates, (1, 1, 1, 1)))
+
+
+class BipartitionTest(absltest.TestCase):
+
+  def _halves(self, degrees, lengths=1.0):
+    angles = np.radians(degrees)
+    directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    updates = directions * np.reshape(lengths, (-1, 1))
+    return cfl.bipartition(updates.astype(np.float32))
+
+  def test_is_by_direction(self):
+    self.assertEqual(self._halves([90, 0, 100, 20, 10]), ([0, 2], [1, 3, 4]))
+
+  def test_the_length_does_not_matter(self):
+    self.assertEqual(
+        self._halves([90, 0, 100, 20, 10], [1, 5, 40, 0.1, 9]), ([0, 2], [1, 3, 4])
+    )
+
+  def test_is_of_complete_linkage(self):
+    # Single linkage would cut off the last one, behind the widest gap.
+    self.assertEqual(self._halves([0, 30, 62, 97]), ([0, 1], [2, 3]))
+
+
+class CflTest(parameterized.TestCase):
+
+  @parameterized.parameters(*_BOTH)
+  def test_is_fedavg_while_nothing_splits(self, build):
+    engine, one, state = _start(build, _QUARTERS, cfl.Cfl(0.03, 10.0))
+    fedavg = controls.fedavg(None, engine)
+    other = fedavg.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
+    for number in (1, 2):
+      round_ = participation.Round(number, ("a", "b", "d"), 1)
+      state, losses = one.next(state, round_)
+      other, other_losses = fedavg.next(other, round_)
+      self.assertEqual((state.members, losses), (other.members, other_losses))
+      np.testing.assert_array_equal(state.vectors, other.vectors)
+
+  def test_finds_four_groups(self):
+    _, _, states = _run(cfl.cfl, _QUARTERS, 12)
+    self.assertEqual(states[1].members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
+    # Both halves start from the model that was split.
+    np.testing.assert_array_equal(states[1].vectors, [[0, 0, 10]] * 2)
+    # They are not split while they move.
+    self.assertEqual(states[3].members, states[1].members)
+    np.testing.assert_allclose(states[3].vectors, [[3, 0, 10], [-3, 0, 10]])
+    quarters = (("a", "g"), ("b", "e"), ("d", "h"), ("c", "f"))
+    self.assertEqual(states[5].members, quarters)
+    np.testing.assert_array_equal(states[5].vectors[2:], states[5].vectors[:2])
+    self.assertEqual(states[12].members, quarters)
+    np.testing.assert_allclose(
+        states[12].vectors,
+        [[4, 2, 10], [-4, 2, 10], [4, -2, 10], [-4, -2, 10]],
+        atol=0.1,
+    )
+
+  def test_few_clients_are_not_split(self):
+    _, _, states = _run(cfl.cfl, _QUARTERS, 12, settings=cfl.Cfl(0.03, 0.08, cfl_min_clients=5))
+    self.assertEqual(states[12].members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
+
+  def test_the_second_split_is_of_the_clusters_own_clients(self):
+    _, _, states = _run(cfl.cfl, _ONE_AND_A_HALF, 9)
+    self.assertEqual(states[1].members, (("a", "c", "e"), ("b", "d", "f")))
+    self.assertEqual(states[9].members, (("a", "c"), ("b", "d", "f"), ("e",)))
+
+  def test_all_members_are_asked_before_a_split(self):
+    engine, one, state = _start(cfl.cfl, _QUARTERS)
+    engine.points["c"] += np.array([0, 0, 0.5], np.float32)
+    # "a" and "c" pull in opposite directions.
+    round_ = participation.Round(7, ("a", "c"), 3)
+    after, losses = one.next(state, round_)
+    # The others train what "a" and "c" trained, too.
+    self.assertEqual(
+        engine.trained_alone, [(("b", "d", "e", "f", "g", "h"), [0, 0, 10], round_)]
+    )
+    self.assertEqual(after.members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
+    # The model is what the round's own clients made of it.
+    self.assertEqual([set(of_model) for of_model in losses], [{"a", "c"}])
+    np.testing.assert_allclose(after.vectors, [[0, 0, 10.125]] * 2, atol=1e-6)
+
+  def test_no_split_if_all_members_see_it_otherwise(self):
+    engine, one, state = _start(cfl.cfl, _QUARTERS)
+    moved = np.array([[0, -3, 10]], np.float32)
+    state = type(state)(moved, state.members, state.memory)
+    points = {"a": (4, -2.9, 10), "c": (-4, -3, 10)}
+    engine.points.update({c: np.array(point, np.float32) for c, point in points.items()})
+    after, _ = one.next(state, participation.Round(7, ("a", "c"), 3))
+    self.assertLen(engine.trained_alone, 1)
+    self.assertLen(after.members, 1)
+
+  def test_nobody_is_asked_where_nothing_splits(self):
+    engine, one, state = _start(cfl.cfl, _QUARTERS)
+    one.next(state, participation.Round(7, ("a", "g"), 3))
+    self.assertEmpty(engine.trained_alone)
+
+
+class CopiedMistakeTest(absltest.TestCase):
+
+  def test_the_first_split_is_right(self):
+    _, _, right = _run(cfl.cfl, _QUARTERS, 4)
+    _, _, copied = _run(cfl.cfl_as_copied, _QUARTERS, 4)
+    self.assertEqual(copied[4].members, right[4].members)
+    np.testing.assert_array_equal(copied[4].vectors, right[4].vectors)
+
+  def test_positions_in_the_cluster_are_taken_for_clients(self):
+    engine, _, states = _run(cfl.cfl_as_copied, _ONE_AND_A_HALF, 9)
+    self.assertEqual(states[1].members, (("a", "c", "e"), ("b", "d", "f")))
+    # The halves of "ace" are the positions 0, 1 and 2: of all clients, "ab" and "c".
+    split = next(i for i, state in enumerate(states) if len(state.members) > 2)
+    self.assertEqual(
+        states[split].members, (("a", "b"), ("b", "d", "f"), ("c",), ("e",))
+    )
+    # "b" trains twice from now on, and "e" not at all.
+    self.assertEqual(engine.trained[-1], (("a", "b"), ("b", "d", "f"), ("c",), ()))
+    # It keeps the model that it had last.
+    np.testing.assert_array_equal(states[split].vectors[3], states[split].vectors[0])
+    np.testing.assert_array_equal(states[9].vectors[3], states[split].vectors[3])
+    self.assertGreater(np.abs(states[9].vectors[0] - states[split].vectors[0]).max(), 0.1)
+
+  def test_a_client_may_be_left_out_and_come_back(self):
+    points = _points({(5, 2): "ad", (5, -2): "g", (-3, 2): "bce", (-3, -2): "fh"})
+    engine, one, states = _run(cfl.cfl_as_copied, points, 1)
+    self.assertEqual(states[1].members, (("a", "d", "g"), tuple("bcefh")))
+    state = states[1]
+
+    def run_until_split(state, client_ids):
+      num_clusters = len(state.members)
+      for number in range(10):
+        state, _ = one.next(state, participation.Round(number, client_ids, 1))
+        if len(state.members) > num_clusters:
+          return state
+      self.fail("nothing was split")
+
+    state = run_until_split(state, ("a", "d", "g"))
+    self.assertEqual(state.members, (("a", "b"), tuple("bcefh"), ("c",), ("d", "g")))
+    left_out = state.vectors[3]
+    state = run_until_split(state, tuple("bcefh"))
+    # "d" is back, "f" and "h" are left out.
+    self.assertEqual(
+        state.members, (("a", "b"), ("a", "b", "c"), ("c",), ("g",), ("d", "e"), ("f", "h"))
+    )
+    np.testing.assert_array_equal(state.vectors[3], left_out)
+    np.testing.assert_array_equal(state.vectors[5], state.vectors[1])
+
+
+class NewClientsTest(absltest.TestCase):
+
+  def test_follow_the_splits(self):
+    new = {"x": (3.5, 3, 10), "y": (3, -2, 10), "z": (-3, 1, 10)}
+    engine, one, states = _run(cfl.cfl, {**_QUARTERS, **new}, 5, new_client_ids="xyz")
+    self.assertEqual(
+        states[5].members, (("a", "g"), ("b", "e"), ("d", "h"), ("c", "f"))
+    )
+    placement = one.place(None, states[5], ("x", "y", "z"))
+    self.assertEqual(placement.clusters, ((0,), (2,), (1,)))
+    np.testing.assert_array_equal(placement.vectors, states[5].vectors[[0, 2, 1]])
+    # They train as the clients did in the rounds of the splits, from the same models.
+    before = [states[0].vectors[0], states[4].vectors[0], states[4].vectors[1]]
+    self.assertEqual(
+        [(ids, start, (round_.number, round_.num_epochs))
+         for ids, start, round_ in engine.trained_alone],
+        [
+            (("x", "y", "z"), before[0].tolist(), (1, 3)),
+            (("x", "y"), before[1].tolist(), (5, 3)),
+            (("z",), before[2].tolist(), (5, 3)),
+        ],
+    )
+
+  def test_a_large_update_counts_no_more_than_another(self):
+    # Without "c", which pulls far, "x" resembles "a" and "b".
+    points = _points({(2, 0): "ab", (8, 40): "c", (-6, -20): "de"})
+    _, one, states = _run(cfl.cfl, {**points, "x": (8, -4, 10)}, 1, new_client_ids="x")
+    self.assertEqual(states[1].members, (("a", "b", "c"), ("d", "e")))
+    self.assertEqual(one.place(None, states[1], ("x",)).clusters, ((0,),))
+
+  def test_without_splits_there_is_one_cluster(self):
+    engine, one, state = _start(
+        cfl.cfl, {**_QUARTERS, "x": (4, 0, 10)}, new_client_ids="x"
+    )
+    self.assertEqual(one.place(None, state, ("x",)).clusters, ((0,),))
+    self.assertEmpty(engine.trained_alone)
+
+
+if __name__ == "__main__":
+  absltest.main()

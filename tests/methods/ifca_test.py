@@ -1,0 +1,234 @@
+"""Tests of IFCA; the engine is a stand-in whose models and data are points."""
+
+import dataclasses
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.methods import controls
+from fl_clustering.methods import ifca
+from fl_clustering.methods import method
+from fl_clustering import participation
+from tests.methods import point_engine
+
+_LEFT, _RIGHT = (0.0, 0.0), (10.0, 0.0)
+_POINTS = {"a": _LEFT, "b": _RIGHT, "c": _LEFT, "d": _RIGHT, "e": (0.0, 1.0)}
+_GROUPS = (("a", "c", "e"), ("b", "d"))
+
+
+def _round(number, client_ids=tuple(_POINTS)):
+  return participation.Round(number, client_ids, 1)
+
+
+def _start_from(vectors, settings, engine):
+  """Returns IFCA's state with these models to start from, and IFCA."""
+  engine.initial = np.array(vectors, np.float32)
+  one = ifca.ifca(dataclasses.replace(settings, ifca_start="random"), engine)
+  pretrained = point_engine.pretrained(engine)
+  return one, one.initialize(pretrained, np.random.default_rng(0))
+
+
+class SettingsTest(absltest.TestCase):
+
+  def test_restarts_are_of_random_models(self):
+    with self.assertRaisesRegex(ValueError, "`ifca_restarts` must be 1 with ifca_start=grouped"):
+      ifca.Ifca(2, ifca_restarts=2)
+
+  def test_starts_that_there_are(self):
+    with self.assertRaisesRegex(ValueError, "`ifca_start` must be one of grouped"):
+      ifca.Ifca(2, ifca_start="best")
+
+  def test_no_more_models_than_clients(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one = ifca.ifca(ifca.Ifca(6, ifca_start="random"), engine)
+    with self.assertRaisesRegex(ValueError, r"`num_clusters` must be in \[1, num_clients=5\]"):
+      one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
+
+
+class StartTest(parameterized.TestCase):
+
+  @parameterized.parameters("grouped", "perturbed")
+  def test_one_model_is_fedavg(self, start):
+    engine = point_engine.PointEngine(_POINTS)
+    pretrained = point_engine.pretrained(engine)
+    states = []
+    for one in (
+        ifca.ifca(ifca.Ifca(1, ifca_start=start), engine), controls.fedavg(None, engine)
+    ):
+      state = one.initialize(pretrained, np.random.default_rng(0))
+      for number in (3, 4):
+        state, losses = one.next(state, _round(number, ("a", "b", "e")))
+      states.append((state.members, state.vectors.tolist(), losses))
+    self.assertEqual(*states)
+
+  def test_grouped_are_the_clusters_of_k_means(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one = ifca.ifca(ifca.Ifca(2), engine)
+    state = one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
+    self.assertFalse(one.from_start)
+    self.assertEqual(state.members, _GROUPS)
+    np.testing.assert_allclose(state.vectors, [[0, 1 / 3], [10, 0]], rtol=1e-6)
+
+  def test_perturbed_are_as_far_apart_as_the_clients(self):
+    rng = np.random.default_rng(5)
+    # Of 2,000 numbers, a half varies between the clients and a half does not.
+    spread = np.repeat([3.0, 0.0], 1000)
+    engine = point_engine.PointEngine(
+        {str(i): 7 + spread * rng.normal(size=2000) for i in range(50)}
+    )
+    one = ifca.ifca(ifca.Ifca(3, ifca_start="perturbed"), engine)
+    pretrained = point_engine.pretrained(engine)
+    vectors = one.initialize(pretrained, np.random.default_rng(0)).vectors
+    mean = pretrained.client_weights.mean_of(engine.client_ids)
+    np.testing.assert_array_equal(vectors[0], mean)
+    for vector in vectors[1:]:
+      self.assertBetween((vector - mean)[:1000].std(), 2.7, 3.3)
+      np.testing.assert_array_equal(vector[1000:], mean[1000:])
+    self.assertGreater(np.abs(vectors[1] - vectors[2]).max(), 1)
+
+  def test_random_are_the_tasks_own_models(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one, state = _start_from([[9, 0], [1, 0]], ifca.Ifca(2), engine)
+    self.assertTrue(one.from_start)
+    self.assertEqual(engine.num_initial, 2)
+    np.testing.assert_array_equal(state.vectors, [[9, 0], [1, 0]])
+    self.assertEqual(state.members, (("b", "d"), ("a", "c", "e")))
+
+
+class RoundTest(absltest.TestCase):
+
+  def test_clients_train_the_model_of_least_loss(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
+    self.assertEqual(state.members, _GROUPS)
+    after, losses = one.next(state, _round(1))
+    self.assertEqual([set(of_model) for of_model in losses], [set("ace"), set("bd")])
+    # Each went half the way to the mean of its clients' points.
+    np.testing.assert_allclose(after.vectors, [[2, 1 / 6], [9, 0]], rtol=1e-6)
+
+  def test_who_is_reported_chose_among_the_final_models(self):
+    # "e" is nearest the third model until that has moved to "b" and "d".
+    points = {**_POINTS, "e": (6.5, 0.0)}
+    engine = point_engine.PointEngine(points)
+    one, state = _start_from([[0, 0], [4, 0], [7, 0]], ifca.Ifca(3), engine)
+    self.assertEqual(state.members, (("a", "c"), (), ("b", "d", "e")))
+    after, losses = one.next(state, _round(1, ("a", "b", "d", "e")))
+    self.assertIn("e", losses[2])
+    np.testing.assert_allclose(after.vectors[2], [(7 + (10 + 10 + 6.5) / 3) / 2, 0])
+    self.assertEqual(after.members, (("a", "c"), (), ("b", "d", "e")))
+    later = after
+    for number in range(2, 9):
+      later, _ = one.next(later, _round(number, ("a", "b", "d")))
+    np.testing.assert_allclose(later.vectors[2], [10, 0], atol=0.1)
+    # It had no part in those rounds.
+    self.assertEqual(later.members, (("a", "c"), (), ("b", "d", "e")))
+    last, _ = one.next(later, _round(9))
+    self.assertEqual(last.members, (("a", "c"), ("e",), ("b", "d")))
+
+  def test_a_model_without_clients_keeps_its_weights(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one, state = _start_from([[5, 0], [50, 0]], ifca.Ifca(2), engine)
+    after, losses = one.next(state, _round(1))
+    self.assertEqual(after.members, (tuple(_POINTS), ()))
+    self.assertEqual(losses[1], {})
+    np.testing.assert_array_equal(after.vectors[1], [50, 0])
+    self.assertEqual(
+        after.warning,
+        "IFCA uses 1 of `num_clusters`=2 models: with the others, no client has its least loss.",
+    )
+
+  def test_all_models_in_use_need_no_warning(self):
+    _, state = _start_from(
+        [[4, 0], [8, 0]], ifca.Ifca(2), point_engine.PointEngine(_POINTS)
+    )
+    self.assertIsNone(state.warning)
+
+  def test_each_round_asks_its_clients_once(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
+    for number in range(1, 4):
+      state, _ = one.next(state, _round(number))
+    self.assertEqual(engine.asked, [tuple(_POINTS)] * 4)
+
+  def test_who_was_away_is_asked_before_and_after_the_round(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
+    state, _ = one.next(state, _round(1, ("a", "b")))
+    one.next(state, _round(2, ("b", "c")))
+    self.assertEqual(engine.asked[1:], [("a", "b"), ("c",), ("b", "c")])
+
+  def test_who_was_away_trains_what_is_best_now(self):
+    points = {"a": (0.0,), "b": (4.9,), "c": (10.0,)}
+    engine = point_engine.PointEngine(points)
+    one, state = _start_from([[0], [7]], ifca.Ifca(2), engine)
+    for number in range(1, 9):
+      state, _ = one.next(state, _round(number, ("a", "c")))
+    self.assertEqual(state.members, (("a",), ("b", "c")))
+    # The second model has moved to 10, so the first one, at 0, is nearer now.
+    _, losses = one.next(state, _round(9, ("a", "b", "c")))
+    self.assertEqual([set(of_model) for of_model in losses], [{"a", "b"}, {"c"}])
+
+  def test_a_run_can_go_on_from_a_state(self):
+    engine = point_engine.PointEngine(_POINTS)
+    settings = ifca.Ifca(2, ifca_start="random", ifca_restarts=2)
+    one, state = _start_from([[9, 0], [1, 0], [5, 0], [5, 1]], settings, engine)
+    state, _ = one.next(state, _round(1, ("a", "b")))
+    again = method.ClusterState(state.vectors, state.members, state.memory)
+    results = [
+        ifca.ifca(settings, engine).next(of, _round(2, ("c", "d"))) for of in (state, again)
+    ]
+    np.testing.assert_array_equal(results[0][0].vectors, results[1][0].vectors)
+    self.assertEqual(results[0][0].members, results[1][0].members)
+
+
+class RestartsTest(absltest.TestCase):
+
+  # With the first set, all clients share a model.  The second set fits both groups.
+  _SETS = ([5, 0], [90, 0], [8, 0], [2, 0])
+
+  def _start(self):
+    engine = point_engine.PointEngine(_POINTS)
+    settings = ifca.Ifca(2, ifca_start="random", ifca_restarts=2)
+    one, state = _start_from(self._SETS, settings, engine)
+    self.assertEqual(engine.num_initial, 4)
+    return engine, one, state
+
+  def test_the_set_of_least_loss_is_shown(self):
+    _, one, state = self._start()
+    np.testing.assert_array_equal(state.vectors, self._SETS[2:])
+    self.assertEqual(state.members, (("b", "d"), ("a", "c", "e")))
+    after, losses = one.next(state, _round(1))
+    np.testing.assert_allclose(after.vectors, [[9, 0], [1, 1 / 6]], rtol=1e-6)
+    self.assertEqual([set(of_model) for of_model in losses], [set("bd"), set("ace")])
+
+  def test_all_sets_train(self):
+    engine, one, state = self._start()
+    after, _ = one.next(state, _round(1))
+    self.assertEqual(
+        engine.trained, [(tuple(_POINTS), (), ("b", "d"), ("a", "c", "e"))]
+    )
+    np.testing.assert_allclose(
+        after.memory["vectors"], [[4.5, 0.1], [90, 0], [9, 0], [1, 1 / 6]], rtol=1e-6
+    )
+
+  def test_another_set_may_become_the_best(self):
+    engine, one, state = self._start()
+    engine.points.update({c: np.array([90, 0], np.float32) for c in _POINTS})
+    after, _ = one.next(state, _round(1))
+    self.assertEqual(after.members, ((), tuple(_POINTS)))
+    np.testing.assert_array_equal(after.vectors[1], [90, 0])
+
+
+class NewClientsTest(absltest.TestCase):
+
+  def test_take_the_model_of_least_loss(self):
+    engine = point_engine.PointEngine({**_POINTS, "x": (7.0, 0.0), "y": (3.0, 0.0)}, "xy")
+    one, state = _start_from([[9, 0], [1, 0]], ifca.Ifca(2), engine)
+    placement = one.place(None, state, ("x", "y"))
+    self.assertEqual(placement.clusters, ((0,), (1,)))
+    np.testing.assert_array_equal(placement.vectors, [[9, 0], [1, 0]])
+
+
+if __name__ == "__main__":
+  absltest.main()
