@@ -1,0 +1,177 @@
+"""What holds for every method in a whole run on clients with real digits."""
+
+import dataclasses
+import tempfile
+import unittest
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering import checkpoint
+from fl_clustering import config as config_lib
+from fl_clustering.methods import registry
+from fl_clustering import options
+from fl_clustering import runtime
+from fl_clustering import stages
+from fl_clustering.tasks import federated_task
+from fl_clustering import three_phase
+from tests import small_task
+
+_ALL = tuple(registry.METHODS)
+# Settings with which these methods have one cluster, apart from `num_clusters`.
+_ONE_CLUSTER = {
+    "num_clusters": 1, "distance_threshold": "q1.0", "hierarchical_cut": "num_clusters",
+    "cfl_eps1": 1e-9,
+}
+# They begin before phase 1, which the control doesn't.
+_FROM_START = ("pacfl",)
+
+
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+
+
+def _config(task, **settings):
+  return config_lib.ThreePhaseConfig(**{
+      "dataset": "digits", "num_clients": len(task.clients), "pretrain_rounds": 2,
+      "cluster_rounds": 3, "control_repeats": 0, "methods": _ALL, **settings,
+  })
+
+
+class _Stop(Exception):
+  pass
+
+
+class _Recorder(stages.RunObserver):
+
+  def __init__(self, stop_at=None):
+    self.rows = []
+    self._stop_at = stop_at
+
+  def round_finished(self, stage, round_num, rows):
+    self.rows += rows
+    if (stage, round_num) == self._stop_at:
+      raise _Stop
+
+  def values(self, method, metric):
+    return [row.value for row in self.rows if (row.method, row.metric) == (method, metric)]
+
+
+def _run(config, task, recorder=None, folder=None):
+  checkpoints = checkpoint.Checkpoints(folder) if folder else None
+  with tempfile.TemporaryDirectory() as data_dir:
+    return three_phase.run(config, task, data_dir, checkpoints, [recorder] if recorder else [])
+
+
+def _twins():
+  """Returns a task of three kinds of clients, two of each kind with the same example."""
+  task = small_task.small_task()
+  clients = []
+  for kind, source in zip("xyz", task.clients):
+    labels = source.train.labels.tolist()
+    # Examples of different labels, so that the kinds differ.
+    position = next(i for i, label in enumerate(labels) if label == "xyz".index(kind) * 3)
+    one = source.train.take([position])
+    clients += [
+        federated_task.ClientData(f"{kind}{i}", one, source.test) for i in (1, 2)
+    ]
+  return dataclasses.replace(task, clients=tuple(clients))
+
+
+class MethodRunsTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.task = small_task.small_task()
+    cls.config = _config(
+        cls.task, num_clusters=2, clients_per_round=4, cfl_eps1=1e9, cfl_eps2=0.0,
+        cfl_min_clients=2, hierarchical_cut="num_clusters",
+    )
+    cls.recorder = _Recorder()
+    cls.result = _run(cls.config, cls.task, cls.recorder)
+
+  def test_with_one_cluster_is_fedavg_to_the_last_bit(self):
+    result = _run(_config(self.task, **_ONE_CLUSTER, clients_per_round=4), self.task)
+    fedavg = result.methods["fedavg"]
+    for name in _ALL:
+      found = result.methods[name]
+      self.assertEqual(found.assignment.clusters, (self.task.client_ids,), name)
+      if name not in _FROM_START:
+        np.testing.assert_array_equal(found.vectors, fedavg.vectors, name)
+        np.testing.assert_array_equal(found.clients, fedavg.clients, name)
+
+  def test_stopped_in_every_method_and_resumed_gives_the_same_bits(self):
+    folder = self.create_tempdir().full_path
+    for name in _ALL:
+      with self.assertRaises(_Stop, msg=name):
+        _run(self.config, self.task, _Recorder((name, 2)), folder)
+    recorder = _Recorder()
+    resumed = _run(self.config, self.task, recorder, folder)
+    self.assertEqual(recorder.rows, self.recorder.rows)
+    for name in _ALL:
+      found, expected = resumed.methods[name], self.result.methods[name]
+      np.testing.assert_array_equal(found.vectors, expected.vectors, name)
+      self.assertEqual(found.assignment, expected.assignment, name)
+      self.assertEqual(found.cost, expected.cost, name)
+
+  def test_methods_do_not_disturb_each_other(self):
+    for name in ("ifca", "cfl"):
+      settings = {
+          option: value
+          for option, value in self.config.options_of(name).items()
+          if option in options.of(registry.METHODS[name].settings)
+      }
+      alone = _run(
+          _config(self.task, methods=(name,), clients_per_round=4, **settings), self.task
+      )
+      np.testing.assert_array_equal(
+          alone.methods[name].vectors, self.result.methods[name].vectors
+      )
+
+  def test_states_what_every_round_costs(self):
+    for name in _ALL:
+      found = self.result.methods[name].cost
+      for metric, total in found.by_name().items():
+        phase_1 = 0
+        if name not in _FROM_START:
+          phase_1 = self.result.pretrain.cost.by_name()[metric]
+        per_round = self.recorder.values(name, metric)
+        self.assertEqual(sum(per_round) + phase_1, total, (name, metric))
+      rounds = 3 if name not in _FROM_START else 5
+      trained = self.recorder.values(name, "client_steps")
+      self.assertLen(trained, rounds + 1)
+      self.assertTrue(all(steps > 0 for steps in trained[1:]), name)
+
+  def test_a_method_asks_at_least_for_a_model_of_every_participant(self):
+    model = 4 * self.task.num_parameters
+    for name in _ALL:
+      sent = self.recorder.values(name, "bytes_down")[1:]
+      self.assertTrue(all(num_bytes >= 4 * model for num_bytes in sent), name)
+    # IFCA's participants get both models to choose from, and train one of them.
+    self.assertEqual(self.recorder.values("ifca", "bytes_down")[-1] % model, 0)
+    self.assertGreaterEqual(self.recorder.values("ifca", "bytes_down")[-1], 3 * 4 * model)
+
+  def test_clients_with_the_same_data_share_a_cluster(self):
+    task = _twins()
+    result = _run(
+        _config(
+            task, num_clusters=3, distance_threshold="q0.1", hierarchical_cut="num_clusters",
+            cfl_eps1=1e9, cfl_eps2=0.0, cfl_min_clients=2, representation="update",
+        ),
+        task,
+    )
+    for name in _ALL:
+      if name == "cfl_as_copied":
+        continue  # Its mistake tears them apart.
+      assignment = result.methods[name].assignment
+      for kind in "xyz":
+        self.assertEqual(
+            assignment.clusters_of(f"{kind}1"), assignment.clusters_of(f"{kind}2"), name
+        )
+
+
+if __name__ == "__main__":
+  absltest.main()
