@@ -207,7 +207,7 @@ class ThreePhaseTest(parameterized.TestCase):
         )
 
   def test_repeats_of_the_control_differ_in_their_random_numbers_alone(self):
-    result, _ = _recorded_run({"methods": (), "cluster_rounds": 1, "control_repeats": 2})
+    result, _ = _recorded_run({"methods": (), "control_repeats": 2})
     repeats = result.control_repeats
     self.assertEqual(repeats.shape, (2, 5, 10, 10))
     np.testing.assert_array_equal(

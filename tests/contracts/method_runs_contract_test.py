@@ -159,7 +159,7 @@ class MethodRunsTest(parameterized.TestCase):
     result = _run(
         _config(
             task, num_clusters=3, distance_threshold="q0.1", hierarchical_cut="num_clusters",
-            cfl_eps1=1e9, cfl_eps2=0.0, cfl_min_clients=2, representation="update",
+            cfl_eps1=1e9, cfl_eps2=0.0, cfl_min_clients=3, representation="update",
         ),
         task,
     )

@@ -20,6 +20,7 @@ from fl_clustering import options
 from fl_clustering import participation
 
 _IDS = ("f", "a", "e", "b", "d", "c")
+_PLACES = (*_IDS, "new", "newer")
 _ALL = (*registry.METHODS, *registry.CONTROLS)
 
 
@@ -43,6 +44,25 @@ class _Engine:
     del round_
     return vectors + np.float32(1), {c: 0.5 for c in client_ids}
 
+  def train_members(self, vectors, members, round_):
+    trained, losses = self.train(vectors, members, round_)
+    own = [{c: vectors[k] + np.float32(1) for c in ids} for k, ids in enumerate(losses)]
+    return trained, own, losses
+
+  def losses(self, vectors, client_ids):
+    places = list(map(_PLACES.index, client_ids))
+    return np.abs(vectors[:, :1] - np.array(places, np.float32))
+
+  def subspaces(self, client_ids, num_vectors):
+    del num_vectors
+    places = map(_PLACES.index, client_ids)
+    return [
+        {0: np.array([[np.cos(place)], [np.sin(place)]], np.float32)} for place in places
+    ]
+
+  def initial_vectors(self, num_models, rng):
+    return rng.normal(size=(num_models, 5)).astype(np.float32)
+
   def confusions(self, vectors, requests):
     """A model's predictions follow from its first weight, and are the same on all files."""
     found = []
@@ -55,20 +75,30 @@ class _Engine:
     return found
 
 
-def _pretrained():
+class _TurnedEngine(_Engine):
+  """The same clients in the opposite order."""
+
+  client_ids = _IDS[::-1]
+
+
+def _pretrained(client_ids=_IDS):
   rng = np.random.default_rng(4)
   vectors = rng.normal(size=(6, 5)).astype(np.float32)
   start = rng.normal(size=5).astype(np.float32)
-  weights = client_weights.ClientWeights(_IDS, vectors, start)
-  return method.Pretrained(start, vectors.mean(axis=0), weights)
+  rows = list(map(_IDS.index, client_ids))
+  weights = client_weights.ClientWeights(client_ids, vectors[rows], start)
+  new = client_weights.ClientWeights(_PLACES[6:], vectors[:2] + np.float32(0.01), start)
+  return method.Pretrained(start, vectors.mean(axis=0), weights, new)
 
 
-def _build(name):
-  """Returns the method with its default options in a run of six clients."""
-  config = config_lib.ThreePhaseConfig(num_clients=6, methods=(name,))
+def _build(name, engine=_Engine()):
+  """Returns the method with few clusters in a run of six clients."""
+  takes_number = name in config_lib.OPTIONS["methods"]["num_clusters"]
+  settings = {"num_clusters": 3} if takes_number else {}
+  config = config_lib.ThreePhaseConfig(num_clients=6, methods=(name,), **settings)
   if name in registry.CONTROLS:
-    return registry.CONTROLS[name](config, _Engine())
-  return registry.METHODS[name].build(config.method_settings(name), _Engine())
+    return registry.CONTROLS[name](config, engine)
+  return registry.METHODS[name].build(config.method_settings(name), engine)
 
 
 def _copy(state):
@@ -114,6 +144,27 @@ class MethodContractTest(parameterized.TestCase):
     self.assertGreaterEqual(len(after.members), len(state.members))
     self.assertContainsSubset({c for part in losses for c in part}, {"a", "b"})
     self.assertGreater(np.abs(after.vectors[: len(state.vectors)] - state.vectors).max(), 0)
+
+
+  def test_the_order_of_the_clients_does_not_matter(self, name):
+    found = []
+    for engine in (_Engine(), _TurnedEngine()):
+      one = _build(name, engine)
+      state = one.initialize(_pretrained(engine.client_ids), np.random.default_rng(0))
+      after, _ = one.next(state, participation.Round(9, engine.client_ids, 1))
+      found.append([set(map(frozenset, s.members)) for s in (state, after)])
+    self.assertEqual(*found)
+
+  def test_finds_a_model_for_new_clients(self, name):
+    one, state = _build(name), self._start(name)
+    placement = one.place(_pretrained(), state, ("newer", "new"))
+    self.assertEqual(placement.vectors.shape, (2, 5))
+    self.assertEqual(placement.vectors.dtype, np.float32)
+    self.assertLen(placement.clusters, 2)
+    for clusters, vector in zip(placement.clusters, placement.vectors):
+      for k in clusters:
+        self.assertNotEmpty(state.members[k])
+        np.testing.assert_array_equal(vector, state.vectors[k])
 
 
 class RegistryTest(absltest.TestCase):
