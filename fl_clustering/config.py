@@ -6,10 +6,12 @@ that need them.
 
 import dataclasses
 import textwrap
-from typing import Optional
+from typing import Optional, Union
 
 from clustering_basics import validate
 from fl_clustering.engine import aggregation
+from fl_clustering.grouping import grouping
+from fl_clustering.grouping import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering import options
 from fl_clustering.tasks import models
@@ -39,7 +41,7 @@ OPTIONS = {
 _OptionFields = dataclasses.make_dataclass(
     "_OptionFields",
     [
-        (name, Optional[next(iter(users.values())).kind], None)
+        (name, Optional[Union[next(iter(users.values())).kind, str]], None)
         for by_name in OPTIONS.values()
         for name, users in by_name.items()
     ],
@@ -74,6 +76,8 @@ class ThreePhaseConfig(_OptionFields):
     aggregator: How phase 1 averages, a key of `engine.aggregation.AGGREGATORS`.
     methods: Keys of `methods.registry.METHODS`; may be empty.  Controls, which always run,
       may be named too.
+    num_clusters_criterion: What chooses the number of clusters with num_clusters=auto, a key
+      of `grouping.num_clusters.CRITERIA`.
     grouping_epochs: Local epochs from the final global model after which the
       weights that are grouped are taken; `None` = those of the last round.
     control_repeats: How often the control `fedavg` is trained again, to know how much chance
@@ -95,6 +99,7 @@ class ThreePhaseConfig(_OptionFields):
   learning_rate: float = 0.1
   aggregator: str = "mean"
   methods: tuple[str, ...] = ("kmeans", "dynamic_distance", "hierarchical")
+  num_clusters_criterion: Optional[str] = None
   grouping_epochs: Optional[int] = None
   control_repeats: int = 4
   target_accuracy: float = 0.9
@@ -168,11 +173,28 @@ class ThreePhaseConfig(_OptionFields):
       self._complete(mine)
     for name, users in OPTIONS["methods"].items():
       value = getattr(self, name)
-      if value is not None and next(iter(users.values())).up_to_num_clients:
+      one = next(iter(users.values()))
+      if value not in (None, one.word) and one.up_to_num_clients:
         validate.integer(1, self.num_training_clients, **{name: value})
+    self._check_criterion()
     # They check their own options.
+    checked = self.with_num_clusters(1) if self.chooses_num_clusters else self
     for name in self.chosen_methods:
-      self.method_settings(name)
+      checked.method_settings(name)
+
+  def _check_criterion(self):
+    if self.chooses_num_clusters:
+      if self.num_clusters_criterion is None:
+        self._set("num_clusters_criterion", num_clusters_lib.DEFAULT_CRITERION)
+      validate.one_of(
+          num_clusters_lib.CRITERIA, num_clusters_criterion=self.num_clusters_criterion
+      )
+    elif self.num_clusters_criterion is not None:
+      raise validate.error(
+          "num_clusters_criterion",
+          f"be given only with num_clusters={grouping.AUTO}",
+          self.num_clusters_criterion,
+      )
 
   def _complete(self, option):
     if getattr(self, option.name) is None:
@@ -238,6 +260,21 @@ class ThreePhaseConfig(_OptionFields):
     return tuple(name for name in self.methods if name in method_registry.METHODS)
 
   @property
+  def chooses_num_clusters(self):
+    """Whether the run finds the number of clusters."""
+    return self.num_clusters == grouping.AUTO
+
+  def with_num_clusters(self, num_clusters):
+    """Returns these settings with the number of clusters that the run found.
+
+    Args:
+      num_clusters: The number.
+    """
+    return dataclasses.replace(
+        self, num_clusters=num_clusters, num_clusters_criterion=None
+    )
+
+  @property
   def partition_options(self):
     """The options of partitions, by name; `None` where one is not given."""
     return {name: getattr(self, name) for name in OPTIONS["partition"]}
@@ -245,7 +282,8 @@ class ThreePhaseConfig(_OptionFields):
   def training_settings(self):
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
-        "methods", "cluster_rounds", "control_repeats", "target_accuracy", *OPTIONS["methods"]
+        "methods", "cluster_rounds", "control_repeats", "num_clusters_criterion",
+        "target_accuracy", *OPTIONS["methods"],
     }
     return {name: value for name, value in self.to_json().items() if name not in others}
 

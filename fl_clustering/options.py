@@ -26,6 +26,7 @@ class Option:
     default_text: The default in words, where its value doesn't say enough.
     values: The values it can have; `None` = not a few words.
     up_to_num_clients: Whether it is a number from 1 to the number of clients.
+    word: A word that can stand for a number which only the run finds; `None` = there is none.
     selects: For an option that decides which others are in use: from each of its values
       to the names of the options that come with it, the usual value first.
   """
@@ -38,6 +39,7 @@ class Option:
   default_text: Optional[str] = None
   values: Optional[tuple[str, ...]] = None
   up_to_num_clients: bool = False
+  word: Optional[str] = None
   selects: Optional[Mapping[str, tuple[str, ...]]] = None
 
   def value_for(self, num_clients):
@@ -97,7 +99,7 @@ def by_name(choices, same_defaults=False):
       if name not in order:
         order.insert(_place(one, list(own)[position + 1 :], order), name)
   for name, users in found.items():
-    if len({(one.kind, one.values, one.up_to_num_clients) for one in users.values()}) > 1:
+    if len({(one.kind, one.values, one.up_to_num_clients, one.word) for one in users.values()}) > 1:
       raise TypeError(f"`{name}` must be the same option in {', '.join(users)}.")
     defaults = list(dict.fromkeys(one.stated_default() for one in users.values()))
     if same_defaults and len(defaults) > 1:

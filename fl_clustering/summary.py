@@ -89,7 +89,7 @@ def summarize(config, task, result):
     "clients", "new_clients", "cost"}, "methods": {name: {"num_clusters", "clients",
     "new_clients", "global_mean", "global_weighted", "clients_blended", "global_blended",
     "cost", "gain", "adjusted_rand_index", "purity"}}, "comparison"}`, with `"privacy"` for
-    a private run.
+    a private run and `"num_clusters_choice"`, the number by criterion, where it was chosen.
     A model on a test set is `{"accuracy", "recall", "precision"}`; clients are
     `{"accuracy": {"mean", "sd", "p10", "max"}, "pooled_accuracy", "recall": as accuracy,
     "share_at_target"}`, where all clients weigh alike but in the pooled accuracy, which is of
@@ -128,6 +128,8 @@ def summarize(config, task, result):
     )
   for name, gain in _gains(result).items():
     summary["methods"][name]["gain"] = gain
+  if result.num_clusters_choice is not None:
+    summary["num_clusters_choice"] = result.num_clusters_choice.choices
   if result.privacy is not None:
     summary["privacy"] = result.privacy
   return summary

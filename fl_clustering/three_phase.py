@@ -19,6 +19,7 @@ writes no files but the clients' data and, through `checkpoint.py`, its state.
 
 import functools
 
+from clustering_basics import randomness
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
 from fl_clustering import control_repeats
@@ -26,6 +27,7 @@ from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import federated_training
 from fl_clustering import final_evaluation
+from fl_clustering.grouping import num_clusters
 from fl_clustering import matched_control
 from fl_clustering import method_rounds
 from fl_clustering.methods import registry
@@ -72,6 +74,15 @@ def run(
 
   settings = stages.digest(config.training_settings(), task.fingerprint())
   pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner, settings)
+  choice = None
+  if config.chooses_num_clusters:
+    choice = num_clusters.choose(
+        pretrained.client_weights,
+        randomness.generator(config.seed, "number of clusters"),
+        config.representation or "weights",
+        config.num_clusters_criterion,
+    )
+    config = config.with_num_clusters(choice.num_clusters)
   chosen = {
       name: registry.METHODS[name].build(config.method_settings(name), engine)
       for name in config.chosen_methods
@@ -120,6 +131,7 @@ def run(
       client_weights=pretrained.client_weights,
       methods=results,
       control_repeats=repeats,
+      num_clusters_choice=choice,
       privacy=privacy,
       local_weights=functools.partial(
           pretraining.local_weights, config, engine, pretrained.vector

@@ -8,6 +8,7 @@ import numpy as np
 from fl_clustering import client_weights as client_weights_lib
 from fl_clustering import cluster_assignment
 from fl_clustering.engine import cost as cost_lib
+from fl_clustering.grouping import num_clusters
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +83,8 @@ class ThreePhaseResult:
     methods: From the name of a method or control to its result.
     control_repeats: Confusion matrices of every client when the control `fedavg` was trained
       again, of shape (R, N, C, C); `None` if it was not.
+    num_clusters_choice: How the number of clusters was chosen, a `NumClustersChoice`; `None`
+      if it was given.
     privacy: What the aggregator of phase 1 guarantees, or `None`.
     local_weights: A function from a number of local epochs to the `ClientWeights` that
       `grouping_epochs` would have given.  It trains the clients, so it works as long as
@@ -92,5 +95,6 @@ class ThreePhaseResult:
   client_weights: client_weights_lib.ClientWeights
   methods: Mapping[str, MethodResult]
   control_repeats: Optional[np.ndarray]
+  num_clusters_choice: Optional[num_clusters.NumClustersChoice]
   privacy: Optional[dict]
   local_weights: Callable[[int], client_weights_lib.ClientWeights]

@@ -55,6 +55,16 @@ class ThreePhaseConfigTest(parameterized.TestCase):
   def test_no_groupings_leaves_the_controls(self):
     self.assertEqual(_Config(methods=()).methods, ())
 
+  def test_the_number_of_clusters_may_be_left_to_the_run(self):
+    config = _Config(num_clusters="auto")
+    self.assertTrue(config.chooses_num_clusters)
+    self.assertEqual(config.num_clusters_criterion, "eigengap")
+    self.assertEqual(_Config(**json.loads(json.dumps(config.to_json()))), config)
+    found = config.with_num_clusters(3)
+    self.assertEqual(found, _Config(num_clusters=3))
+    self.assertEqual(found.method_settings("kmeans").num_clusters, 3)
+    self.assertEqual(found.training_settings(), config.training_settings())
+
   def test_controls_may_be_named(self):
     config = _Config(methods=("fedavg", "kmeans"))
     self.assertEqual(config.chosen_methods, ("kmeans",))
@@ -127,6 +137,13 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("more_per_round_than_train",
        {"num_clients": 5, "num_new_clients": 2, "clients_per_round": 4},
        r"`clients_per_round` must be an integer in \[1, 3\], got 4"),
+      ("word", {"num_clusters": "many"}, "`num_clusters` must be an integer.*'many'"),
+      ("automatic_for_none", {"methods": ("dynamic_distance",), "num_clusters": "auto"},
+       "`num_clusters` must be given only with a method that uses it"),
+      ("criterion", {"num_clusters": "auto", "num_clusters_criterion": "elbow"},
+       "`num_clusters_criterion` must be one of"),
+      ("criterion_without_choice", {"num_clusters_criterion": "silhouette"},
+       "`num_clusters_criterion` must be given only with num_clusters=auto"),
       ("repeats", {"control_repeats": -1}, "`control_repeats` must be an integer in"),
       ("twice", {"methods": ("kmeans", "kmeans")}, "`methods` must name every"),
       ("clients", {"num_clients": 0}, r"`num_clients` must be .*\[1, 2147483647\], got 0"),

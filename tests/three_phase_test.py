@@ -247,6 +247,16 @@ class ThreePhaseTest(parameterized.TestCase):
     # Two rounds of two clients, and the three others for their own weights.
     self.assertEqual(result.pretrain.cost.bytes_up, 7 * 4 * _task.num_parameters)
 
+  def test_the_number_of_clusters_follows_from_the_clients_weights(self):
+    config = _config(num_clusters="auto", num_clusters_criterion="silhouette")
+    result = _run(config)
+    choice = result.num_clusters_choice
+    self.assertEqual(choice.criterion, "silhouette")
+    self.assertLen(result.methods["kmeans"].assignment.clusters, choice.num_clusters)
+    found = summary.summarize(config, _task, result)["num_clusters_choice"]
+    self.assertEqual(found["silhouette"], choice.num_clusters)
+    self.assertCountEqual(found, ("silhouette", "eigengap", "stability"))
+
   def test_new_clients_do_not_train_and_get_a_model(self):
     task = federated_task.hold_out(_task, 2, seed=0)
     config = _config(num_new_clients=2, num_clusters=2, methods=("kmeans",))

@@ -5,6 +5,7 @@ from absl import flags
 from experiment_shell import run_flags
 from fl_clustering import config as config_lib
 from fl_clustering.engine import aggregation
+from fl_clustering.grouping import num_clusters
 from fl_clustering.methods import registry as method_registry
 from fl_clustering import options
 from fl_clustering.tasks import models
@@ -76,6 +77,10 @@ flags.DEFINE_list(
     "Comma-separated, of: " + ", ".join(method_registry.METHODS) + ". They share "
     "one pretraining. The controls " + ", ".join(method_registry.CONTROLS) + " always run.")
 flags.DEFINE_alias("groupings", "methods")
+flags.DEFINE_enum(
+    "num_clusters_criterion", None, list(num_clusters.CRITERIA),
+    "What chooses the number of clusters with --num_clusters=auto, from the clients' own "
+    f"weights. Default: {num_clusters.DEFAULT_CRITERION}.")
 flags.DEFINE_integer(
     "grouping_epochs", None,
     "Every client trains for this many epochs from the final global model, and the "
@@ -94,12 +99,34 @@ flags.DEFINE_float(
 flags.DEFINE_integer("seed", _default("seed"), "Seed of everything random but dp's noise.")
 
 
+class _NumberOrWord(flags.ArgumentParser):
+  """Parses a flag whose value is an integer or a word."""
+
+  def __init__(self, word):
+    self.syntactic_help = f"an integer or {word}"
+    self._word = word
+
+  def parse(self, argument):
+    if isinstance(argument, int) or argument == self._word:
+      return argument
+    try:
+      return int(argument)
+    except ValueError as e:
+      raise ValueError(f"must be {self.syntactic_help}, got {argument!r}") from e
+
+  def flag_type(self):
+    return self.syntactic_help
+
+
 def _define_option(name, users):
   """Defines the flag of an option; arguments as in `config.OPTIONS`."""
   option = next(iter(users.values()))
   text = options.describe(users)
   if option.values is not None:
     flags.DEFINE_enum(name, None, list(option.values), text)
+    return
+  if option.word is not None:
+    flags.DEFINE(_NumberOrWord(option.word), name, None, f"{text} Or `{option.word}`.")
     return
   define = {
       int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string

@@ -27,6 +27,8 @@ def recovery_rows(config, task, result):
   groupings = [name for name in config.methods if name in registry.GROUPINGS]
   if true_groups is None or not groupings:
     return []
+  if result.num_clusters_choice is not None:
+    config = config.with_num_clusters(result.num_clusters_choice.num_clusters)
   used = (config.grouping_epochs, config.representation)
   weights_by_epochs = {config.grouping_epochs: result.client_weights}
   for epochs in _EPOCHS:

@@ -11,10 +11,12 @@ from fl_clustering import client_weights
 from fl_clustering import options
 
 _DEFAULT_NUM_CLUSTERS = 8
+# Stands for the number that `num_clusters.choose` finds.
+AUTO = "auto"
 
 
 def num_clusters_option(about, **details):
-  """Returns the option `num_clusters`.
+  """Returns the option `num_clusters`: a number or, in a run's settings, `AUTO`.
 
   Args:
     about: What it is.
@@ -26,6 +28,7 @@ def num_clusters_option(about, **details):
       default_for=lambda num_clients: min(_DEFAULT_NUM_CLUSTERS, num_clients),
       default_text=f"{_DEFAULT_NUM_CLUSTERS}, at most num_clients",
       up_to_num_clients=True,
+      word=AUTO,
       **details,
   )
 

@@ -31,7 +31,9 @@ def _rows(groupings, true_groups=_GROUPS, **settings):
     trained.append(epochs)
     return _weights(100 * epochs)
 
-  result = types.SimpleNamespace(client_weights=_weights(0.01), local_weights=local_weights)
+  result = types.SimpleNamespace(
+      client_weights=_weights(0.01), local_weights=local_weights, num_clusters_choice=None
+  )
   task = types.SimpleNamespace(true_groups=true_groups)
   return group_recovery.recovery_rows(config, task, result), trained
 
