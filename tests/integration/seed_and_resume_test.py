@@ -154,7 +154,7 @@ class PrivateRunTest(absltest.TestCase):
     # Its checkpoint could not have been read.
     self.assertEqual(
         set(program.read_json(self.folder, "summary.json")["methods"]),
-        {"kmeans", "fedavg", "local"},
+        {"kmeans", "fedavg", "finetuned", "local"},
     )
 
   def test_its_noise_changes_phase_1(self):
@@ -173,7 +173,8 @@ class PrivateRunTest(absltest.TestCase):
     # Another run would have other noise, so this one goes back to the end of phase 1.
     names = ("summary.json", "metrics.csv", "assignments.json")
     texts = [program.read_text(self.folder, name) for name in names]
-    checkpoints = [f"checkpoints/{method}.npz" for method in ("kmeans", "fedavg", "local")]
+    methods = program.read_json(self.folder, "summary.json")["methods"]
+    checkpoints = [f"checkpoints/{method}.npz" for method in methods]
     for name in ("report.html", *names, *checkpoints):
       os.remove(os.path.join(self.folder, name))
 
