@@ -63,6 +63,8 @@ class Experiment:
     result_text: A function of a `FinishedRun` that returns what the program prints last.
     check_recorded: A function `(recorded, document)` that raises a ValueError unless the
       run to resume had the same inputs.  Both arguments are dicts as in `config.json`.
+    advise: A function `(folder, config)` that returns what the user can do whose settings
+      are not those of the run to resume, in a sentence; "" if there is nothing to say.
     rechecks_finished: Whether the inputs of a finished run are loaded and checked too.
     summarize: A function of a `FinishedRun` that returns the summary, a dict for JSON, from
       the files that `measure` has written; None if `measure` returns it.
@@ -81,6 +83,7 @@ class Experiment:
   build_write_report: Callable[[], Callable[[finished_run.FinishedRun], None]]
   result_text: Callable[[finished_run.FinishedRun], str]
   check_recorded: Callable[[dict, dict], None] = _accept
+  advise: Callable[[output_folder.OutputFolder, Any], str] = lambda folder, config: ""
   rechecks_finished: bool = False
   summarize: Optional[Callable[[finished_run.FinishedRun], dict]] = None
   failures: Callable[[], tuple[type[Exception], ...]] = lambda: ()
@@ -103,7 +106,10 @@ def _open_folder(experiment, config):
       run_flags.output_dir(experiment.program), flags.FLAGS.resume, flags.FLAGS.overwrite,
       experiment.files, experiment.folders,
   )
-  folder.check_same_config(config.to_json())
+  try:
+    folder.check_same_config(config.to_json())
+  except output_folder.OtherConfig as e:
+    raise ValueError(f"{e} {experiment.advise(folder, config)}".strip()) from e
   return folder
 
 

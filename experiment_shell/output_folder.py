@@ -59,6 +59,10 @@ def version_changes(before, now):
   return ", ".join(changes)
 
 
+class OtherConfig(ValueError):
+  """The settings are not those of the run to resume."""
+
+
 class OutputFolder:
   """The output folder of one run.
 
@@ -150,9 +154,9 @@ class OutputFolder:
     return os.path.join(self.path, name)
 
   def check_same_config(self, config):
-    """Raises a ValueError unless `config` is that of the run to resume.
+    """Raises an `OtherConfig` unless `config` is that of the run to resume.
 
-    It also raises one if the run to resume or to overwrite is another program's.
+    It raises a ValueError if the run to resume or to overwrite is another program's.
 
     Args:
       config: The settings, a dict for JSON.
@@ -171,7 +175,7 @@ class OutputFolder:
       return
     for name, value in config.items():
       if recorded.get(name) != value:
-        raise ValueError(
+        raise OtherConfig(
             f"`{name}` must be {recorded.get(name)!r}, as in the run to resume, got "
             f"{value!r}."
         )

@@ -20,12 +20,23 @@ flags.adopt_module_key_flags(experiment_flags)
 
 
 def _load(config, recorded, unused_stack):
+  experiment_flags.reuse()  # Bad input is noticed before anything is written.
   data_dir = experiment_flags.data_dir()
   task = data.load(config, data_dir, recorded)
   return experiment.Inputs(
       data=task,
       document=data.describe(config, task, data_dir),
       lines=(f"data: {task.source}, {len(task.clients)} clients",),
+  )
+
+
+def _advise(folder, config):
+  stages = data.stages_in_common(folder.recorded["config"], config)
+  if not stages:
+    return "None of its stages can be kept."
+  return (
+      f"A run in another folder with --reuse={folder.path} keeps its stages "
+      f"{', '.join(stages)}."
   )
 
 
@@ -39,7 +50,7 @@ def _measure(config, inputs, folder):
 
   kept = f"Results so far are in {folder.path};"
   try:
-    return measure.run(config, inputs.data, folder)
+    return measure.run(config, inputs.data, folder, experiment_flags.reuse())
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
   except federated_training.TrainingDiverged as e:
@@ -80,6 +91,7 @@ EXPERIMENT = experiment.Experiment(
     build_write_report=_build_write_report,
     result_text=lambda finished: tables.comparison_text(finished.summary),
     check_recorded=data.check_recorded,
+    advise=_advise,
     failures=_failures,
 )
 

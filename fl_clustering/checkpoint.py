@@ -9,6 +9,7 @@ that is killed while it saves leaves the checkpoint before.
 
 import json
 import os
+import shutil
 import time
 import zipfile
 
@@ -26,36 +27,43 @@ class DamagedCheckpoint(ValueError):
   """A checkpoint can't be read, or is of another start of its stage."""
 
 
+def _damaged(path, error):
+  return DamagedCheckpoint(
+      f"the checkpoint {path} can't be read ({error}); remove it to repeat its stage, or "
+      "start again with --overwrite."
+  )
+
+
 class Checkpoints:
   """Checkpoints of one run in one folder, a file per stage."""
 
-  def __init__(self, directory):
+  def __init__(self, directory, reuse=None):
     """Creates the folder if needed and removes what an interrupted save left.
 
     Args:
       directory: The folder.
+      reuse: The folder of another run's checkpoints, which is only read.  A stage that
+        started from the same there, and has no checkpoint here, goes on from there.
     """
     self._directory = directory
+    self._reuse = reuse
     os.makedirs(directory, exist_ok=True)
     for name in os.listdir(directory):
       if name.startswith("."):
         os.remove(os.path.join(directory, name))
     self._not_before = {}
 
-  def _path(self, stage):
-    return os.path.join(self._directory, f"{stage}.npz")
+  def _path(self, stage, directory=None):
+    return os.path.join(directory or self._directory, f"{stage}.npz")
 
   def damaged(self, stage, error):
-    """Returns the `DamagedCheckpoint` for a file that can't be used.
+    """Returns the `DamagedCheckpoint` for a stage whose file can't be used.
 
     Args:
       stage: The stage's name.
       error: The exception that says why.
     """
-    return DamagedCheckpoint(
-        f"the checkpoint {self._path(stage)} can't be read ({error}); remove it to repeat "
-        "its stage, or start again with --overwrite."
-    )
+    return _damaged(self._path(stage), error)
 
   def load(self, stage, started_from):
     """Returns (round, state, history) of a stage's checkpoint, or `None`.
@@ -68,24 +76,33 @@ class Checkpoints:
       DamagedCheckpoint: If the file can't be read, or is of another start.
     """
     path = self._path(stage)
-    if not os.path.exists(path):
-      return None
+    if os.path.exists(path):
+      found_start, *found = self._read(path)
+      if found_start != started_from:
+        raise DamagedCheckpoint(
+            f"the checkpoint {path} does not fit this run: its stage started from another "
+            "state; remove it to repeat its stage, or start again with --overwrite."
+        )
+      return found
+    other = self._reuse and self._path(stage, self._reuse)
+    if other and os.path.exists(other):
+      found_start, *found = self._read(other)
+      if found_start == started_from:
+        with atomic_file.atomic_path(path) as temporary:
+          shutil.copyfile(other, temporary)
+        return found
+    return None
+
+  def _read(self, path):
+    """Returns (started_from, round, state, history) of a file."""
     try:
       # Opened here, because NumPy leaves a file open that it can't read.
       with open(path, "rb") as f, np.load(f, allow_pickle=False) as file:
         state = {name: file[name] for name in file.files if name != _META}
         meta = json.loads(file[_META].item())
-      found_start, round_num, history = (
-          meta["started_from"], int(meta["round"]), list(meta["history"])
-      )
+      return meta["started_from"], int(meta["round"]), state, list(meta["history"])
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
-      raise self.damaged(stage, e) from e
-    if found_start != started_from:
-      raise DamagedCheckpoint(
-          f"the checkpoint {path} does not fit this run: its stage started from another "
-          "state; remove it to repeat its stage, or start again with --overwrite."
-      )
-    return round_num, state, history
+      raise _damaged(path, e) from e
 
   def save(self, stage, started_from, round_num, state, history, at_once):
     """Saves a stage after a round, unless it was saved a moment ago.

@@ -79,6 +79,11 @@ class Stage:
   save_all: bool = False
 
 
+def _started_from(stage):
+  # A stage of fewer rounds can't go on from a state after more of them.
+  return digest(stage.started_from, stage.num_rounds)
+
+
 class RunObserver:
   """Is told what happens in a run; a subclass overrides what it needs.
 
@@ -140,7 +145,7 @@ class StageRunner:
       state, rows = stage.step(state, round_num)
       history += rows
       self._checkpoints.save(
-          stage.name, stage.started_from, round_num, stage.pack(state), history,
+          stage.name, _started_from(stage), round_num, stage.pack(state), history,
           stage.save_all or round_num == stage.num_rounds,
       )
       self._tell(stage.name, round_num, rows)
@@ -148,13 +153,11 @@ class StageRunner:
 
   def _load(self, stage):
     """Returns the rounds that are done, the state after them, and all their rows."""
-    saved = self._checkpoints.load(stage.name, stage.started_from)
+    saved = self._checkpoints.load(stage.name, _started_from(stage))
     if not saved:
       return 0, *stage.start()
     done, arrays, history = saved
     try:
-      if done > stage.num_rounds:
-        raise ValueError(f"it holds {done} rounds of {stage.num_rounds}")
       return done, stage.unpack(arrays), [Row(*row) for row in history]
     except (ValueError, KeyError, TypeError) as e:
       raise self._checkpoints.damaged(stage.name, e) from e

@@ -75,6 +75,20 @@ class CheckpointsTest(absltest.TestCase):
     ):
       checkpoints.load("kmeans", "another start")
 
+  def test_a_stage_of_another_run_is_reused_if_it_started_from_the_same(self):
+    checkpoint.Checkpoints(self.folder).save("kmeans", _START, 3, _STATE, _HISTORY, at_once=True)
+    own = self.create_tempdir().full_path
+    checkpoints = checkpoint.Checkpoints(own, reuse=self.folder)
+    self.assertIsNone(checkpoints.load("kmeans", "another start"))
+    self.assertIsNone(checkpoints.load("pretrain", _START))
+    round_num, state, _ = checkpoints.load("kmeans", _START)
+    self.assertEqual(round_num, 3)
+    np.testing.assert_array_equal(state["vectors"], _STATE["vectors"])
+    # It is the run's own from then on, and the other one stays as it is.
+    checkpoints.save("kmeans", _START, 4, _STATE, [], at_once=True)
+    self.assertEqual(checkpoint.Checkpoints(own).load("kmeans", _START)[0], 4)
+    self.assertEqual(checkpoint.Checkpoints(self.folder).load("kmeans", _START)[0], 3)
+
   def test_what_is_missing_is_named(self):
     for missing in ("started_from", "round", "history"):
       meta = {"started_from": _START, "round": 1, "history": []}

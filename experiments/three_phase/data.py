@@ -5,6 +5,7 @@ import numpy as np
 from experiment_shell import output_folder
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
+from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import registry as task_registry
 
@@ -87,6 +88,29 @@ def check_recorded(recorded, document):
         "`data_dir` must give the same data as in the run to resume, got other "
         f"examples for {document['dataset']['name']!r}."
     )
+
+
+def stages_in_common(recorded, config):
+  """Returns the stages of a run that another run could go on from, a list of names.
+
+  Args:
+    recorded: The run's settings, as in its `config.json`.
+    config: The `ThreePhaseConfig` of the other run.
+  """
+  try:
+    before = config_lib.ThreePhaseConfig(**recorded)
+  except (TypeError, ValueError):  # Of an earlier version of this program.
+    return []
+  if before.training_settings() != config.training_settings():
+    return []
+  if before.cluster_rounds != config.cluster_rounds:
+    return ["pretrain"]
+  methods = [
+      name
+      for name in config.chosen_methods
+      if name in before.chosen_methods and before.options_of(name) == config.options_of(name)
+  ]
+  return ["pretrain", *methods, *method_registry.CONTROLS]
 
 
 def clients_text(task):

@@ -1,7 +1,10 @@
 """The flags of the three-phase experiment: the only place that reads them."""
 
+import os
+
 from absl import flags
 
+from experiment_shell import path_flag
 from experiment_shell import run_flags
 from fl_clustering import config as config_lib
 from fl_clustering.engine import aggregation
@@ -25,6 +28,11 @@ def _listed(rows):
   """Returns what each row of a registry is."""
   return "; ".join(f"`{name}`: {row.about}" for name, row in rows.items()) + "."
 
+
+path_flag.define(
+    "reuse", None,
+    "Folder of another run of this program: stages that started from the same there, such as "
+    "phase 1 with the same settings, are copied and not trained again.")
 
 # Data.
 flags.DEFINE_enum(
@@ -146,6 +154,20 @@ _CONFIG_FLAGS = tuple(config_lib.ThreePhaseConfig.__dataclass_fields__)
 def data_dir():
   """Returns where the data come from, or None."""
   return flags.FLAGS.data_dir
+
+
+def reuse():
+  """Returns the folder of the run whose stages are reused, or None.
+
+  Raises:
+    ValueError: If it is no folder of a run.
+  """
+  folder = flags.FLAGS.reuse
+  if folder is not None and not os.path.isdir(os.path.join(folder, "checkpoints")):
+    raise ValueError(
+        f"`reuse` must be the folder of a run, with its checkpoints, got {folder!r}."
+    )
+  return folder
 
 
 def config():

@@ -54,13 +54,14 @@ class _ProgressBar(stages.RunObserver):
       self._bar.close()
 
 
-def run(config, task, folder):
+def run(config, task, folder, reuse=None):
   """Runs all three phases, from their checkpoints if there are any.
 
   Args:
     config: The run's `ThreePhaseConfig`.
     task: Its `FederatedTask`.
     folder: The `OutputFolder`, which is started.
+    reuse: The folder of another run whose stages are used where they fit, or None.
 
   Returns:
     The summary, a dict for JSON.
@@ -71,14 +72,14 @@ def run(config, task, folder):
     runtime.WorkerLost: If TFF's worker process ends.
   """
   folder.write_text("clients.csv", data.clients_text(task))
+  checkpoints = checkpoint.Checkpoints(
+      folder.join("checkpoints"), reuse and os.path.join(reuse, "checkpoints")
+  )
   client_data = folder.join("client_data")
   os.makedirs(client_data, exist_ok=True)
   with run_files.RunFiles(folder) as files:
     with runtime.LocalRuntime(), _ProgressBar() as bar:
-      result = three_phase.run(
-          config, task, client_data, checkpoint.Checkpoints(folder.join("checkpoints")),
-          [files, bar],
-      )
+      result = three_phase.run(config, task, client_data, checkpoints, [files, bar])
       recovery = group_recovery.recovery_rows(config, task, result)
     files.finish(config, task, result, recovery)
   # The clients' files serve training alone; the checkpoints hold the trained models.

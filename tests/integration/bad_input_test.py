@@ -61,6 +61,14 @@ class BadInputTest(parameterized.TestCase):
         "--distance_threshold=mean"], "`distance_threshold` must"),
       ("cut_of_what_is_not_chosen",
        ["--methods=kmeans", "--hierarchical_cut=distance"], "`hierarchical_cut` must"),
+      ("nobody_left_to_train", ["--num_clients=5", "--num_new_clients=5"],
+       r"`num_new_clients` must be an integer in \[0, 4\], got 5"),
+      ("nothing_to_reuse", ["--dataset=digits", "--reuse=/no/such/folder"],
+       "`reuse` must be the folder of a run.*/no/such/folder"),
+      ("impossible_angle", ["--methods=pacfl", "--pacfl_angle=91"], "`pacfl_angle` must"),
+      ("option_of_another_method", ["--methods=cfl", "--ifca_start=random"],
+       "`ifca_start` must be given only with the method ifca"),
+      ("impossible_norm", ["--methods=cfl", "--cfl_eps1=0"], "`cfl_eps1` must be .* > 0"),
       ("negative_seed", ["--seed=-1"], "`seed` must"),
   )
   def test_flags(self, flags, message):

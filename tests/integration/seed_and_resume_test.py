@@ -11,12 +11,17 @@ from absl.testing import absltest
 import psutil
 
 from experiments.three_phase import report
+from fl_clustering import checkpoint
 from fl_clustering import worker_watch
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
 _TIMEOUT_SECONDS = 120
-_GROUPINGS = ("--methods=kmeans,dynamic_distance", "--num_clusters=2")
+_METHODS = (
+    "--methods=kmeans,ifca,cfl", "--num_clusters=2", "--control_repeats=2",
+    # So that CFL splits its cluster.
+    "--cfl_eps1=1e9", "--cfl_eps2=0",
+)
 _DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--methods=kmeans", "--num_clusters=2")
 
 _base = None
@@ -44,7 +49,7 @@ def setUpModule():
   patch.start()
   unittest.addModuleCleanup(patch.stop)
   _uninterrupted = os.path.join(_base, "uninterrupted")
-  result = _run(_uninterrupted, *_GROUPINGS)
+  result = _run(_uninterrupted, *_METHODS)
   assert result.code == 0, result.stderr
 
 
@@ -62,14 +67,14 @@ class SeedAndResumeTest(absltest.TestCase):
   """Runs end early and are resumed, and the numbers stay the same."""
 
   def _kill_in_phase_2(self, folder):
-    """Resumes a run in a process of its own, and kills it in the second grouping's training."""
+    """Resumes a run in a process of its own, and kills it while IFCA trains."""
     process = program.start(
-        *_flags, *_GROUPINGS, f"--output_dir={folder}", "--resume",
+        *_flags, *_METHODS, f"--output_dir={folder}", "--resume",
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-      if "cluster,dynamic_distance,,1," in program.read_text(folder, "metrics.csv"):
+      if "cluster,ifca,,1," in program.read_text(folder, "metrics.csv"):
         break
       time.sleep(0.01)
     self.assertIsNone(process.poll(), "The run ended before it could be killed.")
@@ -80,17 +85,17 @@ class SeedAndResumeTest(absltest.TestCase):
     folder = os.path.join(_base, "ended_early")
     for stage, round_num, resume in (
         ("pretrain", 1, ()), ("pretrain", 3, ("--resume",)), ("kmeans", 1, ("--resume",)),
-        ("fedavg", 2, ("--resume",)),
+        ("cfl", 1, ("--resume",)), ("fedavg", 2, ("--resume",)),
     ):
       with program.interrupted_after(stage, round_num):
-        result = _run(folder, *_GROUPINGS, *resume)
+        result = _run(folder, *_METHODS, *resume)
       self.assertEqual(result.code, 130, result.stderr)
       self.assertEndsWith(result.stderr, "\ninterrupted: everything saved so far is kept.\n")
       self.assertNotIn("summary.json", os.listdir(folder))
       if stage == "kmeans":
         self._kill_in_phase_2(folder)
         self.assertNotIn("summary.json", os.listdir(folder))
-    result = _run(folder, *_GROUPINGS, "--resume")
+    result = _run(folder, *_METHODS, "--resume")
 
     self.assertEqual(result.code, 0, result.stderr)
     for name in ("summary.json", "metrics.csv", "client_metrics.csv", "assignments.json"):
@@ -102,7 +107,7 @@ class SeedAndResumeTest(absltest.TestCase):
     folder = os.path.join(_base, "other_seed")
 
     with program.interrupted_after("pretrain", 1):
-      _run(folder, *_GROUPINGS, "--seed=1")
+      _run(folder, *_METHODS, "--seed=1")
 
     lines = program.read_text(folder, "metrics.csv").splitlines()
     losses = [line for line in lines if "train_loss" in line]
@@ -112,10 +117,43 @@ class SeedAndResumeTest(absltest.TestCase):
         program.read_text(_uninterrupted, "metrics.csv").splitlines(),
     )
 
+  def test_other_methods_are_told_which_stages_they_can_keep(self):
+    before = _times(_uninterrupted)
+    other = ("--methods=kmeans,fesem", "--num_clusters=2", "--control_repeats=2")
+
+    result = _run(_uninterrupted, *other, "--resume")
+
+    self.assertEqual(result.code, 2)
+    self.assertRegex(
+        result.stderr,
+        r"^error: `methods` must be .* got \['kmeans', 'fesem'\]\. A run in another folder with "
+        rf"--reuse={_uninterrupted} keeps its stages pretrain, kmeans, fedavg, finetuned, "
+        r"local\.\n$",
+    )
+    self.assertEqual(_times(_uninterrupted), before)
+
+    folder, trained = os.path.join(_base, "reused"), set()
+    save = checkpoint.Checkpoints.save
+
+    def record(checkpoints, stage, *arguments):
+      trained.add(stage)
+      save(checkpoints, stage, *arguments)
+
+    with mock.patch.object(checkpoint.Checkpoints, "save", record):
+      result = _run(folder, *other, f"--reuse={_uninterrupted}")
+
+    self.assertEqual(result.code, 0, result.stderr)
+    self.assertEqual(trained, {"fesem"})
+    expected, found = (
+        program.read_json(run, "summary.json")["methods"] for run in (_uninterrupted, folder)
+    )
+    for name in ("kmeans", "fedavg", "local"):
+      self.assertEqual(found[name]["clients"], expected[name]["clients"])
+
   def test_a_finished_run_stays_as_it_is(self):
     before = _times(_uninterrupted)
 
-    result = _run(_uninterrupted, *_GROUPINGS, "--resume")
+    result = _run(_uninterrupted, *_METHODS, "--resume")
 
     self.assertEqual(result.code, 0, result.stderr)
     self.assertStartsWith(result.stdout, f"this run is finished: {_uninterrupted}\n")
@@ -123,7 +161,7 @@ class SeedAndResumeTest(absltest.TestCase):
     self.assertEqual(_times(_uninterrupted), before)
 
   def test_another_configuration_is_refused(self):
-    result = _run(_uninterrupted, *_GROUPINGS, "--resume", "--batch_size=7")
+    result = _run(_uninterrupted, *_METHODS, "--resume", "--batch_size=7")
 
     self.assertEqual(result.code, 2)
     self.assertEqual(
