@@ -59,22 +59,21 @@ class PlainTensorFlow:
       predicted = tf.argmax(model.logits(parameters, test_images, None), axis=1)
       return tf.math.confusion_matrix(test_labels, predicted, task.num_classes)
 
-    @tf.function(
-        input_signature=[
-            [tf.TensorSpec(shape) for shape in model.parameter_shapes.values()],
-            tf.TensorSpec([None, *model.input_shape]),
-            tf.TensorSpec([None], tf.int32),
-        ]
-    )
-    def loss(parameters, images, labels):
-      logits = model.logits(parameters, images, None)
-      return tf.reduce_mean(
-          tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-      )
+    # One call per client for all models: with batches this small, calls cost much.
+    @tf.function(reduce_retracing=True)
+    def losses(models_parameters, images, labels):
+      return [
+          tf.reduce_mean(
+              tf.nn.sparse_softmax_cross_entropy_with_logits(
+                  labels=labels, logits=model.logits(parameters, images, None)
+              )
+          )
+          for parameters in models_parameters
+      ]
 
     self._train = train
     self._confusion = confusion
-    self._loss = loss
+    self._losses = losses
 
   def average(self, parameters, clusters):
     """Trains every member of every cluster; returns each cluster's average."""
@@ -100,7 +99,7 @@ class PlainTensorFlow:
   def losses(self, models_parameters):
     """Returns per client, the largest first, every model's loss on its training data."""
     def of_client(client):
-      return [self._loss(parameters, *client).numpy() for parameters in models_parameters]
+      return [loss.numpy() for loss in self._losses(models_parameters, *client)]
 
     clients = sorted(self._clients.values(), key=lambda client: -len(client[1]))
     return list(self._pool.map(of_client, clients))

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
+from fl_clustering.engine import cluster_training
 from fl_clustering import runtime
 from fl_clustering.tasks import federated_task
 from tests import small_task
@@ -65,6 +66,11 @@ def _mean_cross_entropy(vector, examples):
 
 class ClientLossesTest(absltest.TestCase):
 
+  def setUp(self):
+    super().setUp()
+    # So that one TFF client reads the files of several clients.
+    self.enter_context(mock.patch.object(cluster_training, "_HEADS_PER_ROUND", 2))
+
   def test_equals_the_mean_cross_entropy_on_training_data(self):
     vectors = _vectors(3)
     losses = _losses().losses(vectors, _task.client_ids)
@@ -79,9 +85,10 @@ class ClientLossesTest(absltest.TestCase):
     vectors = _vectors(3)
     computed = _losses()
     together = computed.losses(vectors, _task.client_ids)
-    for m, client in ((0, 0), (1, 5), (2, 6)):
-      alone = computed.losses(vectors[m : m + 1], _task.client_ids[client : client + 1])
-      np.testing.assert_array_equal(alone, together[m : m + 1, client : client + 1])
+    for m in range(3):
+      for i, client_id in enumerate(_task.client_ids):
+        alone = computed.losses(vectors[m : m + 1], [client_id])
+        np.testing.assert_array_equal(alone, together[m : m + 1, i : i + 1])
 
   def test_columns_follow_the_ids(self):
     vectors = _vectors(2)

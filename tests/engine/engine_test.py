@@ -1,3 +1,4 @@
+import dataclasses
 import tempfile
 import unittest
 from unittest import mock
@@ -6,6 +7,7 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering.engine import client_update
+from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import engine
 from fl_clustering.engine import member_training
 from fl_clustering import participation
@@ -29,8 +31,8 @@ def setUpModule():
   unittest.addModuleCleanup(folder.cleanup)
 
 
-def _engine():
-  return engine.Engine(_task, _folder, _OPTIONS, seed=3)
+def _engine(task=None):
+  return engine.Engine(task or _task, _folder, _OPTIONS, seed=3)
 
 
 def _vectors(num_models):
@@ -47,10 +49,12 @@ class EngineTest(absltest.TestCase):
   def test_train_members_trains_as_train_does(self):
     vectors, members = _vectors(2), (("a", "b", "d"), ("b",))
     round_ = participation.Round(2, ("b", "d"), 1)
-    expected, expected_losses = _engine().train(vectors, members, round_)
-    new_vectors, own, losses = _engine().train_members(vectors, members, round_)
+    old, new = _engine(), _engine()
+    expected, expected_losses = old.train(vectors, members, round_)
+    new_vectors, own, losses = new.train_members(vectors, members, round_)
     np.testing.assert_array_equal(new_vectors, expected)
     self.assertEqual(losses, expected_losses)
+    self.assertEqual(new.cost, old.cost)
     alone, _ = _engine().train_each(vectors[[0, 0]], ("b", "d"), round_)
     for member, vector in zip(("b", "d"), alone):
       np.testing.assert_allclose(own[0][member], vector, atol=1e-7)
@@ -82,6 +86,30 @@ class EngineTest(absltest.TestCase):
               for label in set(client.train.labels)
           },
       )
+
+  def test_new_clients_have_losses_and_subspaces(self):
+    *clients, newcomer = _task.clients
+    task = dataclasses.replace(_task, clients=tuple(clients), new_clients=(newcomer,))
+    old, new = _engine(), _engine(task)
+    np.testing.assert_array_equal(
+        new.losses(_vectors(2), ("e", "a")), old.losses(_vectors(2), ("e", "a"))
+    )
+    ((bases,), (expected,)) = (engine_.subspaces(("e",), 1) for engine_ in (new, old))
+    self.assertCountEqual(bases, expected)
+
+  def test_losses_cost_the_models_down_and_a_number_each_up(self):
+    engine_ = _engine()
+    engine_.losses(_vectors(3), ("a", "e"))
+    self.assertEqual(
+        engine_.cost, cost_lib.Cost(0, 2 * 3 * 4 * _task.num_parameters, 2 * 3 * 4)
+    )
+
+  def test_subspaces_cost_the_vectors_up(self):
+    engine_ = _engine()
+    (bases,) = engine_.subspaces(("b",), 2)
+    num_vectors = sum(basis.shape[1] for basis in bases.values())
+    self.assertGreater(num_vectors, len(bases))
+    self.assertEqual(engine_.cost, cost_lib.Cost(0, 0, num_vectors * 784 * 4))
 
 
 if __name__ == "__main__":

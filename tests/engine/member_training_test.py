@@ -118,8 +118,9 @@ class MemberTrainingTest(absltest.TestCase):
     with (
         mock.patch.object(runtime, "_BATCH_BYTES", limit),
         mock.patch.object(training, "_train_members", train),
-        # One head per cluster, so that heads are cut.
+        # One head per cluster, so that the first is cut in two.
         mock.patch.object(cluster_training, "_HEADS_PER_ROUND", 1),
+        mock.patch.object(member_training, "_HEADS_PER_MESSAGE", 1),
     ):
       parts = training.next(starts, _CLUSTERS, _everyone())
     self.assertBetween(most_returned, 1, limit)
