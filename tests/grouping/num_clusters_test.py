@@ -79,9 +79,9 @@ class ChooseTest(parameterized.TestCase):
     self.assertEqual(choice.choices, _all(3))
     self.assertEqual(choice.rows()[-1]["num_clusters"], 3)
 
-  @parameterized.parameters(1, 2, 3)
+  @parameterized.parameters(1, 2, 3, 5)
   def test_few_clients(self, num_clients):
-    choice = _choose(np.eye(num_clients, 4))
+    choice = _choose(np.eye(num_clients, 5))
     self.assertEqual(choice.choices, _all(1))
     for scores in choice.scores.values():
       # At most as many clusters as there are other clients.
