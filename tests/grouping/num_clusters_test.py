@@ -1,5 +1,7 @@
 """Tests for fl_clustering.grouping.num_clusters."""
 
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -36,6 +38,11 @@ def _all(num):
 
 class ChooseTest(parameterized.TestCase):
 
+  def setUp(self):
+    super().setUp()
+    # Enough for clear cases, and quicker.
+    self.enter_context(mock.patch.object(num_clusters, "_NUM_SAMPLES", 12))
+
   @parameterized.product(
       num_blobs=[2, 3, 5], representation=list(client_weights_lib.REPRESENTATIONS)
   )
@@ -43,7 +50,16 @@ class ChooseTest(parameterized.TestCase):
     choice = _choose(_blobs(num_blobs), representation=representation)
     self.assertEqual(choice.choices, _all(num_blobs))
 
-  @parameterized.parameters(0, 1, 2)
+  def test_eigengap_looks_at_updates_whatever_is_grouped(self):
+    vectors = _blobs(4, spread=1) * np.random.default_rng(3).uniform(0.1, 9, (24, 1))
+    choices = [_choose(vectors, representation=r) for r in client_weights_lib.REPRESENTATIONS]
+    for choice in choices:
+      self.assertEqual(choice.choices["eigengap"], 4)
+      np.testing.assert_allclose(
+          choice.scores["eigengap"], choices[0].scores["eigengap"], atol=1e-5
+      )
+
+  @parameterized.parameters(0, 1)
   def test_one_cluster_where_there_is_no_structure(self, seed):
     # Clients with something in common, and each with a direction of its own.
     rng = np.random.default_rng(seed)
@@ -63,9 +79,9 @@ class ChooseTest(parameterized.TestCase):
     self.assertEqual(choice.choices, _all(3))
     self.assertEqual(choice.rows()[-1]["num_clusters"], 3)
 
-  @parameterized.parameters(1, 2, 3)
+  @parameterized.parameters(1, 2, 3, 5)
   def test_few_clients(self, num_clients):
-    choice = _choose(np.eye(num_clients, 4))
+    choice = _choose(np.eye(num_clients, 5))
     self.assertEqual(choice.choices, _all(1))
     for scores in choice.scores.values():
       # At most as many clusters as there are other clients.
@@ -101,9 +117,10 @@ class ChooseTest(parameterized.TestCase):
   def test_decisive_criterion(self):
     # Lengths differ, directions do not: groups for K-means, none for the angles.
     vectors = np.concatenate([_blobs(1, 10), 4 * _blobs(1, 10, seed=1)])
-    by_criterion = {name: _choose(vectors, criterion=name).num_clusters for name in _CRITERIA}
-    self.assertEqual(by_criterion, {"silhouette": 2, "eigengap": 1, "stability": 2})
-    self.assertEqual(_choose(vectors).num_clusters, by_criterion[num_clusters.DEFAULT_CRITERION])
+    self.assertEqual(_choose(vectors, criterion="silhouette").num_clusters, 2)
+    self.assertEqual(_choose(vectors, criterion="eigengap").num_clusters, 1)
+    choice = _choose(vectors)
+    self.assertEqual(choice.num_clusters, choice.choices[num_clusters.DEFAULT_CRITERION])
 
   def test_largest_number_of_clusters(self):
     choice = _choose(_blobs(5), max_k=3)
@@ -176,6 +193,11 @@ class ScoresTest(absltest.TestCase):
     # The groups are always found again, and normally distributed points seldom.
     self.assertAlmostEqual(scores[3], 1, delta=0.05)
     self.assertLess(max(_choose(np.eye(24)).scores["stability"][1:]), 0.4)
+
+  def test_stability_that_points_without_groups_have_too_does_not_count(self):
+    # K-means cuts a long cloud in two halves, nearly the same ones in every sample.
+    vectors = np.random.default_rng(0).standard_normal((60, 2)) * [9, 1]
+    self.assertEqual(_choose(vectors, max_k=3).choices["stability"], 1)
 
 
 if __name__ == "__main__":

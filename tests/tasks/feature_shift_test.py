@@ -13,7 +13,7 @@ def _images(num_images, size=12, channels=1, seed=0):
   images = np.zeros((num_images, size, size, channels), np.uint8)
   for image in images:
     start, width = rng.integers(1, size - 5), rng.integers(2, 5)
-    image[2:-2, start : start + width] = rng.integers(150, 256)
+    image[2:-2, start : start + width] = rng.integers(150, 256, channels)
   return images
 
 
