@@ -76,6 +76,13 @@ class SmallestAngleTest(absltest.TestCase):
     one = {0: _axes(0), 1: _axes(1)}
     self.assertAlmostEqual(pacfl.smallest_angle(one, {0: diagonal}), 0, places=1)
 
+  def test_is_the_smallest_of_several(self):
+    # Each vector of the second plane is 60 degrees from the first plane, or 70.
+    angles = np.radians([60, 70])
+    tilted = np.cos(angles) * _axes(0, 1) + np.sin(angles) * _axes(2, 3)
+    found = pacfl.smallest_angle({0: _axes(0, 1)}, {0: tilted.astype(np.float32)})
+    self.assertAlmostEqual(found, 60, places=3)
+
   def test_vectors_of_several_labels_need_not_be_orthogonal(self):
     one = {0: _turned(0), 1: _turned(20)}
     other = {0: (0.6 * _axes(1) + 0.8 * _axes(2)).astype(np.float32)}
