@@ -183,8 +183,7 @@ def _to_state(choices, settings, client_ids):
   warning = None
   if num_used < settings.num_clusters:
     warning = (
-        f"IFCA uses {num_used} of `num_clusters`={settings.num_clusters} models: with the "
-        "others, no client has its least loss."
+        f"IFCA's clients chose {num_used} of `num_clusters`={settings.num_clusters} models."
     )
   return method.ClusterState(choices.vectors[shown], members, memory, warning)
 

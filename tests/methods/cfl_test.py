@@ -10,7 +10,7 @@ from fl_clustering import participation
 from tests.methods import point_engine
 
 # The models stay near (0, 0, 10), whose norm is the unit: updates count from .3 and .8 on.
-_SETTINGS = cfl.Cfl(0.03, 0.08)
+_SETTINGS = cfl.Cfl(0.03, 0.08, "largest")
 _BOTH = (cfl.cfl, cfl.cfl_as_copied)
 
 
@@ -71,7 +71,7 @@ class AsksForSplitTest(parameterized.TestCase):
   )
   def test_asks(self, updates, num_examples, expected):
     # In units of the model's norm, which is 10, the mean must be < .06: .6 of what is here.
-    settings = cfl.Cfl(cfl_eps1=0.06, cfl_eps2=0.2)
+    settings = cfl.Cfl(cfl_eps1=0.06, cfl_eps2=0.2, cfl_norm="largest")
     vector = np.array([6, 8], np.float32)
     updates = np.array([(update, 0) for update in updates], np.float32)
     self.assertEqual(settings.asks_for_split(vector, updates, num_examples), expected)
@@ -144,7 +144,7 @@ class CflTest(parameterized.TestCase):
     )
 
   def test_few_clients_are_not_split(self):
-    _, _, states = _run(cfl.cfl, _QUARTERS, 12, settings=cfl.Cfl(0.03, 0.08, cfl_min_clients=5))
+    _, _, states = _run(cfl.cfl, _QUARTERS, 12, settings=cfl.Cfl(0.03, 0.08, "largest", 5))
     self.assertEqual(states[12].members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
 
   def test_the_second_split_is_of_the_clusters_own_clients(self):

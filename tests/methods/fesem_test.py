@@ -29,8 +29,8 @@ class NearestTest(absltest.TestCase):
 
 class FesemTest(parameterized.TestCase):
 
-  def _fesem(self, num_clusters, points=_POINTS, new_client_ids=()):
-    engine = point_engine.PointEngine(points, new_client_ids)
+  def _fesem(self, num_clusters, points=_POINTS):
+    engine = point_engine.PointEngine(points)
     one = fesem.fesem(fesem.Fesem(num_clusters), engine)
     return engine, one
 
@@ -66,13 +66,21 @@ class FesemTest(parameterized.TestCase):
     # What "b" trained is at (5, 0), what "d" trained at (5, 1).
     self.assertEqual(after.members, (("a", "c"), ("b", "d", "e")))
 
+  def test_the_new_centers_count(self):
+    _, one = self._fesem(2, {"a": (0.0,), "b": (7.0,), "c": (12.0,)})
+    state = method.ClusterState(np.array([[0], [4]], np.float32), (("a", "b"), ("c",)))
+    after, _ = one.next(state, _round(1, ("a", "b", "c")))
+    # What "b" trained is at 3.5: nearer to 4, where the second center was.
+    np.testing.assert_allclose(after.vectors, [[1.75], [8]])
+    self.assertEqual(after.members, state.members)
+
   def test_who_does_not_take_part_stays(self):
     _, one = self._fesem(2)
     state = method.ClusterState(
         np.array([[0, 0], [4, 0]], np.float32), (("a", "b", "c", "d"), ("e",))
     )
-    after, _ = one.next(state, _round(1, ("a", "b", "e")))
-    # From its point, "d" is as near to the second center as "b".
+    after, _ = one.next(state, _round(1, ("a", "b")))
+    # "d" would be as near to the second center as "b".
     self.assertEqual(after.members, (("a", "c", "d"), ("b", "e")))
 
   def test_a_center_without_clients_keeps_its_weights(self):

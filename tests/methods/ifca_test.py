@@ -134,8 +134,7 @@ class RoundTest(absltest.TestCase):
     self.assertEqual(losses[1], {})
     np.testing.assert_array_equal(after.vectors[1], [50, 0])
     self.assertEqual(
-        after.warning,
-        "IFCA uses 1 of `num_clusters`=2 models: with the others, no client has its least loss.",
+        after.warning, "IFCA's clients chose 1 of `num_clusters`=2 models."
     )
 
   def test_all_models_in_use_need_no_warning(self):

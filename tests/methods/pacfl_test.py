@@ -1,0 +1,170 @@
+"""Tests of PACFL; the engine is a stand-in that knows the clients' vectors."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.methods import method
+from fl_clustering.methods import pacfl
+
+_IDENTITY = np.eye(6, dtype=np.float32)
+
+
+def _axes(*axes):
+  """Returns the vectors along some axes, of shape (6, r)."""
+  return _IDENTITY[:, list(axes)]
+
+
+def _turned(degrees):
+  """Returns a vector that far from axis 0 towards axis 1, of shape (6, 1)."""
+  angle = np.radians(degrees)
+  return (np.cos(angle) * _axes(0) + np.sin(angle) * _axes(1)).astype(np.float32)
+
+
+class _Engine:
+  """Returns given vectors."""
+
+  def __init__(self, spaces, client_ids=None):
+    self.client_ids = client_ids or tuple(spaces)
+    self.asked = []
+    self._spaces = spaces
+
+  def subspaces(self, client_ids, num_vectors):
+    self.asked.append((tuple(client_ids), num_vectors))
+    return [self._spaces[c] for c in client_ids]
+
+
+def _start(spaces, settings, client_ids=None):
+  engine = _Engine(spaces, client_ids)
+  one = pacfl.pacfl(settings, engine)
+  pretrained = method.Pretrained(np.array([1, 2], np.float32), None, None)
+  return engine, one, one.initialize(pretrained, None)
+
+
+class SettingsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ({}, "`pacfl_angle` must be given if `num_clusters` is not"),
+      ({"num_clusters": 2, "pacfl_angle": 5.0}, "`pacfl_angle` must be given if"),
+      ({"num_clusters": 2, "pacfl_cut": "angle"}, "`pacfl_cut` must be num_clusters"),
+      ({"pacfl_angle": 91.0}, r"`pacfl_angle` must be a number in \[0, 90\]"),
+      ({"num_clusters": 2, "pacfl_vectors": 0}, "`pacfl_vectors` must be an integer >= 1"),
+      ({"num_clusters": 2, "pacfl_proximity": "sum"}, "`pacfl_proximity` must be one of"),
+  )
+  def test_refuses(self, settings, message):
+    with self.assertRaisesRegex(ValueError, message):
+      pacfl.Pacfl(**settings)
+
+  def test_no_more_clusters_than_clients(self):
+    with self.assertRaisesRegex(ValueError, r"`num_clusters` must be in \[1, num_clients=1\]"):
+      _start({"a": {0: _axes(0)}}, pacfl.Pacfl(2))
+
+
+class SmallestAngleTest(absltest.TestCase):
+
+  def test_of_lines(self):
+    found = pacfl.smallest_angle({0: _turned(10)}, {0: _turned(35)})
+    self.assertAlmostEqual(found, 25, places=3)
+
+  def test_the_labels_do_not_matter(self):
+    found = pacfl.smallest_angle({0: _turned(10)}, {7: _turned(35)})
+    self.assertAlmostEqual(found, 25, places=3)
+
+  def test_is_between_spaces_and_not_between_vectors(self):
+    # Every pair of these vectors is 45 degrees apart or more; the diagonal is in both planes.
+    diagonal = (_axes(0) + _axes(1)) / np.float32(np.sqrt(2))
+    one = {0: _axes(0), 1: _axes(1)}
+    self.assertAlmostEqual(pacfl.smallest_angle(one, {0: diagonal}), 0, places=1)
+
+  def test_is_the_smallest_of_several(self):
+    # Each vector of the second plane is 60 degrees from the first plane, or 70.
+    angles = np.radians([60, 70])
+    tilted = np.cos(angles) * _axes(0, 1) + np.sin(angles) * _axes(2, 3)
+    found = pacfl.smallest_angle({0: _axes(0, 1)}, {0: tilted.astype(np.float32)})
+    self.assertAlmostEqual(found, 60, places=3)
+
+  def test_vectors_of_several_labels_need_not_be_orthogonal(self):
+    one = {0: _turned(0), 1: _turned(20)}
+    other = {0: (0.6 * _axes(1) + 0.8 * _axes(2)).astype(np.float32)}
+    expected = np.degrees(np.arccos(0.6))
+    self.assertAlmostEqual(pacfl.smallest_angle(one, other), expected, places=3)
+
+
+class MeanAngleOfEqualLabelsTest(absltest.TestCase):
+
+  def test_is_the_mean_over_labels_and_ranks(self):
+    one = {0: _axes(0, 2), 1: _axes(0)}
+    other = {0: np.concatenate([_turned(30), _axes(2)], axis=1), 1: _turned(60)}
+    found = pacfl.mean_angle_of_equal_labels(one, other)
+    self.assertAlmostEqual(found, (30 + 0 + 60) / 3, places=3)
+
+  def test_only_equal_labels_count(self):
+    one, other = {0: _axes(0), 1: _axes(1)}, {1: _turned(60), 2: _axes(0)}
+    self.assertAlmostEqual(pacfl.mean_angle_of_equal_labels(one, other), 30, places=3)
+
+  def test_the_sign_does_not_matter(self):
+    found = pacfl.mean_angle_of_equal_labels({0: _axes(0)}, {0: -_turned(30)})
+    self.assertAlmostEqual(found, 30, places=3)
+
+  def test_without_common_labels_it_is_a_right_angle(self):
+    found = pacfl.mean_angle_of_equal_labels({0: _axes(0)}, {1: _axes(0)})
+    self.assertEqual(found, 90)
+
+  def test_of_different_numbers_of_vectors(self):
+    found = pacfl.mean_angle_of_equal_labels({0: _axes(0)}, {0: _axes(0, 1)})
+    self.assertAlmostEqual(found, 0, places=3)
+
+
+class PacflTest(parameterized.TestCase):
+
+  _LINES = {"a": 0, "b": 50, "c": 4, "d": 54, "e": 10}
+  _SPACES = {c: {0: _turned(angle)} for c, angle in _LINES.items()}
+
+  @parameterized.parameters("smallest", "equal_labels")
+  def test_groups_by_angle_before_any_training(self, proximity):
+    settings = pacfl.Pacfl(2, pacfl_vectors=5, pacfl_proximity=proximity)
+    engine, one, state = _start(self._SPACES, settings)
+    self.assertEqual(state.members, (("a", "c", "e"), ("b", "d")))
+    self.assertEqual(engine.asked, [(tuple("abcde"), 5)])
+    self.assertTrue(one.from_start)
+    np.testing.assert_array_equal(state.vectors, [[1, 2], [1, 2]])
+    self.assertEqual(state.vectors.dtype, np.float32)
+
+  @parameterized.parameters(
+      # In average linkage, "e" is 8 degrees from "a" and "c", which are 4 apart.
+      (3.5, (("a",), ("b",), ("c",), ("d",), ("e",))),
+      (7.5, (("a", "c"), ("b", "d"), ("e",))),
+      (8.5, (("a", "c", "e"), ("b", "d"))),
+      (90.0, (("a", "b", "c", "d", "e"),)),
+  )
+  def test_is_cut_at_an_angle(self, angle, expected):
+    _, _, state = _start(self._SPACES, pacfl.Pacfl(pacfl_angle=angle))
+    self.assertEqual(state.members, expected)
+
+  def test_labels_that_mean_something_else(self):
+    # All clients have the same images; "b" and "d" call them otherwise.
+    spaces = {
+        c: {0: _axes(0), 1: _axes(1)} if c in "ac" else {0: _axes(1), 1: _axes(0)}
+        for c in "abcd"
+    }
+    _, _, state = _start(spaces, pacfl.Pacfl(2, pacfl_proximity="equal_labels"))
+    self.assertEqual(state.members, (("a", "c"), ("b", "d")))
+    _, _, state = _start(spaces, pacfl.Pacfl(pacfl_angle=0.1))
+    self.assertEqual(state.members, (("a", "b", "c", "d"),))
+
+  def test_one_client(self):
+    _, _, state = _start({"a": {0: _axes(0)}}, pacfl.Pacfl(1))
+    self.assertEqual(state.members, (("a",),))
+
+  def test_new_clients_join_the_nearest_cluster_on_average(self):
+    # "x" is nearest to "e", but nearer to "b" and "d" on average.
+    spaces = {**self._SPACES, "x": {0: _turned(29)}, "y": {0: _turned(2)}}
+    _, one, state = _start(spaces, pacfl.Pacfl(2), client_ids=tuple("abcde"))
+    state.vectors[1] += 7
+    placement = one.place(None, state, ("x", "y"))
+    self.assertEqual(placement.clusters, ((1,), (0,)))
+    np.testing.assert_array_equal(placement.vectors, [[8, 9], [1, 2]])
+
+
+if __name__ == "__main__":
+  absltest.main()
