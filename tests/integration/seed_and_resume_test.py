@@ -165,7 +165,9 @@ class SeedAndResumeTest(absltest.TestCase):
 
     self.assertEqual(result.code, 2)
     self.assertEqual(
-        result.stderr, "error: `batch_size` must be 20, as in the run to resume, got 7.\n"
+        result.stderr,
+        "error: `batch_size` must be 20, as in the run to resume, got 7. None of its stages "
+        "can be kept.\n",
     )
 
 
