@@ -4,6 +4,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from fl_clustering import config as config_lib
+from fl_clustering.methods import registry as method_registry
 
 _Config = config_lib.ThreePhaseConfig
 
@@ -54,6 +55,19 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_no_groupings_leaves_the_controls(self):
     self.assertEqual(_Config(methods=()).methods, ())
+
+  def test_a_method_gets_the_options_of_the_run(self):
+    config = _Config(
+        methods=tuple(method_registry.METHODS), representation="update", num_clusters=3,
+        overlap_training="separate", distance_threshold="q0.2", linkage="complete",
+        cfl_eps1=0.5, ifca_start="perturbed", pacfl_vectors=2,
+    )
+    for name in method_registry.METHODS:
+      settings = config.method_settings(name)
+      for option in config.options_of(name):
+        self.assertEqual(getattr(settings, option), getattr(config, option), (name, option))
+    self.assertEqual(config.method_settings("kmeans").representation, "update")
+    self.assertEqual(config.method_settings("cfl").cfl_eps1, 0.5)
 
   def test_the_number_of_clusters_may_be_left_to_the_run(self):
     config = _Config(num_clusters="auto")

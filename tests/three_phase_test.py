@@ -160,8 +160,10 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertAlmostEqual(accuracy, metrics.accuracy(confusions).mean())
 
   def test_fedavg_control_is_fedavg_from_its_start(self):
-    result, _ = _recorded_run(_NO_GROUPING)
-    config = _config(**_NO_GROUPING)
+    # Neither the batches nor the epochs are the defaults.
+    settings = {"methods": (), "batch_size": 8, "client_epochs_per_round": 2}
+    result, _ = _recorded_run(settings)
+    config = _config(**settings)
     with tempfile.TemporaryDirectory() as folder:
       fedavg = federated_training.FedAvg(
           _task,
