@@ -118,5 +118,37 @@ class FederatedTaskTest(parameterized.TestCase):
     self.assertRegex(task.fingerprint(), "^[0-9a-f]{64}$")
 
 
+class HoldOutTest(absltest.TestCase):
+
+  def _held_out(self, num_new, seed):
+    task = _task(clients=tuple(_client(name, group=i % 2) for i, name in enumerate("fbdace")))
+    return task, federated_task.hold_out(task, num_new, seed)
+
+  def test_every_client_trains_or_is_new(self):
+    task, held_out = self._held_out(2, seed=0)
+    self.assertLen(held_out.client_ids, 4)
+    self.assertLen(held_out.new_client_ids, 2)
+    order = [c for c in task.client_ids if c in held_out.client_ids]
+    self.assertSequenceEqual(held_out.client_ids, order)
+    self.assertCountEqual(held_out.client_ids + held_out.new_client_ids, task.client_ids)
+    self.assertNotEqual(held_out.fingerprint(), task.fingerprint())
+    self.assertEqual(set(held_out.true_groups), set(held_out.client_ids))
+
+  def test_the_seed_decides_who_is_new(self):
+    new = {self._held_out(2, seed)[1].new_client_ids for seed in range(10)}
+    self.assertGreater(len(new), 3)
+    self.assertEqual(self._held_out(2, 5)[1].new_client_ids, self._held_out(2, 5)[1].new_client_ids)
+
+  def test_none_new_is_the_task_itself(self):
+    task, held_out = self._held_out(0, seed=0)
+    self.assertIs(held_out, task)
+
+  def test_new_clients_are_checked_too(self):
+    with self.assertRaisesRegex(ValueError, "`client_id` must be a client's own"):
+      _task(new_clients=(_client("a"),))
+    with self.assertRaisesRegex(ValueError, "`test` must hold at least one example.*'z'"):
+      _task(new_clients=(_client("z", test=0),))
+
+
 if __name__ == "__main__":
   absltest.main()
