@@ -45,9 +45,11 @@ def fedavg(config, engine):
 def _alone(config, engine, start_of, from_start):
   def initialize(pretrained, rng):
     del rng  # Nothing here is random.
+    start, client_ids = start_of(pretrained), engine.client_ids
     return method.ClusterState(
-        np.stack([start_of(pretrained)] * len(engine.client_ids)),
-        tuple((client_id,) for client_id in engine.client_ids),
+        # A view: for large models, a copy per client would be gigabytes.
+        np.broadcast_to(start, (len(client_ids), len(start))),
+        tuple((client_id,) for client_id in client_ids),
     )
 
   numbers = participation.numbers_of(config, from_start)
