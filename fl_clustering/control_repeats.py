@@ -30,8 +30,10 @@ def run(config, start, engine, scorer, stage_runner):
 
   Returns:
     Confusion matrices of every client under every repeat, of shape (config.control_repeats,
-    N, C, C).
+    N, C, C); `None` without repeats.
   """
+  if not config.control_repeats:
+    return None
   numbers = participation.cluster_numbers(config)
 
   def begin():

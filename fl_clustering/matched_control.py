@@ -7,6 +7,7 @@ it has at least as many client steps as the method with the most.
 
 import math
 
+from fl_clustering.methods import registry
 from fl_clustering import participation
 
 NAME = "fedavg_matched"
@@ -15,15 +16,15 @@ NAME = "fedavg_matched"
 _TOLERANCE = 0.05
 
 
-def numbers(config, fedavg, most_steps):
+def numbers(config, outcomes):
   """Returns the numbers of the control's rounds, a list; empty where it isn't needed.
 
   Args:
     config: The run's `ThreePhaseConfig`.
-    fedavg: The `method_rounds.Outcome` of `fedavg`.
-    most_steps: Client steps of the method with the most, from the beginning.
+    outcomes: From the names of all methods and controls to their `method_rounds.Outcome`.
   """
-  steps = fedavg.cost.client_steps
+  steps = outcomes[registry.FEDAVG].cost.client_steps
+  most_steps = max(outcome.cost.client_steps for outcome in outcomes.values())
   if most_steps <= (1 + _TOLERANCE) * steps:
     return []
   steps_per_round = steps / (config.pretrain_rounds + config.cluster_rounds)

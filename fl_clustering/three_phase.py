@@ -74,66 +74,67 @@ def run(
 
   settings = stages.digest(config.training_settings(), task.fingerprint())
   pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner, settings)
-  choice = None
-  if config.chooses_num_clusters:
-    choice = num_clusters.choose(
-        pretrained.client_weights,
-        randomness.generator(config.seed, "number of clusters"),
-        config.representation or "weights",
-        config.num_clusters_criterion,
-    )
-    config = config.with_num_clusters(choice.num_clusters)
-  chosen = {
-      name: registry.METHODS[name].build(config.method_settings(name), engine)
-      for name in config.chosen_methods
+  config, choice = _with_number_of_clusters(config, pretrained)
+  methods = {
+      **{
+          name: registry.METHODS[name].build(config.method_settings(name), engine)
+          for name in config.chosen_methods
+      },
+      **{name: build(config, engine) for name, build in registry.CONTROLS.items()},
   }
-  controls = {name: build(config, engine) for name, build in registry.CONTROLS.items()}
-  methods = {**chosen, **controls}
   starts = {
       name: method_rounds.start(name, method, pretrained, config, engine, settings)
       for name, method in methods.items()
   }
   stage_runner.tell_grouped(
       pretrained.client_weights,
-      {name: starts[name].state.reported_clusters()[1] for name in chosen},
+      {name: starts[name].state.reported_clusters()[1] for name in config.chosen_methods},
   )
-
-  def finish(name, method, start, numbers):
-    outcome = method_rounds.run(
-        name, method, start, numbers, config, engine, scorer, stage_runner
-    )
-    placement = None
-    if engine.new_client_ids:
-      placement = method.place(pretrained, outcome.state, engine.new_client_ids)
-    true_groups = task.true_groups if name in chosen else None
-    return outcome, final_evaluation.evaluate(outcome, placement, scorer, true_groups)
-
-  results, fedavg_outcome = {}, None
-  for name, method in methods.items():
-    numbers = participation.numbers_of(config, method.from_start)
-    outcome, results[name] = finish(name, method, starts[name], numbers)
-    if name == registry.FEDAVG:
-      fedavg_outcome = outcome
-  most_steps = max((results[name].cost.client_steps for name in chosen), default=0)
-  numbers = matched_control.numbers(config, fedavg_outcome, most_steps)
-  if numbers:
-    start = method_rounds.go_on(fedavg_outcome, starts[registry.FEDAVG])
-    _, results[matched_control.NAME] = finish(
-        matched_control.NAME, methods[registry.FEDAVG], start, numbers
-    )
-  repeats = None
-  if config.control_repeats:
-    repeats = control_repeats.run(
-        config, starts[registry.FEDAVG], engine, scorer, stage_runner
+  outcomes = {
+      name: method_rounds.run(
+          name, method, starts[name], participation.numbers_of(config, method.from_start),
+          config, engine, scorer, stage_runner,
+      )
+      for name, method in methods.items()
+  }
+  fedavg_start = starts[registry.FEDAVG]
+  more_rounds = matched_control.numbers(config, outcomes)
+  if more_rounds:
+    methods[matched_control.NAME] = methods[registry.FEDAVG]
+    outcomes[matched_control.NAME] = method_rounds.run(
+        matched_control.NAME, methods[registry.FEDAVG],
+        method_rounds.go_on(outcomes[registry.FEDAVG], fedavg_start), more_rounds,
+        config, engine, scorer, stage_runner,
     )
   return three_phase_result.ThreePhaseResult(
       pretrain=final_evaluation.evaluate_pretrained(pretrained, scorer),
       client_weights=pretrained.client_weights,
-      methods=results,
-      control_repeats=repeats,
+      methods={
+          name: final_evaluation.evaluate(
+              outcome,
+              methods[name].place_new(pretrained, outcome.state, engine.new_client_ids),
+              scorer,
+              task.true_groups if name in config.chosen_methods else None,
+          )
+          for name, outcome in outcomes.items()
+      },
+      control_repeats=control_repeats.run(config, fedavg_start, engine, scorer, stage_runner),
       num_clusters_choice=choice,
       privacy=privacy,
       local_weights=functools.partial(
           pretraining.local_weights, config, engine, pretrained.vector
       ),
   )
+
+
+def _with_number_of_clusters(config, pretrained):
+  """Returns the settings with a number of clusters, and its `NumClustersChoice` or `None`."""
+  if not config.chooses_num_clusters:
+    return config, None
+  choice = num_clusters.choose(
+      pretrained.client_weights,
+      randomness.generator(config.seed, "number of clusters"),
+      config.representation or "weights",
+      config.num_clusters_criterion,
+  )
+  return config.with_num_clusters(choice.num_clusters), choice

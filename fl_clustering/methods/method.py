@@ -136,6 +136,10 @@ class Method(NamedTuple):
   place: Callable[[Pretrained, ClusterState, Sequence[str]], Placement]
   from_start: bool = False
 
+  def place_new(self, pretrained, state, client_ids):
+    """Returns what `place` returns; `None` without clients."""
+    return self.place(pretrained, state, client_ids) if client_ids else None
+
 
 def train_clusters(engine):
   """Returns the `Method.next` that trains the clusters' models and moves no client.
