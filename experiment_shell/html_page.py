@@ -30,15 +30,15 @@ _STYLE = """
   figure img { filter: brightness(.9); }
 }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 66rem; color: var(--ink);
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 72rem; color: var(--ink);
   background: var(--paper); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto,
   "Helvetica Neue", Arial, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; }
 h2 { font-size: 1.25rem; line-height: 1.3; margin: 2.6rem 0 .6rem; padding-top: .8rem;
   border-top: 1px solid var(--line); }
-p { margin: .5rem 0; max-width: 46rem; }
+p { margin: .5rem 0; max-width: 58rem; }
 .subtitle, figcaption, .caption, .quiet { color: var(--soft); }
-.notice { margin: 1rem 0; padding: .5rem 1rem; max-width: 46rem; border-left: .3rem solid;
+.notice { margin: 1rem 0; padding: .5rem 1rem; max-width: 60rem; border-left: .3rem solid;
   border-radius: .3rem; }
 .notice > strong { display: block; margin-top: .2rem; }
 .warning { background: var(--warn); border-color: var(--warn-edge); }
@@ -59,10 +59,14 @@ tbody th:first-child, thead tr:last-child th:first-child { position: sticky; lef
   background: var(--paper); }
 tbody th:first-child { white-space: nowrap; }
 td strong { font-weight: 700; }
-figure { margin: 1rem 0 2rem; max-width: 46rem; }
+figure { margin: 1rem 0 2rem; display: grid; gap: .5rem 1.5rem; align-items: start;
+  grid-template-columns: minmax(0, 46rem); }
+@media (min-width: 64rem) {
+  figure { grid-template-columns: minmax(0, 46rem) minmax(12rem, 1fr); }
+}
 figure img { display: block; width: 100%; height: auto; background: #ffffff;
   border-radius: .3rem; }
-figcaption { font-size: .92rem; margin-top: .5rem; }
+figcaption { font-size: .92rem; }
 details { margin: .8rem 0; padding: .4rem .8rem; border: 1px solid var(--line);
   border-radius: .3rem; }
 summary { cursor: pointer; font-weight: 600; }
@@ -74,6 +78,7 @@ code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace
   body { max-width: none; padding: 0; font-size: 10pt; }
   h2, .caption, summary { break-after: avoid; }
   figure, tr, .notice { break-inside: avoid; }
+  figure { display: block; }
   figure img { filter: none; max-height: 21cm; width: auto; max-width: 100%; }
   td.text { min-width: 0; }
   .scroll { overflow: visible; }

@@ -1,5 +1,7 @@
 """The data of a three-phase run: how they are loaded, and what the files say of them."""
 
+import hashlib
+
 import numpy as np
 
 from experiment_shell import output_folder
@@ -67,6 +69,7 @@ def describe(config, task, data_dir):
           "client_test_examples": task.num_client_test_examples,
           "global_test_examples": len(task.global_test),
           "global_test_source": task.global_test_source,
+          "global_test_is_clients": _global_test_is_clients(task),
           "fallback_reason": task.fallback_reason,
           "warnings": list(task.warnings),
           "fingerprint": task.fingerprint(),
@@ -113,18 +116,40 @@ def stages_in_common(recorded, config):
   return ["pretrain", *methods, *method_registry.CONTROLS]
 
 
+def _global_test_is_clients(task):
+  """Returns whether all of the global test set is clients' own test data."""
+  of_clients = set()
+  for client in task.all_clients:
+    of_clients.update(_fingerprints(client.test))
+  return of_clients.issuperset(_fingerprints(task.global_test))
+
+
+def _fingerprints(examples):
+  """Returns a fingerprint of every example, from its image and its label."""
+  return {
+      hashlib.sha256(image.tobytes() + label.tobytes()).digest()
+      for image, label in zip(examples.images, examples.labels)
+  }
+
+
 def clients_text(task):
-  """Returns `clients.csv`: every client's true group, examples and training labels."""
-  header = ["client_id", "group", "num_train", "num_test"]
+  """Returns `clients.csv`: every client's true group, examples and training labels.
+
+  Args:
+    task: The `FederatedTask`; its new clients are listed last, with 1 as `new`.
+  """
+  header = ["client_id", "group", "new", "num_train", "num_test"]
   header += [f"train_label_{label}" for label in range(task.num_classes)]
+  new = set(task.new_client_ids)
   rows = [
       [
           client.client_id,
           "" if client.group is None else client.group,
+          int(client.client_id in new),
           len(client.train),
           len(client.test),
           *np.bincount(client.train.labels, minlength=task.num_classes),
       ]
-      for client in task.clients
+      for client in task.all_clients
   ]
   return output_folder.csv_text(header, rows)

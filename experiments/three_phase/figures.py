@@ -1,24 +1,45 @@
-"""Figures of accuracy per round and per client, and of the recovery of true groups."""
+"""Figures of gains, of accuracy per round, cost and client, and of the recovery of true groups."""
 
 from matplotlib import lines
 from matplotlib import ticker
 import numpy as np
 
 from experiment_shell import figure_style
-from experiment_shell import scores
 from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
+from fl_clustering import gains as gains_lib
 
-_KNOWN_COLORS = {
-    results_lib.PRETRAIN: "grey",
-    "kmeans": "blue",
-    "dynamic_distance": "vermilion",
-    "hierarchical": "green",
-    results_lib.LOCAL: "orange",
-    results_lib.FEDAVG: "purple",
+_COLORS = {
+    **figure_style.METHOD_COLORS,
+    # Two of the colours of clusters, as there are more methods than colours for methods.
+    "wine": "#882255",
+    "indigo": "#332288",
 }
-_SPARE_COLORS = ("sky blue", "black", "yellow")
+_DOTTED_DASHES = (0, (4, 1, 1, 1))
+# Colour, line and marker of known methods, which are the same in every run.
+_KNOWN_LOOKS = {
+    results_lib.PRETRAIN: ("grey", "-", "."),
+    "kmeans": ("blue", "-", "o"),
+    "dynamic_distance": ("vermilion", "-", "s"),
+    "hierarchical": ("green", "-", "^"),
+    "ifca": ("sky blue", "-", "D"),
+    "cfl": ("black", "-", "v"),
+    "cfl_as_copied": ("yellow", "-", "P"),
+    "fesem": ("wine", "-", "X"),
+    "pacfl": ("indigo", "-", "*"),
+    results_lib.LOCAL: ("orange", "--", "<"),
+    results_lib.FINETUNED: ("orange", _DOTTED_DASHES, ">"),
+    results_lib.FEDAVG: ("purple", "--", "d"),
+    results_lib.FEDAVG_MATCHED: ("purple", _DOTTED_DASHES, "h"),
+}
+_SPARE_MARKERS = "pH8"
+_VERDICT_COLORS = {
+    gains_lib.BETTER: figure_style.METHOD_COLORS["green"],
+    gains_lib.WORSE: figure_style.METHOD_COLORS["vermilion"],
+    gains_lib.UNCLEAR: figure_style.QUIET,
+}
 _FEW_ROUNDS = 12
+_MATCHED_SHOWN = 1.5  # Times the rounds of all others.
 # Colour, marker and size; smaller markers come later, so that all show where they coincide.
 _REPRESENTATION_MARKS = {
     "weights": ("#332288", "o", 7.5),
@@ -27,100 +48,198 @@ _REPRESENTATION_MARKS = {
 }
 
 
-def method_colors(methods):
-  """Returns a colour for each method; a known method always has the same one."""
-  others = [method for method in methods if method not in _KNOWN_COLORS]
-  spare = {method: _SPARE_COLORS[index % len(_SPARE_COLORS)] for index, method in enumerate(others)}
+def method_looks(methods):
+  """Returns colour, line style and marker for each method, as keywords of a line.
+
+  A known method always has the same look, and no two methods of a run have the same.
+  """
+  used = {_KNOWN_LOOKS[method][0] for method in methods if method in _KNOWN_LOOKS}
+  # Colours that are not used come first.
+  spare = sorted(figure_style.METHOD_COLORS, key=lambda color: color in used)
+  others = [method for method in methods if method not in _KNOWN_LOOKS]
+  known = dict(_KNOWN_LOOKS)
+  for i, method in enumerate(others):
+    marker = _SPARE_MARKERS[i % len(_SPARE_MARKERS)]
+    known[method] = (spare[i % len(spare)], "-", marker)
   return {
-      method: figure_style.METHOD_COLORS[_KNOWN_COLORS.get(method) or spare[method]]
-      for method in methods
+      method: dict(zip(("color", "linestyle", "marker"), (_COLORS[color], line, marker)))
+      for method, (color, line, marker) in ((method, known[method]) for method in methods)
   }
 
 
 def _line_looks(methods):
   """Returns the look of every method's line.
 
-  Groupings that agree have the same curve.  Earlier ones are wider, so that they show
+  Methods that agree have the same curve.  Earlier ones are wider, so that they show
   beneath later ones.
   """
-  colors = method_colors(methods)
-  groupings = [m for m in methods if m not in (results_lib.PRETRAIN, *results_lib.CONTROLS)]
-  looks = {}
-  for method in methods:
-    later = len(groupings) - 1 - groupings.index(method) if method in groupings else 0
-    looks[method] = {
-        "color": colors[method],
-        "linestyle": "--" if method in results_lib.CONTROLS else "-",
-        "linewidth": 1.5 + 0.8 * later,
-    }
+  looks = method_looks(methods)
+  chosen = [m for m in methods if m not in (results_lib.PRETRAIN, *results_lib.CONTROLS)]
+  step = min(0.8, 3 / max(len(chosen), 1))
+  for method, look in looks.items():
+    later = len(chosen) - 1 - chosen.index(method) if method in chosen else 0
+    look["linewidth"] = 1.3 + step * later
+    look["markersize"] = 4 + look["linewidth"] / 2
   return looks
 
 
-def _draw_curves(axes, curves, looks):
-  """Draws (method, start, rounds, values) as lines; returns the last round drawn."""
-  last_round = 0
-  for method, start, rounds, values in curves:
-    if not rounds:
-      continue
-    axes.plot(
-        [start + round_num for round_num in rounds], values, **looks[method],
-        marker="o" if len(rounds) <= _FEW_ROUNDS else "",
-        markersize=2 + looks[method]["linewidth"],
-    )
-    last_round = max(last_round, start + rounds[-1])
-  return last_round
+def _draw_curve(axes, places, values, look, position):
+  """Draws a line; where it has many points, about eight have a marker.
+
+  Args:
+    axes: The axes to draw on.
+    places: Positions on the horizontal axis.
+    values: The values there.
+    look: Keywords of `axes.plot`.
+    position: The line's number, by which its markers are shifted.
+  """
+  every = 1 if len(places) <= _FEW_ROUNDS else -(-len(places) // 8)
+  axes.plot(places, values, **look, markevery=(position % every, every))
 
 
-def _learning_curve_legend(figure, looks):
-  handles = [
+def _legend(figure, looks, *handles):
+  """Draws the legend of the methods and of what else there is."""
+  of_methods = [
       lines.Line2D([], [], **look, label=results_lib.method_label(method))
       for method, look in looks.items()
   ]
-  handles.append(
-      lines.Line2D([], [], color=figure_style.QUIET, linestyle=":", label="clusters start")
+  figure.legend(handles=[*of_methods, *handles], loc="outside lower center", ncols=3)
+
+
+def gains(results):
+  """Returns the gain of every method over FedAvg with its interval; None without any."""
+  comparison = results.summary["comparison"]
+  rows = [
+      (row.label, row.part["gain"])
+      for row in tables.comparison_rows(results.summary)
+      if "gain" in row.part
+  ]
+  if not rows:
+    return None
+  figure = figure_style.new_figure(1.6 + 0.36 * len(rows))
+  axes = figure.add_subplot()
+  axes.axvline(0, color="#1c1e21", linewidth=1)
+  for position, (_, gain) in enumerate(rows):
+    color = _VERDICT_COLORS[gain["verdict"]]
+    if gain["low"] is not None:
+      axes.plot(
+          [100 * gain["low"], 100 * gain["high"]], [position] * 2, color=color, linewidth=2.4,
+          solid_capstyle="butt",
+      )
+    axes.plot(
+        100 * gain["mean"], position, marker="o", markersize=8, color=color,
+        markerfacecolor="white" if gain["verdict"] == gains_lib.UNCLEAR else color,
+        markeredgewidth=1.8,
+    )
+    axes.annotate(
+        f"{tables.points(gain['mean'])}  {tables.VERDICTS[gain['verdict']]}", (1.02, position),
+        va="center", xycoords=("axes fraction", "data"), fontsize=9,
+    )
+  axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+  axes.set_ylim(len(rows) - 0.5, -0.5)
+  axes.tick_params(axis="y", length=0)
+  axes.spines["left"].set_visible(False)
+  axes.grid(True, axis="x")
+  axes.set_xlabel("gain over FedAvg in percentage points of accuracy")
+  note = ""
+  if not comparison["control_repeats"]:
+    note = "about these trained models only: the intervals leave out the chance in training"
+  figure_style.set_title(
+      figure, results.data_line,
+      f"Gain in the clients' mean accuracy over FedAvg, with {comparison['level']:.0%} intervals "
+      f"for all {comparison['num_comparisons']} comparisons together",
+      note,
   )
-  figure.legend(handles=handles, loc="outside lower center", ncols=4)
+  return figure
+
+
+def _curves(results, methods, metric):
+  """Returns (rounds, values) of each method by name; rounds count from phase 1's first."""
+  curves = {}
+  for method in methods:
+    if method == results_lib.PRETRAIN:
+      curves[method] = results.curve("pretrain", method, metric)
+      continue
+    rounds, values = results.curve("cluster", method, metric)
+    before = results.rounds_before(method)
+    curves[method] = [before + round_num for round_num in rounds], values
+  return curves
+
+
+def _last_round(curves):
+  """Returns the last round to show; the matched control may have very many."""
+  last = {method: rounds[-1] for method, (rounds, _) in curves.items() if rounds}
+  matched = last.pop(results_lib.FEDAVG_MATCHED, 0)
+  others = max(last.values(), default=0)
+  return min(max(matched, others), int(_MATCHED_SHOWN * others))
 
 
 def learning_curves(results):
   """Returns the clients' accuracy per round, mean and 10th percentile."""
-  pretrain_rounds, _ = results.curve("pretrain", results_lib.PRETRAIN, "clients_accuracy_mean")
-  start = max(pretrain_rounds, default=0)
-  methods = results_lib.ordered_methods(results.summary)
-  looks = _line_looks([results_lib.PRETRAIN, *methods])
-  figure = figure_style.new_figure(9)
+  start = results.settings["pretrain_rounds"]
+  methods = [results_lib.PRETRAIN, *results_lib.ordered_methods(results.summary)]
+  looks = _line_looks(methods)
+  figure = figure_style.new_figure(8.4 + 0.2 * -(-len(methods) // 3))
   panels = figure.subplots(3, 1)
   panel_contents = (
-      ("mean over the clients, both phases", "clients_accuracy_mean", True),
-      ("mean over the clients, phase 2 enlarged", "clients_accuracy_mean", False),
-      ("10th percentile of the clients, both phases", "clients_accuracy_p10", True),
+      ("mean over the clients, both phases", "clients_accuracy_mean", 0),
+      ("mean over the clients, phase 2 enlarged", "clients_accuracy_mean", start),
+      ("10th percentile of the clients, both phases", "clients_accuracy_p10", 0),
   )
-  for axes, (title, metric, both_phases) in zip(panels, panel_contents):
-    curves = [(method, start, *results.curve("cluster", method, metric)) for method in methods]
-    if both_phases:
-      pretrain_curve = results.curve("pretrain", results_lib.PRETRAIN, metric)
-      curves.insert(0, (results_lib.PRETRAIN, 0, *pretrain_curve))
-    last_round = _draw_curves(axes, curves, looks)
+  for axes, (title, metric, first) in zip(panels, panel_contents):
+    curves = _curves(results, methods, metric)
+    last = _last_round(curves)
+    first = max(first, min(rounds[0] for rounds, _ in curves.values() if rounds))
+    for position, (method, (rounds, values)) in enumerate(curves.items()):
+      shown = [point for point in zip(rounds, values) if first <= point[0] <= last]
+      if shown:
+        _draw_curve(axes, *map(list, zip(*shown)), looks[method], position)
     axes.axvline(start, color=figure_style.QUIET, linewidth=1.2, linestyle=":")
-    first_round = min(1, start) if both_phases else start
-    margin = 0.015 * (last_round - first_round) + 0.02
-    axes.set_xlim(first_round - margin, last_round + margin)
+    margin = 0.015 * (last - first) + 0.02
+    axes.set_xlim(first - margin, last + margin)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.set_title(title, loc="left")
     axes.set_ylabel("accuracy (share correct)")
     axes.grid(True)
   panels[-1].set_xlabel("round (phase 1, then phase 2)")
-  _learning_curve_legend(figure, looks)
+  _legend(figure, looks, lines.Line2D(
+      [], [], color=figure_style.QUIET, linestyle=":", label="phase 2 starts"
+  ))
+  whole, _ = curves.get(results_lib.FEDAVG_MATCHED, ([0], []))
+  note = ""
+  if whole[-1] > last:
+    note = f"FedAvg matched goes on to round {whole[-1]:,}, which is not shown"
   figure_style.set_title(
-      figure, results.data_line, "Accuracy on the clients' own test data per round"
+      figure, results.data_line, "Accuracy on the clients' own test data per round", note
   )
   return figure
 
 
-def _accuracy_of_clients(results, method):
-  """Returns the clients' accuracy under a method (phase 1's last model, or phase 2's)."""
-  phase = "pretrain" if method == results_lib.PRETRAIN else "cluster"
-  return np.array(list(results.client_accuracy[phase, method].values()))
+def accuracy_by_cost(results):
+  """Returns the clients' mean accuracy over what was sent, and over the steps of SGD."""
+  methods = [results_lib.PRETRAIN, *results_lib.ordered_methods(results.summary)]
+  looks = _line_looks(methods)
+  figure = figure_style.new_figure(6.4 + 0.2 * -(-len(methods) // 3))
+  panels = figure.subplots(2, 1)
+  panel_contents = (
+      (("bytes_down", "bytes_up"), "sent to and from the clients", "B"),
+      (("client_steps",), "steps of SGD of all clients together", ""),
+  )
+  for axes, (costs, label, unit) in zip(panels, panel_contents):
+    for position, method in enumerate(methods):
+      phase = "pretrain" if method == results_lib.PRETRAIN else "cluster"
+      _, values = results.curve(phase, method, "clients_accuracy_mean")
+      _draw_curve(axes, results.cost_curve(method, costs), values, looks[method], position)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(ticker.EngFormatter(unit=unit))
+    axes.set_xlabel(label)
+    axes.set_ylabel("mean accuracy")
+    axes.grid(True)
+  _legend(figure, looks)
+  figure_style.set_title(
+      figure, results.data_line, "Accuracy on the clients' own test data by what it cost"
+  )
+  return figure
 
 
 def _draw_distribution(axes, position, values, color, rng):
@@ -142,24 +261,24 @@ def _draw_distribution(axes, position, values, color, rng):
 
 def _write_numbers(axes, rows):
   """Writes the comparison's mean and share at target right of every row."""
-  for x, heading, short_heading in ((1.02, "mean", "mean"), (1.13, "at target", "target")):
-    axes.annotate(heading, (x, 1), xycoords="axes fraction", xytext=(0, 4),
+  for x, column in ((1.02, tables.MEAN), (1.13, tables.AT_TARGET)):
+    axes.annotate(column.heading, (x, 1), xycoords="axes fraction", xytext=(0, 4),
                   textcoords="offset points", fontsize=9)
     for position, row in enumerate(rows):
-      axes.annotate(row.shown(short_heading, absent=scores.ABSENT), (x, position), va="center",
+      axes.annotate(row.text(column), (x, position), va="center",
                     xycoords=("axes fraction", "data"), fontsize=9)
 
 
 def client_accuracy(results):
   """Returns the distribution of the clients' accuracy, one row per method."""
   rows = tables.comparison_rows(results.summary)
-  colors = method_colors([row.method for row in rows])
-  figure = figure_style.new_figure(1.7 + 0.62 * len(rows))
+  looks = method_looks([row.method for row in rows])
+  figure = figure_style.new_figure(1.7 + (0.62 if len(rows) <= 8 else 0.5) * len(rows))
   axes = figure.add_subplot()
   rng = np.random.default_rng(0)  # Only spreads the points; no number depends on it.
   for position, row in enumerate(rows):
-    values = _accuracy_of_clients(results, row.method)
-    _draw_distribution(axes, position, values, colors[row.method], rng)
+    values = np.array(list(results.client_accuracy(row.method).values()))
+    _draw_distribution(axes, position, values, looks[row.method]["color"], rng)
   _write_numbers(axes, rows)
   target = results.settings["target_accuracy"]
   axes.axvline(target, color="#1c1e21", linewidth=1, linestyle=":")

@@ -77,7 +77,7 @@ def run(config, task, folder, reuse=None):
   )
   client_data = folder.join("client_data")
   os.makedirs(client_data, exist_ok=True)
-  with run_files.RunFiles(folder) as files:
+  with run_files.RunFiles(folder, config) as files:
     with runtime.LocalRuntime(), _ProgressBar() as bar:
       result = three_phase.run(config, task, client_data, checkpoints, [files, bar])
       recovery = group_recovery.recovery_rows(config, task, result)

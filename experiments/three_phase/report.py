@@ -7,14 +7,29 @@ from experiments.three_phase import cluster_figures
 from experiments.three_phase import figures
 from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
+from fl_clustering import gains
 
+_FIRST_FIGURES = (
+    report_sections.Figure(
+        "gains.png", figures.gains,
+        "Gain of every method over FedAvg, with its interval",
+        "A dot right of the line is a gain over training everyone together. Only where the bar "
+        "leaves out zero can the gain be told from chance; where it doesn't, the dot is open.",
+    ),
+)
 _FIGURES = (
     report_sections.Figure(
         "learning_curves.png", figures.learning_curves,
         "Learning curves of all methods",
-        "Solid lines are phase 1 and the groupings, dashed lines the controls; lines have "
-        "different widths, so that equal ones show. A grouping pays off if its line ends above "
-        "the dashed line of FedAvg.",
+        "Solid lines are phase 1 and the methods, dashed lines the controls; lines have "
+        "different widths, so that equal ones show. A method that doesn't build on phase 1 starts "
+        "at round 0.",
+    ),
+    report_sections.Figure(
+        "accuracy_by_cost.png", figures.accuracy_by_cost,
+        "Accuracy of all methods by what it cost the clients",
+        "The further left a line reaches an accuracy, the less the clients had to send, or to "
+        "compute, for it. Methods that build on phase 1 start where its cost ends.",
     ),
     report_sections.Figure(
         "client_accuracy.png", figures.client_accuracy,
@@ -26,12 +41,13 @@ _FIGURES = (
         "client_weights.png", cluster_figures.client_weights,
         "The clients' weights in two dimensions",
         "All panels show the same points. Neighbours are alike in the two directions of largest "
-        "variance; the groupings use all directions.",
+        "variance; methods that group by weights use all directions. Methods that move clients "
+        "later are shown with their last clusters.",
     ),
     report_sections.Figure(
         "distance_matrix.png", cluster_figures.distance_matrix,
         "Distances between the clients, ordered by cluster",
-        "Rows and columns are clients. If a grouping has put similar clients together, the "
+        "Rows and columns are clients. If a method has put similar clients together, the "
         "squares along the diagonal are darker than the rest.",
     ),
     report_sections.Figure(
@@ -47,6 +63,19 @@ _FIGURES = (
     ),
 )
 
+# More client steps than this multiple of FedAvg's are said.
+_MORE_STEPS = 1.05
+
+# What a method shows the server beyond the weights after phase 1.
+_SEES_MORE = {
+    "ifca": "For IFCA it also sees which model fits each client best.",
+    "cfl": "For CFL it also sees every client's update in every round.",
+    "cfl_as_copied": "For CFL it also sees every client's update in every round.",
+    "fesem": "For FeSEM it also sees every client's own weights in every round.",
+    "pacfl": "For PACFL it also sees directions of every client's raw data: the first one of a "
+    "label looks like the client's average image of that label.",
+}
+
 _FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
@@ -54,8 +83,8 @@ _FILES = {
     output_folder.CONFIG: "all settings, seed, versions, and the data that were used",
     "metrics.csv": "every metric per phase, method, cluster and round",
     "client_metrics.csv": "every client's metrics per method",
-    "clients.csv": "every client's number of examples and labels",
-    "assignments.json": "the clients of every cluster",
+    "clients.csv": "every client's number of examples and labels, and whether it is a new client",
+    "assignments.json": "the clients of every cluster after the last round",
     "group_recovery.csv": "how well the true groups are found",
     "client_weights.npz": "the clients' weights that were grouped, and the global model",
     "checkpoints": "the trained models, and the state to resume from",
@@ -64,82 +93,166 @@ _FILES = {
 
 
 def _mean_accuracy(results, method):
-  """Returns the clients' mean accuracy under a method, None if it did not run."""
-  return results_lib.look_up(
-      results.summary, ("methods", method, "clients", "accuracy", "mean")
-  )
+  """Returns the clients' mean accuracy under a method."""
+  return results.summary["methods"][method]["clients"]["accuracy"]["mean"]
 
 
-def _points(difference):
-  """Returns a difference of shares in percentage points, as it would be shown."""
-  return round(100 * difference, 1)
+def _steps(results, method):
+  return results.summary["methods"][method]["cost"]["client_steps"]
 
 
-def _best_grouping(results):
-  """Returns the grouping with the highest mean client accuracy, or None."""
-  groupings = [m for m in results.summary["methods"] if m not in results_lib.CONTROLS]
-  return max(groupings, key=lambda method: _mean_accuracy(results, method), default=None)
+def _listed(methods):
+  """Returns the names of methods, as words of a sentence."""
+  *others, last = map(results_lib.method_name, methods)
+  return f"{', '.join(others)} and {last}" if others else last
 
 
-def _overlaps(results, grouping):
-  # It is unknown for a grouping that is not in `assignments.json`.
-  return (results.num_memberships(grouping) or 0) > results.num_clients
+def _judged(results, methods):
+  """Returns the methods by the verdict on their gain over FedAvg."""
+  judged = {verdict: [] for verdict in tables.VERDICTS}
+  for method in methods:
+    judged[results.summary["methods"][method]["gain"]["verdict"]].append(method)
+  return judged
+
+
+def _verdicts_in_words(results, methods, than):
+  """Returns for which methods the accuracy is higher, lower or unclear, in words.
+
+  Args:
+    results: The `Results`.
+    methods: The methods judged, at least one.
+    than: Words for what they are compared with.
+  """
+  judged = _judged(results, methods)
+  parts = []
+  for verdict, relation in ((gains.BETTER, "more"), (gains.WORSE, "less")):
+    if judged[verdict]:
+      verb = "is" if len(judged[verdict]) == 1 else "are"
+      compared = f" than {than}" if not parts else ""
+      parts.append(f"{_listed(judged[verdict])} {verb} {relation} accurate{compared}")
+  unclear = judged[gains.UNCLEAR]
+  if unclear and parts:
+    parts.append(f"for {_listed(unclear)}, this run can't tell")
+  elif unclear:
+    verb = "is" if len(unclear) == 1 else "are"
+    parts.append(
+        f"this run can't tell whether {_listed(unclear)} {verb} more or less accurate than {than}"
+    )
+  return "; ".join(parts)
 
 
 def verdict(results):
-  """Returns one sentence: whether a grouping beats the FedAvg control, and at what cost."""
-  best = _best_grouping(results)
-  control = _mean_accuracy(results, results_lib.FEDAVG)
-  if best is None:
-    return "This run has no grouping, only controls."
-  if control is None:
-    return "This run has no FedAvg control, so it can't say whether a grouping pays off."
-  points = _points(_mean_accuracy(results, best) - control)
-  if points < 0:
-    return "No grouping beats training everyone together for as many rounds in this run."
-  relation = "Grouping the clients beats" if points > 0 else "The best grouping is level with"
-  work = ""
-  if _overlaps(results, best):
-    times = results.num_memberships(best) / results.num_clients
-    work = f", with {times:.1f} times the local training"
-  return f"{relation} training everyone together for as many rounds in this run{work}."
+  """Returns one sentence: which methods are better or worse than the FedAvg control."""
+  methods = results_lib.chosen_methods(results.summary)
+  if not methods:
+    sentence = "This run has no methods, only controls"
+  else:
+    sentence = _verdicts_in_words(
+        results, methods, "training everyone together for as many rounds (FedAvg)"
+    )
+    sentence = sentence[0].upper() + sentence[1:]
+  covered = tables.privacy_text(results.summary)
+  return f"{sentence} ({covered})." if covered else f"{sentence}."
 
 
-def _local_sentence(results):
-  """Returns that local training is best, None if it is not."""
-  others = [m for m in results.summary["methods"] if m != results_lib.LOCAL]
-  local = _mean_accuracy(results, results_lib.LOCAL)
-  if local is None or any(_points(local - _mean_accuracy(results, m)) <= 0 for m in others):
-    return None
-  return "Local training, every client alone, is more accurate than any other method."
-
-
-def _control_sentence(results):
-  """Returns what the FedAvg control says of the best grouping, None without one of them."""
-  best = _best_grouping(results)
-  if best is None or _mean_accuracy(results, results_lib.FEDAVG) is None:
-    return None
-  sentence = (
-      "Only the difference from the FedAvg control can be credited to grouping; the rest of the "
-      "change since phase 1 comes from longer training."
+def _basis_sentences(results):
+  """Returns what the verdict rests on, and what it is about."""
+  summary = results.summary
+  comparison, num_comparisons = summary["comparison"], summary["comparison"]["num_comparisons"]
+  clients = "client" if results.num_clients == 1 else "clients"
+  yield (
+      f"This rests on {summary['num_test_examples']['clients']:,} test examples of "
+      f"{results.num_clients:,} {clients}."
   )
-  if any(_overlaps(results, grouping) for grouping in results.groupings):
-    sentence += (
-        " With overlapping clusters, part of that difference may come from more training, as a "
-        "client trains once in each of its clusters."
+  if results.num_clients == 1:
+    yield "With one client there is no interval."
+    return
+  together = "" if num_comparisons == 1 else (
+      f", for all {num_comparisons} methods and controls that are compared with FedAvg together"
+  )
+  yield f"It is said with intervals at {comparison['level']:.0%}{together}."
+  repeats = comparison["control_repeats"]
+  where = f"these data, this partition and this phase 1 (one seed, {summary['seed']})"
+  if repeats:
+    times = "once more" if repeats == 1 else f"{repeats:,} times more"
+    yield (
+        "The intervals include the chance in training, for which FedAvg was trained "
+        f"{times}; every method is taken to vary as much as FedAvg. They are about {where}; what "
+        "other seeds would say is not known."
     )
-  grouped = results.client_accuracy.get(("cluster", best), {})
-  together = results.client_accuracy.get(("cluster", results_lib.FEDAVG), {})
-  differences = [grouped[c] - together[c] for c in grouped if c in together]
-  if differences:
-    better = sum(difference > 0 for difference in differences)
-    worse = sum(difference < 0 for difference in differences)
-    sentence += (
-        f" Compared with the control, {results_lib.method_label(best)} is more accurate for "
-        f"{better:,} clients, less for {worse:,} and equal for "
-        f"{len(differences) - better - worse:,}."
+  else:
+    yield (
+        "The intervals leave out the chance in training, as FedAvg was not trained again "
+        f"(--control_repeats=0). So they are about these trained models only, on {where}."
     )
-  return sentence
+
+
+def _controls_sentence(results):
+  """Returns what is known of the other controls, None without any."""
+  methods = results.summary["methods"]
+  controls = [c for c in results_lib.CONTROLS if c in methods and c != results_lib.FEDAVG]
+  if not controls:
+    return None
+  return f"Of the controls, {_verdicts_in_words(results, controls, 'FedAvg')}."
+
+
+def _finetuned_sentence(results):
+  """Returns that the fine-tuned control is ahead of every method, None if it is not."""
+  chosen = results_lib.chosen_methods(results.summary)
+  if not chosen or results_lib.FINETUNED not in results.summary["methods"]:
+    return None
+  finetuned = _mean_accuracy(results, results_lib.FINETUNED)
+  best = max(_mean_accuracy(results, method) for method in chosen)
+  if finetuned <= best:
+    return None
+  return (
+      "The global model fitted to each client alone (fine-tuned) beats every method in mean "
+      f"accuracy, with {finetuned:.3f} against {best:.3f} at best; there is no interval for this "
+      "difference."
+  )
+
+
+def _work_sentence(results):
+  """Returns what more work explains, None where no method trains more than FedAvg."""
+  fedavg = _steps(results, results_lib.FEDAVG)
+  more = [
+      method for method in results_lib.chosen_methods(results.summary)
+      if _steps(results, method) > _MORE_STEPS * fedavg
+  ]
+  if not more:
+    return None
+  times = ", ".join(
+      f"{results_lib.method_name(method)} {_steps(results, method) / fedavg:.1f} times"
+      for method in more
+  )
+  sentence = f"Some methods have more client steps than FedAvg: {times}."
+  if results_lib.FEDAVG_MATCHED not in results.summary["methods"]:
+    return sentence
+  accuracies = ", ".join(
+      f"{results_lib.method_name(method)} {_mean_accuracy(results, method):.3f}"
+      for method in (*more, results_lib.FEDAVG_MATCHED)
+  )
+  return (
+      f"{sentence} Part of their gain may come from that. FedAvg matched goes on until it has as "
+      f"many steps as the method with the most. Mean accuracy: {accuracies}."
+  )
+
+
+def _clients_sentence(results):
+  """Returns for how many clients each method is better or worse, None without methods."""
+  chosen = results_lib.chosen_methods(results.summary)
+  if not chosen:
+    return None
+  together = results.client_accuracy(results_lib.FEDAVG)
+  counts = []
+  for method in chosen:
+    accuracy = results.client_accuracy(method)
+    better = sum(accuracy[c] > together[c] for c in together)
+    worse = sum(accuracy[c] < together[c] for c in together)
+    counts.append(f"{results_lib.method_name(method)} {better:,} and {worse:,}")
+  return (
+      f"Clients with a higher and with a lower accuracy than under FedAvg: {'; '.join(counts)}."
+  )
 
 
 def _participation_sentence(results):
@@ -149,20 +262,34 @@ def _participation_sentence(results):
     return None
   return (
       f"In each round {chosen:,} of the {results.num_clients:,} clients take part, the same ones "
-      "for every method; memberships and local training are counted as if all did."
+      "for every method."
+  )
+
+
+def _global_test_sentence(results):
+  """Returns what is wrong with the global test set, None if nothing is."""
+  if not results.tests_on_clients:
+    return None
+  return (
+      "The global test set is not apart: all of it is clients' own test data. The weights of the "
+      "global model (b) are best accuracies on these data, so its accuracy is too high."
   )
 
 
 def notes(results):
-  """Returns what the reader needs to judge the verdict, as sentences."""
-  candidates = (
-      _local_sentence(results),
-      _control_sentence(results),
-      _participation_sentence(results),
-      f"Results come from a single seed ({results.summary['seed']}); this run does not show how "
-      "much they vary with the seed.",
+  """Returns what the reader needs to judge the verdict, as paragraphs."""
+  of_methods = (
+      _controls_sentence(results),
+      _finetuned_sentence(results),
+      _work_sentence(results),
+      _clients_sentence(results),
   )
-  return [sentence for sentence in candidates if sentence is not None]
+  of_data = (_participation_sentence(results), _global_test_sentence(results))
+  paragraphs = [
+      " ".join(filter(None, sentences))
+      for sentences in (_basis_sentences(results), of_methods, of_data)
+  ]
+  return [paragraph for paragraph in paragraphs if paragraph]
 
 
 def warnings(results):
@@ -179,15 +306,15 @@ def warnings(results):
     # The fallback is among the data's warnings too.
     if not dataset["fallback_reason"] or dataset["fallback_reason"] not in text:
       found.append(("The data", text))
-  for name, assignment in results.groupings.items():
+  for name, assignment in results.assignments.items():
     if assignment.warning:
       found.append((results_lib.method_label(name), assignment.warning))
   aggregator = results.settings["aggregator"]
   if aggregator != "mean":
     found.append((
         f"Only phase 1 uses --aggregator={aggregator}",
-        "The clusters and both controls start from the clients' own weights and average without "
-        "it, so the aggregator is one reason why they differ from phase 1.",
+        "Phase 2 and the controls average without it, so the aggregator is one reason why they "
+        "differ from phase 1.",
     ))
   return found
 
@@ -195,11 +322,13 @@ def warnings(results):
 def privacy_notes(results):
   """Returns what the server sees and what is private, as paragraphs."""
   seen = (
-      "To group the clients, the server sees every client's own model weights in the clear. "
+      "When phase 1 ends, the server sees every client's own model weights in the clear. "
       "Weights can reveal a client's data."
   )
   if results.finished.has("client_weights.npz"):
     seen += " The file client_weights.npz holds them."
+  sees_more = (_SEES_MORE.get(name) for name in results_lib.chosen_methods(results.summary))
+  seen = " ".join([seen, *dict.fromkeys(filter(None, sees_more))])
   privacy = results.summary.get("privacy")
   if privacy is None:
     return [seen, "Nothing in this run is differentially private."]
@@ -215,7 +344,8 @@ def privacy_notes(results):
 def _summary(results):
   return html_page.section(
       "Summary",
-      html_page.paragraph(html_page.strong(verdict(results)), *notes(results)),
+      html_page.paragraph(html_page.strong(verdict(results))),
+      *map(html_page.paragraph, notes(results)),
       *(html_page.warning(title, text) for title, text in warnings(results)),
       html_page.note("What the server sees", *privacy_notes(results)),
   )
@@ -233,8 +363,9 @@ def write_report(results):
   # What is missing is noticed before anything is written.
   dataset, seed = results.dataset, results.summary["seed"]
   model = results.finished.document["model"]
+  first = report_sections.write_figures(results.finished.path, _FIRST_FIGURES, results)
   pictures = report_sections.write_figures(results.finished.path, _FIGURES, results)
-  clusters = tables.cluster_tables(results)
+  clusters, new_clients = tables.cluster_tables(results), tables.new_client_tables(results)
   html_page.write_page(
       results.finished.join(output_folder.REPORT),
       f"Three-phase clustering of {results.num_clients:,} clients: {dataset['name']}",
@@ -243,7 +374,9 @@ def write_report(results):
       f"{results.settings['pretrain_rounds']} in phase 1, "
       f"{results.settings['cluster_rounds']} in phase 2. Seed: {seed}.",
       _summary(results),
-      html_page.section("Comparison", *tables.comparison_table(results)),
+      *([html_page.section("Gains", *first)] if first else []),
+      html_page.section("Comparison", *tables.comparison_tables(results)),
+      *([html_page.section("New clients", *new_clients)] if new_clients else []),
       html_page.section("Figures", *pictures),
       *([html_page.section("Clusters", *clusters)] if clusters else []),
       html_page.section("Global models", *tables.global_model_tables(results)),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 from experiment_shell import finished_run
 from fl_clustering import client_weights
@@ -9,17 +10,26 @@ from fl_clustering import cluster_assignment
 
 PRETRAIN = "pretrain"
 FEDAVG = "fedavg"
+FEDAVG_MATCHED = "fedavg_matched"
+FINETUNED = "finetuned"
 LOCAL = "local"
 # In the order of the tables: from no cooperation to everyone together.
-CONTROLS = (LOCAL, FEDAVG)
+CONTROLS = (LOCAL, FINETUNED, FEDAVG, FEDAVG_MATCHED)
 TRUE_GROUPS = "true groups"
+NEW_CLIENTS = "new_clients"  # The phase of new clients in `client_metrics.csv`.
 
 _LABELS = {
     PRETRAIN: "phase 1",
     "kmeans": "K-means",
-    "dynamic_distance": "dynamic distance",
+    "ifca": "IFCA",
+    "cfl": "CFL",
+    "cfl_as_copied": "CFL as copied",
+    "fesem": "FeSEM",
+    "pacfl": "PACFL",
     LOCAL: "local (control)",
+    FINETUNED: "fine-tuned (control)",
     FEDAVG: "FedAvg (control)",
+    FEDAVG_MATCHED: "FedAvg matched (control)",
 }
 
 
@@ -28,11 +38,38 @@ def method_label(method):
   return _LABELS.get(method, method.replace("_", " "))
 
 
+def method_name(method):
+  """Returns the name of a method for readers, within a sentence."""
+  return method_label(method).removesuffix(" (control)")
+
+
+def chosen_methods(summary):
+  """Returns the methods that are no controls, in the order of `summary.json`."""
+  return [method for method in summary["methods"] if method not in CONTROLS]
+
+
 def ordered_methods(summary):
-  """Returns the groupings in the order of `summary.json`, then the controls."""
-  methods = summary["methods"]
-  groupings = [method for method in methods if method not in CONTROLS]
-  return groupings + [control for control in CONTROLS if control in methods]
+  """Returns the methods in the order of `summary.json`, then the controls."""
+  controls = [control for control in CONTROLS if control in summary["methods"]]
+  return chosen_methods(summary) + controls
+
+
+def rounds_before(method, num_rounds, pretrain_rounds, cluster_rounds):
+  """Returns how many rounds of training came before a method's own.
+
+  A method that does not build on phase 1 has rounds in place of those of phase 1.
+
+  Args:
+    method: The method's name, or `pretrain`.
+    num_rounds: How many rounds of its own it has.
+    pretrain_rounds: Rounds of phase 1.
+    cluster_rounds: Rounds of phase 2.
+  """
+  if method == FEDAVG_MATCHED:
+    return pretrain_rounds + cluster_rounds
+  if method == PRETRAIN or num_rounds == pretrain_rounds + cluster_rounds:
+    return 0
+  return pretrain_rounds
 
 
 def look_up(tree, path):
@@ -100,15 +137,33 @@ class Results:
     clients = "client" if self.num_clients == 1 else "clients"
     return f"{self.dataset['name']}, {self.num_clients:,} {clients}, {self.partition}"
 
+  @property
+  def tests_on_clients(self):
+    """Whether the global test set consists of the clients' own test data."""
+    return self.dataset["global_test_is_clients"]
+
   # The clients.
 
   @functools.cached_property
-  def clients(self):
-    """The rows of `clients.csv`; a client's `group` is empty where it is unknown."""
+  def _all_clients(self):
     return self.finished.rows("clients.csv", text_columns=("client_id", "group"))
+
+  @functools.cached_property
+  def clients(self):
+    """The rows of the clients that train, from `clients.csv`.
+
+    A client's `group` is empty where it is unknown.
+    """
+    return [client for client in self._all_clients if not client["new"]]
+
+  @functools.cached_property
+  def new_clients(self):
+    """The rows of the clients that came after the training, as `clients`."""
+    return [client for client in self._all_clients if client["new"]]
 
   @property
   def num_clients(self):
+    """Number of clients that train."""
     return len(self.clients)
 
   def label_counts(self, client):
@@ -144,8 +199,8 @@ class Results:
   # The clusters.
 
   @functools.cached_property
-  def groupings(self):
-    """The `ClusterAssignment` of each grouping, by name in the order of the summary."""
+  def assignments(self):
+    """The last `ClusterAssignment` of each method, by name in the order of the summary."""
     written = self.finished.json("assignments.json")
     return {
         name: cluster_assignment.ClusterAssignment(
@@ -168,21 +223,9 @@ class Results:
 
   @property
   def partitions(self):
-    """The groupings by name, and the true groups where they are known."""
+    """The methods' assignments by name, and the true groups where they are known."""
     true_groups = self.true_groups
-    return {**self.groupings, **({TRUE_GROUPS: true_groups} if true_groups else {})}
-
-  def num_memberships(self, method):
-    """Returns how many clients the clusters of a method have together.
-
-    A client counts once for each cluster that it is in, as it trains once in each of
-    them.  None for a grouping that is not in `assignments.json`.
-    """
-    if method in (PRETRAIN, *CONTROLS):
-      return self.num_clients
-    if method not in self.groupings:
-      return None
-    return sum(map(len, self.groupings[method].clusters))
+    return {**self.assignments, **({TRUE_GROUPS: true_groups} if true_groups else {})}
 
   # The metrics.
 
@@ -204,6 +247,32 @@ class Results:
     rounds = sorted(round_num for cluster, round_num in values if cluster is None)
     return rounds, [values[None, round_num] for round_num in rounds]
 
+  def rounds_before(self, method):
+    """Returns how many rounds of training came before a method's round 1."""
+    rounds, _ = self.curve("cluster", method, "clients_accuracy_mean")
+    return rounds_before(
+        method, max(rounds, default=0), self.settings["pretrain_rounds"],
+        self.settings["cluster_rounds"],
+    )
+
+  def cost_curve(self, method, costs):
+    """Returns what a method and all before it cost until each of its rounds, as a list.
+
+    Args:
+      method: The method's name, or `pretrain`.
+      costs: Names of the metrics of cost that are added up.
+    """
+    phase, part = "cluster", self.summary["methods"].get(method)
+    if method == PRETRAIN:
+      phase, part = PRETRAIN, self.summary["pretrain"]
+    by_round = [self.curve(phase, method, cost)[1] for cost in costs]
+    sums = list(itertools.accumulate(map(sum, zip(*by_round))))
+    if method == PRETRAIN or not sums:
+      return sums
+    # Everything was counted in the total, the rounds before the method's own too.
+    before = sum(part["cost"][cost] for cost in costs) - sums[-1]
+    return [before + so_far for so_far in sums]
+
   def best_accuracy(self, method, cluster):
     """Returns the best accuracy that a cluster reached, None if it is unknown."""
     return self._metrics.get(("evaluate", method, "best_accuracy"), {}).get((cluster, None))
@@ -217,15 +286,24 @@ class Results:
     return sum(values) / len(values) if values else None
 
   @functools.cached_property
-  def client_accuracy(self):
-    """(phase, method) -> {client id: accuracy}."""
-    accuracy = {}
+  def _client_metrics(self):
+    """(phase, method) -> {client id: row of `client_metrics.csv`}."""
+    found = {}
     text_columns = ("phase", "method", "client_id", "clusters")
     for row in self.finished.rows("client_metrics.csv", text_columns):
-      if row["accuracy"] is not None:
-        of_method = accuracy.setdefault((row["phase"], row["method"]), {})
-        of_method[row["client_id"]] = row["accuracy"]
-    return accuracy
+      found.setdefault((row["phase"], row["method"]), {})[row["client_id"]] = row
+    return found
+
+  def client_accuracy(self, method):
+    """Returns the clients' accuracy under a method, or after phase 1, by client id."""
+    phase = PRETRAIN if method == PRETRAIN else "cluster"
+    rows = self._client_metrics[phase, method]
+    return {client_id: row["accuracy"] for client_id, row in rows.items()}
+
+  def new_client(self, method, client_id):
+    """Returns a new client's clusters, as text, and its accuracy under a method."""
+    row = self._client_metrics[NEW_CLIENTS, method][client_id]
+    return row["clusters"], row["accuracy"]
 
   @functools.cached_property
   def recovery(self):

@@ -9,65 +9,97 @@ import numpy as np
 import tensorflow_federated as tff
 
 from experiment_shell import output_folder
+from experiments.three_phase import results as results_lib
 from fl_clustering import metrics as metrics_lib
 from fl_clustering import pretraining
 from fl_clustering import stages
 
+_EVALUATE = "evaluate"
 
-def _evaluation_rows(result):
-  """Returns the rows of phase 3, and of phase 1's model, for `metrics.csv`."""
-  rows = []
-  evaluated = [("pretrain", "global", [("", result.pretrain.global_test)])]
+
+def _model_rows(method, kind, cluster, confusion):
+  """Returns the rows of one model on the global test set, from a matrix (C, C)."""
+  recall = metrics_lib.class_recall(confusion)
+  metrics = {
+      **metrics_lib.model_metrics(confusion),
+      # A label without examples has no recall.
+      **{f"recall_class_{c}": v for c, v in enumerate(recall) if not np.isnan(v)},
+  }
+  named = {f"{kind}_{name}": value for name, value in metrics.items()}
+  return stages.metric_rows(_EVALUATE, method, cluster, "", named)
+
+
+def _total_rows(method, cost):
+  totals = {f"total_{name}": value for name, value in cost.by_name().items()}
+  return stages.metric_rows(_EVALUATE, method, "", "", totals)
+
+
+def evaluation_rows(result):
+  """Returns the rows of phase 3, and of phase 1's model, for `metrics.csv`.
+
+  Args:
+    result: The run's `ThreePhaseResult`.
+  """
+  rows = _model_rows(pretraining.STAGE, "global", "", result.pretrain.global_test)
+  rows += _total_rows(pretraining.STAGE, result.pretrain.cost)
   for method, r in result.methods.items():
     for k, accuracy in enumerate(r.best_accuracy):
-      rows.append(("evaluate", method, k, "", "best_accuracy", float(accuracy)))
-    evaluated += [
-        (method, "global_mean", [("", r.global_mean)]),
-        (method, "global_weighted", [("", r.global_weighted)]),
-        (method, "global_blended", enumerate(r.global_blended)),
-    ]
-  for method, kind, confusions in evaluated:
-    for cluster, confusion in confusions:
-      recall = metrics_lib.class_recall(confusion)
-      metrics = {
-          **metrics_lib.model_metrics(confusion),
-          # A label without examples has no recall.
-          **{f"recall_class_{c}": v for c, v in enumerate(recall) if not np.isnan(v)},
-      }
-      rows += [
-          ("evaluate", method, cluster, "", f"{kind}_{name}", float(value))
-          for name, value in metrics.items()
-      ]
+      rows += stages.metric_rows(_EVALUATE, method, k, "", {"best_accuracy": accuracy})
+    rows += _model_rows(method, "global_mean", "", r.global_mean)
+    rows += _model_rows(method, "global_weighted", "", r.global_weighted)
+    for k, confusion in enumerate(r.global_blended):
+      rows += _model_rows(method, "global_blended", k, confusion)
+    rows += _total_rows(method, r.cost)
   return rows
 
 
-def _client_metrics_text(task, result):
-  """Returns `client_metrics.csv`: every client's metrics under every model it gets."""
-  tables = [
-      ("pretrain", "pretrain", None, result.pretrain.clients),
-      ("pretrain", "own_weights", None, result.pretrain.own_weights),
-  ]
-  for method, r in result.methods.items():
-    tables.append(("cluster", method, r.assignment, r.clients))
-    tables.append(("evaluate", method, r.assignment, r.clients_blended))
-  header = ["phase", "method", "client_id", "clusters", "num_test"]
-  header += ["accuracy", "recall", "precision"]
-  header += [f"recall_class_{label}" for label in range(task.num_classes)]
-  rows = []
-  for phase, method, assignment, confusions in tables:
-    metrics = metrics_lib.model_metrics(confusions)
-    class_recall = metrics_lib.class_recall(confusions)
-    for i, client in enumerate(task.clients):
-      clusters = assignment.clusters_of(client.client_id) if assignment else ()
-      rows.append([
+def _client_rows(phase, method, clients, clusters, confusions):
+  """Returns every client's row; `clusters` are aligned with the clients, as `confusions`."""
+  metrics = metrics_lib.model_metrics(confusions)
+  class_recall = metrics_lib.class_recall(confusions)
+  return [
+      [
           phase,
           method,
           client.client_id,
-          " ".join(map(str, clusters)),
+          " ".join(map(str, clusters[i])),
           len(client.test),
-          *(values[i] for values in metrics.values()),
+          metrics["accuracy"][i],
+          metrics["recall"][i],
+          metrics["precision"][i],
           *("" if np.isnan(v) else v for v in class_recall[i]),
-      ])
+      ]
+      for i, client in enumerate(clients)
+  ]
+
+
+def client_metrics_text(task, result):
+  """Returns `client_metrics.csv`: every client's metrics under every model it gets.
+
+  Args:
+    task: The run's `FederatedTask`.
+    result: Its `ThreePhaseResult`.
+  """
+  header = ["phase", "method", "client_id", "clusters", "num_test"]
+  header += ["accuracy", "recall", "precision"]
+  header += [f"recall_class_{label}" for label in range(task.num_classes)]
+  first = pretraining.STAGE
+  in_none = [()] * len(task.clients)
+  rows = _client_rows(first, first, task.clients, in_none, result.pretrain.clients)
+  rows += _client_rows(first, "own_weights", task.clients, in_none, result.pretrain.own_weights)
+  for method, r in result.methods.items():
+    clusters = [r.assignment.clusters_of(client_id) for client_id in task.client_ids]
+    rows += _client_rows("cluster", method, task.clients, clusters, r.clients)
+    rows += _client_rows(_EVALUATE, method, task.clients, clusters, r.clients_blended)
+  if task.new_clients:
+    in_none = [()] * len(task.new_clients)
+    rows += _client_rows(
+        results_lib.NEW_CLIENTS, first, task.new_clients, in_none, result.pretrain.new_clients
+    )
+    for method, r in result.methods.items():
+      rows += _client_rows(
+          results_lib.NEW_CLIENTS, method, task.new_clients, r.new_client_clusters, r.new_clients
+      )
   return output_folder.csv_text(header, rows)
 
 
@@ -77,9 +109,15 @@ class RunFiles(stages.RunObserver):
   A resumed run replays its rounds, so both start anew.
   """
 
-  def __init__(self, folder):
-    """Starts the files in an `OutputFolder`."""
+  def __init__(self, folder, config):
+    """Starts the files.
+
+    Args:
+      folder: The run's `OutputFolder`.
+      config: Its `ThreePhaseConfig`.
+    """
     self._folder = folder
+    self._config = config
     self._metrics = open(
         folder.join("metrics.csv"), "w", encoding="utf-8", newline="", buffering=1
     )
@@ -87,7 +125,7 @@ class RunFiles(stages.RunObserver):
     self._csv.writerow(stages.Row._fields)
     shutil.rmtree(folder.join("tensorboard"), ignore_errors=True)
     self._tensorboard = {}
-    self._pretrain_rounds = 0
+    self._rounds_before = {}
 
   def __enter__(self):
     return self
@@ -96,21 +134,25 @@ class RunFiles(stages.RunObserver):
     self._metrics.close()
 
   def stage_started(self, stage, num_rounds, rounds_done):
-    if stage == pretraining.STAGE:
-      self._pretrain_rounds = num_rounds
-    self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
-        self._folder.join(os.path.join("tensorboard", stage))
+    self._rounds_before[stage] = results_lib.rounds_before(
+        stage, num_rounds, self._config.pretrain_rounds, self._config.cluster_rounds
     )
 
   def round_finished(self, stage, round_num, rows):
+    # The control's repeats have nothing to tell.
+    if not rows:
+      return
     self._csv.writerows(rows)
     self._metrics.flush()
-    # All methods go on where pretraining ended.
-    step = round_num + (0 if stage == pretraining.STAGE else self._pretrain_rounds)
+    if stage not in self._tensorboard:
+      self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
+          self._folder.join(os.path.join("tensorboard", stage))
+      )
     scalars = {
         row.metric if row.cluster == "" else f"cluster_{row.cluster}/{row.metric}": row.value
         for row in rows
     }
+    step = self._rounds_before[stage] + round_num
     asyncio.run(self._tensorboard[stage].release(scalars, step))
 
   def clients_grouped(self, client_weights, assignments):
@@ -137,11 +179,11 @@ class RunFiles(stages.RunObserver):
       result: Its `ThreePhaseResult`.
       recovery: What `group_recovery.recovery_rows` returned for it.
     """
-    self._csv.writerows(_evaluation_rows(result))
-    self._folder.write_text("client_metrics.csv", _client_metrics_text(task, result))
+    self._csv.writerows(evaluation_rows(result))
+    self._folder.write_text("client_metrics.csv", client_metrics_text(task, result))
     # A method may have moved clients since they were grouped.
     self._write_assignments({
-        name: result.methods[name].assignment for name in config.methods
+        name: result.methods[name].assignment for name in config.chosen_methods
     })
     if recovery:
       header, rows = recovery[0], [row.values() for row in recovery]

@@ -1,79 +1,174 @@
 """The tables of a three-phase run: for the terminal as text, for the report as HTML."""
 
 import dataclasses
-from typing import Optional
+from typing import Any, Callable, Mapping, Optional
 
 from experiment_shell import html_page
 from experiment_shell import scores
 from experiment_shell import text_table
 from experiments.three_phase import results as results_lib
+from fl_clustering import gains
 
 _MAX_OPEN_ROWS = 10
 _MAX_CLIENTS_NAMED = 4
 _MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
+VERDICTS = {gains.BETTER: "better", gains.WORSE: "worse", gains.UNCLEAR: "can't tell"}
+
+
+def _score(value):
+  return scores.ABSENT if value is None else f"{value:.3f}"
+
+
+def _whole(value):
+  return f"{value:,}"
+
+
+def _share(value):
+  return f"{value:.0%}"
+
+
+def _mean_sd(distribution):
+  return f"{distribution['mean']:.3f} ± {distribution['sd']:.3f}"
+
+
+def points(share):
+  """Returns a difference of shares in percentage points, with its sign."""
+  # Adding zero takes the sign from a zero.
+  return f"{round(100 * share, 1) + 0.0:+.1f}"
+
+
+def interval(gain):
+  """Returns the interval of a gain, a part of the summary, in percentage points."""
+  if gain["low"] is None:
+    return "unknown"
+  return f"{points(gain['low'])} to {points(gain['high'])}"
+
+
+def _in_units(value, units):
+  """Returns a number of three digits, and the unit with which it is `value`."""
+  position = 0
+  while value >= 999.5 and position < len(units) - 1:
+    value /= 1000
+    position += 1
+  return f"{value:.3g}{units[position]}"
+
+
+def steps_text(value):
+  """Returns a number of steps in a few characters, such as `12.3 k`."""
+  return _in_units(value, ("", " k", " M", " G", " T"))
+
+
+def bytes_text(value):
+  """Returns a number of bytes in a few characters, such as `1.2 GB`."""
+  return _in_units(value, (" B", " kB", " MB", " GB", " TB", " PB"))
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-  """One column of the comparison.
+  """One column of a table whose rows are methods.
 
   Attributes:
     path: Keys that lead to the value within a method's part of the summary.
-    group: Heading above the column and its neighbours of the same group.
-    heading: Heading on the page.
-    short_heading: Heading in the terminal, at most six characters.
-    form: Format specification of the value.
-    best: Whether the highest value is the best one.
-    sd_path: Keys that lead to the value's standard deviation, where it has one.
+    heading: The column's heading.
+    text: A function from the value to its text.
+    rank: A function from the value to a number whose highest is the best, or None.
   """
+
   path: tuple[str, ...]
-  group: str
   heading: str
-  short_heading: str
-  form: str = ".3f"
-  best: bool = True
-  sd_path: Optional[tuple[str, ...]] = None
+  text: Callable[[Any], str]
+  rank: Optional[Callable[[Any], float]] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """One method; `values` and `sds` follow `COLUMNS`, with None if one does not apply."""
+  """One method, or phase 1.
+
+  Attributes:
+    method: Its name.
+    label: Its name for readers.
+    part: Its part of the summary.
+  """
+
   method: str
   label: str
-  values: tuple[Optional[float], ...]
-  sds: tuple[Optional[float], ...]
+  part: Mapping[str, Any]
 
-  def shown(self, short_heading, absent):
-    """Returns, as text, the value of the first column with this heading."""
-    headings = [column.short_heading for column in COLUMNS]
-    position = headings.index(short_heading)
-    return formatted(COLUMNS[position], self.values[position], absent)
+  def value(self, column):
+    """Returns the value in a column; None if it does not apply."""
+    return results_lib.look_up(self.part, column.path)
+
+  def text(self, column, absent=scores.ABSENT):
+    """Returns the value in a column as text; `absent` if it does not apply."""
+    value = self.value(column)
+    return absent if value is None else column.text(value)
 
 
-_OWN = "clients' own test data"
-_GLOBAL = "global test set"
-_GROUPS = "true groups"
-COLUMNS = (
-    Column(("num_clusters",), "", "clusters", "K", form="d", best=False),
-    Column(
-        ("clients", "accuracy", "mean"), _OWN, "accuracy, mean ± sd", "mean",
-        sd_path=("clients", "accuracy", "sd"),
-    ),
-    Column(("clients", "accuracy", "p10"), _OWN, "10th perc.", "p10"),
-    Column(("clients", "accuracy", "max"), _OWN, "best client", "best"),
-    Column(("clients", "share_at_target"), _OWN, "share at target", "target", form=".0%"),
-    Column(("clients", "recall", "mean"), _OWN, "recall, mean", "recall"),
-    Column(("clients_blended", "accuracy", "mean"), _OWN, "(c) blended, mean", "(c)"),
-    Column(("global_mean", "accuracy"), _GLOBAL, "(a) mean", "(a)"),
-    Column(("global_weighted", "accuracy"), _GLOBAL, "(b) weighted", "(b)"),
-    Column(("global_blended", "accuracy"), _GLOBAL, "(c) blended", "(c)"),
-    Column(("adjusted_rand_index",), _GROUPS, "adj. Rand index", "ARI"),
-    Column(("purity",), _GROUPS, "purity", "purity"),
+def _itself(value):
+  return value
+
+
+def _mean(distribution):
+  return distribution["mean"]
+
+
+def _of_clients(part):
+  """Returns the columns of clients' accuracy, in `part` of a method's summary."""
+  return (
+      Column((part, "accuracy"), "accuracy, mean ± sd", _mean_sd, _mean),
+      Column((part, "accuracy", "p10"), "10th perc.", _score, _itself),
+      Column((part, "accuracy", "max"), "best client", _score, _itself),
+      Column((part, "share_at_target"), "share at target", _share, _itself),
+      Column((part, "recall", "mean"), "recall, mean", _score, _itself),
+      Column((part, "pooled_accuracy"), "pooled accuracy", _score, _itself),
+  )
+
+
+MEAN = Column(("clients", "accuracy", "mean"), "mean", _score)
+AT_TARGET = Column(("clients", "share_at_target"), "at target", _share)
+_NUM_CLUSTERS = Column(("num_clusters",), "clusters", _whole)
+_CLIENTS = _of_clients("clients")
+_NEW_CLIENTS = _of_clients("new_clients")
+_GAIN = (
+    Column(("gain", "mean"), "gain", points),
+    Column(("gain",), "interval", interval),
+    Column(("gain", "verdict"), "verdict", VERDICTS.get),
+)
+_GLOBAL = (
+    Column(("global_mean", "accuracy"), "(a) mean", _score, _itself),
+    Column(("global_weighted", "accuracy"), "(b) weighted", _score, _itself),
+    Column(("global_blended", "accuracy"), "(c) blended", _score, _itself),
+)
+_BLENDED = (Column(("clients_blended", "accuracy"), "(c) blended, mean ± sd", _mean_sd, _mean),)
+_COSTS = (
+    Column(("cost", "client_steps"), "client steps", steps_text),
+    Column(("cost", "bytes_down"), "bytes to the clients", bytes_text),
+    Column(("cost", "bytes_up"), "bytes from the clients", bytes_text),
+)
+_TRUE_GROUPS = (
+    Column(("adjusted_rand_index",), "adjusted Rand index", _score, _itself),
+    Column(("purity",), "purity", _score, _itself),
 )
 
+# The terminal's columns have shorter headings.
+_TEXT_GROUPS = (
+    ("", (Column(("num_clusters",), "K", _whole),)),
+    ("accuracy", (
+        MEAN,
+        Column(("clients", "accuracy", "sd"), "sd", _score),
+        Column(("new_clients", "accuracy", "mean"), "new", _score),
+    )),
+    ("gain over FedAvg, points", _GAIN),
+    ("cost", (
+        Column(("cost", "client_steps"), "steps", steps_text),
+        Column(("cost",), "bytes", lambda cost: bytes_text(cost["bytes_down"] + cost["bytes_up"])),
+    )),
+    ("groups", (Column(("adjusted_rand_index",), "ARI", _score),)),
+)
 _TEXT_KEY = (
-    "p10: 10th percentile; target: share of clients at the target accuracy; sd: over the clients\n"
-    "models of phase 3: (a) mean, (b) accuracy-weighted mean, (c) each cluster's blended with (a)"
+    "accuracy: on the clients' own test data; sd: over the clients; new: clients that came later\n"
+    "steps: client steps of SGD; bytes: to and from the clients; both include phase 1 where it is "
+    "used"
 )
 
 
@@ -85,58 +180,24 @@ def comparison_rows(summary):
   """
   pretrain = summary["pretrain"]
   parts = {
-      results_lib.PRETRAIN: {
-          "clients": pretrain["clients"], "global_mean": pretrain["global"],
-      },
+      results_lib.PRETRAIN: {**pretrain, "global_mean": pretrain["global"]},
       **{name: summary["methods"][name] for name in results_lib.ordered_methods(summary)},
   }
   return [
-      Row(
-          method=method,
-          label=results_lib.method_label(method),
-          values=tuple(results_lib.look_up(part, column.path) for column in COLUMNS),
-          sds=tuple(
-              column.sd_path and results_lib.look_up(part, column.sd_path)
-              for column in COLUMNS
-          ),
-      )
-      for method, part in parts.items()
+      Row(method, results_lib.method_label(method), part) for method, part in parts.items()
   ]
 
 
-def formatted(column, value, absent):
-  """Returns a value as text, `absent` if there is none."""
-  return absent if value is None else format(value, column.form)
+def best_text(rows, column):
+  """Returns the text of the best value of a column, None if no value stands out."""
+  values = [row.value(column) for row in rows if row.value(column) is not None]
+  if column.rank is None or len(set(map(column.text, values))) < 2:
+    return None
+  return column.text(max(values, key=column.rank))
 
 
-def best_values(rows):
-  """Returns the best value of each column as text, None if no value stands out."""
-  best = []
-  for position, column in enumerate(COLUMNS):
-    values = [row.values[position] for row in rows if row.values[position] is not None]
-    shown = {formatted(column, value, "") for value in values}
-    stands_out = column.best and len(shown) > 1
-    best.append(formatted(column, max(values), "") if stands_out else None)
-  return best
-
-
-def column_groups(sd_columns):
-  """Returns (heading, number of columns) of the groups of columns.
-
-  The first group is the column of the methods' names.
-
-  Args:
-    sd_columns: Whether standard deviations have columns of their own.
-  """
-  groups = [("", 1)]
-  for column in COLUMNS:
-    size = 2 if sd_columns and column.sd_path else 1
-    heading, size_before = groups[-1]
-    if column.group == heading:
-      groups[-1] = (heading, size_before + size)
-    else:
-      groups.append((column.group, size))
-  return groups
+def _applies(column, rows):
+  return any(row.value(column) is not None for row in rows)
 
 
 def comparison_text(summary):
@@ -144,65 +205,235 @@ def comparison_text(summary):
 
   With the names of today's methods it is about 100 columns wide.
   """
-  header = ["method"]
-  for column in COLUMNS:
-    header += [column.short_heading, "sd"] if column.sd_path else [column.short_heading]
-  lines = []
-  for row in comparison_rows(summary):
-    cells = [row.label]
-    for column, value, sd in zip(COLUMNS, row.values, row.sds):
-      cells.append(formatted(column, value, "-"))
-      if column.sd_path:
-        cells.append(formatted(column, sd, "-"))
-    lines.append(cells)
-  table = text_table.text_table(header, lines, column_groups(sd_columns=True))
-  return f"{table}\n\n{_TEXT_KEY}"
-
-
-def _score(value):
-  return scores.ABSENT if value is None else f"{value:.3f}"
-
-
-def _count(value):
-  return scores.ABSENT if value is None else f"{value:,}"
-
-
-def _comparison_cell(column, value, sd, best):
-  shown = formatted(column, value, scores.ABSENT)
-  cell = html_page.strong(shown) if shown == best else html_page.escaped(shown)
-  return cell if sd is None else html_page.joined(cell, f"± {sd:{column.form}}")
-
-
-def comparison_table(results):
-  """Returns the comparison of all methods and its key, as blocks of an HTML page."""
-  rows = comparison_rows(results.summary)
-  best = best_values(rows)
-  lines = [
-      [
-          row.label,
-          _count(results.num_memberships(row.method)),
-          *map(_comparison_cell, COLUMNS, row.values, row.sds, best),
-      ]
-      for row in rows
+  rows = comparison_rows(summary)
+  groups = [
+      (heading, [column for column in columns if _applies(column, rows)])
+      for heading, columns in _TEXT_GROUPS
   ]
-  (heading, size), *groups = column_groups(sd_columns=False)
-  table = html_page.table(
-      ["method", "memberships", *(column.heading for column in COLUMNS)], lines,
-      caption="Accuracy after phase 2 and of the models of phase 3; best values in bold",
-      header_groups=[(heading, size + 1), *groups],
+  columns = [column for _, of_group in groups for column in of_group]
+  lines = [[row.label, *(row.text(column, "-") for column in columns)] for row in rows]
+  header_groups = [("", 1), *((heading, len(of_group)) for heading, of_group in groups if of_group)]
+  table = text_table.text_table(
+      ["method", *(column.heading for column in columns)], lines, header_groups
   )
-  target = results.settings["target_accuracy"]
-  key = html_page.paragraph(
-      "Memberships: clients, each counted once for every cluster that it is in, as it trains once "
-      "in each of them. sd: standard deviation over the clients. 10th perc.: a tenth of the "
-      "clients is below it. Share at target: clients with an accuracy of at least "
-      f"{target:g}. (a): mean of all cluster models. (b): mean weighted by each cluster's best "
-      "accuracy. (c): each cluster's model averaged with (a). Phase 1 has one model, shown under "
-      "(a). FedAvg (control): everyone trains together, for as many rounds as the clusters. Local "
-      f"(control): every client trains alone. {scores.ABSENT}: does not apply.",
+  comparison = summary["comparison"]
+  key = [
+      f"interval: at {comparison['level']:.0%} for all {comparison['num_comparisons']} "
+      "comparisons together; can't tell: it includes zero",
+      _TEXT_KEY,
+  ]
+  if "privacy" in summary:
+    key.append(f"{privacy_text(summary)}.")
+  return "\n".join([table, "", *key])
+
+
+def privacy_text(summary):
+  """Returns what of a private run is covered, in a few words; "" for one that is not private."""
+  if "privacy" not in summary:
+    return ""
+  return f"epsilon {summary['privacy']['epsilon']:.3g} covers phase 1 only"
+
+
+def _caption(text, summary):
+  """Returns a caption that says, for a private run, what is covered."""
+  return "; ".join(filter(None, (text, privacy_text(summary))))
+
+
+def _methods_table(rows, groups, caption):
+  """Returns a table whose rows are methods.
+
+  Args:
+    rows: `Row`s; those without any value are left out.
+    groups: Pairs of a heading and the `Column`s below it.
+    caption: The table's caption.
+  """
+  columns = [column for _, of_group in groups for column in of_group]
+  best = [best_text(rows, column) for column in columns]
+
+  def cell(row, column, best_of_column):
+    shown = row.text(column)
+    return html_page.strong(shown) if shown == best_of_column else shown
+
+  return html_page.table(
+      ["method", *(column.heading for column in columns)],
+      [
+          [row.label, *(cell(row, *pair) for pair in zip(columns, best))]
+          for row in rows
+          if any(row.value(column) is not None for column in columns)
+      ],
+      caption,
+      header_groups=[("", 1), *((heading, len(of_group)) for heading, of_group in groups)],
+  )
+
+
+def _accuracy_table(rows, summary):
+  num_examples = summary["num_test_examples"]["clients"]
+  level = f"{summary['comparison']['level']:.0%}"
+  return _methods_table(
+      rows,
+      [
+          ("", [_NUM_CLUSTERS]),
+          ("clients' own test data", _CLIENTS),
+          (f"over FedAvg, points, {level} interval", _GAIN),
+      ],
+      _caption(
+          f"Accuracy after phase 2, of {summary['num_clients']:,} clients on {num_examples:,} test "
+          "examples of their own, and gain over FedAvg; highest values in bold",
+          summary,
+      ),
+  )
+
+
+def _controls_text(summary):
+  """Returns what the controls are, in words."""
+  sentences = {
+      results_lib.LOCAL: "every client trains alone from the beginning, for as many rounds as "
+      "both phases have.",
+      results_lib.FINETUNED: "every client goes on alone from the global model of phase 1.",
+      results_lib.FEDAVG: "everyone trains together, for as many rounds as the methods.",
+      results_lib.FEDAVG_MATCHED: "FedAvg goes on until it has at least as many client steps as "
+      "the method with the most.",
+  }
+  return " ".join(
+      f"{results_lib.method_name(name)}: {sentence}"
+      for name, sentence in sentences.items()
+      if name in summary["methods"]
+  )
+
+
+def _accuracy_key(results):
+  comparison = results.summary["comparison"]
+  return html_page.paragraph(
+      "All clients weigh alike, but in the pooled accuracy all their test examples do. sd: "
+      "standard deviation over the clients. 10th perc.: a tenth of the clients is below it. Share "
+      "at target: clients with an accuracy of at least "
+      f"{results.settings['target_accuracy']:g}. Gain: mean over the clients, in percentage "
+      f"points; its intervals hold for all {comparison['num_comparisons']} comparisons together. "
+      "Can't tell: the interval includes zero, so the highest value may be highest by chance.",
+      f"{_controls_text(results.summary)} {scores.ABSENT}: does not apply.",
       quiet=True,
   )
-  return [table, key]
+
+
+def _global_table(rows, results):
+  return _methods_table(
+      rows,
+      [("global test set", _GLOBAL), ("clients' own test data", _BLENDED)],
+      _caption(
+          f"Models of phase 3: accuracy on {_global_test_text(results)}, and of the blended models "
+          "on the clients' own test data; highest values in bold",
+          results.summary,
+      ),
+  )
+
+
+def _global_test_text(results):
+  """Returns what the global test set is, for a caption."""
+  num_examples = results.summary["num_test_examples"]["global"]
+  text = f"the global test set, {num_examples:,} examples ({results.dataset['global_test_source']})"
+  return f"{text}, all of them clients' own test data" if results.tests_on_clients else text
+
+
+def _global_key(results):
+  text = (
+      "(a): mean of all cluster models. (b): mean weighted by the best accuracy that each cluster "
+      "reached on its clients' test data. (c): each cluster's model averaged with (a); its "
+      "accuracy is the mean over the clusters. Phase 1 has one model, shown under (a)."
+  )
+  if results.tests_on_clients:
+    text += (
+        " The weights of (b) were chosen on the data that it is tested on here, so its accuracy "
+        "is too high."
+    )
+  return html_page.paragraph(text, quiet=True)
+
+
+def _cost_table(rows, summary):
+  fedavg = summary["methods"][results_lib.FEDAVG]["cost"]["client_steps"]
+  relative = Column(
+      ("cost", "client_steps"), "steps of FedAvg", lambda steps: f"{steps / fedavg:.2f} times"
+  )
+  steps, *num_bytes = _COSTS
+  return _methods_table(
+      rows,
+      [("computing", (steps, relative)), ("communication", num_bytes)],
+      _caption("What the clients had to do, phase 1 included where a method builds on it", summary),
+  )
+
+
+_COST_KEY = (
+    "Client steps: steps of SGD of all clients together. Clients that train alone are counted as "
+    "if they got their model and sent it back in every round, which they need not do."
+)
+
+
+def _groups_table(rows, summary):
+  return _methods_table(
+      rows, [("", _TRUE_GROUPS)],
+      _caption(
+          "Do the clusters agree with the true groups? (adjusted Rand index: 1 exactly, 0 as by "
+          "chance; purity: share of clients whose group is their cluster's most frequent one)",
+          summary,
+      ),
+  )
+
+
+def comparison_tables(results):
+  """Returns the comparison of all methods, as blocks of an HTML page."""
+  summary = results.summary
+  rows = comparison_rows(summary)
+  blocks = [
+      _accuracy_table(rows, summary),
+      _accuracy_key(results),
+      _cost_table(rows, summary),
+      html_page.paragraph(_COST_KEY, quiet=True),
+      _global_table(rows, results),
+      _global_key(results),
+  ]
+  if any(_applies(column, rows) for column in _TRUE_GROUPS):
+    blocks.append(_groups_table(rows, summary))
+  return blocks
+
+
+def _new_client_cell(results, method, client_id):
+  clusters, accuracy = results.new_client(method, client_id)
+  shown = _score(accuracy)
+  return f"{clusters.replace(' ', ', ')}: {shown}" if clusters else shown
+
+
+def new_client_tables(results):
+  """Returns how clients fared that came after the training, as blocks of an HTML page."""
+  clients, summary = results.new_clients, results.summary
+  if not clients:
+    return []
+  rows = comparison_rows(summary)
+  accuracy = _methods_table(
+      rows, [("new clients' own test data", _NEW_CLIENTS)],
+      _caption(
+          f"Accuracy of the {len(clients):,} clients that came after the training, on "
+          f"{summary['num_test_examples']['new_clients']:,} test examples of their own; highest "
+          "values in bold",
+          summary,
+      ),
+  )
+  each = html_page.table(
+      ["new client", *(row.label for row in rows)],
+      [
+          [
+              client["client_id"],
+              *(_new_client_cell(results, row.method, client["client_id"]) for row in rows),
+          ]
+          for client in clients
+      ],
+      _caption(
+          "Each new client's cluster and, after the colon, its accuracy; without a cluster the "
+          "accuracy alone",
+          summary,
+      ),
+  )
+  if len(clients) > _MAX_OPEN_ROWS:
+    each = html_page.details(f"Each of the {len(clients):,} new clients", each)
+  return [accuracy, each]
 
 
 def _make_up(members, group_of):
@@ -221,7 +452,7 @@ def _named(members):
 
 
 def _clusters_of(results, name, assignment):
-  """Returns the table of one grouping's clusters."""
+  """Returns the table of one method's clusters."""
   examples = {client["client_id"]: client["num_train"] for client in results.clients}
   group_of = {client["client_id"]: client["group"] for client in results.clients}
   groups_known = results.true_groups is not None
@@ -238,6 +469,7 @@ def _clusters_of(results, name, assignment):
   caption = f"Clusters of {label}: best accuracy on the pooled test data of their clients"
   if assignment.overlapping:
     caption += "; a client may be in several clusters"
+  caption = _caption(caption, results.summary)
   header = ["cluster", "clients", "best accuracy", "training examples"]
   header += [*(["true groups"] if groups_known else []), "who"]
   table = html_page.table(header, rows, caption, text_columns=range(4, len(header)))
@@ -247,52 +479,54 @@ def _clusters_of(results, name, assignment):
 
 
 def cluster_tables(results):
-  """Returns a table of the clusters per grouping."""
-  return [_clusters_of(results, name, clusters) for name, clusters in results.groupings.items()]
+  """Returns a table of the clusters per method."""
+  return [_clusters_of(results, name, clusters) for name, clusters in results.assignments.items()]
 
 
-def _global_model_columns(results):
-  """Returns (method, kind, heading, the method's summary) of every global model."""
-  columns = [(results_lib.PRETRAIN, "global", "model", results.summary["pretrain"])]
+def _global_models(results):
+  """Returns (method, kind, label, the method's summary) of every global model."""
+  label = results_lib.method_name(results_lib.PRETRAIN)
+  models = [(results_lib.PRETRAIN, "global", label, results.summary["pretrain"])]
   for method in results_lib.ordered_methods(results.summary):
-    part = results.summary["methods"][method]
-    # With one cluster, the means of its model are that model.
-    kinds = _MODEL_KINDS if part["num_clusters"] > 1 else ((_MODEL_KINDS[0][0], "model"),)
-    columns += [(method, kind, heading, part) for kind, heading in kinds if kind in part]
-  return columns
+    part, label = results.summary["methods"][method], results_lib.method_name(method)
+    if part["num_clusters"] == 1:
+      # The means of one model are that model.
+      models.append((method, _MODEL_KINDS[0][0], label, part))
+      continue
+    models += [(method, kind, f"{label} {letter}", part) for kind, letter in _MODEL_KINDS]
+  return models
 
 
 def global_model_tables(results):
   """Returns the global models' macro averages, and their recall per label."""
-  columns = _global_model_columns(results)
-  methods = [method for method, *_ in columns]
-  groups = [
-      (results_lib.method_label(method), methods.count(method))
-      for method in dict.fromkeys(methods)
-  ]
+  models = _global_models(results)
   averages = [
-      [name, *(_score(results_lib.look_up(part, (kind, metric))) for _, kind, _, part in columns)]
-      for name, metric in (
-          ("accuracy", "accuracy"), ("macro recall", "recall"), ("macro precision", "precision")
-      )
+      [_score(part[kind][metric]) for metric in ("accuracy", "recall", "precision")]
+      for _, kind, _, part in models
   ]
-  labels = [
-      [f"recall of label {label}",
-       *(_score(results.evaluation(method, f"{kind}_recall_class_{label}"))
-         for method, kind, *_ in columns)]
-      for label in range(results.dataset["num_classes"])
+  num_labels = results.dataset["num_classes"]
+  recalls = [
+      [
+          _score(results.evaluation(method, f"{kind}_recall_class_{label}"))
+          for label in range(num_labels)
+      ]
+      for method, kind, *_ in models
   ]
+  names = [label for _, _, label, _ in models]
+  metrics = ["accuracy", "macro recall", "macro precision"]
+  caption = _caption(f"On {_global_test_text(results)}", results.summary)
 
-  def table(rows):
-    return html_page.table(
-        ["", *(heading for _, _, heading, _ in columns)], rows,
-        caption=f"On the global test set: {results.dataset['global_test_source']}",
-        header_groups=[("", 1), *groups],
-    )
+  def table(header, cells, groups):
+    rows = [[name, *of_model] for name, of_model in zip(names, cells)]
+    return html_page.table(["model", *header], rows, caption, header_groups=[("", 1), *groups])
 
-  if len(labels) <= _MAX_OPEN_ROWS:
-    return [table(averages + labels)]
+  all_labels, recall_group = list(range(num_labels)), ("recall of label", num_labels)
+  if num_labels <= _MAX_OPEN_ROWS:
+    together = [average + recall for average, recall in zip(averages, recalls)]
+    return [table(metrics + all_labels, together, [("", len(metrics)), recall_group])]
   return [
-      table(averages),
-      html_page.details(f"Recall of each of the {len(labels)} labels", table(labels)),
+      table(metrics, averages, [("", len(metrics))]),
+      html_page.details(
+          f"Recall of each of the {num_labels} labels", table(all_labels, recalls, [recall_group])
+      ),
   ]

@@ -4,10 +4,12 @@ from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
 
 from experiments.three_phase import data
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import registry
 from tests.tasks import data_files
 
@@ -78,13 +80,43 @@ class DataTest(parameterized.TestCase):
   def test_clients_with_the_counts_of_their_labels(self):
     header, *rows = data.clients_text(self.task).splitlines()
 
-    self.assertStartsWith(header, "client_id,group,num_train,num_test,train_label_0,")
+    self.assertStartsWith(header, "client_id,group,new,num_train,num_test,train_label_0,")
     for row, client in zip(rows, self.task.clients, strict=True):
       cells = row.split(",")
       self.assertEqual(cells[0], client.client_id)
       self.assertIn(cells[1], ("0", "1"))
-      self.assertEqual(int(cells[2]), len(client.train))
-      self.assertEqual(sum(map(int, cells[4:])), len(client.train))
+      self.assertEqual(cells[2], "0")
+      self.assertEqual((int(cells[3]), int(cells[4])), (len(client.train), len(client.test)))
+      np.testing.assert_array_equal(
+          list(map(int, cells[5:])), np.bincount(client.train.labels, minlength=10)
+      )
+
+  def test_new_clients_are_marked_and_last(self):
+    task = federated_task.hold_out(self.task, 2, seed=0)
+
+    rows = [line.split(",") for line in data.clients_text(task).splitlines()[1:]]
+
+    self.assertEqual([row[0] for row in rows], [*task.client_ids, *task.new_client_ids])
+    self.assertEqual([row[2] for row in rows], ["0", "0", "1", "1"])
+
+  def test_document_says_whether_the_global_test_set_is_the_clients(self):
+    pooled = dataclasses.replace(self.task, global_test=federated_task.Examples(
+        np.concatenate([client.test.images for client in self.task.clients]),
+        np.concatenate([client.test.labels for client in self.task.clients]),
+    ))
+    partly = dataclasses.replace(self.task, global_test=federated_task.Examples(
+        np.concatenate([pooled.global_test.images, self.task.global_test.images]),
+        np.concatenate([pooled.global_test.labels, self.task.global_test.labels]),
+    ))
+
+    def found(task):
+      return data.describe(_CONFIG, task, self.folder)["dataset"]["global_test_is_clients"]
+
+    self.assertFalse(found(self.task))
+    self.assertTrue(found(pooled))
+    # New clients are clients.
+    self.assertTrue(found(federated_task.hold_out(pooled, 2, seed=0)))
+    self.assertFalse(found(partly))
 
 
 if __name__ == "__main__":

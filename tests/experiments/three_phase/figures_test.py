@@ -10,6 +10,17 @@ from experiments.three_phase import figures
 from tests.experiments.three_phase import sample_run
 
 
+_FIGURES = (
+    figures.gains, figures.learning_curves, figures.accuracy_by_cost, figures.client_accuracy,
+    figures.group_recovery, cluster_figures.client_weights, cluster_figures.distance_matrix,
+    cluster_figures.label_mix,
+)
+_ALL_METHODS = (
+    "pretrain", "kmeans", "dynamic_distance", "hierarchical", "ifca", "cfl", "cfl_as_copied",
+    "fesem", "pacfl", "fedavg", "finetuned", "local", "fedavg_matched",
+)
+
+
 def _titles(figure):
   return " ".join([figure.get_suptitle(), *(axes.get_title("left") for axes in figure.axes)])
 
@@ -27,12 +38,20 @@ class _FigureTest(parameterized.TestCase):
 
 class AllFiguresTest(_FigureTest):
 
-  def test_a_known_method_always_has_its_colour(self):
-    few = figures.method_colors(["kmeans"])
-    many = figures.method_colors(["other", "fedavg", "kmeans"])
+  def test_a_known_method_always_has_its_look(self):
+    few = figures.method_looks(["kmeans"])
+    many = figures.method_looks(["other", "fedavg", "kmeans"])
 
     self.assertEqual(few["kmeans"], many["kmeans"])
-    self.assertLen(set(many.values()), 3)
+
+  def test_all_methods_look_different(self):
+    methods = [*_ALL_METHODS, "first_unknown", "second_unknown"]
+
+    looks = [tuple(look.values()) for look in figures.method_looks(methods).values()]
+
+    self.assertLen(set(looks), len(methods))
+    # Two methods may share a colour, if their lines or markers differ.
+    self.assertGreaterEqual(len({color for color, *_ in looks}), 9)
 
   def test_same_figure_gives_the_same_file(self):
     folder = self.create_tempdir().full_path
@@ -46,11 +65,7 @@ class AllFiguresTest(_FigureTest):
     self.assertEqual(contents[0], contents[1])
     self.assertCountEqual(os.listdir(folder), ["a.png", "b.png"])
 
-  @parameterized.parameters(
-      figures.learning_curves, figures.client_accuracy,
-      figures.group_recovery, cluster_figures.client_weights,
-      cluster_figures.distance_matrix, cluster_figures.label_mix,
-  )
+  @parameterized.parameters(*_FIGURES)
   def test_every_figure_names_the_data(self, draw):
     title = draw(self._run()).get_suptitle()
 
@@ -59,21 +74,110 @@ class AllFiguresTest(_FigureTest):
 
 class AccuracyFiguresTest(_FigureTest):
 
-  def test_phase_2_goes_on_where_phase_1_ends(self):
-    panel = figures.learning_curves(self._run(rounds=3)).axes[0]
+  def _line(self, axes, method):
+    """Returns the line of a method."""
+    look = figures.method_looks([method])[method]
+    (line,) = (
+        line for line in axes.lines
+        if (line.get_color(), line.get_marker()) == (look["color"], look["marker"])
+    )
+    return line
 
-    by_color = {line.get_color(): line for line in panel.lines}
-    colors = figures.method_colors(["pretrain", "kmeans", "fedavg"])
-    self.assertSequenceEqual(list(by_color[colors["pretrain"]].get_xdata()), [1, 2, 3])
-    self.assertSequenceEqual(list(by_color[colors["kmeans"]].get_xdata()), [3, 4, 5, 6])
-    self.assertSequenceEqual(list(by_color[colors["kmeans"]].get_ydata()), [0.8] * 4)
-    self.assertEqual(by_color[colors["kmeans"]].get_linestyle(), "-")
-    self.assertEqual(by_color[colors["fedavg"]].get_linestyle(), "--")
+  def test_curves_start_where_the_methods_start(self):
+    accuracy = dict.fromkeys(("pretrain", "kmeans", "fedavg", "local", "fedavg_matched"), 0.7)
+    run = self._run(rounds=3, mean_accuracy=accuracy, groupings=("kmeans",))
+
+    panel, enlarged, _ = figures.learning_curves(run).axes
+
+    rounds = {method: list(self._line(panel, method).get_xdata()) for method in accuracy}
+    self.assertEqual(rounds, {
+        "pretrain": [1, 2, 3],
+        "kmeans": [3, 4, 5, 6],
+        "fedavg": [3, 4, 5, 6],
+        "local": [0, 1, 2, 3, 4, 5, 6],
+        "fedavg_matched": [6, 7, 8, 9],
+    })
+    self.assertSequenceEqual(list(self._line(panel, "kmeans").get_ydata()), [0.7] * 4)
+    self.assertEqual(self._line(panel, "kmeans").get_linestyle(), "-")
+    self.assertEqual(self._line(panel, "fedavg").get_linestyle(), "--")
+    self.assertSequenceEqual(list(self._line(enlarged, "local").get_xdata()), [3, 4, 5, 6])
+
+  def test_a_very_long_control_is_cut_off_and_that_is_said(self):
+    run = self._run(mean_accuracy={"pretrain": 0.5, "fedavg": 0.6, "fedavg_matched": 0.7},
+                    groupings=(), rounds=2, matched_rounds=30)
+
+    figure = figures.learning_curves(run)
+
+    self.assertEqual(max(self._line(figure.axes[0], "fedavg_matched").get_xdata()), 6)
+    self.assertIn("FedAvg matched goes on to round 34, which is not shown", _titles(figure))
+
+  def test_accuracy_by_cost_adds_up(self):
+    run = self._run(rounds=2, work={"dynamic_distance": 2})
+
+    sent, steps = figures.accuracy_by_cost(run).axes
+
+    self.assertSequenceEqual(
+        list(self._line(steps, "dynamic_distance").get_xdata()), [180, 300, 420]
+    )
+    self.assertSequenceEqual(list(self._line(sent, "fedavg").get_xdata()), [54e3, 72e3, 90e3])
+    self.assertSequenceEqual(list(self._line(sent, "local").get_xdata())[:2], [0, 18e3])
+
+  def test_gains_have_a_dot_and_an_interval_per_method(self):
+    run = self._run()
+    (axes,) = figures.gains(run).axes
+
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    self.assertEqual(
+        labels, ["K-means", "dynamic distance", "local (control)", "fine-tuned (control)"]
+    )
+    _, *drawn = axes.lines  # The first is the line at zero.
+    intervals, dots = drawn[::2], drawn[1::2]
+    np.testing.assert_allclose([dot.get_xdata()[0] for dot in dots], [10, 5, -5, 2])
+    np.testing.assert_allclose(intervals[0].get_xdata(), [7, 13])
+    self.assertEqual(
+        [text.get_text() for text in axes.texts],
+        ["+10.0  better", "+5.0  better", "-5.0  worse", "+2.0  can't tell"],
+    )
+    self.assertEqual(dots[3].get_markerfacecolor(), "white")
+    self.assertEqual(dots[0].get_markerfacecolor(), dots[0].get_color())
+    self.assertLen({dot.get_color() for dot in dots}, 3)
+
+  def test_gains_without_intervals_or_without_repeats(self):
+    axes = figures.gains(self._run(half_width=None)).axes[0]
+
+    self.assertLen(axes.lines, 5)
+    self.assertIn(
+        "about these trained models only", _titles(figures.gains(self._run(control_repeats=0)))
+    )
+    self.assertNotIn("trained models only", _titles(figures.gains(self._run())))
+
+  def test_no_gains_of_fedavg_alone(self):
+    run = self._run(mean_accuracy={"pretrain": 0.5, "fedavg": 0.6}, groupings=())
+
+    self.assertIsNone(figures.gains(run))
+
+  def test_every_figure_holds_all_methods(self):
+    ids = tuple(f"client_{i:04d}" for i in range(12))
+    overlapping = [ids[:5], ids[4:9], ids[8:]]
+    run = self._run(
+        num_clients=12,
+        groupings=(),
+        mean_accuracy={name: 0.5 + 0.02 * i for i, name in enumerate(_ALL_METHODS)},
+        assignments={
+            name: {"clusters": overlapping if name == "cfl_as_copied" else [ids[:6], ids[6:]],
+                   "overlapping": name == "cfl_as_copied", "warning": None}
+            for name in _ALL_METHODS[1:9]
+        },
+    )
+
+    for draw in _FIGURES:
+      with self.subTest(draw.__name__):
+        figure_style.save(draw(run), self.create_tempfile().full_path)
 
   def test_a_single_round_is_drawn_as_a_point(self):
     panel = figures.learning_curves(self._run(rounds=1)).axes[0]
 
-    self.assertEqual(panel.lines[0].get_marker(), "o")
+    self.assertLen(self._line(panel, "pretrain").get_xdata(), 1)
 
   def test_client_accuracy_has_every_client_and_the_table_s_numbers(self):
     run = self._run()
@@ -82,7 +186,8 @@ class AccuracyFiguresTest(_FigureTest):
     labels = [label.get_text() for label in axes.get_yticklabels()]
     self.assertEqual(
         labels,
-        ["phase 1", "K-means", "dynamic distance", "local (control)", "FedAvg (control)"],
+        ["phase 1", "K-means", "dynamic distance", "local (control)", "fine-tuned (control)",
+         "FedAvg (control)"],
     )
     for points in axes.collections:
       self.assertLen(points.get_offsets(), 6)

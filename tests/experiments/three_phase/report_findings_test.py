@@ -8,6 +8,12 @@ from experiments.three_phase import report
 from tests.experiments.three_phase import sample_run
 
 
+_PRIVACY = {
+    "epsilon": 1.5, "delta": 1e-5, "neighboring_relation": "add_or_remove_one",
+    "covers": "phase 1 only",
+}
+
+
 def _accuracy(**mean_accuracy):
   return {"pretrain": 0.6, **mean_accuracy}
 
@@ -18,98 +24,133 @@ class FindingsTest(parameterized.TestCase):
     run = sample_run.sample_run(**changes)
     return sample_run.results(run, self.create_tempdir().full_path)
 
+  def _notes(self, **changes):
+    return " ".join(report.notes(self._run(**changes)))
+
   @parameterized.named_parameters(
-      ("grouping_wins", 0.8, 0.7, "Grouping the clients beats"),
-      ("control_wins", 0.7, 0.8, "No grouping beats"),
-      ("level", 0.7, 0.7004, "The best grouping is level with"),
+      ("better", 0.8, "^K-means is more accurate than training everyone together for as many "
+       r"rounds \(FedAvg\)\.$"),
+      ("worse", 0.6, "^K-means is less accurate than training everyone together for as many "
+       r"rounds \(FedAvg\)\.$"),
+      # A lead of two points within an interval of three.
+      ("unclear", 0.72, "^This run can't tell whether K-means is more or less accurate than "
+       r"training everyone together for as many rounds \(FedAvg\)\.$"),
   )
-  def test_verdict_follows_the_numbers(self, kmeans, fedavg, verdict):
+  def test_verdict_follows_from_the_interval(self, kmeans, expected):
     run = self._run(
-        groupings=("kmeans",),
-        mean_accuracy=_accuracy(kmeans=kmeans, fedavg=fedavg, local=0.5),
+        groupings=("kmeans",), mean_accuracy=_accuracy(kmeans=kmeans, fedavg=0.7, local=0.5)
     )
 
-    self.assertStartsWith(report.verdict(run), verdict)
-    self.assertEndsWith(report.verdict(run), "for as many rounds in this run.")
+    self.assertRegex(report.verdict(run), expected)
 
-  def test_the_best_grouping_is_judged(self):
+  def test_all_methods_are_judged_and_none_is_picked(self):
     run = self._run(mean_accuracy=_accuracy(
-        kmeans=0.6, dynamic_distance=0.8, fedavg=0.7, local=0.5
-    ))
+        kmeans=0.8, ifca=0.78, cfl=0.6, pacfl=0.71, fesem=0.69, fedavg=0.7, local=0.9
+    ), assignments={})
 
-    self.assertStartsWith(report.verdict(run), "Grouping the clients beats")
-    self.assertIn("with the control, dynamic distance is more accurate", report.notes(run)[0])
+    self.assertEqual(
+        report.verdict(run),
+        "K-means and IFCA are more accurate than training everyone together for as many rounds "
+        "(FedAvg); CFL is less accurate; for PACFL and FeSEM, this run can't tell.",
+    )
+
+  def test_an_unclear_lead_is_no_win(self):
+    run = self._run(half_width=0.2)
+
+    self.assertStartsWith(report.verdict(run), "This run can't tell whether K-means and dynamic")
+
+  def test_says_what_it_rests_on(self):
+    text = self._notes()
+
+    self.assertIn("60 test examples of 6 clients", text)
+    self.assertIn("intervals at 95%, for all 4 methods and controls that", text)
+    self.assertIn("FedAvg was trained 4 times more; every method is taken to vary as much", text)
+    self.assertIn("this phase 1 (one seed, 7); what other seeds would say is not known", text)
+
+  def test_without_repeats_it_is_about_these_models_only(self):
+    text = self._notes(control_repeats=0)
+
+    self.assertIn("leave out the chance in training", text)
+    self.assertIn("about these trained models only", text)
+    self.assertNotIn("include the chance", text)
+
+  def test_one_client_has_no_interval(self):
+    run = self._run(
+        num_clients=1, groupings=("kmeans",), half_width=None,
+        assignments={"kmeans": {"clusters": [["client_0000"]], "overlapping": False,
+                                "warning": None}},
+    )
+
+    self.assertStartsWith(report.verdict(run), "This run can't tell whether K-means is")
+    self.assertIn("10 test examples of 1 client. With one client there is no interval",
+                  report.notes(run)[0])
+
+  def test_controls_are_judged_apart(self):
+    text = self._notes()
+
+    self.assertNotIn("local", report.verdict(self._run()))
+    self.assertIn(
+        "Of the controls, local is less accurate than FedAvg; for fine-tuned, this run can't tell.",
+        text,
+    )
 
   @parameterized.named_parameters(
-      ("best_of_all", 0.9, True), ("not_best", 0.65, False), ("as_good_as_the_best", 0.8, False)
+      ("best", 0.9, True), ("better_than_one", 0.78, False), ("as_good", 0.8, False)
   )
-  def test_says_when_local_training_is_best(self, local, expected):
-    run = self._run(mean_accuracy=_accuracy(
-        kmeans=0.8, dynamic_distance=0.75, fedavg=0.7, local=local
+  def test_says_when_fine_tuning_beats_all_methods(self, finetuned, expected):
+    text = self._notes(mean_accuracy=_accuracy(
+        kmeans=0.8, dynamic_distance=0.75, fedavg=0.7, finetuned=finetuned, local=0.5
     ))
 
-    self.assertEqual("Local training" in report.notes(run)[0], expected)
+    self.assertEqual("(fine-tuned) beats every method" in text, expected)
+    self.assertEqual("with 0.900 against 0.800 at best" in text, expected)
+
+  def test_more_steps_are_said_with_what_the_matched_control_reaches(self):
+    text = self._notes(
+        mean_accuracy=_accuracy(
+            kmeans=0.8, dynamic_distance=0.75, fedavg=0.7, local=0.5, fedavg_matched=0.78
+        ),
+        work={"dynamic_distance": 3},
+    )
+
+    # Three rounds of phase 1 (one for the clients' own weights) and two of three times the work.
+    self.assertIn("more client steps than FedAvg: dynamic distance 1.8 times.", text)
+    self.assertIn("Mean accuracy: dynamic distance 0.750, FedAvg matched 0.780.", text)
+
+  def test_equal_steps_need_no_word(self):
+    self.assertNotIn("client steps", self._notes())
 
   def test_counts_clients_against_the_control(self):
-    # In the sample every client is better with K-means by the same amount.
+    # In the sample every client differs from the control by the same amount.
     self.assertIn(
-        "more accurate for 6 clients, less for 0 and equal for 0", report.notes(self._run())[0]
+        "than under FedAvg: K-means 6 and 0; dynamic distance 6 and 0.", self._notes()
     )
-
-  def test_what_training_longer_brings_is_not_credited_to_grouping(self):
-    self.assertStartsWith(
-        report.notes(self._run())[0],
-        "Only the difference from the FedAvg control can be credited to grouping",
+    self.assertIn(
+        "than under FedAvg: K-means 0 and 6.",
+        self._notes(groupings=("kmeans",), mean_accuracy=_accuracy(kmeans=0.6, fedavg=0.7)),
     )
-
-  def test_overlapping_clusters_are_said_to_train_more(self):
-    run = self._run(mean_accuracy=_accuracy(
-        kmeans=0.75, dynamic_distance=0.8, fedavg=0.7, local=0.5
-    ))
-
-    # Seven memberships of six clients.
-    self.assertEndsWith(
-        report.verdict(run), "for as many rounds in this run, with 1.2 times the local training."
-    )
-    self.assertIn("With overlapping clusters", report.notes(run)[0])
-
-  def test_without_overlap_rounds_are_work(self):
-    run = self._run(groupings=("kmeans",), clients_per_round=4)
-
-    self.assertEndsWith(report.verdict(run), "for as many rounds in this run.")
-    self.assertNotIn("verlapping", " ".join(report.notes(run)))
 
   def test_says_how_many_clients_take_part_in_a_round(self):
-    sampled = " ".join(report.notes(self._run(clients_per_round=4)))
+    self.assertIn(
+        "In each round 4 of the 6 clients take part, the same ones",
+        self._notes(clients_per_round=4),
+    )
+    self.assertNotIn("take part", self._notes())
 
-    self.assertIn("In each round 4 of the 6 clients take part, the same ones", sampled)
-    self.assertIn("counted as if all did", sampled)
-    self.assertNotIn("take part", " ".join(report.notes(self._run())))
+  def test_says_that_the_global_test_set_is_the_clients(self):
+    self.assertIn("all of it is clients' own test data", self._notes(tests_on_clients=True))
+    self.assertNotIn("global test set", self._notes())
 
-  def test_a_grouping_without_assignments_is_judged_without_its_overlap(self):
-    run = self._run()
-    path = run.finished.join("assignments.json")
-    with open(path, "w", encoding="utf-8") as file:
-      file.write("{}")
-
-    self.assertEndsWith(report.verdict(run), "for as many rounds in this run.")
-
-  def test_one_seed_is_said_to_be_one_seed(self):
-    self.assertIn("single seed (7)", report.notes(self._run())[-1])
-
-  def test_without_groupings_there_is_no_claim_about_any(self):
+  def test_without_methods_there_is_no_claim_about_any(self):
     run = self._run(groupings=())
 
-    self.assertEqual(report.verdict(run), "This run has no grouping, only controls.")
+    self.assertEqual(report.verdict(run), "This run has no methods, only controls.")
     self.assertNotIn("grouping", " ".join(report.notes(run)))
 
-  def test_without_the_control_nothing_is_credited_to_grouping(self):
-    run = self._run(
-        groupings=("kmeans",), mean_accuracy=_accuracy(kmeans=0.8, local=0.5)
-    )
+  def test_a_private_run_s_verdict_says_what_is_covered(self):
+    run = self._run(privacy=_PRIVACY)
 
-    self.assertIn("can't say", report.verdict(run))
-    self.assertNotIn("FedAvg", " ".join(report.notes(run)))
+    self.assertEndsWith(report.verdict(run), " (epsilon 1.5 covers phase 1 only).")
 
   def test_warnings(self):
     run = self._run(fallback_reason="no network", aggregator="clipped")
@@ -147,13 +188,8 @@ class FindingsTest(parameterized.TestCase):
     self.assertEmpty(report.warnings(self._run(groupings=("kmeans",))))
 
   def test_privacy_notes_say_what_is_seen_and_what_is_covered(self):
-    private = {
-        "epsilon": 1.5, "delta": 1e-5, "neighboring_relation": "add_or_remove_one",
-        "covers": "phase 1 only",
-    }
-
     plain = " ".join(report.privacy_notes(self._run()))
-    dp = " ".join(report.privacy_notes(self._run(privacy=private)))
+    dp = " ".join(report.privacy_notes(self._run(privacy=_PRIVACY)))
 
     self.assertIn("every client's own model weights", plain)
     self.assertIn("Nothing in this run is differentially private", plain)
@@ -161,6 +197,17 @@ class FindingsTest(parameterized.TestCase):
     self.assertIn("epsilon 1.5 at delta 1e-05", dp)
     self.assertIn("add or remove one", dp)
     self.assertIn("phase 1 only", dp)
+
+  def test_privacy_notes_say_what_each_method_shows_besides(self):
+    run = self._run(
+        mean_accuracy=_accuracy(pacfl=0.8, cfl=0.8, cfl_as_copied=0.8, fedavg=0.7), assignments={}
+    )
+
+    text = " ".join(report.privacy_notes(run))
+
+    self.assertIn("For PACFL it also sees directions of every client's raw data", text)
+    self.assertEqual(text.count("For CFL it also sees every client's update"), 1)
+    self.assertNotIn("also sees", " ".join(report.privacy_notes(self._run())))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,13 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from experiment_shell import finished_run
 from experiments.three_phase import report
 from tests.experiments.three_phase import sample_run
 
 _FIGURES = (
-    "client_accuracy.png", "client_weights.png", "distance_matrix.png", "group_recovery.png",
-    "label_mix.png", "learning_curves.png",
+    "accuracy_by_cost.png", "client_accuracy.png", "client_weights.png", "distance_matrix.png",
+    "gains.png", "group_recovery.png", "label_mix.png", "learning_curves.png",
 )
 
 
@@ -49,15 +50,11 @@ class ReportTest(parameterized.TestCase):
     )
     with contextlib.ExitStack() as stack:
       if not draw:  # Figures take nearly all of the time.
+        stack.enter_context(mock.patch.object(report, "_FIRST_FIGURES", ()))
         stack.enter_context(mock.patch.object(report, "_FIGURES", ()))
       report.write_report(results)
     with open(results.finished.join("report.html"), encoding="utf-8") as file:
       return results.finished.path, file.read()
-
-  def _row(self, page, label):
-    """Returns the cells of the comparison's row, without markup."""
-    (row,) = re.findall(f'<tr><th scope="row">{re.escape(label)}</th>(.*?)</tr>', page)
-    return [re.sub("<.*?>", "", cell) for cell in re.findall("<td.*?>(.*?)</td>", row)]
 
   def test_writes_page_and_figures_and_no_other_file(self):
     self.assertCountEqual(os.listdir(self.folder), [*self.files, "report.html", "figures"])
@@ -72,57 +69,28 @@ class ReportTest(parameterized.TestCase):
     text = re.sub(r'src="[^"]*"|<style>.*?</style>', "", self.page, flags=re.DOTALL)
     self.assertNotRegex(text, r"\$\w|\{|None|nan\b")
 
-  def test_comparison_has_the_summary_s_numbers(self):
-    with open(os.path.join(self.folder, "summary.json"), encoding="utf-8") as file:
-      kmeans = json.load(file)["methods"]["kmeans"]
-    accuracy = kmeans["clients"]["accuracy"]
+  def test_verdict_and_gains_come_first(self):
+    places = [
+        self.page.index(text)
+        for text in (
+            "<strong>K-means and dynamic distance are more accurate than training everyone "
+            "together for as many rounds (FedAvg).</strong>",
+            "This rests on 60 test examples", "<h2>Gains</h2>", "<h2>Comparison</h2>",
+            "<h2>Figures</h2>",
+        )
+    ]
+    self.assertEqual(places, sorted(places))
 
-    self.assertEqual(self._row(self.page, "K-means"), [
-        "6",
-        "2",
-        f"{accuracy['mean']:.3f} ± {accuracy['sd']:.3f}",
-        f"{accuracy['p10']:.3f}",
-        f"{accuracy['max']:.3f}",
-        f"{kmeans['clients']['share_at_target']:.0%}",
-        f"{kmeans['clients']['recall']['mean']:.3f}",
-        f"{kmeans['clients_blended']['accuracy']['mean']:.3f}",
-        f"{kmeans['global_mean']['accuracy']:.3f}",
-        f"{kmeans['global_weighted']['accuracy']:.3f}",
-        f"{kmeans['global_blended']['accuracy']:.3f}",
-        "0.951",
-        "0.975",
-    ])
+  def test_highest_value_is_bold(self):
+    self.assertIn("<td><strong>0.800 ± 0.068</strong></td>", self.page)
+    self.assertIn("<td>0.750 ± 0.068</td>", self.page)
 
-  def test_memberships_say_what_a_round_costs(self):
-    # One of the six clients is in both clusters of dynamic distance.
-    memberships = {
-        label: self._row(self.page, label)[0] for label in
-        ("phase 1", "K-means", "dynamic distance", "local (control)", "FedAvg (control)")
-    }
-    self.assertEqual(memberships, {
-        "phase 1": "6", "K-means": "6", "dynamic distance": "7", "local (control)": "6",
-        "FedAvg (control)": "6",
-    })
+  def test_new_clients_have_a_section(self):
+    _, page = self._write(draw=False, new_client_ids=("late",))
 
-  def test_absent_is_a_dash(self):
-    self.assertEqual(self._row(self.page, "phase 1")[1], "–")
-    self.assertEqual(self._row(self.page, "phase 1")[-4:], ["–"] * 4)
-    self.assertEqual(self._row(self.page, "dynamic distance")[-2:], ["–", "–"])
-
-  def test_best_is_bold(self):
-    self.assertIn("<td><strong>0.800</strong> ± 0.068</td>", self.page)
-    self.assertEqual(self.page.count("± 0.068"), 5)
-
-  @parameterized.named_parameters(
-      ("control_wins", 0.9, "No grouping beats training everyone together"),
-      ("grouping_wins", 0.5, "Grouping the clients beats training everyone together"),
-  )
-  def test_says_who_wins(self, fedavg, verdict):
-    _, page = self._write(draw=False, groupings=("kmeans",), mean_accuracy={
-        "pretrain": 0.6, "kmeans": 0.8, "fedavg": fedavg, "local": 0.5,
-    })
-
-    self.assertIn(f"<strong>{verdict} for as many rounds in this run.</strong>", page)
+    self.assertIn("<h2>New clients</h2>", page)
+    self.assertIn('<th scope="row">late</th>', page)
+    self.assertNotIn("<h2>New clients</h2>", self.page)
 
   def test_client_ids_are_escaped(self):
     ids = ("<script>alert(1)</script>", "a&b", "$title", "x")
@@ -149,7 +117,7 @@ class ReportTest(parameterized.TestCase):
   def test_clusters_tell_size_examples_and_true_groups(self):
     folder, page = self._write(draw=False, groupings=("kmeans",))
     with open(os.path.join(folder, "clients.csv"), encoding="utf-8") as file:
-      sizes = [int(line.split(",")[2]) for line in file.readlines()[1:]]
+      sizes = [int(line.split(",")[3]) for line in file.readlines()[1:]]
 
     self.assertIn(
         f'<td>3</td><td>0.900</td><td>{sum(sizes[:3])}</td>'
@@ -161,27 +129,27 @@ class ReportTest(parameterized.TestCase):
   def test_per_label_recall_of_a_model_per_cluster_is_their_mean(self):
     _, page = self._write(draw=False, groupings=("kmeans",))
 
-    # Phase 1 (not kept), K-means (a) (b) (c), local (a) (b) (c), FedAvg: see sample_run.py.
-    self.assertEqual(
-        self._row(page, "recall of label 0"),
-        ["–", "0.400", "0.400", "0.300", "0.400", "0.400", "0.367", "0.400"],
-    )
+    rows = re.findall('<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)
+    # Their last three cells are the labels', see sample_run.py.
+    recalls = {label: re.findall("<td>(.*?)</td>", cells)[-3:] for label, cells in rows}
+    self.assertEqual(recalls["K-means (a)"], ["0.400"] * 3)
+    self.assertEqual(recalls["K-means (c)"], ["0.300"] * 3)
 
   @parameterized.named_parameters(
       ("two_clients", {
           "num_clients": 2, "groupings": ("kmeans",), "rounds": 1, "true_groups": False,
-      }, 5),
+      }, 7),
       ("one_client", {
           "num_clients": 1, "groupings": (), "rounds": 1, "true_groups": False,
-      }, 4),
-      ("only_controls", {"groupings": ()}, 5),
+      }, 6),
+      ("only_controls", {"groupings": ()}, 7),
       ("only_controls_without_weights", {
           "groupings": (), "true_groups": False, "keeps_weights": False,
-      }, 3),
+      }, 5),
       ("32_overlapping_clusters_47_labels", {
           "num_clients": 100, "num_classes": 47, "assignments": _many_clusters(100),
-      }, 6),
-      ("1000_clients", {"num_clients": 1000, "groupings": ("kmeans",)}, 6),
+      }, 8),
+      ("1000_clients", {"num_clients": 1000, "groupings": ("kmeans",)}, 8),
   )
   def test_edge_cases(self, changes, num_figures):
     folder, page = self._write(**changes)
@@ -195,6 +163,22 @@ class ReportTest(parameterized.TestCase):
 
     with open(os.path.join(self.folder, "report.html"), encoding="utf-8") as file:
       self.assertEqual(file.read(), self.page)
+
+  def test_a_run_of_before_is_refused_in_one_line(self):
+    folder = sample_run.write(sample_run.sample_run(), self.create_tempdir().full_path)
+    path = os.path.join(folder, "summary.json")
+    with open(path, encoding="utf-8") as file:
+      summary = json.load(file)
+    del summary["comparison"]
+    with open(path, "w", encoding="utf-8") as file:
+      json.dump(summary, file)
+
+    with self.assertRaisesRegex(
+        finished_run.DamagedFile, r"summary.json' can't be read \(it has no 'comparison'\)"
+    ):
+      report.write_report(sample_run.read(folder))
+
+    self.assertNotIn("report.html", os.listdir(folder))
 
   def test_no_page_without_a_summary(self):
     folder = sample_run.write(sample_run.sample_run(), self.create_tempdir().full_path)

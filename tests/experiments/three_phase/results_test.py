@@ -13,13 +13,31 @@ class ResultsTest(parameterized.TestCase):
     run = run or sample_run.sample_run()
     return sample_run.results(run, self.create_tempdir().full_path)
 
-  def test_unknown_method_stands_among_the_groupings_and_is_named_in_words(self):
-    summary = {"methods": {"kmeans": {}, "fedavg": {}, "local": {}, "my_grouping": {}}}
+  def test_controls_come_last_and_unknown_methods_are_named_in_words(self):
+    methods = dict.fromkeys(
+        ("fedavg_matched", "kmeans", "fedavg", "finetuned", "local", "my_method"), {}
+    )
 
     self.assertEqual(
-        results_lib.ordered_methods(summary), ["kmeans", "my_grouping", "local", "fedavg"]
+        results_lib.ordered_methods({"methods": methods}),
+        ["kmeans", "my_method", "local", "finetuned", "fedavg", "fedavg_matched"],
     )
-    self.assertEqual(results_lib.method_label("my_grouping"), "my grouping")
+    self.assertEqual(
+        results_lib.chosen_methods({"methods": methods}), ["kmeans", "my_method"]
+    )
+    self.assertEqual(results_lib.method_label("my_method"), "my method")
+    self.assertEqual(results_lib.method_label("fedavg"), "FedAvg (control)")
+    self.assertEqual(results_lib.method_name("fedavg"), "FedAvg")
+
+  @parameterized.named_parameters(
+      ("phase_1", "pretrain", 4, 0),
+      ("builds_on_phase_1", "kmeans", 3, 4),
+      ("in_place_of_phase_1", "local", 7, 0),
+      ("goes_on_after_fedavg", "fedavg_matched", 2, 7),
+      ("goes_on_for_as_many_rounds_as_both_phases", "fedavg_matched", 7, 7),
+  )
+  def test_rounds_before_a_method(self, method, num_rounds, expected):
+    self.assertEqual(results_lib.rounds_before(method, num_rounds, 4, 3), expected)
 
   def test_main_cluster_is_the_largest_then_the_first(self):
     clusters = (("a", "b"), ("b", "c", "d"), ("d", "e", "f"))
@@ -29,21 +47,46 @@ class ResultsTest(parameterized.TestCase):
         {"a": 0, "b": 1, "c": 1, "d": 1, "e": 2, "f": 2},
     )
 
-  def test_groupings_are_those_of_the_run(self):
-    groupings = self._read().groupings
+  def test_assignments_are_those_of_the_run(self):
+    assignments = self._read().assignments
 
-    self.assertEqual(list(groupings), ["kmeans", "dynamic_distance"])
-    self.assertFalse(groupings["kmeans"].overlapping)
-    self.assertTrue(groupings["dynamic_distance"].overlapping)
-    self.assertEqual(groupings["dynamic_distance"].warning, "too many cliques")
+    self.assertEqual(list(assignments), ["kmeans", "dynamic_distance"])
+    self.assertFalse(assignments["kmeans"].overlapping)
+    self.assertTrue(assignments["dynamic_distance"].overlapping)
+    self.assertEqual(assignments["dynamic_distance"].warning, "too many cliques")
 
-  def test_memberships_count_a_client_once_per_cluster(self):
-    results = self._read()
+  def test_cost_is_added_up_from_the_first_round_of_all(self):
+    accuracy = dict.fromkeys(("pretrain", "kmeans", "fedavg", "local", "fedavg_matched"), 0.7)
+    results = self._read(sample_run.sample_run(
+        mean_accuracy=accuracy, groupings=("kmeans",), work={"kmeans": 2}
+    ))
 
-    self.assertEqual(results.num_memberships("kmeans"), 6)
-    self.assertEqual(results.num_memberships("dynamic_distance"), 7)
-    self.assertEqual(results.num_memberships("fedavg"), 6)
-    self.assertIsNone(results.num_memberships("absent"))
+    # A round has ten steps of six clients; phase 1 one round more than it tells.
+    steps = {method: results.cost_curve(method, ("client_steps",)) for method in accuracy}
+    self.assertEqual(steps, {
+        "pretrain": [60, 120],
+        "kmeans": [180, 300, 420],
+        "fedavg": [180, 240, 300],
+        "local": [0, 60, 120, 180, 240],
+        "fedavg_matched": [300, 360, 420],
+    })
+    self.assertEqual(
+        results.cost_curve("fedavg", ("bytes_down", "bytes_up")), [54_000, 72_000, 90_000]
+    )
+
+  def test_new_clients_are_apart_from_those_that_train(self):
+    results = self._read(sample_run.sample_run(new_client_ids=("late", "later")))
+
+    self.assertEqual([client["client_id"] for client in results.new_clients], ["late", "later"])
+    self.assertEqual(results.num_clients, 6)
+    self.assertLen(results.clients, 6)
+    self.assertNotIn("late", sum(results.true_groups.clusters, ()))
+    self.assertLen(results.client_accuracy("kmeans"), 6)
+    self.assertEqual(results.new_client("kmeans", "later"), ("0 1", 0.76))
+    clusters, accuracy = results.new_client("pretrain", "late")
+    self.assertEqual(clusters, "")
+    self.assertAlmostEqual(accuracy, 0.55)
+    self.assertIn("6 clients", results.data_line)
 
   def test_curve_has_ascending_rounds_of_all_clusters_together(self):
     folder = sample_run.write(sample_run.sample_run(), self.create_tempdir().full_path)
@@ -86,7 +129,7 @@ class ResultsTest(parameterized.TestCase):
     results = self._read(sample_run.sample_run(3, (), client_ids=ids))
 
     self.assertEqual([client["client_id"] for client in results.clients], list(ids))
-    self.assertEqual(tuple(results.client_accuracy["cluster", "fedavg"]), ids)
+    self.assertEqual(tuple(results.client_accuracy("fedavg")), ids)
     self.assertEqual(results.true_groups.clusters, (("01", "1e3"), ("2",)))
 
   def test_partition_in_words(self):

@@ -12,7 +12,9 @@ from experiment_shell import finished_run
 from experiments.three_phase import results as results_lib
 
 GROUPINGS = ("kmeans", "dynamic_distance")
-CONTROLS = ("fedavg", "local")
+CONTROLS = ("fedavg", "finetuned", "local", "fedavg_matched")
+COSTS = ("client_steps", "bytes_down", "bytes_up")
+_COST_PER_CLIENT = {"client_steps": 10, "bytes_down": 2000, "bytes_up": 1000}
 _KINDS = ("mean", "weighted", "blended")
 
 
@@ -27,12 +29,19 @@ class SampleRun:
     true_groups: Whether the true groups are known.
     num_classes: Number of labels.
     rounds: Rounds of phase 1, and of phase 2.
+    matched_rounds: Rounds of `fedavg_matched`; None for as many as phase 2 has.
     fallback_reason: Why the data are not those asked for.
     data_warnings: What else is to be known about the data.
     aggregator: How phase 1 averages.
     clients_per_round: How many take part in a round; None for all.
     privacy: The summary's part on privacy.
     keeps_weights: Whether there is a client_weights.npz.
+    half_width: Half the width of every gain's interval; None for no intervals.
+    control_repeats: How often FedAvg was trained again.
+    work: From a method to how much of FedAvg's work it has in a round, where not as much.
+    from_start: Methods that don't build on phase 1.
+    new_client_ids: The clients that came after the training.
+    tests_on_clients: Whether the global test set is the clients' test data.
   """
   mean_accuracy: dict
   client_ids: tuple[str, ...]
@@ -40,12 +49,19 @@ class SampleRun:
   true_groups: bool = True
   num_classes: int = 3
   rounds: int = 2
+  matched_rounds: Optional[int] = None
   fallback_reason: Optional[str] = None
   data_warnings: tuple[str, ...] = ()
   aggregator: str = "mean"
   clients_per_round: Optional[int] = None
   privacy: Optional[dict] = None
   keeps_weights: bool = True
+  half_width: Optional[float] = 0.03
+  control_repeats: int = 4
+  work: dict = dataclasses.field(default_factory=dict)
+  from_start: tuple[str, ...] = ("local",)
+  new_client_ids: tuple[str, ...] = ()
+  tests_on_clients: bool = False
 
   @property
   def methods(self):
@@ -65,7 +81,8 @@ def sample_run(num_clients=6, groupings=GROUPINGS, **changes):
       },
   }
   mean_accuracy = {
-      "pretrain": 0.6, "kmeans": 0.8, "dynamic_distance": 0.75, "fedavg": 0.7, "local": 0.65,
+      "pretrain": 0.6, "kmeans": 0.8, "dynamic_distance": 0.75, "fedavg": 0.7, "finetuned": 0.72,
+      "local": 0.65,
   }
   values = {
       "mean_accuracy": {
@@ -87,7 +104,46 @@ def _accuracies(run, method):
 def _num_clusters(run, method):
   if method in run.assignments:
     return len(run.assignments[method]["clusters"])
-  return 1 if method == "fedavg" else len(run.client_ids)
+  return 1 if method.startswith("fedavg") else len(run.client_ids)
+
+
+def num_rounds(run, method):
+  """Returns how many rounds of its own a method has."""
+  if method == "fedavg_matched" and run.matched_rounds is not None:
+    return run.matched_rounds
+  return 2 * run.rounds if method in run.from_start else run.rounds
+
+
+def _cost_of_round(run, method):
+  work = len(run.client_ids) * run.work.get(method, 1)
+  return {name: cost * work for name, cost in _COST_PER_CLIENT.items()}
+
+
+def cost(run, method):
+  """Returns what a method and all before it cost, a dict.
+
+  After phase 1, its cost is that of one round more than it has, for the clients' own weights.
+  """
+  before = dict.fromkeys(COSTS, 0)
+  rounds = num_rounds(run, method)
+  if method == "pretrain":
+    rounds += 1
+  elif method == "fedavg_matched":
+    before = cost(run, "fedavg")
+  elif method not in run.from_start:
+    before = cost(run, "pretrain")
+  of_round = _cost_of_round(run, method)
+  return {name: before[name] + rounds * of_round[name] for name in COSTS}
+
+
+def _gain(run, method):
+  """Returns a method's gain, with an interval that is as wide for all."""
+  mean = run.mean_accuracy[method] - run.mean_accuracy["fedavg"]
+  if run.half_width is None:
+    return {"mean": mean, "low": None, "high": None, "verdict": "unclear"}
+  low, high = mean - run.half_width, mean + run.half_width
+  verdict = "better" if low > 0 else "worse" if high < 0 else "unclear"
+  return {"mean": mean, "low": low, "high": high, "verdict": verdict}
 
 
 def _distribution(values):
@@ -102,9 +158,14 @@ def _distribution(values):
 def _clients(values):
   return {
       "accuracy": _distribution(values),
+      "pooled_accuracy": float(np.mean(values)) - 0.003,
       "recall": _distribution(values - 0.01),
       "share_at_target": float(np.mean(values >= 0.8)),
   }
+
+
+def _new_accuracies(run, method):
+  return run.mean_accuracy[method] - 0.05 + 0.01 * np.arange(len(run.new_client_ids))
 
 
 def _model(accuracy):
@@ -120,15 +181,36 @@ def summary(run):
     for index, kind in enumerate(_KINDS):
       methods[method][f"global_{kind}"] = _model(run.mean_accuracy[method] - 0.1 * index)
     methods[method]["clients_blended"] = _clients(values + 0.01)
+    methods[method]["cost"] = cost(run, method)
+    if method != "fedavg":
+      methods[method]["gain"] = _gain(run, method)
+    if run.new_client_ids:
+      methods[method]["new_clients"] = _clients(_new_accuracies(run, method))
   if run.true_groups and "kmeans" in methods:
     methods["kmeans"].update(adjusted_rand_index=0.951, purity=0.975)
   document = {
       "dataset": "digits",
       "num_clients": len(run.client_ids),
+      "num_test_examples": {
+          "clients": 10 * len(run.client_ids), "new_clients": 10 * len(run.new_client_ids),
+          "global": 1000,
+      },
       "seed": 7,
-      "pretrain": {"global": _model(0.5), "clients": _clients(_accuracies(run, "pretrain"))},
+      "pretrain": {
+          "global": _model(0.5),
+          "clients": _clients(_accuracies(run, "pretrain")),
+          "cost": cost(run, "pretrain"),
+      },
       "methods": methods,
+      "comparison": {
+          "control": "fedavg",
+          "level": 0.95,
+          "num_comparisons": len(methods) - 1,
+          "control_repeats": run.control_repeats,
+      },
   }
+  if run.new_client_ids:
+    document["pretrain"]["new_clients"] = _clients(_new_accuracies(run, "pretrain"))
   if run.privacy:
     document["privacy"] = run.privacy
   return document
@@ -141,7 +223,7 @@ def _config(run):
       "cluster_rounds": run.rounds,
       "aggregator": run.aggregator,
       "clients_per_round": run.clients_per_round,
-      "groupings": [method for method in run.methods if method not in CONTROLS],
+      "methods": [method for method in run.methods if method not in CONTROLS],
       "representation": "update" if run.assignments else None,
       "grouping_epochs": None,
       "target_accuracy": 0.8,
@@ -156,6 +238,7 @@ def _config(run):
       "num_groups": 2 if run.true_groups else None,
       "num_classes": run.num_classes,
       "global_test_source": "invented as well",
+      "global_test_is_clients": run.tests_on_clients,
       "fallback_reason": run.fallback_reason,
       "warnings": list(run.data_warnings),
   }
@@ -174,8 +257,12 @@ def _metrics_rows(run):
     for metric, shift in values.items():
       accuracy = run.mean_accuracy["pretrain"] + shift
       yield "pretrain", "pretrain", "", round_num, metric, accuracy
+    for metric, value in _cost_of_round(run, "pretrain").items():
+      yield "pretrain", "pretrain", "", round_num, metric, value
   for method in run.methods:
-    for round_num in range(run.rounds + 1):
+    for round_num in range(num_rounds(run, method) + 1):
+      for metric, value in _cost_of_round(run, method).items():
+        yield "cluster", method, "", round_num, metric, value if round_num else 0
       for metric, shift in values.items():
         yield "cluster", method, "", round_num, metric, run.mean_accuracy[method] + shift
     for cluster in range(_num_clusters(run, method)):
@@ -193,6 +280,9 @@ def _client_metrics_rows(run):
     phase = "pretrain" if method == "pretrain" else "cluster"
     for client_id, accuracy in zip(run.client_ids, _accuracies(run, method)):
       yield phase, method, client_id, "0", 10, accuracy
+    for i, accuracy in enumerate(_new_accuracies(run, method)):
+      clusters = "0 1" if method in run.assignments else ""
+      yield "new_clients", method, run.new_client_ids[i], clusters, 10, accuracy
 
 
 def _write_csv(path, header, rows):
@@ -213,13 +303,15 @@ def write(run, folder):
     with open(path(name), "w", encoding="utf-8") as file:
       json.dump(document, file)
   rng = np.random.default_rng(0)
-  counts = rng.integers(1, 9, (len(run.client_ids), run.num_classes))
+  all_ids = (*run.client_ids, *run.new_client_ids)
+  counts = rng.integers(1, 9, (len(all_ids), run.num_classes))
   _write_csv(
       path("clients.csv"),
-      ["client_id", "group", "num_train", "num_test",
+      ["client_id", "group", "new", "num_train", "num_test",
        *(f"train_label_{label}" for label in range(run.num_classes))],
-      [[client_id, i % 2 if run.true_groups else "", counts[i].sum(), 10, *counts[i]]
-       for i, client_id in enumerate(run.client_ids)],
+      [[client_id, i % 2 if run.true_groups else "", int(client_id in run.new_client_ids),
+        counts[i].sum(), 10, *counts[i]]
+       for i, client_id in enumerate(all_ids)],
   )
   _write_csv(path("metrics.csv"), ["phase", "method", "cluster", "round", "metric", "value"],
              _metrics_rows(run))

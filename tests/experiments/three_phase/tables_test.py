@@ -1,15 +1,53 @@
-from absl.testing import absltest
+import html
+import re
 
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
 from tests.experiments.three_phase import sample_run
 
+_PRIVACY = {
+    "epsilon": 1.5, "delta": 1e-5, "neighboring_relation": "add_or_remove_one",
+    "covers": "phase 1 only",
+}
 
-def _column(heading, group="clients' own test data"):
-  (position,) = (
-      i for i, column in enumerate(tables.COLUMNS)
-      if (column.short_heading, column.group) == (heading, group)
+
+def _cells(blocks, label):
+  """Returns the texts of every row with this label, in the order of the tables."""
+  rows = re.findall(f'<tr><th scope="row">{re.escape(label)}</th>(.*?)</tr>', " ".join(blocks))
+  return [
+      [re.sub("<.*?>", "", cell) for cell in re.findall("<td.*?>(.*?)</td>", row)] for row in rows
+  ]
+
+
+def _captions(blocks):
+  found = re.findall('<p class="caption">(.*?)</p>', " ".join(blocks), re.DOTALL)
+  return list(map(html.unescape, found))
+
+
+class NumbersTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (0.2294, "+22.9"), (-0.0166, "-1.7"), (0, "+0.0"), (-0.0004, "+0.0"), (1, "+100.0")
   )
-  return position
+  def test_points(self, share, text):
+    self.assertEqual(tables.points(share), text)
+
+  @parameterized.parameters(
+      (0, "0"), (999, "999"), (1000, "1 k"), (12_345, "12.3 k"), (999_600, "1 M"), (2.5e6, "2.5 M")
+  )
+  def test_steps(self, number, text):
+    self.assertEqual(tables.steps_text(number), text)
+
+  @parameterized.parameters((999, "999 B"), (15_426_208, "15.4 MB"), (1.2e9, "1.2 GB"))
+  def test_bytes(self, number, text):
+    self.assertEqual(tables.bytes_text(number), text)
+
+  def test_interval(self):
+    self.assertEqual(tables.interval({"low": -0.01, "high": 0.0246}), "-1.0 to +2.5")
+    self.assertEqual(tables.interval({"low": None, "high": None}), "unknown")
 
 
 class ComparisonRowsTest(absltest.TestCase):
@@ -19,89 +57,201 @@ class ComparisonRowsTest(absltest.TestCase):
     self.summary = sample_run.summary(sample_run.sample_run())
     self.rows = {row.method: row for row in tables.comparison_rows(self.summary)}
 
-  def test_phase_1_first_groupings_in_order_controls_last(self):
+  def test_phase_1_first_methods_in_order_controls_last(self):
     self.assertEqual(
-        list(self.rows), ["pretrain", "kmeans", "dynamic_distance", "local", "fedavg"]
+        list(self.rows),
+        ["pretrain", "kmeans", "dynamic_distance", "local", "finetuned", "fedavg"],
     )
 
-  def test_unknown_grouping_stands_among_the_groupings(self):
-    self.summary["methods"]["my_grouping"] = self.summary["methods"]["kmeans"]
+  def test_unknown_method_stands_among_the_methods(self):
+    self.summary["methods"]["my_method"] = self.summary["methods"]["kmeans"]
 
     rows = tables.comparison_rows(self.summary)
 
-    self.assertEqual(rows[3].method, "my_grouping")
-    self.assertEqual(rows[3].label, "my grouping")
+    self.assertEqual(rows[3].method, "my_method")
+    self.assertEqual(rows[3].label, "my method")
 
-  def test_values_are_the_summary_s(self):
-    clients = self.summary["methods"]["kmeans"]["clients"]
-    kmeans = self.rows["kmeans"]
-    self.assertEqual(kmeans.values[_column("mean")], clients["accuracy"]["mean"])
-    self.assertEqual(kmeans.sds[_column("mean")], clients["accuracy"]["sd"])
-    self.assertEqual(kmeans.values[_column("target")], clients["share_at_target"])
-    self.assertEqual(
-        kmeans.values[_column("(c)", "global test set")],
-        self.summary["methods"]["kmeans"]["global_blended"]["accuracy"],
+  def test_best_text_of_a_column_and_none_without_a_difference(self):
+    accuracy = tables.Column(
+        ("clients", "accuracy"), "", lambda value: f"{value['mean']:.1f}",
+        lambda value: value["mean"],
     )
-
-  def test_phase_1_model_stands_under_the_mean(self):
-    pretrain = self.rows["pretrain"]
-    self.assertEqual(
-        pretrain.values[_column("(a)", "global test set")],
-        self.summary["pretrain"]["global"]["accuracy"],
-    )
-    self.assertIsNone(pretrain.values[_column("(b)", "global test set")])
-
-  def test_absent_stays_absent(self):
-    self.assertIsNone(self.rows["dynamic_distance"].values[_column("ARI", "true groups")])
-    self.assertEqual(self.rows["kmeans"].values[_column("ARI", "true groups")], 0.951)
-
-  def test_best_value_of_a_column_and_none_without_a_difference(self):
     rows = list(self.rows.values())
-    best = tables.best_values(rows)
 
-    self.assertEqual(best[_column("mean")], "0.800")
-    self.assertIsNone(best[_column("K", "")])
-    # Only one method has one: it is not better than any other.
-    self.assertIsNone(best[_column("ARI", "true groups")])
+    self.assertEqual(tables.best_text(rows, accuracy), "0.8")
+    self.assertIsNone(tables.best_text(rows[1:2], accuracy))
+    unranked = tables.Column(accuracy.path, "", accuracy.text)
+    self.assertIsNone(tables.best_text(rows, unranked))
 
 
-class ComparisonTableTextTest(absltest.TestCase):
+class ComparisonTablesTest(absltest.TestCase):
+
+  def _results(self, **changes):
+    return sample_run.results(sample_run.sample_run(**changes), self.create_tempdir().full_path)
+
+  def test_every_table_has_the_summary_s_numbers(self):
+    results = self._results()
+    kmeans = results.summary["methods"]["kmeans"]
+    clients, blended = kmeans["clients"], kmeans["clients_blended"]["accuracy"]
+
+    accuracy, cost, models, groups = _cells(tables.comparison_tables(results), "K-means")
+
+    self.assertEqual(accuracy, [
+        "2",
+        f"{clients['accuracy']['mean']:.3f} ± {clients['accuracy']['sd']:.3f}",
+        f"{clients['accuracy']['p10']:.3f}",
+        f"{clients['accuracy']['max']:.3f}",
+        f"{clients['share_at_target']:.0%}",
+        f"{clients['recall']['mean']:.3f}",
+        f"{clients['pooled_accuracy']:.3f}",
+        "+10.0",
+        "+7.0 to +13.0",
+        "better",
+    ])
+    # Five rounds of ten steps, 2 kB down and 1 kB up of six clients.
+    self.assertEqual(cost, ["300", "1.00 times", "60 kB", "30 kB"])
+    self.assertEqual(models, [
+        f"{kmeans['global_mean']['accuracy']:.3f}",
+        f"{kmeans['global_weighted']['accuracy']:.3f}",
+        f"{kmeans['global_blended']['accuracy']:.3f}",
+        f"{blended['mean']:.3f} ± {blended['sd']:.3f}",
+    ])
+    self.assertEqual(groups, ["0.951", "0.975"])
+
+  def test_absent_is_a_dash_and_phase_1_has_one_model(self):
+    blocks = tables.comparison_tables(self._results())
+
+    accuracy, cost, models = _cells(blocks, "phase 1")
+    self.assertEqual(accuracy[0], "–")
+    self.assertEqual(accuracy[-3:], ["–"] * 3)
+    self.assertEqual(cost, ["180", "0.60 times", "36 kB", "18 kB"])
+    self.assertEqual(models, ["0.500", "–", "–", "–"])
+    self.assertEqual(_cells(blocks, "FedAvg (control)")[0][-3:], ["–"] * 3)
+
+  def test_no_table_of_true_groups_without_them(self):
+    blocks = tables.comparison_tables(self._results(true_groups=False))
+
+    self.assertLen(_cells(blocks, "K-means"), 3)
+    self.assertNotIn("Rand", " ".join(blocks))
+
+  def test_captions_tell_the_number_of_test_examples(self):
+    accuracy, _, models, _ = _captions(tables.comparison_tables(self._results()))
+
+    self.assertIn("6 clients on 60 test examples", accuracy)
+    self.assertIn("1,000 examples (invented as well)", models)
+    self.assertNotIn("all of them clients' own", models)
+
+  def test_says_if_the_global_test_set_is_the_clients(self):
+    results = self._results(tests_on_clients=True)
+    blocks = tables.comparison_tables(results)
+
+    self.assertIn("all of them clients' own test data", _captions(blocks)[2])
+    self.assertIn("The weights of (b) were chosen on the data", " ".join(blocks))
+    self.assertIn(
+        "all of them clients' own test data", _captions(tables.global_model_tables(results))[0]
+    )
+
+  def test_every_caption_of_a_private_run_says_what_is_covered(self):
+    results = self._results(privacy=_PRIVACY, new_client_ids=("new",))
+    blocks = [
+        *tables.comparison_tables(results), *tables.new_client_tables(results),
+        *tables.cluster_tables(results), *tables.global_model_tables(results),
+    ]
+
+    captions = _captions(blocks)
+    self.assertLen(captions, 9)
+    for caption in captions:
+      self.assertEndsWith(caption, "; epsilon 1.5 covers phase 1 only")
+    self.assertNotIn("epsilon", " ".join(_captions(tables.comparison_tables(self._results()))))
+
+  def test_new_clients_have_their_accuracy_and_clusters(self):
+    results = self._results(new_client_ids=("late", "later"))
+
+    blocks = tables.new_client_tables(results)
+
+    self.assertIn("2 clients that came after the training, on 20 test", _captions(blocks)[0])
+    clients = results.summary["methods"]["kmeans"]["new_clients"]
+    self.assertEqual(
+        _cells(blocks, "K-means")[0][0],
+        f"{clients['accuracy']['mean']:.3f} ± {clients['accuracy']['sd']:.3f}",
+    )
+    # Phase 1, two methods in two clusters each, three controls.
+    self.assertEqual(_cells(blocks, "later"), [
+        ["0.560", "0, 1: 0.760", "0, 1: 0.710", "0.610", "0.680", "0.660"],
+    ])
+
+  def test_no_tables_without_new_clients(self):
+    self.assertEmpty(tables.new_client_tables(self._results()))
+
+  def test_many_new_clients_are_folded(self):
+    few = tables.new_client_tables(self._results(new_client_ids=tuple("abcdefghij")))
+    many = tables.new_client_tables(self._results(new_client_ids=tuple("abcdefghijk")))
+
+    self.assertNotIn("<details>", " ".join(few))
+    self.assertIn("Each of the 11 new clients", " ".join(many))
+
+
+class ComparisonTextTest(absltest.TestCase):
 
   def test_has_a_line_per_method_with_the_summary_s_numbers(self):
     summary = sample_run.summary(sample_run.sample_run())
 
     lines = tables.comparison_text(summary).splitlines()
 
-    kmeans = next(line for line in lines if line.startswith("K-means"))
+    (kmeans,) = (line for line in lines if line.startswith("K-means"))
     accuracy = summary["methods"]["kmeans"]["clients"]["accuracy"]
-    self.assertSequenceEqual(
-        kmeans.split()[1:5],
-        ["2", f"{accuracy['mean']:.3f}", f"{accuracy['sd']:.3f}", f"{accuracy['p10']:.3f}"],
-    )
-    self.assertEqual(kmeans.split()[-2:], ["0.951", "0.975"])
-    phase_1 = next(line for line in lines if line.startswith("phase 1"))
+    self.assertEqual(kmeans.split(), [
+        "K-means", "2", f"{accuracy['mean']:.3f}", f"{accuracy['sd']:.3f}",
+        "+10.0", "+7.0", "to", "+13.0", "better", "300", "90", "kB", "0.951",
+    ])
+    (phase_1,) = (line for line in lines if line.startswith("phase 1"))
     self.assertEqual(phase_1.split()[2], "-")
-    self.assertEqual(phase_1.split()[-4:], ["-"] * 4)
+    self.assertEqual(phase_1.split()[-5:], ["-", "180", "54", "kB", "-"])
+
+  def test_columns_appear_where_they_apply(self):
+    heading = tables.comparison_text(
+        sample_run.summary(sample_run.sample_run(true_groups=False))
+    ).splitlines()[1].split()
+    more = tables.comparison_text(
+        sample_run.summary(sample_run.sample_run(new_client_ids=("new",)))
+    ).splitlines()[1].split()
+
+    self.assertNotIn("ARI", heading)
+    self.assertNotIn("new", heading)
+    self.assertIn("ARI", more)
+    self.assertIn("new", more)
+
+  def test_a_private_run_says_what_is_covered(self):
+    private = tables.comparison_text(sample_run.summary(sample_run.sample_run(privacy=_PRIVACY)))
+
+    self.assertEndsWith(private, "\nepsilon 1.5 covers phase 1 only.")
+    self.assertNotIn(
+        "epsilon", tables.comparison_text(sample_run.summary(sample_run.sample_run()))
+    )
 
   def test_fits_a_terminal_and_is_plain_ascii(self):
-    text = tables.comparison_text(
-        sample_run.summary(sample_run.sample_run(num_clients=3383))
+    accuracy = dict.fromkeys(
+        ("pretrain", "kmeans", "cfl_as_copied", *results_lib.CONTROLS), 0.123
     )
+    accuracy["fedavg"] = 0.9
+    text = tables.comparison_text(sample_run.summary(sample_run.sample_run(
+        num_clients=3383, mean_accuracy=accuracy, new_client_ids=("new",)
+    )))
 
-    self.assertLessEqual(max(map(len, text.splitlines())), 110)
+    self.assertLessEqual(max(map(len, text.splitlines())), 112)
     self.assertTrue(text.isascii())
 
   def test_columns_are_aligned(self):
     lines = tables.comparison_text(
         sample_run.summary(sample_run.sample_run())
     ).splitlines()
-    group_line, heading_line, *rows = lines[:7]
+    group_line, heading_line, *rows = lines[:8]
 
     # A column's heading and its numbers end at the same place.
     end_of_mean = heading_line.index("mean") + len("mean")
     for row in rows:
       self.assertRegex(row[:end_of_mean], r" 0\.\d{3}$")
-    self.assertEqual(group_line.index("global test set"), heading_line.index("(a)"))
+    self.assertEqual(group_line.index("accuracy"), heading_line.index("mean"))
 
 
 if __name__ == "__main__":
