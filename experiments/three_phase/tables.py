@@ -33,8 +33,8 @@ def _mean_sd(distribution):
 
 def points(share):
   """Returns a difference of shares in percentage points, with its sign."""
-  # Adding zero takes the sign from a zero.
-  return f"{round(100 * share, 1) + 0.0:+.1f}"
+  # What rounds to zero keeps its sign, since an interval may end close to zero.
+  return f"{100 * share:+.1f}"
 
 
 def interval(gain):

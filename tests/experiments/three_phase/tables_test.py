@@ -30,7 +30,7 @@ def _captions(blocks):
 class NumbersTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      (0.2294, "+22.9"), (-0.0166, "-1.7"), (0, "+0.0"), (-0.0004, "+0.0"), (1, "+100.0")
+      (0.2294, "+22.9"), (-0.0166, "-1.7"), (0, "+0.0"), (-0.0004, "-0.0"), (1, "+100.0")
   )
   def test_points(self, share, text):
     self.assertEqual(tables.points(share), text)
