@@ -81,7 +81,7 @@ EXPERIMENT = experiment.Experiment(
     program="three_phase_emnist",
     files=(
         "assignments.json", "client_metrics.csv", "client_weights.npz", "clients.csv",
-        "group_recovery.csv", "metrics.csv",
+        "group_recovery.csv", "metrics.csv", "num_clusters.csv",
     ),
     folders=("checkpoints", "client_data", "figures", "tensorboard"),
     versions_of=("numpy", "scikit-learn", "networkx", "tensorflow", "tensorflow-federated"),

@@ -67,7 +67,7 @@ def _summary(methods, task=_TASK, **changes):
   )
   values = {
       "pretrain": pretrain, "client_weights": None, "methods": methods, "control_repeats": None,
-      "privacy": None, "local_weights": None,
+      "privacy": None, "num_clusters_choice": None, "local_weights": None,
   }
   return summary.summarize(
       _CONFIG, task, three_phase_result.ThreePhaseResult(**{**values, **changes})

@@ -5,9 +5,19 @@ from experiment_shell import output_folder
 from experiment_shell import report_sections
 from experiments.three_phase import cluster_figures
 from experiments.three_phase import figures
+from experiments.three_phase import num_clusters_figure
 from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
 from fl_clustering import gains
+
+def _num_clusters(results):
+  """Returns the figure of how the number of clusters was chosen; None if it was given."""
+  if not results.num_clusters_choice:
+    return None
+  return num_clusters_figure.num_clusters(
+      results.num_clusters_choice, results.data_line, results.settings["num_clusters_criterion"]
+  )
+
 
 _FIRST_FIGURES = (
     report_sections.Figure(
@@ -57,6 +67,12 @@ _FIGURES = (
         "clients have different data; bars of different heights, that some have more.",
     ),
     report_sections.Figure(
+        "num_clusters.png", _num_clusters,
+        "How the number of clusters was chosen",
+        "Every criterion chooses the number with its highest score, which is circled. No "
+        "criterion sees true groups or test data.",
+    ),
+    report_sections.Figure(
         "group_recovery.png", figures.group_recovery,
         "Recovery of the true groups",
         "Each line is one way to represent a client; the circle marks what this run used.",
@@ -85,6 +101,7 @@ _FILES = {
     "client_metrics.csv": "every client's metrics per method",
     "clients.csv": "every client's number of examples and labels, and whether it is a new client",
     "assignments.json": "the clients of every cluster after the last round",
+    "num_clusters.csv": "the scores by which the number of clusters was chosen",
     "group_recovery.csv": "how well the true groups are found",
     "client_weights.npz": "the clients' weights that were grouped, and the global model",
     "checkpoints": "the trained models, and the state to resume from",

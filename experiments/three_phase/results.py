@@ -316,3 +316,10 @@ class Results:
     text_columns = ("grouping", "representation", "grouping_epochs")
     rows = self.finished.rows("group_recovery.csv", text_columns)
     return [row for row in rows if row["adjusted_rand_index"] is not None]
+
+  @functools.cached_property
+  def num_clusters_choice(self):
+    """The rows of `num_clusters.csv`; empty where the number of clusters was given."""
+    if not self.finished.has("num_clusters.csv"):
+      return []
+    return self.finished.rows("num_clusters.csv", text_columns=("criterion",))

@@ -186,5 +186,11 @@ class RunFiles(stages.RunObserver):
         name: result.methods[name].assignment for name in config.chosen_methods
     })
     if recovery:
-      header, rows = recovery[0], [row.values() for row in recovery]
-      self._folder.write_text("group_recovery.csv", output_folder.csv_text(header, rows))
+      self._write_rows("group_recovery.csv", recovery)
+    if result.num_clusters_choice is not None:
+      self._write_rows("num_clusters.csv", result.num_clusters_choice.rows())
+
+  def _write_rows(self, name, rows):
+    """Writes dicts with the same keys as a CSV file."""
+    text = output_folder.csv_text(rows[0], [row.values() for row in rows])
+    self._folder.write_text(name, text)

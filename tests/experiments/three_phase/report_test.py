@@ -149,6 +149,7 @@ class ReportTest(parameterized.TestCase):
       ("32_overlapping_clusters_47_labels", {
           "num_clients": 100, "num_classes": 47, "assignments": _many_clusters(100),
       }, 8),
+      ("number_of_clusters_left_to_the_run", {"chooses_num_clusters": True}, 9),
       ("1000_clients", {"num_clients": 1000, "groupings": ("kmeans",)}, 8),
   )
   def test_edge_cases(self, changes, num_figures):

@@ -13,6 +13,7 @@ from tensorboard.backend.event_processing import event_accumulator
 from experiments.three_phase import run_files
 from fl_clustering import cluster_assignment
 from fl_clustering.engine import cost as cost_lib
+from fl_clustering.grouping import num_clusters
 from fl_clustering import stages
 from fl_clustering import three_phase_result
 
@@ -43,7 +44,7 @@ _CONFIG = types.SimpleNamespace(
 )
 
 
-def _result():
+def _result(choice=None):
   method = three_phase_result.MethodResult(
       assignment=cluster_assignment.ClusterAssignment((("a", "b"), ("b", "x"))),
       vectors=np.zeros((2, 3), np.float32),
@@ -69,7 +70,7 @@ def _result():
   )
   return three_phase_result.ThreePhaseResult(
       pretrain=pretrain, client_weights=None, methods={"moving": method, "fedavg": method},
-      control_repeats=None, privacy=None, local_weights=None,
+      control_repeats=None, privacy=None, num_clusters_choice=choice, local_weights=None,
   )
 
 
@@ -215,6 +216,20 @@ class RunFilesTest(absltest.TestCase):
       (event,) = events.Tensors("accuracy")
       steps[stage] = event.step
     self.assertEqual(steps, {"pretrain": 1, "moving": 3, "local": 1, "fedavg_matched": 6})
+
+  def test_how_the_number_of_clusters_was_chosen(self):
+    choice = num_clusters.NumClustersChoice({"eigengap": (0.5, 0.25)}, "eigengap")
+    weights = types.SimpleNamespace(save=lambda path: None)
+    with run_files.RunFiles(self.folder, _CONFIG) as files:
+      files.clients_grouped(weights, {})
+      files.finish(_CONFIG, _TASK, _result(), [])
+      self.assertFalse(os.path.exists(self.folder.join("num_clusters.csv")))
+      files.finish(_CONFIG, _TASK, _result(choice), [])
+
+    self.assertEqual(
+        self._read("num_clusters.csv"),
+        "criterion,num_clusters,score,chosen\neigengap,1,0.5,1\neigengap,2,0.25,0\n",
+    )
 
   def test_last_assignments_replace_the_first_and_hold_no_control(self):
     first = cluster_assignment.ClusterAssignment((("a",), ("b",)))

@@ -41,6 +41,7 @@ class SampleRun:
     work: From a method to how much of FedAvg's work it has in a round, where not as much.
     from_start: Methods that don't build on phase 1.
     new_client_ids: The clients that came after the training.
+    chooses_num_clusters: Whether the number of clusters was left to the run.
     tests_on_clients: Whether the global test set is the clients' test data.
   """
   mean_accuracy: dict
@@ -61,6 +62,7 @@ class SampleRun:
   work: dict = dataclasses.field(default_factory=dict)
   from_start: tuple[str, ...] = ("local",)
   new_client_ids: tuple[str, ...] = ()
+  chooses_num_clusters: bool = False
   tests_on_clients: bool = False
 
   @property
@@ -226,6 +228,7 @@ def _config(run):
       "methods": [method for method in run.methods if method not in CONTROLS],
       "representation": "update" if run.assignments else None,
       "grouping_epochs": None,
+      "num_clusters_criterion": "eigengap" if run.chooses_num_clusters else None,
       "target_accuracy": 0.8,
       "seed": 7,
   }
@@ -327,6 +330,9 @@ def write(run, folder):
          ["kmeans", "update", 5, 1.0, 1.0, 0],
          ["kmeans", "weights", 5, -0.2, 0.5, 0]],
     )
+  if run.chooses_num_clusters:
+    _write_csv(path("num_clusters.csv"), ["criterion", "num_clusters", "score", "chosen"],
+               [["eigengap", 1, 0.2, 0], ["eigengap", 2, 0.5, 1]])
   if run.keeps_weights:
     np.savez(
         path("client_weights.npz"),
