@@ -129,6 +129,10 @@ class FindingsTest(parameterized.TestCase):
         "than under FedAvg: K-means 0 and 6.",
         self._notes(groupings=("kmeans",), mean_accuracy=_accuracy(kmeans=0.6, fedavg=0.7)),
     )
+    self.assertIn(
+        "than under FedAvg: K-means 0 and 0.",
+        self._notes(groupings=("kmeans",), mean_accuracy=_accuracy(kmeans=0.7, fedavg=0.7)),
+    )
 
   def test_says_how_many_clients_take_part_in_a_round(self):
     self.assertIn(

@@ -164,6 +164,20 @@ class ComparisonTablesTest(absltest.TestCase):
       self.assertEndsWith(caption, "; epsilon 1.5 covers phase 1 only")
     self.assertNotIn("epsilon", " ".join(_captions(tables.comparison_tables(self._results()))))
 
+  def test_global_models_have_the_summary_s_numbers_and_recalls(self):
+    results = self._results()
+    blocks = tables.global_model_tables(results)
+
+    for letter, kind in (("(a)", "mean"), ("(b)", "weighted"), ("(c)", "blended")):
+      model = results.summary["methods"]["kmeans"][f"global_{kind}"]
+      (cells,) = _cells(blocks, f"K-means {letter}")
+      self.assertEqual(
+          cells[:3], [f"{model[name]:.3f}" for name in ("accuracy", "recall", "precision")]
+      )
+      # Each cluster's model has a recall of its own, see sample_run.py.
+      self.assertEqual(cells[3:], ["0.300" if kind == "blended" else "0.400"] * 3)
+    self.assertEqual(_cells(blocks, "FedAvg")[0][0], "0.700")
+
   def test_new_clients_have_their_accuracy_and_clusters(self):
     results = self._results(new_client_ids=("late", "later"))
 
