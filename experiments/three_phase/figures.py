@@ -261,12 +261,12 @@ def _draw_distribution(axes, position, values, color, rng):
 
 def _write_numbers(axes, rows):
   """Writes the comparison's mean and share at target right of every row."""
-  for x, column in ((1.02, tables.MEAN), (1.13, tables.AT_TARGET)):
-    axes.annotate(column.heading, (x, 1), xycoords="axes fraction", xytext=(0, 4),
+  for offset, column in ((6, tables.MEAN), (44, tables.AT_TARGET)):
+    axes.annotate(column.heading, (1, 1), xycoords="axes fraction", xytext=(offset, 4),
                   textcoords="offset points", fontsize=9)
     for position, row in enumerate(rows):
-      axes.annotate(row.text(column), (x, position), va="center",
-                    xycoords=("axes fraction", "data"), fontsize=9)
+      axes.annotate(row.text(column), (1, position), xycoords=("axes fraction", "data"),
+                    xytext=(offset, 0), textcoords="offset points", va="center", fontsize=9)
 
 
 def client_accuracy(results):

@@ -295,18 +295,15 @@ def _global_test_sentence(results):
 
 def notes(results):
   """Returns what the reader needs to judge the verdict, as paragraphs."""
-  of_methods = (
-      _controls_sentence(results),
-      _finetuned_sentence(results),
-      _work_sentence(results),
-      _clients_sentence(results),
+  groups = (
+      _basis_sentences(results),
+      (_controls_sentence(results), _finetuned_sentence(results)),
+      (_work_sentence(results),),
+      (_clients_sentence(results), _participation_sentence(results)),
+      (_global_test_sentence(results),),
   )
-  of_data = (_participation_sentence(results), _global_test_sentence(results))
-  paragraphs = [
-      " ".join(filter(None, sentences))
-      for sentences in (_basis_sentences(results), of_methods, of_data)
-  ]
-  return [paragraph for paragraph in paragraphs if paragraph]
+  paragraphs = (" ".join(filter(None, sentences)) for sentences in groups)
+  return list(filter(None, paragraphs))
 
 
 def warnings(results):

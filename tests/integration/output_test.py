@@ -9,10 +9,13 @@ import numpy as np
 from tensorboard.backend.event_processing import event_accumulator
 
 from experiment_shell import finished_run
+from experiments.three_phase import results as results_lib
 from experiments import three_phase_emnist
 from tests.integration import three_phase_program as program
 
-_METHODS = {"kmeans", "dynamic_distance", "hierarchical", "fedavg", "local"}
+_CHOSEN = {"kmeans", "dynamic_distance", "hierarchical"}
+_METHODS = {*_CHOSEN, "fedavg", "finetuned", "local"}
+_COSTS = ("client_steps", "bytes_down", "bytes_up")
 
 
 def _read_bytes(folder, name):
@@ -30,8 +33,8 @@ class OutputTest(absltest.TestCase):
     cls.addClassCleanup(temporary.cleanup)
     cls.folder = os.path.join(os.path.realpath(temporary.name), "run")
     cls.result = program.run(
-        "--dataset=digits", "--num_clients=8", "--partition=rotated", "--num_groups=2",
-        "--pretrain_rounds=2", "--cluster_rounds=2", "--num_clusters=2",
+        "--dataset=digits", "--num_clients=9", "--num_new_clients=1", "--partition=rotated",
+        "--num_groups=2", "--pretrain_rounds=2", "--cluster_rounds=2", "--num_clusters=2",
         "--batch_size=50", f"--output_dir={cls.folder}",
     )
     assert cls.result.code == 0, cls.result.stderr
@@ -72,9 +75,11 @@ class OutputTest(absltest.TestCase):
     self.assertEqual(set(summary["methods"]), _METHODS)
     for name, method in summary["methods"].items():
       expected = {
-          "num_clusters", "clients", "global_mean", "global_weighted",
-          "clients_blended", "global_blended",
+          "num_clusters", "clients", "new_clients", "global_mean", "global_weighted",
+          "clients_blended", "global_blended", "cost",
       }
+      if name != "fedavg":
+        expected.add("gain")
       agreement = {"adjusted_rand_index", "purity"}
       if name in ("kmeans", "hierarchical"):
         expected |= agreement
@@ -83,7 +88,8 @@ class OutputTest(absltest.TestCase):
       self.assertEqual(found, expected, name)
       self.assertEqual(set(method["global_mean"]), {"accuracy", "recall", "precision"})
       self.assertEqual(
-          set(method["clients"]), {"accuracy", "recall", "share_at_target"})
+          set(method["clients"]),
+          {"accuracy", "pooled_accuracy", "recall", "share_at_target"})
       self.assertEqual(
           set(method["clients"]["accuracy"]), {"mean", "sd", "p10", "max"})
     self.assertEqual(summary["methods"]["local"]["num_clusters"], 8)
@@ -105,7 +111,9 @@ class OutputTest(absltest.TestCase):
     self.assertEqual(rounds.pop(("pretrain", "pretrain")), {"1", "2"})
     self.assertEqual(rounds.pop(("evaluate", "pretrain")), {""})
     for name in _METHODS:
-      self.assertEqual(rounds.pop(("cluster", name)), {"0", "1", "2"})
+      num_rounds = 4 if name == "local" else 2
+      self.assertEqual(
+          rounds.pop(("cluster", name)), {str(number) for number in range(num_rounds + 1)})
       self.assertEqual(rounds.pop(("evaluate", name)), {""})
     self.assertEmpty(rounds)
 
@@ -123,6 +131,29 @@ class OutputTest(absltest.TestCase):
         self.assertAlmostEqual(
             np.mean(accuracy), summary["methods"][name][part]["accuracy"]["mean"])
 
+  def test_costs_of_the_rounds_add_up_to_the_summary_s(self):
+    summary = program.read_json(self.folder, "summary.json")
+    results = results_lib.Results(finished_run.FinishedRun(self.folder))
+    totals = {
+        (row["method"], row["metric"]): float(row["value"])
+        for row in self._rows("metrics.csv") if row["metric"].startswith("total_")
+    }
+    for name in _METHODS:
+      for cost in _COSTS:
+        total = summary["methods"][name]["cost"][cost]
+        self.assertEqual(totals[name, f"total_{cost}"], total)
+        first, *_, last = results.cost_curve(name, (cost,))
+        self.assertEqual(last, total)
+        self.assertEqual(
+            first, 0 if name == "local" else summary["pretrain"]["cost"][cost], name)
+
+  def test_new_clients_are_in_both_tables_of_clients(self):
+    new = [row["client_id"] for row in self._rows("clients.csv") if row["new"] == "1"]
+    self.assertLen(new, 1)
+    rows = [row for row in self._rows("client_metrics.csv") if row["phase"] == "new_clients"]
+    self.assertEqual({row["method"] for row in rows}, _METHODS | {"pretrain"})
+    self.assertEqual({row["client_id"] for row in rows}, set(new))
+
   def test_best_accuracy_is_the_highest_of_the_rounds(self):
     rows = self._rows("metrics.csv")
     for name in _METHODS:
@@ -138,10 +169,10 @@ class OutputTest(absltest.TestCase):
       self.assertEqual(best, {k: max(values) for k, values in by_cluster.items()})
 
   def test_assignments_cover_the_clients(self):
-    clients = {row["client_id"] for row in self._rows("clients.csv")}
+    clients = {row["client_id"] for row in self._rows("clients.csv") if row["new"] == "0"}
     self.assertLen(clients, 8)
     assignments = program.read_json(self.folder, "assignments.json")
-    self.assertEqual(set(assignments), _METHODS - {"fedavg", "local"})
+    self.assertEqual(set(assignments), _CHOSEN)
     for assignment in assignments.values():
       self.assertEqual({c for cluster in assignment["clusters"] for c in cluster}, clients)
 
