@@ -150,13 +150,15 @@ _TRUE_GROUPS = (
     Column(("purity",), "purity", _score, _itself),
 )
 
+_NEW = Column(("new_clients", "accuracy", "mean"), "new", _score)
+
 # The terminal's columns have shorter headings.
 _TEXT_GROUPS = (
     ("", (Column(("num_clusters",), "K", _whole),)),
     ("accuracy", (
         MEAN,
         Column(("clients", "accuracy", "sd"), "sd", _score),
-        Column(("new_clients", "accuracy", "mean"), "new", _score),
+        _NEW,
     )),
     ("gain over FedAvg, points", _GAIN),
     ("cost", (
@@ -166,7 +168,8 @@ _TEXT_GROUPS = (
     ("groups", (Column(("adjusted_rand_index",), "ARI", _score),)),
 )
 _TEXT_KEY = (
-    "accuracy: on the clients' own test data; sd: over the clients; new: clients that came later\n"
+    "accuracy: on the clients' own test data; sd: over the clients",
+    "new: clients that came after the training",
     "steps: client steps of SGD; bytes: to and from the clients; both include phase 1 where it is "
     "used"
 )
@@ -220,7 +223,7 @@ def comparison_text(summary):
   key = [
       f"interval: at {comparison['level']:.0%} for all {comparison['num_comparisons']} "
       "comparisons together; can't tell: it includes zero",
-      _TEXT_KEY,
+      *(line for line in _TEXT_KEY if _NEW in columns or not line.startswith("new")),
   ]
   if "privacy" in summary:
     key.append(f"{privacy_text(summary)}.")
