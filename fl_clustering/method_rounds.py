@@ -134,7 +134,10 @@ def run(name, method, start_from, numbers, config, engine, scorer, stage_runner)
       raise validate.error(
           "members", f"have at least {num_before} clusters, as before", len(state.members)
       )
-    return score(state, before, round_num, losses, engine.cost - cost_before)
+    cost = engine.cost - cost_before
+    if method.at_clients:
+      cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
+    return score(state, before, round_num, losses, cost)
 
   def unpack(arrays):
     outcome = _unpack(arrays)

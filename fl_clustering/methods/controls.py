@@ -59,6 +59,7 @@ def _alone(config, engine, start_of, from_start):
       method.train_clusters(engine),
       new_clients.train_alone(engine, start_of, rounds),
       from_start,
+      at_clients=True,
   )
 
 

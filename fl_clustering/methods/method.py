@@ -129,12 +129,14 @@ class Method(NamedTuple):
       clients that were not there in training to their `Placement`.
     from_start: Whether it doesn't build on phase 1 and trains in its place too, from
       `Pretrained.initial_vector`: for as many rounds as both phases have.
+    at_clients: Whether every client keeps its model, so that nothing is sent in a round.
   """
 
   initialize: Callable[[Pretrained, np.random.Generator], ClusterState]
   next: Callable[[ClusterState, participation.Round], tuple[ClusterState, Losses]]
   place: Callable[[Pretrained, ClusterState, Sequence[str]], Placement]
   from_start: bool = False
+  at_clients: bool = False
 
   def place_new(self, pretrained, state, client_ids):
     """Returns what `place` returns; `None` without clients."""
