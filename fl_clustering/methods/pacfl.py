@@ -40,10 +40,16 @@ def smallest_angles(spaces, others):
   Returns:
     The angles in degrees, in [0, 90], float64 of shape (len(spaces), len(others)).
   """
-  bases, other_bases = list(map(_basis, spaces)), list(map(_basis, others))
-  return np.array([
-      [_angle(np.linalg.norm(one.T @ other, ord=2)) for other in other_bases] for one in bases
-  ])
+  other_bases = list(map(_basis, others))
+  most = max(basis.shape[1] for basis in other_bases)
+  # Columns of zeros make them alike, for one product per client; they add no angle.
+  padded = [np.pad(basis, ((0, 0), (0, most - basis.shape[1]))) for basis in other_bases]
+  columns = np.concatenate(padded, axis=1)
+  found = []
+  for space in spaces:
+    products = (_basis(space).T @ columns).reshape(-1, len(others), most)
+    found.append(np.linalg.norm(products, ord=2, axis=(0, 2)))
+  return _angle(np.array(found))
 
 
 def _basis(space):
@@ -80,8 +86,8 @@ def _mean_angle_of_equal_labels(one, other):
 
 
 def _angle(cosine):
-  """Returns an angle in degrees, also where rounding made the cosine exceed 1."""
-  return np.degrees(np.arccos(min(cosine, 1.0)))
+  """Returns angles in degrees, also where rounding made a cosine exceed 1."""
+  return np.degrees(np.arccos(np.minimum(cosine, 1.0)))
 
 
 # From its name to a function from two lists of clients' vectors to the angles between each

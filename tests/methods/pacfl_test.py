@@ -98,6 +98,14 @@ class SmallestAngleTest(absltest.TestCase):
     self.assertAlmostEqual(_smallest_angle(one, other), expected, places=3)
 
 
+  def test_of_several_clients_with_different_numbers_of_vectors(self):
+    spaces = [{0: _turned(0)}, {0: _turned(10), 1: _axes(3)}]
+    others = [{0: _turned(20)}, {0: _axes(4), 1: _turned(50), 2: _axes(5)}, {0: _axes(3)}]
+    np.testing.assert_allclose(
+        pacfl.smallest_angles(spaces, others), [[20, 50, 90], [10, 40, 0]], atol=0.01
+    )
+
+
 class MeanAngleOfEqualLabelsTest(absltest.TestCase):
 
   def test_is_the_mean_over_labels_and_ranks(self):
