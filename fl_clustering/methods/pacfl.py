@@ -30,38 +30,53 @@ from fl_clustering import options
 _RIGHT_ANGLE = 90.0
 
 
-def smallest_angle(one, other):
-  """Returns the smallest principal angle between two clients' spaces (the paper's eq. 2).
+def smallest_angles(spaces, others):
+  """Returns the smallest principal angles between clients' spaces (the paper's eq. 2).
 
   Args:
-    one: A client's vectors, a dict from label to an array of shape (num_pixels, r).
-    other: Those of another client.
+    spaces: Per client its vectors, a dict from label to an array of shape (num_pixels, r).
+    others: Those of clients to compare them with.
 
   Returns:
-    The angle in degrees, in [0, 90].
+    The angles in degrees, in [0, 90], float64 of shape (len(spaces), len(others)).
   """
+  other_bases = list(map(_basis, others))
+  most = max(basis.shape[1] for basis in other_bases)
+  # Columns of zeros make them alike, for one product per client; they add no angle.
+  padded = [np.pad(basis, ((0, 0), (0, most - basis.shape[1]))) for basis in other_bases]
+  columns = np.concatenate(padded, axis=1)
+  found = []
+  for space in spaces:
+    products = (_basis(space).T @ columns).reshape(-1, len(others), most)
+    found.append(np.linalg.norm(products, ord=2, axis=(0, 2)))
+  return _angle(np.array(found))
+
+
+def _basis(space):
+  """Returns an orthonormal basis of what the vectors of all labels span."""
   # The vectors of one label are orthonormal; those of several labels are not.
-  bases = [
-      np.linalg.qr(np.concatenate(list(of_label.values()), axis=1, dtype=np.float64))[0]
-      for of_label in (one, other)
-  ]
-  return _angle(np.linalg.norm(bases[0].T @ bases[1], ord=2))
+  return np.linalg.qr(np.concatenate(list(space.values()), axis=1, dtype=np.float64))[0]
 
 
-def mean_angle_of_equal_labels(one, other):
-  """Returns the mean angle between two clients' corresponding vectors of equal labels.
+def mean_angles_of_equal_labels(spaces, others):
+  """Returns the mean angles between clients' corresponding vectors of equal labels.
 
   The paper's eq. 3 adds up the angles between the vectors of equal rank.  Here they are
   also of equal label.  It is a mean, since clients share different numbers of labels.
   The sign of a singular vector means nothing, so no angle exceeds 90 degrees.
 
   Args:
-    one: A client's vectors, a dict from label to an array of shape (num_pixels, r).
-    other: Those of another client.
+    spaces: Per client its vectors, a dict from label to an array of shape (num_pixels, r).
+    others: Those of clients to compare them with.
 
   Returns:
-    The angle in degrees, in [0, 90]; 90 for clients without a label in common.
+    The angles in degrees, in [0, 90], float64 of shape (len(spaces), len(others)); 90 for
+    clients without a label in common.
   """
+  return np.array([[_mean_angle_of_equal_labels(u, v) for v in others] for u in spaces])
+
+
+def _mean_angle_of_equal_labels(one, other):
   angles = [
       _angle(abs(np.dot(u.astype(np.float64), v.astype(np.float64))))
       for label in sorted(set(one) & set(other))
@@ -71,12 +86,13 @@ def mean_angle_of_equal_labels(one, other):
 
 
 def _angle(cosine):
-  """Returns an angle in degrees, also where rounding made the cosine exceed 1."""
-  return np.degrees(np.arccos(min(cosine, 1.0)))
+  """Returns angles in degrees, also where rounding made a cosine exceed 1."""
+  return np.degrees(np.arccos(np.minimum(cosine, 1.0)))
 
 
-# From its name to a function of two clients' vectors that returns an angle in degrees.
-PROXIMITIES = {"smallest": smallest_angle, "equal_labels": mean_angle_of_equal_labels}
+# From its name to a function from two lists of clients' vectors to the angles between each
+# of the first and each of the second, in degrees.
+PROXIMITIES = {"smallest": smallest_angles, "equal_labels": mean_angles_of_equal_labels}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,11 +170,7 @@ def group(spaces, settings):
 
   if len(spaces) == 1:
     return np.zeros(1, np.int64)  # scikit-learn asks for two.
-  angle_between = PROXIMITIES[settings.pacfl_proximity]
-  angles = np.zeros((len(spaces), len(spaces)))
-  for i, one in enumerate(spaces):
-    for j in range(i):
-      angles[i, j] = angles[j, i] = angle_between(one, spaces[j])
+  angles = PROXIMITIES[settings.pacfl_proximity](spaces, spaces)
   cut = {"n_clusters": settings.num_clusters}
   if settings.num_clusters is None:
     # scikit-learn does not merge at the threshold itself.
@@ -193,19 +205,16 @@ def pacfl(settings, engine):
 
   def place(pretrained, state, new_client_ids):
     del pretrained  # The clients' data decide.
-    client_ids = engine.client_ids
-    spaces = dict(zip(client_ids, engine.subspaces(client_ids, settings.pacfl_vectors)))
-    angle_between = PROXIMITIES[settings.pacfl_proximity]
-
-    def nearest(space):
-      angles = [
-          np.mean([angle_between(space, spaces[c]) for c in members])
-          for members in state.members
-      ]
-      return int(np.argmin(angles))
-
-    new_spaces = engine.subspaces(new_client_ids, settings.pacfl_vectors)
-    return new_clients.in_cluster(state.vectors, list(map(nearest, new_spaces)))
+    old, new = (
+        engine.subspaces(client_ids, settings.pacfl_vectors)
+        for client_ids in (engine.client_ids, tuple(new_client_ids))
+    )
+    angles = PROXIMITIES[settings.pacfl_proximity](new, old)
+    column_of = {client_id: i for i, client_id in enumerate(engine.client_ids)}
+    to_clusters = [
+        angles[:, [column_of[c] for c in members]].mean(axis=1) for members in state.members
+    ]
+    return new_clients.in_cluster(state.vectors, np.argmin(to_clusters, axis=0))
 
   return method.Method(
       initialize, method.train_clusters(engine), place, from_start=True

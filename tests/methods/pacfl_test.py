@@ -21,6 +21,14 @@ def _turned(degrees):
   return (np.cos(angle) * _axes(0) + np.sin(angle) * _axes(1)).astype(np.float32)
 
 
+def _smallest_angle(one, other):
+  return pacfl.smallest_angles([one], [other]).item()
+
+
+def _mean_angle(one, other):
+  return pacfl.mean_angles_of_equal_labels([one], [other]).item()
+
+
 class _Engine:
   """Returns given vectors."""
 
@@ -63,31 +71,39 @@ class SettingsTest(parameterized.TestCase):
 class SmallestAngleTest(absltest.TestCase):
 
   def test_of_lines(self):
-    found = pacfl.smallest_angle({0: _turned(10)}, {0: _turned(35)})
+    found = _smallest_angle({0: _turned(10)}, {0: _turned(35)})
     self.assertAlmostEqual(found, 25, places=3)
 
   def test_the_labels_do_not_matter(self):
-    found = pacfl.smallest_angle({0: _turned(10)}, {7: _turned(35)})
+    found = _smallest_angle({0: _turned(10)}, {7: _turned(35)})
     self.assertAlmostEqual(found, 25, places=3)
 
   def test_is_between_spaces_and_not_between_vectors(self):
     # Every pair of these vectors is 45 degrees apart or more; the diagonal is in both planes.
     diagonal = (_axes(0) + _axes(1)) / np.float32(np.sqrt(2))
     one = {0: _axes(0), 1: _axes(1)}
-    self.assertAlmostEqual(pacfl.smallest_angle(one, {0: diagonal}), 0, places=1)
+    self.assertAlmostEqual(_smallest_angle(one, {0: diagonal}), 0, places=1)
 
   def test_is_the_smallest_of_several(self):
     # Each vector of the second plane is 60 degrees from the first plane, or 70.
     angles = np.radians([60, 70])
     tilted = np.cos(angles) * _axes(0, 1) + np.sin(angles) * _axes(2, 3)
-    found = pacfl.smallest_angle({0: _axes(0, 1)}, {0: tilted.astype(np.float32)})
+    found = _smallest_angle({0: _axes(0, 1)}, {0: tilted.astype(np.float32)})
     self.assertAlmostEqual(found, 60, places=3)
 
   def test_vectors_of_several_labels_need_not_be_orthogonal(self):
     one = {0: _turned(0), 1: _turned(20)}
     other = {0: (0.6 * _axes(1) + 0.8 * _axes(2)).astype(np.float32)}
     expected = np.degrees(np.arccos(0.6))
-    self.assertAlmostEqual(pacfl.smallest_angle(one, other), expected, places=3)
+    self.assertAlmostEqual(_smallest_angle(one, other), expected, places=3)
+
+
+  def test_of_several_clients_with_different_numbers_of_vectors(self):
+    spaces = [{0: _turned(0)}, {0: _turned(10), 1: _axes(3)}]
+    others = [{0: _turned(20)}, {0: _axes(4), 1: _turned(50), 2: _axes(5)}, {0: _axes(3)}]
+    np.testing.assert_allclose(
+        pacfl.smallest_angles(spaces, others), [[20, 50, 90], [10, 40, 0]], atol=0.01
+    )
 
 
 class MeanAngleOfEqualLabelsTest(absltest.TestCase):
@@ -95,23 +111,23 @@ class MeanAngleOfEqualLabelsTest(absltest.TestCase):
   def test_is_the_mean_over_labels_and_ranks(self):
     one = {0: _axes(0, 2), 1: _axes(0)}
     other = {0: np.concatenate([_turned(30), _axes(2)], axis=1), 1: _turned(60)}
-    found = pacfl.mean_angle_of_equal_labels(one, other)
+    found = _mean_angle(one, other)
     self.assertAlmostEqual(found, (30 + 0 + 60) / 3, places=3)
 
   def test_only_equal_labels_count(self):
     one, other = {0: _axes(0), 1: _axes(1)}, {1: _turned(60), 2: _axes(0)}
-    self.assertAlmostEqual(pacfl.mean_angle_of_equal_labels(one, other), 30, places=3)
+    self.assertAlmostEqual(_mean_angle(one, other), 30, places=3)
 
   def test_the_sign_does_not_matter(self):
-    found = pacfl.mean_angle_of_equal_labels({0: _axes(0)}, {0: -_turned(30)})
+    found = _mean_angle({0: _axes(0)}, {0: -_turned(30)})
     self.assertAlmostEqual(found, 30, places=3)
 
   def test_without_common_labels_it_is_a_right_angle(self):
-    found = pacfl.mean_angle_of_equal_labels({0: _axes(0)}, {1: _axes(0)})
+    found = _mean_angle({0: _axes(0)}, {1: _axes(0)})
     self.assertEqual(found, 90)
 
   def test_of_different_numbers_of_vectors(self):
-    found = pacfl.mean_angle_of_equal_labels({0: _axes(0)}, {0: _axes(0, 1)})
+    found = _mean_angle({0: _axes(0)}, {0: _axes(0, 1)})
     self.assertAlmostEqual(found, 0, places=3)
 
 
