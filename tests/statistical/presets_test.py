@@ -1,0 +1,79 @@
+"""The presets with known groups find them: every run of this test trains the same models.
+
+The numbers of rounds, the clients and the data are the presets' own.  The methods are run
+without the controls, and only CFL trains: the other clusters are known before phase 2.
+"""
+
+import tempfile
+import unittest
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import flagsaver
+from absl.testing import parameterized
+
+from experiments.three_phase import data
+from experiments.three_phase import flags as experiment_flags
+from fl_clustering.engine import client_update
+from fl_clustering.engine import engine as engine_lib
+from fl_clustering.engine import federated_training
+from fl_clustering.grouping import recovery
+from fl_clustering import method_rounds
+from fl_clustering.methods import registry
+from fl_clustering import participation
+from fl_clustering import pretraining
+from fl_clustering import runtime
+from fl_clustering import scoring
+from fl_clustering import stages
+
+_LEAST = 0.95
+
+
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+
+
+def _config(preset):
+  """Returns the settings of a preset as the program reads them."""
+  with flagsaver.flagsaver():
+    flags.FLAGS(["program", f"--flagfile=experiments/presets/{preset}.flags"])
+    return experiment_flags.config()
+
+
+class PresetsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ("rotated_groups", ("kmeans", "hierarchical", "ifca", "fesem", "pacfl", "cfl")),
+      # PACFL's default looks at images alone, which are the same in all groups.
+      ("permuted_groups", ("kmeans", "hierarchical", "ifca", "fesem", "cfl")),
+  )
+  def test_finds_the_groups(self, preset, names):
+    config = _config(preset)
+    task = data.load(config, None, None)
+    local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
+    stage_runner = stages.StageRunner(None, ())
+    with tempfile.TemporaryDirectory() as folder:
+      engine = engine_lib.Engine(task, folder, local_training, config.seed)
+      scorer = scoring.Scoring(engine)
+      fedavg = federated_training.FedAvg(
+          task, engine.files, local_training, None, config.seed
+      )
+      pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner, "")
+      for name in names:
+        self.assertIn(name, config.chosen_methods)
+        method = registry.METHODS[name].build(config.method_settings(name), engine)
+        start = method_rounds.start(name, method, pretrained, config, engine, "")
+        state = start.state
+        if name == "cfl":
+          state = method_rounds.run(
+              name, method, start, participation.cluster_numbers(config), config, engine,
+              scorer, stage_runner,
+          ).state
+        _, assignment = state.reported_clusters()
+        index = recovery.adjusted_rand_index(assignment, task.true_groups)
+        self.assertGreaterEqual(index, _LEAST, name)
+
+
+if __name__ == "__main__":
+  absltest.main()
