@@ -23,6 +23,9 @@ import numpy as np
 LEVEL = 0.95
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
 
+# Equal differences in accuracy come out this close to each other.
+_ROUNDING = 1e-9
+
 
 @dataclasses.dataclass(frozen=True)
 class Gain:
@@ -46,7 +49,8 @@ def gain(differences, repeated, num_comparisons):
 
   Args:
     differences: Per client its accuracy under the method minus that under the control, of
-      shape (N,).
+      shape (N,).  If they are all the same and not zero, as few test examples make it happen,
+      there is no telling how much they vary.
     repeated: The clients' mean accuracy under the control, trained several times, of shape
       (R,); with fewer than two values, the interval is about the two models that were
       trained and not about their methods.
@@ -57,7 +61,8 @@ def gain(differences, repeated, num_comparisons):
   from scipy import stats  # pylint: disable=g-import-not-at-top
 
   mean, num_clients = float(np.mean(differences)), len(differences)
-  if num_clients < 2:
+  differ = np.ptp(differences) > _ROUNDING
+  if num_clients < 2 or (not differ and abs(mean) > _ROUNDING):
     return Gain(mean, None, None, UNCLEAR)
   parts = [(np.var(differences, ddof=1) / num_clients, num_clients - 1)]
   if len(repeated) > 1:

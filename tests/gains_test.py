@@ -58,6 +58,13 @@ class GainTest(absltest.TestCase):
     found = gains.gain(np.array([0.4]), [0.5, 0.6], 1)
     self.assertEqual((found.low, found.high, found.verdict), (None, None, "unclear"))
 
+  def test_equal_differences_do_not_say_how_much_they_vary(self):
+    # Two clients of ten examples, one more right each; up to rounding the same.
+    for repeated in ([0.5], [0.5, 0.5, 0.5], [0.5, 0.501]):
+      found = gains.gain(np.array([0.8 - 0.7, 0.3 - 0.2]), repeated, 1)
+      self.assertAlmostEqual(found.mean, 0.1)
+      self.assertEqual((found.low, found.high, found.verdict), (None, None, "unclear"))
+
   def test_calls_a_winner_in_at_most_one_of_twenty(self):
     # Whichever chance is larger.  The standard error of a rate is .0035.
     for sd_clients, sd_training in ((0.1, 0.001), (0.1, 0.02), (0.01, 0.02)):
