@@ -5,7 +5,7 @@ gain over `fedavg` may come from the steps.  `fedavg_matched` goes on where `fed
 it has at least as many client steps as the method with the most.
 """
 
-import math
+import itertools
 
 from fl_clustering.methods import registry
 from fl_clustering import participation
@@ -16,17 +16,23 @@ NAME = "fedavg_matched"
 _TOLERANCE = 0.05
 
 
-def numbers(config, outcomes):
+def numbers(config, outcomes, engine):
   """Returns the numbers of the control's rounds, a list; empty where it isn't needed.
 
   Args:
     config: The run's `ThreePhaseConfig`.
     outcomes: From the names of all methods and controls to their `method_rounds.Outcome`.
+    engine: The run's `engine.Engine`.
   """
   steps = outcomes[registry.FEDAVG].cost.client_steps
   most_steps = max(outcome.cost.client_steps for outcome in outcomes.values())
   if most_steps <= (1 + _TOLERANCE) * steps:
     return []
-  steps_per_round = steps / (config.pretrain_rounds + config.cluster_rounds)
-  first = participation.cluster_numbers(config)[-1] + 1
-  return list(range(first, first + math.ceil((most_steps - steps) / steps_per_round)))
+  found = []
+  for number in itertools.count(participation.cluster_numbers(config)[-1] + 1):
+    if steps >= most_steps:
+      return found
+    # Rounds differ in their clients, and so in their steps.
+    round_ = participation.round_of(config, engine.client_ids, number)
+    steps += engine.training_cost(round_.client_ids, round_.num_epochs).client_steps
+    found.append(number)

@@ -98,7 +98,7 @@ def run(
       for name, method in methods.items()
   }
   fedavg_start = starts[registry.FEDAVG]
-  more_rounds = matched_control.numbers(config, outcomes)
+  more_rounds = matched_control.numbers(config, outcomes, engine)
   if more_rounds:
     methods[matched_control.NAME] = methods[registry.FEDAVG]
     outcomes[matched_control.NAME] = method_rounds.run(
