@@ -183,9 +183,9 @@ def new_models(vectors, head_results, round_):
         cluster_losses, f"round {round_.number}, cluster {cluster}"
     )
   vectors = vectors.copy()
-  trained = totals > 0
-  vectors[trained] = sums[trained] / totals[trained, None]
-  for cluster in np.flatnonzero(trained):
+  # One at a time: more copies of all in float64 are gigabytes for large models.
+  for cluster in np.flatnonzero(totals):
+    vectors[cluster] = sums[cluster] / totals[cluster]
     federated_training.check_vector(
         vectors[cluster], f"round {round_.number}, cluster {cluster}"
     )

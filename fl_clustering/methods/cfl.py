@@ -131,7 +131,7 @@ def bipartition(updates):
 
 def _mean_direction(updates):
   """Returns the mean of the updates' directions, float64 of shape (P,)."""
-  total = np.zeros(updates.shape[1])
+  total = np.zeros(len(updates[0]))
   for update in updates:
     update = update.astype(np.float64)
     total += update / (np.linalg.norm(update) or 1.0)
@@ -173,7 +173,7 @@ def _first_memory(num_parameters):
 
 def _remember_split(memory, cluster, appended, round_, vector, updates, positions):
   """Returns the memory with one more split."""
-  first, second = (_mean_direction(updates[part]) for part in positions)
+  first, second = (_mean_direction([updates[i] for i in part]) for part in positions)
   row = {
       _CLUSTER: cluster,
       _APPENDED: appended,

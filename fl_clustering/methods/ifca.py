@@ -44,7 +44,11 @@ def _perturbed(settings, engine, pretrained, rng):
   del engine  # All clients have trained.
   weights = pretrained.client_weights
   mean = weights.mean_of(weights.client_ids)
-  spread = weights.vectors.std(axis=0, dtype=np.float64)
+  squares = np.zeros(len(mean))
+  # One at a time: all of them in float64 are gigabytes for large models.
+  for vector in weights.vectors:
+    squares += np.square(np.subtract(vector, mean, dtype=np.float64))
+  spread = np.sqrt(squares / len(weights.vectors))
   noise = [rng.normal(size=len(mean)) * spread for _ in range(settings.num_clusters - 1)]
   return np.stack([mean, *(mean + one.astype(np.float32) for one in noise)])
 

@@ -58,7 +58,8 @@ def by_weights(representation):
     new = pretrained.new_client_weights
     new_rows = {client_id: row for row, client_id in enumerate(new.client_ids)}
     own = new.representation(representation)[[new_rows[c] for c in new_client_ids]]
-    distances = [np.linalg.norm(own - mean, axis=1) for mean in means]
+    # One client at a time: all of them in float64 are gigabytes for large models.
+    distances = [[np.linalg.norm(vector - mean) for vector in own] for mean in means]
     return in_cluster(state.vectors, used[np.argmin(distances, axis=0)])
 
   return place

@@ -85,8 +85,8 @@ def _train_shared(engine):
         totals[k] += num_examples
         losses_of[k].update(of_clients)
     vectors = state.vectors.copy()
-    took_part = totals > 0
-    vectors[took_part] = sums[took_part] / totals[took_part, None]
+    for k in np.flatnonzero(totals):
+      vectors[k] = sums[k] / totals[k]
     return dataclasses.replace(state, vectors=vectors), losses_of
 
   return next_state

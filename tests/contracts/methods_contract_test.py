@@ -40,25 +40,6 @@ class _Engine:
     trained = vectors + np.array(list(map(bool, taking_part)), np.float32)[:, None]
     return trained, [{c: 0.5 for c in ids} for ids in taking_part]
 
-  def train_members(self, vectors, members, round_):
-    trained, losses = self.train(vectors, members, round_)
-    own = [{c: model for c in of_model} for model, of_model in zip(trained, losses)]
-    return trained, own, losses
-
-  def initial_vectors(self, num_models, rng):
-    return rng.normal(size=(num_models, 5)).astype(np.float32)
-
-  def losses(self, vectors, client_ids):
-    """Each client likes other models, whatever they are."""
-    likes = np.array([sorted(_IDS).index(c) for c in client_ids])
-    return np.abs(vectors[:, :1] - likes).astype(np.float32)
-
-  def subspaces(self, client_ids, num_vectors):
-    """Each client has images of one label that lie on a line of its own."""
-    del num_vectors
-    angles = [sorted(_IDS).index(c) / 10 for c in client_ids]
-    return [{3: np.array([[np.cos(a)], [np.sin(a)]], np.float32)} for a in angles]
-
   def train_each(self, vectors, client_ids, round_):
     del round_
     return vectors + np.float32(1), {c: 0.5 for c in client_ids}
@@ -163,7 +144,6 @@ class MethodContractTest(parameterized.TestCase):
     self.assertGreaterEqual(len(after.members), len(state.members))
     self.assertContainsSubset({c for part in losses for c in part}, {"a", "b"})
     self.assertGreater(np.abs(after.vectors[: len(state.vectors)] - state.vectors).max(), 0)
-
 
   def test_the_order_of_the_clients_does_not_matter(self, name):
     found = []

@@ -1,6 +1,7 @@
 """Tests of IFCA; the engine is a stand-in whose models and data are points."""
 
 import dataclasses
+import tracemalloc
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -86,6 +87,20 @@ class StartTest(parameterized.TestCase):
       self.assertBetween((vector - mean)[:1000].std(), 2.7, 3.3)
       np.testing.assert_array_equal(vector[1000:], mean[1000:])
     self.assertGreater(np.abs(vectors[1] - vectors[2]).max(), 1)
+
+  def test_perturbed_takes_no_copy_of_all_weights(self):
+    rng = np.random.default_rng(0)
+    engine = point_engine.PointEngine(
+        {str(i): rng.normal(size=10_000).astype(np.float32) for i in range(60)}
+    )
+    engine.losses = lambda vectors, client_ids: np.zeros((len(vectors), len(client_ids)))
+    pretrained = point_engine.pretrained(engine)
+    one = ifca.ifca(ifca.Ifca(2, ifca_start="perturbed"), engine)
+    tracemalloc.start()
+    one.initialize(pretrained, rng)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    self.assertLess(peak, pretrained.client_weights.vectors.nbytes)
 
   def test_random_are_the_tasks_own_models(self):
     engine = point_engine.PointEngine(_POINTS)
