@@ -70,9 +70,10 @@ class Engine:
     num_bytes = len(client_ids) * _BYTES_PER_NUMBER * self._task.num_parameters
     return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
 
-  def _count_training(self, losses, num_epochs):
+  def _count_training(self, losses, num_epochs, already_sent=False):
     trained = [client_id for of_model in losses for client_id in of_model]
-    self.cost += self.training_cost(trained, num_epochs)
+    cost = self.training_cost(trained, num_epochs)
+    self.cost += dataclasses.replace(cost, bytes_down=0) if already_sent else cost
 
   def _count_bytes(self, down=0, up=0):
     """Counts so many numbers that clients are sent, and that they send."""
@@ -115,7 +116,7 @@ class Engine:
     drawn = [self._task.model.initial_parameters(rng) for _ in range(num_models)]
     return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
 
-  def train(self, vectors, members, round_):
+  def train(self, vectors, members, round_, already_sent=False):
     """Trains every model for one round of FedAvg over its members.
 
     Args:
@@ -124,6 +125,8 @@ class Engine:
         models, and a model may have no members.
       round_: A `participation.Round`.  A model none of whose members take part in the
         round stays as it is.
+      already_sent: Whether the members have the models, from `losses`, so that sending
+        them costs nothing more.
 
     Returns:
       The new models, float32 of shape (num_models, P), and per model a dict from the
@@ -133,7 +136,7 @@ class Engine:
       federated_training.TrainingDiverged: If a loss or weight is not finite.
     """
     new_vectors, losses = self._training.next(vectors, members, round_)
-    self._count_training(losses, round_.num_epochs)
+    self._count_training(losses, round_.num_epochs, already_sent)
     return new_vectors, losses
 
   def train_members(self, vectors, members, round_):

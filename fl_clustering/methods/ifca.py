@@ -229,8 +229,9 @@ def ifca(settings, engine):
         if client_id in round_.client_ids and not is_current
     )
     choices = _choose(before, late, engine)
+    # Whoever takes part got all models when it chose.
     vectors, losses = engine.train(
-        choices.vectors, choices.members(engine.client_ids), round_
+        choices.vectors, choices.members(engine.client_ids), round_, already_sent=True
     )
     trained = dataclasses.replace(
         choices, vectors=vectors, is_current=np.zeros_like(choices.is_current)

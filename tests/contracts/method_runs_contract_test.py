@@ -150,9 +150,18 @@ class MethodRunsTest(parameterized.TestCase):
     for name in _ALL:
       sent = self.recorder.values(name, "bytes_down")[1:]
       self.assertTrue(all(num_bytes >= 4 * model for num_bytes in sent), name)
-    # IFCA's participants get both models to choose from, and train one of them.
-    self.assertEqual(self.recorder.values("ifca", "bytes_down")[-1] % model, 0)
-    self.assertGreaterEqual(self.recorder.values("ifca", "bytes_down")[-1], 3 * 4 * model)
+
+  def test_ifca_sends_a_client_every_model_once(self):
+    config = _config(self.task, methods=("ifca",), num_clusters=3)
+    recorder = _Recorder()
+    _run(config, self.task, recorder)
+    num_bytes = 4 * self.task.num_parameters * len(self.task.clients)
+    # To choose from, before the first round and after each; one comes back trained.
+    self.assertEqual(recorder.values("ifca", "bytes_down"), [3 * num_bytes] * 4)
+    num_losses = 4 * 3 * len(self.task.clients)
+    self.assertEqual(
+        recorder.values("ifca", "bytes_up"), [num_losses] + [num_bytes + num_losses] * 3
+    )
 
   def test_clients_with_the_same_data_share_a_cluster(self):
     task = _twins()

@@ -104,6 +104,12 @@ class EngineTest(absltest.TestCase):
         engine_.cost, cost_lib.Cost(0, 2 * 3 * 4 * _task.num_parameters, 2 * 3 * 4)
     )
 
+  def test_models_that_clients_have_are_not_sent_again(self):
+    engine_, round_ = _engine(), participation.Round(1, ("a", "e"), 1)
+    engine_.train(_vectors(1), (("a", "b", "e"),), round_, already_sent=True)
+    expected = engine_.training_cost(("a", "e"), 1)
+    self.assertEqual(engine_.cost, dataclasses.replace(expected, bytes_down=0))
+
   def test_subspaces_cost_the_vectors_up(self):
     engine_ = _engine()
     (bases,) = engine_.subspaces(("b",), 2)
