@@ -28,6 +28,8 @@ from fl_clustering.methods import new_clients
 from fl_clustering import options
 
 _RIGHT_ANGLE = 90.0
+# Unit vectors in float32 that depend on each other have no smaller one but by rounding.
+_LEAST_SINGULAR_VALUE = 1e-5
 
 
 def smallest_angles(spaces, others):
@@ -54,8 +56,11 @@ def smallest_angles(spaces, others):
 
 def _basis(space):
   """Returns an orthonormal basis of what the vectors of all labels span."""
-  # The vectors of one label are orthonormal; those of several labels are not.
-  return np.linalg.qr(np.concatenate(list(space.values()), axis=1, dtype=np.float64))[0]
+  # The vectors of one label are orthonormal; those of several labels need not even be
+  # independent, if labels share an image.
+  vectors = np.concatenate(list(space.values()), axis=1, dtype=np.float64)
+  left, sizes, _ = np.linalg.svd(vectors, full_matrices=False)
+  return left[:, sizes > _LEAST_SINGULAR_VALUE]
 
 
 def mean_angles_of_equal_labels(spaces, others):

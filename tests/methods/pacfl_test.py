@@ -97,6 +97,12 @@ class SmallestAngleTest(absltest.TestCase):
     expected = np.degrees(np.arccos(0.6))
     self.assertAlmostEqual(_smallest_angle(one, other), expected, places=3)
 
+  def test_a_vector_of_two_labels_spans_nothing_more(self):
+    one = {0: _turned(20), 1: _turned(20)}
+    for axis in range(2, 6):
+      self.assertAlmostEqual(_smallest_angle(one, {0: _axes(axis)}), 90, places=3)
+    # The same in the plane of axes 0 and 1.
+    self.assertAlmostEqual(_smallest_angle(one, {0: _turned(110)}), 90, places=3)
 
   def test_of_several_clients_with_different_numbers_of_vectors(self):
     spaces = [{0: _turned(0)}, {0: _turned(10), 1: _axes(3)}]
