@@ -47,7 +47,8 @@ def _rows_at(vectors, places):
 def evaluate(outcome, placement, scorer, true_groups=None):
   """Evaluates what a method ended with.
 
-  Clusters that are empty or part of another one are left out.
+  Clusters that are empty or part of another one are left out of what is averaged and blended.
+  The clients are judged by all their clusters' models, as after every round.
 
   Args:
     outcome: The method's `method_rounds.Outcome`.
@@ -66,7 +67,7 @@ def evaluate(outcome, placement, scorer, true_groups=None):
   on_global_test = scorer.on_global_test(
       np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended])
   )
-  clients, _ = scorer.on_clients_and_clusters(vectors, assignment.clusters)
+  clients, _ = scorer.on_clients_and_clusters(outcome.state.vectors, outcome.state.members)
   clients_blended, _ = scorer.on_clients_and_clusters(mixed.blended, assignment.clusters)
   return three_phase_result.MethodResult(
       assignment=assignment,

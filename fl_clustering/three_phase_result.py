@@ -42,7 +42,8 @@ class MethodResult:
     vectors: The cluster models, (K, P).
     best_accuracy: The highest accuracy every cluster reached in any round on its
       own clients' test data, (K,).
-    clients: Confusion matrices of every client with its cluster's model, (N, C, C).
+    clients: Confusion matrices of every client with its cluster's model, or with the mean of
+      its clusters' models, (N, C, C).
     clients_blended: The same after every cluster's model was replaced by the mean
       of itself and the mean of all clusters' models.
     global_mean: Confusion matrix of the mean of the cluster models, (C, C).

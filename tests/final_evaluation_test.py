@@ -1,7 +1,11 @@
 from absl.testing import absltest
 import numpy as np
 
+from fl_clustering import cluster_assignment
+from fl_clustering.engine import cost
 from fl_clustering import final_evaluation
+from fl_clustering import method_rounds
+from fl_clustering.methods import method
 
 _VECTORS = np.array([[1, 10, 0], [2, 30, 0], [6, 20, 3]], np.float32)
 
@@ -43,6 +47,33 @@ class MixTest(absltest.TestCase):
     final_evaluation.mix(vectors, accuracy)
     np.testing.assert_array_equal(vectors, _VECTORS)
     np.testing.assert_array_equal(accuracy, [0.9, 0.5, 0.0])
+
+
+class _Scorer:
+  """A model has as many right answers of ten as its number says."""
+
+  def on_clients_and_clusters(self, vectors, clusters):
+    of_client = cluster_assignment.clusters_of(clusters)
+    right = [vectors[list(of_client[c])].mean() for c in sorted(of_client)]
+    return np.array([[[r, 10 - r], [0, 0]] for r in right]), None
+
+  def on_global_test(self, vectors):
+    return np.array([[[v, 10 - v], [0, 0]] for v in vectors[:, 0]])
+
+
+class EvaluateTest(absltest.TestCase):
+
+  def test_a_cluster_within_another_counts_for_its_clients_alone(self):
+    state = method.ClusterState(
+        np.array([[2], [6], [9]], np.float32), (("a", "b"), ("b",), ())
+    )
+    outcome = method_rounds.Outcome(state, np.array([0.3, 0.5, 0.0]), cost.Cost())
+    result = final_evaluation.evaluate(outcome, None, _Scorer())
+    self.assertEqual(result.assignment.clusters, (("a", "b"),))
+    self.assertEqual(result.global_mean[0, 0], 2)
+    self.assertEqual(result.clients_blended[:, 0, 0].tolist(), [2, 2])
+    # As after the last round: "b" has the mean of both models.
+    self.assertEqual(result.clients[:, 0, 0].tolist(), [2, 4])
 
 
 if __name__ == "__main__":
