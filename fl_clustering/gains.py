@@ -74,6 +74,7 @@ def gain(differences, repeated, num_comparisons):
     freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
     quantile = stats.t.ppf(1 - (1 - LEVEL) / (2 * num_comparisons), freedom)
     half_width = float(quantile * np.sqrt(variance))
-  low, high = mean - half_width, mean + half_width
+  # No two accuracies differ by more than 1.
+  low, high = max(mean - half_width, -1.0), min(mean + half_width, 1.0)
   verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
   return Gain(mean, low, high, verdict)

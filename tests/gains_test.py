@@ -65,6 +65,10 @@ class GainTest(absltest.TestCase):
       self.assertAlmostEqual(found.mean, 0.1)
       self.assertEqual((found.low, found.high, found.verdict), (None, None, "unclear"))
 
+  def test_no_gain_exceeds_what_accuracies_can_differ(self):
+    found = gains.gain(np.array([-0.5, 0.4]), [0.5, 0.6], 10)
+    self.assertEqual((found.low, found.high, found.verdict), (-1, 1, "unclear"))
+
   def test_calls_a_winner_in_at_most_one_of_twenty(self):
     # Whichever chance is larger.  The standard error of a rate is .0035.
     for sd_clients, sd_training in ((0.1, 0.001), (0.1, 0.02), (0.01, 0.02)):
