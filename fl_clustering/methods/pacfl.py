@@ -59,6 +59,9 @@ def _basis(space):
   # The vectors of one label are orthonormal; those of several labels need not even be
   # independent, if labels share an image.
   vectors = np.concatenate(list(space.values()), axis=1, dtype=np.float64)
+  if not vectors.size:
+    # Blank images have no direction.  Zero makes a right angle with everything.
+    return np.zeros((len(vectors), 1))
   left, sizes, _ = np.linalg.svd(vectors, full_matrices=False)
   return left[:, sizes > _LEAST_SINGULAR_VALUE]
 

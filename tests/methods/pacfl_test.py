@@ -104,6 +104,11 @@ class SmallestAngleTest(absltest.TestCase):
     # The same in the plane of axes 0 and 1.
     self.assertAlmostEqual(_smallest_angle(one, {0: _turned(110)}), 90, places=3)
 
+  def test_blank_images_are_at_a_right_angle_to_everything(self):
+    blank = {0: _axes(), 3: _axes()}
+    angles = pacfl.smallest_angles([blank, {0: _axes(1)}], [blank, {1: _axes(1, 2)}])
+    np.testing.assert_allclose(angles, [[90, 90], [90, 0]])
+
   def test_of_several_clients_with_different_numbers_of_vectors(self):
     spaces = [{0: _turned(0)}, {0: _turned(10), 1: _axes(3)}]
     others = [{0: _turned(20)}, {0: _axes(4), 1: _turned(50), 2: _axes(5)}, {0: _axes(3)}]
