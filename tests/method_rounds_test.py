@@ -14,6 +14,7 @@ from fl_clustering import method_rounds
 from fl_clustering.methods import method
 from fl_clustering import participation
 from fl_clustering import stages
+from tests import run_recorder
 
 _IDS = ("a", "b", "c")
 _ROUND_COST = cost.Cost(10, 20, 30)
@@ -67,22 +68,6 @@ def _start():
   return method_rounds.Start(state, cost.Cost(100, 200, 300), cost.Cost(1, 2, 3), "a start")
 
 
-class _Stop(Exception):
-  pass
-
-
-class _Recorder(stages.RunObserver):
-
-  def __init__(self, stop_at=None):
-    self.rows = []
-    self._stop_at = stop_at
-
-  def round_finished(self, stage, round_num, rows):
-    self.rows += rows
-    if round_num == self._stop_at:
-      raise _Stop
-
-
 def _run(recorder, checkpoints=None, rounds=None, method_=None):
   config = config_lib.ThreePhaseConfig(
       num_clients=3, pretrain_rounds=4, cluster_rounds=3, client_epochs_per_round=2
@@ -110,7 +95,7 @@ class MethodRoundsTest(absltest.TestCase):
       np.testing.assert_array_equal(array, other_state.memory[name])
 
   def test_clusters_change_overlap_grow_and_become_empty(self):
-    recorder = _Recorder()
+    recorder = run_recorder.Recorder()
     with warnings.catch_warnings():
       warnings.simplefilter("error")
       outcome = _run(recorder)
@@ -136,27 +121,27 @@ class MethodRoundsTest(absltest.TestCase):
 
   def test_rounds_are_numbered_through_the_phases(self):
     rounds = []
-    _run(_Recorder(), rounds=rounds)
+    _run(run_recorder.Recorder(), rounds=rounds)
     # Rounds 1 to 4 are phase 1's, 5 is kept for the grouping.
     self.assertEqual([round_.number for round_ in rounds], [6, 7, 8])
     self.assertEqual({round_.client_ids for round_ in rounds}, {_IDS})
     self.assertEqual({round_.num_epochs for round_ in rounds}, {2})
 
   def test_resumes_exactly(self):
-    expected = _Recorder()
+    expected = run_recorder.Recorder()
     result = _run(expected)
     for stop_at in (1, 2, 3):
       with self.subTest(stop_at=stop_at):
         folder = self.create_tempdir().full_path
-        with self.assertRaises(_Stop):
-          _run(_Recorder(stop_at), checkpoint.Checkpoints(folder))
-        recorder = _Recorder()
+        with self.assertRaises(run_recorder.Stop):
+          _run(run_recorder.Recorder(("scripted", stop_at)), checkpoint.Checkpoints(folder))
+        recorder = run_recorder.Recorder()
         resumed = _run(recorder, checkpoint.Checkpoints(folder))
         self._check_equal(resumed, result)
         self.assertEqual(recorder.rows, expected.rows)
 
   def test_every_round_states_its_cost_and_the_outcome_all_of_them(self):
-    recorder = _Recorder()
+    recorder = run_recorder.Recorder()
     outcome = _run(recorder)
     found = [
         (row.round, row.value) for row in recorder.rows if row.metric == "client_steps"
@@ -168,7 +153,7 @@ class MethodRoundsTest(absltest.TestCase):
 
   def test_a_checkpoint_that_does_not_fit_is_named(self):
     folder = self.create_tempdir().full_path
-    _run(_Recorder(), checkpoint.Checkpoints(folder))
+    _run(run_recorder.Recorder(), checkpoint.Checkpoints(folder))
     path = f"{folder}/scripted.npz"
     with np.load(path) as arrays:
       good = dict(arrays)
@@ -185,7 +170,7 @@ class MethodRoundsTest(absltest.TestCase):
       with self.subTest(name):
         np.savez(path, **arrays)
         with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "scripted.npz can't be read"):
-          _run(_Recorder(), checkpoint.Checkpoints(folder))
+          _run(run_recorder.Recorder(), checkpoint.Checkpoints(folder))
 
   def test_a_cluster_must_keep_its_place(self):
     def drop_a_cluster(state, round_):
@@ -195,7 +180,7 @@ class MethodRoundsTest(absltest.TestCase):
     with self.assertRaisesRegex(
         ValueError, "`members` must have at least 2 clusters, as before, got 1"
     ):
-      _run(_Recorder(), method_=method.Method(None, drop_a_cluster, None))
+      _run(run_recorder.Recorder(), method_=method.Method(None, drop_a_cluster, None))
 
   def test_every_client_must_stay_in_a_cluster(self):
     def lose_a_client(state, round_):
@@ -203,7 +188,7 @@ class MethodRoundsTest(absltest.TestCase):
       return method.ClusterState(state.vectors, (("a",), ("b",))), ()
 
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'c'"):
-      _run(_Recorder(), method_=method.Method(None, lose_a_client, None))
+      _run(run_recorder.Recorder(), method_=method.Method(None, lose_a_client, None))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from fl_clustering import stages
 from fl_clustering import summary
 from fl_clustering.tasks import federated_task
 from fl_clustering import three_phase
+from tests import run_recorder
 from tests import small_task
 
 _task = None
@@ -65,7 +66,7 @@ def _recorded_run(settings):
   """Returns the result of a run and what it told; each run happens once."""
   config = _config(**settings)
   if config not in _runs:
-    recorder = _Recorder()
+    recorder = run_recorder.Recorder()
     _runs[config] = _run(config, observers=[recorder]), recorder
   return _runs[config]
 
@@ -78,32 +79,6 @@ def _confusion(vector, examples):
   confusion = np.zeros((10, 10), int)
   np.add.at(confusion, (examples.labels.astype(int), predicted), 1)
   return confusion
-
-
-class _Recorder(stages.RunObserver):
-  """Keeps what it is told; raises `_Stop` at one moment."""
-
-  def __init__(self, stop_at=None):
-    self.rows = []
-    self._stop_at = stop_at
-
-  def round_finished(self, stage, round_num, rows):
-    self.rows += rows
-    if (stage, round_num) == self._stop_at:
-      raise _Stop
-
-  def values(self, method, cluster, metric, round_num=None):
-    """Returns a metric's values in all rounds, or in one."""
-    return [
-        row.value
-        for row in self.rows
-        if (row.method, row.cluster, row.metric) == (method, cluster, metric)
-        and round_num in (None, row.round)
-    ]
-
-
-class _Stop(Exception):
-  pass
 
 
 class _Snapshots(stages.RunObserver):
@@ -329,9 +304,9 @@ class ThreePhaseTest(parameterized.TestCase):
     for stop_at in (("pretrain", 1), ("kmeans", 0), ("kmeans", 2), ("fedavg", 1)):
       with self.subTest(stop_at=stop_at):
         folder = self.create_tempdir().full_path
-        with self.assertRaises(_Stop):
-          _run(config, checkpoint.Checkpoints(folder), [_Recorder(stop_at)])
-        recorder = _Recorder()
+        with self.assertRaises(run_recorder.Stop):
+          _run(config, checkpoint.Checkpoints(folder), [run_recorder.Recorder(stop_at)])
+        recorder = run_recorder.Recorder()
         result = _run(config, checkpoint.Checkpoints(folder), [recorder])
         self.assertEqual(summary.summarize(config, _task, result), expected_summary)
         self.assertEqual(recorder.rows, expected.rows)
@@ -340,8 +315,8 @@ class ThreePhaseTest(parameterized.TestCase):
     settings = {"methods": (), "aggregator": "clipped", "clipping_norm": 0.1}
     config = _config(**settings)
     folder = self.create_tempdir().full_path
-    with self.assertRaises(_Stop):
-      _run(config, checkpoint.Checkpoints(folder), [_Recorder(("pretrain", 1))])
+    with self.assertRaises(run_recorder.Stop):
+      _run(config, checkpoint.Checkpoints(folder), [run_recorder.Recorder(("pretrain", 1))])
     resumed = _run(config, checkpoint.Checkpoints(folder))
     self.assertIsNone(resumed.privacy)
     expected, _ = _recorded_run(settings)
@@ -352,7 +327,7 @@ class ThreePhaseTest(parameterized.TestCase):
   def test_a_private_run_stopped_after_phase_1_gives_the_same(self):
     config = _config(**_PRIVATE)
     folder = self.create_tempdir().full_path
-    expected = _Recorder()
+    expected = run_recorder.Recorder()
     # Its noise is drawn only once: the other runs start from copies of its checkpoints.
     snapshots = _Snapshots(folder, self.create_tempdir().full_path)
     result = _run(config, checkpoint.Checkpoints(folder), [expected, snapshots])
@@ -360,7 +335,7 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertEqual(expected_summary["privacy"], client_privacy.spent(config))
     for moment in (("pretrain", 2), ("fedavg", 1)):
       with self.subTest(moment=moment):
-        recorder = _Recorder()
+        recorder = run_recorder.Recorder()
         copy = checkpoint.Checkpoints(snapshots.path(*moment))
         resumed = _run(config, copy, [recorder])
         self.assertEqual(summary.summarize(config, _task, resumed), expected_summary)
@@ -378,10 +353,10 @@ class ThreePhaseTest(parameterized.TestCase):
   def test_a_private_run_stopped_in_phase_1_keeps_its_rounds(self):
     config = _config(methods=(), aggregator="dp", pretrain_rounds=3, cluster_rounds=1)
     folder = self.create_tempdir().full_path
-    first, second = _Recorder(("pretrain", 2)), _Recorder()
+    first, second = run_recorder.Recorder(("pretrain", 2)), run_recorder.Recorder()
     # With this share, only rounds that must be saved are: round 2 comes too soon after round 1.
     self.enter_context(mock.patch.object(checkpoint, "_SAVING_SHARE", 1e-9))
-    with self.assertRaises(_Stop):
+    with self.assertRaises(run_recorder.Stop):
       _run(config, checkpoint.Checkpoints(folder), [first])
     _run(config, checkpoint.Checkpoints(folder), [second])
     # What was released is not released again with other noise.

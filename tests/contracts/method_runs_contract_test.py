@@ -13,9 +13,9 @@ from fl_clustering import config as config_lib
 from fl_clustering.methods import registry
 from fl_clustering import options
 from fl_clustering import runtime
-from fl_clustering import stages
 from fl_clustering.tasks import federated_task
 from fl_clustering import three_phase
+from tests import run_recorder
 from tests import small_task
 
 _ALL = tuple(registry.METHODS)
@@ -38,25 +38,6 @@ def _config(task, **settings):
       "dataset": "digits", "num_clients": len(task.clients), "pretrain_rounds": 2,
       "cluster_rounds": 3, "control_repeats": 0, "methods": _ALL, **settings,
   })
-
-
-class _Stop(Exception):
-  pass
-
-
-class _Recorder(stages.RunObserver):
-
-  def __init__(self, stop_at=None):
-    self.rows = []
-    self._stop_at = stop_at
-
-  def round_finished(self, stage, round_num, rows):
-    self.rows += rows
-    if (stage, round_num) == self._stop_at:
-      raise _Stop
-
-  def values(self, method, metric):
-    return [row.value for row in self.rows if (row.method, row.metric) == (method, metric)]
 
 
 def _run(config, task, recorder=None, folder=None):
@@ -90,7 +71,7 @@ class MethodRunsTest(parameterized.TestCase):
         cls.task, num_clusters=2, clients_per_round=4, cfl_eps1=1e9, cfl_eps2=0.0,
         cfl_min_clients=2, hierarchical_cut="num_clusters",
     )
-    cls.recorder = _Recorder()
+    cls.recorder = run_recorder.Recorder()
     cls.result = _run(cls.config, cls.task, cls.recorder)
 
   def test_with_one_cluster_is_fedavg_to_the_last_bit(self):
@@ -106,9 +87,9 @@ class MethodRunsTest(parameterized.TestCase):
   def test_stopped_in_every_method_and_resumed_gives_the_same_bits(self):
     folder = self.create_tempdir().full_path
     for name in _ALL:
-      with self.assertRaises(_Stop, msg=name):
-        _run(self.config, self.task, _Recorder((name, 2)), folder)
-    recorder = _Recorder()
+      with self.assertRaises(run_recorder.Stop, msg=name):
+        _run(self.config, self.task, run_recorder.Recorder((name, 2)), folder)
+    recorder = run_recorder.Recorder()
     resumed = _run(self.config, self.task, recorder, folder)
     self.assertEqual(recorder.rows, self.recorder.rows)
     for name in _ALL:
@@ -138,29 +119,29 @@ class MethodRunsTest(parameterized.TestCase):
         phase_1 = 0
         if name not in _FROM_START:
           phase_1 = self.result.pretrain.cost.by_name()[metric]
-        per_round = self.recorder.values(name, metric)
+        per_round = self.recorder.values(name, "", metric)
         self.assertEqual(sum(per_round) + phase_1, total, (name, metric))
       rounds = 3 if name not in _FROM_START else 5
-      trained = self.recorder.values(name, "client_steps")
+      trained = self.recorder.values(name, "", "client_steps")
       self.assertLen(trained, rounds + 1)
       self.assertTrue(all(steps > 0 for steps in trained[1:]), name)
 
   def test_a_method_asks_at_least_for_a_model_of_every_participant(self):
     model = 4 * self.task.num_parameters
     for name in _ALL:
-      sent = self.recorder.values(name, "bytes_down")[1:]
+      sent = self.recorder.values(name, "", "bytes_down")[1:]
       self.assertTrue(all(num_bytes >= 4 * model for num_bytes in sent), name)
 
   def test_ifca_sends_a_client_every_model_once(self):
     config = _config(self.task, methods=("ifca",), num_clusters=3)
-    recorder = _Recorder()
+    recorder = run_recorder.Recorder()
     _run(config, self.task, recorder)
     num_bytes = 4 * self.task.num_parameters * len(self.task.clients)
     # To choose from, before the first round and after each; one comes back trained.
-    self.assertEqual(recorder.values("ifca", "bytes_down"), [3 * num_bytes] * 4)
+    self.assertEqual(recorder.values("ifca", "", "bytes_down"), [3 * num_bytes] * 4)
     num_losses = 4 * 3 * len(self.task.clients)
     self.assertEqual(
-        recorder.values("ifca", "bytes_up"), [num_losses] + [num_bytes + num_losses] * 3
+        recorder.values("ifca", "", "bytes_up"), [num_losses] + [num_bytes + num_losses] * 3
     )
 
   def test_clients_with_the_same_data_share_a_cluster(self):

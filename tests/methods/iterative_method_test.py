@@ -15,9 +15,9 @@ from fl_clustering.methods import new_clients
 from fl_clustering.methods import registry
 from fl_clustering import metrics
 from fl_clustering import runtime
-from fl_clustering import stages
 from fl_clustering import summary
 from fl_clustering import three_phase
+from tests import run_recorder
 from tests import small_task
 
 _NAME = "by_accuracy"
@@ -74,32 +74,13 @@ def _two_kinds_of_clients():
   return dataclasses.replace(task, clients=clients)
 
 
-class _Stop(Exception):
-  pass
-
-
-class _Recorder(stages.RunObserver):
-
-  def __init__(self, stop_at=None):
-    self.rows = []
-    self.grouped = None
-    self._stop_at = stop_at
-
-  def clients_grouped(self, client_weights, assignments):
-    self.grouped = assignments
-
-  def round_finished(self, stage, round_num, rows):
-    self.rows += rows
-    if (stage, round_num) == self._stop_at:
-      raise _Stop
-
-  def accuracy(self, cluster):
-    """Returns the rounds in which a cluster has an accuracy."""
-    return [
-        row.round
-        for row in self.rows
-        if (row.method, row.cluster, row.metric) == (_NAME, cluster, "accuracy")
-    ]
+def _rounds_with_accuracy(recorder, cluster):
+  """Returns the rounds in which a cluster has an accuracy."""
+  return [
+      row.round
+      for row in recorder.rows
+      if (row.method, row.cluster, row.metric) == (_NAME, cluster, "accuracy")
+  ]
 
 
 class IterativeMethodTest(absltest.TestCase):
@@ -122,20 +103,20 @@ class IterativeMethodTest(absltest.TestCase):
       return three_phase.run(self._config, self._task, data_dir, checkpoints, [recorder])
 
   def test_finds_the_clients_of_a_kind_and_resumes(self):
-    recorder = _Recorder()
+    recorder = run_recorder.Recorder()
     result = self._run(recorder)
     found = result.methods[_NAME]
     self.assertEqual(recorder.grouped[_NAME].clusters, (self._task.client_ids,))
     # The first cluster became empty, so it is not reported.
-    self.assertEqual(recorder.accuracy(0), [0])
-    self.assertEqual(recorder.accuracy(1), [1, 2, 3])
+    self.assertEqual(_rounds_with_accuracy(recorder, 0), [0])
+    self.assertEqual(_rounds_with_accuracy(recorder, 1), [1, 2, 3])
     self.assertEqual(found.assignment.clusters, (("b", "d"), ("a", "c", "e")))
     self.assertEqual(found.adjusted_rand_index, 1)
     self.assertEqual(found.vectors.shape, (2, self._task.num_parameters))
 
-    folder, resumed_recorder = self.create_tempdir().full_path, _Recorder()
-    with self.assertRaises(_Stop):
-      self._run(_Recorder((_NAME, 2)), folder)
+    folder, resumed_recorder = self.create_tempdir().full_path, run_recorder.Recorder()
+    with self.assertRaises(run_recorder.Stop):
+      self._run(run_recorder.Recorder((_NAME, 2)), folder)
     resumed = self._run(resumed_recorder, folder)
     self.assertEqual(resumed_recorder.rows, recorder.rows)
     np.testing.assert_array_equal(resumed.methods[_NAME].vectors, found.vectors)
