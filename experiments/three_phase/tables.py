@@ -365,8 +365,8 @@ def _cost_table(rows, summary):
 
 
 _COST_KEY = (
-    "Client steps: steps of SGD of all clients together. Clients that train alone are counted as "
-    "if they got their model and sent it back in every round, which they need not do."
+    "Client steps: steps of SGD of all clients together. Clients that train alone keep their "
+    "models, so nothing is sent."
 )
 
 
