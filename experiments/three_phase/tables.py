@@ -1,4 +1,4 @@
-"""The tables of a three-phase run: for the terminal as text, for the report as HTML."""
+"""The comparison of methods: for the terminal as text, for the report as HTML tables."""
 
 import dataclasses
 from typing import Any, Callable, Mapping, Optional
@@ -9,13 +9,11 @@ from experiment_shell import text_table
 from experiments.three_phase import results as results_lib
 from fl_clustering import gains
 
-_MAX_OPEN_ROWS = 10
-_MAX_CLIENTS_NAMED = 4
-_MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
 VERDICTS = {gains.BETTER: "better", gains.WORSE: "worse", gains.UNCLEAR: "can't tell"}
 
 
-def _score(value):
+def score_text(value):
+  """Returns a share with three decimals, or a dash for None."""
   return scores.ABSENT if value is None else f"{value:.3f}"
 
 
@@ -116,28 +114,28 @@ def _of_clients(part):
   """Returns the columns of clients' accuracy, in `part` of a method's summary."""
   return (
       Column((part, "accuracy"), "accuracy, mean ± sd", _mean_sd, _mean),
-      Column((part, "accuracy", "p10"), "10th perc.", _score, _itself),
-      Column((part, "accuracy", "max"), "best client", _score, _itself),
+      Column((part, "accuracy", "p10"), "10th perc.", score_text, _itself),
+      Column((part, "accuracy", "max"), "best client", score_text, _itself),
       Column((part, "share_at_target"), "share at target", _share, _itself),
-      Column((part, "recall", "mean"), "recall, mean", _score, _itself),
-      Column((part, "pooled_accuracy"), "pooled accuracy", _score, _itself),
+      Column((part, "recall", "mean"), "recall, mean", score_text, _itself),
+      Column((part, "pooled_accuracy"), "pooled accuracy", score_text, _itself),
   )
 
 
-MEAN = Column(("clients", "accuracy", "mean"), "mean", _score)
+MEAN = Column(("clients", "accuracy", "mean"), "mean", score_text)
 AT_TARGET = Column(("clients", "share_at_target"), "at target", _share)
 _NUM_CLUSTERS = Column(("num_clusters",), "clusters", _whole)
 _CLIENTS = _of_clients("clients")
-_NEW_CLIENTS = _of_clients("new_clients")
+NEW_CLIENTS = _of_clients("new_clients")
 _GAIN = (
     Column(("gain", "mean"), "gain", points),
     Column(("gain",), "interval", interval),
     Column(("gain", "verdict"), "verdict", VERDICTS.get),
 )
 _GLOBAL = (
-    Column(("global_mean", "accuracy"), "(a) mean", _score, _itself),
-    Column(("global_weighted", "accuracy"), "(b) weighted", _score, _itself),
-    Column(("global_blended", "accuracy"), "(c) blended", _score, _itself),
+    Column(("global_mean", "accuracy"), "(a) mean", score_text, _itself),
+    Column(("global_weighted", "accuracy"), "(b) weighted", score_text, _itself),
+    Column(("global_blended", "accuracy"), "(c) blended", score_text, _itself),
 )
 _BLENDED = (Column(("clients_blended", "accuracy"), "(c) blended, mean ± sd", _mean_sd, _mean),)
 _COSTS = (
@@ -146,18 +144,18 @@ _COSTS = (
     Column(("cost", "bytes_up"), "bytes from the clients", bytes_text),
 )
 _TRUE_GROUPS = (
-    Column(("adjusted_rand_index",), "adjusted Rand index", _score, _itself),
-    Column(("purity",), "purity", _score, _itself),
+    Column(("adjusted_rand_index",), "adjusted Rand index", score_text, _itself),
+    Column(("purity",), "purity", score_text, _itself),
 )
 
-_NEW = Column(("new_clients", "accuracy", "mean"), "new", _score)
+_NEW = Column(("new_clients", "accuracy", "mean"), "new", score_text)
 
 # The terminal's columns have shorter headings.
 _TEXT_GROUPS = (
     ("", (Column(("num_clusters",), "K", _whole),)),
     ("accuracy", (
         MEAN,
-        Column(("clients", "accuracy", "sd"), "sd", _score),
+        Column(("clients", "accuracy", "sd"), "sd", score_text),
         _NEW,
     )),
     ("gain over FedAvg, points", _GAIN),
@@ -165,7 +163,7 @@ _TEXT_GROUPS = (
         Column(("cost", "client_steps"), "steps", steps_text),
         Column(("cost",), "bytes", lambda cost: bytes_text(cost["bytes_down"] + cost["bytes_up"])),
     )),
-    ("groups", (Column(("adjusted_rand_index",), "ARI", _score),)),
+    ("groups", (Column(("adjusted_rand_index",), "ARI", score_text),)),
 )
 _TEXT_KEY = (
     "accuracy: on the clients' own test data; sd: over the clients",
@@ -237,12 +235,12 @@ def privacy_text(summary):
   return f"epsilon {summary['privacy']['epsilon']:.3g} covers phase 1 only"
 
 
-def _caption(text, summary):
+def caption_text(text, summary):
   """Returns a caption that says, for a private run, what is covered."""
   return "; ".join(filter(None, (text, privacy_text(summary))))
 
 
-def _methods_table(rows, groups, caption):
+def methods_table(rows, groups, caption):
   """Returns a table whose rows are methods.
 
   Args:
@@ -272,14 +270,14 @@ def _methods_table(rows, groups, caption):
 def _accuracy_table(rows, summary):
   num_examples = summary["num_test_examples"]["clients"]
   level = f"{summary['comparison']['level']:.0%}"
-  return _methods_table(
+  return methods_table(
       rows,
       [
           ("", [_NUM_CLUSTERS]),
           ("clients' own test data", _CLIENTS),
           (f"over FedAvg, points, {level} interval", _GAIN),
       ],
-      _caption(
+      caption_text(
           f"Accuracy after phase 2, of {summary['num_clients']:,} clients on {num_examples:,} test "
           "examples of their own, and gain over FedAvg; highest values in bold",
           summary,
@@ -319,18 +317,18 @@ def _accuracy_key(results):
 
 
 def _global_table(rows, results):
-  return _methods_table(
+  return methods_table(
       rows,
       [("global test set", _GLOBAL), ("clients' own test data", _BLENDED)],
-      _caption(
-          f"Models of phase 3: accuracy on {_global_test_text(results)}, and of the blended models "
+      caption_text(
+          f"Models of phase 3: accuracy on {global_test_text(results)}, and of the blended models "
           "on the clients' own test data; highest values in bold",
           results.summary,
       ),
   )
 
 
-def _global_test_text(results):
+def global_test_text(results):
   """Returns what the global test set is, for a caption."""
   num_examples = results.summary["num_test_examples"]["global"]
   text = f"the global test set, {num_examples:,} examples ({results.dataset['global_test_source']})"
@@ -357,10 +355,12 @@ def _cost_table(rows, summary):
       ("cost", "client_steps"), "steps of FedAvg", lambda steps: f"{steps / fedavg:.2f} times"
   )
   steps, *num_bytes = _COSTS
-  return _methods_table(
+  return methods_table(
       rows,
       [("computing", (steps, relative)), ("communication", num_bytes)],
-      _caption("What the clients had to do, phase 1 included where a method builds on it", summary),
+      caption_text(
+          "What the clients had to do, phase 1 included where a method builds on it", summary
+      ),
   )
 
 
@@ -371,9 +371,9 @@ _COST_KEY = (
 
 
 def _groups_table(rows, summary):
-  return _methods_table(
+  return methods_table(
       rows, [("", _TRUE_GROUPS)],
-      _caption(
+      caption_text(
           "Do the clusters agree with the true groups? (adjusted Rand index: 1 exactly, 0 as by "
           "chance; purity: share of clients whose group is their cluster's most frequent one)",
           summary,
@@ -396,140 +396,3 @@ def comparison_tables(results):
   if any(_applies(column, rows) for column in _TRUE_GROUPS):
     blocks.append(_groups_table(rows, summary))
   return blocks
-
-
-def _new_client_cell(results, method, client_id):
-  clusters, accuracy = results.new_client(method, client_id)
-  shown = _score(accuracy)
-  return f"{clusters.replace(' ', ', ')}: {shown}" if clusters else shown
-
-
-def new_client_tables(results):
-  """Returns how clients fared that came after the training, as blocks of an HTML page."""
-  clients, summary = results.new_clients, results.summary
-  if not clients:
-    return []
-  rows = comparison_rows(summary)
-  accuracy = _methods_table(
-      rows, [("new clients' own test data", _NEW_CLIENTS)],
-      _caption(
-          f"Accuracy of the {len(clients):,} clients that came after the training, on "
-          f"{summary['num_test_examples']['new_clients']:,} test examples of their own; highest "
-          "values in bold",
-          summary,
-      ),
-  )
-  each = html_page.table(
-      ["new client", *(row.label for row in rows)],
-      [
-          [
-              client["client_id"],
-              *(_new_client_cell(results, row.method, client["client_id"]) for row in rows),
-          ]
-          for client in clients
-      ],
-      _caption(
-          "Each new client's cluster and, after the colon, its accuracy; without a cluster the "
-          "accuracy alone",
-          summary,
-      ),
-  )
-  if len(clients) > _MAX_OPEN_ROWS:
-    each = html_page.details(f"Each of the {len(clients):,} new clients", each)
-  return [accuracy, each]
-
-
-def _make_up(members, group_of):
-  """Returns how many clients of each true group are in a cluster."""
-  counts = {}
-  for client_id in members:
-    counts[group_of[client_id]] = counts.get(group_of[client_id], 0) + 1
-  ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-  return ", ".join(f"group {group}: {count}" for group, count in ordered)
-
-
-def _named(members):
-  shown = ", ".join(members[:_MAX_CLIENTS_NAMED])
-  more = len(members) - _MAX_CLIENTS_NAMED
-  return f"{shown} and {more:,} more" if more > 0 else shown
-
-
-def _clusters_of(results, name, assignment):
-  """Returns the table of one method's clusters."""
-  examples = {client["client_id"]: client["num_train"] for client in results.clients}
-  group_of = {client["client_id"]: client["group"] for client in results.clients}
-  groups_known = results.true_groups is not None
-  rows = []
-  for index, members in enumerate(assignment.clusters):
-    row = [
-        index, f"{len(members):,}", _score(results.best_accuracy(name, index)),
-        f"{sum(examples[client_id] for client_id in members):,}",
-    ]
-    if groups_known:
-      row.append(_make_up(members, group_of))
-    rows.append([*row, _named(members)])
-  label = results_lib.method_label(name)
-  caption = f"Clusters of {label}: best accuracy on the pooled test data of their clients"
-  if assignment.overlapping:
-    caption += "; a client may be in several clusters"
-  caption = _caption(caption, results.summary)
-  header = ["cluster", "clients", "best accuracy", "training examples"]
-  header += [*(["true groups"] if groups_known else []), "who"]
-  table = html_page.table(header, rows, caption, text_columns=range(4, len(header)))
-  if len(rows) > _MAX_OPEN_ROWS:
-    return html_page.details(f"{label}: {len(rows)} clusters", table)
-  return table
-
-
-def cluster_tables(results):
-  """Returns a table of the clusters per method."""
-  return [_clusters_of(results, name, clusters) for name, clusters in results.assignments.items()]
-
-
-def _global_models(results):
-  """Returns (method, kind, label, the method's summary) of every global model."""
-  label = results_lib.method_name(results_lib.PRETRAIN)
-  models = [(results_lib.PRETRAIN, "global", label, results.summary["pretrain"])]
-  for method in results_lib.ordered_methods(results.summary):
-    part, label = results.summary["methods"][method], results_lib.method_name(method)
-    if part["num_clusters"] == 1:
-      # The means of one model are that model.
-      models.append((method, _MODEL_KINDS[0][0], label, part))
-      continue
-    models += [(method, kind, f"{label} {letter}", part) for kind, letter in _MODEL_KINDS]
-  return models
-
-
-def global_model_tables(results):
-  """Returns the global models' macro averages, and their recall per label."""
-  models = _global_models(results)
-  averages = [
-      [_score(part[kind][metric]) for metric in ("accuracy", "recall", "precision")]
-      for _, kind, _, part in models
-  ]
-  num_labels = results.dataset["num_classes"]
-  recalls = [
-      [
-          _score(results.evaluation(method, f"{kind}_recall_class_{label}"))
-          for label in range(num_labels)
-      ]
-      for method, kind, *_ in models
-  ]
-  names = [label for _, _, label, _ in models]
-  metrics = ["accuracy", "macro recall", "macro precision"]
-  caption = _caption(f"On {_global_test_text(results)}", results.summary)
-
-  def table(header, cells, groups):
-    rows = [[name, *of_model] for name, of_model in zip(names, cells)]
-    return html_page.table(["model", *header], rows, caption, header_groups=[("", 1), *groups])
-
-  all_labels, recall_group = list(range(num_labels)), ("recall of label", num_labels)
-  if num_labels <= _MAX_OPEN_ROWS:
-    together = [average + recall for average, recall in zip(averages, recalls)]
-    return [table(metrics + all_labels, together, [("", len(metrics)), recall_group])]
-  return [
-      table(metrics, averages, [("", len(metrics))]),
-      html_page.details(
-          f"Recall of each of the {num_labels} labels", table(all_labels, recalls, [recall_group])
-      ),
-  ]

@@ -4,7 +4,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiment_shell import finished_run
-from experiments.three_phase import report
+from experiments.three_phase import findings
 from tests.experiments.three_phase import sample_run
 
 
@@ -25,7 +25,7 @@ class FindingsTest(parameterized.TestCase):
     return sample_run.results(run, self.create_tempdir().full_path)
 
   def _notes(self, **changes):
-    return " ".join(report.notes(self._run(**changes)))
+    return " ".join(findings.notes(self._run(**changes)))
 
   @parameterized.named_parameters(
       ("better", 0.8, "^K-means is more accurate than training everyone together for as many "
@@ -41,7 +41,7 @@ class FindingsTest(parameterized.TestCase):
         groupings=("kmeans",), mean_accuracy=_accuracy(kmeans=kmeans, fedavg=0.7, local=0.5)
     )
 
-    self.assertRegex(report.verdict(run), expected)
+    self.assertRegex(findings.verdict(run), expected)
 
   def test_all_methods_are_judged_and_none_is_picked(self):
     run = self._run(mean_accuracy=_accuracy(
@@ -49,7 +49,7 @@ class FindingsTest(parameterized.TestCase):
     ), assignments={})
 
     self.assertEqual(
-        report.verdict(run),
+        findings.verdict(run),
         "K-means and IFCA are more accurate than training everyone together for as many rounds "
         "(FedAvg); CFL is less accurate; for PACFL and FeSEM, this run can't tell.",
     )
@@ -57,7 +57,7 @@ class FindingsTest(parameterized.TestCase):
   def test_an_unclear_lead_is_no_win(self):
     run = self._run(half_width=0.2)
 
-    self.assertStartsWith(report.verdict(run), "This run can't tell whether K-means and dynamic")
+    self.assertStartsWith(findings.verdict(run), "This run can't tell whether K-means and dynamic")
 
   def test_says_what_it_rests_on(self):
     text = self._notes()
@@ -81,14 +81,14 @@ class FindingsTest(parameterized.TestCase):
                                 "warning": None}},
     )
 
-    self.assertStartsWith(report.verdict(run), "This run can't tell whether K-means is")
+    self.assertStartsWith(findings.verdict(run), "This run can't tell whether K-means is")
     self.assertIn("10 test examples of 1 client. With one client there is no interval",
-                  report.notes(run)[0])
+                  findings.notes(run)[0])
 
   def test_controls_are_judged_apart(self):
     text = self._notes()
 
-    self.assertNotIn("local", report.verdict(self._run()))
+    self.assertNotIn("local", findings.verdict(self._run()))
     self.assertIn(
         "Of the controls, local is less accurate than FedAvg; for fine-tuned, this run can't tell.",
         text,
@@ -148,18 +148,18 @@ class FindingsTest(parameterized.TestCase):
   def test_without_methods_there_is_no_claim_about_any(self):
     run = self._run(groupings=())
 
-    self.assertEqual(report.verdict(run), "This run has no methods, only controls.")
-    self.assertNotIn("grouping", " ".join(report.notes(run)))
+    self.assertEqual(findings.verdict(run), "This run has no methods, only controls.")
+    self.assertNotIn("grouping", " ".join(findings.notes(run)))
 
   def test_a_private_run_s_verdict_says_what_is_covered(self):
     run = self._run(privacy=_PRIVACY)
 
-    self.assertEndsWith(report.verdict(run), " (epsilon 1.5 covers phase 1 only).")
+    self.assertEndsWith(findings.verdict(run), " (epsilon 1.5 covers phase 1 only).")
 
   def test_warnings(self):
     run = self._run(fallback_reason="no network", aggregator="clipped")
 
-    text = [": ".join(warning) for warning in report.warnings(run)]
+    text = [": ".join(warning) for warning in findings.warnings(run)]
 
     self.assertLen(text, 3)
     self.assertIn("no network", text[0])
@@ -173,7 +173,7 @@ class FindingsTest(parameterized.TestCase):
         data_warnings=("Not EMNIST: no network.", "There are 30 writers."),
     )
 
-    text = [": ".join(warning) for warning in report.warnings(run)]
+    text = [": ".join(warning) for warning in findings.warnings(run)]
 
     self.assertLen(text, 2)
     self.assertIn("no network", text[0])
@@ -184,16 +184,16 @@ class FindingsTest(parameterized.TestCase):
         finished_run.FinishedRun, "warnings", (("Other versions", "of numpy"),)
     ))
 
-    warnings = report.warnings(self._run(groupings=("kmeans",)))
+    warnings = findings.warnings(self._run(groupings=("kmeans",)))
 
     self.assertEqual(warnings, [("Other versions", "of numpy")])
 
   def test_no_warning_without_a_reason(self):
-    self.assertEmpty(report.warnings(self._run(groupings=("kmeans",))))
+    self.assertEmpty(findings.warnings(self._run(groupings=("kmeans",))))
 
   def test_privacy_notes_say_what_is_seen_and_what_is_covered(self):
-    plain = " ".join(report.privacy_notes(self._run()))
-    dp = " ".join(report.privacy_notes(self._run(privacy=_PRIVACY)))
+    plain = " ".join(findings.privacy_notes(self._run()))
+    dp = " ".join(findings.privacy_notes(self._run(privacy=_PRIVACY)))
 
     self.assertIn("every client's own model weights", plain)
     self.assertIn("Nothing in this run is differentially private", plain)
@@ -207,11 +207,11 @@ class FindingsTest(parameterized.TestCase):
         mean_accuracy=_accuracy(pacfl=0.8, cfl=0.8, cfl_as_copied=0.8, fedavg=0.7), assignments={}
     )
 
-    text = " ".join(report.privacy_notes(run))
+    text = " ".join(findings.privacy_notes(run))
 
     self.assertIn("For PACFL it also sees directions of every client's raw data", text)
     self.assertEqual(text.count("For CFL it also sees every client's update"), 1)
-    self.assertNotIn("also sees", " ".join(report.privacy_notes(self._run())))
+    self.assertNotIn("also sees", " ".join(findings.privacy_notes(self._run())))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.three_phase import results as results_lib
+from experiments.three_phase import detail_tables
 from experiments.three_phase import tables
 from tests.experiments.three_phase import sample_run
 
@@ -148,14 +149,14 @@ class ComparisonTablesTest(absltest.TestCase):
     self.assertIn("all of them clients' own test data", _captions(blocks)[2])
     self.assertIn("The weights of (b) were chosen on the data", " ".join(blocks))
     self.assertIn(
-        "all of them clients' own test data", _captions(tables.global_model_tables(results))[0]
+        "all of them clients' own test data", _captions(detail_tables.global_model_tables(results))[0]
     )
 
   def test_every_caption_of_a_private_run_says_what_is_covered(self):
     results = self._results(privacy=_PRIVACY, new_client_ids=("new",))
     blocks = [
-        *tables.comparison_tables(results), *tables.new_client_tables(results),
-        *tables.cluster_tables(results), *tables.global_model_tables(results),
+        *tables.comparison_tables(results), *detail_tables.new_client_tables(results),
+        *detail_tables.cluster_tables(results), *detail_tables.global_model_tables(results),
     ]
 
     captions = _captions(blocks)
@@ -166,7 +167,7 @@ class ComparisonTablesTest(absltest.TestCase):
 
   def test_global_models_have_the_summary_s_numbers_and_recalls(self):
     results = self._results()
-    blocks = tables.global_model_tables(results)
+    blocks = detail_tables.global_model_tables(results)
 
     for letter, kind in (("(a)", "mean"), ("(b)", "weighted"), ("(c)", "blended")):
       model = results.summary["methods"]["kmeans"][f"global_{kind}"]
@@ -181,7 +182,7 @@ class ComparisonTablesTest(absltest.TestCase):
   def test_new_clients_have_their_accuracy_and_clusters(self):
     results = self._results(new_client_ids=("late", "later"))
 
-    blocks = tables.new_client_tables(results)
+    blocks = detail_tables.new_client_tables(results)
 
     self.assertIn("2 clients that came after the training, on 20 test", _captions(blocks)[0])
     clients = results.summary["methods"]["kmeans"]["new_clients"]
@@ -195,11 +196,11 @@ class ComparisonTablesTest(absltest.TestCase):
     ])
 
   def test_no_tables_without_new_clients(self):
-    self.assertEmpty(tables.new_client_tables(self._results()))
+    self.assertEmpty(detail_tables.new_client_tables(self._results()))
 
   def test_many_new_clients_are_folded(self):
-    few = tables.new_client_tables(self._results(new_client_ids=tuple("abcdefghij")))
-    many = tables.new_client_tables(self._results(new_client_ids=tuple("abcdefghijk")))
+    few = detail_tables.new_client_tables(self._results(new_client_ids=tuple("abcdefghij")))
+    many = detail_tables.new_client_tables(self._results(new_client_ids=tuple("abcdefghijk")))
 
     self.assertNotIn("<details>", " ".join(few))
     self.assertIn("Each of the 11 new clients", " ".join(many))

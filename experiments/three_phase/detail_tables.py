@@ -1,0 +1,144 @@
+"""The tables of single clients, clusters and global models of a three-phase run, as HTML."""
+
+from experiment_shell import html_page
+from experiments.three_phase import results as results_lib
+from experiments.three_phase import tables
+
+_MAX_OPEN_ROWS = 10
+_MAX_CLIENTS_NAMED = 4
+_MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
+def _new_client_cell(results, method, client_id):
+  clusters, accuracy = results.new_client(method, client_id)
+  shown = tables.score_text(accuracy)
+  return f"{clusters.replace(' ', ', ')}: {shown}" if clusters else shown
+
+
+def new_client_tables(results):
+  """Returns how clients fared that came after the training, as blocks of an HTML page."""
+  clients, summary = results.new_clients, results.summary
+  if not clients:
+    return []
+  rows = tables.comparison_rows(summary)
+  accuracy = tables.methods_table(
+      rows, [("new clients' own test data", tables.NEW_CLIENTS)],
+      tables.caption_text(
+          f"Accuracy of the {len(clients):,} clients that came after the training, on "
+          f"{summary['num_test_examples']['new_clients']:,} test examples of their own; highest "
+          "values in bold",
+          summary,
+      ),
+  )
+  each = html_page.table(
+      ["new client", *(row.label for row in rows)],
+      [
+          [
+              client["client_id"],
+              *(_new_client_cell(results, row.method, client["client_id"]) for row in rows),
+          ]
+          for client in clients
+      ],
+      tables.caption_text(
+          "Each new client's cluster and, after the colon, its accuracy; without a cluster the "
+          "accuracy alone",
+          summary,
+      ),
+  )
+  if len(clients) > _MAX_OPEN_ROWS:
+    each = html_page.details(f"Each of the {len(clients):,} new clients", each)
+  return [accuracy, each]
+
+
+def _make_up(members, group_of):
+  """Returns how many clients of each true group are in a cluster."""
+  counts = {}
+  for client_id in members:
+    counts[group_of[client_id]] = counts.get(group_of[client_id], 0) + 1
+  ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+  return ", ".join(f"group {group}: {count}" for group, count in ordered)
+
+
+def _named(members):
+  shown = ", ".join(members[:_MAX_CLIENTS_NAMED])
+  more = len(members) - _MAX_CLIENTS_NAMED
+  return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _clusters_of(results, name, assignment):
+  """Returns the table of one method's clusters."""
+  examples = {client["client_id"]: client["num_train"] for client in results.clients}
+  group_of = {client["client_id"]: client["group"] for client in results.clients}
+  groups_known = results.true_groups is not None
+  rows = []
+  for index, members in enumerate(assignment.clusters):
+    row = [
+        index, f"{len(members):,}", tables.score_text(results.best_accuracy(name, index)),
+        f"{sum(examples[client_id] for client_id in members):,}",
+    ]
+    if groups_known:
+      row.append(_make_up(members, group_of))
+    rows.append([*row, _named(members)])
+  label = results_lib.method_label(name)
+  caption = f"Clusters of {label}: best accuracy on the pooled test data of their clients"
+  if assignment.overlapping:
+    caption += "; a client may be in several clusters"
+  caption = tables.caption_text(caption, results.summary)
+  header = ["cluster", "clients", "best accuracy", "training examples"]
+  header += [*(["true groups"] if groups_known else []), "who"]
+  table = html_page.table(header, rows, caption, text_columns=range(4, len(header)))
+  if len(rows) > _MAX_OPEN_ROWS:
+    return html_page.details(f"{label}: {len(rows)} clusters", table)
+  return table
+
+
+def cluster_tables(results):
+  """Returns a table of the clusters per method."""
+  return [_clusters_of(results, name, clusters) for name, clusters in results.assignments.items()]
+
+
+def _global_models(results):
+  """Returns (method, kind, label, the method's summary) of every global model."""
+  label = results_lib.method_name(results_lib.PRETRAIN)
+  models = [(results_lib.PRETRAIN, "global", label, results.summary["pretrain"])]
+  for method in results_lib.ordered_methods(results.summary):
+    part, label = results.summary["methods"][method], results_lib.method_name(method)
+    if part["num_clusters"] == 1:
+      # The means of one model are that model.
+      models.append((method, _MODEL_KINDS[0][0], label, part))
+      continue
+    models += [(method, kind, f"{label} {letter}", part) for kind, letter in _MODEL_KINDS]
+  return models
+
+
+def global_model_tables(results):
+  """Returns the global models' macro averages, and their recall per label."""
+  models = _global_models(results)
+  averages = [
+      [tables.score_text(part[kind][metric]) for metric in ("accuracy", "recall", "precision")]
+      for _, kind, _, part in models
+  ]
+  num_labels = results.dataset["num_classes"]
+  recalls = [
+      [
+          tables.score_text(results.evaluation(method, f"{kind}_recall_class_{label}"))
+          for label in range(num_labels)
+      ]
+      for method, kind, *_ in models
+  ]
+  names = [label for _, _, label, _ in models]
+  metrics = ["accuracy", "macro recall", "macro precision"]
+  caption = tables.caption_text(f"On {tables.global_test_text(results)}", results.summary)
+
+  def table(header, cells, groups):
+    rows = [[name, *of_model] for name, of_model in zip(names, cells)]
+    return html_page.table(["model", *header], rows, caption, header_groups=[("", 1), *groups])
+
+  all_labels, recall_group = list(range(num_labels)), ("recall of label", num_labels)
+  if num_labels <= _MAX_OPEN_ROWS:
+    together = [average + recall for average, recall in zip(averages, recalls)]
+    return [table(metrics + all_labels, together, [("", len(metrics)), recall_group])]
+  return [
+      table(metrics, averages, [("", len(metrics))]),
+      html_page.details(
+          f"Recall of each of the {num_labels} labels", table(all_labels, recalls, [recall_group])
+      ),
+  ]
