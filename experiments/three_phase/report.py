@@ -120,7 +120,8 @@ def write_report(results):
   model = results.finished.document["model"]
   first = report_sections.write_figures(results.finished.path, _FIRST_FIGURES, results)
   pictures = report_sections.write_figures(results.finished.path, _FIGURES, results)
-  clusters, new_clients = detail_tables.cluster_tables(results), detail_tables.new_client_tables(results)
+  clusters = detail_tables.cluster_tables(results)
+  new_clients = detail_tables.new_client_tables(results)
   html_page.write_page(
       results.finished.join(output_folder.REPORT),
       f"Three-phase clustering of {results.num_clients:,} clients: {dataset['name']}",

@@ -149,7 +149,8 @@ class ComparisonTablesTest(absltest.TestCase):
     self.assertIn("all of them clients' own test data", _captions(blocks)[2])
     self.assertIn("The weights of (b) were chosen on the data", " ".join(blocks))
     self.assertIn(
-        "all of them clients' own test data", _captions(detail_tables.global_model_tables(results))[0]
+        "all of them clients' own test data",
+        _captions(detail_tables.global_model_tables(results))[0],
     )
 
   def test_every_caption_of_a_private_run_says_what_is_covered(self):
