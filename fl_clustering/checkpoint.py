@@ -21,17 +21,27 @@ from clustering_basics import atomic_file
 # at most about this share of its time on saving.
 _SAVING_SHARE = 0.05
 _META = "meta"
+_ADVICE = "remove it to repeat its stage, or start again with --overwrite"
 
 
 class DamagedCheckpoint(ValueError):
   """A checkpoint can't be read, or is of another start of its stage."""
 
 
-def _damaged(path, error):
-  return DamagedCheckpoint(
-      f"the checkpoint {path} can't be read ({error}); remove it to repeat its stage, or "
-      "start again with --overwrite."
-  )
+def _damaged(path, error, advice):
+  return DamagedCheckpoint(f"the checkpoint {path} can't be read ({error}); {advice}.")
+
+
+def _read(path, advice=_ADVICE):
+  """Returns (started_from, round, state, history) of a file."""
+  try:
+    # Opened here, because NumPy leaves a file open that it can't read.
+    with open(path, "rb") as f, np.load(f, allow_pickle=False) as file:
+      state = {name: file[name] for name in file.files if name != _META}
+      meta = json.loads(file[_META].item())
+    return meta["started_from"], int(meta["round"]), state, list(meta["history"])
+  except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
+    raise _damaged(path, e, advice) from e
 
 
 class Checkpoints:
@@ -63,7 +73,7 @@ class Checkpoints:
       stage: The stage's name.
       error: The exception that says why.
     """
-    return _damaged(self._path(stage), error)
+    return _damaged(self._path(stage), error, _ADVICE)
 
   def load(self, stage, started_from):
     """Returns (round, state, history) of a stage's checkpoint, or `None`.
@@ -77,7 +87,7 @@ class Checkpoints:
     """
     path = self._path(stage)
     if os.path.exists(path):
-      found_start, *found = self._read(path)
+      found_start, *found = _read(path)
       if found_start != started_from:
         raise DamagedCheckpoint(
             f"the checkpoint {path} does not fit this run: its stage started from another "
@@ -86,23 +96,12 @@ class Checkpoints:
       return found
     other = self._reuse and self._path(stage, self._reuse)
     if other and os.path.exists(other):
-      found_start, *found = self._read(other)
+      found_start, *found = _read(other, "--resume without --reuse continues this run")
       if found_start == started_from:
         with atomic_file.atomic_path(path) as temporary:
           shutil.copyfile(other, temporary)
         return found
     return None
-
-  def _read(self, path):
-    """Returns (started_from, round, state, history) of a file."""
-    try:
-      # Opened here, because NumPy leaves a file open that it can't read.
-      with open(path, "rb") as f, np.load(f, allow_pickle=False) as file:
-        state = {name: file[name] for name in file.files if name != _META}
-        meta = json.loads(file[_META].item())
-      return meta["started_from"], int(meta["round"]), state, list(meta["history"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
-      raise _damaged(path, e) from e
 
   def save(self, stage, started_from, round_num, state, history, at_once):
     """Saves a stage after a round, unless it was saved a moment ago.

@@ -89,6 +89,16 @@ class CheckpointsTest(absltest.TestCase):
     self.assertEqual(checkpoint.Checkpoints(own).load("kmeans", _START)[0], 4)
     self.assertEqual(checkpoint.Checkpoints(self.folder).load("kmeans", _START)[0], 3)
 
+  def test_a_damaged_stage_of_another_run(self):
+    other = self.create_tempfile("other/kmeans.npz", "no archive").full_path
+    checkpoints = checkpoint.Checkpoints(self.folder, reuse=os.path.dirname(other))
+    with self.assertRaisesRegex(
+        checkpoint.DamagedCheckpoint,
+        rf"^the checkpoint {other} can't be read \(.*\); --resume without --reuse continues "
+        r"this run\.$",
+    ):
+      checkpoints.load("kmeans", _START)
+
   def test_what_is_missing_is_named(self):
     for missing in ("started_from", "round", "history"):
       meta = {"started_from": _START, "round": 1, "history": []}

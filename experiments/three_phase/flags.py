@@ -160,13 +160,19 @@ def reuse():
   """Returns the folder of the run whose stages are reused, or None.
 
   Raises:
-    ValueError: If it is no folder of a run.
+    ValueError: If it is no folder of another run.
   """
   folder = flags.FLAGS.reuse
-  if folder is not None and not os.path.isdir(os.path.join(folder, "checkpoints")):
+  if folder is None:
+    return None
+  if not os.path.isdir(os.path.join(folder, "checkpoints")):
     raise ValueError(
         f"`reuse` must be the folder of a run, with its checkpoints, got {folder!r}."
     )
+  output_dir = flags.FLAGS.output_dir
+  # --overwrite would remove what is to be reused.
+  if output_dir is not None and os.path.realpath(output_dir) == os.path.realpath(folder):
+    raise ValueError(f"`reuse` must be another folder than `output_dir`, got {folder!r}.")
   return folder
 
 

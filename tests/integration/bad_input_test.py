@@ -126,6 +126,19 @@ class BadInputTest(parameterized.TestCase):
 
     self.assertEqual(os.listdir(self.folder), ["thesis.txt"])
 
+  def test_a_run_does_not_reuse_what_it_overwrites(self):
+    self.create_tempfile(f"{self.folder}/run/config.json", json.dumps({"config": {}}))
+    self.create_tempfile(f"{self.folder}/run/checkpoints/pretrain.npz", "hours of training")
+    os.symlink(f"{self.folder}/run", f"{self.folder}/link")
+
+    result = program.run(
+        "--dataset=digits", f"--output_dir={self.folder}/run", f"--reuse={self.folder}/link/",
+        "--overwrite",
+    )
+
+    self._check(result, "`reuse` must be another folder than `output_dir`, got '.*/link/'")
+    self.assertTrue(os.path.exists(f"{self.folder}/run/checkpoints/pretrain.npz"))
+
   @parameterized.named_parameters(
       ("damaged", '{"config"', "`output_dir` must hold a readable config.json"),
       ("without_data", None, "`output_dir` must hold a readable config.json.*'dataset'"),
