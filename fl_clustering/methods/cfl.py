@@ -62,7 +62,7 @@ class Cfl:
       float,
       "A cluster is split only if the norm of its clients' mean update is below this share "
       "of the norm of its model.",
-      default=0.025,
+      default=0.03,
   )
   cfl_eps2: float = options.option(
       float,
