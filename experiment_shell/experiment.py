@@ -107,7 +107,7 @@ def _open_folder(experiment, config):
       experiment.files, experiment.folders,
   )
   try:
-    folder.check_same_config(config.to_json())
+    folder.check_same_config(config.to_json(), experiment.name)
   except output_folder.OtherConfig as e:
     raise ValueError(f"{e} {experiment.advise(folder, config)}".strip()) from e
   return folder

@@ -153,13 +153,14 @@ class OutputFolder:
     """Returns the path of a file in the folder."""
     return os.path.join(self.path, name)
 
-  def check_same_config(self, config):
+  def check_same_config(self, config, experiment=None):
     """Raises an `OtherConfig` unless `config` is that of the run to resume.
 
     It raises a ValueError if the run to resume or to overwrite is another program's.
 
     Args:
       config: The settings, a dict for JSON.
+      experiment: The experiment's name in `config.json`; None if it has none.
     """
     if self._there is None:
       return
@@ -167,10 +168,15 @@ class OutputFolder:
     strange = [name for name in recorded if name not in config]
     # An earlier version of this program may have had more settings or fewer.
     if strange and not set(config) <= set(recorded):
-      raise ValueError(
-          "`output_dir` must hold a run of this program for --resume or --overwrite, "
-          f"got {self.path!r} with the setting {strange[0]!r}."
-      )
+      ours = experiment is not None and self._there.get("experiment") == experiment
+      if not ours or self.recorded is not None:
+        rule = (
+            "a run of this version of the program for --resume" if ours
+            else "a run of this program for --resume or --overwrite"
+        )
+        raise ValueError(
+            f"`output_dir` must hold {rule}, got {self.path!r} with the setting {strange[0]!r}."
+        )
     if self.recorded is None:
       return
     for name, value in config.items():

@@ -19,6 +19,11 @@ from experiments.three_phase import tables
 flags.adopt_module_key_flags(experiment_flags)
 
 
+def _clients_text(task):
+  text = results.clients_text(len(task.clients))
+  return f"{text}, {len(task.new_clients):,} new" if task.new_clients else text
+
+
 def _load(config, recorded, unused_stack):
   experiment_flags.reuse()  # Bad input is noticed before anything is written.
   data_dir = experiment_flags.data_dir()
@@ -26,7 +31,7 @@ def _load(config, recorded, unused_stack):
   return experiment.Inputs(
       data=task,
       document=data.describe(config, task, data_dir),
-      lines=(f"data: {task.source}, {len(task.clients)} clients",),
+      lines=(f"data: {task.source}, {_clients_text(task)}",),
   )
 
 

@@ -13,6 +13,7 @@ import shutil
 import time
 import zipfile
 
+from absl import logging
 import numpy as np
 
 from clustering_basics import atomic_file
@@ -62,6 +63,7 @@ class Checkpoints:
       if name.startswith("."):
         os.remove(os.path.join(directory, name))
     self._not_before = {}
+    self._warned = False
 
   def _path(self, stage, directory=None):
     return os.path.join(directory or self._directory, f"{stage}.npz")
@@ -101,6 +103,12 @@ class Checkpoints:
         with atomic_file.atomic_path(path) as temporary:
           shutil.copyfile(other, temporary)
         return found
+      if not self._warned:
+        logging.warning(
+            "The stage %s started from other data or settings in %s, so it is trained again, and "
+            "so is every other stage for which this holds.", stage, self._reuse,
+        )
+        self._warned = True
     return None
 
   def save(self, stage, started_from, round_num, state, history, at_once):

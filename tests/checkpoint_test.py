@@ -79,7 +79,13 @@ class CheckpointsTest(absltest.TestCase):
     checkpoint.Checkpoints(self.folder).save("kmeans", _START, 3, _STATE, _HISTORY, at_once=True)
     own = self.create_tempdir().full_path
     checkpoints = checkpoint.Checkpoints(own, reuse=self.folder)
-    self.assertIsNone(checkpoints.load("kmeans", "another start"))
+    with self.assertLogs(level="WARNING") as logs:
+      self.assertIsNone(checkpoints.load("kmeans", "another start"))
+      self.assertIsNone(checkpoints.load("kmeans", "yet another start"))
+    self.assertLen(logs.records, 1)
+    self.assertStartsWith(
+        logs.records[0].getMessage(), "The stage kmeans started from other data or settings in "
+    )
     self.assertIsNone(checkpoints.load("pretrain", _START))
     round_num, state, _ = checkpoints.load("kmeans", _START)
     self.assertEqual(round_num, 3)

@@ -22,7 +22,7 @@ def new_client_tables(results):
   accuracy = tables.methods_table(
       rows, [("new clients' own test data", tables.NEW_CLIENTS)],
       tables.caption_text(
-          f"Accuracy of the {len(clients):,} clients that came after the training, on "
+          f"Accuracy of {results_lib.clients_text(len(clients))} that came after the training, on "
           f"{summary['num_test_examples']['new_clients']:,} test examples of their own; highest "
           "values in bold",
           summary,

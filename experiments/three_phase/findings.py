@@ -84,10 +84,9 @@ def _basis_sentences(results):
   """Returns what the verdict rests on, and what it is about."""
   summary = results.summary
   comparison, num_comparisons = summary["comparison"], summary["comparison"]["num_comparisons"]
-  clients = "client" if results.num_clients == 1 else "clients"
   yield (
       f"This rests on {summary['num_test_examples']['clients']:,} test examples of "
-      f"{results.num_clients:,} {clients}."
+      f"{results_lib.clients_text(results.num_clients)}."
   )
   if results.num_clients == 1:
     yield "With one client there is no interval."

@@ -82,8 +82,9 @@ flags.DEFINE_enum(
 # Methods.
 flags.DEFINE_list(
     "methods", ",".join(_default("methods")),
-    "Comma-separated, of: " + ", ".join(method_registry.METHODS) + ". They share "
-    "one pretraining. The controls " + ", ".join(method_registry.CONTROLS) + " always run.")
+    "Comma-separated, of: " + ", ".join(method_registry.METHODS) + ". All that "
+    "build on phase 1 share it. The controls " + ", ".join(method_registry.CONTROLS)
+    + " always run.")
 flags.DEFINE_alias("groupings", "methods")
 flags.DEFINE_enum(
     "num_clusters_criterion", None, list(num_clusters.CRITERIA),

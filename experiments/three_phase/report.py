@@ -8,6 +8,7 @@ from experiments.three_phase import detail_tables
 from experiments.three_phase import figures
 from experiments.three_phase import findings
 from experiments.three_phase import num_clusters_figure
+from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
 
 def _num_clusters(results):
@@ -124,7 +125,8 @@ def write_report(results):
   new_clients = detail_tables.new_client_tables(results)
   html_page.write_page(
       results.finished.join(output_folder.REPORT),
-      f"Three-phase clustering of {results.num_clients:,} clients: {dataset['name']}",
+      f"Three-phase clustering of {results_lib.clients_text(results.num_clients)}: "
+      f"{dataset['name']}",
       f"{dataset['source']}. Partition: {results.partition}. Model: {model['name']}, "
       f"{model['num_parameters']:,} parameters. Rounds: "
       f"{results.settings['pretrain_rounds']} in phase 1, "

@@ -54,6 +54,11 @@ def ordered_methods(summary):
   return chosen_methods(summary) + controls
 
 
+def clients_text(num_clients):
+  """Returns a number of clients in words, such as `1 client`."""
+  return f"{num_clients:,} {'client' if num_clients == 1 else 'clients'}"
+
+
 def rounds_before(method, num_rounds, pretrain_rounds, cluster_rounds):
   """Returns how many rounds of training came before a method's own.
 
@@ -134,8 +139,7 @@ class Results:
   @property
   def data_line(self):
     """The data, in one line for figures."""
-    clients = "client" if self.num_clients == 1 else "clients"
-    return f"{self.dataset['name']}, {self.num_clients:,} {clients}, {self.partition}"
+    return f"{self.dataset['name']}, {clients_text(self.num_clients)}, {self.partition}"
 
   @property
   def tests_on_clients(self):

@@ -278,8 +278,9 @@ def _accuracy_table(rows, summary):
           (f"over FedAvg, points, {level} interval", _GAIN),
       ],
       caption_text(
-          f"Accuracy after phase 2, of {summary['num_clients']:,} clients on {num_examples:,} test "
-          "examples of their own, and gain over FedAvg; highest values in bold",
+          f"Accuracy after phase 2, of {results_lib.clients_text(summary['num_clients'])} on "
+          f"{num_examples:,} test examples of their own, and gain over FedAvg; highest values in "
+          "bold",
           summary,
       ),
   )

@@ -96,6 +96,23 @@ class OutputFolderTest(parameterized.TestCase):
     folder.start({"config": settings})
     self.assertEqual(self._settings(), settings)
 
+  def test_a_run_of_an_earlier_version_with_other_settings(self):
+    folder = self._open()
+    folder.start({"experiment": "mine", "config": {"seed": 1, "groupings": 2}})
+    folder.close()
+    now = {"seed": 1, "methods": 2}
+    with self.assertRaisesRegex(
+        ValueError, "`output_dir` must hold a run of this version .*--resume, got .*'groupings'"
+    ):
+      self._open(resume=True).check_same_config(now, "mine")
+    for name in ("another", None):
+      with self.assertRaisesRegex(ValueError, "`output_dir` must hold a run of this program"):
+        self._open(overwrite=True).check_same_config(now, name)
+    folder = self._open(overwrite=True)
+    folder.check_same_config(now, "mine")
+    folder.start({"experiment": "mine", "config": now})
+    self.assertEqual(self._settings(), now)
+
   @parameterized.named_parameters(("damaged", "{"), ("someone_elses", '{"model": "bert"}'))
   def test_overwrite_leaves_alone_what_it_does_not_know(self, config):
     os.makedirs(os.path.join(self.path, "figures"))

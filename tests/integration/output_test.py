@@ -46,6 +46,7 @@ class OutputTest(absltest.TestCase):
   def test_ends_well_and_says_where_the_report_is(self):
     lines = self.result.stdout.splitlines()
     self.assertStartsWith(lines[0], "data: 5,000 MNIST digits")
+    self.assertEndsWith(lines[0], ", 8 clients, 1 new")
     self.assertEqual(lines[1], f"results: {self.folder}")
     self.assertEqual(lines[-1], f"report: {self.folder}/report.html")
     self.assertTrue(any(line.startswith("FedAvg") for line in lines))

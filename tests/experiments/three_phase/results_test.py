@@ -29,6 +29,10 @@ class ResultsTest(parameterized.TestCase):
     self.assertEqual(results_lib.method_label("fedavg"), "FedAvg (control)")
     self.assertEqual(results_lib.method_name("fedavg"), "FedAvg")
 
+  @parameterized.parameters((1, "1 client"), (2, "2 clients"), (3383, "3,383 clients"))
+  def test_a_number_of_clients_in_words(self, num_clients, expected):
+    self.assertEqual(results_lib.clients_text(num_clients), expected)
+
   @parameterized.named_parameters(
       ("phase_1", "pretrain", 4, 0),
       ("builds_on_phase_1", "kmeans", 3, 4),
