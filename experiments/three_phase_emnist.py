@@ -11,10 +11,10 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 from absl import flags
 
 from experiment_shell import experiment
+from experiments.three_phase import comparison
 from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
 from experiments.three_phase import results
-from experiments.three_phase import tables
 
 flags.adopt_module_key_flags(experiment_flags)
 
@@ -94,7 +94,7 @@ EXPERIMENT = experiment.Experiment(
     load=_load,
     measure=_measure,
     build_write_report=_build_write_report,
-    result_text=lambda finished: tables.comparison_text(finished.summary),
+    result_text=lambda finished: comparison.comparison_text(finished.summary),
     check_recorded=data.check_recorded,
     advise=_advise,
     failures=_failures,

@@ -13,7 +13,7 @@ from fl_clustering import participation
 NAME = "fedavg_matched"
 
 # Less more work than this share isn't worth a control.
-_TOLERANCE = 0.05
+TOLERANCE = 0.05
 
 
 def numbers(config, outcomes, engine):
@@ -26,7 +26,7 @@ def numbers(config, outcomes, engine):
   """
   steps = outcomes[registry.FEDAVG].cost.client_steps
   most_steps = max(outcome.cost.client_steps for outcome in outcomes.values())
-  if most_steps <= (1 + _TOLERANCE) * steps:
+  if most_steps <= (1 + TOLERANCE) * steps:
     return []
   found = []
   for number in itertools.count(participation.cluster_numbers(config)[-1] + 1):

@@ -1,6 +1,7 @@
 """The tables of single clients, clusters and global models of a three-phase run, as HTML."""
 
 from experiment_shell import html_page
+from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
 
@@ -9,7 +10,7 @@ _MAX_CLIENTS_NAMED = 4
 _MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
 def _new_client_cell(results, method, client_id):
   clusters, accuracy = results.new_client(method, client_id)
-  shown = tables.score_text(accuracy)
+  shown = comparison.score_text(accuracy)
   return f"{clusters.replace(' ', ', ')}: {shown}" if clusters else shown
 
 
@@ -18,9 +19,9 @@ def new_client_tables(results):
   clients, summary = results.new_clients, results.summary
   if not clients:
     return []
-  rows = tables.comparison_rows(summary)
+  rows = comparison.comparison_rows(summary)
   accuracy = tables.methods_table(
-      rows, [("new clients' own test data", tables.NEW_CLIENTS)],
+      rows, [("new clients' own test data", comparison.NEW_CLIENTS)],
       tables.caption_text(
           f"Accuracy of {results_lib.clients_text(len(clients))} that came after the training, on "
           f"{summary['num_test_examples']['new_clients']:,} test examples of their own; highest "
@@ -71,7 +72,7 @@ def _clusters_of(results, name, assignment):
   rows = []
   for index, members in enumerate(assignment.clusters):
     row = [
-        index, f"{len(members):,}", tables.score_text(results.best_accuracy(name, index)),
+        index, f"{len(members):,}", comparison.score_text(results.best_accuracy(name, index)),
         f"{sum(examples[client_id] for client_id in members):,}",
     ]
     if groups_known:
@@ -113,13 +114,13 @@ def global_model_tables(results):
   """Returns the global models' macro averages, and their recall per label."""
   models = _global_models(results)
   averages = [
-      [tables.score_text(part[kind][metric]) for metric in ("accuracy", "recall", "precision")]
+      [comparison.score_text(part[kind][metric]) for metric in ("accuracy", "recall", "precision")]
       for _, kind, _, part in models
   ]
   num_labels = results.dataset["num_classes"]
   recalls = [
       [
-          tables.score_text(results.evaluation(method, f"{kind}_recall_class_{label}"))
+          comparison.score_text(results.evaluation(method, f"{kind}_recall_class_{label}"))
           for label in range(num_labels)
       ]
       for method, kind, *_ in models

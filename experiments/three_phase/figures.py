@@ -5,9 +5,8 @@ from matplotlib import ticker
 import numpy as np
 
 from experiment_shell import figure_style
+from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
-from experiments.three_phase import tables
-from fl_clustering import gains as gains_lib
 
 _COLORS = {
     **figure_style.METHOD_COLORS,
@@ -33,11 +32,6 @@ _KNOWN_LOOKS = {
     results_lib.FEDAVG_MATCHED: ("purple", _DOTTED_DASHES, "h"),
 }
 _SPARE_MARKERS = "pH8"
-_VERDICT_COLORS = {
-    gains_lib.BETTER: figure_style.METHOD_COLORS["green"],
-    gains_lib.WORSE: figure_style.METHOD_COLORS["vermilion"],
-    gains_lib.UNCLEAR: figure_style.QUIET,
-}
 _FEW_ROUNDS = 12
 _MATCHED_SHOWN = 1.5  # Times the rounds of all others.
 # Colour, marker and size; smaller markers come later, so that all show where they coincide.
@@ -104,53 +98,6 @@ def _legend(figure, looks, *handles):
       for method, look in looks.items()
   ]
   figure.legend(handles=[*of_methods, *handles], loc="outside lower center", ncols=3)
-
-
-def gains(results):
-  """Returns the gain of every method over FedAvg with its interval; None without any."""
-  comparison = results.summary["comparison"]
-  rows = [
-      (row.label, row.part["gain"])
-      for row in tables.comparison_rows(results.summary)
-      if "gain" in row.part
-  ]
-  if not rows:
-    return None
-  figure = figure_style.new_figure(1.6 + 0.36 * len(rows))
-  axes = figure.add_subplot()
-  axes.axvline(0, color="#1c1e21", linewidth=1)
-  for position, (_, gain) in enumerate(rows):
-    color = _VERDICT_COLORS[gain["verdict"]]
-    if gain["low"] is not None:
-      axes.plot(
-          [100 * gain["low"], 100 * gain["high"]], [position] * 2, color=color, linewidth=2.4,
-          solid_capstyle="butt",
-      )
-    axes.plot(
-        100 * gain["mean"], position, marker="o", markersize=8, color=color,
-        markerfacecolor="white" if gain["verdict"] == gains_lib.UNCLEAR else color,
-        markeredgewidth=1.8,
-    )
-    axes.annotate(
-        f"{tables.points(gain['mean'])}  {tables.VERDICTS[gain['verdict']]}", (1.02, position),
-        va="center", xycoords=("axes fraction", "data"), fontsize=9,
-    )
-  axes.set_yticks(range(len(rows)), [label for label, _ in rows])
-  axes.set_ylim(len(rows) - 0.5, -0.5)
-  axes.tick_params(axis="y", length=0)
-  axes.spines["left"].set_visible(False)
-  axes.grid(True, axis="x")
-  axes.set_xlabel("gain over FedAvg in percentage points of accuracy")
-  note = ""
-  if not comparison["control_repeats"]:
-    note = "about these trained models only: the intervals leave out the chance in training"
-  figure_style.set_title(
-      figure, results.data_line,
-      f"Gain in the clients' mean accuracy over FedAvg, with {comparison['level']:.0%} intervals "
-      f"for all {comparison['num_comparisons']} comparisons together",
-      note,
-  )
-  return figure
 
 
 def _curves(results, methods, metric):
@@ -261,7 +208,7 @@ def _draw_distribution(axes, position, values, color, rng):
 
 def _write_numbers(axes, rows):
   """Writes the comparison's mean and share at target right of every row."""
-  for offset, column in ((6, tables.MEAN), (44, tables.AT_TARGET)):
+  for offset, column in ((6, comparison.MEAN), (44, comparison.AT_TARGET)):
     axes.annotate(column.heading, (1, 1), xycoords="axes fraction", xytext=(offset, 4),
                   textcoords="offset points", fontsize=9)
     for position, row in enumerate(rows):
@@ -271,7 +218,7 @@ def _write_numbers(axes, rows):
 
 def client_accuracy(results):
   """Returns the distribution of the clients' accuracy, one row per method."""
-  rows = tables.comparison_rows(results.summary)
+  rows = comparison.comparison_rows(results.summary)
   looks = method_looks([row.method for row in rows])
   figure = figure_style.new_figure(1.7 + (0.62 if len(rows) <= 8 else 0.5) * len(rows))
   axes = figure.add_subplot()

@@ -1,10 +1,9 @@
 """What a three-phase run found, in sentences: the verdict, and what bears on it."""
 
+from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
-from experiments.three_phase import tables
 from fl_clustering import gains
-# More client steps than this multiple of FedAvg's are said.
-_MORE_STEPS = 1.05
+from fl_clustering import matched_control
 
 # What a method shows the server beyond the weights after phase 1.
 _SEES_MORE = {
@@ -34,7 +33,7 @@ def _listed(methods):
 
 def _judged(results, methods):
   """Returns the methods by the verdict on their gain over FedAvg."""
-  judged = {verdict: [] for verdict in tables.VERDICTS}
+  judged = {verdict: [] for verdict in comparison.VERDICTS}
   for method in methods:
     judged[results.summary["methods"][method]["gain"]["verdict"]].append(method)
   return judged
@@ -76,14 +75,15 @@ def verdict(results):
         results, methods, "training everyone together for as many rounds (FedAvg)"
     )
     sentence = sentence[0].upper() + sentence[1:]
-  covered = tables.privacy_text(results.summary)
+  covered = comparison.privacy_text(results.summary)
   return f"{sentence} ({covered})." if covered else f"{sentence}."
 
 
 def _basis_sentences(results):
   """Returns what the verdict rests on, and what it is about."""
   summary = results.summary
-  comparison, num_comparisons = summary["comparison"], summary["comparison"]["num_comparisons"]
+  basis = summary["comparison"]
+  num_comparisons, repeats = basis["num_comparisons"], basis["control_repeats"]
   yield (
       f"This rests on {summary['num_test_examples']['clients']:,} test examples of "
       f"{results_lib.clients_text(results.num_clients)}."
@@ -94,8 +94,7 @@ def _basis_sentences(results):
   together = "" if num_comparisons == 1 else (
       f", for all {num_comparisons} methods and controls that are compared with FedAvg together"
   )
-  yield f"It is said with intervals at {comparison['level']:.0%}{together}."
-  repeats = comparison["control_repeats"]
+  yield f"It is said with intervals at {basis['level']:.0%}{together}."
   where = f"these data, this partition and this phase 1 (one seed, {summary['seed']})"
   if repeats:
     times = "once more" if repeats == 1 else f"{repeats:,} times more"
@@ -141,7 +140,7 @@ def _work_sentence(results):
   fedavg = _steps(results, results_lib.FEDAVG)
   more = [
       method for method in results_lib.chosen_methods(results.summary)
-      if _steps(results, method) > _MORE_STEPS * fedavg
+      if _steps(results, method) > (1 + matched_control.TOLERANCE) * fedavg
   ]
   if not more:
     return None

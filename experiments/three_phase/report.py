@@ -7,6 +7,7 @@ from experiments.three_phase import cluster_figures
 from experiments.three_phase import detail_tables
 from experiments.three_phase import figures
 from experiments.three_phase import findings
+from experiments.three_phase import gains_figure
 from experiments.three_phase import num_clusters_figure
 from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
@@ -22,7 +23,7 @@ def _num_clusters(results):
 
 _FIRST_FIGURES = (
     report_sections.Figure(
-        "gains.png", figures.gains,
+        "gains.png", gains_figure.gains,
         "Gain of every method over FedAvg, with its interval",
         "A dot right of the line is a gain over training everyone together. Only where the bar "
         "leaves out zero can the gain be told from chance; where it doesn't, the dot is open.",

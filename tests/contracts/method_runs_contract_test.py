@@ -87,7 +87,7 @@ class MethodRunsTest(parameterized.TestCase):
   def test_stopped_in_every_method_and_resumed_gives_the_same_bits(self):
     folder = self.create_tempdir().full_path
     for name in _ALL:
-      with self.assertRaises(run_recorder.Stop, msg=name):
+      with self.subTest(name), self.assertRaises(run_recorder.Stop):
         _run(self.config, self.task, run_recorder.Recorder((name, 2)), folder)
     recorder = run_recorder.Recorder()
     resumed = _run(self.config, self.task, recorder, folder)

@@ -7,11 +7,12 @@ import numpy as np
 from experiment_shell import figure_style
 from experiments.three_phase import cluster_figures
 from experiments.three_phase import figures
+from experiments.three_phase import gains_figure
 from tests.experiments.three_phase import sample_run
 
 
 _FIGURES = (
-    figures.gains, figures.learning_curves, figures.accuracy_by_cost, figures.client_accuracy,
+    gains_figure.gains, figures.learning_curves, figures.accuracy_by_cost, figures.client_accuracy,
     figures.group_recovery, cluster_figures.client_weights, cluster_figures.distance_matrix,
     cluster_figures.label_mix,
 )
@@ -124,7 +125,7 @@ class AccuracyFiguresTest(_FigureTest):
 
   def test_gains_have_a_dot_and_an_interval_per_method(self):
     run = self._run()
-    (axes,) = figures.gains(run).axes
+    (axes,) = gains_figure.gains(run).axes
 
     labels = [label.get_text() for label in axes.get_yticklabels()]
     self.assertEqual(
@@ -143,18 +144,18 @@ class AccuracyFiguresTest(_FigureTest):
     self.assertLen({dot.get_color() for dot in dots}, 3)
 
   def test_gains_without_intervals_or_without_repeats(self):
-    axes = figures.gains(self._run(half_width=None)).axes[0]
+    axes = gains_figure.gains(self._run(half_width=None)).axes[0]
 
     self.assertLen(axes.lines, 5)
     self.assertIn(
-        "about these trained models only", _titles(figures.gains(self._run(control_repeats=0)))
+        "about these trained models only", _titles(gains_figure.gains(self._run(control_repeats=0)))
     )
-    self.assertNotIn("trained models only", _titles(figures.gains(self._run())))
+    self.assertNotIn("trained models only", _titles(gains_figure.gains(self._run())))
 
   def test_no_gains_of_fedavg_alone(self):
     run = self._run(mean_accuracy={"pretrain": 0.5, "fedavg": 0.6}, groupings=())
 
-    self.assertIsNone(figures.gains(run))
+    self.assertIsNone(gains_figure.gains(run))
 
   def test_every_figure_holds_all_methods(self):
     ids = tuple(f"client_{i:04d}" for i in range(12))

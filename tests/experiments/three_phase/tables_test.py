@@ -4,8 +4,9 @@ import re
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments.three_phase import results as results_lib
+from experiments.three_phase import comparison
 from experiments.three_phase import detail_tables
+from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
 from tests.experiments.three_phase import sample_run
 
@@ -34,21 +35,21 @@ class NumbersTest(parameterized.TestCase):
       (0.2294, "+22.9"), (-0.0166, "-1.7"), (0, "+0.0"), (-0.0004, "-0.0"), (1, "+100.0")
   )
   def test_points(self, share, text):
-    self.assertEqual(tables.points(share), text)
+    self.assertEqual(comparison.points(share), text)
 
   @parameterized.parameters(
       (0, "0"), (999, "999"), (1000, "1 k"), (12_345, "12.3 k"), (999_600, "1 M"), (2.5e6, "2.5 M")
   )
   def test_steps(self, number, text):
-    self.assertEqual(tables.steps_text(number), text)
+    self.assertEqual(comparison.steps_text(number), text)
 
   @parameterized.parameters((999, "999 B"), (15_426_208, "15.4 MB"), (1.2e9, "1.2 GB"))
   def test_bytes(self, number, text):
-    self.assertEqual(tables.bytes_text(number), text)
+    self.assertEqual(comparison.bytes_text(number), text)
 
   def test_interval(self):
-    self.assertEqual(tables.interval({"low": -0.01, "high": 0.0246}), "-1.0 to +2.5")
-    self.assertEqual(tables.interval({"low": None, "high": None}), "unknown")
+    self.assertEqual(comparison.interval({"low": -0.01, "high": 0.0246}), "-1.0 to +2.5")
+    self.assertEqual(comparison.interval({"low": None, "high": None}), "unknown")
 
 
 class ComparisonRowsTest(absltest.TestCase):
@@ -56,7 +57,7 @@ class ComparisonRowsTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
     self.summary = sample_run.summary(sample_run.sample_run())
-    self.rows = {row.method: row for row in tables.comparison_rows(self.summary)}
+    self.rows = {row.method: row for row in comparison.comparison_rows(self.summary)}
 
   def test_phase_1_first_methods_in_order_controls_last(self):
     self.assertEqual(
@@ -67,22 +68,22 @@ class ComparisonRowsTest(absltest.TestCase):
   def test_unknown_method_stands_among_the_methods(self):
     self.summary["methods"]["my_method"] = self.summary["methods"]["kmeans"]
 
-    rows = tables.comparison_rows(self.summary)
+    rows = comparison.comparison_rows(self.summary)
 
     self.assertEqual(rows[3].method, "my_method")
     self.assertEqual(rows[3].label, "my method")
 
   def test_best_text_of_a_column_and_none_without_a_difference(self):
-    accuracy = tables.Column(
+    accuracy = comparison.Column(
         ("clients", "accuracy"), "", lambda value: f"{value['mean']:.1f}",
         lambda value: value["mean"],
     )
     rows = list(self.rows.values())
 
-    self.assertEqual(tables.best_text(rows, accuracy), "0.8")
-    self.assertIsNone(tables.best_text(rows[1:2], accuracy))
-    unranked = tables.Column(accuracy.path, "", accuracy.text)
-    self.assertIsNone(tables.best_text(rows, unranked))
+    self.assertEqual(comparison.best_text(rows, accuracy), "0.8")
+    self.assertIsNone(comparison.best_text(rows[1:2], accuracy))
+    unranked = comparison.Column(accuracy.path, "", accuracy.text)
+    self.assertIsNone(comparison.best_text(rows, unranked))
 
 
 class ComparisonTablesTest(absltest.TestCase):
@@ -212,7 +213,7 @@ class ComparisonTextTest(absltest.TestCase):
   def test_has_a_line_per_method_with_the_summary_s_numbers(self):
     summary = sample_run.summary(sample_run.sample_run())
 
-    lines = tables.comparison_text(summary).splitlines()
+    lines = comparison.comparison_text(summary).splitlines()
 
     (kmeans,) = (line for line in lines if line.startswith("K-means"))
     accuracy = summary["methods"]["kmeans"]["clients"]["accuracy"]
@@ -225,10 +226,10 @@ class ComparisonTextTest(absltest.TestCase):
     self.assertEqual(phase_1.split()[-5:], ["-", "180", "54", "kB", "-"])
 
   def test_columns_appear_where_they_apply(self):
-    heading = tables.comparison_text(
+    heading = comparison.comparison_text(
         sample_run.summary(sample_run.sample_run(true_groups=False))
     ).splitlines()[1].split()
-    more = tables.comparison_text(
+    more = comparison.comparison_text(
         sample_run.summary(sample_run.sample_run(new_client_ids=("new",)))
     ).splitlines()[1].split()
 
@@ -238,11 +239,12 @@ class ComparisonTextTest(absltest.TestCase):
     self.assertIn("new", more)
 
   def test_a_private_run_says_what_is_covered(self):
-    private = tables.comparison_text(sample_run.summary(sample_run.sample_run(privacy=_PRIVACY)))
+    run = sample_run.sample_run(privacy=_PRIVACY)
+    private = comparison.comparison_text(sample_run.summary(run))
 
     self.assertEndsWith(private, "\nepsilon 1.5 covers phase 1 only.")
     self.assertNotIn(
-        "epsilon", tables.comparison_text(sample_run.summary(sample_run.sample_run()))
+        "epsilon", comparison.comparison_text(sample_run.summary(sample_run.sample_run()))
     )
 
   def test_fits_a_terminal_and_is_plain_ascii(self):
@@ -250,7 +252,7 @@ class ComparisonTextTest(absltest.TestCase):
         ("pretrain", "kmeans", "cfl_as_copied", *results_lib.CONTROLS), 0.123
     )
     accuracy["fedavg"] = 0.9
-    text = tables.comparison_text(sample_run.summary(sample_run.sample_run(
+    text = comparison.comparison_text(sample_run.summary(sample_run.sample_run(
         num_clients=3383, mean_accuracy=accuracy, new_client_ids=("new",)
     )))
 
@@ -258,7 +260,7 @@ class ComparisonTextTest(absltest.TestCase):
     self.assertTrue(text.isascii())
 
   def test_columns_are_aligned(self):
-    lines = tables.comparison_text(
+    lines = comparison.comparison_text(
         sample_run.summary(sample_run.sample_run())
     ).splitlines()
     group_line, heading_line, *rows = lines[:8]
