@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from dp_clustering import clustering_params
-from dp_clustering import private_sums
+from dp_clustering import point_grid
 
 # Elements of points, or of their products with the centers, processed at a time.
 _BLOCK_ELEMENTS = 2**18
@@ -51,7 +51,7 @@ def nonprivate_labels_and_loss(points, centers, radius):
   for start in range(0, len(points), block_size):
     rows = _finite_rows(points[start : start + block_size], radius)
     bounded_rows = clustering_params.map_to_ball(rows, _LARGEST_NORM)
-    nearest = private_sums.nearest_centers(bounded_rows, centers)
+    nearest = point_grid.nearest(np, bounded_rows, centers)
     labels[start : start + block_size] = nearest
     residuals = rows - centers[nearest]
     with np.errstate(over="ignore"):

@@ -10,6 +10,7 @@ import numpy as np
 from dp_clustering import clustering_params
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import noise
+from dp_clustering import point_grid
 from dp_clustering import private_sums
 
 _CENTERS = np.array([[0.3, 0.0, 0.0], [-0.3, 0.1, 0.0], [0.0, 0.0, 0.9]])
@@ -52,7 +53,7 @@ class ExactSumsTest(parameterized.TestCase):
     )
     expected = _expected_statistics(_points(), _CENTERS, residual_radius)
     # The grid takes less than a step per point and coordinate.
-    tolerance = 2 * 500 / private_sums.GRID
+    tolerance = 2 * 500 / point_grid.CONTRIBUTION_STEPS
     np.testing.assert_allclose(statistics.residual_sums, expected[0], atol=tolerance)
     np.testing.assert_array_equal(statistics.counts, expected[1])
     np.testing.assert_allclose(statistics.squared_errors, expected[2], atol=4 * tolerance)
@@ -81,7 +82,7 @@ class ExactSumsTest(parameterized.TestCase):
     leaf_sums = hashed.private_leaf_sums([3, 0], [2, 1], 0.0)
     inside = [bits[:, 0] & bits[:, 1], ~bits[:, 0]]
     expected = [points[members].sum(axis=0) for members in inside]
-    np.testing.assert_allclose(leaf_sums, expected, atol=500 / private_sums.GRID)
+    np.testing.assert_allclose(leaf_sums, expected, atol=500 / point_grid.CONTRIBUTION_STEPS)
 
   def test_codes_of_many_bits(self):
     hyperplanes = np.random.default_rng(1).normal(size=(24, 3))
@@ -208,9 +209,9 @@ class PrivacyTest(parameterized.TestCase):
     rows[:50] = np.rint(rows[:50] * 3)
     rows[0] = 1
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
-    on_grid = private_sums._on_grid(rows).astype(object)
+    on_grid = point_grid.contributions(np, rows, 1.0).astype(object)
     squares = (on_grid.astype(int).astype(object) ** 2).sum(axis=1)
-    self.assertLessEqual(max(squares), private_sums.GRID**2)
+    self.assertLessEqual(max(squares), point_grid.CONTRIBUTION_STEPS**2)
 
   @parameterized.parameters((0.5, 1.0), (0.25, 0.0), (0.4, 3.0))
   def test_no_point_changes_more_than_the_ledger_says(self, count_weight, error_weight):

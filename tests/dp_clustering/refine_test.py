@@ -5,6 +5,7 @@ from absl.testing import parameterized
 import numpy as np
 from sklearn import cluster
 
+from dp_clustering import cluster_statistics
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import noise
 from dp_clustering import privacy_calculator
@@ -101,7 +102,7 @@ class PrivateCentersTest(parameterized.TestCase):
 class MovedTest(absltest.TestCase):
 
   def _statistics(self, residual_sums, counts, residual_sum_std, count_std=1.0):
-    return private_sums.ClusterStatistics(
+    return cluster_statistics.ClusterStatistics(
         residual_sums=np.array(residual_sums, float),
         counts=np.array(counts, float),
         squared_errors=np.zeros(len(counts)),

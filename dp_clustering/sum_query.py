@@ -1,0 +1,86 @@
+"""What an algorithm asks of points that it never sees: exact sums of integers by group.
+
+An algorithm states a `SumQuery`.  Whoever holds points answers it with `totals`, an int64
+array: every point belongs to one group, and adds a row of bounded integers to it.  Totals
+of several holders add up to the totals of all points, so the answer is the same for points
+at one place (`private_sums.PooledPoints`) and for points at many clients, which add up their
+totals in a secure sum.
+"""
+
+import dataclasses
+from typing import Mapping, Protocol
+
+import numpy as np
+
+
+class Kind(Protocol):
+  """What is summed up: a frozen dataclass, whose fields are known before any data.
+
+  Two equal kinds compute the same.
+  """
+
+  def widths(self, dim):
+    """Returns the number of columns of every part of a total, a dict by name in order.
+
+    Args:
+      dim: Number of coordinates of a point.
+    """
+
+  def contributions(self, xp, points, arrays):
+    """Returns every point's group, int (num_points,), and its contribution to that group.
+
+    The contributions are integers in float64, of shape (num_points, sum of `widths`), below
+    2^31.  They are the same bits whatever `xp` is and whatever other points there are.
+
+    Args:
+      xp: `numpy`, or `tensorflow.experimental.numpy` with tensors as arrays.
+      points: Float64, integers of shape (num_points, dim); see `point_grid`.
+      arrays: A dict of the query's arrays.
+    """
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SumQuery:
+  """One question; public, or made from private results.
+
+  Attributes:
+    kind: The `Kind`.
+    arrays: A dict of float64 arrays, all of first dimension num_groups.  The first one is of
+      shape (num_groups, dim).
+  """
+
+  kind: Kind
+  arrays: Mapping[str, np.ndarray]
+
+  @property
+  def shape(self):
+    """The shape of the totals, (num_groups, total width)."""
+    return len(next(iter(self.arrays.values()))), sum(self._widths.values())
+
+  @property
+  def _widths(self):
+    return self.kind.widths(next(iter(self.arrays.values())).shape[1])
+
+  def split(self, totals):
+    """Returns the parts of totals by name, arrays of shape (num_groups, width).
+
+    Args:
+      totals: Array of shape (num_groups, total width).
+    """
+    edges = np.cumsum(list(self._widths.values()))[:-1]
+    return dict(zip(self._widths, np.split(totals, edges, axis=1)))
+
+  def noise(self, stds, noise_source):
+    """Returns noise for the totals, an int64 array of their shape.
+
+    Args:
+      stds: A dict of the standard deviation of the noise on every part; 0 for none.
+      noise_source: A source of noise, one of the module `noise`.
+    """
+    num_groups, _ = self.shape
+    draws = [
+        noise_source.discrete_gaussian((num_groups, width), stds[part])
+        if stds[part] else np.zeros((num_groups, width), np.int64)
+        for part, width in self._widths.items()
+    ]
+    return np.concatenate(draws, axis=1)
