@@ -55,12 +55,12 @@ class ClippedResiduals:
     # Of integers, so the order of the sum does not matter.
     norms = xp.sqrt(xp.einsum("ij,ij->i", residuals, residuals))[:, np.newaxis]
     parts = [
-        point_grid.contributions(xp, residuals, xp.maximum(norms, clip_radii)),
+        point_grid.contributions(residuals, xp.maximum(norms, clip_radii)),
         xp.full_like(norms, point_grid.CONTRIBUTION_STEPS),
     ]
     if self.with_squared_errors:
       excesses = xp.minimum(norms / clip_radii, 1.0) ** 2 - 0.5
-      parts.append(point_grid.contributions(xp, excesses, 1.0))
+      parts.append(point_grid.contributions(excesses, 1.0))
     return nearest, xp.concatenate(parts, axis=1)
 
 

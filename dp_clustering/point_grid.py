@@ -32,17 +32,16 @@ def on_point_grid(vectors, bound):
   return np.rint(scaled, out=scaled)
 
 
-def contributions(xp, vectors, bounds):
-  """Returns vectors of norms up to `bounds` as integers, truncated towards zero.
+def contributions(vectors, bounds):
+  """Returns vectors of norms up to `bounds` in steps, of norms up to `CONTRIBUTION_STEPS`.
 
-  Truncation makes no coordinate larger, so the norms are at most `CONTRIBUTION_STEPS`.
+  Whoever adds them up truncates them towards zero first, which makes no coordinate larger.
 
   Args:
-    xp: The module of array functions.
     vectors: Array of shape (num_rows, dim).
     bounds: Positive numbers, of shape (num_rows, 1) or ().
   """
-  return xp.trunc(vectors * (CONTRIBUTION_STEPS * _INSIDE / bounds))
+  return vectors * (CONTRIBUTION_STEPS * _INSIDE / bounds)
 
 
 def nearest(xp, points, centers):

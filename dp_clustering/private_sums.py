@@ -59,14 +59,15 @@ def _thread_pools():
 def _grouped_sums(groups, num_groups, values):
   """Returns sums of the rows of `values` by group, int64 (num_groups, columns).
 
-  Of integers below 2^31 in at most 2^22 rows, so float64 is exact.
+  The values, below 2^31, are truncated towards zero, in place.  There are at most 2^22
+  rows, so float64 is exact.
   """
   # Each row has one group, so the index pointers of the membership matrix are known.
   columns = np.arange(len(groups) + 1, dtype=groups.dtype)
   members = sparse.csc_array(
       (np.ones(len(groups)), groups, columns), shape=(num_groups, len(groups))
   )
-  return (members @ values).astype(np.int64)
+  return (members @ np.trunc(values, out=values)).astype(np.int64)
 
 
 class PooledPoints:
@@ -299,7 +300,7 @@ class HashedSums:
 
     def sums_by_leaf(start, rows):
       leaves = leaf_of_code[self._nonprivate_codes[start : start + len(rows)]]
-      return _grouped_sums(leaves, num_leaves + 1, point_grid.contributions(np, rows, radius))
+      return _grouped_sums(leaves, num_leaves + 1, point_grid.contributions(rows, radius))
 
     totals = np.zeros((num_leaves + 1, sums.dim), np.int64)
     totals += sums._points.sum_over_blocks(sums_by_leaf, 1)

@@ -29,8 +29,9 @@ class Kind(Protocol):
   def contributions(self, xp, points, arrays):
     """Returns every point's group, int (num_points,), and its contribution to that group.
 
-    The contributions are integers in float64, of shape (num_points, sum of `widths`), below
-    2^31.  They are the same bits whatever `xp` is and whatever other points there are.
+    The contributions are float64 of shape (num_points, sum of `widths`), below 2^31, and are
+    truncated towards zero to integers before they are added up.  They are the same bits
+    whatever `xp` is and whatever other points there are.
 
     Args:
       xp: `numpy`, or `tensorflow.experimental.numpy` with tensors as arrays.

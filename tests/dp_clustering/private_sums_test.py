@@ -209,7 +209,7 @@ class PrivacyTest(parameterized.TestCase):
     rows[:50] = np.rint(rows[:50] * 3)
     rows[0] = 1
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
-    on_grid = point_grid.contributions(np, rows, 1.0).astype(object)
+    on_grid = np.trunc(point_grid.contributions(rows, 1.0))
     squares = (on_grid.astype(int).astype(object) ** 2).sum(axis=1)
     self.assertLessEqual(max(squares), point_grid.CONTRIBUTION_STEPS**2)
 

@@ -1,0 +1,90 @@
+"""Exact answers to `SumQuery`s about the points of many clients, by secure sums."""
+
+import collections
+import dataclasses
+import functools
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.experimental.numpy as tnp
+import tensorflow_federated as tff
+
+from fl_clustering.points import point_files
+from fl_clustering.points import secure_sums
+
+
+@functools.lru_cache(maxsize=None)  # Fits of data of the same shape share computations.
+def build_totals_round(source, kind, capacity, widths):
+  """Returns the round that answers queries of one kind.
+
+  Args:
+    source: A `PointSource` of points on the grid, up to rounding.
+    kind: The `sum_query.Kind`.
+    capacity: The most groups of a query.  A message always has room for so many.
+    widths: The number of columns of every array of the query, a tuple of pairs
+      (name, width).
+
+  Returns:
+    The computation of `secure_sums.build_round`; a query is a dict of `num_groups` and the
+    arrays, padded to `capacity`.
+  """
+  shape = (capacity, sum(kind.widths(source.num_columns).values()))
+  query_type = tff.StructWithPythonType(
+      [("num_groups", np.int32)]
+      + [(name, tff.TensorType(np.float64, [capacity, width])) for name, width in widths],
+      collections.OrderedDict,
+  )
+
+  def client_totals(query, points):
+    arrays = {name: query[name][: query["num_groups"]] for name, _ in widths}
+
+    def block_totals(block):
+      groups, values = kind.contributions(tnp, block, arrays)
+      return tf.math.unsorted_segment_sum(tf.cast(values, tf.int64), groups, capacity)
+
+    return secure_sums.over_blocks(tf.math.rint(points), shape, block_totals)
+
+  return secure_sums.build_round(source, query_type, client_totals)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FederatedPoints:
+  """The points of a federation, to ask for exact sums.
+
+  Attributes:
+    files: The clients as `PointFiles`, scaled to the grid of points.
+    capacity: The most groups of a query.
+  """
+
+  files: point_files.PointFiles
+  capacity: int
+
+  @property
+  def dim(self):
+    """Number of coordinates of a point."""
+    return self.files.num_columns
+
+  def _padded(self, array):
+    return np.concatenate([array, np.zeros((self.capacity - len(array), array.shape[1]))])
+
+  def totals(self, query, draw_share=None):
+    """Returns the totals of a `SumQuery`, int64 of the query's shape.
+
+    Args:
+      query: The query.
+      draw_share: A function without arguments that returns a client's share of the noise,
+        int64 of the query's shape; it is called once for each client, by that client.
+        None for exact totals.
+    """
+    num_groups, width = query.shape
+    widths = tuple((name, array.shape[1]) for name, array in query.arrays.items())
+    answer = build_totals_round(self.files.source, query.kind, self.capacity, widths)
+    sent = {"num_groups": np.int32(num_groups)}
+    sent |= {name: self._padded(array) for name, array in query.arrays.items()}
+    clients = []
+    for client in self.files.clients():
+      share = np.zeros((self.capacity, width), np.int64)
+      if draw_share is not None:
+        share[:num_groups] = draw_share()
+      clients.append({"client": client, "share": share})
+    return np.asarray(answer(sent, clients))[:num_groups]

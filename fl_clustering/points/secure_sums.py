@@ -1,0 +1,80 @@
+"""Sums of integers over the clients, which TFF adds up in a secure sum.
+
+The server learns the sum of the clients' messages and no message by itself.  TFF's secure
+modular sum does that on real clients (Bonawitz et al., "Practical Secure Aggregation for
+Privacy-Preserving Machine Learning", CCS 2017).  One machine that plays the server and the
+clients can only simulate it: the modulus and the integers are real, the secrecy is not.
+"""
+
+import collections
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+# A message holds integers of at most 2^31 for each of fewer than 2^30 points, and noise.
+_MODULUS = 2**62
+# Rows whose intermediate results fit a processor's cache; also bounds the memory.
+_BLOCK_ROWS = 2048
+
+
+def over_blocks(points, shape, block_totals):
+  """Returns the sum of `block_totals(block)`, int64 of `shape`, over blocks of rows.
+
+  Args:
+    points: Tensor of shape (n, d).
+    shape: The shape of the result, known beforehand.
+    block_totals: A function from at most `_BLOCK_ROWS` rows to int64 of that shape.
+  """
+
+  def body(start, totals):
+    return start + _BLOCK_ROWS, totals + block_totals(points[start : start + _BLOCK_ROWS])
+
+  _, totals = tf.while_loop(
+      lambda start, _: start < tf.shape(points)[0],
+      body,
+      (tf.constant(0), tf.zeros(shape, tf.int64)),
+      shape_invariants=(tf.TensorShape([]), tf.TensorShape(shape)),
+  )
+  return totals
+
+
+def build_round(source, query_type, client_totals):
+  """Returns a round in which every client answers a query, and the answers are added up.
+
+  Args:
+    source: A `PointSource`.
+    query_type: TFF type of what the server sends.
+    client_totals: A TensorFlow function (query, points float64 (n, d)) -> int64 of known
+      shape.
+
+  Returns:
+    The computation `(query@SERVER, {client, share}@CLIENTS) -> int64@SERVER`: the sum of
+    all answers and shares, between -2^61 and 2^61.  A client's share is what it adds to its
+    answer before anyone else sees it: its noise, or zero; an int64 array or number.
+  """
+  answer_type = tff.tensorflow.computation(
+      lambda query, client: client_totals(query, source.read(client)),
+      (query_type, source.client_type),
+  ).type_signature.result
+  client_type = tff.StructWithPythonType(
+      [("client", source.client_type), ("share", answer_type)], collections.OrderedDict
+  )
+
+  @tff.tensorflow.computation(query_type, client_type)
+  def answer(query, client):
+    return client_totals(query, source.read(client["client"])) + client["share"]
+
+  @tff.tensorflow.computation(answer_type)
+  def signed(total):
+    return tf.where(total < _MODULUS // 2, total, total - _MODULUS)
+
+  @tff.federated_computation(
+      tff.FederatedType(query_type, tff.SERVER), tff.FederatedType(client_type, tff.CLIENTS)
+  )
+  def sum_round(query, clients):
+    answers = tff.federated_map(answer, (tff.federated_broadcast(query), clients))
+    total = tff.backends.mapreduce.federated_secure_modular_sum(answers, _MODULUS)
+    return tff.federated_map(signed, total)
+
+  return tff.backends.test.replace_secure_intrinsics_with_bodies(sum_round)
