@@ -66,7 +66,7 @@ class ClippedResiduals:
 
 def private_cluster_statistics(
     noisy_totals, ledger, radius, centers, residual_radius, mu, name, count_weight,
-    squared_error_weight,
+    squared_error_weight, unit_points=1,
 ):
   """Returns the noisy `ClusterStatistics` of the points nearest to each center.
 
@@ -87,8 +87,9 @@ def private_cluster_statistics(
     count_weight: Precision of the counts relative to that of the residual sums.
     squared_error_weight: Precision of the squared errors relative to that of the residual
       sums; 0 for no squared errors.
+    unit_points: The most points in which neighbouring data sets differ.
   """
-  sensitivity = math.sqrt(1 + count_weight**2 + squared_error_weight**2 / 4)
+  sensitivity = unit_points * math.sqrt(1 + count_weight**2 + squared_error_weight**2 / 4)
   std = sensitivity / mu
   ledger.record(name, mu, sensitivity, std)
   with_errors = squared_error_weight > 0

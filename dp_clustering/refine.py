@@ -66,9 +66,14 @@ class _Schedule:
   refine_mus: tuple[float, ...]
 
 
+def largest_num_centers(k):
+  """Returns the most centers that `private_centers` asks about at a time."""
+  return _CENTERS_PER_CLUSTER * k
+
+
 def _schedule(k, mu):
   """Returns the `_Schedule` for k centers; the squares of its mus add up to mu^2."""
-  max_centers = _CENTERS_PER_CLUSTER * k
+  max_centers = largest_num_centers(k)
   num_splits = math.ceil(math.log2(max_centers)) + _EXTRA_SPLIT_STEPS
   # In proportion to the number of centers, as more centers have fewer points each.
   shares = np.minimum(2.0 ** np.arange(num_splits + 1), max_centers)

@@ -1,0 +1,185 @@
+"""What private fits guarantee, to whom, and against whom.
+
+No TensorFlow here: a program can refuse wrong settings before it imports it.
+"""
+
+import dataclasses
+import math
+from typing import Optional
+
+from clustering_basics import validate
+from dp_clustering import ledger as ledger_lib
+
+SERVER = "server"
+NONE = "none"
+TRUST = (SERVER, NONE)
+
+# The least scale of a client's share of the noise, in grid steps.  The sum of the shares is
+# then a discrete Gaussian up to a factor of 1 +- 1e-1000 in every probability (Kairouz, Liu,
+# Steinke, "The Distributed Discrete Gaussian Mechanism for Federated Learning with Secure
+# Aggregation", ICML 2021, theorem 1, https://arxiv.org/abs/2102.06387).
+_LEAST_SHARE_SCALE = 32.0
+
+
+def _check(privacy):
+  validate.positive(epsilon=privacy.epsilon)
+  validate.between(0, 1, delta=privacy.delta)
+  validate.within(1e-100, 1e100, radius=privacy.radius)
+  validate.one_of(TRUST, trust=privacy.trust)
+  if privacy.min_clients is None:
+    return
+  validate.integer(minimum=1, min_clients=privacy.min_clients)
+  if privacy.trust != NONE:
+    raise validate.error(
+        "min_clients", f"be left out with `trust`={privacy.trust!r}", privacy.min_clients
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class PointPrivacy:
+  """(epsilon, delta)-differential privacy of one point of one client.
+
+  Neighbouring data sets differ in one point, added or removed.  Points are moved into a
+  ball of known radius around the origin.
+
+  Attributes:
+    epsilon: Privacy budget of the whole fit, > 0.
+    delta: Its failure probability, in (0, 1).
+    radius: Points farther from the origin are moved to this distance, in the data's
+      units; in [1e-100, 1e100].  It must be known beforehand, not taken from the data.
+    trust: Who may see what without noise.  With "server", the server may see sums over
+      all clients, and adds the noise to them.  With "none", every client adds a share of
+      the noise to its own message, and the server sees their noisy sum.  In both cases
+      a secure sum must hide the single messages.
+    min_clients: For `trust` "none": the least number of clients whose shares of the noise
+      count in every round.  The rest may drop out, or tell their share to others.  The
+      noise grows by num_clients / min_clients in variance.  Default: all clients.
+  """
+
+  epsilon: float
+  delta: float
+  radius: float
+  trust: str = SERVER
+  min_clients: Optional[int] = None
+
+  def __post_init__(self):
+    _check(self)
+
+  @property
+  def unit(self):
+    """What the guarantee is for, in words."""
+    return "one point of one client"
+
+  @property
+  def unit_points(self):
+    """The most points in which neighbouring data sets differ."""
+    return 1
+
+  @property
+  def points_per_client(self):
+    """The most points of a client that are used; None for all."""
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class ClientPrivacy:
+  """(epsilon, delta)-differential privacy of all points of one client together.
+
+  Neighbouring data sets differ in one client, added or removed with all of its points.  It
+  covers a person with many points, if one client has them all.
+
+  Attributes:
+    epsilon: As in `PointPrivacy`.
+    delta: As in `PointPrivacy`.
+    radius: As in `PointPrivacy`.
+    max_points: The most points of a client that are used, its first ones.  The noise is
+      so many times that of `PointPrivacy`.
+    trust: As in `PointPrivacy`.
+    min_clients: As in `PointPrivacy`.
+  """
+
+  epsilon: float
+  delta: float
+  radius: float
+  max_points: int
+  trust: str = SERVER
+  min_clients: Optional[int] = None
+
+  def __post_init__(self):
+    _check(self)
+    validate.integer(minimum=1, max_points=self.max_points)
+
+  @property
+  def unit(self):
+    """What the guarantee is for, in words."""
+    return f"one client with at most {self.max_points} points"
+
+  @property
+  def unit_points(self):
+    """The most points in which neighbouring data sets differ."""
+    return self.max_points
+
+  @property
+  def points_per_client(self):
+    """The most points of a client that are used."""
+    return self.max_points
+
+
+def noisy_totals(privacy, points, num_clients, noise_source):
+  """Returns a function that answers queries with noise, for `cluster_statistics`.
+
+  Args:
+    privacy: A `PointPrivacy` or `ClientPrivacy`.
+    points: `FederatedPoints`.
+    num_clients: Number of clients.
+    noise_source: A source of noise, one of `dp_clustering.noise`.
+
+  Raises:
+    ValueError: If `min_clients` exceeds the number of clients, or they are so many that
+      their shares would be too small.
+  """
+  if privacy.trust == SERVER:
+    return lambda query, stds: points.totals(query) + query.noise(stds, noise_source)
+  least = num_clients if privacy.min_clients is None else privacy.min_clients
+  if least > num_clients:
+    raise validate.error("min_clients", f"be at most the {num_clients} clients", least)
+
+  def with_shares(query, stds):
+    shares = {part: std / math.sqrt(least) for part, std in stds.items()}
+    if min(shares.values()) < _LEAST_SHARE_SCALE:
+      raise validate.error(
+          "min_clients", "be smaller, as the shares of the noise would be too small", least
+      )
+    return points.totals(query, lambda: query.noise(shares, noise_source))
+
+  return with_shares
+
+
+def guarantee(privacy, ledger, num_clients):
+  """Returns what a fit guarantees, a dict of plain values.
+
+  Args:
+    privacy: A `PointPrivacy` or `ClientPrivacy`.
+    ledger: The `ledger.Ledger` of the fit, frozen.
+    num_clients: Number of clients.
+  """
+  stated = {
+      "epsilon": privacy.epsilon,
+      "delta": privacy.delta,
+      "unit": privacy.unit,
+      "neighboring_relation": "add_or_remove_one",
+      "trust": privacy.trust,
+      "noise": ledger.noise_source,
+      "num_rounds": len(ledger.releases),
+      "covers": "the centroids and counts of every round; not the labels that `predict` "
+      "gives, which are functions of the point itself",
+  }
+  if privacy.trust == NONE:
+    stated["min_clients"] = privacy.min_clients or num_clients
+    stated["num_clients"] = num_clients
+  return stated
+
+
+def open_ledger(privacy, noise_source):
+  """Returns the `Ledger` of a fit, without releases."""
+  return ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
