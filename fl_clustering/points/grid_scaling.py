@@ -1,0 +1,190 @@
+"""The grid of a fit without noise, found by secure sums of integers alone.
+
+A maximum over the clients would be one client's number, so bounds come from histograms of
+binary exponents, which are sums.  The server learns them: how many numbers of a column, and
+how many points, are of which order of magnitude.  Every sum is of integers, so the grid is
+the same whatever the order, the number or the split of the clients.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from clustering_basics import validate
+from dp_clustering import point_grid
+from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
+
+# Binary exponents that are told apart; smaller numbers count as zero, larger ones than
+# `client_points.LARGEST` don't occur.
+_LOWEST, _HIGHEST = -340, 340
+_EXPONENTS_PER_BIN = 8  # So that a message stays small with many columns.
+_NUM_BINS = (_HIGHEST - _LOWEST) // _EXPONENTS_PER_BIN
+# Bits of a coordinate in the sums of columns and of their squares, and in norms.
+_MOMENT_BITS = 30
+_NORM_BITS = 20
+_NUM_NORM_BINS = 64
+# Sums of 2^31 of so many points stay below the modulus.
+_MOST_POINTS = 2**30
+
+
+def _exponents(values):
+  """Returns the binary exponents of float64 values, int64; -1023 of zero."""
+  return tf.bitwise.right_shift(tf.bitcast(tf.abs(values), tf.int64), 52) - 1023
+
+
+def column_exponents(points):
+  """Returns how many numbers of every column have an exponent in every bin, int64 (d, bins)."""
+  num_columns = points.shape[1]
+  exponents = tf.clip_by_value(_exponents(points), _LOWEST, _HIGHEST - 1)
+  bins = (exponents - _LOWEST) // _EXPONENTS_PER_BIN
+  cells = bins + _NUM_BINS * tf.range(num_columns, dtype=tf.int64)
+  counts = tf.math.bincount(
+      tf.cast(tf.reshape(cells, [-1]), tf.int32), minlength=num_columns * _NUM_BINS,
+      maxlength=num_columns * _NUM_BINS, dtype=tf.int64,
+  )
+  return tf.reshape(counts, [num_columns, _NUM_BINS])
+
+
+def column_bounds(counts):
+  """Returns numbers above those of every column, shape (d,), from `column_exponents`."""
+  last = _NUM_BINS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
+  return np.exp2(_LOWEST + _EXPONENTS_PER_BIN * (last + 1.0))
+
+
+def column_moments(points):
+  """Returns the columns' sums and sums of squares, the latter in two parts, int64 (3, d).
+
+  Args:
+    points: Of shape (n, d), integers up to 2^30.
+  """
+  whole = tf.cast(tf.math.rint(points), tf.int64)
+  squares = whole * whole
+  return tf.stack([
+      tf.reduce_sum(whole, axis=0),
+      tf.reduce_sum(tf.bitwise.right_shift(squares, _MOMENT_BITS), axis=0),
+      tf.reduce_sum(tf.bitwise.bitwise_and(squares, 2**_MOMENT_BITS - 1), axis=0),
+  ])
+
+
+def moments(num_points, sums):
+  """Returns the columns' means and standard deviations from `column_moments`.
+
+  They are computed in whole numbers, so nothing cancels, and the deviation of a constant
+  column is exactly zero.
+
+  Args:
+    num_points: Number of points.
+    sums: int64 of shape (3, d).
+  """
+  totals, high, low = sums.astype(object)
+  squares = (high << _MOMENT_BITS) + low
+  variances = (num_points * squares - totals * totals) / num_points**2
+  return (totals / num_points).astype(float), np.sqrt(variances.astype(float))
+
+
+def norm_exponents(points):
+  """Returns how many points have a squared norm with every exponent, int64 (bins,).
+
+  Args:
+    points: Of shape (n, d), integers up to 2^20.
+  """
+  whole = tf.cast(tf.math.rint(points), tf.int64)
+  squares = tf.cast(tf.reduce_sum(whole * whole, axis=1), tf.float64)
+  bins = tf.cast(tf.maximum(_exponents(squares), 0), tf.int32)
+  return tf.math.bincount(
+      bins, minlength=_NUM_NORM_BINS, maxlength=_NUM_NORM_BINS, dtype=tf.int64
+  )
+
+
+def norm_bound(counts, num_columns):
+  """Returns a number above all norms, from `norm_exponents`, in its units."""
+  last = np.flatnonzero(counts)[-1]
+  # Rounding may have shortened every coordinate by a half.
+  return np.exp2((last + 1) / 2) + np.sqrt(num_columns)
+
+
+# What clients add up here, with the shape of it for d columns.
+_ANSWERS = {
+    column_exponents: lambda num_columns: (num_columns, _NUM_BINS),
+    column_moments: lambda num_columns: (3, num_columns),
+    norm_exponents: lambda num_columns: (_NUM_NORM_BINS,),
+}
+
+
+@functools.lru_cache(maxsize=None)
+def _build_round(source, answer):
+  shape = _ANSWERS[answer](source.num_columns)
+  return secure_sums.build_round(
+      source, tff.TensorType(np.int32),
+      lambda unused, points: secure_sums.over_blocks(points, shape, answer),
+  )
+
+
+def _total(files, answer):
+  clients = [
+      {"client": client, "share": np.zeros(_ANSWERS[answer](files.num_columns), np.int64)}
+      for client in files.clients()
+  ]
+  return np.asarray(_build_round(files.source, answer)(0, clients))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Grid:
+  """The coordinates of a fit, in which points are integers up to rounding.
+
+  Attributes:
+    scaling: The `Scaling` from the data's units to grid steps.
+    step: The length of a grid step; in standardised columns, if they are.
+    num_points: Number of points of all clients.
+    num_rounds: Number of rounds that it took.
+  """
+
+  scaling: scaling_lib.Scaling
+  step: float
+  num_points: int
+  num_rounds: int
+
+
+def find_grid(files, standardize):
+  """Returns the `Grid` around the points' mean that has room for all of them.
+
+  Args:
+    files: The clients as `PointFiles` in the data's own coordinates.
+    standardize: True scales every column that varies to variance one; False keeps the
+      columns' units.
+
+  Raises:
+    ValueError: If there are too many points.
+  """
+  num_columns = files.num_columns
+  ones, steps = np.ones(num_columns), 2.0**_MOMENT_BITS
+  own = scaling_lib.Scaling(np.zeros(num_columns), ones)
+  counts = _total(files.scaled(own), column_exponents)
+  num_points = int(counts[0].sum())
+  if num_points >= _MOST_POINTS:
+    raise validate.error("clients", f"have fewer than {_MOST_POINTS} points", num_points)
+  bounds = column_bounds(counts)
+  sums = _total(files.scaled(scaling_lib.Scaling(own.shift, steps / bounds)), column_moments)
+  means, _ = moments(num_points, sums)
+  origin = means * bounds / steps
+  centered = scaling_lib.Scaling(origin, ones)
+  bounds = column_bounds(_total(files.scaled(centered), column_exponents))
+  factor = ones
+  if standardize:
+    sums = _total(files.scaled(scaling_lib.Scaling(origin, steps / bounds)), column_moments)
+    _, deviations = moments(num_points, sums)
+    varies = deviations > 0
+    factor = np.divide(steps / bounds, deviations, out=np.ones(num_columns), where=varies)
+  unit = (bounds * factor).max() / 2.0**_NORM_BITS
+  norms = _total(files.scaled(scaling_lib.Scaling(origin, factor / unit)), norm_exponents)
+  step = norm_bound(norms, num_columns) * unit / point_grid.POINT_STEPS
+  return Grid(
+      scaling=scaling_lib.Scaling(origin, factor / step),
+      step=float(step),
+      num_points=num_points,
+      num_rounds=5 if standardize else 4,
+  )
