@@ -1,0 +1,411 @@
+"""K-means from sums alone: splits, a reduction to K on the server, and swaps.
+
+Every round asks one thing of the points: for every center, sums over the points nearest to
+it, and over each half of them (`sum_kinds.ChildSums`).  The server moves each center to the
+mean of its points, as Lloyd's algorithm does.  It also moves the hyperplane between the
+halves to the middle between their means, so every cluster holds a 2-means of its own.  What
+splitting a cluster would gain is therefore known exactly, at no further round.
+
+1. Split.  From one center on, the clusters of the largest gains are split, until there are
+   at least twice as many centers as clusters.
+2. Reduce.  The server clusters the means of all halves, with their counts as weights
+   (`summary_kmeans`).  It asks nothing.
+3. Lloyd.  Two rounds from these K centers.
+4. Swap.  The clusters of the largest gains are split, and as many centers that cost least
+   to remove are removed.  Most local minima are left that way.
+5. Settle.  Lloyd's rounds, until they gain little.
+
+All sums are exact integers, so the inertia is exact, too: large common parts cancel without
+rounding, and a cluster of equal points has an inertia of zero.
+
+References:
+  Stuart P. Lloyd. Least Squares Quantization in PCM. IEEE Transactions on Information
+  Theory, 1982. https://doi.org/10.1109/TIT.1982.1056489
+  Y. Linde, A. Buzo, R. Gray. An Algorithm for Vector Quantizer Design. IEEE Transactions on
+  Communications, 1980 (splitting).
+  Bernd Fritzke. The k-means-u* algorithm. 2017. https://arxiv.org/abs/1706.09059 (moving
+  the least useful centers to where the error is largest).
+"""
+
+import dataclasses
+import fractions
+
+import numpy as np
+
+from dp_clustering import point_grid
+from dp_clustering import sum_query
+from fl_clustering.kmeans import sum_kinds
+from fl_clustering.kmeans import summary_kmeans
+
+# The server chooses K clusters among the halves of this many times K centers.
+_CENTERS_PER_CLUSTER = 2
+# A few clusters are chosen from more, since that costs little.
+_MIN_CENTERS = 32
+_MAX_CENTERS_PER_CLUSTER = 4
+# Rounds on all of these centers, which improve their halves.
+_EXTRA_SPLIT_ROUNDS = 2
+# Splitting ends when no more than this part of the rounds is left.
+_ROUNDS_AFTER_SPLITS = 0.5
+_LLOYD_ROUNDS = 2
+# Rounds of a swap cycle with the split clusters, and then with K again.
+_SPLIT_ROUNDS_OF_CYCLE = 2
+_LLOYD_ROUNDS_OF_CYCLE = 2
+# The first cycle swaps this part of the clusters.
+_SWAPPED_PART = 0.25
+# A cycle that lowers the inertia by less than this part is followed by one of half the size.
+_LEAST_CYCLE_GAIN = 1e-3
+# Lloyd's rounds end when one lowers the inertia by less than this part.
+_LEAST_LLOYD_GAIN = 1e-4
+# In Lloyd's rounds, centers move this many times as far as to the mean of their points, for
+# fewer rounds.  Below 2, a move towards a fixed point still converges.
+_OVER_RELAXATION = 1.8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Round:
+  """What one round showed.
+
+  Attributes:
+    stage: `split`, `lloyd`, `swap` or `settle`.
+    centers: The means of the points of every center, in grid steps; float64 of shape (M, d).
+      Centers without points are left out.
+    inertia: Sum of the squared distances of the points to these means, in squared grid steps.
+      It is at least the inertia of the means as centers.
+    num_asked: How many centers were sent.
+    with_losses: Whether the losses of removing centers were asked.
+  """
+
+  stage: str
+  centers: np.ndarray
+  inertia: float
+  num_asked: int
+  with_losses: bool
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Result:
+  """What `sums_kmeans` found.
+
+  Attributes:
+    centers: In grid steps; float64 of shape (k, d).  Where there are fewer different points
+      than k, some centers occur several times.
+    inertia: Sum of the squared distances of the points to their center, in squared grid
+      steps.
+    history: Tuple of `Round`.
+  """
+
+  centers: np.ndarray
+  inertia: float
+  history: tuple[Round, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Nodes:
+  """Centers to ask about, each with a hyperplane that halves its points.
+
+  Attributes:
+    centers: Float64 of shape (M, d).
+    directions: Normals of the hyperplanes, of shape (M, d) and any norm but zero.
+    middles: Points on the hyperplanes, of shape (M, d).
+  """
+
+  centers: np.ndarray
+  directions: np.ndarray
+  middles: np.ndarray
+
+  def __getitem__(self, rows):
+    return _Nodes(self.centers[rows], self.directions[rows], self.middles[rows])
+
+  def query(self, with_losses):
+    """Returns the `SumQuery`, on the grid."""
+    norms = np.linalg.norm(self.centers, axis=1, keepdims=True)
+    centers = self.centers * np.minimum(1, point_grid.POINT_STEPS / np.maximum(norms, 1))
+    centers = np.rint(centers)
+    norms = np.linalg.norm(self.directions, axis=1, keepdims=True)
+    directions = np.rint(self.directions * (sum_kinds.DIRECTION_STEPS / norms))
+    heights = ((self.middles - centers) * directions).sum(axis=1, keepdims=True)
+    return sum_query.SumQuery(
+        sum_kinds.ChildSums(with_losses),
+        {"centers": centers, "directions": directions, "thresholds": np.floor(heights)},
+    )
+
+
+def _undirected(centers, rng):
+  """Returns `_Nodes` whose points are halved at random."""
+  return _Nodes(centers, rng.standard_normal(centers.shape), centers)
+
+
+def _joined(first, second):
+  """Returns the `_Nodes` of both."""
+  return _Nodes(
+      np.concatenate([first.centers, second.centers]),
+      np.concatenate([first.directions, second.directions]),
+      np.concatenate([first.middles, second.middles]),
+  )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Answer:
+  """The sums of M centers, none of them without points.
+
+  Attributes:
+    asked: The centers as they were asked, of shape (M, d).
+    counts: int64 of shape (M, 2), of the lower and the upper half.
+    residuals: Sums of the residuals to `asked`, int64 of shape (M, 2, d).
+    losses: What removing a center costs, of shape (M,), or None.
+    inertia: About the means of the clusters; exact up to one rounding.
+  """
+
+  asked: np.ndarray
+  counts: np.ndarray
+  residuals: np.ndarray
+  losses: np.ndarray | None
+  inertia: float
+
+  @property
+  def means(self):
+    """Returns the means of the clusters, of shape (M, d)."""
+    return self.asked + self.residuals.sum(axis=1) / self.counts.sum(axis=1, keepdims=True)
+
+  @property
+  def half_means(self):
+    """Returns the means of the halves, of shape (M, 2, d); for none, the asked center."""
+    counts = np.maximum(self.counts, 1)[:, :, np.newaxis]
+    return self.asked[:, np.newaxis] + self.residuals / counts
+
+  @property
+  def gains(self):
+    """Returns by how much splitting each cluster lowers the inertia, of shape (M,).
+
+    It is zero where all points are in one half: those of a cluster of equal points always
+    are.
+    """
+    counts = self.counts.astype(np.float64)
+    lower, upper = self.half_means.swapaxes(0, 1)
+    return counts.prod(axis=1) / counts.sum(axis=1) * ((upper - lower) ** 2).sum(axis=1)
+
+  def nodes(self, rng, relaxation=1.0):
+    """Returns the `_Nodes` of the next round.
+
+    Args:
+      rng: A `np.random.Generator`.
+      relaxation: How far to move, in distances to the mean.
+    """
+    lower, upper = self.half_means.swapaxes(0, 1)
+    centers = self.asked + relaxation * (self.means - self.asked)
+    directions, middles = upper - lower, (lower + upper) / 2
+    unsplit = ~(directions.any(axis=1) & self.counts.all(axis=1))
+    directions[unsplit] = rng.standard_normal((unsplit.sum(), directions.shape[1]))
+    middles[unsplit] = self.means[unsplit]
+    return _Nodes(centers, directions, middles)
+
+
+def inertias(total_square, centers, counts, residuals):
+  """Returns the inertia at the centers, and about the means of their points; both exact.
+
+  With n points of a center c and residuals of the sum r, the points' squared norms are
+  n |c|^2 + 2 c.r more than their squared distances to c.  Those to their mean are |r|^2 / n
+  less.
+
+  Args:
+    total_square: Sum of the squared norms of all points, a Python integer.
+    centers: Integers of shape (M, d), as asked.
+    counts: Positive integers of shape (M,).
+    residuals: Integers of shape (M, d), the sums of the points' residuals.
+
+  Returns:
+    A pair of an int and a `fractions.Fraction`.
+  """
+  centers, residuals = (rows.astype(np.int64).astype(object) for rows in (centers, residuals))
+  counts = counts.astype(object)
+  offsets = (centers * (counts[:, np.newaxis] * centers + 2 * residuals)).sum()
+  squares = (residuals * residuals).sum(axis=1)
+  at_centers = total_square - offsets
+  return at_centers, at_centers - sum(map(fractions.Fraction, squares, counts))
+
+
+class _Asker:
+  """Asks in rounds, and keeps their record."""
+
+  def __init__(self, totals, total_square, max_rounds):
+    self._totals = totals
+    self._total_square = total_square
+    self._max_rounds = max_rounds
+    self.history = []
+
+  @property
+  def num_left(self):
+    """The number of rounds that are left."""
+    return self._max_rounds - len(self.history)
+
+  def ask(self, stage, nodes, with_losses=False):
+    """Returns the `_Answer` to one round.
+
+    Args:
+      stage: See `Round`.
+      nodes: `_Nodes`.
+      with_losses: Whether to ask for the losses.
+    """
+    query = nodes.query(with_losses)
+    parts = query.split(self._totals(query))
+    filled = parts["counts"][:, 0] > 0
+    parts = {name: part[filled] for name, part in parts.items()}
+    counts, residuals = (
+        np.stack([parts[name] - parts[f"upper_{name}"], parts[f"upper_{name}"]], axis=1)
+        for name in ("counts", "residuals")
+    )
+    centers = query.arrays["centers"][filled]
+    _, inertia = inertias(
+        self._total_square, centers, parts["counts"][:, 0], parts["residuals"]
+    )
+    answer = _Answer(
+        centers,
+        counts[:, :, 0],
+        residuals,
+        sum_kinds.whole(parts["losses"]).astype(np.float64) if with_losses else None,
+        float(inertia),
+    )
+    self.history.append(Round(stage, answer.means, answer.inertia, len(filled), with_losses))
+    return answer
+
+
+def _split(answer, num_splits, rng):
+  """Returns `_Nodes` with the halves of the clusters of the largest gains as centers.
+
+  Args:
+    answer: An `_Answer`.
+    num_splits: How many clusters to split at most; those without a gain are not.
+    rng: A `np.random.Generator`.
+  """
+  gains = answer.gains
+  chosen = np.argsort(-gains, kind="stable")[:num_splits]
+  chosen = chosen[gains[chosen] > 0]
+  kept = np.setdiff1d(np.arange(len(gains)), chosen)
+  halves = answer.half_means[chosen].reshape(-1, answer.asked.shape[1])
+  return _joined(answer.nodes(rng)[kept], _undirected(halves, rng))
+
+
+def _split_up(asker, dim, num_centers, rng):
+  """Splits from one center on; returns the last `_Answer`."""
+  answer = asker.ask("split", _undirected(np.zeros((1, dim)), rng))
+  num_last = int(_ROUNDS_AFTER_SPLITS * asker.num_left) + _EXTRA_SPLIT_ROUNDS
+  nodes = answer.nodes(rng)
+  while answer.inertia > 0 and asker.num_left > num_last:
+    answer = asker.ask("split", nodes)
+    if len(answer.asked) >= num_centers:
+      break
+    nodes = _split(answer, num_centers - len(answer.asked), rng)
+  for _ in range(_EXTRA_SPLIT_ROUNDS):
+    if answer.inertia > 0:
+      answer = asker.ask("split", answer.nodes(rng))
+  return answer
+
+
+def _reduced(answer, k, rng):
+  """Returns at most k centers for the halves' means."""
+  filled = answer.counts > 0
+  return summary_kmeans.fit(answer.half_means[filled], answer.counts[filled], k, rng)
+
+
+def _lloyd(asker, stage, nodes, num_rounds, best, rng):
+  """Does some rounds of Lloyd's algorithm, over-relaxed.
+
+  Args:
+    asker: The `_Asker`.
+    stage: See `Round`.
+    nodes: `_Nodes` to start from.
+    num_rounds: How many rounds.
+    best: The best `_Answer` so far, or None.
+    rng: A `np.random.Generator`.
+
+  Returns:
+    The best `_Answer` of these and `best`.
+  """
+  for _ in range(num_rounds):
+    answer = asker.ask(stage, nodes)
+    best = _better(best, answer)
+    nodes = answer.nodes(rng, _OVER_RELAXATION)
+  return best
+
+
+def _better(best, answer):
+  return answer if best is None or answer.inertia < best.inertia else best
+
+
+def _without_least_losses(answer, k):
+  """Returns which k centers to keep, as a mask: without those of the least losses.
+
+  A loss holds while the other centers stay.  So where a center goes, its nearest one stays,
+  if there are enough others.
+  """
+  num_centers = len(answer.means)
+  squares = (answer.means**2).sum(axis=1)
+  distances = squares[:, np.newaxis] + squares - 2 * answer.means @ answer.means.T
+  np.fill_diagonal(distances, np.inf)
+  neighbor = distances.argmin(axis=1)
+  removed, spared = [], set()
+  order = np.argsort(answer.losses, kind="stable")
+  for center in order:
+    if center not in spared:
+      removed.append(center)
+      spared.add(neighbor[center])
+  removed += [center for center in order if center in spared]
+  kept = np.ones(num_centers, bool)
+  kept[removed[: max(0, num_centers - k)]] = False
+  return kept
+
+
+def _swap(asker, best, k, rng):
+  """Does cycles of splits and removals; returns the best `_Answer` with at most k centers."""
+  num_swaps = max(1, int(_SWAPPED_PART * k))
+  cycle_rounds = _SPLIT_ROUNDS_OF_CYCLE + _LLOYD_ROUNDS_OF_CYCLE
+  while num_swaps and best.inertia > 0 and asker.num_left > cycle_rounds:
+    before = best.inertia
+    nodes = _split(best, num_swaps + k - len(best.asked), rng)
+    for step in range(_SPLIT_ROUNDS_OF_CYCLE):
+      answer = asker.ask("swap", nodes, with_losses=step == _SPLIT_ROUNDS_OF_CYCLE - 1)
+      nodes = answer.nodes(rng)
+    nodes = nodes[_without_least_losses(answer, k)]
+    best = _lloyd(asker, "swap", nodes, _LLOYD_ROUNDS_OF_CYCLE, best, rng)
+    if best.inertia > (1 - _LEAST_CYCLE_GAIN) * before:
+      num_swaps //= 2
+  return best
+
+
+def _settle(asker, best, rng):
+  """Does Lloyd's rounds from the best `_Answer` until they gain little."""
+  answer = best
+  while best.inertia > 0 and asker.num_left:
+    before = best.inertia
+    answer = asker.ask("settle", answer.nodes(rng, _OVER_RELAXATION))
+    best = _better(best, answer)
+    if answer.inertia > (1 - _LEAST_LLOYD_GAIN) * before:
+      break
+  return best
+
+
+def sums_kmeans(totals, dim, num_points, total_square, k, rng, max_rounds=30):
+  """Clusters points by k-means from exact sums over them.
+
+  Args:
+    totals: A function from a `SumQuery` to its totals, int64, such as `PooledPoints.totals`.
+    dim: Number of coordinates of a point.
+    num_points: Number of points.
+    total_square: Sum of the squared norms of the points in grid steps, a Python integer.
+    k: Number of clusters.
+    rng: A `np.random.Generator`.
+    max_rounds: The largest number of rounds.
+
+  Returns:
+    The `Result`.
+  """
+  asker = _Asker(totals, total_square, max_rounds)
+  num_centers = max(
+      _CENTERS_PER_CLUSTER * k, min(_MIN_CENTERS, _MAX_CENTERS_PER_CLUSTER * k)
+  )
+  answer = _split_up(asker, dim, min(num_centers, num_points), rng)
+  nodes = _undirected(_reduced(answer, k, rng), rng)
+  best = _lloyd(asker, "lloyd", nodes, _LLOYD_ROUNDS, None, rng)
+  best = _swap(asker, best, k, rng)
+  best = _settle(asker, best, rng)
+  return Result(np.resize(best.means, (k, dim)), best.inertia, tuple(asker.history))

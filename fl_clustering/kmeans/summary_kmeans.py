@@ -1,0 +1,171 @@
+"""Weighted k-means of a few hundred points that the server has already.
+
+Ward's merges give the first centers.  Swaps then move a center to another point where that
+lowers the inertia, each tried with a few of Lloyd's steps.  With so few points all swaps can
+be judged at once, from the matrix of their distances.
+
+Reference:
+  Joe H. Ward. Hierarchical Grouping to Optimize an Objective Function. Journal of the
+  American Statistical Association, 1963.
+"""
+
+import numpy as np
+
+# Swaps are searched for in the principal directions.  More of them change little but cost
+# as much as all others together.
+_MAX_DIM = 16
+# The most promising swaps are tried, so many at a time, until one lowers the inertia.
+_TRIES = 192
+_TRIES_AT_A_TIME = 16
+_LLOYD_STEPS_OF_TRY = 2
+# A swap must lower the inertia by this part.
+_LEAST_GAIN = 1e-6
+_MAX_SWAPS = 60
+# Lloyd's steps at the ends; few are needed.
+_LLOYD_STEPS = 50
+
+
+def _squared_distances(points, others):
+  """Returns the squared distances of points to others, at least zero."""
+  distances = (points**2).sum(axis=1)[:, np.newaxis] - 2 * points @ others.T
+  distances += (others**2).sum(axis=1)
+  return np.maximum(distances, 0, out=distances)
+
+
+def ward_centers(points, weights, k):
+  """Returns the means of k clusters, made by merging the two that cost least at a time.
+
+  Args:
+    points: Float64 of shape (num_points, dim).
+    weights: Positive numbers of shape (num_points,).
+    k: Number of clusters, at most num_points.
+  """
+  means, weights = points.copy(), weights.astype(np.float64)
+  costs = _squared_distances(means, means)
+  costs *= weights[:, np.newaxis] * weights / (weights[:, np.newaxis] + weights)
+  np.fill_diagonal(costs, np.inf)
+  for _ in range(len(points) - k):
+    kept, merged = np.divmod(costs.argmin(), len(points))
+    total = weights[kept] + weights[merged]
+    means[kept] = (weights[kept] * means[kept] + weights[merged] * means[merged]) / total
+    weights[kept], weights[merged] = total, 0
+    costs[merged] = costs[:, merged] = np.inf
+    row = ((means - means[kept]) ** 2).sum(axis=1) * weights * total / (weights + total)
+    row[weights == 0] = row[kept] = np.inf
+    costs[kept] = costs[:, kept] = row
+  return means[weights > 0]
+
+
+def _lloyd(points, weights, centers, num_steps):
+  """Does weighted Lloyd's steps for several sets of centers at once.
+
+  Args:
+    points: Float64 of shape (num_points, dim).
+    weights: Of shape (num_points,).
+    centers: Of shape (num_sets, k, dim).
+    num_steps: The largest number of steps.
+
+  Returns:
+    The centers, and the inertias of shape (num_sets,) at them.
+  """
+  num_sets, k, dim = centers.shape
+  clusters = None
+  for step in range(num_steps + 1):
+    flat = centers.reshape(-1, dim)
+    distances = _squared_distances(points, flat).reshape(len(points), num_sets, k)
+    before, clusters = clusters, distances.argmin(axis=2)
+    inertias = weights @ distances.min(axis=2)
+    if step == num_steps or np.array_equal(before, clusters):
+      return centers, inertias
+    members = np.zeros((num_sets * k, len(points)))
+    rows = clusters + k * np.arange(num_sets)
+    members[rows, np.arange(len(points))[:, np.newaxis]] = weights[:, np.newaxis]
+    counts = members.sum(axis=1, keepdims=True)
+    means = members @ points / np.maximum(counts, np.finfo(float).tiny)
+    centers = np.where(counts > 0, means, flat).reshape(centers.shape)
+
+
+def _swap_changes(points, weights, distances, centers):
+  """Returns how the inertia changes if a point becomes a center and a center goes.
+
+  Args:
+    points: Float64 of shape (num_points, dim).
+    weights: Of shape (num_points,).
+    distances: The squared distances of the points to each other.
+    centers: Of shape (k, dim), k > 1.
+
+  Returns:
+    Array of shape (num_points, k).
+  """
+  to_centers = _squared_distances(points, centers)
+  nearest = to_centers.argmin(axis=1)
+  first, second = np.partition(to_centers, 1, axis=1)[:, :2].T
+  members = np.zeros((len(points), len(centers)))
+  members[np.arange(len(points)), nearest] = weights
+  # Rows are new centers, columns are points.
+  with_new = np.minimum(distances, first)
+  gained = (with_new - first) @ weights
+  return gained[:, np.newaxis] + (np.minimum(distances, second) - with_new) @ members
+
+
+def _best_swap(points, weights, distances, centers, inertia):
+  """Returns the centers and the inertia after a swap that lowers it, or None."""
+  changes = _swap_changes(points, weights, distances, centers).ravel()
+  promising = np.argsort(changes, kind="stable")[:_TRIES]
+  for start in range(0, len(promising), _TRIES_AT_A_TIME):
+    new, removed = np.divmod(promising[start : start + _TRIES_AT_A_TIME], len(centers))
+    tried = np.repeat(centers[np.newaxis], len(new), axis=0)
+    tried[np.arange(len(new)), removed] = points[new]
+    tried, inertias = _lloyd(points, weights, tried, _LLOYD_STEPS_OF_TRY)
+    best = inertias.argmin()
+    if inertias[best] < (1 - _LEAST_GAIN) * inertia:
+      return tried[best], inertias[best]
+  return None
+
+
+def _searched(points, weights, centers):
+  """Returns the centers and their inertia after swaps from these centers."""
+  distances = _squared_distances(points, points)
+  (centers,), (inertia,) = _lloyd(points, weights, centers[np.newaxis], _LLOYD_STEPS)
+  for _ in range(_MAX_SWAPS):
+    better = _best_swap(points, weights, distances, centers, inertia)
+    if better is None:
+      break
+    centers, inertia = better
+  (centers,), (inertia,) = _lloyd(points, weights, centers[np.newaxis], _LLOYD_STEPS)
+  return centers, inertia
+
+
+def _rotated(points, weights):
+  """Returns the points about their mean, in their principal directions, `_MAX_DIM` at most."""
+  centered = points - np.average(points, axis=0, weights=weights)
+  if points.shape[1] <= _MAX_DIM:
+    return centered
+  scaled = np.sqrt(weights)[:, np.newaxis] * centered
+  _, _, directions = np.linalg.svd(scaled, full_matrices=False)
+  return centered @ directions[:_MAX_DIM].T
+
+
+def fit(points, weights, k, rng):
+  """Returns the centers of at most k clusters of weighted points.
+
+  Args:
+    points: Float64 of shape (num_points, dim), num_points > 0.
+    weights: Positive numbers of shape (num_points,).
+    k: Number of clusters.
+    rng: A `np.random.Generator`.
+
+  Returns:
+    Float64 of shape (min(k, num_points), dim), or fewer where points are equal.
+  """
+  if len(points) <= k:
+    return points
+  weights = weights.astype(np.float64)
+  searched = _rotated(points, weights)
+  centers = ward_centers(searched, weights, k)
+  if k > 1:
+    centers, _ = _searched(searched, weights, centers)
+  clusters = _squared_distances(searched, centers).argmin(axis=1)
+  members = weights * (clusters == np.arange(k)[:, np.newaxis])
+  counts = members.sum(axis=1)
+  return members[counts > 0] @ points / counts[counts > 0, np.newaxis]
