@@ -1,4 +1,4 @@
-"""Federated k-means: `FederatedKMeans`, and `PointPrivacy` for its `privacy`."""
+"""Federated k-means: `FederatedKMeans`, and `PointPrivacy` and `ClientPrivacy` for its `privacy`."""
 
 
 def __getattr__(name):
@@ -9,8 +9,8 @@ def __getattr__(name):
     from fl_clustering.kmeans import estimator
 
     return estimator.FederatedKMeans
-  if name == "PointPrivacy":
-    from fl_clustering.kmeans import kmeans_config
+  if name in ("PointPrivacy", "ClientPrivacy"):
+    from fl_clustering.points import privacy
 
-    return kmeans_config.PointPrivacy
+    return getattr(privacy, name)
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -143,32 +143,6 @@ def lloyd(config, rounds):
   return _with_lloyd(rounds, candidates, start, config.num_rounds, config.tol)
 
 
-def private_lloyd(config, rounds, noise):
-  """Lloyd's algorithm by noisy sums, with points measured in the radius that is known.
-
-  Nothing but the sums looks at the data: the first centroids are drawn, and all rounds run.
-
-  Args:
-    config: A `KMeansConfig` with `privacy`.
-    rounds: `Rounds` whose `sum_factory` adds the noise.
-    noise: The `RoundNoise`.
-
-  Returns:
-    The `Candidate`.
-  """
-  rng = randomness.generator(config.seed, "private k-means")
-  now = first_centroids(config, rounds.num_columns, rng)
-  now /= np.sqrt(rounds.num_columns)  # In the unit of the radius.
-  after_rounds = []
-  for _ in range(config.num_rounds):
-    result = rounds.lloyd(now)
-    centroids, counts = result["centroids"][0], result["counts"][0]
-    now = server_step.next_private_centroids(centroids, counts, noise.std, rng)[np.newaxis]
-    after_rounds.append(now)
-  (candidate,) = _candidates(LLOYD, after_rounds, False)
-  return candidate
-
-
 # Algorithms that gather every client's own means.
 
 
@@ -293,8 +267,7 @@ def tff_minibatch(config, rounds):
   return _candidates(MINIBATCH, [np.stack(step) for step in zip(*paths)], False)
 
 
-# By the names of `--algorithm`, all of one signature.  `private_lloyd` is no row: it takes
-# the noise as well, has one restart, and is called by `fitting.fit_privately`.
+# By the names of `--algorithm`, all of one signature.
 ALGORITHMS = {
     "fkm_lloyd": fkm_lloyd,
     "lloyd": lloyd,

@@ -2,20 +2,39 @@
 
 import tempfile
 
+from dp_clustering import noise
+from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import fitting
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import private_fit
+from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import client_points
 from fl_clustering.points import point_files
+
+
+# By the names of `--algorithm`: a function of a `KMeansConfig` and `PointFiles`.
+FITS = {"sums": sums_fit.fit, **dict.fromkeys(algorithms.ALGORITHMS, fitting.fit)}
+
+
+def _fit(config, clients):
+  """Returns the `fit_result.Fit` of the user's clients."""
+  with tempfile.TemporaryDirectory() as folder:
+    if config.privacy is None:
+      files = point_files.write_files(client_points.checked_clients(clients), folder)
+      return FITS[config.algorithm](config, files)
+    points = client_points.private_clients(clients)
+    files = private_fit.write_files(points, config.privacy, folder)
+    return private_fit.fit(config, files, noise.SecureNoise())
 
 
 class FederatedKMeans:
   """Clusters the points of many clients, whose points stay with them.
 
-  The server receives sums over the clients.  With the algorithms that gather (`fkm_lloyd`,
-  `fkm`, `kfed`, `child_parent`) it also receives every client's own means of at least
-  `min_count` points, with their counts.  That is weak protection if `min_count` is small.
-  `lloyd` gathers nothing; it can use secure aggregation (`sum_factory`), and with `privacy`
-  it is differentially private.
+  With the default algorithm, `sums`, the server receives secure sums over the clients, and
+  nothing else; with `privacy` these are differentially private.  With the algorithms that
+  gather (`fkm_lloyd`, `fkm`, `kfed`, `child_parent`) it receives every client's own means of
+  at least `min_count` points, with their counts.  That is weak protection: rows can be found
+  from the differences between rounds.  They are here to compare with.
 
   It computes in TFF's default context; see `fl_clustering.runtime` for one that ends with
   the program.
@@ -25,15 +44,19 @@ class FederatedKMeans:
     inertia_: The sum of the squared distances of all points to the nearest of these
       centroids; of standardised columns with `standardize`, None with `privacy`.
     silhouette_: The mean simplified silhouette at these centroids, likewise.
-    history_: Tuple of `fitting.RoundRecord`, one per round of the best restart.
-    n_rounds_: Number of rounds of the best restart.
+    history_: Tuple of `fitting.RoundRecord`, one for each round of the best restart that had
+      centroids.
+    n_rounds_: Number of all rounds of the best restart; with `sums` also those that find the
+      scale before it and the inertia after it.
     privacy_spent_: With `privacy`, a dict with the guarantee; else None.
+    privacy_ledger_: With `privacy`, the `dp_clustering.ledger.Ledger` of all releases; else
+      None.
   """
 
   def __init__(
       self,
       n_clusters,
-      algorithm="fkm_lloyd",
+      algorithm="sums",
       n_init=None,
       num_rounds=None,
       tol=None,
@@ -48,7 +71,6 @@ class FederatedKMeans:
       privacy=None,
       standardize=False,
       seed=0,
-      sum_factory=None,
   ):
     """Checks the settings.
 
@@ -58,6 +80,7 @@ class FederatedKMeans:
     Args:
       n_clusters: Number of clusters, K: at least 1, at most the number of all points.
       algorithm: How the centroids are found:
+        "sums": splits, Lloyd's algorithm and swaps, by secure sums alone.
         "fkm_lloyd": rounds of FKM for good starts, then rounds of Lloyd.
         "lloyd": Lloyd's algorithm by sums, from random centroids.
         "fkm": Garst and Reinders, Federated K-Means Clustering.
@@ -65,12 +88,12 @@ class FederatedKMeans:
         "child_parent": k-means of the clients' centroids, one round that gathers.
         "tff_minibatch": TFF's own mini-batch k-means, for comparison.
       n_init: Number of restarts; the one with the lowest inertia is taken.  Default: 5 for
-        `fkm_lloyd` and `lloyd`, 1 for the others.  Must be 1 with `privacy`, and is then by
-        default.
-      num_rounds: The most rounds.  With `fkm_lloyd` these are the rounds of Lloyd that
-        follow those of FKM.  Default: 100 for `fkm_lloyd` and `lloyd`, 20 for `fkm` and
-        `tff_minibatch`, 10 with `privacy`, where all of them run.  `kfed` and
-        `child_parent` have one round.
+        `fkm_lloyd` and `lloyd`, 1 for the others that have it.
+      num_rounds: The most rounds.  With `sums` up to seven more find the scale and the final
+        inertia.  With `fkm_lloyd` these are the rounds of Lloyd that follow those of FKM.
+        Default: 30 for `sums`, 100 for `fkm_lloyd` and `lloyd`, 20 for `fkm` and
+        `tff_minibatch`.  `kfed` and `child_parent` have one round.  With `privacy` the number
+        of rounds follows from `n_clusters`.
       tol: For `fkm_lloyd` and `lloyd`: a restart ends when a round lowers its inertia by no
         more than this share.  Default: 1e-5.  Must be 0 with `privacy`, and is then by
         default.
@@ -91,17 +114,11 @@ class FederatedKMeans:
         by their numbers of points.  Default: False.
       shuffle: For `child_parent`: whether a client shuffles its points before it sets a
         quarter of them aside.  Default: False.
-      privacy: For `lloyd`: a `PointPrivacy`, which adds noise to the sums of every round.
-        Default: None, exact sums.
+      privacy: For `sums`: a `PointPrivacy` or `ClientPrivacy`.  Sums then get noise, and the
+        algorithm is that of `dp_clustering.refine`.  Default: None, exact sums.
       standardize: Whether every column is scaled to variance one over all clients; must be
         False with `privacy`.
       seed: Integer >= 0 that decides everything random but the noise of `privacy`.
-      sum_factory: For rounds of Lloyd without `privacy`: how they are summed up, a
-        `tff.aggregators.UnweightedAggregationFactory`.  Default: None, a plain sum.  One
-        that clips, such as `SecureSumFactory(b, -b)`, must let pass every client's counts,
-        sums and squared distances, in units of the data's standard deviation: with b at ten
-        times the number of entries in the largest client's matrix, only far outliers are
-        clipped.
     """
     self._config = kmeans_config.KMeansConfig(
         n_clusters=n_clusters,
@@ -121,12 +138,6 @@ class FederatedKMeans:
         standardize=standardize,
         seed=seed,
     )
-    if sum_factory is not None and not self._config.has_summed_rounds:
-      raise ValueError(
-          "`sum_factory` must be left out with `privacy` and without rounds of Lloyd, got "
-          f"{sum_factory!r}."
-      )
-    self._sum_factory = sum_factory
     self._fit = None
 
   def fit(self, clients):
@@ -134,7 +145,9 @@ class FederatedKMeans:
 
     Args:
       clients: A mapping from client id to an array of shape (n, d), or a list of such
-        arrays.  The columns are the same at every client.
+        arrays.  The columns are the same at every client.  With `privacy`, a client may
+        have no rows, and rows may hold anything that is a number or stands for a missing
+        one; see `dp_clustering.clustering_params.map_to_ball`.
 
     Returns:
       This object.
@@ -144,19 +157,14 @@ class FederatedKMeans:
       ValueError: If clients' points can't be clustered together, there are fewer than
         clusters, or the clients may send nothing that the algorithm could use.
     """
-    points = client_points.checked_clients(clients)
-    with tempfile.TemporaryDirectory() as folder:
-      files = point_files.write_files(points, folder)
-      if self._config.privacy is None:
-        self._fit = fitting.fit(self._config, files, self._sum_factory)
-      else:
-        self._fit = fitting.fit_privately(self._config, files)
+    self._fit = _fit(self._config, clients)
     self.cluster_centers_ = self._fit.centroids
     self.inertia_ = self._fit.inertia
     self.silhouette_ = self._fit.silhouette
     self.history_ = self._fit.history
-    self.n_rounds_ = len(self._fit.history)
+    self.n_rounds_ = self._fit.num_rounds
     self.privacy_spent_ = self._fit.privacy_spent
+    self.privacy_ledger_ = self._fit.ledger
     return self
 
   def predict(self, points):

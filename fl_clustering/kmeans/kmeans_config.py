@@ -4,26 +4,22 @@ No TensorFlow here: a program can refuse wrong settings before it imports it.
 """
 
 import dataclasses
-import math
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Union
 
 from clustering_basics import validate
-from fl_clustering.points import noise as noise_lib
-
-# The most that one point changes the sums of a round, in L2 norm: its vector, of norm one
-# at most in units of the radius, and a count of one; see `sums.projected_sums`.
-SENSITIVITY = math.sqrt(2)
+from fl_clustering.points import privacy as privacy_lib
 
 FRESH = "fresh"
 WARM = "warm"
 
 # The options of every algorithm, with their defaults.  Any other option is an error.
 ALGORITHM_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "sums": {"num_rounds": 30, "privacy": None},
     "fkm_lloyd": {
         "n_init": 5, "num_rounds": 100, "tol": 1e-5, "min_count": 2, "fkm_rounds": 3,
         "server_init": FRESH, "local_iterations": 1,
     },
-    "lloyd": {"n_init": 5, "num_rounds": 100, "tol": 1e-5, "privacy": None},
+    "lloyd": {"n_init": 5, "num_rounds": 100, "tol": 1e-5},
     "fkm": {
         "n_init": 1, "num_rounds": 20, "min_count": 2, "server_init": FRESH,
         "local_iterations": 1, "lloyd_rounds": 0,
@@ -37,44 +33,12 @@ ALGORITHM_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class PointPrivacy:
-  """What differentially private rounds of Lloyd guarantee one point of one client.
-
-  This one is for `FederatedKMeans`, with one radius for a whole point;
-  `FederatedMultiViewKMeans` has a `PointPrivacy` of its own, with a norm for every view.
-
-  Points are projected to a ball of known radius around the origin, and Gaussian noise is
-  added to the sums of every round; see `fl_clustering/points/noise.py`.
-
-  Attributes:
-    epsilon: Privacy budget of the whole fit, > 0.
-    delta: Its failure probability, in (0, 1).
-    radius: Points farther from the origin are moved to this distance, in the data's
-      units; in [1e-100, 1e100].  It must be known beforehand, not taken from the data.
-  """
-
-  epsilon: float
-  delta: float
-  radius: float
-
-  def __post_init__(self):
-    validate.positive(epsilon=self.epsilon)
-    validate.between(0, 1, delta=self.delta)
-    validate.within(1e-100, 1e100, radius=self.radius)
-
-  def round_noise(self, num_rounds):
-    """Returns the `RoundNoise` of a fit with so many rounds."""
-    return noise_lib.round_noise(
-        self.epsilon, self.delta, num_rounds, SENSITIVITY,
-        covers="the centroids and counts of every round, per point of any client; not the "
-        "labels that `predict` gives, which are functions of the point itself",
-    )
-
-
 def _check_privacy(privacy):
-  if not isinstance(privacy, PointPrivacy):
-    raise TypeError(f"`privacy` must be a PointPrivacy, got {type(privacy).__name__}.")
+  if not isinstance(privacy, (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)):
+    raise TypeError(
+        "`privacy` must be a PointPrivacy or a ClientPrivacy, got "
+        f"{type(privacy).__name__}."
+    )
 
 
 _CHECKS = {
@@ -103,7 +67,7 @@ class KMeansConfig:
   """
 
   n_clusters: int
-  algorithm: str = "fkm_lloyd"
+  algorithm: str = "sums"
   n_init: Optional[int] = None
   num_rounds: Optional[int] = None
   tol: Optional[float] = None
@@ -115,7 +79,7 @@ class KMeansConfig:
   lloyd_rounds: Optional[int] = None
   weight_by_counts: Optional[bool] = None
   shuffle: Optional[bool] = None
-  privacy: Optional[PointPrivacy] = None
+  privacy: Optional[Union[privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy]] = None
   standardize: bool = False
   seed: int = 0
 
@@ -125,9 +89,9 @@ class KMeansConfig:
     validate.integer(minimum=0, seed=self.seed)
     validate.boolean(standardize=self.standardize)
     defaults = dict(ALGORITHM_DEFAULTS[self.algorithm])
-    if self.privacy is not None:
-      # Choosing among restarts, or when to end, would be another look at the data.
-      defaults.update(n_init=1, num_rounds=10, tol=0.0)
+    if self.privacy is not None and "privacy" in defaults:
+      self._check_private()
+      del defaults["num_rounds"]  # Fixed beforehand, so that it tells nothing.
     for name, check in _CHECKS.items():
       if getattr(self, name) is None:
         object.__setattr__(self, name, defaults.get(name))
@@ -143,16 +107,9 @@ class KMeansConfig:
       raise validate.error(
           "local_clusters", f"be at most `n_clusters`={self.n_clusters}", self.local_clusters
       )
-    if self.privacy is not None:
-      self._check_private()
 
   def _check_private(self):
-    for name, value in (("n_init", 1), ("tol", 0.0), ("standardize", False)):
+    for name, value in (("num_rounds", None), ("standardize", False)):
       if getattr(self, name) != value:
-        raise validate.error(name, f"be {value} with `privacy`", getattr(self, name))
-
-  @property
-  def has_summed_rounds(self):
-    """Whether the server gets sums that the user may choose how to add up."""
-    has_lloyd = self.algorithm in ("fkm_lloyd", "lloyd") or bool(self.lloyd_rounds)
-    return has_lloyd and self.privacy is None
+        rule = "be left out" if value is None else f"be {value}"
+        raise validate.error(name, f"{rule} with `privacy`", getattr(self, name))

@@ -6,8 +6,6 @@ content of a client's rows raises an error or a warning.  The clients compute on
 grid as pooled points, so with the same noise the centroids are the same bits.
 """
 
-import dataclasses
-
 import numpy as np
 
 from clustering_basics import randomness
@@ -17,10 +15,13 @@ from dp_clustering import ledger as ledger_lib
 from dp_clustering import point_grid
 from dp_clustering import privacy_calculator
 from dp_clustering import refine
+from fl_clustering.kmeans import fit_result
 from fl_clustering.points import federated_points
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import scaling as scaling_lib
+
+_BYTES = 8  # Messages are int64 and float64.
 
 
 class _FederatedSums:
@@ -48,21 +49,6 @@ class _FederatedSums:
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class PrivateFit:
-  """The result; everything in it is private.
-
-  Attributes:
-    centroids: In the data's units; float64 (K, d).
-    asked: The centers that every round asked about, a tuple of arrays (num_centers, d).
-    ledger: The frozen `Ledger`.
-  """
-
-  centroids: np.ndarray
-  asked: tuple[np.ndarray, ...]
-  ledger: ledger_lib.Ledger
-
-
 def write_files(clients, privacy, directory):
   """Writes the files of private clients: whatever a row holds, it becomes a point of the ball.
 
@@ -85,27 +71,56 @@ def write_files(clients, privacy, directory):
   return files.scaled(scaling_lib.Scaling(np.zeros(files.num_columns), steps))
 
 
-def fit(files, k, privacy, seed, noise_source):
-  """Fits k centroids.
+def _history(asked, centroids, names, capacity):
+  """Returns the `RoundRecord`s, each with the centers that the next round asks about."""
+  dim = centroids.shape[1]
+  records = []
+  for name, after in zip(names, [*asked[1:], centroids]):
+    stage = name.split()[0]
+    width = sum(cluster_statistics.ClippedResiduals(stage == "split").widths(dim).values())
+    records.append(
+        fit_result.RoundRecord(
+            stage=stage,
+            centroids=after,
+            inertia=None,
+            bytes_down=_BYTES * capacity * (dim + 1),
+            bytes_up=_BYTES * capacity * width,
+        )
+    )
+  return tuple(records)
+
+
+def fit(config, files, noise_source):
+  """Fits centroids.
 
   Args:
-    files: `PointFiles` from `write_files`.
-    k: Number of clusters.
-    privacy: The `PointPrivacy` or `ClientPrivacy` that they were written with.
-    seed: Integer >= 0 for what needs no protection.
+    config: A `KMeansConfig` with `privacy`.
+    files: `PointFiles` from `write_files`, for the same `privacy`.
     noise_source: A source of noise, one of `dp_clustering.noise`; only `SecureNoise`
       protects anyone.
 
   Returns:
-    A `PrivateFit`.
+    A `fit_result.Fit`; everything in it is private.
   """
-  ledger = privacy_lib.open_ledger(privacy, noise_source)
-  points = federated_points.FederatedPoints(files, refine.largest_num_centers(k))
-  sums = _FederatedSums(
-      points.dim, privacy.radius, privacy.unit_points,
-      privacy_lib.noisy_totals(privacy, points, len(files.paths), noise_source), ledger,
-  )
+  k, privacy = config.n_clusters, config.privacy
+  num_clients = len(files.paths)
+  ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
+  capacity = refine.largest_num_centers(k)
+  points = federated_points.FederatedPoints(files, capacity)
+  noisy_totals = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
+  sums = _FederatedSums(points.dim, privacy.radius, privacy.unit_points, noisy_totals, ledger)
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
-  rng = randomness.generator(seed, "private k-means")
+  rng = randomness.generator(config.seed, "private k-means")
   centroids = refine.private_centers(sums, k, mu, rng)
-  return PrivateFit(centroids, tuple(sums.asked), ledger.freeze())
+  ledger.freeze()
+  names = [release.name for release in ledger.releases]
+  return fit_result.Fit(
+      scaling=files.scaling,
+      centroids=centroids,
+      inertia=None,
+      silhouette=None,
+      history=_history(sums.asked, centroids, names, capacity),
+      num_rounds=len(names),
+      privacy_spent=privacy_lib.guarantee(privacy, ledger, num_clients),
+      ledger=ledger,
+  )

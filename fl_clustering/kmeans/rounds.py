@@ -1,7 +1,6 @@
 """The rounds of federated k-means, run by TFF over the clients' files.
 
-`lloyd_round` and `score_round` are sums over the clients, so that secure or noisy
-aggregation applies to them; the server sees the aggregate alone.  In a gathering round
+In `lloyd_round` and `score_round` the server sees sums over the clients.  In a gathering round
 (`fl_clustering/points/gathering.py`) the server sees every client's own means.
 
 All take R candidates at a time: TFF needs a hundredth of a second for a round, whatever
@@ -12,8 +11,6 @@ kept.  TFF adds up tensors of known shape only, so R belongs to the computation.
 import collections
 import dataclasses
 import functools
-from typing import Callable, Optional
-
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -27,23 +24,16 @@ def _candidates_type(source, num_clusters, num_candidates):
   return tff.TensorType(np.float32, [num_candidates, num_clusters, source.num_columns])
 
 
-def build_lloyd_round(
-    source, num_clusters, num_candidates=1, local_sums=sums_lib.lloyd_sums, sum_factory=None
-):
+def build_lloyd_round(source, num_clusters, num_candidates=1):
   """Returns one step of Lloyd's algorithm over the points of all clients.
 
-  It is exact: `min_count` does not apply to it, because no client's message is looked at.
-  That protects a client only if the aggregation is secure or private, which `sum_factory`
-  decides; a plain sum on an honest server hides nothing from that server.
+  It is exact: `min_count` does not apply to it.  A plain sum hides nothing from the server
+  that adds it up; the default algorithm's sums are secure (`split_and_swap`).
 
   Args:
     source: A `PointSource`.
     num_clusters: Number of clusters, K.
     num_candidates: Number of sets of centroids, R.
-    local_sums: What a client sends: a function (points, centroids) -> a dict with `sums`
-      and `counts`; `sums.lloyd_sums` or `sums.projected_sums`.
-    sum_factory: A `tff.aggregators.UnweightedAggregationFactory` that sums float32, such
-      as `tff.aggregators.SecureSumFactory`; a plain sum by default.
 
   Returns:
     The computation `(centroids float32[R,K,d]@SERVER, {points}@CLIENTS) -> (centroids,
@@ -54,12 +44,9 @@ def build_lloyd_round(
 
   @tff.tensorflow.computation(centroids_type, source.client_type)
   def client_sums(centroids, client):
-    return local_sums(source.read_float32(client), centroids)
+    return sums_lib.lloyd_sums(source.read_float32(client), centroids)
 
-  factory = sum_factory or tff.aggregators.SumFactory()
-  aggregator = factory.create(client_sums.type_signature.result)
-
-  @tff.tensorflow.computation(centroids_type, aggregator.next.type_signature.result.result.member)
+  @tff.tensorflow.computation(centroids_type, client_sums.type_signature.result)
   def step(centroids, sums):
     means = sums_lib.moved_centroids(centroids, sums["sums"], sums["counts"])
     rest = [(name, value) for name, value in sums.items() if name != "sums"]
@@ -71,12 +58,9 @@ def build_lloyd_round(
   )
   def lloyd_round(centroids, clients):
     sums = tff.federated_map(client_sums, (tff.federated_broadcast(centroids), clients))
-    total = aggregator.next(aggregator.initialize(), sums).result
-    return tff.federated_map(step, (centroids, total))
+    return tff.federated_map(step, (centroids, tff.federated_sum(sums)))
 
-  # This machine plays the server too, so a secure sum can only be simulated: its bounds
-  # and its grid are real, its secrecy is not.
-  return tff.backends.test.replace_secure_intrinsics_with_bodies(lloyd_round)
+  return lloyd_round
 
 
 def build_score_round(source, num_clusters, num_candidates=1):
@@ -155,16 +139,10 @@ class Rounds:
   Attributes:
     files: The clients as `PointFiles`, in the coordinates of the fit.
     num_candidates: The most candidates in a round.
-    local_sums: What a client sends in a round of Lloyd, a function of (points,
-      centroids): `sums.lloyd_sums` or `sums.projected_sums`.
-    sum_factory: How that is summed up over the clients, a
-      `tff.aggregators.UnweightedAggregationFactory`; None for a plain sum.
   """
 
   files: point_files.PointFiles
   num_candidates: int
-  local_sums: Callable[..., dict] = sums_lib.lloyd_sums
-  sum_factory: Optional[tff.aggregators.UnweightedAggregationFactory] = None
 
   @property
   def client_ids(self):
@@ -187,12 +165,9 @@ class Rounds:
 
     Returns:
       A dict of float32 arrays: `centroids` (R, K, d) and `counts` (R, K) after the step,
-      and with `sums.lloyd_sums` the `inertia` (R,) of the candidates.
+      and the `inertia` (R,) of the candidates.
     """
-    lloyd_round = _lloyd_round(
-        self.files.source, candidates.shape[1], self.num_candidates,
-        local_sums=self.local_sums, sum_factory=self.sum_factory,
-    )
+    lloyd_round = _lloyd_round(self.files.source, candidates.shape[1], self.num_candidates)
     result = lloyd_round(self._padded(candidates), self.files.clients())
     return {name: value[: len(candidates)] for name, value in result.items()}
 

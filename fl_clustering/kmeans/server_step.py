@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from clustering_basics import single_thread_kmeans
-from fl_clustering.points import noise as noise_lib
 from fl_clustering.points import seeding
 
 _seed_rows = tf.function(seeding.seed_rows, input_signature=[
@@ -96,19 +95,3 @@ def combined_from_farthest(means, first, num_clusters, rng):
     nearest = np.minimum(nearest, ((means - start[-1]) ** 2).sum(axis=1))
   weights = np.ones(len(means), np.float32)
   return combined_means(means, weights, num_clusters, rng, np.array(start))
-
-
-def next_private_centroids(centroids, counts, noise_std, rng):
-  """Returns the centroids to go on with, from those of a noisy round.
-
-  Centroids without points move beside the largest cluster's, and all into the unit ball.
-
-  Args:
-    centroids: float32 of shape (K, d), after the round.
-    counts: Their noisy counts, of shape (K,).
-    noise_std: Standard deviation of the noise.
-    rng: A `np.random.Generator`; it moves centroids, and makes no noise.
-  """
-  moved = noise_lib.without_empty_clusters(centroids, counts, noise_std, _JITTER, rng)
-  norms = np.linalg.norm(moved, axis=1, keepdims=True)
-  return (moved / np.maximum(norms, 1.0)).astype(np.float32)

@@ -384,6 +384,11 @@ def _settle(asker, best, rng):
   return best
 
 
+def largest_num_centers(k):
+  """Returns the most centers that a round asks about."""
+  return max(_CENTERS_PER_CLUSTER * k, min(_MIN_CENTERS, _MAX_CENTERS_PER_CLUSTER * k))
+
+
 def sums_kmeans(totals, dim, num_points, total_square, k, rng, max_rounds=30):
   """Clusters points by k-means from exact sums over them.
 
@@ -400,10 +405,7 @@ def sums_kmeans(totals, dim, num_points, total_square, k, rng, max_rounds=30):
     The `Result`.
   """
   asker = _Asker(totals, total_square, max_rounds)
-  num_centers = max(
-      _CENTERS_PER_CLUSTER * k, min(_MIN_CENTERS, _MAX_CENTERS_PER_CLUSTER * k)
-  )
-  answer = _split_up(asker, dim, min(num_centers, num_points), rng)
+  answer = _split_up(asker, dim, min(largest_num_centers(k), num_points), rng)
   nodes = _undirected(_reduced(answer, k, rng), rng)
   best = _lloyd(asker, "lloyd", nodes, _LLOYD_ROUNDS, None, rng)
   best = _swap(asker, best, k, rng)

@@ -119,25 +119,27 @@ class ChildSums:
 
 
 @dataclasses.dataclass(frozen=True)
-class Silhouettes:
-  """A kind of sum: the points' simplified silhouettes, by the nearest center.
+class Scores:
+  """A kind of sum: counts, residuals and simplified silhouettes, by the nearest center.
 
   The simplified silhouette of a point is (b - a) / max(a, b) with its distances a and b to
   the nearest and the second nearest center (Hruschka, de Castro, Campello, "Evolutionary
   Algorithms for Clustering Gene-Expression Data", ICDM 2004).  It is zero where there is one
-  center only, and where both distances are zero.  It is sent in contribution steps.
+  center only, and where both distances are zero.  It is sent in contribution steps.  Counts
+  and residuals tell the inertia (`split_and_swap.inertias`).
 
   The array of the query is `centers`.
   """
 
   def widths(self, dim):
-    del dim  # Every kind takes it.
-    return {"silhouettes": 1}
+    return {"counts": 1, "residuals": dim, "silhouettes": 1}
 
   def contributions(self, xp, points, arrays):
     nearest, first, second = _two_nearest(xp, points, arrays["centers"])
     squares = xp.einsum("ij,ij->i", points, points)[:, np.newaxis]
     a, b = xp.sqrt(squares - 2 * first), xp.sqrt(squares - 2 * second)
     # A distance is zero, or at least one step.
-    silhouettes = (b - a) / xp.maximum(b, 1.0)
-    return nearest, xp.floor(silhouettes * point_grid.CONTRIBUTION_STEPS)
+    silhouettes = xp.floor((b - a) / xp.maximum(b, 1.0) * point_grid.CONTRIBUTION_STEPS)
+    residuals = points - xp.take(arrays["centers"], nearest, axis=0)
+    parts = [xp.full_like(a, 1.0), residuals, silhouettes]
+    return nearest, xp.concatenate(parts, axis=1)

@@ -71,20 +71,6 @@ def lloyd_sums(points, centroids):
   return collections.OrderedDict(sums=sums, counts=counts, inertia=inertia)
 
 
-def projected_sums(points, centroids):
-  """Returns the sums and counts of points moved into the unit ball; no inertia.
-
-  One point changes the sums of one cluster by its vector, of norm one at most, and by a
-  count of one: `kmeans_config.SENSITIVITY` in L2 norm, whatever the centroids are.
-
-  Args:
-    points: float32 of shape (n, d).
-    centroids: float32 of shape (R, K, d).
-  """
-  sums = lloyd_sums(tf.clip_by_norm(points, 1.0, axes=[1]), centroids)
-  return collections.OrderedDict(sums=sums["sums"], counts=sums["counts"])
-
-
 def moved_centroids(centroids, sums, counts):
   """Returns the means of the centroids' points; a centroid without any stays.
 

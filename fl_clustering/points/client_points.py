@@ -5,6 +5,8 @@ import re
 
 import numpy as np
 
+from dp_clustering import clustering_params
+
 # Sums of squares of larger numbers could overflow.
 LARGEST = 1e100
 
@@ -75,16 +77,12 @@ def sorted_by_id(clients):
   return {client_id: clients[client_id] for client_id in sorted(clients, key=key)}
 
 
-def checked_clients(clients):
-  """Returns the clients' points as float64 by client id, in the order of the ids.
-
-  Args:
-    clients: A mapping from client id to an array of shape (n, d), or a list of arrays,
-      whose ids are "0", "1", and so on.
+def _by_id(clients):
+  """Returns the clients by id, in the order of the ids; a list's ids are "0", "1", and so on.
 
   Raises:
-    TypeError: If it is neither, or a client's points are no real numbers.
-    ValueError: If there is no client, or points can't be clustered together.
+    TypeError: If it is no mapping or list, or an id is no text.
+    ValueError: If there is no client.
   """
   if isinstance(clients, np.ndarray) or not isinstance(
       clients, (collections.abc.Mapping, collections.abc.Sequence)
@@ -97,9 +95,56 @@ def checked_clients(clients):
     clients = {str(index): points for index, points in enumerate(clients)}
   if not clients:
     raise ValueError("`clients` must have at least one client, got none.")
-  checked, num_columns = {}, None
-  for client_id, points in clients.items():
+  for client_id in clients:
     check_id(client_id)
+  return sorted_by_id(clients)
+
+
+def checked_clients(clients):
+  """Returns the clients' points as float64 by client id, in the order of the ids.
+
+  Args:
+    clients: A mapping from client id to an array of shape (n, d), or a list of arrays,
+      whose ids are "0", "1", and so on.
+
+  Raises:
+    TypeError: If it is neither, or a client's points are no real numbers.
+    ValueError: If there is no client, or points can't be clustered together.
+  """
+  checked, num_columns = {}, None
+  for client_id, points in _by_id(clients).items():
     checked[client_id] = checked_points(points, f"`clients`[{client_id!r}]", num_columns)
     num_columns = checked[client_id].shape[1]
-  return sorted_by_id(checked)
+  return checked
+
+
+def _is_empty_list(points):
+  return hasattr(points, "__len__") and len(points) == 0 and np.ndim(points) == 1
+
+
+def private_clients(clients):
+  """Returns the clients' points by client id, of whatever content.
+
+  Only what is public is checked: types and numbers of columns.  An error that depends on the
+  rows could tell whether a row is there.
+
+  Args:
+    clients: As for `checked_clients`; a client may have no rows.
+
+  Raises:
+    TypeError: If it is neither a mapping nor a list, or a client's points are no numbers.
+    ValueError: If there is no client, or numbers of columns differ.
+  """
+  arrays = {
+      client_id: None if _is_empty_list(points)
+      else clustering_params.numeric_array(f"clients[{client_id!r}]", points, 2)
+      for client_id, points in _by_id(clients).items()
+  }
+  widths = {array.shape[1] for array in arrays.values() if array is not None}
+  if len(widths) != 1 or 0 in widths:
+    raise ValueError(
+        "`clients` must have the same number of columns, at least one, got "
+        f"{sorted(widths) or 'none'}."
+    )
+  no_rows = np.zeros((0, *widths))
+  return {client_id: no_rows if array is None else array for client_id, array in arrays.items()}

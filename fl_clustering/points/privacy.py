@@ -8,7 +8,6 @@ import math
 from typing import Optional
 
 from clustering_basics import validate
-from dp_clustering import ledger as ledger_lib
 
 SERVER = "server"
 NONE = "none"
@@ -178,8 +177,3 @@ def guarantee(privacy, ledger, num_clients):
     stated["min_clients"] = privacy.min_clients or num_clients
     stated["num_clients"] = num_clients
   return stated
-
-
-def open_ledger(privacy, noise_source):
-  """Returns the `Ledger` of a fit, without releases."""
-  return ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)

@@ -8,7 +8,6 @@ clients can only simulate it: the modulus and the integers are real, the secrecy
 
 import collections
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 

@@ -1,0 +1,110 @@
+"""A fit by secure sums alone: the grid, the splits and swaps, and the final scores.
+
+No client's own mean, row or count reaches the server, only totals over all clients.  Exact
+totals can still show a single point: a cluster that holds one point *is* that point.  Only
+noise (`private_fit`) prevents that.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from clustering_basics import randomness
+from clustering_basics import validate
+from dp_clustering import point_grid
+from dp_clustering import sum_query
+from fl_clustering.kmeans import fit_result
+from fl_clustering.kmeans import split_and_swap
+from fl_clustering.kmeans import sum_kinds
+from fl_clustering.points import federated_points
+from fl_clustering.points import grid_scaling
+
+_BYTES = 8  # Messages are int64 and float64.
+
+
+def _total_square(points):
+  """Returns the sum of the squared norms of all points in grid steps, a Python integer."""
+  start = sum_query.SumQuery(sum_kinds.Start(), {"origin": np.zeros((1, points.dim))})
+  (total,) = sum_kinds.whole(start.split(points.totals(start))["squares"])
+  return total
+
+
+def _scores(points, total_square, centers):
+  """Returns the inertia at the centers, in squared grid steps, and the mean silhouette.
+
+  Args:
+    points: `FederatedPoints`.
+    total_square: The sum of the squared norms of all points.
+    centers: In grid steps, float64 of shape (K, d).
+  """
+  rounded = np.rint(centers)
+  query = sum_query.SumQuery(sum_kinds.Scores(), {"centers": rounded})
+  parts = query.split(points.totals(query))
+  silhouettes = parts["silhouettes"].sum() / point_grid.CONTRIBUTION_STEPS
+  counts = parts["counts"][:, 0]
+  filled = counts > 0
+  rounded, counts, residuals = rounded[filled], counts[filled], parts["residuals"][filled]
+  _, least = split_and_swap.inertias(total_square, rounded, counts, residuals)
+  means = rounded + residuals / counts[:, np.newaxis]
+  offsets = counts @ ((means - centers[filled]) ** 2).sum(axis=1)
+  return float(least) + offsets, silhouettes / counts.sum()
+
+
+def _history(result, scaling, unit, capacity):
+  """Returns the `RoundRecord`s of a `split_and_swap.Result`."""
+  num_columns = len(scaling.shift)
+  records = []
+  for step in result.history:
+    widths = sum_kinds.ChildSums(step.with_losses).widths(num_columns)
+    records.append(
+        fit_result.RoundRecord(
+            stage=step.stage,
+            centroids=scaling.undo(step.centers),
+            inertia=step.inertia * unit,
+            # Centers, directions and thresholds.
+            bytes_down=_BYTES * capacity * (2 * num_columns + 1),
+            bytes_up=_BYTES * capacity * sum(widths.values()),
+        )
+    )
+  return records
+
+
+def fit(config, files):
+  """Fits centroids.
+
+  Args:
+    config: A `KMeansConfig` with `algorithm` "sums", without `privacy`.
+    files: The clients as `PointFiles`.
+
+  Returns:
+    A `fit_result.Fit`.
+
+  Raises:
+    ValueError: If there are fewer points than clusters.
+  """
+  grid = grid_scaling.find_grid(files, config.standardize)
+  if grid.num_points < config.n_clusters:
+    raise validate.error(
+        "n_clusters", f"be at most the {grid.num_points} points of all clients",
+        config.n_clusters,
+    )
+  capacity = split_and_swap.largest_num_centers(config.n_clusters)
+  points = federated_points.FederatedPoints(files.scaled(grid.scaling), capacity)
+  total_square = _total_square(points)
+  result = split_and_swap.sums_kmeans(
+      points.totals, points.dim, grid.num_points, total_square, config.n_clusters,
+      randomness.generator(config.seed, "k-means from sums"), config.num_rounds,
+  )
+  inertia, silhouette = _scores(points, total_square, result.centers)
+  unit = grid.step**2
+  *history, last = _history(result, grid.scaling, unit, capacity)
+  centroids = grid.scaling.undo(result.centers)
+  last = dataclasses.replace(last, centroids=centroids, inertia=inertia * unit)
+  return fit_result.Fit(
+      scaling=grid.scaling,
+      centroids=centroids,
+      inertia=inertia * unit,
+      silhouette=silhouette,
+      history=(*history, last),
+      num_rounds=grid.num_rounds + 2 + len(result.history),
+  )
