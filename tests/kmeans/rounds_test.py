@@ -1,16 +1,11 @@
 """Tests for fl_clustering.kmeans.rounds."""
 
-import math
 import unittest
 
 from absl.testing import absltest
 import numpy as np
-from scipy import stats
-import tensorflow_federated as tff
 
 from fl_clustering.kmeans import rounds
-from fl_clustering.kmeans import sums
-from fl_clustering.points import noise as noise_lib
 from fl_clustering.points import point_files
 from fl_clustering.points import scaling
 from fl_clustering import runtime
@@ -77,29 +72,6 @@ class LloydRoundTest(absltest.TestCase):
     for name, value in without.items():
       np.testing.assert_array_equal(beside[name], value)
 
-  def _result(self, sum_factory):
-    lloyd_round = rounds.build_lloyd_round(_SOURCE, 6, 3, sum_factory=sum_factory)
-    return lloyd_round(self.candidates, _float32(self.clients))
-
-  def test_secure_sum(self):
-    plain = self._result(None)
-    secure = self._result(tff.aggregators.SecureSumFactory(1e4, -1e4))
-    for name, value in plain.items():
-      np.testing.assert_allclose(secure[name], value, atol=0.02)
-    self.assertFalse(np.array_equal(secure["inertia"], plain["inertia"]))  # It has a grid.
-
-  def test_secure_sum_with_bounds_that_are_too_small_clips(self):
-    secure = self._result(tff.aggregators.SecureSumFactory(10.0, -10.0))
-    self.assertLessEqual(secure["counts"].max(), 10 * len(self.clients) + 1e-3)
-
-  def test_private_sum(self):
-    factory = tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
-        noise_multiplier=1e-6, clients_per_round=1.0, clip=1e6
-    )
-    plain, private = self._result(None), self._result(factory)
-    np.testing.assert_allclose(private["counts"], plain["counts"], atol=20)
-    self.assertFalse(np.array_equal(private["counts"], plain["counts"]))
-
   def test_clients_may_read_files(self):
     files = point_files.write_files(self.clients, self.create_tempdir().full_path)
     shift, factor = np.array([1.0, -2.0]), np.array([0.5, 3.0])
@@ -111,26 +83,6 @@ class LloydRoundTest(absltest.TestCase):
     for index, candidate in enumerate(self.candidates):
       centroids, _ = numpy_reference.lloyd_step(scaled, candidate)
       np.testing.assert_allclose(result["centroids"][index], centroids, atol=1e-5)
-
-
-class NoisyLloydRoundTest(absltest.TestCase):
-
-  def test_the_noise_is_gaussian_of_the_stated_size_and_new_in_every_round(self):
-    clients = numpy_reference.sample_clients()
-    std = 7 * math.sqrt(2)
-    noisy_rounds = rounds.Rounds(
-        point_files.write_files(clients, self.create_tempdir().full_path), 1,
-        local_sums=sums.projected_sums, sum_factory=noise_lib.noisy_sum_factory(std),
-    )
-    # 300 centroids far from all points: their counts are nothing but noise.
-    far = np.full((1, 300, 2), 1e4, np.float32)
-    results = [noisy_rounds.lloyd(far) for _ in range(3)]
-    # All points are the first one's.
-    noise = [result["counts"][0, 1:] for result in results]
-    # One failure in a million runs of a right program.
-    self.assertGreater(stats.kstest(np.concatenate(noise) / std, "norm").pvalue, 1e-6)
-    for first, second in ((0, 1), (0, 2), (1, 2)):
-      self.assertLess(abs(np.corrcoef(noise[first], noise[second])[0, 1]), 0.3)
 
 
 class ScoreRoundTest(absltest.TestCase):

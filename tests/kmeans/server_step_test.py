@@ -109,17 +109,5 @@ class CombinedFromFarthestTest(absltest.TestCase):
     self.assertTrue(np.isfinite(found).all())
 
 
-class NextPrivateCentroidsTest(absltest.TestCase):
-
-  def test_empty_clusters_split_the_largest_and_all_stay_in_the_ball(self):
-    centroids = np.array([[3.0, 4.0], [0.1, 0.2], [-0.5, 0.0]], np.float32)
-    moved = server_step.next_private_centroids(
-        centroids, np.array([50.0, 3.0, 90.0]), 1.0, np.random.default_rng(0)
-    )
-    np.testing.assert_allclose(moved[0], [0.6, 0.8], rtol=1e-6)
-    np.testing.assert_array_equal(moved[2], centroids[2])
-    self.assertBetween(np.linalg.norm(moved[1] - centroids[2]), 1e-3, 0.3)
-
-
 if __name__ == "__main__":
   absltest.main()

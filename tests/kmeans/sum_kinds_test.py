@@ -46,7 +46,7 @@ def _queries(centers):
       "start": sum_query.SumQuery(sum_kinds.Start(), {"origin": np.zeros((1, centers.shape[1]))}),
       "children": _child_query(centers, False),
       "children_and_losses": _child_query(centers, True),
-      "silhouettes": sum_query.SumQuery(sum_kinds.Silhouettes(), {"centers": centers}),
+      "scores": sum_query.SumQuery(sum_kinds.Scores(), {"centers": centers}),
   }
 
 
@@ -89,14 +89,19 @@ class OnePointAtATimeTest(absltest.TestCase):
     self.assertEqual(sum_kinds.whole(totals["losses"]).tolist(), losses.tolist())
     self.assertBetween(totals["upper_counts"].sum(), 50, 250)
 
-  def test_silhouettes(self):
+  def test_scores(self):
     centers = _centers()
-    totals = _totals(_queries(centers)["silhouettes"])
-    expected = np.zeros(5)
+    totals = _totals(_queries(centers)["scores"])
+    expected, counts, residuals = np.zeros(5), np.zeros(5), np.zeros((5, 3))
     for point in _on_grid(_points()):
       distances = np.linalg.norm(point - centers, axis=1)
+      nearest = distances.argmin()
       a, b = np.sort(distances)[:2]
-      expected[distances.argmin()] += (b - a) / max(a, b)
+      expected[nearest] += (b - a) / max(a, b)
+      counts[nearest] += 1
+      residuals[nearest] += point - centers[nearest]
+    np.testing.assert_array_equal(totals["counts"][:, 0], counts)
+    np.testing.assert_array_equal(totals["residuals"], residuals)
     found = totals["silhouettes"][:, 0] / point_grid.CONTRIBUTION_STEPS
     np.testing.assert_allclose(found, expected, atol=300 / point_grid.CONTRIBUTION_STEPS)
 
@@ -122,16 +127,16 @@ class TiesTest(parameterized.TestCase):
     groups, values = sum_kinds.ChildSums(True).contributions(np, points, arrays)
     self.assertEqual(groups, [0])
     np.testing.assert_array_equal(values[:, -2:], [[0.0, losses[0][0]]])
-    _, silhouettes = sum_kinds.Silhouettes().contributions(np, points, {"centers": centers})
+    _, scores = sum_kinds.Scores().contributions(np, points, {"centers": centers})
     expected = np.floor(2 / 3 * point_grid.CONTRIBUTION_STEPS) if losses[0][0] else 0
-    np.testing.assert_array_equal(silhouettes, [[expected]])
+    np.testing.assert_array_equal(scores[:, -1:], [[expected]])
 
   def test_silhouette_of_a_point_on_two_centers(self):
     points = np.array([[7.0]])
-    _, values = sum_kinds.Silhouettes().contributions(
+    _, values = sum_kinds.Scores().contributions(
         np, points, {"centers": np.array([[7.0], [7.0]])}
     )
-    np.testing.assert_array_equal(values, [[0.0]])
+    np.testing.assert_array_equal(values, [[1.0, 0.0, 0.0]])
 
 
 class ExactTest(parameterized.TestCase):

@@ -1,0 +1,97 @@
+"""Tests for fl_clustering.points.grid_scaling."""
+
+import unittest
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+from sklearn import datasets
+
+from dp_clustering import point_grid
+from fl_clustering.points import grid_scaling
+from fl_clustering.points import point_files
+from fl_clustering import runtime
+
+
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+
+
+def _samples():
+  rng = np.random.default_rng(0)
+  return {
+      "wine": datasets.load_wine().data,
+      "epoch_seconds": 1.7e9 + rng.integers(0, 3 * 10**7, (300, 1)).astype(float),
+      "far_and_narrow": 1e9 + 1e-3 * rng.standard_normal((300, 2)),
+      "large": 1e99 * rng.standard_normal((30, 2)),
+      "small": 1e-80 * rng.standard_normal((30, 2)),
+      "columns_of_many_units": rng.standard_normal((200, 3)) * [1e-9, 1.0, 1e12],
+      "an_outlier": np.append(rng.standard_normal((100, 1)), [[9999.0]], axis=0),
+      "constant": np.full((50, 2), 3.7),
+      "zeros": np.zeros((9, 3)),
+      "one_point": np.array([[5.0, -2.0]]),
+  }
+
+
+class FindGridTest(parameterized.TestCase):
+
+  def _grid(self, parts, standardize):
+    clients = {str(index): part for index, part in enumerate(parts)}
+    files = point_files.write_files(clients, self.create_tempdir().full_path)
+    return grid_scaling.find_grid(files, standardize)
+
+  @parameterized.product(name=list(_samples()), standardize=[False, True])
+  def test_all_points_are_in_the_ball_and_use_it(self, name, standardize):
+    points = _samples()[name]
+    grid = self._grid([points], standardize)
+    self.assertEqual(grid.num_points, len(points))
+    norms = np.linalg.norm(grid.scaling.apply(points), axis=1)
+    self.assertLessEqual(norms.max(), point_grid.POINT_STEPS)
+    if np.ptp(points, axis=0).any():
+      # A factor of sqrt(2) between exponents, and little for rounding.
+      self.assertGreater(norms.max(), 0.65 * point_grid.POINT_STEPS)
+
+  @parameterized.product(name=list(_samples()), standardize=[False, True])
+  def test_the_same_bits_whatever_the_order_and_the_split(self, name, standardize):
+    points = _samples()[name]
+    grids = [
+        self._grid(parts, standardize)
+        for parts in ([points], np.array_split(points[::-1], min(7, len(points))))
+    ]
+    for field in ("shift", "factor"):
+      first, second = (getattr(grid.scaling, field) for grid in grids)
+      np.testing.assert_array_equal(first, second)
+    self.assertEqual(grids[0].step, grids[1].step)
+
+  def test_a_step_is_a_length_in_the_datas_units(self):
+    points = _samples()["wine"]
+    grid = self._grid([points], standardize=False)
+    np.testing.assert_allclose(
+        grid.scaling.apply(points) * grid.step, points - grid.scaling.shift, rtol=1e-12
+    )
+    np.testing.assert_allclose(grid.scaling.shift, points.mean(axis=0), rtol=1e-6)
+
+  @parameterized.parameters("wine", "columns_of_many_units", "far_and_narrow")
+  def test_standardized_columns(self, name):
+    points = _samples()[name]
+    grid = self._grid(np.split(points, [50]), standardize=True)
+    lengths = grid.scaling.apply(points) * grid.step
+    np.testing.assert_allclose(lengths.std(axis=0), 1, rtol=1e-4)
+
+  def test_a_constant_column_keeps_its_unit(self):
+    points = np.stack([np.full(20, 7.0), 100 * np.random.default_rng(0).random(20)], axis=1)
+    grid = self._grid([points], standardize=True)
+    np.testing.assert_allclose(grid.scaling.factor[0] * grid.step, 1)
+
+  def test_moments_cancel_nothing(self):
+    # 2^30 and 2^30 - 1, half and half: a variance of 1/4 beside squares of 2^60.
+    points = np.array([[2.0**30], [2.0**30 - 1]])
+    sums = grid_scaling.column_moments(points).numpy()
+    means, deviations = grid_scaling.moments(2, sums)
+    np.testing.assert_array_equal(means, [2.0**30 - 0.5])
+    np.testing.assert_array_equal(deviations, [0.5])
+
+
+if __name__ == "__main__":
+  absltest.main()
