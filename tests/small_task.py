@@ -17,6 +17,12 @@ def _digits():
   return digits.pixels_and_labels()
 
 
+@functools.cache
+def _model(name):
+  """Returns the same model to all tasks: TFF's computations are built once per model."""
+  return models.MODELS[name]((28, 28, 1), 10)
+
+
 def small_task(model="cnn_small"):
   """Returns a `FederatedTask` with the clients of `SIZES`, IID, 300 global tests."""
   pixels, labels = _digits()
@@ -42,5 +48,5 @@ def small_task(model="cnn_small"):
       global_test=take(300),
       global_test_source="held out",
       num_classes=10,
-      model=models.MODELS[model]((28, 28, 1), 10),
+      model=_model(model),
   )

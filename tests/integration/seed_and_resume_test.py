@@ -1,3 +1,4 @@
+import functools
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import psutil
 
 from experiments.three_phase import report
 from fl_clustering import checkpoint
+from fl_clustering import runtime
 from fl_clustering import worker_watch
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
@@ -27,6 +29,21 @@ _DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--methods=kmeans", "--num_c
 _base = None
 _flags = None
 _uninterrupted = None
+
+
+class _SharedWorker(runtime.LocalRuntime):
+  """A worker for all runs of this process: most of a short run would go by starting one."""
+
+  def __exit__(self, *unused_exception):
+    pass
+
+
+_worker = functools.cache(_SharedWorker)
+
+
+def _end_worker():
+  _worker().close()
+  _worker.cache_clear()
 
 
 def setUpModule():
@@ -45,9 +62,14 @@ def setUpModule():
       "--dataset=idx", f"--data_dir={data}", "--partition=iid", "--num_clients=6",
       "--pretrain_rounds=3", "--cluster_rounds=2", "--clients_per_round=4",
   )
-  patch = mock.patch.object(report, "_FIGURES", ())
-  patch.start()
-  unittest.addModuleCleanup(patch.stop)
+  for patch in (
+      mock.patch.object(report, "_FIRST_FIGURES", ()),
+      mock.patch.object(report, "_FIGURES", ()),
+      mock.patch.object(runtime, "LocalRuntime", _worker),
+  ):
+    patch.start()
+    unittest.addModuleCleanup(patch.stop)
+  unittest.addModuleCleanup(_end_worker)
   _uninterrupted = os.path.join(_base, "uninterrupted")
   result = _run(_uninterrupted, *_METHODS)
   assert result.code == 0, result.stderr
@@ -274,6 +296,7 @@ class FailureTest(absltest.TestCase):
         result, "worker process computed nothing for 2 s, because it was stopped by a signal, and "
         f"was ended. Results so far are in {folder}; --resume continues from there.",
     )
+    _end_worker()
 
     result = _run(folder, *flags, "--resume")
     self.assertEqual(result.code, 0, result.stderr)
