@@ -1,10 +1,7 @@
 import functools
 import os
 import shutil
-import signal
-import subprocess
 import tempfile
-import time
 import unittest
 from unittest import mock
 
@@ -18,7 +15,6 @@ from fl_clustering import worker_watch
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
-_TIMEOUT_SECONDS = 120
 _METHODS = (
     "--methods=kmeans,ifca,cfl", "--num_clusters=2", "--control_repeats=2",
     # So that CFL splits its cluster.
@@ -67,8 +63,7 @@ def setUpModule():
       mock.patch.object(report, "_FIGURES", ()),
       mock.patch.object(runtime, "LocalRuntime", _worker),
   ):
-    patch.start()
-    unittest.addModuleCleanup(patch.stop)
+    unittest.enterModuleContext(patch)
   unittest.addModuleCleanup(_end_worker)
   _uninterrupted = os.path.join(_base, "uninterrupted")
   result = _run(_uninterrupted, *_METHODS)
@@ -89,19 +84,18 @@ class SeedAndResumeTest(absltest.TestCase):
   """Runs end early and are resumed, and the numbers stay the same."""
 
   def _kill_in_phase_2(self, folder):
-    """Resumes a run in a process of its own, and kills it while IFCA trains."""
-    process = program.start(
-        *_flags, *_METHODS, f"--output_dir={folder}", "--resume",
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-      if "cluster,ifca,,1," in program.read_text(folder, "metrics.csv"):
-        break
-      time.sleep(0.01)
-    self.assertIsNone(process.poll(), "The run ended before it could be killed.")
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    """Resumes a run, and leaves on the disk what is there when a signal kills it in IFCA."""
+    killed = f"{folder}_killed"
+
+    def kill():
+      shutil.copytree(folder, killed)
+      raise KeyboardInterrupt
+
+    with program.after("ifca", 1, kill):
+      _run(folder, *_METHODS, "--resume")
+    # Nothing of how the program ends.
+    shutil.rmtree(folder)
+    os.rename(killed, folder)
 
   def test_a_run_that_ends_early_in_every_phase_gives_the_same_numbers(self):
     folder = os.path.join(_base, "ended_early")
