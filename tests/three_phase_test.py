@@ -37,9 +37,9 @@ def setUpModule():
   unittest.addModuleCleanup(local.close)
   # TFF's computations are built once per aggregator, so equal settings get the same one.
   for kind in (aggregation.Clipped, aggregation.Dp):
-    unittest.enterModuleContext(
-        mock.patch.object(kind, "build", functools.cache(kind.build))
-    )
+    patch = mock.patch.object(kind, "build", functools.cache(kind.build))
+    patch.start()
+    unittest.addModuleCleanup(patch.stop)
 
 
 def _config(**settings):

@@ -39,7 +39,9 @@ def _all(num):
 
 def setUpModule():
   # Enough for clear cases, and quicker.
-  unittest.enterModuleContext(mock.patch.object(num_clusters, "_NUM_SAMPLES", 12))
+  patch = mock.patch.object(num_clusters, "_NUM_SAMPLES", 12)
+  patch.start()
+  unittest.addModuleCleanup(patch.stop)
 
 
 def _without_stability():

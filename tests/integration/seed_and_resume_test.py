@@ -63,7 +63,8 @@ def setUpModule():
       mock.patch.object(report, "_FIGURES", ()),
       mock.patch.object(runtime, "LocalRuntime", _worker),
   ):
-    unittest.enterModuleContext(patch)
+    patch.start()
+    unittest.addModuleCleanup(patch.stop)
   unittest.addModuleCleanup(_end_worker)
   _uninterrupted = os.path.join(_base, "uninterrupted")
   result = _run(_uninterrupted, *_METHODS)
@@ -93,6 +94,7 @@ class SeedAndResumeTest(absltest.TestCase):
 
     with program.after("ifca", 1, kill):
       _run(folder, *_METHODS, "--resume")
+    self.assertIn("cluster,ifca,,1,", program.read_text(killed, "metrics.csv"))
     # Nothing of how the program ends.
     shutil.rmtree(folder)
     os.rename(killed, folder)

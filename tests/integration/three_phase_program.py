@@ -6,7 +6,6 @@ seconds to import; or in a process of its own, as a user does.
 
 import contextlib
 import dataclasses
-import functools
 import io
 import json
 import os
@@ -20,13 +19,9 @@ from experiment_shell import experiment
 from experiment_shell import launch
 from experiments import three_phase_emnist
 from fl_clustering.tasks import models
+from tests import models_built_once
 
 _MAIN = experiment.build_main(three_phase_emnist.EXPERIMENT)
-# All runs of this process share them, since TFF's computations are built once per model.
-_MODELS = {
-    name: dataclasses.replace(entry, build=functools.cache(entry.build))
-    for name, entry in models.MODELS.items()
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +39,7 @@ def run(*flags):
   with contextlib.ExitStack() as stack:
     stack.enter_context(flagsaver.flagsaver())
     stack.enter_context(mock.patch.object(sys, "argv", ["three_phase_emnist", *flags]))
-    stack.enter_context(mock.patch.dict(models.MODELS, _MODELS))
+    stack.enter_context(mock.patch.dict(models.MODELS, models_built_once.MODELS))
     stack.enter_context(contextlib.redirect_stdout(stdout))
     stack.enter_context(contextlib.redirect_stderr(stderr))
     try:
