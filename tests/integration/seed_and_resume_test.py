@@ -216,10 +216,14 @@ class PrivateRunTest(absltest.TestCase):
     )
 
   def test_its_noise_changes_phase_1(self):
-    self.assertNotEqual(
-        program.read_json(self.folder, "summary.json")["pretrain"],
-        program.read_json(_uninterrupted, "summary.json")["pretrain"],
+    losses, without_noise = (
+        [row for row in program.read_text(folder, "metrics.csv").splitlines()
+         if row.startswith("pretrain,") and "train_loss" in row]
+        for folder in (self.folder, _uninterrupted)
     )
+    self.assertLen(losses, 3)
+    # Noise comes after the training of round 1.
+    self.assertNoCommonElements(losses[1:], without_noise)
 
   def test_what_it_spends_was_known_before_it_started(self):
     privacy = program.read_json(self.folder, "config.json")["privacy"]
