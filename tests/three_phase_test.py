@@ -1,3 +1,4 @@
+import functools
 import os
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ import numpy as np
 from fl_clustering import checkpoint
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
+from fl_clustering.engine import aggregation
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cost
@@ -33,6 +35,11 @@ def setUpModule():
   _task = small_task.small_task()
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
+  # TFF's computations are built once per aggregator, so equal settings get the same one.
+  for kind in (aggregation.Clipped, aggregation.Dp):
+    patch = mock.patch.object(kind, "build", functools.cache(kind.build))
+    patch.start()
+    unittest.addModuleCleanup(patch.stop)
 
 
 def _config(**settings):
@@ -56,7 +63,7 @@ _THREE_CLUSTERS = {
     "distance_threshold": "q0.4", "cluster_rounds": 4,
 }
 _PRIVATE = {
-    "aggregator": "dp", "noise_multiplier": 0.1, "num_clusters": 2, "clients_per_round": 3
+    "aggregator": "dp", "noise_multiplier": 0.1, "num_clusters": 2, "clients_per_round": 3,
 }
 
 _runs = {}
@@ -294,22 +301,21 @@ class ThreePhaseTest(parameterized.TestCase):
             found[position], _confusion(np.mean(own, axis=0), client.test)
         )
 
-  def test_stopped_anywhere_and_run_again_gives_the_same(self):
+  def test_stopped_again_and_again_gives_the_same(self):
     settings = {
         "methods": ("kmeans", "dynamic_distance"), "clients_per_round": 3, "num_clusters": 2
     }
     config = _config(**settings)
     result, expected = _recorded_run(settings)
     expected_summary = summary.summarize(config, _task, result)
+    folder = self.create_tempdir().full_path
     for stop_at in (("pretrain", 1), ("kmeans", 0), ("kmeans", 2), ("fedavg", 1)):
-      with self.subTest(stop_at=stop_at):
-        folder = self.create_tempdir().full_path
-        with self.assertRaises(run_recorder.Stop):
-          _run(config, checkpoint.Checkpoints(folder), [run_recorder.Recorder(stop_at)])
-        recorder = run_recorder.Recorder()
-        result = _run(config, checkpoint.Checkpoints(folder), [recorder])
-        self.assertEqual(summary.summarize(config, _task, result), expected_summary)
-        self.assertEqual(recorder.rows, expected.rows)
+      with self.subTest(stop_at=stop_at), self.assertRaises(run_recorder.Stop):
+        _run(config, checkpoint.Checkpoints(folder), [run_recorder.Recorder(stop_at)])
+    recorder = run_recorder.Recorder()
+    result = _run(config, checkpoint.Checkpoints(folder), [recorder])
+    self.assertEqual(summary.summarize(config, _task, result), expected_summary)
+    self.assertEqual(recorder.rows, expected.rows)
 
   def test_a_clipped_run_resumes(self):
     settings = {"methods": (), "aggregator": "clipped", "clipping_norm": 0.1}
@@ -351,7 +357,7 @@ class ThreePhaseTest(parameterized.TestCase):
       _run(config, checkpoint.Checkpoints(folder))
 
   def test_a_private_run_stopped_in_phase_1_keeps_its_rounds(self):
-    config = _config(methods=(), aggregator="dp", pretrain_rounds=3, cluster_rounds=1)
+    config = _config(**{**_PRIVATE, "pretrain_rounds": 3, "cluster_rounds": 1})
     folder = self.create_tempdir().full_path
     first, second = run_recorder.Recorder(("pretrain", 2)), run_recorder.Recorder()
     # With this share, only rounds that must be saved are: round 2 comes too soon after round 1.

@@ -1,9 +1,7 @@
+import functools
 import os
 import shutil
-import signal
-import subprocess
 import tempfile
-import time
 import unittest
 from unittest import mock
 
@@ -12,11 +10,11 @@ import psutil
 
 from experiments.three_phase import report
 from fl_clustering import checkpoint
+from fl_clustering import runtime
 from fl_clustering import worker_watch
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
-_TIMEOUT_SECONDS = 120
 _METHODS = (
     "--methods=kmeans,ifca,cfl", "--num_clusters=2", "--control_repeats=2",
     # So that CFL splits its cluster.
@@ -27,6 +25,21 @@ _DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--methods=kmeans", "--num_c
 _base = None
 _flags = None
 _uninterrupted = None
+
+
+class _SharedWorker(runtime.LocalRuntime):
+  """A worker for all runs of this process: most of a short run would go by starting one."""
+
+  def __exit__(self, *unused_exception):
+    pass
+
+
+_worker = functools.cache(_SharedWorker)
+
+
+def _end_worker():
+  _worker().close()
+  _worker.cache_clear()
 
 
 def setUpModule():
@@ -45,9 +58,14 @@ def setUpModule():
       "--dataset=idx", f"--data_dir={data}", "--partition=iid", "--num_clients=6",
       "--pretrain_rounds=3", "--cluster_rounds=2", "--clients_per_round=4",
   )
-  patch = mock.patch.object(report, "_FIGURES", ())
-  patch.start()
-  unittest.addModuleCleanup(patch.stop)
+  for patch in (
+      mock.patch.object(report, "_FIRST_FIGURES", ()),
+      mock.patch.object(report, "_FIGURES", ()),
+      mock.patch.object(runtime, "LocalRuntime", _worker),
+  ):
+    patch.start()
+    unittest.addModuleCleanup(patch.stop)
+  unittest.addModuleCleanup(_end_worker)
   _uninterrupted = os.path.join(_base, "uninterrupted")
   result = _run(_uninterrupted, *_METHODS)
   assert result.code == 0, result.stderr
@@ -67,19 +85,19 @@ class SeedAndResumeTest(absltest.TestCase):
   """Runs end early and are resumed, and the numbers stay the same."""
 
   def _kill_in_phase_2(self, folder):
-    """Resumes a run in a process of its own, and kills it while IFCA trains."""
-    process = program.start(
-        *_flags, *_METHODS, f"--output_dir={folder}", "--resume",
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-      if "cluster,ifca,,1," in program.read_text(folder, "metrics.csv"):
-        break
-      time.sleep(0.01)
-    self.assertIsNone(process.poll(), "The run ended before it could be killed.")
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    """Resumes a run, and leaves on the disk what is there when a signal kills it in IFCA."""
+    killed = f"{folder}_killed"
+
+    def kill():
+      shutil.copytree(folder, killed)
+      raise KeyboardInterrupt
+
+    with program.after("ifca", 1, kill):
+      _run(folder, *_METHODS, "--resume")
+    self.assertIn("cluster,ifca,,1,", program.read_text(killed, "metrics.csv"))
+    # Nothing of how the program ends.
+    shutil.rmtree(folder)
+    os.rename(killed, folder)
 
   def test_a_run_that_ends_early_in_every_phase_gives_the_same_numbers(self):
     folder = os.path.join(_base, "ended_early")
@@ -198,10 +216,14 @@ class PrivateRunTest(absltest.TestCase):
     )
 
   def test_its_noise_changes_phase_1(self):
-    self.assertNotEqual(
-        program.read_json(self.folder, "summary.json")["pretrain"],
-        program.read_json(_uninterrupted, "summary.json")["pretrain"],
+    losses, without_noise = (
+        [row for row in program.read_text(folder, "metrics.csv").splitlines()
+         if row.startswith("pretrain,") and "train_loss" in row]
+        for folder in (self.folder, _uninterrupted)
     )
+    self.assertLen(losses, 3)
+    # Noise comes after the training of round 1.
+    self.assertNoCommonElements(losses[1:], without_noise)
 
   def test_what_it_spends_was_known_before_it_started(self):
     privacy = program.read_json(self.folder, "config.json")["privacy"]
@@ -274,6 +296,7 @@ class FailureTest(absltest.TestCase):
         result, "worker process computed nothing for 2 s, because it was stopped by a signal, and "
         f"was ended. Results so far are in {folder}; --resume continues from there.",
     )
+    _end_worker()
 
     result = _run(folder, *flags, "--resume")
     self.assertEqual(result.code, 0, result.stderr)

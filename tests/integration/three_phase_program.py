@@ -18,6 +18,8 @@ from absl.testing import flagsaver
 from experiment_shell import experiment
 from experiment_shell import launch
 from experiments import three_phase_emnist
+from fl_clustering.tasks import models
+from tests import models_built_once
 
 _MAIN = experiment.build_main(three_phase_emnist.EXPERIMENT)
 
@@ -37,6 +39,7 @@ def run(*flags):
   with contextlib.ExitStack() as stack:
     stack.enter_context(flagsaver.flagsaver())
     stack.enter_context(mock.patch.object(sys, "argv", ["three_phase_emnist", *flags]))
+    stack.enter_context(mock.patch.dict(models.MODELS, models_built_once.MODELS))
     stack.enter_context(contextlib.redirect_stdout(stdout))
     stack.enter_context(contextlib.redirect_stderr(stderr))
     try:

@@ -6,6 +6,7 @@ without the controls, and only CFL trains: the other clusters are known before p
 
 import tempfile
 import unittest
+from unittest import mock
 
 from absl import flags
 from absl.testing import absltest
@@ -25,6 +26,8 @@ from fl_clustering import pretraining
 from fl_clustering import runtime
 from fl_clustering import scoring
 from fl_clustering import stages
+from fl_clustering.tasks import models
+from tests import models_built_once
 
 _LEAST = 0.95
 
@@ -32,6 +35,9 @@ _LEAST = 0.95
 def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
+  patch = mock.patch.dict(models.MODELS, models_built_once.MODELS)
+  patch.start()
+  unittest.addModuleCleanup(patch.stop)
 
 
 def _config(preset):
