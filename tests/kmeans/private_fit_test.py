@@ -1,0 +1,254 @@
+"""Tests for fl_clustering.kmeans.private_fit, and for `privacy` of FederatedKMeans."""
+
+import unittest
+from unittest import mock
+import warnings
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from clustering_basics import randomness
+from dp_clustering import cluster_statistics
+from dp_clustering import ledger as ledger_lib
+from dp_clustering import noise
+from dp_clustering import point_grid
+from dp_clustering import privacy_calculator
+from dp_clustering import private_sums
+from dp_clustering import refine
+from dp_clustering import sum_query
+from fl_clustering.kmeans import ClientPrivacy
+from fl_clustering.kmeans import FederatedKMeans
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import PointPrivacy
+from fl_clustering.kmeans import private_fit
+from fl_clustering.points import federated_points
+from fl_clustering.points import gathering
+from fl_clustering.points import grid_scaling
+from fl_clustering import runtime
+from tests.kmeans import numpy_reference
+
+_PRIVACY = PointPrivacy(1.0, 1e-6, 12.0)
+
+
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+
+
+class _PrivateTest(parameterized.TestCase):
+
+  def _fit(self, clients, privacy=_PRIVACY, k=4, source=None):
+    """Returns the `Fit` of a list of arrays, with seeded noise by default."""
+    clients = {str(index): np.asarray(points) for index, points in enumerate(clients)}
+    files = private_fit.write_files(clients, privacy, self.create_tempdir().full_path)
+    config = kmeans_config.KMeansConfig(k, privacy=privacy)
+    return private_fit.fit(config, files, source or noise.SeededNoise(5))
+
+
+class PooledTest(_PrivateTest):
+
+  def test_the_same_bits_as_on_pooled_points(self):
+    clients = numpy_reference.sample_clients()
+    points = numpy_reference.pooled(clients)
+    points[3] = [1e300, np.nan]
+    points[4] = np.inf
+    ledger = ledger_lib.Ledger(1.0, 1e-6, noise.SeededNoise(5))
+    sums = private_sums.PrivateSums(points, 12.0, noise.SeededNoise(5), ledger)
+    expected = refine.private_centers(
+        sums, 4, privacy_calculator.gaussian_mu(1.0, 1e-6),
+        randomness.generator(0, "private k-means"),
+    )
+    shuffled = points[np.random.default_rng(1).permutation(len(points))]
+    for parts in ([points], np.array_split(shuffled, 7), [shuffled, np.zeros((0, 2))]):
+      found = self._fit(parts)
+      np.testing.assert_array_equal(found.centroids, expected)
+      self.assertEqual(found.ledger.releases, ledger.releases)
+
+  def test_shares_of_the_clients_do_as_well(self):
+    # 4 clusters of 5,000 points.  Of 40 fits, the worst had 1.0001 times the least inertia.
+    rng = np.random.default_rng(0)
+    centers = np.array([[0, 0], [6, 0], [0, 6], [6, 6.0]])
+    points = np.repeat(centers, 5000, axis=0) + rng.standard_normal((20000, 2))
+    privacy = PointPrivacy(1.0, 1e-6, 12.0, trust="none", min_clients=3)
+    found = self._fit(np.array_split(points, 5), privacy)
+    least = numpy_reference.inertia(points, centers)
+    self.assertLess(numpy_reference.inertia(points, found.centroids), 1.02 * least)
+    self.assertEqual(found.privacy_spent["trust"], "none")
+    self.assertEqual(found.privacy_spent["min_clients"], 3)
+
+
+class SensitivityTest(parameterized.TestCase):
+  """One row changes the totals by its own contribution, however the others lie."""
+
+  def _totals(self, points, query, engine):
+    if engine == "pooled":
+      return private_sums.PooledPoints(points, 1.0).totals(query)
+    privacy = PointPrivacy(1.0, 1e-6, 1.0)
+    clients = {"a": points[:5], "b": points[5:]}
+    files = private_fit.write_files(clients, privacy, self.create_tempdir().full_path)
+    return federated_points.FederatedPoints(files, 2).totals(query)
+
+  @parameterized.product(
+      engine=["pooled", "federated"], num_copies=[1, 2, 15, 16, 2047, 2048, 4097]
+  )
+  def test_one_more_copy_of_a_row_on_a_border(self, engine, num_copies):
+    # In float32, the 16th copy of such a row sent the others to the other center.
+    rng = np.random.default_rng(6)
+    normal = rng.choice([-1, 1], 40) / np.sqrt(40)
+    row = rng.normal(0, 0.1, 40)
+    row -= (row @ normal) * normal
+    others = rng.normal(0, 0.1, (10, 40))
+    centers = point_grid.on_point_grid(np.stack([0.5 * normal, -0.5 * normal]), 1.0)
+    query = sum_query.SumQuery(
+        cluster_statistics.ClippedResiduals(True),
+        {"centers": centers, "clip_radii": np.full((2, 1), 0.3 * point_grid.POINT_STEPS)},
+    )
+    copies = np.repeat(row[np.newaxis], num_copies + 1, axis=0)
+    before = self._totals(np.concatenate([others, copies[:-1]]), query, engine)
+    after = self._totals(np.concatenate([others, copies]), query, engine)
+    steps = point_grid.CONTRIBUTION_STEPS
+    change = query.split((after - before) / steps)
+    self.assertEqual(np.abs(change["counts"]).sum(), 1)
+    self.assertLessEqual(np.linalg.norm(change["residual_sums"]), 1)
+    self.assertLessEqual(np.abs(change["excesses"]).sum(), 0.5)
+
+
+_ORDINARY = np.random.default_rng(0).standard_normal((20, 2))
+_CONTENTS = {
+    "nan": [[np.nan, 1.0]],
+    "infinity": [[np.inf, -np.inf]],
+    "large": [[1e300, 1e308]],
+    "integers too large for float64": [[10**400, 1]],
+    "empty list": [],
+    "no rows": np.zeros((0, 2)),
+    "one row": [[1.0, 2.0]],
+    "booleans": [[True, False]],
+}
+
+
+class ContentTest(_PrivateTest):
+
+  def _shape_of_fit(self, rows):
+    """Returns what an observer of the messages sees but their noise."""
+    messages, totals = [], federated_points.FederatedPoints.totals
+
+    def record(points, query, draw_share=None):
+      found = totals(points, query, draw_share)
+      messages.append((points.capacity, query.kind, query.shape[1]))
+      return found
+
+    with mock.patch.object(federated_points.FederatedPoints, "totals", record):
+      model = FederatedKMeans(3, privacy=_PRIVACY).fit([_ORDINARY, rows])
+    self.assertEqual(model.cluster_centers_.shape, (3, 2))
+    self.assertTrue(np.isfinite(model.cluster_centers_).all())
+    sizes = [(record.bytes_down, record.bytes_up) for record in model.history_]
+    return messages, sizes, model.n_rounds_
+
+  def test_no_content_raises_or_warns_or_changes_a_message(self):
+    expected = self._shape_of_fit(_ORDINARY)
+    messages, _, num_rounds = expected
+    self.assertLen(messages, num_rounds)
+    for name, rows in _CONTENTS.items():
+      with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=ResourceWarning)
+        self.assertEqual(self._shape_of_fit(rows), expected, name)
+
+  def test_all_clients_without_rows(self):
+    model = FederatedKMeans(3, privacy=_PRIVACY).fit([np.zeros((0, 2)), []])
+    self.assertEqual(model.cluster_centers_.shape, (3, 2))
+
+  @parameterized.named_parameters(
+      ("text", [["one", "two"]], TypeError, r"`clients\['1'\]` must hold real numbers"),
+      ("other columns", [[1.0, 2.0, 3.0]], ValueError, "same number of columns"),
+  )
+  def test_types_and_shapes_are_refused_before_anything_is_sent(self, rows, error, message):
+    with mock.patch.object(federated_points.FederatedPoints, "totals") as totals:
+      with self.assertRaisesRegex(error, message):
+        FederatedKMeans(3, privacy=_PRIVACY).fit([_ORDINARY, rows])
+    totals.assert_not_called()
+
+  def test_the_number_of_columns_is_unknown(self):
+    with self.assertRaisesRegex(ValueError, "the same number of columns.*got none"):
+      FederatedKMeans(3, privacy=_PRIVACY).fit([[], []])
+
+  def test_a_point_however_far_counts_as_one_at_the_radius(self):
+    fits = [
+        self._fit([_ORDINARY, [[far, 0.0]]]).centroids for far in (12.0, 1e20, 1e300, np.inf)
+    ]
+    for found in fits[1:]:
+      np.testing.assert_array_equal(found, fits[0])
+
+
+class FederatedKMeansTest(_PrivateTest):
+
+  def test_nothing_but_noisy_totals_looks_at_the_data(self):
+    with mock.patch.object(grid_scaling, "find_grid") as find_grid, mock.patch.object(
+        gathering, "gather_blocks"
+    ) as gather, mock.patch.object(
+        cluster_statistics, "private_cluster_statistics",
+        wraps=cluster_statistics.private_cluster_statistics,
+    ) as release:
+      model = FederatedKMeans(3, privacy=_PRIVACY).fit(numpy_reference.sample_clients())
+    find_grid.assert_not_called()
+    gather.assert_not_called()
+    self.assertEqual(release.call_count, model.n_rounds_)
+    self.assertIsNone(model.inertia_)
+    self.assertIsNone(model.silhouette_)
+
+  def test_the_noise_is_secure_and_does_not_follow_the_seed(self):
+    clients = numpy_reference.sample_clients()
+    fits = [FederatedKMeans(3, privacy=_PRIVACY, seed=1).fit(clients) for _ in range(2)]
+    self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_))
+    self.assertTrue(fits[0].privacy_ledger_.is_private)
+    self.assertStartsWith(fits[0].privacy_spent_["noise"], "secure")
+
+  def test_the_ledger_holds_the_whole_budget(self):
+    model = FederatedKMeans(3, privacy=_PRIVACY).fit(numpy_reference.sample_clients())
+    self.assertAlmostEqual(model.privacy_ledger_.epsilon_spent, 1.0, delta=1e-6)
+    self.assertLen(model.privacy_ledger_.releases, model.n_rounds_)
+    self.assertEqual(model.privacy_spent_["unit"], "one point of one client")
+
+  def test_history_goes_on_from_round_to_round(self):
+    model = FederatedKMeans(3, privacy=_PRIVACY).fit(numpy_reference.sample_clients())
+    stages = [record.stage for record in model.history_]
+    self.assertEqual(stages, sorted(stages, reverse=True))  # Split, then refine.
+    np.testing.assert_array_equal(model.history_[-1].centroids, model.cluster_centers_)
+
+
+class ClientPrivacyTest(_PrivateTest):
+
+  def test_the_noise_covers_all_points_of_a_client(self):
+    clients = list(numpy_reference.sample_clients().values())
+    point = self._fit(clients, PointPrivacy(1.0, 1e-6, 12.0)).ledger
+    client = self._fit(clients, ClientPrivacy(1.0, 1e-6, 12.0, max_points=20)).ledger
+    for one, many in zip(point.releases, client.releases):
+      self.assertAlmostEqual(many.sensitivity, 20 * one.sensitivity)
+      self.assertAlmostEqual(many.std, 20 * one.std)
+      self.assertAlmostEqual(many.mu, one.mu)
+
+  def test_no_client_changes_the_totals_by_more(self):
+    privacy = ClientPrivacy(1.0, 1e-6, 1.0, max_points=20)
+    others = np.random.default_rng(0).normal(0, 0.2, (50, 2))
+    query = sum_query.SumQuery(
+        cluster_statistics.ClippedResiduals(True),
+        {"centers": np.zeros((1, 2)), "clip_radii": np.full((1, 1), 1000.0)},
+    )
+
+    def totals(clients):
+      files = private_fit.write_files(clients, privacy, self.create_tempdir().full_path)
+      return query.split(federated_points.FederatedPoints(files, 1).totals(query))
+
+    without = totals({"a": others})
+    # All of its points at one end of the ball, and more than may count.
+    beside = totals({"a": others, "b": np.full((500, 2), 9.0)})
+    steps = point_grid.CONTRIBUTION_STEPS
+    self.assertEqual((beside["counts"] - without["counts"])[0, 0], 20 * steps)
+    change = np.linalg.norm(beside["residual_sums"] - without["residual_sums"]) / steps
+    self.assertBetween(change, 19.99, 20.0)
+
+
+if __name__ == "__main__":
+  absltest.main()

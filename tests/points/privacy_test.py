@@ -1,0 +1,99 @@
+"""Tests for fl_clustering.points.privacy."""
+
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from dp_clustering import cluster_statistics
+from dp_clustering import noise
+from dp_clustering import sum_query
+from fl_clustering.points import privacy
+
+_POINT = {"epsilon": 1.0, "delta": 1e-6, "radius": 2.0}
+
+
+class _OnlyNoise:
+  """`FederatedPoints` of clients without points."""
+
+  def __init__(self, num_clients):
+    self._num_clients = num_clients
+
+  def totals(self, query, draw_share=None):
+    if draw_share is None:
+      return np.zeros(query.shape, np.int64)
+    return sum(draw_share() for _ in range(self._num_clients))
+
+
+def _query(num_groups=300, dim=4):
+  return sum_query.SumQuery(
+      cluster_statistics.ClippedResiduals(False),
+      {"centers": np.zeros((num_groups, dim)), "clip_radii": np.ones((num_groups, 1))},
+  )
+
+
+class SettingsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ("epsilon", 0.0), ("epsilon", math.inf), ("delta", 0.0), ("delta", 1.0), ("radius", -1.0),
+      ("radius", 1e-300), ("trust", "clients"), ("min_clients", 0), ("min_clients", 2),
+  )
+  def test_bad_settings(self, name, value):
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
+      privacy.PointPrivacy(**{**_POINT, name: value})
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
+      privacy.ClientPrivacy(**{**_POINT, "max_points": 3, name: value})
+
+  def test_bad_number_of_points(self):
+    with self.assertRaisesRegex(ValueError, "`max_points` must be an integer >= 1, got 0"):
+      privacy.ClientPrivacy(**_POINT, max_points=0)
+
+  def test_more_shares_than_clients(self):
+    settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=4)
+    with self.assertRaisesRegex(ValueError, "`min_clients` must be at most the 3 clients"):
+      privacy.noisy_totals(settings, _OnlyNoise(3), 3, noise.SeededNoise(0))
+
+  def test_shares_that_are_too_small(self):
+    settings = privacy.PointPrivacy(**_POINT, trust="none")
+    totals = privacy.noisy_totals(settings, _OnlyNoise(10**6), 10**6, noise.SeededNoise(0))
+    with self.assertRaisesRegex(ValueError, "`min_clients` must be smaller"):
+      totals(_query(), {"residual_sums": 1000.0, "counts": 1e9})
+
+
+class NoisyTotalsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("by the server", {}, 1.0),
+      ("by all clients", {"trust": "none"}, 1.0),
+      # Five shares, of which two are enough.
+      ("by some clients", {"trust": "none", "min_clients": 2}, math.sqrt(5 / 2)),
+  )
+  def test_the_noise_is_what_was_asked_for(self, options, expected):
+    settings = privacy.PointPrivacy(**_POINT, **options)
+    totals = privacy.noisy_totals(settings, _OnlyNoise(5), 5, noise.SeededNoise(1))
+    parts = _query().split(totals(_query(), {"residual_sums": 1e6, "counts": 3e6}))
+    # Of 1,200 and 300 draws: outside of 12% and 25% with a probability below 1e-8.
+    self.assertBetween(parts["residual_sums"].std() / 1e6 / expected, 0.88, 1.12)
+    self.assertBetween(parts["counts"].std() / 3e6 / expected, 0.75, 1.25)
+
+  def test_every_client_draws_its_own_share(self):
+    settings = privacy.PointPrivacy(**_POINT, trust="none")
+    source = noise.SeededNoise(1)
+    shares = []
+
+    class _Recorder(_OnlyNoise):
+
+      def totals(self, query, draw_share=None):
+        shares.extend(draw_share() for _ in range(2))
+        return sum(shares)
+
+    totals = privacy.noisy_totals(settings, _Recorder(2), 2, source)
+    totals(_query(), {"residual_sums": 1e6, "counts": 1e6})
+    correlation = np.corrcoef(*(share.ravel() for share in shares))[0, 1]
+    # Of 1,500 pairs: 0.15 is 5.8 standard deviations.
+    self.assertLess(abs(correlation), 0.15)
+
+
+if __name__ == "__main__":
+  absltest.main()
