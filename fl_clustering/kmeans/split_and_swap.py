@@ -29,36 +29,27 @@ References:
 
 import dataclasses
 import fractions
+import math
 
 import numpy as np
 
-from dp_clustering import point_grid
 from dp_clustering import sum_query
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.kmeans import summary_kmeans
 
-# The server chooses K clusters among the halves of this many times K centers.
+# The server chooses K clusters among the halves of this many times K centers, and of at least
+# so many: a few clusters are easily chosen badly.
 _CENTERS_PER_CLUSTER = 2
-# A few clusters are chosen from more, since that costs little.
 _MIN_CENTERS = 32
-_MAX_CENTERS_PER_CLUSTER = 4
-# Rounds on all of these centers, which improve their halves.
-_EXTRA_SPLIT_ROUNDS = 2
-# Splitting ends when no more than this part of the rounds is left.
-_ROUNDS_AFTER_SPLITS = 0.5
-_LLOYD_ROUNDS = 2
-# Rounds of a swap cycle with the split clusters, and then with K again.
-_SPLIT_ROUNDS_OF_CYCLE = 2
-_LLOYD_ROUNDS_OF_CYCLE = 2
 # The first cycle swaps this part of the clusters.
 _SWAPPED_PART = 0.25
 # A cycle that lowers the inertia by less than this part is followed by one of half the size.
 _LEAST_CYCLE_GAIN = 1e-3
 # Lloyd's rounds end when one lowers the inertia by less than this part.
 _LEAST_LLOYD_GAIN = 1e-4
-# In Lloyd's rounds, centers move this many times as far as to the mean of their points, for
-# fewer rounds.  Below 2, a move towards a fixed point still converges.
-_OVER_RELAXATION = 1.8
+# Rounds after a change of centers, for their means and halves to follow.
+_LLOYD_ROUNDS = 2
+_ROUNDS_OF_CYCLE = 2 * _LLOYD_ROUNDS
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,15 +62,15 @@ class Round:
       Centers without points are left out.
     inertia: Sum of the squared distances of the points to these means, in squared grid steps.
       It is at least the inertia of the means as centers.
-    num_asked: How many centers were sent.
-    with_losses: Whether the losses of removing centers were asked.
+    num_sent: How many numbers were sent to whoever holds points.
+    num_received: How many sums were received.
   """
 
   stage: str
   centers: np.ndarray
   inertia: float
-  num_asked: int
-  with_losses: bool
+  num_sent: int
+  num_received: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -118,9 +109,7 @@ class _Nodes:
 
   def query(self, with_losses):
     """Returns the `SumQuery`, on the grid."""
-    norms = np.linalg.norm(self.centers, axis=1, keepdims=True)
-    centers = self.centers * np.minimum(1, point_grid.POINT_STEPS / np.maximum(norms, 1))
-    centers = np.rint(centers)
+    centers = np.rint(self.centers)
     norms = np.linalg.norm(self.directions, axis=1, keepdims=True)
     directions = np.rint(self.directions * (sum_kinds.DIRECTION_STEPS / norms))
     heights = ((self.middles - centers) * directions).sum(axis=1, keepdims=True)
@@ -184,20 +173,16 @@ class _Answer:
     lower, upper = self.half_means.swapaxes(0, 1)
     return counts.prod(axis=1) / counts.sum(axis=1) * ((upper - lower) ** 2).sum(axis=1)
 
-  def nodes(self, rng, relaxation=1.0):
-    """Returns the `_Nodes` of the next round.
-
-    Args:
-      rng: A `np.random.Generator`.
-      relaxation: How far to move, in distances to the mean.
-    """
+  def nodes(self, rng):
+    """Returns the `_Nodes` of Lloyd's next round."""
+    means, random = self.means, _undirected(self.means, rng)
     lower, upper = self.half_means.swapaxes(0, 1)
-    centers = self.asked + relaxation * (self.means - self.asked)
-    directions, middles = upper - lower, (lower + upper) / 2
-    unsplit = ~(directions.any(axis=1) & self.counts.all(axis=1))
-    directions[unsplit] = rng.standard_normal((unsplit.sum(), directions.shape[1]))
-    middles[unsplit] = self.means[unsplit]
-    return _Nodes(centers, directions, middles)
+    is_split = (self.gains > 0)[:, np.newaxis]
+    return _Nodes(
+        means,
+        np.where(is_split, upper - lower, random.directions),
+        np.where(is_split, (lower + upper) / 2, random.middles),
+    )
 
 
 def inertias(total_square, centers, counts, residuals):
@@ -265,7 +250,10 @@ class _Asker:
         sum_kinds.whole(parts["losses"]).astype(np.float64) if with_losses else None,
         float(inertia),
     )
-    self.history.append(Round(stage, answer.means, answer.inertia, len(filled), with_losses))
+    num_sent = sum(array.size for array in query.arrays.values())
+    self.history.append(
+        Round(stage, answer.means, answer.inertia, num_sent, math.prod(query.shape))
+    )
     return answer
 
 
@@ -285,51 +273,41 @@ def _split(answer, num_splits, rng):
   return _joined(answer.nodes(rng)[kept], _undirected(halves, rng))
 
 
-def _split_up(asker, dim, num_centers, rng):
-  """Splits from one center on; returns the last `_Answer`."""
-  answer = asker.ask("split", _undirected(np.zeros((1, dim)), rng))
-  num_last = int(_ROUNDS_AFTER_SPLITS * asker.num_left) + _EXTRA_SPLIT_ROUNDS
-  nodes = answer.nodes(rng)
-  while answer.inertia > 0 and asker.num_left > num_last:
-    answer = asker.ask("split", nodes)
-    if len(answer.asked) >= num_centers:
-      break
-    nodes = _split(answer, num_centers - len(answer.asked), rng)
-  for _ in range(_EXTRA_SPLIT_ROUNDS):
-    if answer.inertia > 0:
-      answer = asker.ask("split", answer.nodes(rng))
-  return answer
-
-
-def _reduced(answer, k, rng):
-  """Returns at most k centers for the halves' means."""
-  filled = answer.counts > 0
-  return summary_kmeans.fit(answer.half_means[filled], answer.counts[filled], k, rng)
-
-
-def _lloyd(asker, stage, nodes, num_rounds, best, rng):
-  """Does some rounds of Lloyd's algorithm, over-relaxed.
+def _lloyd(asker, stage, nodes, rng, with_losses=False):
+  """Does `_LLOYD_ROUNDS` rounds; returns the last `_Answer`.
 
   Args:
     asker: The `_Asker`.
     stage: See `Round`.
     nodes: `_Nodes` to start from.
-    num_rounds: How many rounds.
-    best: The best `_Answer` so far, or None.
     rng: A `np.random.Generator`.
-
-  Returns:
-    The best `_Answer` of these and `best`.
+    with_losses: Whether to ask for the losses in the last round.
   """
-  for _ in range(num_rounds):
-    answer = asker.ask(stage, nodes)
-    best = _better(best, answer)
-    nodes = answer.nodes(rng, _OVER_RELAXATION)
-  return best
+  for _ in range(_LLOYD_ROUNDS - 1):
+    nodes = asker.ask(stage, nodes).nodes(rng)
+  return asker.ask(stage, nodes, with_losses)
 
 
-def _better(best, answer):
-  return answer if best is None or answer.inertia < best.inertia else best
+def _split_up(asker, dim, num_centers, rng):
+  """Splits from one center on; returns the last `_Answer`."""
+  answer = _lloyd(asker, "split", _undirected(np.zeros((1, dim)), rng), rng)
+  while (
+      answer.inertia > 0 and len(answer.asked) < num_centers
+      and asker.num_left > 2 * _LLOYD_ROUNDS
+  ):
+    answer = asker.ask("split", _split(answer, num_centers - len(answer.asked), rng))
+  return _lloyd(asker, "split", answer.nodes(rng), rng)
+
+
+def _reduced(answer, k, rng):
+  """Returns the centers of at most k clusters of the halves' means."""
+  filled = answer.counts > 0
+  return summary_kmeans.fit(answer.half_means[filled], answer.counts[filled], k, rng)
+
+
+def _better(first, second):
+  """Returns the `_Answer` of the lower inertia."""
+  return min(first, second, key=lambda answer: answer.inertia)
 
 
 def _without_least_losses(answer, k):
@@ -356,37 +334,33 @@ def _without_least_losses(answer, k):
 
 
 def _swap(asker, best, k, rng):
-  """Does cycles of splits and removals; returns the best `_Answer` with at most k centers."""
+  """Does cycles of splits and removals; returns the best `_Answer`, of at most k centers."""
   num_swaps = max(1, int(_SWAPPED_PART * k))
-  cycle_rounds = _SPLIT_ROUNDS_OF_CYCLE + _LLOYD_ROUNDS_OF_CYCLE
-  while num_swaps and best.inertia > 0 and asker.num_left > cycle_rounds:
-    before = best.inertia
+  while num_swaps and best.inertia > 0 and asker.num_left > _ROUNDS_OF_CYCLE:
+    # Splits also make up for centers that lost all points.
     nodes = _split(best, num_swaps + k - len(best.asked), rng)
-    for step in range(_SPLIT_ROUNDS_OF_CYCLE):
-      answer = asker.ask("swap", nodes, with_losses=step == _SPLIT_ROUNDS_OF_CYCLE - 1)
-      nodes = answer.nodes(rng)
-    nodes = nodes[_without_least_losses(answer, k)]
-    best = _lloyd(asker, "swap", nodes, _LLOYD_ROUNDS_OF_CYCLE, best, rng)
-    if best.inertia > (1 - _LEAST_CYCLE_GAIN) * before:
+    answer = _lloyd(asker, "swap", nodes, rng, with_losses=True)
+    nodes = answer.nodes(rng)[_without_least_losses(answer, k)]
+    swapped = _lloyd(asker, "swap", nodes, rng)
+    if swapped.inertia > (1 - _LEAST_CYCLE_GAIN) * best.inertia:
       num_swaps //= 2
+    best = _better(best, swapped)
   return best
 
 
-def _settle(asker, best, rng):
-  """Does Lloyd's rounds from the best `_Answer` until they gain little."""
-  answer = best
-  while best.inertia > 0 and asker.num_left:
-    before = best.inertia
-    answer = asker.ask("settle", answer.nodes(rng, _OVER_RELAXATION))
-    best = _better(best, answer)
-    if answer.inertia > (1 - _LEAST_LLOYD_GAIN) * before:
-      break
-  return best
+def _settle(asker, answer, rng):
+  """Does Lloyd's rounds until they gain little; returns the best `_Answer`."""
+  while answer.inertia > 0 and asker.num_left:
+    settled = asker.ask("settle", answer.nodes(rng))
+    if settled.inertia > (1 - _LEAST_LLOYD_GAIN) * answer.inertia:
+      return _better(answer, settled)
+    answer = settled
+  return answer
 
 
 def largest_num_centers(k):
   """Returns the most centers that a round asks about."""
-  return max(_CENTERS_PER_CLUSTER * k, min(_MIN_CENTERS, _MAX_CENTERS_PER_CLUSTER * k))
+  return max(_CENTERS_PER_CLUSTER * k, _MIN_CENTERS)
 
 
 def sums_kmeans(totals, dim, num_points, total_square, k, rng, max_rounds=30):
@@ -399,7 +373,7 @@ def sums_kmeans(totals, dim, num_points, total_square, k, rng, max_rounds=30):
     total_square: Sum of the squared norms of the points in grid steps, a Python integer.
     k: Number of clusters.
     rng: A `np.random.Generator`.
-    max_rounds: The largest number of rounds.
+    max_rounds: The largest number of rounds, at least 6.
 
   Returns:
     The `Result`.
@@ -407,7 +381,6 @@ def sums_kmeans(totals, dim, num_points, total_square, k, rng, max_rounds=30):
   asker = _Asker(totals, total_square, max_rounds)
   answer = _split_up(asker, dim, min(largest_num_centers(k), num_points), rng)
   nodes = _undirected(_reduced(answer, k, rng), rng)
-  best = _lloyd(asker, "lloyd", nodes, _LLOYD_ROUNDS, None, rng)
-  best = _swap(asker, best, k, rng)
-  best = _settle(asker, best, rng)
+  answer = _lloyd(asker, "lloyd", nodes, rng)
+  best = _settle(asker, _swap(asker, answer, k, rng), rng)
   return Result(np.resize(best.means, (k, dim)), best.inertia, tuple(asker.history))

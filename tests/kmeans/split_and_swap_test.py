@@ -1,0 +1,239 @@
+"""Tests for fl_clustering.kmeans.split_and_swap."""
+
+import fractions
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+from sklearn import datasets
+
+from clustering_basics import single_thread_kmeans
+from dp_clustering import point_grid
+from dp_clustering import private_sums
+from experiments.kmeans import data
+from fl_clustering.kmeans import split_and_swap
+
+_STEPS = point_grid.POINT_STEPS
+
+
+def _grid_rows(points):
+  """Returns centered points on the grid, and the number of grid steps to their unit."""
+  centered = points - points.mean(axis=0)
+  largest = np.linalg.norm(centered, axis=1).max()
+  radius = 2.0 ** math.ceil(math.log2(largest)) if largest else 1.0
+  return point_grid.on_point_grid(centered, radius)
+
+
+def _integers(rows):
+  """Returns rows of Python's integers, which never overflow."""
+  return rows.astype(np.int64).astype(object)
+
+
+class _Sums:
+  """Sums over rows on the grid, with all that was asked."""
+
+  def __init__(self, rows, num_parts=1):
+    self.queries = []
+    self._parts = [
+        private_sums.PooledPoints(part, float(_STEPS))
+        for part in np.array_split(rows, num_parts)
+    ]
+
+  def totals(self, query):
+    self.queries.append(query)
+    return sum(part.totals(query) for part in self._parts)
+
+
+def _fit(rows, k, seed=0, sums=None, **settings):
+  return split_and_swap.sums_kmeans(
+      (sums or _Sums(rows)).totals, rows.shape[1], len(rows), int((_integers(rows) ** 2).sum()),
+      k, np.random.default_rng(seed), **settings,
+  )
+
+
+def _inertia(rows, centers):
+  return sum(((row - centers) ** 2).sum(axis=1).min() for row in rows)
+
+
+def _blobs(num_points=200, num_blobs=4, dim=2, seed=0):
+  rng = np.random.default_rng(seed)
+  centers = 5 * rng.standard_normal((num_blobs, dim))
+  noise = rng.standard_normal((num_points, dim))
+  return _grid_rows(centers[rng.integers(num_blobs, size=num_points)] + noise)
+
+
+class InertiasTest(absltest.TestCase):
+
+  def test_are_exact_far_from_the_origin(self):
+    rng = np.random.default_rng(0)
+    # Two clusters of a few steps, whose squared norms are 2^50 times as large as their
+    # inertia.
+    rows = rng.integers(-3, 4, (40, 3)) + np.repeat([[_STEPS // 2], [-_STEPS // 2]], 20, axis=0)
+    rows = rows.astype(object)
+    clusters = np.repeat([0, 1], 20)
+    centers = np.array([rows[0], rows[39] + 5])
+    counts = np.array([20, 20])
+    residuals = rows - centers[clusters]
+    sums = np.array([residuals[clusters == own].sum(axis=0) for own in (0, 1)])
+    at_centers, at_means = split_and_swap.inertias(
+        (rows**2).sum(), centers.astype(float), counts, sums
+    )
+    self.assertEqual(at_centers, (residuals**2).sum())
+    means = [[fractions.Fraction(x, 20) for x in rows[clusters == own].sum(axis=0)]
+             for own in (0, 1)]
+    self.assertEqual(at_means, ((rows - np.array(means)[clusters]) ** 2).sum())
+
+
+class RoundsTest(parameterized.TestCase):
+
+  def test_gain_is_what_a_split_lowers_the_inertia_by(self):
+    # pylint: disable=protected-access
+    rows = _blobs()
+    asker = split_and_swap._Asker(_Sums(rows).totals, int((_integers(rows) ** 2).sum()), 9)
+    rng = np.random.default_rng(0)
+    answer = asker.ask("split", split_and_swap._undirected(rows[:2], rng))
+    lower, upper = answer.half_means.swapaxes(0, 1)
+    self.assertTrue(answer.counts.all())
+    # Every point goes with the half that it was counted in.
+    query = split_and_swap._undirected(rows[:2], np.random.default_rng(0)).query(False)
+    nearest = point_grid.nearest(np, rows, query.arrays["centers"])
+    residuals = rows - query.arrays["centers"][nearest]
+    heights = (residuals * query.arrays["directions"][nearest]).sum(axis=1)
+    is_upper = heights > query.arrays["thresholds"][nearest, 0]
+    halves = np.where(is_upper[:, np.newaxis], upper[nearest], lower[nearest])
+    together = ((rows - answer.means[nearest]) ** 2).sum()
+    self.assertAlmostEqual(answer.inertia / together, 1.0)
+    apart = ((rows - halves) ** 2).sum()
+    self.assertAlmostEqual(answer.gains.sum() / (together - apart), 1.0)
+
+  def test_what_is_asked_is_on_the_grid_and_in_the_ball(self):
+    rows = _blobs(num_points=60, dim=5)
+    rows *= _STEPS / np.linalg.norm(rows, axis=1, keepdims=True)
+    sums = _Sums(np.rint(rows))
+    _fit(np.rint(rows), 6, sums=sums)
+    for query in sums.queries:
+      for array in query.arrays.values():
+        np.testing.assert_array_equal(array, np.rint(array))
+      for name in ("centers", "directions"):
+        norms = np.linalg.norm(query.arrays[name], axis=1)
+        self.assertLessEqual(norms.max(), _STEPS + math.sqrt(5))
+
+  def test_history(self):
+    rows = _blobs(num_points=500, num_blobs=12)
+    sums = _Sums(rows)
+    result = _fit(rows, 8, sums=sums)
+    self.assertLen(result.history, len(sums.queries))
+    self.assertLessEqual(len(sums.queries), 30)
+    for step, query in zip(result.history, sums.queries):
+      self.assertEqual(step.num_sent, sum(array.size for array in query.arrays.values()))
+      self.assertEqual(step.num_received, math.prod(query.shape))
+      # The means are at least as good as centers: points may be nearer to another one.
+      self.assertLess(_inertia(rows, step.centers), 1.000001 * step.inertia)
+    stages = [step.stage for step in result.history]
+    self.assertEqual(list(dict.fromkeys(stages)), ["split", "lloyd", "swap", "settle"])
+    after_splits = [step.inertia for step in result.history if len(step.centers) <= 8]
+    self.assertEqual(result.inertia, min(after_splits[-stages[::-1].index("split"):]))
+
+  @parameterized.parameters(12, 15, 20)
+  def test_stops_in_time(self, max_rounds):
+    rows = _blobs(num_points=500, num_blobs=12)
+    result = _fit(rows, 12, max_rounds=max_rounds)
+    self.assertLessEqual(len(result.history), max_rounds)
+    self.assertLess(result.inertia, 1.3 * _fit(rows, 12).inertia)
+
+  def test_neither_order_nor_split_matter(self):
+    rows = _blobs()
+    shuffled = rows[np.random.default_rng(1).permutation(len(rows))]
+    expected, found = _fit(rows, 5), _fit(shuffled, 5, sums=_Sums(shuffled, num_parts=7))
+    self.assertEqual(found.inertia, expected.inertia)
+    np.testing.assert_array_equal(found.centers, expected.centers)
+
+
+class RemovalTest(absltest.TestCase):
+
+  def test_of_two_neighbors_one_stays(self):
+    # The two pairs have the least losses; both of a pair can't go.
+    means = np.array([[0.0], [1.0], [50.0], [51.0], [90.0]])
+    losses = np.array([1.0, 2.0, 3.0, 4.0, 100.0])
+    answer = split_and_swap._Answer(  # pylint: disable=protected-access
+        means, np.ones((5, 2), int), np.zeros((5, 2, 1)), losses, 0.0
+    )
+    for k, expected in (
+        (5, [1, 1, 1, 1, 1]), (4, [0, 1, 1, 1, 1]), (3, [0, 1, 0, 1, 1]), (1, [0, 0, 0, 1, 0])
+    ):
+      kept = split_and_swap._without_least_losses(answer, k)  # pylint: disable=protected-access
+      np.testing.assert_array_equal(kept, expected)
+
+
+def _one_hot():
+  return np.eye(12)[np.random.default_rng(0).integers(12, size=300)]
+
+
+def _blobs_and_outlier(place):
+  rng = np.random.default_rng(0)
+  blobs = np.repeat([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]], 100, axis=0)
+  return np.concatenate([blobs + rng.standard_normal(blobs.shape), [[place, place]]])
+
+
+def _repeated_rows_and_cloud():
+  rng = np.random.default_rng(0)
+  return np.concatenate([np.repeat(5 * rng.standard_normal((5, 3)), 60, axis=0),
+                         rng.standard_normal((100, 3))])
+
+
+def _subclusters():
+  rng = np.random.default_rng(0)
+  centers = rng.standard_normal((4, 1, 5)) + 1e-4 * rng.standard_normal((4, 3, 5))
+  return np.repeat(centers.reshape(-1, 5), 20, axis=0) + 1e-5 * rng.standard_normal((240, 5))
+
+
+class QualityTest(parameterized.TestCase):
+  """Against scikit-learn with ten restarts, over seeds of the solver."""
+
+  @parameterized.named_parameters(
+      ("grid", lambda: data.sample_points(50, 1.0, np.random.default_rng(0))[0], 16),
+      ("overlapping_grid", lambda: data.sample_points(50, 1.5, np.random.default_rng(0))[0], 16),
+      ("iris", lambda: datasets.load_iris(return_X_y=True)[0], 3),
+      ("wine", lambda: datasets.load_wine(return_X_y=True)[0], 8),
+      ("outlier", lambda: _blobs_and_outlier(99.0), 4),
+      ("far_outlier", lambda: _blobs_and_outlier(9999.0), 4),
+      ("repeated_rows", _repeated_rows_and_cloud, 6),
+      ("subclusters", _subclusters, 12),
+      ("almost_all_rows", lambda: np.random.default_rng(0).standard_normal((40, 3)), 38),
+      ("one_column", lambda: np.random.default_rng(0).standard_normal((300, 1)) ** 3, 9),
+  )
+  def test_inertia(self, draw, k):
+    rows = _grid_rows(draw())
+    peer = single_thread_kmeans.fit(rows, k, n_init=10, random_state=0).cluster_centers_
+    for seed in range(3):
+      result = _fit(rows, k, seed)
+      self.assertLess(_inertia(rows, result.centers), 1.01 * _inertia(rows, peer), seed)
+
+
+class DegenerateTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("one_cluster", np.arange(12.0).reshape(4, 3), 1),
+      ("one_point", np.ones((1, 2)), 1),
+      ("one_point_of_many_clusters", np.ones((1, 2)), 3),
+      ("equal_points", np.ones((50, 2)), 3),
+      ("as_many_clusters_as_points", np.arange(20.0).reshape(10, 2) ** 2, 10),
+      ("more_clusters_than_points", np.arange(20.0).reshape(10, 2) ** 2, 13),
+      ("more_clusters_than_different_points", np.repeat(np.eye(3), 9, axis=0), 5),
+      ("as_many_clusters_as_different_points", _one_hot(), 12),
+      ("one_column", np.repeat([[1.0], [2.0], [9.0]], 7, axis=0), 3),
+  )
+  def test_centers_are_all_different_points(self, points, k):
+    rows = _grid_rows(points)
+    result = _fit(rows, k)
+    self.assertEqual(result.centers.shape, (k, rows.shape[1]))
+    expected = np.unique(rows, axis=0) if k > 1 else rows.mean(axis=0, keepdims=True)
+    found = np.unique(result.centers, axis=0)
+    np.testing.assert_allclose(found, expected, atol=0 if k > 1 else 0.01)
+    self.assertAlmostEqual(result.inertia, float(((rows - rows.mean(axis=0)) ** 2).sum())
+                           if k == 1 else 0.0, delta=1e-6 * result.inertia)
+
+
+if __name__ == "__main__":
+  absltest.main()

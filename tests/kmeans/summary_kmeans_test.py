@@ -1,0 +1,113 @@
+"""Tests for fl_clustering.kmeans.summary_kmeans."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+from scipy.cluster import hierarchy
+
+from clustering_basics import single_thread_kmeans
+from fl_clustering.kmeans import summary_kmeans
+
+
+def _draw(num_points=80, dim=2, seed=0):
+  """Returns points in clusters, and integer weights."""
+  rng = np.random.default_rng(seed)
+  centers = 5 * rng.standard_normal((12, dim))
+  points = centers[rng.integers(12, size=num_points)] + rng.standard_normal((num_points, dim))
+  return points, rng.integers(1, 6, num_points)
+
+
+def _fit(points, weights, k):
+  return summary_kmeans.fit(points, weights, k, np.random.default_rng(0))
+
+
+def _inertia(points, weights, centers):
+  return weights @ ((points[:, np.newaxis] - centers) ** 2).sum(axis=2).min(axis=1)
+
+
+def _sorted(centers):
+  return centers[np.lexsort(centers.T)]
+
+
+class WardTest(absltest.TestCase):
+
+  def test_equals_scipys_on_repeated_points(self):
+    points, weights = _draw()
+    repeated = np.repeat(points, weights, axis=0)
+    clusters = hierarchy.fcluster(hierarchy.ward(repeated), 7, "maxclust")
+    expected = np.array([repeated[clusters == own].mean(axis=0) for own in range(1, 8)])
+    found = summary_kmeans.ward_centers(points, weights, 7)
+    np.testing.assert_allclose(_sorted(found), _sorted(expected), atol=1e-9)
+
+
+class SearchTest(absltest.TestCase):
+
+  def test_swap_changes_are_those_of_the_inertia(self):
+    # pylint: disable=protected-access
+    points, weights = _draw(num_points=20)
+    centers = points[:4] + 0.5
+    distances = summary_kmeans._squared_distances(points, points)
+    changes = summary_kmeans._swap_changes(points, weights, distances, centers)
+    before = _inertia(points, weights, centers)
+    for new in range(20):
+      for removed in range(4):
+        swapped = centers.copy()
+        swapped[removed] = points[new]
+        after = _inertia(points, weights, swapped)
+        self.assertAlmostEqual(changes[new, removed], after - before)
+
+  def test_swaps_leave_a_bad_minimum(self):
+    # Two centers share a cluster, and one center has two clusters that lie far apart.
+    places = np.array([[0.0, 0.0], [0.0, 10.0], [100.0, 0.0]])
+    points = np.repeat(places, 10, axis=0) + np.random.default_rng(0).normal(0, 1, (30, 2))
+    bad = np.array([[0.0, 5.0], [99.0, 0.0], [101.0, 0.0]])
+    # pylint: disable=protected-access
+    centers, inertia = summary_kmeans._searched(points, np.ones(30), bad)
+    np.testing.assert_allclose(_sorted(centers), _sorted(places), atol=1.5)
+    self.assertAlmostEqual(inertia, _inertia(points, np.ones(30), centers))
+
+
+class FitTest(parameterized.TestCase):
+
+  @parameterized.parameters(2, 30)
+  def test_is_as_good_as_scikit_learn(self, dim):
+    for seed in range(5):
+      points, weights = _draw(dim=dim, seed=seed)
+      found = _fit(points, weights, 10)
+      peer = single_thread_kmeans.fit(points, 10, weights, n_init=10, random_state=seed)
+      self.assertEqual(found.shape, (10, dim))
+      self.assertLess(_inertia(points, weights, found), 1.02 * peer.inertia_, seed)
+
+  def test_is_a_minimum_for_the_weights(self):
+    points, weights = _draw()
+    found = _fit(points, weights, 7)
+    clusters = ((points[:, np.newaxis] - found) ** 2).sum(axis=2).argmin(axis=1)
+    for cluster, center in enumerate(found):
+      own = clusters == cluster
+      expected = np.average(points[own], axis=0, weights=weights[own])
+      np.testing.assert_allclose(center, expected, atol=1e-9)
+
+  def test_one_cluster(self):
+    points, weights = _draw()
+    expected = np.average(points, axis=0, weights=weights)
+    np.testing.assert_allclose(_fit(points, weights, 1), [expected])
+
+  def test_no_more_points_than_clusters(self):
+    points, weights = _draw(num_points=5)
+    np.testing.assert_array_equal(_fit(points, weights, 5), points)
+
+  def test_fewer_different_points_than_clusters(self):
+    places = np.array([[0.0, 1.0], [2.0, 3.0]])
+    found = _fit(np.repeat(places, 5, axis=0), np.arange(1, 11), 4)
+    np.testing.assert_allclose(np.unique(found, axis=0), places)
+
+  def test_points_and_weights_are_left_as_they_are(self):
+    points, weights = _draw()
+    before = points.copy(), weights.copy()
+    _fit(points, weights, 7)
+    np.testing.assert_array_equal(points, before[0])
+    np.testing.assert_array_equal(weights, before[1])
+
+
+if __name__ == "__main__":
+  absltest.main()
