@@ -15,10 +15,10 @@ import numpy as np
 
 from clustering_basics import validate
 
-# For radii in this range, the square neither overflows nor vanishes beside the squares
-# of coordinates.
-_SMALLEST_SQUARED_RADIUS = 1e-140
-_LARGEST_SQUARED_RADIUS = 1e150
+# In this range, squares of norms near the radius neither overflow nor vanish.  Outside of
+# it, a norm could come out as 0 or infinite, and clipping would do nothing.
+_SMALLEST_RADIUS = 1e-100
+_LARGEST_RADIUS = 1e100
 
 
 class PrivacyModel(enum.Enum):
@@ -49,6 +49,20 @@ class DifferentialPrivacyParam:
     validate.between(0, 1, delta=self.delta)
     if not isinstance(self.privacy_model, PrivacyModel):
       raise validate.error("privacy_model", "be PrivacyModel.CENTRAL", self.privacy_model)
+
+
+def checked_radius(radius):
+  """Returns the radius of a ball around the origin as a float.
+
+  Args:
+    radius: A number in [1e-100, 1e100]; public.  The square of a narrower NumPy number, such
+      as a float32, could overflow.
+
+  Raises:
+    ValueError: If it is not such a number.
+  """
+  validate.within(_SMALLEST_RADIUS, _LARGEST_RADIUS, radius=radius)
+  return float(radius)
 
 
 def _float_of(number):
@@ -111,7 +125,7 @@ def map_to_ball(points, radius):
 
   Args:
     points: Array of real numbers of shape (num_points, dim).  Not private, not changed.
-    radius: Radius of the ball around the origin; public.
+    radius: Radius of the ball around the origin, a float in [1e-100, 1e150]; public.
 
   Returns:
     Float64 array of shape (num_points, dim).  If `points` is float64 and in the ball,
@@ -124,8 +138,6 @@ def map_to_ball(points, radius):
   with np.errstate(over="ignore", invalid="ignore", under="ignore"):
     squares = np.einsum("ij,ij->i", points, points)
   inside = squares <= radius * radius  # False for NaN.
-  if not _SMALLEST_SQUARED_RADIUS <= radius <= _LARGEST_SQUARED_RADIUS:
-    inside[:] = False
   if inside.all():
     return points
   mapped = points.copy()
@@ -139,8 +151,8 @@ class Data:
 
   Attributes:
     datapoints: Real numbers of shape (num_points, dim).  Not private, and not copied.
-    radius: Bound on the norm of a point; points farther out are clipped to it.  It is
-      public, so it must not be computed from the points.
+    radius: Bound on the norm of a point, a number in [1e-100, 1e100]; points farther out
+      are clipped to it.  It is public, so it must not be computed from the points.
     labels: Ground truth, one label per point, of shape (num_points,), or None.  Not
       private.  Only `ClusteringMetrics`, which are not private either, use it.
   """
@@ -155,7 +167,7 @@ class Data:
       raise ValueError(
           f"`datapoints` must have at least one column, got shape {points.shape}."
       )
-    validate.positive(radius=self.radius)
+    object.__setattr__(self, "radius", checked_radius(self.radius))
     object.__setattr__(self, "datapoints", points)
     if self.labels is not None:
       labels = np.asarray(self.labels)

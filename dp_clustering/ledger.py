@@ -79,6 +79,11 @@ class Ledger:
     return math.hypot(*(release.mu for release in self._releases))
 
   @property
+  def mu_left(self):
+    """The mu of the largest release that the budget still allows."""
+    return math.sqrt(max(0.0, self._budget_mu**2 - self.mu_spent**2))
+
+  @property
   def epsilon_spent(self):
     """The exact epsilon of all releases together, at the budget's delta."""
     return privacy_calculator.gaussian_epsilon(self.mu_spent, self.delta)

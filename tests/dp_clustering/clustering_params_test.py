@@ -53,10 +53,10 @@ class MapToBallTest(parameterized.TestCase):
       ("infinity_and_nan", [_NAN, -_INF], 2.0, [0, -2]),
       ("overflowing_norm", [3e300, -4e300], 1.0, [0.6, -0.8]),
       ("largest_float", [np.finfo(float).max] * 2, 1.0, [math.sqrt(0.5)] * 2),
-      ("vanishing_norm", [3e-200, 4e-200], 1e-200, [0.6e-200, 0.8e-200]),
-      ("infinity_in_a_tiny_ball", [_INF, 0], 1e-200, [1e-200, 0]),
-      ("huge_ball", [3e200, 4e200], 1e200, [0.6e200, 0.8e200]),
-      ("inside_a_huge_ball", [3.0, 4.0], 1e200, [3, 4]),
+      ("tiny_ball", [3e-100, 4e-100], 1e-100, [0.6e-100, 0.8e-100]),
+      ("infinity_in_a_tiny_ball", [_INF, 0], 1e-100, [1e-100, 0]),
+      ("huge_ball", [3e100, 4e100], 1e100, [0.6e100, 0.8e100]),
+      ("inside_a_huge_ball", [3.0, 4.0], 1e100, [3, 4]),
   )
   def test_row(self, row, radius, expected):
     mapped = clustering_params.map_to_ball(np.array([row]), radius)
@@ -126,10 +126,21 @@ class DataTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("zero", 0.0), ("negative", -1.0), ("nan", _NAN), ("infinity", _INF), ("text", "1"),
+      ("subnormal", 5e-324), ("square_vanishes", 1e-163), ("too_small", 0.9e-100),
+      ("too_large", 1.1e100), ("integer_beyond_floats", 10**400),
   )
   def test_refuses_radius(self, radius):
-    with self.assertRaisesRegex(ValueError, "`radius` must be a finite number > 0, got"):
+    with self.assertRaisesRegex(
+        ValueError, r"^`radius` must be a number in \[1e-100, 1e\+100\], got"
+    ):
       clustering_params.Data(np.zeros((2, 2)), radius)
+
+  @parameterized.named_parameters(
+      ("float16", np.float16(300)), ("float32", np.float32(1e20)), ("int16", np.int16(300)),
+  )
+  def test_the_square_of_a_narrow_radius_does_not_overflow(self, radius):
+    data = clustering_params.Data(np.array([[100.0 * float(radius), 0.0]]), radius)
+    np.testing.assert_allclose(data.clip_by_radius(), [[float(radius), 0.0]])
 
   @parameterized.named_parameters(
       ("too_few", [1], ValueError, "one label for each of 2 points"),

@@ -99,6 +99,13 @@ class BothMethodsTest(parameterized.TestCase):
         _cluster(method, points).centers, _cluster(method, clipped).centers, atol=1e-4
     )
 
+  @parameterized.product(method=list(private_methods.METHODS), unit=[2.0**-330, 2.0**325])
+  def test_the_unit_of_the_points_does_not_matter(self, method, unit):
+    result = _cluster(method, _points())
+    scaled = _cluster(method, unit * _points(), radius=20.0 * unit)
+    np.testing.assert_allclose(scaled.centers / unit, result.centers, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(scaled.labels, result.labels)
+
   @parameterized.named_parameters(*_METHODS)
   def test_the_input_is_not_changed(self, method):
     points = 10.0 * _points()
