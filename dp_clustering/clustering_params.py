@@ -47,6 +47,9 @@ class DifferentialPrivacyParam:
     if not number or not self.epsilon > 0:
       raise validate.error("epsilon", "be a number > 0, or inf", self.epsilon)
     validate.between(0, 1, delta=self.delta)
+    # Computing with narrower numbers, such as float32, can make the noise too small.
+    object.__setattr__(self, "epsilon", float(self.epsilon))
+    object.__setattr__(self, "delta", float(self.delta))
     if not isinstance(self.privacy_model, PrivacyModel):
       raise validate.error("privacy_model", "be PrivacyModel.CENTRAL", self.privacy_model)
 

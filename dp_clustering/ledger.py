@@ -81,6 +81,8 @@ class Ledger:
   @property
   def mu_left(self):
     """The mu of the largest release that the budget still allows."""
+    if self._budget_mu == math.inf:
+      return math.inf
     return math.sqrt(max(0.0, self._budget_mu**2 - self.mu_spent**2))
 
   @property

@@ -31,6 +31,10 @@ class DifferentialPrivacyParamTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, r"`delta` must be a number in \(0, 1\), got"):
       clustering_params.DifferentialPrivacyParam(delta=delta)
 
+  def test_narrow_numbers_become_floats(self):
+    param = clustering_params.DifferentialPrivacyParam(np.float32(0.1), np.float16(1e-4))
+    self.assertEqual((type(param.epsilon), type(param.delta)), (float, float))
+
   def test_refuses_another_model(self):
     with self.assertRaisesRegex(ValueError, "`privacy_model` must be .*CENTRAL, got 'local'"):
       clustering_params.DifferentialPrivacyParam(privacy_model="local")
