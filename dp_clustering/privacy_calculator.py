@@ -180,7 +180,8 @@ class LshNoise:
   """Noise of the source's algorithm: one sum per leaf, one count per level and point.
 
   Attributes:
-    sum_noise_multiplier: Standard deviation of the noise on a leaf's sum, in radii.
+    sum_noise_multiplier: Standard deviation of the noise on a leaf's sum, in radii, if all
+      levels are counted.
     count_std: Standard deviation of the noise on a count, in points.
   """
 
