@@ -3,13 +3,14 @@
 Every object here is checked when it is made, so nothing can go wrong once a budget is
 being spent.  Only public things are checked: types, shapes and parameters.  The values
 in the data never cause an error, since an error can reveal whether a record is in the
-data.
+data.  That a value is missing is content too.
 """
 
 import dataclasses
 import enum
 import math
 import numbers
+import sys
 
 import numpy as np
 
@@ -68,11 +69,24 @@ def checked_radius(radius):
   return float(radius)
 
 
-def _float_of(number):
+def _is_missing(entry):
+  # Only who has imported pandas can have its objects.
+  pandas = sys.modules.get("pandas")
+  return entry is None or (pandas is not None and (entry is pandas.NA or entry is pandas.NaT))
+
+
+def _float_of(entry):
+  """Returns an entry of an array of objects as a float; what is missing is NaN."""
+  if _is_missing(entry):
+    return math.nan
+  if isinstance(entry, (str, bytes)):  # Whether text reads as a number is content.
+    raise TypeError("text is no number")
   try:
-    return float(number)
-  except OverflowError:
-    return math.inf if number > 0 else -math.inf
+    return float(entry)
+  except OverflowError:  # Integers too large for floats: their size is content as well.
+    return math.inf if entry > 0 else -math.inf
+  except ValueError:  # A decimal's signaling NaN.
+    return math.nan
 
 
 def numeric_array(name, values, num_dims):
@@ -80,20 +94,23 @@ def numeric_array(name, values, num_dims):
 
   Args:
     name: The argument's name, for error messages.
-    values: Anything that NumPy can make an array of.  Not changed.
+    values: Anything that NumPy can make an array of.  Not changed.  In an array of objects,
+      None and pandas' NA and NaT become NaN, and numbers too large for floats infinite.
     num_dims: Number of dimensions that the array must have.
 
   Raises:
-    TypeError: If the values are not real numbers.
+    TypeError: If the type of a value is not one of real numbers; text is none.
     ValueError: If the rows differ in length, or the number of dimensions is wrong.
   """
   try:
     array = np.asarray(values)
   except ValueError as e:  # NumPy's message about ragged lists names no argument.
     raise ValueError(f"`{name}` must have rows of one length, got rows of several ({e}).") from e
-  if array.dtype == object and all(isinstance(x, numbers.Real) for x in array.flat):
-    # Such as integers too large for NumPy: their size is content, not type.
-    array = np.array([_float_of(x) for x in array.flat]).reshape(array.shape)
+  if array.dtype == object:
+    try:
+      array = np.array([_float_of(x) for x in array.flat], np.float64).reshape(array.shape)
+    except TypeError as e:
+      raise TypeError(f"`{name}` must hold real numbers, got other objects ({e}).") from e
   if array.dtype.kind not in "biuf":
     raise TypeError(f"`{name}` must hold real numbers, got dtype {array.dtype}.")
   if array.ndim != num_dims:
@@ -156,8 +173,8 @@ class Data:
     datapoints: Real numbers of shape (num_points, dim).  Not private, and not copied.
     radius: Bound on the norm of a point, a number in [1e-100, 1e100]; points farther out
       are clipped to it.  It is public, so it must not be computed from the points.
-    labels: Ground truth, one label per point, of shape (num_points,), or None.  Not
-      private.  Only `ClusteringMetrics`, which are not private either, use it.
+    labels: Ground truth, one integer or string per point, of shape (num_points,), or None.
+      Integers may have a type of floats.  Not private.  Only `ClusteringMetrics`, which are not private either, use it.
   """
 
   datapoints: np.ndarray
@@ -181,6 +198,10 @@ class Data:
             f"`labels` must have one label for each of {len(points)} points, got shape "
             f"{labels.shape}."
         )
+      if labels.dtype.kind == "f":
+        wrong = labels[~(labels == np.floor(labels)) | np.isinf(labels)]
+        if wrong.size:
+          raise validate.error("labels", "be integers or strings", float(wrong[0]))
       object.__setattr__(self, "labels", labels)
 
   @property

@@ -1,8 +1,11 @@
+import decimal
+import fractions
 import math
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
 from dp_clustering import clustering_params
 
@@ -121,8 +124,12 @@ class DataTest(parameterized.TestCase):
       ("ragged", [[1.0], [1.0, 2.0]], ValueError, "rows of one length"),
       ("no_columns", np.zeros((3, 0)), ValueError, "at least one column"),
       ("text", [["a", "b"]], TypeError, "real numbers"),
-      ("none", [[None, 1.0]], TypeError, "real numbers"),
+      ("text_that_reads_as_a_number", [["1", "2"]], TypeError, "real numbers"),
+      ("text_among_numbers", np.array([[1.0, "2"]], object), TypeError, "real numbers.*text"),
+      ("bytes", np.array([[1.0, b"2"]], object), TypeError, "real numbers.*text"),
+      ("dictionary", [[{}, 1.0]], TypeError, "real numbers.*dict"),
       ("complex", [[1j, 1.0]], TypeError, "real numbers"),
+      ("complex_object", np.array([[1j, 1.0]], object), TypeError, "real numbers.*complex"),
   )
   def test_refuses_points(self, points, error, rule):
     with self.assertRaisesRegex(error, f"`datapoints` must .*{rule}"):
@@ -150,10 +157,31 @@ class DataTest(parameterized.TestCase):
       ("too_few", [1], ValueError, "one label for each of 2 points"),
       ("two_dimensions", [[1], [2]], ValueError, "one label for each of 2 points"),
       ("objects", [None, 1], TypeError, "numbers or strings"),
+      ("part_of_a_label", [1.0, 1.5], ValueError, "integers or strings, got 1.5"),
+      ("label_nan", [1.0, _NAN], ValueError, "integers or strings, got nan"),
+      ("label_infinite", [_INF, 1.0], ValueError, "integers or strings, got inf"),
   )
   def test_refuses_labels(self, labels, error, rule):
     with self.assertRaisesRegex(error, f"`labels` must .*{rule}"):
       clustering_params.Data(np.zeros((2, 2)), 1.0, labels)
+
+  @parameterized.named_parameters(
+      ("none", None, _NAN), ("pandas_na", pd.NA, _NAN), ("pandas_nat", pd.NaT, _NAN),
+      ("decimal", decimal.Decimal("0.5"), 0.5), ("fraction", fractions.Fraction(1, 4), 0.25),
+      ("decimal_nan", decimal.Decimal("nan"), _NAN),
+      ("signaling_nan", decimal.Decimal("sNaN"), _NAN),
+      ("huge_decimal", decimal.Decimal("-1e999"), -_INF),
+      ("numpy_bool", np.bool_(True), 1.0),
+  )
+  def test_objects_that_are_numbers_or_missing_are_no_error(self, entry, expected):
+    points = np.array([[entry, 0.25], [0.5, 1]], object)
+    data = clustering_params.Data(points, 1.0)
+    np.testing.assert_array_equal(data.datapoints, [[expected, 0.25], [0.5, 1]])
+    self.assertIs(points[0, 0], entry)
+
+  def test_floats_that_are_integers_are_labels(self):
+    data = clustering_params.Data(np.zeros((2, 2)), 1.0, np.array([3.0, -1.0]))
+    np.testing.assert_array_equal(data.labels, [3, -1])
 
   def test_integers_of_any_size_are_no_error(self):
     data = clustering_params.Data([[10**400, 1], [-(10**400), 2]], 1.0)
