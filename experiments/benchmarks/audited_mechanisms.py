@@ -52,7 +52,7 @@ class _LessNoise:
     return self._noise_source.discrete_gaussian(shape, scale * self._part)
 
 
-def _less_noise(part, mechanism):
+def less_noise(part, mechanism):
   """Returns the mechanism with `part` of the noise it asks for."""
   return lambda points, neighbours, noise_source, budget: mechanism(
       points, neighbours, _LessNoise(noise_source, part), budget)
@@ -275,13 +275,13 @@ MECHANISMS = {
     "whole call of lsh": _groups(_LSH),
 }
 PLANTED_BUGS = {
-    "count, .8 of the noise": _few(_less_noise(0.8, _releases(_count))),
-    "cluster sum, .8 of the noise": _few(_less_noise(0.8, _releases(_CLUSTER))),
-    "composition, .8 of the noise": _few(_less_noise(0.8, _releases(_one_of_each))),
+    "count, .8 of the noise": _few(less_noise(0.8, _releases(_count))),
+    "cluster sum, .8 of the noise": _few(less_noise(0.8, _releases(_CLUSTER))),
+    "composition, .8 of the noise": _few(less_noise(0.8, _releases(_one_of_each))),
     "blocks in threads, .8 of the noise": _few(
-        _less_noise(0.8, _in_blocks(_releases(_CLUSTER)))),
-    "whole call of refine, .8 of the noise": _groups(_less_noise(0.8, _REFINE)),
-    "whole call of lsh, .8 of the noise": _groups(_less_noise(0.8, _LSH)),
+        less_noise(0.8, _in_blocks(_releases(_CLUSTER)))),
+    "whole call of refine, .8 of the noise": _groups(less_noise(0.8, _REFINE)),
+    "whole call of lsh, .8 of the noise": _groups(less_noise(0.8, _LSH)),
     "composition, releases don't add up": _few(_releases(
         lambda sums, mu: _one_of_each(sums, 2 * mu), _ForgetfulLedger)),
     "tree growth, releases don't add up": _groups(_releases(

@@ -1,4 +1,5 @@
 import math
+from unittest import mock
 import warnings
 
 from absl.testing import absltest
@@ -7,6 +8,7 @@ import numpy as np
 
 from dp_clustering import clustering_params
 from dp_clustering import private_methods
+from dp_clustering import private_sums
 
 # Points and numbers of clusters.
 _ODD_DATA = {
@@ -105,6 +107,16 @@ class BothMethodsTest(parameterized.TestCase):
     scaled = _cluster(method, unit * _points(), radius=20.0 * unit)
     np.testing.assert_allclose(scaled.centers / unit, result.centers, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(scaled.labels, result.labels)
+
+  @parameterized.named_parameters(*_METHODS)
+  def test_centers_depend_on_the_sums_alone(self, method):
+    # The audit weighs what the sums release; nothing else may reach the centers.
+    build, seen = private_sums.PrivateSums, _points(seed=3)
+    with mock.patch.object(
+        private_sums, "PrivateSums", lambda points, *others: build(seen, *others)
+    ):
+      result = _cluster(method, _points())
+    np.testing.assert_array_equal(result.centers, _cluster(method, seen).centers)
 
   @parameterized.named_parameters(*_METHODS)
   def test_the_input_is_not_changed(self, method):
