@@ -3,22 +3,23 @@
 Every object here is checked when it is made, so nothing can go wrong once a budget is
 being spent.  Only public things are checked: types, shapes and parameters.  The values
 in the data never cause an error, since an error can reveal whether a record is in the
-data.
+data.  That a value is missing is content too.
 """
 
 import dataclasses
 import enum
 import math
 import numbers
+import sys
 
 import numpy as np
 
 from clustering_basics import validate
 
-# For radii in this range, the square neither overflows nor vanishes beside the squares
-# of coordinates.
-_SMALLEST_SQUARED_RADIUS = 1e-140
-_LARGEST_SQUARED_RADIUS = 1e150
+# In this range, squares of norms near the radius neither overflow nor vanish.  Outside of
+# it, a norm could come out as 0 or infinite, and clipping would do nothing.
+_SMALLEST_RADIUS = 1e-100
+_LARGEST_RADIUS = 1e100
 
 
 class PrivacyModel(enum.Enum):
@@ -47,15 +48,45 @@ class DifferentialPrivacyParam:
     if not number or not self.epsilon > 0:
       raise validate.error("epsilon", "be a number > 0, or inf", self.epsilon)
     validate.between(0, 1, delta=self.delta)
+    # Computing with narrower numbers, such as float32, can make the noise too small.
+    object.__setattr__(self, "epsilon", float(self.epsilon))
+    object.__setattr__(self, "delta", float(self.delta))
     if not isinstance(self.privacy_model, PrivacyModel):
       raise validate.error("privacy_model", "be PrivacyModel.CENTRAL", self.privacy_model)
 
 
-def _float_of(number):
+def checked_radius(radius):
+  """Returns the radius of a ball around the origin as a float.
+
+  Args:
+    radius: A number in [1e-100, 1e100]; public.  The square of a narrower NumPy number, such
+      as a float32, could overflow.
+
+  Raises:
+    ValueError: If it is not such a number.
+  """
+  validate.within(_SMALLEST_RADIUS, _LARGEST_RADIUS, radius=radius)
+  return float(radius)
+
+
+def _is_missing(entry):
+  # Only who has imported pandas can have its objects.
+  pandas = sys.modules.get("pandas")
+  return entry is None or (pandas is not None and (entry is pandas.NA or entry is pandas.NaT))
+
+
+def _float_of(entry):
+  """Returns an entry of an array of objects as a float; what is missing is NaN."""
+  if _is_missing(entry):
+    return math.nan
+  if isinstance(entry, (str, bytes)):  # Whether text reads as a number is content.
+    raise TypeError("text is no number")
   try:
-    return float(number)
-  except OverflowError:
-    return math.inf if number > 0 else -math.inf
+    return float(entry)
+  except OverflowError:  # Integers too large for floats: their size is content as well.
+    return math.inf if entry > 0 else -math.inf
+  except ValueError:  # A decimal's signaling NaN.
+    return math.nan
 
 
 def numeric_array(name, values, num_dims):
@@ -63,20 +94,23 @@ def numeric_array(name, values, num_dims):
 
   Args:
     name: The argument's name, for error messages.
-    values: Anything that NumPy can make an array of.  Not changed.
+    values: Anything that NumPy can make an array of.  Not changed.  In an array of objects,
+      None and pandas' NA and NaT become NaN, and numbers too large for floats infinite.
     num_dims: Number of dimensions that the array must have.
 
   Raises:
-    TypeError: If the values are not real numbers.
+    TypeError: If the type of a value is not one of real numbers; text is none.
     ValueError: If the rows differ in length, or the number of dimensions is wrong.
   """
   try:
     array = np.asarray(values)
   except ValueError as e:  # NumPy's message about ragged lists names no argument.
     raise ValueError(f"`{name}` must have rows of one length, got rows of several ({e}).") from e
-  if array.dtype == object and all(isinstance(x, numbers.Real) for x in array.flat):
-    # Such as integers too large for NumPy: their size is content, not type.
-    array = np.array([_float_of(x) for x in array.flat]).reshape(array.shape)
+  if array.dtype == object:
+    try:
+      array = np.array([_float_of(x) for x in array.flat], np.float64).reshape(array.shape)
+    except TypeError as e:
+      raise TypeError(f"`{name}` must hold real numbers, got other objects ({e}).") from e
   if array.dtype.kind not in "biuf":
     raise TypeError(f"`{name}` must hold real numbers, got dtype {array.dtype}.")
   if array.ndim != num_dims:
@@ -111,7 +145,7 @@ def map_to_ball(points, radius):
 
   Args:
     points: Array of real numbers of shape (num_points, dim).  Not private, not changed.
-    radius: Radius of the ball around the origin; public.
+    radius: Radius of the ball around the origin, a float in [1e-100, 1e150]; public.
 
   Returns:
     Float64 array of shape (num_points, dim).  If `points` is float64 and in the ball,
@@ -124,8 +158,6 @@ def map_to_ball(points, radius):
   with np.errstate(over="ignore", invalid="ignore", under="ignore"):
     squares = np.einsum("ij,ij->i", points, points)
   inside = squares <= radius * radius  # False for NaN.
-  if not _SMALLEST_SQUARED_RADIUS <= radius <= _LARGEST_SQUARED_RADIUS:
-    inside[:] = False
   if inside.all():
     return points
   mapped = points.copy()
@@ -139,10 +171,10 @@ class Data:
 
   Attributes:
     datapoints: Real numbers of shape (num_points, dim).  Not private, and not copied.
-    radius: Bound on the norm of a point; points farther out are clipped to it.  It is
-      public, so it must not be computed from the points.
-    labels: Ground truth, one label per point, of shape (num_points,), or None.  Not
-      private.  Only `ClusteringMetrics`, which are not private either, use it.
+    radius: Bound on the norm of a point, a number in [1e-100, 1e100]; points farther out
+      are clipped to it.  It is public, so it must not be computed from the points.
+    labels: Ground truth, one integer or string per point, of shape (num_points,), or None.
+      Integers may have a type of floats.  Not private.  Only `ClusteringMetrics`, which are not private either, use it.
   """
 
   datapoints: np.ndarray
@@ -155,7 +187,7 @@ class Data:
       raise ValueError(
           f"`datapoints` must have at least one column, got shape {points.shape}."
       )
-    validate.positive(radius=self.radius)
+    object.__setattr__(self, "radius", checked_radius(self.radius))
     object.__setattr__(self, "datapoints", points)
     if self.labels is not None:
       labels = np.asarray(self.labels)
@@ -166,6 +198,10 @@ class Data:
             f"`labels` must have one label for each of {len(points)} points, got shape "
             f"{labels.shape}."
         )
+      if labels.dtype.kind == "f":
+        wrong = labels[~(labels == np.floor(labels)) | np.isinf(labels)]
+        if wrong.size:
+          raise validate.error("labels", "be integers or strings", float(wrong[0]))
       object.__setattr__(self, "labels", labels)
 
   @property

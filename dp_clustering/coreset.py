@@ -49,7 +49,9 @@ def private_lsh_coreset(sums, k, tree_param, lsh_noise, rng):
     sums: `PrivateSums` over the points.
     k: Number of clusters that the coreset is for.
     tree_param: `TreeParam`, or None for one that suits the noisy number of points.
-    lsh_noise: `LshNoise` for the depth of the tree.
+    lsh_noise: `LshNoise` for the depth of the tree.  The noise on the sums is what the tree
+      is planned with.  The sums, the last release, then get all of the budget that is left,
+      so their noise is smaller if the tree ends before its last level.
     rng: `np.random.Generator` for the hyperplanes, which need no protection.
   """
   if tree_param is not None:
@@ -62,9 +64,7 @@ def private_lsh_coreset(sums, k, tree_param, lsh_noise, rng):
     )
   hashed = sums.hashed(rng.normal(size=(tree_param.max_depth, sums.dim)))
   leaves = lsh_tree.private_leaves(hashed, tree_param, private_count, count_std)
-  leaf_sums = hashed.private_leaf_sums(
-      leaves.prefixes, leaves.levels, lsh_noise.sum_noise_multiplier
-  )
+  leaf_sums = hashed.private_leaf_sums(leaves.prefixes, leaves.levels, 1 / sums.mu_left)
   means = leaf_sums / leaves.private_counts[:, np.newaxis]
   return Coreset(clip_to_ball(means, sums.radius), leaves.private_counts)
 

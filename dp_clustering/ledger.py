@@ -1,4 +1,12 @@
-"""The account of all releases; every release is entered before it is made."""
+"""The account of all releases; every release is entered before it is made.
+
+The guarantee is the budget, which is fixed before the first release.  How many releases
+follow, and with which noise, may depend on the noisy outputs of earlier ones, as long as the
+squares of mu never add up to more than the budget's: such a filter is Gaussian differentially
+private with the budget's mu (Smith, Thakurta 2022, "Fully Adaptive Composition for Gaussian
+Differential Privacy", https://arxiv.org/abs/2210.17520).  What was spent in the end is then
+an output like any other, and no guarantee.
+"""
 
 import dataclasses
 import math
@@ -49,6 +57,7 @@ class Ledger:
   Attributes:
     epsilon: The budget's epsilon.
     delta: The budget's delta.
+    mu: The budget as mu of Gaussian differential privacy; `inf` for no privacy.
     noise_source: Description of the source of the noise.
   """
 
@@ -64,7 +73,7 @@ class Ledger:
     self.delta = delta
     self.noise_source = noise_source.description
     self._noise_is_private = noise_source.is_private
-    self._budget_mu = privacy_calculator.gaussian_mu(epsilon, delta)
+    self.mu = privacy_calculator.gaussian_mu(epsilon, delta)
     self._releases = []
     self._is_frozen = False
 
@@ -75,13 +84,20 @@ class Ledger:
 
   @property
   def mu_spent(self):
-    """Total mu: together, the releases are one Gaussian mechanism with this mu."""
+    """The root of the sum of squares of mu so far; it may depend on noisy outputs."""
     return math.hypot(*(release.mu for release in self._releases))
 
   @property
+  def mu_left(self):
+    """The mu of the largest release that the budget still allows."""
+    if self.mu == math.inf:
+      return math.inf
+    return math.sqrt(max(0.0, self.mu**2 - self.mu_spent**2))
+
+  @property
   def epsilon_spent(self):
-    """The exact epsilon of all releases together, at the budget's delta."""
-    return privacy_calculator.gaussian_epsilon(self.mu_spent, self.delta)
+    """The epsilon to charge for the call: all of the budget, whatever was released."""
+    return self.epsilon
 
   @property
   def is_private(self):
@@ -90,14 +106,10 @@ class Ledger:
 
   @property
   def event(self):
-    """The releases as a `dp_accounting.ComposedDpEvent` of `GaussianDpEvent`s."""
-    # Imported here, since the import takes most of a second.
+    """The budget as a `dp_accounting.GaussianDpEvent`: what to charge for the call."""
     import dp_accounting  # pylint: disable=g-import-not-at-top
 
-    return dp_accounting.ComposedDpEvent([
-        dp_accounting.GaussianDpEvent(release.std / release.sensitivity)
-        for release in self._releases
-    ])
+    return dp_accounting.GaussianDpEvent(1 / self.mu)
 
   def record(self, name, mu, sensitivity, std):
     """Enters a release before it is made.
@@ -117,10 +129,10 @@ class Ledger:
     release = Release(name, sensitivity, std, mu)
     _check_release(release)
     total = math.hypot(self.mu_spent, mu)
-    if total > self._budget_mu * (1 + _SLACK):
+    if total > self.mu * (1 + _SLACK):
       raise PrivacyBudgetExceeded(
           f"{name!r} would raise the total to mu = {total:.9g}, above the budget of mu = "
-          f"{self._budget_mu:.9g} (epsilon = {self.epsilon:g} at delta = {self.delta:g})."
+          f"{self.mu:.9g} (epsilon = {self.epsilon:g} at delta = {self.delta:g})."
       )
     self._releases.append(release)
 
@@ -130,7 +142,14 @@ class Ledger:
     Raises:
       RuntimeError: If the second accountant finds a larger epsilon.
     """
-    privacy_calculator.verify(self.event, self.epsilon, self.delta)
+    # Imported here, since the import takes most of a second.
+    import dp_accounting  # pylint: disable=g-import-not-at-top
+
+    releases = dp_accounting.ComposedDpEvent([
+        dp_accounting.GaussianDpEvent(release.std / release.sensitivity)
+        for release in self._releases
+    ])
+    privacy_calculator.verify(releases, self.epsilon, self.delta)
     self._is_frozen = True
     return self
 
@@ -145,7 +164,7 @@ class Ledger:
     ]
     rows += [
         f"{'total':{width}}  {'':11}  {'':11}  {self.mu_spent:11.5g}",
-        f"epsilon {self.epsilon_spent:.6g} of {self.epsilon:g} at delta {self.delta:g}",
-        f"noise {self.noise_source}",
+        f"budget: mu {self.mu:.5g}, which is epsilon {self.epsilon:g} at delta {self.delta:g}",
+        f"noise: {self.noise_source}",
     ]
     return "\n".join(rows)

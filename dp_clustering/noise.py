@@ -22,7 +22,8 @@ import numpy as np
 
 from clustering_basics import validate
 
-# Beyond this, a draw or a sum with a draw might not fit into int64.
+# A draw of more than 16 of these comes once in 10^56.  So a draw fits into int64 together
+# with any sum below 2^53, and adding them in int64 is exact.
 _LARGEST_SCALE = 2.0**58
 # A thread that makes fewer draws than this isn't worth starting.
 _DRAWS_PER_THREAD = 2000
@@ -36,7 +37,9 @@ _TABLE_WIDTH = 12
 def _check_scale(scale):
   validate.positive(scale=scale)
   if scale > _LARGEST_SCALE:
-    raise validate.error("scale", f"be at most {_LARGEST_SCALE:.3g}", scale)
+    raise validate.error(
+        "scale", f"be at most {_LARGEST_SCALE:.3g} (the budget is too small)", scale
+    )
 
 
 @functools.lru_cache(maxsize=128)

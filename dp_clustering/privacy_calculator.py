@@ -21,12 +21,16 @@ import dataclasses
 import functools
 import math
 
+import numpy as np
 from scipy import optimize
 from scipy import special
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
 
+# Gauss and Legendre's rule for the mean over [0, 1].
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+_NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 # Part of mu that is never spent: for the solver's rounding and for the grid.
 _MARGIN = 1e-8
 # Interval of the second accountant's privacy losses, in units of mu.  At (1, 1e-6), its
@@ -36,24 +40,47 @@ _LOSS_INTERVAL = 4e-3
 _LARGEST_ACCOUNTED_EPSILON = 500.0
 
 
+def _mean_of_lost_mills(low, high):
+  """Returns the mean of 1 - x R(x) over an interval of length at most 1; R is Mills' ratio."""
+  x = low + (high - low) * _NODES
+  return _WEIGHTS @ (1 - x * special.erfcx(x / math.sqrt(2)) * math.sqrt(math.pi / 2))
+
+
 def _log_delta(epsilon, mu):
   """Returns log delta of the Gaussian mechanism of `mu` at a finite `epsilon` >= 0.
 
   Theorem 8 of Balle and Wang (2018) is Phi(-low) - e^epsilon Phi(-high).  Since
-  epsilon = (high^2 - low^2) / 2, the scaled complementary error function
-  erfcx(x) = e^(x^2) erfc(x) can absorb the factor.  It neither overflows nor vanishes
-  where e^epsilon and Phi(-high) do.
+  epsilon = (high^2 - low^2) / 2, it is phi(low) (R(low) - R(high)), where R = Phi(-x) /
+  phi(x) is Mills' ratio.  R neither overflows nor vanishes where e^epsilon and Phi(-high)
+  do.  Where low and high are close, the difference would cancel.  It is then the integral
+  of -R'(x) = 1 - x R(x) > 0.
   """
-  low = (epsilon / mu - mu / 2) / math.sqrt(2)
-  high = (epsilon / mu + mu / 2) / math.sqrt(2)
+  low, high = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+  log_density = -low * low / 2 - math.log(2 * math.pi) / 2
+  if low > 0 and mu < 1:
+    mean = _mean_of_lost_mills(low, high)
+    return math.log(mu) + math.log(mean) + log_density if mean > 0 else -math.inf
+  low, high = low / math.sqrt(2), high / math.sqrt(2)
   if low > 0:
     difference = special.erfcx(low) - special.erfcx(high)
-    exponent = -low * low
-  else:  # Here, erfcx(low) may overflow, and for a small mu the terms cancel.
-    part_above = -math.expm1(-epsilon) * math.exp(-low * low) * special.erfcx(high)
-    difference = special.erf(high) - special.erf(low) - part_above
-    exponent = 0.0
-  return math.log(difference / 2) + exponent if difference > 0 else -math.inf
+    return math.log(difference / 2) - low * low if difference > 0 else -math.inf
+  # Here, erfcx(low) may overflow.
+  part_above = -math.expm1(-epsilon) * math.exp(-low * low) * special.erfcx(high)
+  difference = special.erf(high) - special.erf(low) - part_above
+  return math.log(difference / 2) if difference > 0 else -math.inf
+
+
+def _log_rest(epsilon, mu):
+  """Returns log (1 - delta) where delta is `_log_delta`'s, without a difference."""
+  low, high = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+  return float(np.logaddexp(special.log_ndtr(low), epsilon + special.log_ndtr(-high)))
+
+
+def _excess(epsilon, mu, delta):
+  """Returns a number that has the sign of how much `mu` exceeds (epsilon, delta)."""
+  if delta > 0.5:
+    return math.log1p(-delta) - _log_rest(epsilon, mu)
+  return _log_delta(epsilon, mu) - math.log(delta)
 
 
 def _bracketed_root(increasing):
@@ -63,7 +90,7 @@ def _bracketed_root(increasing):
     high *= 2
   while increasing(high / 2) > 0:
     high /= 2
-  return optimize.brentq(increasing, high / 2, high, xtol=1e-300, rtol=1e-14)
+  return high * optimize.brentq(lambda part: increasing(high * part), 0.5, 1.0, xtol=1e-15)
 
 
 def _check_epsilon(epsilon):
@@ -82,8 +109,7 @@ def gaussian_mu(epsilon, delta):
   validate.between(0, 1, delta=delta)
   if epsilon == math.inf:
     return math.inf
-  root = _bracketed_root(lambda mu: _log_delta(epsilon, mu) - math.log(delta))
-  return root * (1 - _MARGIN)
+  return _bracketed_root(lambda mu: _excess(epsilon, mu, delta)) * (1 - _MARGIN)
 
 
 def gaussian_epsilon(mu, delta):
@@ -96,9 +122,9 @@ def gaussian_epsilon(mu, delta):
   validate.between(0, 1, delta=delta)
   if mu == math.inf:
     return math.inf
-  if mu == 0 or _log_delta(0.0, mu) <= math.log(delta):
+  if mu == 0 or _excess(0.0, mu, delta) <= 0:
     return 0.0
-  return _bracketed_root(lambda epsilon: math.log(delta) - _log_delta(epsilon, mu))
+  return _bracketed_root(lambda epsilon: -_excess(epsilon, mu, delta))
 
 
 @functools.lru_cache(maxsize=256)
@@ -154,7 +180,8 @@ class LshNoise:
   """Noise of the source's algorithm: one sum per leaf, one count per level and point.
 
   Attributes:
-    sum_noise_multiplier: Standard deviation of the noise on a leaf's sum, in radii.
+    sum_noise_multiplier: Standard deviation of the noise on a leaf's sum, in radii, if all
+      levels are counted.
     count_std: Standard deviation of the noise on a count, in points.
   """
 

@@ -19,8 +19,8 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
   One rule of scikit-learn for estimators can't hold here: data without rows should be
   refused.  The check `check_estimators_empty_data_messages` therefore fails.  The content
   of the data must not cause an error, since an error reveals something about a record.
-  For the same reason, rows with NaN or infinities are mapped into the ball, and there may
-  be fewer rows than clusters.
+  For the same reason, rows with NaN, infinities or missing values are mapped into the ball,
+  and there may be fewer rows than clusters.
 
   Attributes:
     cluster_centers_: The centers, of shape (n_clusters, n_features_in_).  Private.
@@ -58,9 +58,10 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
     return tags
 
   def _validated(self, points, reset):
-    return validation.validate_data(
-        self, points, reset=reset, ensure_all_finite=False, ensure_min_samples=0
+    points = validation.validate_data(
+        self, points, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0
     )
+    return clustering_params.numeric_array("X", points, num_dims=2)
 
   # scikit-learn calls the points X.
   # pylint: disable=invalid-name

@@ -84,12 +84,12 @@ class PooledPoints:
     Args:
       nonprivate_points: Array of real numbers of shape (num_points, dim), finite or not.
         Every row is mapped into the ball on its own, when it is used.
-      radius: Radius of that ball, a positive number; public.
+      radius: Radius of that ball, a number in [1e-100, 1e100]; public.
     """
     self._nonprivate_points = nonprivate_points
     # Blocks that are in the ball already, as (start, size).
     self._blocks_in_ball = set()
-    self.radius = radius
+    self.radius = clustering_params.checked_radius(radius)
     self.dim = nonprivate_points.shape[1]
 
   def __len__(self):
@@ -167,8 +167,13 @@ class PrivateSums:
     self._points = PooledPoints(nonprivate_points, radius)
     self._noise_source = noise_source
     self._ledger = ledger
-    self.radius = radius
+    self.radius = self._points.radius
     self.dim = self._points.dim
+
+  @property
+  def mu_left(self):
+    """The part of the budget that is not spent yet (`ledger.Ledger.mu_left`)."""
+    return self._ledger.mu_left
 
   def _noisy(self, totals, std):
     """Returns totals in units of the bound, with noise of `std` such units."""

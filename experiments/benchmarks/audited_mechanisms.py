@@ -1,96 +1,144 @@
-"""Mechanisms to audit: the real releases, and the same with planted bugs.
+"""Mechanisms to audit: releases, compositions and whole calls, and planted bugs.
 
-A mechanism is a function of (points, noise source, budget) that spends the budget on
-one release and returns a score: a number that tells two data sets apart as well as
-possible.  The second data set has one point more than the first.
+A mechanism is a function of (points, neighbours, noise source, budget).  `points` is one of
+the two data sets of `neighbours`.  The mechanism spends the budget on releases and returns a
+score: a number that tells the two data sets apart as well as possible.  A further mechanism
+is one more row of `MECHANISMS`.
 """
 
 import dataclasses
 import math
+import types
 from typing import Callable
+from unittest import mock
 
 import numpy as np
 
+from dp_clustering import clustering_params
+from dp_clustering import coreset
 from dp_clustering import ledger as privacy_ledger
 from dp_clustering import privacy_calculator
+from dp_clustering import private_methods
 from dp_clustering import private_sums
+from experiments.benchmarks import audited_sums
 
 _DIM = 5
-_COUNT_WEIGHT = 0.5
-_SQUARED_ERROR_WEIGHT = 1.0
+_RADIUS = 1.0
+_STATISTICS = {
+    "residual_radius": 0.5, "name": "clusters", "count_weight": 0.5,
+    "squared_error_weight": 1.0,
+}
+_MAX_DEPTH = 6
 
 
-@dataclasses.dataclass(frozen=True)
-class Budget:
-  """What a mechanism may spend.
+class _ForgetfulLedger(privacy_ledger.Ledger):
+  """A ledger that lets every release spend the whole budget: a planted bug."""
 
-  Attributes:
-    epsilon: The epsilon that is claimed.
-    delta: The delta that is claimed.
-  """
-
-  epsilon: float
-  delta: float
+  @property
+  def mu_spent(self):
+    return 0.0
 
 
-def _open(points, noise_source, budget):
-  """Returns `PrivateSums` of points in the unit ball, and the mu of the budget."""
-  ledger = privacy_ledger.Ledger(budget.epsilon, budget.delta, noise_source)
-  mu = privacy_calculator.gaussian_mu(budget.epsilon, budget.delta)
-  return private_sums.PrivateSums(points, 1.0, noise_source, ledger), mu
+class _LessNoise:
+  """A noise source that gives only a part of what is asked for: a planted bug."""
+
+  def __init__(self, noise_source, part):
+    self.description = noise_source.description
+    self.is_private = noise_source.is_private
+    self._noise_source = noise_source
+    self._part = part
+
+  def discrete_gaussian(self, shape, scale):
+    return self._noise_source.discrete_gaussian(shape, scale * self._part)
 
 
-def _count(points, noise_source, budget):
-  """Scores a private count."""
-  sums, mu = _open(points, noise_source, budget)
-  return sums.private_count(1 / mu, "count")
+def less_noise(part, mechanism):
+  """Returns the mechanism with `part` of the noise it asks for."""
+  return lambda points, neighbours, noise_source, budget: mechanism(
+      points, neighbours, _LessNoise(noise_source, part), budget)
 
 
-def _cluster_statistics(
-    centers, residual_radius, residual_change, count_change, excess_change
-):
-  """Returns a mechanism: the residual sums, counts and squared errors of centers.
-
-  Its score is the exponent of the likelihood ratio: what the additional point changes
-  in each part, times the noisy part, over the variance of the noise.
-
-  Args:
-    centers: Array of shape (num_centers, dim).
-    residual_radius: Norm that residuals are clipped to.
-    residual_change: Change of the residual sums, in such norms, (num_centers, dim).
-    count_change: Change of the counts, shape (num_centers,).
-    excess_change: Change of the squared errors less half the counts, which is what
-      noise is added to; in squares of such norms, shape (num_centers,).
-  """
-  def mechanism(points, noise_source, budget):
-    sums, mu = _open(points, noise_source, budget)
-    noisy = sums.private_cluster_statistics(
-        centers, residual_radius, mu, name="cluster", count_weight=_COUNT_WEIGHT,
-        squared_error_weight=_SQUARED_ERROR_WEIGHT,
-    )
-    excess = noisy.squared_errors / residual_radius**2 - noisy.counts / 2
-    exponent = (
-        (noisy.residual_sums / residual_radius * residual_change).sum()
-        + _COUNT_WEIGHT**2 * noisy.counts @ count_change
-        + _SQUARED_ERROR_WEIGHT**2 * excess @ excess_change
-    )
-    return float(exponent) * (residual_radius / noisy.residual_sum_std) ** 2
+def _releases(release, build_ledger=privacy_ledger.Ledger):
+  """Returns the mechanism that spends the budget by `release(sums, mu)`."""
+  def mechanism(points, neighbours, noise_source, budget):
+    ledger = build_ledger(budget.epsilon, budget.delta, noise_source)
+    sums = audited_sums.AuditedSums(points, _RADIUS, noise_source, ledger, neighbours)
+    release(sums, ledger.mu)
+    return sums.log_ratio
 
   return mechanism
 
 
-def _leaf_sum(points, noise_source, budget):
-  """Scores the sum of the leaf that the far point is in."""
-  sums, mu = _open(points, noise_source, budget)
-  leaves = sums.hashed(-_FAR_POINT)
-  return float(leaves.private_leaf_sums([0, 1], [1, 1], 1 / mu)[1] @ _FAR_POINT[0])
+def _call(method, **arguments):
+  """Returns the mechanism of a whole call of `private_methods`, with audited sums."""
+  def mechanism(points, neighbours, noise_source, budget):
+    opened = []
+
+    def open_sums(*sums_arguments):
+      opened.append(audited_sums.AuditedSums(*sums_arguments, neighbours))
+      return opened[-1]
+
+    data = clustering_params.Data(points, _RADIUS)
+    sums = types.SimpleNamespace(PrivateSums=open_sums)
+    with (
+        mock.patch.object(private_methods, "private_sums", sums),
+        mock.patch.object(
+            private_methods.noise, "build_noise_source", return_value=noise_source),
+    ):
+      # Hyperplanes and starts, which need no protection, are the same in all runs.
+      private_methods.METHODS[method](2, data, budget, random_state=0, **arguments)
+    return opened[0].log_ratio
+
+  return mechanism
 
 
-def _prefix_counts_on_border(points, noise_source, budget):
-  """Scores how many points are on the second side of a hyperplane, and not the first."""
-  sums, mu = _open(points, noise_source, budget)
-  counts = sums.hashed(_HYPERPLANE).private_prefix_counts(1, [0, 1], 1 / mu)
-  return float(counts @ _BORDER_CHANGE)
+def _count(sums, mu):
+  sums.private_count(1 / mu, "count")
+
+
+def _cluster_statistics(centers):
+  """Returns the release of residual sums, counts and squared errors of centers."""
+  return lambda sums, mu: sums.private_cluster_statistics(centers, mu=mu, **_STATISTICS)
+
+
+def _leaf_sums(sums, mu):
+  sums.hashed(_FAR_POINT).private_leaf_sums([0, 1], [1, 1], 1 / mu)
+
+
+def _prefix_counts(hyperplane):
+  """Returns the release of the numbers of points on both sides of a hyperplane."""
+  return lambda sums, mu: sums.hashed(hyperplane).private_prefix_counts(1, [0, 1], 1 / mu)
+
+
+def _one_of_each(sums, mu):
+  """Shares the budget equally between four releases."""
+  _count(sums, mu / 2)
+  _prefix_counts(_FAR_POINT)(sums, mu / 2)
+  _CLUSTER(sums, mu / 2)
+  _leaf_sums(sums, mu / 2)
+
+
+def _tree(sums, mu):
+  """Grows a tree whose shape depends on the noise; the leaf sums get what is left."""
+  planned_std = math.sqrt(2 * (_MAX_DEPTH + 1)) / mu
+  coreset.private_lsh_coreset(
+      sums, 2, clustering_params.TreeParam(60, 20, _MAX_DEPTH),
+      privacy_calculator.LshNoise(math.sqrt(2) / mu, planned_std), np.random.default_rng(1),
+  )
+
+
+def _sum_rounded_away(points, neighbours, noise_source, budget):
+  """Scores a sum with the sensitivity of the points, not of what they are rounded to."""
+  del neighbours  # The score needs no exact values.
+  mu = privacy_calculator.gaussian_mu(budget.epsilon, budget.delta)
+  rounded = np.sign(points) * np.ceil(np.abs(points))
+  return float((rounded.sum(axis=0) + noise_source.discrete_gaussian(_DIM, 1 / mu)).sum())
+
+
+def _count_that_refuses_nan(points, neighbours, noise_source, budget):
+  if np.isnan(points).any():
+    raise ValueError("The points must be numbers.")
+  return _releases(_count)(points, neighbours, noise_source, budget)
 
 
 def _random_vectors(num_vectors, norm, rng):
@@ -111,14 +159,20 @@ def _border(is_second):
 
   Returns:
     A pair of the hyperplane's normal and the point, both of shape (1, dim).
+
+  Raises:
+    RuntimeError: If there is no such point, and so nothing to audit.
   """
   rng = np.random.default_rng(1)
   for _ in range(10_000):
     normal, point = _random_vectors(2, 1.0, rng)[:, np.newaxis]
     point -= normal * (point @ normal.T)
     if is_second(np.repeat(point, 2, axis=0), normal).all() and not is_second(point, normal):
-      break
-  return normal, point
+      return normal, point
+  raise RuntimeError(
+      "This machine's matrix product rounds every row on its own as it does beside another: "
+      "no point on a border was found, so the cases with such a point can't be audited here."
+  )
 
 
 def _centers_beside(normal):
@@ -136,99 +190,102 @@ _OTHERS = np.full((3, _DIM), 0.05)
 # Of norm 1, and far from whole coordinates, so that rounding to them shows.
 _FAR_POINT = np.full((1, _DIM), _DIM**-0.5)
 _NAN_POINT = np.full((1, _DIM), np.nan)
-# If the second copy of a point sends the first one to the other side.
-_BORDER_CHANGE = np.array([-1.0, 2.0])
-_HYPERPLANE, _POINT_ON_HYPERPLANE = _border(lambda points, normal: points @ normal.T < 0)
-_BETWEEN, _POINT_BETWEEN = _border(_is_nearer_to_second)
-_CENTERS = _centers_beside(_BETWEEN)
-_RESIDUALS = _POINT_BETWEEN - _CENTERS
-
-_ORIGIN = np.zeros((1, _DIM))
-_cluster_sum = _cluster_statistics(_ORIGIN, 1.0, _FAR_POINT, np.array([1.0]), np.array([0.5]))
-# NaN counts as the origin.
-_cluster_sum_at_origin = _cluster_statistics(
-    _ORIGIN, 1.0, _ORIGIN, np.array([1.0]), np.array([-0.5])
-)
-_cluster_sums_on_border = _cluster_statistics(
-    _CENTERS, 0.5,
-    _RESIDUALS * (_BORDER_CHANGE / np.linalg.norm(_RESIDUALS, axis=1))[:, np.newaxis],
-    _BORDER_CHANGE, _BORDER_CHANGE / 2,
-)
-
-
-class _HalfTheNoise:
-  """A noise source that gives half the noise that is asked for: a planted bug."""
-
-  def __init__(self, noise_source):
-    self.description = noise_source.description
-    self.is_private = noise_source.is_private
-    self._noise_source = noise_source
-
-  def discrete_gaussian(self, shape, scale):
-    return self._noise_source.discrete_gaussian(shape, scale / 2)
-
-
-def _with_half_the_noise(mechanism):
-  return lambda points, noise_source, budget: mechanism(
-      points, _HalfTheNoise(noise_source), budget)
-
-
-def _sum_rounded_away(points, noise_source, budget):
-  """Scores a sum with the sensitivity of the points, not of what they are rounded to."""
-  mu = privacy_calculator.gaussian_mu(budget.epsilon, budget.delta)
-  rounded = np.sign(points) * np.ceil(np.abs(points))
-  return float((rounded.sum(axis=0) + noise_source.discrete_gaussian(_DIM, 1 / mu)).sum())
-
-
-def _count_that_refuses_nan(points, noise_source, budget):
-  if np.isnan(points).any():
-    raise ValueError("The points must be numbers.")
-  return _count(points, noise_source, budget)
+_CLUSTER = _cluster_statistics(np.zeros((1, _DIM)))
+_REFINE = _call("refine")
+# Not as deep as by default: a table of all codes takes most of the time then.
+_LSH = _call("lsh", tree_param=clustering_params.TreeParam(60, 20, 8))
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """A mechanism, its two data sets, and what to expect.
+  """A mechanism and the two data sets that it runs on.
 
   Attributes:
-    mechanism: Function of points, noise source and `Budget`; returns a score.
-    point: What the second data set has more than the first, shape (1, dim).
-    others: The first data set, shape (num_points, dim).
-    has_bug: Whether the audit has to find more than the claimed epsilon.
+    mechanism: Function of points, `Neighbours`, noise source and
+      `clustering_params.DifferentialPrivacyParam`; returns a score.
+    neighbours: The two data sets.
   """
 
   mechanism: Callable[..., float]
-  point: np.ndarray
-  others: np.ndarray = dataclasses.field(default_factory=lambda: _OTHERS)
-  has_bug: bool = False
+  neighbours: audited_sums.Neighbours
 
   def run_without(self, noise_source, budget):
     """Returns the score of one run without the point."""
-    return self.mechanism(self.others, noise_source, budget)
+    return self.mechanism(self.neighbours.without, self.neighbours, noise_source, budget)
 
   def run_with(self, noise_source, budget):
     """Returns the score of one run with the point, `inf` if it ended in an exception."""
-    points = np.concatenate([self.others, self.point])
     try:
-      return self.mechanism(points, noise_source, budget)
+      return self.mechanism(
+          self.neighbours.with_point, self.neighbours, noise_source, budget)
     except Exception:  # pylint: disable=broad-except
       return math.inf  # Whatever it is, who waits for the release sees it.
 
 
-CASES = {
-    "count": Case(_count, _FAR_POINT),
-    "cluster sum": Case(_cluster_sum, _FAR_POINT),
-    "leaf sum": Case(_leaf_sum, _FAR_POINT),
-    "count, a row of NaN": Case(_count, _NAN_POINT),
-    "cluster sum, a row of NaN": Case(_cluster_sum_at_origin, _NAN_POINT),
-    "cluster sums, point on a border": Case(
-        _cluster_sums_on_border, _POINT_BETWEEN, _POINT_BETWEEN),
-    "prefix counts, point on a border": Case(
-        _prefix_counts_on_border, _POINT_ON_HYPERPLANE, _POINT_ON_HYPERPLANE),
-    "count, half the noise": Case(
-        _with_half_the_noise(_count), _FAR_POINT, has_bug=True),
-    "cluster sum, half the noise": Case(
-        _with_half_the_noise(_cluster_sum), _FAR_POINT, has_bug=True),
-    "sum, rounded away from zero": Case(_sum_rounded_away, _FAR_POINT, has_bug=True),
-    "count, NaN is refused": Case(_count_that_refuses_nan, _NAN_POINT, has_bug=True),
+def _few(mechanism, point=_FAR_POINT):
+  """Returns a case with few other points."""
+  return lambda: Case(mechanism, audited_sums.Neighbours(_OTHERS, point))
+
+
+def _groups(mechanism):
+  """Returns a case with other points in two groups, of which one is the point's."""
+  def build():
+    rng = np.random.default_rng(2)
+    there = 0.9 * _FAR_POINT + rng.normal(scale=0.02, size=(120, _DIM))
+    opposite = -0.5 * _FAR_POINT + rng.normal(scale=0.02, size=(80, _DIM))
+    return Case(
+        mechanism, audited_sums.Neighbours(np.concatenate([there, opposite]), _FAR_POINT))
+
+  return build
+
+
+def _in_blocks(mechanism):
+  """Returns the mechanism with a block for every row, which threads add up."""
+  def in_blocks(*arguments):
+    with mock.patch.object(private_sums, "_BLOCK_ELEMENTS", _DIM):
+      return mechanism(*arguments)
+
+  return in_blocks
+
+
+def _copies(build_release, is_second):
+  """Returns a case where the point is a second copy of one on a border."""
+  def build():
+    normal, point = _border(is_second)
+    return Case(_releases(build_release(normal)), audited_sums.Neighbours(point, point))
+
+  return build
+
+
+# All by their names in the output; a function builds the case, as some take a while.
+MECHANISMS = {
+    "count": _few(_releases(_count)),
+    "cluster sum": _few(_releases(_CLUSTER)),
+    "leaf sum": _few(_releases(_leaf_sums)),
+    "count, a row of NaN": _few(_releases(_count), _NAN_POINT),
+    "cluster sum, a row of NaN": _few(_releases(_CLUSTER), _NAN_POINT),
+    "cluster sums, point on a border": _copies(
+        lambda normal: _cluster_statistics(_centers_beside(normal)), _is_nearer_to_second),
+    "prefix counts, point on a border": _copies(
+        _prefix_counts, lambda points, normal: points @ normal.T < 0),
+    "composition of four releases": _few(_releases(_one_of_each)),
+    "tree growth": _groups(_releases(_tree)),
+    "composition, blocks in threads": _few(_in_blocks(_releases(_one_of_each))),
+    "whole call of refine": _groups(_REFINE),
+    "whole call of lsh": _groups(_LSH),
+}
+PLANTED_BUGS = {
+    "count, .8 of the noise": _few(less_noise(0.8, _releases(_count))),
+    "cluster sum, .8 of the noise": _few(less_noise(0.8, _releases(_CLUSTER))),
+    "composition, .8 of the noise": _few(less_noise(0.8, _releases(_one_of_each))),
+    "blocks in threads, .8 of the noise": _few(
+        less_noise(0.8, _in_blocks(_releases(_CLUSTER)))),
+    "whole call of refine, .8 of the noise": _groups(less_noise(0.8, _REFINE)),
+    "whole call of lsh, .8 of the noise": _groups(less_noise(0.8, _LSH)),
+    "composition, releases don't add up": _few(_releases(
+        lambda sums, mu: _one_of_each(sums, 2 * mu), _ForgetfulLedger)),
+    "tree growth, releases don't add up": _groups(_releases(
+        lambda sums, mu: _tree(sums, math.sqrt(2) * mu), _ForgetfulLedger)),
+    "sum, rounded away from zero": _few(_sum_rounded_away),
+    "count, NaN is refused": _few(_count_that_refuses_nan, _NAN_POINT),
 }

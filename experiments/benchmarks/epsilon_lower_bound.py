@@ -5,8 +5,8 @@ e^epsilon P(S on the other) + delta.  Runs on both give confidence bounds on the
 probabilities (Clopper, Pearson 1934), and these a lower bound on epsilon (Jagielski,
 Ullman, Oprea 2020, "Auditing Differentially Private Machine Learning", section 4,
 https://arxiv.org/abs/2006.07709).  The event is a threshold on a score of the
-output.  It is chosen on one half of the runs and tested on the other half, so that
-the choice does not count as evidence.
+output.  It is chosen on a quarter of the runs and tested on the others, so that the choice
+does not count as evidence.
 """
 
 import dataclasses
@@ -84,27 +84,28 @@ def epsilon_lower_bound(scores_without, scores_with, delta, error_rate):
     error_rate: Probability, at most, that the bound is above the true epsilon.
   """
   validate.between(0, 1, error_rate=error_rate)
-  halves = [
-      (np.asarray(scores)[::2], np.asarray(scores)[1::2])
-      for scores in (scores_without, scores_with)
-  ]
-  num_runs = len(scores_without) // 2
-  validate.integer(1, num_runs=num_runs)
-  if len(scores_with) // 2 != num_runs:
-    raise validate.error("scores_with", f"have {2 * num_runs} entries", len(scores_with))
-  thresholds = _thresholds(np.concatenate([chosen for chosen, _ in halves]))
+  if len(scores_with) != len(scores_without):
+    raise validate.error("scores_with", f"have {len(scores_without)} entries", len(scores_with))
+  if len(scores_without) < 4:
+    raise validate.error("scores_without", "have at least 4 entries", len(scores_without))
+  num_choosing = len(scores_without) // 4
+  choosing, tested = zip(*(
+      np.split(np.asarray(scores), [num_choosing]) for scores in (scores_without, scores_with)
+  ))
+  num_runs = len(tested[0])
+  thresholds = _thresholds(np.concatenate(choosing))
   best = (-1.0,)
   for above in (True, False):
     for more, less in ((0, 1), (1, 0)):
       bounds = _epsilon(
-          _counts(halves[more][0], thresholds, above),
-          _counts(halves[less][0], thresholds, above),
-          len(halves[0][0]), delta, error_rate,
+          _counts(choosing[more], thresholds, above),
+          _counts(choosing[less], thresholds, above),
+          num_choosing, delta, error_rate,
       )
       best = max(best, (bounds.max(), above, more, less, thresholds[bounds.argmax()]))
   _, above, more, less, threshold = best
   more_often, less_often = (
-      int(_counts(halves[side][1], threshold, above)) for side in (more, less)
+      int(_counts(tested[side], threshold, above)) for side in (more, less)
   )
   epsilon = float(_epsilon(more_often, less_often, num_runs, delta, error_rate))
   event = f"score {'>=' if above else '<='} {threshold:.6g}"

@@ -1,8 +1,11 @@
+import decimal
+import fractions
 import math
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
 from dp_clustering import clustering_params
 
@@ -31,6 +34,10 @@ class DifferentialPrivacyParamTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, r"`delta` must be a number in \(0, 1\), got"):
       clustering_params.DifferentialPrivacyParam(delta=delta)
 
+  def test_narrow_numbers_become_floats(self):
+    param = clustering_params.DifferentialPrivacyParam(np.float32(0.1), np.float16(1e-4))
+    self.assertEqual((type(param.epsilon), type(param.delta)), (float, float))
+
   def test_refuses_another_model(self):
     with self.assertRaisesRegex(ValueError, "`privacy_model` must be .*CENTRAL, got 'local'"):
       clustering_params.DifferentialPrivacyParam(privacy_model="local")
@@ -53,10 +60,10 @@ class MapToBallTest(parameterized.TestCase):
       ("infinity_and_nan", [_NAN, -_INF], 2.0, [0, -2]),
       ("overflowing_norm", [3e300, -4e300], 1.0, [0.6, -0.8]),
       ("largest_float", [np.finfo(float).max] * 2, 1.0, [math.sqrt(0.5)] * 2),
-      ("vanishing_norm", [3e-200, 4e-200], 1e-200, [0.6e-200, 0.8e-200]),
-      ("infinity_in_a_tiny_ball", [_INF, 0], 1e-200, [1e-200, 0]),
-      ("huge_ball", [3e200, 4e200], 1e200, [0.6e200, 0.8e200]),
-      ("inside_a_huge_ball", [3.0, 4.0], 1e200, [3, 4]),
+      ("tiny_ball", [3e-100, 4e-100], 1e-100, [0.6e-100, 0.8e-100]),
+      ("infinity_in_a_tiny_ball", [_INF, 0], 1e-100, [1e-100, 0]),
+      ("huge_ball", [3e100, 4e100], 1e100, [0.6e100, 0.8e100]),
+      ("inside_a_huge_ball", [3.0, 4.0], 1e100, [3, 4]),
   )
   def test_row(self, row, radius, expected):
     mapped = clustering_params.map_to_ball(np.array([row]), radius)
@@ -117,8 +124,12 @@ class DataTest(parameterized.TestCase):
       ("ragged", [[1.0], [1.0, 2.0]], ValueError, "rows of one length"),
       ("no_columns", np.zeros((3, 0)), ValueError, "at least one column"),
       ("text", [["a", "b"]], TypeError, "real numbers"),
-      ("none", [[None, 1.0]], TypeError, "real numbers"),
+      ("text_that_reads_as_a_number", [["1", "2"]], TypeError, "real numbers"),
+      ("text_among_numbers", np.array([[1.0, "2"]], object), TypeError, "real numbers.*text"),
+      ("bytes", np.array([[1.0, b"2"]], object), TypeError, "real numbers.*text"),
+      ("dictionary", [[{}, 1.0]], TypeError, "real numbers.*dict"),
       ("complex", [[1j, 1.0]], TypeError, "real numbers"),
+      ("complex_object", np.array([[1j, 1.0]], object), TypeError, "real numbers.*complex"),
   )
   def test_refuses_points(self, points, error, rule):
     with self.assertRaisesRegex(error, f"`datapoints` must .*{rule}"):
@@ -126,19 +137,51 @@ class DataTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("zero", 0.0), ("negative", -1.0), ("nan", _NAN), ("infinity", _INF), ("text", "1"),
+      ("subnormal", 5e-324), ("square_vanishes", 1e-163), ("too_small", 0.9e-100),
+      ("too_large", 1.1e100), ("integer_beyond_floats", 10**400),
   )
   def test_refuses_radius(self, radius):
-    with self.assertRaisesRegex(ValueError, "`radius` must be a finite number > 0, got"):
+    with self.assertRaisesRegex(
+        ValueError, r"^`radius` must be a number in \[1e-100, 1e\+100\], got"
+    ):
       clustering_params.Data(np.zeros((2, 2)), radius)
+
+  @parameterized.named_parameters(
+      ("float16", np.float16(300)), ("float32", np.float32(1e20)), ("int16", np.int16(300)),
+  )
+  def test_the_square_of_a_narrow_radius_does_not_overflow(self, radius):
+    data = clustering_params.Data(np.array([[100.0 * float(radius), 0.0]]), radius)
+    np.testing.assert_allclose(data.clip_by_radius(), [[float(radius), 0.0]])
 
   @parameterized.named_parameters(
       ("too_few", [1], ValueError, "one label for each of 2 points"),
       ("two_dimensions", [[1], [2]], ValueError, "one label for each of 2 points"),
       ("objects", [None, 1], TypeError, "numbers or strings"),
+      ("part_of_a_label", [1.0, 1.5], ValueError, "integers or strings, got 1.5"),
+      ("label_nan", [1.0, _NAN], ValueError, "integers or strings, got nan"),
+      ("label_infinite", [_INF, 1.0], ValueError, "integers or strings, got inf"),
   )
   def test_refuses_labels(self, labels, error, rule):
     with self.assertRaisesRegex(error, f"`labels` must .*{rule}"):
       clustering_params.Data(np.zeros((2, 2)), 1.0, labels)
+
+  @parameterized.named_parameters(
+      ("none", None, _NAN), ("pandas_na", pd.NA, _NAN), ("pandas_nat", pd.NaT, _NAN),
+      ("decimal", decimal.Decimal("0.5"), 0.5), ("fraction", fractions.Fraction(1, 4), 0.25),
+      ("decimal_nan", decimal.Decimal("nan"), _NAN),
+      ("signaling_nan", decimal.Decimal("sNaN"), _NAN),
+      ("huge_decimal", decimal.Decimal("-1e999"), -_INF),
+      ("numpy_bool", np.bool_(True), 1.0),
+  )
+  def test_objects_that_are_numbers_or_missing_are_no_error(self, entry, expected):
+    points = np.array([[entry, 0.25], [0.5, 1]], object)
+    data = clustering_params.Data(points, 1.0)
+    np.testing.assert_array_equal(data.datapoints, [[expected, 0.25], [0.5, 1]])
+    self.assertIs(points[0, 0], entry)
+
+  def test_floats_that_are_integers_are_labels(self):
+    data = clustering_params.Data(np.zeros((2, 2)), 1.0, np.array([3.0, -1.0]))
+    np.testing.assert_array_equal(data.labels, [3, -1])
 
   def test_integers_of_any_size_are_no_error(self):
     data = clustering_params.Data([[10**400, 1], [-(10**400), 2]], 1.0)

@@ -44,12 +44,22 @@ class PrivateLshCoresetTest(parameterized.TestCase):
     np.testing.assert_allclose(_sorted(private.points), _sorted(expected), atol=1e-5)
     self.assertCountEqual(private.weights, weights)
 
-  @parameterized.parameters(0.1, 1.0, 10.0)
-  def test_costs_no_more_than_the_budget(self, epsilon):
+  @parameterized.product(
+      epsilon=[0.1, 1.0, 10.0],
+      split=[
+          None, clustering_params.PrivacyBudgetSplit(0.2, 0.8),
+          clustering_params.PrivacyBudgetSplit(0.1, 0.1),
+      ],
+      tree_param=[None, clustering_params.TreeParam(1, 1, 3), clustering_params.TreeParam(9, 1, 0)],
+  )
+  def test_costs_the_whole_budget(self, epsilon, split, tree_param):
     budget = clustering_params.DifferentialPrivacyParam(epsilon, 1e-6)
-    lsh_noise = privacy_calculator.lsh_noise(budget, None, None, 20)
-    private, ledger = _coreset(_points(), epsilon, None, lsh_noise)
-    self.assertLessEqual(ledger.epsilon_spent, epsilon)
+    max_depth = tree_param.max_depth if tree_param else 20
+    lsh_noise = privacy_calculator.lsh_noise(budget, split, None, max_depth)
+    private, ledger = _coreset(_points(), epsilon, tree_param, lsh_noise)
+    self.assertAlmostEqual(ledger.mu_spent / ledger.mu, 1, places=9)
+    self.assertLessEqual(
+        ledger.releases[-1].std, lsh_noise.sum_noise_multiplier * (1 + 1e-9))
     self.assertLessEqual(np.linalg.norm(private.points, axis=1).max(), 1 + 1e-12)
 
   def test_a_tree_too_deep_is_refused_before_anything_is_spent(self):

@@ -36,19 +36,26 @@ class LedgerTest(parameterized.TestCase):
     account.record("count", 0.03, 1.0, 1 / 0.03)
     account.record("sum", 0.04, 1.0, 1 / 0.04)
     self.assertAlmostEqual(account.mu_spent, 0.05)
-    self.assertAlmostEqual(
-        account.epsilon_spent, privacy_calculator.gaussian_epsilon(0.05, 1e-6))
+    self.assertAlmostEqual(math.hypot(account.mu_left, 0.05), account.mu)
 
   def test_nothing_spent(self):
     self.assertEqual(_ledger().mu_spent, 0.0)
-    self.assertEqual(_ledger().epsilon_spent, 0.0)
+    self.assertEqual(_ledger().mu_left, _ledger().mu)
 
   def test_the_whole_budget_in_many_parts(self):
     account = _ledger()
     for _ in range(1000):
       _spend(account, 1e-3)
-    self.assertAlmostEqual(account.epsilon_spent, 1.0, places=6)
-    self.assertLessEqual(account.epsilon_spent, 1.0)
+    epsilon = privacy_calculator.gaussian_epsilon(account.mu_spent, 1e-6)
+    self.assertAlmostEqual(epsilon, 1.0, places=6)
+    self.assertLessEqual(epsilon, 1.0)
+    self.assertLess(account.mu_left, 1e-4 * account.mu)
+
+  def test_what_is_left_can_be_spent(self):
+    account = _ledger()
+    _spend(account, 0.3)
+    account.record("rest", account.mu_left, 2.0, 2.0 / account.mu_left)
+    self.assertAlmostEqual(account.mu_spent / account.mu, 1, places=12)
 
   @parameterized.named_parameters(("at_once", 0.0, 1.001), ("bit_by_bit", 0.6, 0.401))
   def test_refuses_what_exceeds_the_budget(self, before, then):
@@ -77,12 +84,15 @@ class LedgerTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`{name}` must be"):
       _ledger().record("sum", mu, sensitivity, std)
 
-  def test_event(self):
+  def test_the_guarantee_is_the_budget_whatever_is_released(self):
     account = _ledger()
-    account.record("count", 0.1, 1.0, 10.0)
-    account.record("sum", 0.2, 3.0, 15.0)
-    self.assertEqual(account.event, dp_accounting.ComposedDpEvent(
-        [dp_accounting.GaussianDpEvent(10.0), dp_accounting.GaussianDpEvent(5.0)]))
+    before = (account.epsilon_spent, account.event)
+    _spend(account, 0.5)
+    self.assertEqual((account.epsilon_spent, account.event), before)
+    self.assertEqual(account.epsilon_spent, 1.0)
+    self.assertEqual(
+        account.event,
+        dp_accounting.GaussianDpEvent(1 / privacy_calculator.gaussian_mu(1.0, 1e-6)))
 
   @parameterized.named_parameters(
       ("secure", 1.0, noise.SecureNoise(), True),
@@ -98,7 +108,9 @@ class LedgerTest(parameterized.TestCase):
   def test_no_privacy(self):
     account = _ledger(math.inf, noise.NoNoise())
     account.record("sum", math.inf, 1.0, 0.0)
+    self.assertEqual(account.mu_left, math.inf)
     self.assertEqual(account.freeze().epsilon_spent, math.inf)
+    self.assertEqual(account.event, dp_accounting.GaussianDpEvent(0.0))
 
   def test_reads_as_a_table(self):
     account = _ledger()
@@ -107,7 +119,8 @@ class LedgerTest(parameterized.TestCase):
     self.assertEqual(lines[0].split(), ["release", "sensitivity", "std", "mu"])
     self.assertEqual(lines[1].split(), ["count", "of", "the", "root", "1", "10", "0.1"])
     self.assertLen({len(line) for line in lines[:3]}, 1)
-    self.assertRegex(lines[3], r"^epsilon 0\.3\d+ of 1 at delta 1e-06$")
+    self.assertEqual(
+        lines[3], "budget: mu 0.2367, which is epsilon 1 at delta 1e-06")
     self.assertIn("opendp", lines[4])
 
   def test_releases_cannot_be_changed(self):

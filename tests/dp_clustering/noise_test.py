@@ -79,7 +79,7 @@ class SourceTest(parameterized.TestCase):
       )
   )
   def test_refuses_the_scale(self, source, scale):
-    with self.assertRaisesRegex(ValueError, "`scale` must be"):
+    with self.assertRaisesRegex(ValueError, "^`scale` must be"):
       source.discrete_gaussian(3, scale)
 
   @parameterized.named_parameters(*_SOURCES)

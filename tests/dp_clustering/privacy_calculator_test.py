@@ -4,6 +4,7 @@ import re
 from absl.testing import absltest
 from absl.testing import parameterized
 import dp_accounting
+import mpmath
 import numpy as np
 from scipy import stats
 
@@ -28,6 +29,16 @@ def _delta(epsilon, mu):
   """Balle and Wang (2018), theorem 8, as it is printed."""
   return stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(
       epsilon + stats.norm.logcdf(-mu / 2 - epsilon / mu))
+
+
+def _exact_delta(epsilon, mu):
+  """The same with so many digits that what cancels doesn't matter."""
+  digits = 40 + 3 * math.ceil(abs(math.log10(mu)))
+  with mpmath.workdps(digits):
+    epsilon, mu = mpmath.mpf(epsilon), mpmath.mpf(mu)
+    root = mpmath.sqrt(2)
+    low, high = (epsilon / mu - mu / 2) / root, (epsilon / mu + mu / 2) / root
+    return (mpmath.erfc(low) - mpmath.exp(epsilon) * mpmath.erfc(high)) / 2
 
 
 def _discrete_delta(epsilon, shift, scale):
@@ -67,6 +78,19 @@ class CalibrationTest(parameterized.TestCase):
     mu = privacy_calculator.gaussian_mu(epsilon, delta)
     if delta > 1e-100:  # Below, the printed form is a difference of equal numbers.
       self.assertBetween(_delta(epsilon, mu) / delta, 1 - 1e-4, 1)
+
+  @parameterized.parameters(
+      1e-300, 1e-100, 1e-30, 1e-20, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 0.01, 0.1, 0.5, 1,
+      2, 5, 10, 100, 1e3, 1e4, 1e6,
+  )
+  def test_spends_exactly_delta_at_any_order_of_magnitude(self, epsilon):
+    for delta in (
+        1e-300, 1e-200, 1e-100, 1e-50, 1e-30, 1e-20, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4,
+        0.01, 0.1, 0.5, 0.51, 0.9, 0.99, 1 - 1e-6, 1 - 1e-12, 1 - 2**-53,
+    ):
+      mu = privacy_calculator.gaussian_mu(epsilon, delta)
+      self.assertLessEqual(_exact_delta(epsilon, mu), delta)
+      self.assertGreater(_exact_delta(epsilon, mu * (1 + 2e-8)), delta)
 
   def test_epsilon_next_to_nothing(self):
     mu = privacy_calculator.gaussian_mu(1e-20, 1e-9)

@@ -1,8 +1,10 @@
+import decimal
 import math
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 from sklearn import metrics
 from sklearn import pipeline
 from sklearn import preprocessing
@@ -86,6 +88,9 @@ class PrivateKMeansTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("no_points", np.zeros((0, 2))),
       ("fewer_points_than_clusters", np.zeros((2, 2))),
+      ("objects", np.array([[None, 1.0], [pd.NA, 10**400], [decimal.Decimal(1), 0]])),
+      ("frame", pd.DataFrame({
+          "a": pd.array([1, None, 3], dtype="Int64"), "b": np.array([pd.NA, 0.5, 1], object)})),
       ("not_finite", np.array([[math.nan, 1.0], [math.inf, 0.0], [1e308, 1e308], [0, 0]])),
   )
   def test_content_is_no_error(self, points):
@@ -93,6 +98,13 @@ class PrivateKMeansTest(parameterized.TestCase):
     self.assertEqual(estimator.cluster_centers_.shape, (3, 2))
     self.assertTrue(np.isfinite(estimator.cluster_centers_).all())
     np.testing.assert_array_equal(estimator.predict(points), estimator.labels_)
+
+  @parameterized.parameters("1.5", "text", b"1")
+  def test_text_is_refused_whatever_it_says(self, text):
+    estimator = _estimator()
+    with self.assertRaisesRegex(TypeError, "`X` must hold real numbers, .*text"):
+      estimator.fit(np.array([[1.0, text], [0.5, 0.5]], object))
+    self.assertFalse(hasattr(estimator, "cluster_centers_"))
 
   @parameterized.named_parameters(
       ("n_clusters", "n_clusters", 0),

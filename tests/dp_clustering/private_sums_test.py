@@ -236,6 +236,35 @@ class PrivacyTest(parameterized.TestCase):
     self.assertLessEqual(largest, sensitivity)
     self.assertGreater(largest, 0.999 * sensitivity)
 
+  @parameterized.parameters(1e-100, 1e-30, 1e30, 1e100)
+  def test_residuals_are_clipped_whatever_the_unit(self, radius):
+    points = radius * np.array([[0.5, 0.0, 0.0], [0.0, np.inf, 0.0], [1e90, 0.0, 0.0]])
+    sums, _ = _sums(points, radius=radius)
+    statistics = sums.private_cluster_statistics(
+        np.zeros((1, 3)), 0.02 * radius, math.inf, "step", **_WEIGHTS
+    )
+    np.testing.assert_allclose(
+        statistics.residual_sums, [[0.04 * radius, 0.02 * radius, 0]], rtol=1e-5
+    )
+    self.assertAlmostEqual(statistics.squared_errors[0] / (0.02 * radius) ** 2, 3, places=4)
+
+  @parameterized.parameters(1e-200, 1e-150, 1e150, math.inf, 0.0, math.nan)
+  def test_refuses_a_radius_that_could_switch_clipping_off(self, radius):
+    with self.assertRaisesRegex(ValueError, "^`radius` must be a number in"):
+      _sums(_points(), radius=radius)
+
+  @parameterized.parameters(2**53 + 1, 2**54 + 2, 2**62 - 3, -(2**62) + 1)
+  def test_noise_and_sums_are_added_as_integers(self, draw):
+    # In float64, 2^53 + 1 is 2^53, and 2^54 + 2 plus an odd sum is a multiple of 4.
+    grid_sums = np.arange(-3, 4)
+    with mock.patch.object(
+        noise.SeededNoise, "discrete_gaussian", return_value=np.full(7, draw)
+    ):
+      # pylint: disable-next=protected-access
+      noisy = _sums(_points(), epsilon=1.0)[0]._noisy(grid_sums, 1.0)
+    expected = [float(draw + int(x)) / point_grid.CONTRIBUTION_STEPS for x in grid_sums]
+    np.testing.assert_array_equal(noisy, expected)
+
   def test_nothing_is_released_beyond_the_budget(self):
     sums, ledger = _sums(_points(), epsilon=1.0)
     hashed = sums.hashed(np.eye(3))

@@ -62,25 +62,25 @@ class EpsilonLowerBoundTest(parameterized.TestCase):
   def test_an_exception_gives_the_largest_bound_there_can_be(self):
     found = _bound(np.zeros(2000), np.full(2000, np.inf), delta=1e-6)
     self.assertEqual(found.event, "an exception")
-    self.assertEqual((found.more_often, found.less_often, found.num_runs), (1000, 0, 1000))
-    # 1000 of 1000 and 0 of 1000: both probabilities have closed forms.
-    lowest = 0.0005 ** (1 / 1000)
+    self.assertEqual((found.more_often, found.less_often, found.num_runs), (1500, 0, 1500))
+    # 1500 of 1500 and 0 of 1500: both probabilities have closed forms.
+    lowest = 0.0005 ** (1 / 1500)
     self.assertAlmostEqual(found.epsilon, math.log((lowest - 1e-6) / (1 - lowest)))
 
   def test_clopper_and_pearson(self):
-    # Scores in pairs, so that both halves are the same: 30 and 10 of 100.
+    # Four times the same, of which the first chooses: 90 and 30 of 300.
     without, with_point = (
-        np.repeat(np.arange(100) < hits, 2).astype(float) for hits in (10, 30))
+        np.tile(np.arange(100) < hits, 4).astype(float) for hits in (10, 30))
     found = _bound(without, with_point, delta=0.02, error_rate=0.1)
-    self.assertEqual((found.more_often, found.less_often), (30, 10))
-    lowest = stats.binomtest(30, 100).proportion_ci(0.9, "exact").low
-    highest = stats.binomtest(10, 100).proportion_ci(0.9, "exact").high
+    self.assertEqual((found.more_often, found.less_often), (90, 30))
+    lowest = stats.binomtest(90, 300).proportion_ci(0.9, "exact").low
+    highest = stats.binomtest(30, 300).proportion_ci(0.9, "exact").high
     self.assertAlmostEqual(found.epsilon, math.log((lowest - 0.02) / highest))
 
   @parameterized.named_parameters(
-      ("no_runs", [1.0], [1.0], 0.1, "num_runs"),
-      ("not_as_many", [1.0, 2.0], [1.0] * 4, 0.1, "scores_with"),
-      ("certainty", [1.0, 2.0], [1.0, 2.0], 0.0, "error_rate"),
+      ("too_few_runs", [1.0] * 3, [1.0] * 3, 0.1, "scores_without"),
+      ("not_as_many", [1.0] * 4, [1.0] * 5, 0.1, "scores_with"),
+      ("certainty", [1.0] * 4, [1.0] * 4, 0.0, "error_rate"),
   )
   def test_refuses(self, without, with_point, error_rate, name):
     with self.assertRaisesRegex(ValueError, f"`{name}` must"):
