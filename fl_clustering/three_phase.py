@@ -67,11 +67,12 @@ def run(
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   engine = engine_lib.Engine(task, data_dir, local_training, config.seed)
   scorer = scoring.Scoring(engine)
-  aggregator = config.build_aggregator().build(
-      config.clients_per_round or config.num_training_clients
+  aggregator = config.build_aggregator()
+  fedavg = federated_training.FedAvg(
+      task, engine.files, local_training,
+      aggregator.build(config.clients_per_round or config.num_training_clients), config.seed,
+      aggregator.is_private,
   )
-  fedavg = federated_training.FedAvg(task, engine.files, local_training, aggregator, config.seed)
-
   settings = stages.digest(config.training_settings(), task.fingerprint())
   pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner, settings)
   config, choice = _with_number_of_clusters(config, pretrained)

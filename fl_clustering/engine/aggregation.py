@@ -137,7 +137,8 @@ class Dp:
   )
 
   def __post_init__(self):
-    validate.float32(clipping_norm=self.clipping_norm)
+    # Squares of such norms, and of the noise, are well inside of float32.
+    validate.within(1e-9, 1e9, clipping_norm=self.clipping_norm)
     # Outside, an epsilon means nothing, and its computation would lose its precision.
     validate.within(1e-3, 1e6, noise_multiplier=self.noise_multiplier)
     validate.between(0, 1, dp_delta=self.dp_delta)
@@ -148,20 +149,26 @@ class Dp:
     Args:
       clients_per_round: How many clients take part in each round.
     """
-    import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
+    # pylint: disable=g-import-not-at-top
+    import tensorflow_federated as tff
 
-    return tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
+    from fl_clustering.engine import bounded_updates
+    # pylint: enable=g-import-not-at-top
+
+    noisy = tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
         noise_multiplier=self.noise_multiplier,
         clients_per_round=float(clients_per_round),
         clip=self.clipping_norm,
     )
+    return bounded_updates.BoundedFactory(self.clipping_norm, noisy)
 
   def guarantee(self, rounds_per_client):
     """Returns what a client is guaranteed, with all its data.
 
-    A round clips every participant's update to L2 norm C, adds the updates up, adds Gaussian
-    noise of standard deviation z C (z = `noise_multiplier`) to the sum, and divides it by the
-    number of participants, which is the same in every round.  If a client's updates are
+    A round clips every participant's update to L2 norm C (one with a number that is not
+    finite becomes zero), adds the updates up, adds Gaussian noise of standard deviation z C
+    (z = `noise_multiplier`) to the sum, and divides it by the number of participants, which
+    is the same in every round.  If a client's updates are
     replaced by zeros, the sum changes by at most C in the rounds in which the client takes
     part, and not at all in the others.  So m such rounds are together mu-Gaussian
     differentially private with mu = sqrt(m) / z (Dong, Roth, Su: "Gaussian Differential

@@ -169,7 +169,7 @@ class FedAvgState:
 class FedAvg:
   """FedAvg over all clients of a task: `initialize`, then `next` every round."""
 
-  def __init__(self, task, files, local_training, aggregator, seed):
+  def __init__(self, task, files, local_training, aggregator, seed, is_private=False):
     """Builds the TFF computations.
 
     Args:
@@ -178,8 +178,11 @@ class FedAvg:
       local_training: How a client trains, a `client_update.LocalTraining`.
       aggregator: A `tff.aggregators` factory, or `None` for the weighted mean.
       seed: The run's seed.
+      is_private: Whether the aggregator protects the clients.  Then a loss that is not finite
+        ends nothing: an error would tell of a client.
     """
     self._files = files
+    self._is_private = is_private
     self._seed = seed
     self._model = task.model
     self._index = {client_id: i for i, client_id in enumerate(task.client_ids)}
@@ -231,7 +234,8 @@ class FedAvg:
         jobs,
     )
     losses = {c: float(all_losses[self._index[c]]) for c in round_.client_ids}
-    check_losses(losses, f"round {round_.number}")
+    if not self._is_private:
+      check_losses(losses, f"round {round_.number}")
     vector = np.asarray(vector)
     check_vector(vector, f"round {round_.number}")
     return FedAvgState(vector, self._leaves(aggregator_state)), losses

@@ -52,6 +52,33 @@ class PrivateAggregatorTest(parameterized.TestCase):
     # The noise of both, 2e-3 in each of 50 places, has norm 0.02 and hardly ever 0.03.
     self.assertAlmostEqual(np.linalg.norm(moved), expected, delta=0.03)
 
+  @parameterized.parameters(np.nan, np.inf, -np.inf)
+  def test_an_update_that_is_not_finite_counts_as_zero(self, value):
+    updates = np.ones((3, 50), np.float32)
+    without = updates.copy()
+    without[1] = 0
+    updates[1, 7] = value
+    settings = {"num_clients": 3, "clipping_norm": 2.0, "noise_multiplier": 1e-3}
+    moved = 3 * (_aggregate(updates, **settings) - _aggregate(without, **settings))
+    self.assertLess(np.linalg.norm(moved), 0.03)
+
+  # Squares of these norms overflow or vanish in float32.
+  @parameterized.parameters((1e20, 2.0), (3e38, 2.0), (1e-8, 1e-9), (1e30, 1e-9))
+  def test_updates_of_any_norm_are_clipped(self, size, clipping_norm):
+    updates = np.zeros((2, 50), np.float32)
+    updates[0, 3] = size
+    result = _aggregate(
+        updates, num_clients=2, clipping_norm=clipping_norm, noise_multiplier=1e-3
+    )
+    self.assertAlmostEqual(
+        2 * np.linalg.norm(result) / clipping_norm, 1, delta=0.05
+    )
+
+  @parameterized.parameters(1e-10, 1e10)
+  def test_clipping_norms_that_float32_cannot_square_are_refused(self, clipping_norm):
+    with self.assertRaisesRegex(ValueError, "`clipping_norm` must be"):
+      config_lib.ThreePhaseConfig(aggregator="dp", clipping_norm=clipping_norm)
+
   def test_noise_on_the_sum(self):
     zeros = np.zeros((4, _LENGTH), np.float32)
     settings = {"num_clients": 4, "clipping_norm": 0.5, "noise_multiplier": 3.0}

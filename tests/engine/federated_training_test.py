@@ -172,6 +172,18 @@ class FedAvgTest(absltest.TestCase):
     ):
       fedavg.next(fedavg.initialize(), participation.Round(7, _task.client_ids, 2))
 
+  def test_divergence_of_protected_clients_tells_nothing(self):
+    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
+    config = config_lib.ThreePhaseConfig(
+        aggregator="dp", num_clients=len(_task.client_ids), noise_multiplier=1e-3
+    )
+    aggregator = config.build_aggregator().build(config.num_clients)
+    fedavg = federated_training.FedAvg(_task, _files, options, aggregator, 0, is_private=True)
+    start = fedavg.initialize()
+    after, _ = fedavg.next(start, participation.Round(7, _task.client_ids, 2))
+    # Nothing but noise of 1e-3 is left of the updates.
+    np.testing.assert_allclose(after.vector, start.vector, atol=0.01)
+
   def test_clipping_bounds_the_update(self):
     config = config_lib.ThreePhaseConfig(aggregator="clipped", clipping_norm=0.01)
     fedavg = _fedavg(config.build_aggregator().build(config.num_clients))
