@@ -21,8 +21,6 @@ from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import scaling as scaling_lib
 
-_BYTES = 8  # Messages are int64 and float64.
-
 
 class _FederatedSums:
   """What `refine` sees of the clients' points; see `dp_clustering.private_sums`.
@@ -71,23 +69,14 @@ def write_files(clients, privacy, directory):
   return files.scaled(scaling_lib.Scaling(np.zeros(files.num_columns), steps))
 
 
-def _history(asked, centroids, names, capacity):
+def _history(names, asked, message_bytes, centroids):
   """Returns the `RoundRecord`s, each with the centers that the next round asks about."""
-  dim = centroids.shape[1]
-  records = []
-  for name, after in zip(names, [*asked[1:], centroids]):
-    stage = name.split()[0]
-    width = sum(cluster_statistics.ClippedResiduals(stage == "split").widths(dim).values())
-    records.append(
-        fit_result.RoundRecord(
-            stage=stage,
-            centroids=after,
-            inertia=None,
-            bytes_down=_BYTES * capacity * (dim + 1),
-            bytes_up=_BYTES * capacity * width,
-        )
-    )
-  return tuple(records)
+  return tuple(
+      fit_result.RoundRecord(name.split()[0], after, None, bytes_down, bytes_up)
+      for name, after, (bytes_down, bytes_up) in zip(
+          names, [*asked[1:], centroids], message_bytes
+      )
+  )
 
 
 def fit(config, files, noise_source):
@@ -105,9 +94,14 @@ def fit(config, files, noise_source):
   k, privacy = config.n_clusters, config.privacy
   num_clients = len(files.paths)
   ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
-  capacity = refine.largest_num_centers(k)
-  points = federated_points.FederatedPoints(files, capacity)
-  noisy_totals = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
+  points = federated_points.FederatedPoints(files, refine.largest_num_centers(k))
+  answer = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
+  message_bytes = []
+
+  def noisy_totals(query, stds):
+    message_bytes.append(points.message_bytes(query))
+    return answer(query, stds)
+
   sums = _FederatedSums(points.dim, privacy.radius, privacy.unit_points, noisy_totals, ledger)
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   rng = randomness.generator(config.seed, "private k-means")
@@ -119,7 +113,7 @@ def fit(config, files, noise_source):
       centroids=centroids,
       inertia=None,
       silhouette=None,
-      history=_history(sums.asked, centroids, names, capacity),
+      history=_history(names, sums.asked, message_bytes, centroids),
       num_rounds=len(names),
       privacy_spent=privacy_lib.guarantee(privacy, ledger, num_clients),
       ledger=ledger,

@@ -19,9 +19,6 @@ from fl_clustering.kmeans import sum_kinds
 from fl_clustering.points import federated_points
 from fl_clustering.points import grid_scaling
 
-_BYTES = 8  # Messages are int64 and float64.
-
-
 def _total_square(points):
   """Returns the sum of the squared norms of all points in grid steps, a Python integer."""
   start = sum_query.SumQuery(sum_kinds.Start(), {"origin": np.zeros((1, points.dim))})
@@ -50,23 +47,14 @@ def _scores(points, total_square, centers):
   return float(least) + offsets, silhouettes / counts.sum()
 
 
-def _history(result, scaling, unit, capacity):
+def _history(result, message_bytes, scaling, unit):
   """Returns the `RoundRecord`s of a `split_and_swap.Result`."""
-  num_columns = len(scaling.shift)
-  records = []
-  for step in result.history:
-    widths = sum_kinds.ChildSums(step.with_losses).widths(num_columns)
-    records.append(
-        fit_result.RoundRecord(
-            stage=step.stage,
-            centroids=scaling.undo(step.centers),
-            inertia=step.inertia * unit,
-            # Centers, directions and thresholds.
-            bytes_down=_BYTES * capacity * (2 * num_columns + 1),
-            bytes_up=_BYTES * capacity * sum(widths.values()),
-        )
-    )
-  return records
+  return [
+      fit_result.RoundRecord(
+          step.stage, scaling.undo(step.centers), step.inertia * unit, bytes_down, bytes_up
+      )
+      for step, (bytes_down, bytes_up) in zip(result.history, message_bytes)
+  ]
 
 
 def fit(config, files):
@@ -88,16 +76,23 @@ def fit(config, files):
         "n_clusters", f"be at most the {grid.num_points} points of all clients",
         config.n_clusters,
     )
-  capacity = split_and_swap.largest_num_centers(config.n_clusters)
-  points = federated_points.FederatedPoints(files.scaled(grid.scaling), capacity)
+  points = federated_points.FederatedPoints(
+      files.scaled(grid.scaling), split_and_swap.largest_num_centers(config.n_clusters)
+  )
   total_square = _total_square(points)
+  message_bytes = []
+
+  def totals(query):
+    message_bytes.append(points.message_bytes(query))
+    return points.totals(query)
+
   result = split_and_swap.sums_kmeans(
-      points.totals, points.dim, grid.num_points, total_square, config.n_clusters,
+      totals, points.dim, grid.num_points, total_square, config.n_clusters,
       randomness.generator(config.seed, "k-means from sums"), config.num_rounds,
   )
   inertia, silhouette = _scores(points, total_square, result.centers)
   unit = grid.step**2
-  *history, last = _history(result, grid.scaling, unit, capacity)
+  *history, last = _history(result, message_bytes, grid.scaling, unit)
   centroids = grid.scaling.undo(result.centers)
   last = dataclasses.replace(last, centroids=centroids, inertia=inertia * unit)
   return fit_result.Fit(

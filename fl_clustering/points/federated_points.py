@@ -13,6 +13,9 @@ from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
 
 
+_BYTES = 8  # Messages are float64 and int64.
+
+
 @functools.lru_cache(maxsize=None)  # Fits of data of the same shape share computations.
 def build_totals_round(source, kind, capacity, widths):
   """Returns the round that answers queries of one kind.
@@ -66,6 +69,11 @@ class FederatedPoints:
 
   def _padded(self, array):
     return np.concatenate([array, np.zeros((self.capacity - len(array), array.shape[1]))])
+
+  def message_bytes(self, query):
+    """Returns how many bytes a query sends to a client, and how many a client sends back."""
+    num_sent = sum(array.shape[1] for array in query.arrays.values())
+    return _BYTES * self.capacity * num_sent, _BYTES * self.capacity * query.shape[1]
 
   def totals(self, query, draw_share=None):
     """Returns the totals of a `SumQuery`, int64 of the query's shape.

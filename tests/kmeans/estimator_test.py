@@ -61,6 +61,24 @@ class FederatedKMeansTest(parameterized.TestCase):
     np.testing.assert_array_equal(last.centroids, model.cluster_centers_)
     self.assertEqual(last.inertia, model.inertia_)
 
+  @parameterized.parameters("sums", "lloyd")
+  def test_the_silhouette_is_that_of_these_centroids(self, algorithm):
+    # The restarts of `lloyd` end at centroids of different silhouettes.
+    points = numpy_reference.pooled(numpy_reference.sample_clients())
+    model = _sample_fit(algorithm)
+    expected = numpy_reference.silhouette(points, model.cluster_centers_)
+    self.assertAlmostEqual(model.silhouette_, expected, delta=1e-4)
+
+  def test_lloyd_ends_when_it_settles(self):
+    clients = numpy_reference.sample_clients()
+    rough, fine = (FederatedKMeans(9, "lloyd", n_init=1, tol=tol).fit(clients) for tol in (0.2, 0))
+    told = [record.inertia for record in rough.history_]
+    gains = [1 - after / before for before, after in zip(told, told[1:])]
+    self.assertLess(rough.n_rounds_, fine.n_rounds_)
+    self.assertLess(fine.n_rounds_, 100)
+    # The last round is the first one whose start a round had hardly improved.
+    self.assertTrue(all(gain > 0.2 for gain in gains[:-2]), gains)
+
   def test_lloyd_goes_on_from_every_start_of_fkm(self):
     clients = numpy_reference.sample_clients(noise=2.0)
     taken_on, lloyd = [], rounds_lib.Rounds.lloyd

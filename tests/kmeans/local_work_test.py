@@ -104,6 +104,33 @@ class FromScratchTest(parameterized.TestCase):
     self.assertEqual(counts.sum(), 60)
 
 
+class SeparatedMeansTest(absltest.TestCase):
+
+  def test_projects_onto_the_directions_of_the_largest_variance(self):
+    rng = np.random.default_rng(0)
+    rotation, _ = np.linalg.qr(rng.standard_normal((4, 4)))
+    points = (rng.standard_normal((200, 4)) * [9, 5, 1, 0.1]) @ rotation
+    directions = local_work._principal_directions(
+        tf.constant(points, tf.float32), 2
+    ).numpy()
+    _, _, expected = np.linalg.svd(points)
+    np.testing.assert_allclose(
+        directions @ directions.T, expected[:2].T @ expected[:2], atol=1e-4
+    )
+
+  def test_the_core_of_a_cluster_is_three_times_nearer_to_it(self):
+    points = tf.constant([[1.0], [2.0], [2.1], [3.0], [7.0]])
+    cores = local_work._core_means(points, tf.constant([[0.0], [8.0]])).numpy()
+    np.testing.assert_allclose(cores, [[1.5], [7.0]])
+
+  def test_ends_where_nothing_moves(self):
+    points = _blobs([(0, 0), (2, 0), (0, 2)], noise=1.0)
+    means, counts = _run(local_work.separated_means(3, 2), points)
+    again, same = numpy_reference.lloyd_step(points, means[0])
+    np.testing.assert_allclose(again, means[0], atol=1e-5)
+    np.testing.assert_array_equal(counts[0], same)
+
+
 class LloydMeansTest(parameterized.TestCase):
 
   @parameterized.parameters(1, 2, 3)

@@ -30,6 +30,13 @@ def inertia(points, centroids):
   return nearest(points, centroids)[1].sum()
 
 
+def silhouette(points, centroids):
+  """Returns the mean simplified silhouette."""
+  distances = np.sqrt(((points[:, None] - centroids[None]) ** 2).sum(axis=2))
+  own, other = np.sort(distances, axis=1)[:, :2].T
+  return ((other - own) / other).mean()
+
+
 def lloyd_step(points, centroids):
   """Returns the centroids after a step (an empty one stays) and their counts."""
   clusters, _ = nearest(points, centroids)
