@@ -174,7 +174,8 @@ class Data:
     radius: Bound on the norm of a point, a number in [1e-100, 1e100]; points farther out
       are clipped to it.  It is public, so it must not be computed from the points.
     labels: Ground truth, one integer or string per point, of shape (num_points,), or None.
-      Integers may have a type of floats.  Not private.  Only `ClusteringMetrics`, which are not private either, use it.
+      Integers may have a type of floats.  Not private.  Only `ClusteringMetrics`, which are
+      not private either, use it.
   """
 
   datapoints: np.ndarray

@@ -3,16 +3,16 @@
   bazel run experiments/benchmarks:privacy_audit
   bazel run experiments/benchmarks:privacy_audit -- --num_audits=20 --seed=1
 
-Every mechanism, from a single count to a whole call, runs many times on two data sets that differ in one point.  What the
-outputs tell about the point gives a lower bound on the mechanism's epsilon (see
-`epsilon_lower_bound`).  The bound of a real mechanism must never exceed the epsilon it
-claims.  That of a planted bug must exceed it in 95% of the audits.  Otherwise the program
-ends with code 1.
+Every mechanism, from a single count to a whole call, runs many times on two data sets that
+differ in one point.  What the outputs tell about the point gives a lower bound on the
+mechanism's epsilon (see `epsilon_lower_bound`).  The bound of a real mechanism must never
+exceed the epsilon it claims.  That of a planted bug must exceed it in 95% of the audits.
+Otherwise the program ends with code 1.
 
 The default delta is far larger than one would choose for people.  The events that tell
 most about a mechanism are about as frequent as delta: at 1e-6, there is nothing to
-count.  At 0.3, 4,000 runs are enough to find noise that is 0.8 of what it should be.  The
-audited code is the same.
+count.  At 0.3, a few thousand runs find noise that is 0.8 of what it should be.  The audited
+code is the same.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -28,7 +28,7 @@ from experiments.benchmarks import audited_mechanisms
 from experiments.benchmarks import epsilon_lower_bound
 
 _NUM_RUNS = flags.DEFINE_integer(
-    "num_runs", 4_000, "Runs of every mechanism on each of the two data sets, in each audit.",
+    "num_runs", 8_000, "Runs of every mechanism on each of the two data sets, in each audit.",
     lower_bound=4)
 _NUM_AUDITS = flags.DEFINE_integer(
     "num_audits", 1, "Audits of every mechanism, to count how often bugs are found.",
