@@ -7,7 +7,7 @@ halves to the middle between their means, so every cluster holds a 2-means of it
 splitting a cluster would gain is therefore known exactly, at no further round.
 
 1. Split.  From one center on, the clusters of the largest gains are split, until there are
-   at least twice as many centers as clusters.
+   at least three times as many centers as clusters.
 2. Reduce.  The server clusters the means of all halves, with their counts as weights
    (`summary_kmeans`).  It asks nothing.
 3. Lloyd.  Two rounds from these K centers.
@@ -39,7 +39,7 @@ from fl_clustering.kmeans import summary_kmeans
 
 # The server chooses K clusters among the halves of this many times K centers, and of at least
 # so many: a few clusters are easily chosen badly.
-_CENTERS_PER_CLUSTER = 2
+_CENTERS_PER_CLUSTER = 3
 _MIN_CENTERS = 32
 # The first cycle swaps this part of the clusters.
 _SWAPPED_PART = 0.25
