@@ -165,8 +165,8 @@ def _fit(points, k, seed):
   query = sum_query.SumQuery(sum_kinds.Start(), {"origin": np.zeros((1, pooled.dim))})
   start = query.split(pooled.totals(query))
   result = split_and_swap.sums_kmeans(
-      pooled.totals, pooled.dim, int(start["count"][0, 0]),
-      sum_kinds.whole(start["squares"])[0], k, np.random.default_rng(seed))
+      pooled.totals, pooled.dim, sum_kinds.whole(start["squares"])[0], k,
+      np.random.default_rng(seed))
   centers = result.centers * (radius / point_grid.POINT_STEPS)
   return centers + origin, len(result.history)
 

@@ -33,6 +33,10 @@ ALGORITHM_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+# Where one round would not do.
+_LEAST_ROUNDS = {"sums": 6}
+
+
 def _check_privacy(privacy):
   if not isinstance(privacy, (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)):
     raise TypeError(
@@ -101,6 +105,8 @@ class KMeansConfig:
         )
       else:
         check(getattr(self, name))
+    if self.algorithm in _LEAST_ROUNDS and self.num_rounds is not None:
+      validate.integer(_LEAST_ROUNDS[self.algorithm], num_rounds=self.num_rounds)
     if self.algorithm == "kfed" and self.local_clusters is None:
       object.__setattr__(self, "local_clusters", self.n_clusters)
     if self.local_clusters is not None and self.local_clusters > self.n_clusters:

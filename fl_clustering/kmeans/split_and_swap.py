@@ -7,7 +7,7 @@ halves to the middle between their means, so every cluster holds a 2-means of it
 splitting a cluster would gain is therefore known exactly, at no further round.
 
 1. Split.  From one center on, the clusters of the largest gains are split, until there are
-   at least twice as many centers as clusters.
+   at least three times as many centers as clusters.
 2. Reduce.  The server clusters the means of all halves, with their counts as weights
    (`summary_kmeans`).  It asks nothing.
 3. Lloyd.  Two rounds from these K centers.
@@ -16,7 +16,8 @@ splitting a cluster would gain is therefore known exactly, at no further round.
 5. Settle.  Lloyd's rounds, until they gain little.
 
 All sums are exact integers, so the inertia is exact, too: large common parts cancel without
-rounding, and a cluster of equal points has an inertia of zero.
+rounding, and a cluster of equal points has an inertia of zero.  For the same reason the sums
+of a cluster of one point are that point.  Whoever asks must be trusted with that.
 
 References:
   Stuart P. Lloyd. Least Squares Quantization in PCM. IEEE Transactions on Information
@@ -39,7 +40,7 @@ from fl_clustering.kmeans import summary_kmeans
 
 # The server chooses K clusters among the halves of this many times K centers, and of at least
 # so many: a few clusters are easily chosen badly.
-_CENTERS_PER_CLUSTER = 2
+_CENTERS_PER_CLUSTER = 3
 _MIN_CENTERS = 32
 # The first cycle swaps this part of the clusters.
 _SWAPPED_PART = 0.25
@@ -80,8 +81,7 @@ class Result:
   Attributes:
     centers: In grid steps; float64 of shape (k, d).  Where there are fewer different points
       than k, some centers occur several times.
-    inertia: Sum of the squared distances of the points to their center, in squared grid
-      steps.
+    inertia: As in the `Round` that the centers are from.
     history: Tuple of `Round`.
   """
 
@@ -289,7 +289,10 @@ def _lloyd(asker, stage, nodes, rng, with_losses=False):
 
 
 def _split_up(asker, dim, num_centers, rng):
-  """Splits from one center on; returns the last `_Answer`."""
+  """Splits from one center on; returns the last `_Answer`.
+
+  It stops in time for Lloyd's rounds on these centers and then on K.
+  """
   answer = _lloyd(asker, "split", _undirected(np.zeros((1, dim)), rng), rng)
   while (
       answer.inertia > 0 and len(answer.asked) < num_centers
@@ -321,15 +324,15 @@ def _without_least_losses(answer, k):
   distances = squares[:, np.newaxis] + squares - 2 * answer.means @ answer.means.T
   np.fill_diagonal(distances, np.inf)
   neighbor = distances.argmin(axis=1)
-  removed, spared = [], set()
   order = np.argsort(answer.losses, kind="stable")
+  first, spared = [], set()
   for center in order:
     if center not in spared:
-      removed.append(center)
+      first.append(center)
       spared.add(neighbor[center])
-  removed += [center for center in order if center in spared]
+  last = [center for center in order if center not in first]
   kept = np.ones(num_centers, bool)
-  kept[removed[: max(0, num_centers - k)]] = False
+  kept[(first + last)[: max(0, num_centers - k)]] = False
   return kept
 
 
@@ -363,13 +366,12 @@ def largest_num_centers(k):
   return max(_CENTERS_PER_CLUSTER * k, _MIN_CENTERS)
 
 
-def sums_kmeans(totals, dim, num_points, total_square, k, rng, max_rounds=30):
+def sums_kmeans(totals, dim, total_square, k, rng, max_rounds=30):
   """Clusters points by k-means from exact sums over them.
 
   Args:
     totals: A function from a `SumQuery` to its totals, int64, such as `PooledPoints.totals`.
     dim: Number of coordinates of a point.
-    num_points: Number of points.
     total_square: Sum of the squared norms of the points in grid steps, a Python integer.
     k: Number of clusters.
     rng: A `np.random.Generator`.
@@ -379,7 +381,7 @@ def sums_kmeans(totals, dim, num_points, total_square, k, rng, max_rounds=30):
     The `Result`.
   """
   asker = _Asker(totals, total_square, max_rounds)
-  answer = _split_up(asker, dim, min(largest_num_centers(k), num_points), rng)
+  answer = _split_up(asker, dim, largest_num_centers(k), rng)
   nodes = _undirected(_reduced(answer, k, rng), rng)
   answer = _lloyd(asker, "lloyd", nodes, rng)
   best = _settle(asker, _swap(asker, answer, k, rng), rng)

@@ -20,7 +20,9 @@ _TRIES_AT_A_TIME = 16
 _LLOYD_STEPS_OF_TRY = 2
 # A swap must lower the inertia by this part.
 _LEAST_GAIN = 1e-6
-_MAX_SWAPS = 60
+# Largest product of the numbers of points, centers and tries: a few seconds.  Only for many
+# clusters does it end the search before no more swaps are found.
+_MAX_WORK = 1e7
 # Lloyd's steps at the ends; few are needed.
 _LLOYD_STEPS = 50
 
@@ -44,15 +46,25 @@ def ward_centers(points, weights, k):
   costs = _squared_distances(means, means)
   costs *= weights[:, np.newaxis] * weights / (weights[:, np.newaxis] + weights)
   np.fill_diagonal(costs, np.inf)
-  for _ in range(len(points) - k):
-    kept, merged = np.divmod(costs.argmin(), len(points))
+  # Bounds of the rows' costs from below: merges only raise costs (they are reducible).
+  lowest = costs.min(axis=1)
+  num_merges = len(points) - k
+  while num_merges:
+    kept = lowest.argmin()
+    merged = costs[kept].argmin()
+    if costs[kept, merged] > lowest[kept]:  # What was nearest has been merged since.
+      lowest[kept] = costs[kept, merged]
+      continue
     total = weights[kept] + weights[merged]
     means[kept] = (weights[kept] * means[kept] + weights[merged] * means[merged]) / total
     weights[kept], weights[merged] = total, 0
-    costs[merged] = costs[:, merged] = np.inf
     row = ((means - means[kept]) ** 2).sum(axis=1) * weights * total / (weights + total)
     row[weights == 0] = row[kept] = np.inf
+    costs[merged] = costs[:, merged] = np.inf
     costs[kept] = costs[:, kept] = row
+    lowest = np.minimum(lowest, row)
+    lowest[kept], lowest[merged] = row.min(), np.inf
+    num_merges -= 1
   return means[weights > 0]
 
 
@@ -108,30 +120,30 @@ def _swap_changes(points, weights, distances, centers):
   return gained[:, np.newaxis] + (np.minimum(distances, second) - with_new) @ members
 
 
-def _best_swap(points, weights, distances, centers, inertia):
-  """Returns the centers and the inertia after a swap that lowers it, or None."""
-  changes = _swap_changes(points, weights, distances, centers).ravel()
-  promising = np.argsort(changes, kind="stable")[:_TRIES]
-  for start in range(0, len(promising), _TRIES_AT_A_TIME):
-    new, removed = np.divmod(promising[start : start + _TRIES_AT_A_TIME], len(centers))
-    tried = np.repeat(centers[np.newaxis], len(new), axis=0)
-    tried[np.arange(len(new)), removed] = points[new]
-    tried, inertias = _lloyd(points, weights, tried, _LLOYD_STEPS_OF_TRY)
-    best = inertias.argmin()
-    if inertias[best] < (1 - _LEAST_GAIN) * inertia:
-      return tried[best], inertias[best]
-  return None
+def _promising_swaps(points, weights, distances, centers):
+  """Returns the swaps of the lowest inertias, pairs of a point and a center, best first."""
+  changes = _swap_changes(points, weights, distances, centers)
+  order = np.argsort(changes, axis=None, kind="stable")[:_TRIES]
+  return np.stack(np.unravel_index(order, changes.shape), axis=1)
 
 
 def _searched(points, weights, centers):
   """Returns the centers and their inertia after swaps from these centers."""
   distances = _squared_distances(points, points)
   (centers,), (inertia,) = _lloyd(points, weights, centers[np.newaxis], _LLOYD_STEPS)
-  for _ in range(_MAX_SWAPS):
-    better = _best_swap(points, weights, distances, centers, inertia)
-    if better is None:
-      break
-    centers, inertia = better
+  num_left = _MAX_WORK / (len(points) * len(centers))
+  swaps = _promising_swaps(points, weights, distances, centers)
+  while len(swaps) and num_left > 0:
+    new, removed = swaps[:_TRIES_AT_A_TIME].T
+    swaps = swaps[_TRIES_AT_A_TIME:]
+    num_left -= len(new)
+    tried = np.repeat(centers[np.newaxis], len(new), axis=0)
+    tried[np.arange(len(new)), removed] = points[new]
+    tried, inertias = _lloyd(points, weights, tried, _LLOYD_STEPS_OF_TRY)
+    best = inertias.argmin()
+    if inertias[best] < (1 - _LEAST_GAIN) * inertia:
+      centers, inertia = tried[best], inertias[best]
+      swaps = _promising_swaps(points, weights, distances, centers)
   (centers,), (inertia,) = _lloyd(points, weights, centers[np.newaxis], _LLOYD_STEPS)
   return centers, inertia
 

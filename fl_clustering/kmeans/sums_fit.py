@@ -87,7 +87,7 @@ def fit(config, files):
     return points.totals(query)
 
   result = split_and_swap.sums_kmeans(
-      totals, points.dim, grid.num_points, total_square, config.n_clusters,
+      totals, points.dim, total_square, config.n_clusters,
       randomness.generator(config.seed, "k-means from sums"), config.num_rounds,
   )
   inertia, silhouette = _scores(points, total_square, result.centers)

@@ -25,7 +25,7 @@ class KMeansConfigTest(parameterized.TestCase):
   @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
   def test_an_option_is_the_algorithms_own_or_an_error(self, algorithm):
     values = {
-        "n_init": 2, "num_rounds": 3, "tol": 0.1, "min_count": 3, "fkm_rounds": 2,
+        "n_init": 2, "num_rounds": 7, "tol": 0.1, "min_count": 3, "fkm_rounds": 2,
         "server_init": "warm", "local_iterations": 2, "local_clusters": 2,
         "weight_by_counts": True, "shuffle": False, "lloyd_rounds": 4,
     }
@@ -42,7 +42,8 @@ class KMeansConfigTest(parameterized.TestCase):
       ("half a cluster", {"n_clusters": 1.5}, "`n_clusters`"),
       ("unknown algorithm", {"algorithm": "lloyds"}, "`algorithm` must be one of sums, fkm_"),
       ("no restart", {"algorithm": "fkm", "n_init": 0}, "`n_init`"),
-      ("no rounds", {"num_rounds": 0}, "`num_rounds`"),
+      ("no rounds", {"algorithm": "lloyd", "num_rounds": 0}, "`num_rounds`"),
+      ("too few rounds", {"num_rounds": 5}, "`num_rounds` must be an integer >= 6"),
       ("negative tol", {"algorithm": "lloyd", "tol": -1.0}, "`tol`"),
       ("a mean of one point", {"algorithm": "fkm", "min_count": 1}, "`min_count` must be an integer >= 2"),
       ("unknown start", {"algorithm": "fkm", "server_init": "cold"}, "`server_init` must be one of fresh, warm"),

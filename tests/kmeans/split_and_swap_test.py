@@ -47,8 +47,8 @@ class _Sums:
 
 def _fit(rows, k, seed=0, sums=None, **settings):
   return split_and_swap.sums_kmeans(
-      (sums or _Sums(rows)).totals, rows.shape[1], len(rows), int((_integers(rows) ** 2).sum()),
-      k, np.random.default_rng(seed), **settings,
+      (sums or _Sums(rows)).totals, rows.shape[1], int((_integers(rows) ** 2).sum()), k,
+      np.random.default_rng(seed), **settings,
   )
 
 
@@ -150,20 +150,31 @@ class RoundsTest(parameterized.TestCase):
     np.testing.assert_array_equal(found.centers, expected.centers)
 
 
+def _kept(means, losses, k):
+  # pylint: disable=protected-access
+  num_centers = len(means)
+  counts, residuals = np.ones((num_centers, 2), int), np.zeros((num_centers, 2, 1), int)
+  answer = split_and_swap._Answer(means, counts, residuals, losses, 0.0)
+  return split_and_swap._without_least_losses(answer, k)
+
+
 class RemovalTest(absltest.TestCase):
 
   def test_of_two_neighbors_one_stays(self):
-    # The two pairs have the least losses; both of a pair can't go.
+    # The two pairs have the least losses; both of a pair go last.
     means = np.array([[0.0], [1.0], [50.0], [51.0], [90.0]])
     losses = np.array([1.0, 2.0, 3.0, 4.0, 100.0])
-    answer = split_and_swap._Answer(  # pylint: disable=protected-access
-        means, np.ones((5, 2), int), np.zeros((5, 2, 1)), losses, 0.0
-    )
     for k, expected in (
         (5, [1, 1, 1, 1, 1]), (4, [0, 1, 1, 1, 1]), (3, [0, 1, 0, 1, 1]), (1, [0, 0, 0, 1, 0])
     ):
-      kept = split_and_swap._without_least_losses(answer, k)  # pylint: disable=protected-access
-      np.testing.assert_array_equal(kept, expected)
+      np.testing.assert_array_equal(_kept(means, losses, k), expected)
+
+  def test_k_stay(self):
+    rng = np.random.default_rng(0)
+    for num_centers in range(2, 12):
+      means, losses = rng.standard_normal((num_centers, 1)), rng.random(num_centers)
+      for k in range(1, num_centers + 1):
+        self.assertEqual(_kept(means, losses, k).sum(), k)
 
 
 def _one_hot():
