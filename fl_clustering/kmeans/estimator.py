@@ -89,9 +89,9 @@ class FederatedKMeans:
         "tff_minibatch": TFF's own mini-batch k-means, for comparison.
       n_init: Number of restarts; the one with the lowest inertia is taken.  Default: 5 for
         `fkm_lloyd` and `lloyd`, 1 for the others that have it.
-      num_rounds: The most rounds.  With `sums` at least 6, and up to seven more find the scale and the final
-        inertia.  With `fkm_lloyd` these are the rounds of Lloyd that follow those of FKM.
-        Default: 30 for `sums`, 100 for `fkm_lloyd` and `lloyd`, 20 for `fkm` and
+      num_rounds: The most rounds.  With `sums` at least 6; up to seven more find the scale and
+        the final inertia.  With `fkm_lloyd` these are the rounds of Lloyd that follow those of
+        FKM.  Default: 30 for `sums`, 100 for `fkm_lloyd` and `lloyd`, 20 for `fkm` and
         `tff_minibatch`.  `kfed` and `child_parent` have one round.  With `privacy` the number
         of rounds follows from `n_clusters`.
       tol: For `fkm_lloyd` and `lloyd`: a restart ends when a round lowers its inertia by no
