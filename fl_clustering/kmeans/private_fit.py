@@ -24,7 +24,7 @@ from fl_clustering.points import scaling as scaling_lib
 _BYTES = 8  # Messages are int64 and float64.
 
 
-class _FederatedSums:
+class FederatedSums:
   """What `refine` sees of the clients' points; see `dp_clustering.private_sums`.
 
   Attributes:
@@ -108,7 +108,7 @@ def fit(config, files, noise_source):
   capacity = refine.largest_num_centers(k)
   points = federated_points.FederatedPoints(files, capacity)
   noisy_totals = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
-  sums = _FederatedSums(points.dim, privacy.radius, privacy.unit_points, noisy_totals, ledger)
+  sums = FederatedSums(points.dim, privacy.radius, privacy.unit_points, noisy_totals, ledger)
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   rng = randomness.generator(config.seed, "private k-means")
   centroids = refine.private_centers(sums, k, mu, rng)

@@ -22,7 +22,7 @@ from fl_clustering.points import grid_scaling
 _BYTES = 8  # Messages are int64 and float64.
 
 
-def _total_square(points):
+def sum_of_squares(points):
   """Returns the sum of the squared norms of all points in grid steps, a Python integer."""
   start = sum_query.SumQuery(sum_kinds.Start(), {"origin": np.zeros((1, points.dim))})
   (total,) = sum_kinds.whole(start.split(points.totals(start))["squares"])
@@ -90,7 +90,7 @@ def fit(config, files):
     )
   capacity = split_and_swap.largest_num_centers(config.n_clusters)
   points = federated_points.FederatedPoints(files.scaled(grid.scaling), capacity)
-  total_square = _total_square(points)
+  total_square = sum_of_squares(points)
   result = split_and_swap.sums_kmeans(
       points.totals, points.dim, grid.num_points, total_square, config.n_clusters,
       randomness.generator(config.seed, "k-means from sums"), config.num_rounds,
