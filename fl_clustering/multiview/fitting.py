@@ -9,41 +9,19 @@ The clients send totals of integers through secure sums, and nothing else.
 """
 
 import dataclasses
-from typing import Any, Mapping, Optional
 
 import numpy as np
 
 from clustering_basics import randomness
-from dp_clustering import ledger as ledger_lib
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sums_fit
+from fl_clustering.multiview import fit_result
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.multiview import view_grid
 from fl_clustering.multiview import view_weights
 from fl_clustering.points import federated_points
-from fl_clustering.points import scaling as scaling_lib
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Fit:
-  """The result of a fit.
-
-  Attributes:
-    scaling: The `Scaling` to grid steps, in which points were clustered.
-    model: A `MultiViewModel`.
-    history: Tuple of `RoundRecord`, one per round: of the model that the round
-      started from.  Without noise, the last one is of `model` itself.
-    privacy_spent: What a private fit guarantees, or None.
-    ledger: The frozen `Ledger` of a private fit, or None.
-  """
-
-  scaling: scaling_lib.Scaling
-  model: server_step.MultiViewModel
-  history: tuple[server_step.RoundRecord, ...]
-  privacy_spent: Optional[Mapping[str, Any]] = None
-  ledger: Optional[ledger_lib.Ledger] = None
 
 
 def _has_converged(history, tol):
@@ -112,7 +90,7 @@ class _Problem:
       if _has_converged(history, self.config.tol):
         break
     last = server_step.record(model, kernel_sums(model))
-    return Fit(self.grid.files.scaling, model, (*history, last))
+    return fit_result.Fit(self.grid.files.scaling, model, (*history, last))
 
   def own_costs(self):
     """Returns the least cost that every view reaches when it is clustered alone."""

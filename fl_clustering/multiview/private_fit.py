@@ -17,7 +17,7 @@ from dp_clustering import point_grid
 from dp_clustering import privacy_calculator
 from dp_clustering import refine
 from fl_clustering.kmeans import private_fit as kmeans_fit
-from fl_clustering.multiview import fitting
+from fl_clustering.multiview import fit_result
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import federated_points
@@ -156,7 +156,7 @@ def fit(config, files, widths, noise_source):
       protects anyone.
 
   Returns:
-    A `fitting.Fit`; everything in it is private.
+    A `fit_result.Fit`; everything in it is private.
   """
   privacy, num_clients = config.privacy.side_by_side(), len(files.paths)
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
@@ -186,7 +186,7 @@ def fit(config, files, widths, noise_source):
     )
     history.append(server_step.record(model, sums))
     model = next_model(model, sums, std, widths, weigh)
-  return fitting.Fit(
+  return fit_result.Fit(
       scaling=grid_scaling(config.privacy.view_norms, widths),
       model=model,
       history=tuple(history),

@@ -28,8 +28,6 @@ References:
 import dataclasses
 import math
 
-from dp_clustering import point_grid
-
 # Exponents are cut here, so that neither a kernel nor its product with the factor of a view
 # is so small that TensorFlow would make it zero where NumPy does not.
 _LARGEST_EXPONENT = 512.0

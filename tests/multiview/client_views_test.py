@@ -6,8 +6,6 @@ import numpy as np
 
 from fl_clustering.multiview import client_views
 
-_MISSING = np.nan
-
 
 def _clients():
   rng = np.random.default_rng(0)
@@ -95,7 +93,7 @@ class PrivateClientViewsTest(parameterized.TestCase):
 
   def test_whatever_rows_hold_is_no_error(self):
     clients = _clients()
-    clients["a"][0] = np.array([[1, _MISSING, 2.5], [10**400, True, -(10**400)]] * 2, object)
+    clients["a"][0] = np.array([[1, None, 2.5], [10**400, True, -(10**400)]] * 2, object)
     clients["a"][1][1] = [np.nan, -np.inf]
     clients["b"] = [np.zeros((0, 3)), np.zeros((0, 2))]
     views = client_views.check_private_clients(clients)

@@ -193,7 +193,7 @@ class ContentTest(_Case):
 
   def test_rows_of_any_content(self):
     expected = self._trace(_split(_views(), 4))
-    for content in (np.nan, np.inf, -np.inf, 1e300, -1e-320, 10**400):
+    for content in (None, np.nan, np.inf, -np.inf, 1e300, -1e-320, 10**400):
       clients = _split(_views(), 4)
       view = clients["site 2"][0].astype(object)
       view[5] = content
