@@ -19,6 +19,7 @@ from fl_clustering.multiview import private_fit
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import federated_points
+from fl_clustering.points import point_files
 from fl_clustering import runtime
 
 _WIDTHS = (3, 4)
@@ -167,6 +168,41 @@ class PrivateFitTest(_Case):
     costs = fit.history[-1].view_costs
     np.testing.assert_allclose(fit.model.view_weights, (1 / costs) / (1 / costs).sum())
     self.assertGreater(fit.model.view_weights[0], fit.model.view_weights[1])
+
+
+class FederatedTotalsTest(_Case):
+  """The sensitivity through TFF, on rows that are equally near to two centers."""
+
+  def _totals(self, query, clients):
+    files = point_files.write_files(clients, self.create_tempdir().full_path)
+    return federated_points.FederatedPoints(files, _NUM_CLUSTERS).totals(query)
+
+  def test_a_copy_of_a_border_row_changes_nothing_but_its_own_share(self):
+    rng = np.random.default_rng(0)
+    unit = point_grid.POINT_STEPS / 4
+    centers = np.rint(unit * rng.standard_normal((3, 7)) / 2)
+    model = server_step.MultiViewModel(
+        centers, np.array([0.4, 0.6]), 2.0, np.array([1.0, 3.0]) / unit**2
+    )
+    query = model.query(_WIDTHS, point_grid.CONTRIBUTION_STEPS)
+    # Half way between the first two centers, and moved at right angles to their difference.
+    across = centers[1] - centers[0]
+    aside = rng.standard_normal((3000, 7))
+    aside -= np.outer(aside @ across / (across @ across), across)
+    rows = np.rint((centers[0] + centers[1]) / 2 + 0.2 * unit * aside)
+    groups, values = query.kind.contributions(np, rows, query.arrays)
+    self.assertGreater(np.bincount(groups, minlength=3)[:2].min(), 300)
+    own = np.zeros((3000, *query.shape), np.int64)
+    own[np.arange(3000), groups] = np.trunc(values)
+    whole = self._totals(query, {"a": rows})  # More rows than in a block.
+    np.testing.assert_array_equal(whole, own.sum(axis=0))
+    for row in (0, 1, 2, 3):
+      for num_copies in (15, 16):
+        copies = np.repeat(rows[[row]], num_copies, axis=0)
+        totals = self._totals(query, {"a": copies, "b": rows[:7], "c": rows[7:]})
+        np.testing.assert_array_equal(totals - whole, num_copies * own[row])
+    bound = sums_lib.sensitivity(2, 1.0) * point_grid.CONTRIBUTION_STEPS
+    self.assertLessEqual(np.sqrt((own.astype(float) ** 2).sum(axis=(1, 2))).max(), bound)
 
 
 class ContentTest(_Case):
