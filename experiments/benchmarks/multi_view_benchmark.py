@@ -53,32 +53,37 @@ def _iteration(points, centers, betas, view_factors):
 def _measure():
   """Returns the median seconds of every contestant."""
   # pylint: disable=g-import-not-at-top
-  from fl_clustering.multiview import rounds as rounds_lib
+  from dp_clustering import point_grid
   from fl_clustering.multiview import server_step
+  from fl_clustering.points import federated_points
   from fl_clustering.points import point_files
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
   num_columns = sum(_WIDTHS)
   rng = np.random.default_rng(0)
-  points = rng.standard_normal((_NUM_POINTS.value, num_columns))
+  steps = point_grid.POINT_STEPS / 100  # No point is as far as that.
+  points = np.rint(rng.standard_normal((_NUM_POINTS.value, num_columns)) * steps)
   model = server_step.MultiViewModel(
       centers=points[:_NUM_CLUSTERS],
       view_weights=np.full(len(_WIDTHS), 1 / len(_WIDTHS)),
       alpha=2.0,
-      betas=1 / np.array(_WIDTHS),
+      rates=1 / np.array(_WIDTHS) / steps**2,
   )
+  query = model.query(_WIDTHS)
   shares = {str(i): share for i, share in enumerate(np.array_split(points, _NUM_CLIENTS.value))}
   nothing = {client_id: points[:0] for client_id in shares}
   with runtime.LocalRuntime(), tempfile.TemporaryDirectory() as full, (
       tempfile.TemporaryDirectory()
   ) as empty:
-    rounds = rounds_lib.Rounds(point_files.write_files(shares, full), _WIDTHS)
-    empty_rounds = rounds_lib.Rounds(point_files.write_files(nothing, empty), _WIDTHS)
+    all_points, no_points = (
+        federated_points.FederatedPoints(point_files.write_files(*where), _NUM_CLUSTERS)
+        for where in ((shares, full), (nothing, empty))
+    )
     contestants = {
-        "NumPy": lambda: _iteration(points, model.centers, model.betas, model.view_factors),
-        "dispatch": lambda: empty_rounds.kernel_sums(model),
-        "round": lambda: rounds.kernel_sums(model),
+        "NumPy": lambda: _iteration(points, model.centers, model.rates, model.view_factors),
+        "dispatch": lambda: no_points.totals(query),
+        "round": lambda: all_points.totals(query),
     }
     seconds = {name: [] for name in contestants}
     for turn in range(_REPETITIONS.value + 1):

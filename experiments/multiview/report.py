@@ -34,15 +34,15 @@ _DEMONSTRATION_NOTES = (
 )
 
 _PRIVACY_NOTES = (
-    "In each round, a client sends sums over its points for every cluster and view. One "
-    "federated round equals exactly one iteration over all points. The server needs only the "
-    "total of these sums, which secure aggregation can provide; this program does not include "
-    "it.",
-    "Before the first round, each client sends the means and sizes of its own clusters of two "
-    "points or more. The server sees them client by client. A mean of two points is weak "
-    "protection.",
-    "The method can add calibrated noise to the sums, with a stated (epsilon, delta) per point. "
-    "This experiment does not use it.",
+    "In each round, a client sends integers: sums over its points for every cluster and view. "
+    "One federated round equals exactly one iteration over all points. The clients' integers "
+    "are added up by TFF's secure sum, so the server sees the total alone. On one machine, "
+    "this program can only simulate that.",
+    "The first centers and the columns' means and deviations come from such totals, too. No "
+    "client's own mean leaves it. A total can still show a point: a cluster of one point is "
+    "that point.",
+    "The method can add noise to the totals, with a stated (epsilon, delta) per point. This "
+    "experiment does not use it.",
 )
 
 

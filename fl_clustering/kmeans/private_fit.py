@@ -22,7 +22,7 @@ from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import scaling as scaling_lib
 
 
-class _FederatedSums:
+class FederatedSums:
   """What `refine` sees of the clients' points; see `dp_clustering.private_sums`.
 
   Attributes:
@@ -102,7 +102,7 @@ def fit(config, files, noise_source):
     message_bytes.append(points.message_bytes(query))
     return answer(query, stds)
 
-  sums = _FederatedSums(points.dim, privacy.radius, privacy.unit_points, noisy_totals, ledger)
+  sums = FederatedSums(points.dim, privacy.radius, privacy.unit_points, noisy_totals, ledger)
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   rng = randomness.generator(config.seed, "private k-means")
   centroids = refine.private_centers(sums, k, mu, rng)

@@ -19,7 +19,7 @@ from fl_clustering.kmeans import sum_kinds
 from fl_clustering.points import federated_points
 from fl_clustering.points import grid_scaling
 
-def _total_square(points):
+def sum_of_squares(points):
   """Returns the sum of the squared norms of all points in grid steps, a Python integer."""
   start = sum_query.SumQuery(sum_kinds.Start(), {"origin": np.zeros((1, points.dim))})
   (total,) = sum_kinds.whole(start.split(points.totals(start))["squares"])
@@ -79,7 +79,7 @@ def fit(config, files):
   points = federated_points.FederatedPoints(
       files.scaled(grid.scaling), split_and_swap.largest_num_centers(config.n_clusters)
   )
-  total_square = _total_square(points)
+  total_square = sum_of_squares(points)
   message_bytes = []
 
   def totals(query):

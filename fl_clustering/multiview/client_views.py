@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 
 from clustering_basics import validate
+from dp_clustering import clustering_params
 from fl_clustering.points import client_points
 
 
@@ -27,14 +28,29 @@ class ClientViews:
     return sum(map(len, self.points.values()))
 
 
-def _view(view, name, num_columns):
-  """Returns one view as float64 of shape (n, d)."""
+def _check_present(view, name):
   if view is None:
     raise ValueError(
         f"{name} must be there: every client needs every view, clients without one are "
         "not supported, got None."
     )
+
+
+def _view(view, name, num_columns):
+  """Returns one view as float64 of shape (n, d)."""
+  _check_present(view, name)
   return client_points.checked_points(view, name, num_columns)
+
+
+def _view_list(views, name):
+  """Returns a client's views, or raises an error if they are no list of them."""
+  if isinstance(views, np.ndarray) or not isinstance(views, collections.abc.Sequence):
+    raise TypeError(
+        f"{name} must be a list of arrays, one per view, got {type(views).__name__}."
+    )
+  if not len(views):
+    raise ValueError(f"{name} must have at least one view, got none.")
+  return views
 
 
 def joined_views(views, name, widths=None, view_names=None):
@@ -53,12 +69,7 @@ def joined_views(views, name, widths=None, view_names=None):
     TypeError: If `views` is no sequence of arrays of real numbers.
     ValueError: If the views don't fit together, or to `widths`.
   """
-  if isinstance(views, np.ndarray) or not isinstance(views, collections.abc.Sequence):
-    raise TypeError(
-        f"{name} must be a list of arrays, one per view, got {type(views).__name__}."
-    )
-  if not len(views):
-    raise ValueError(f"{name} must have at least one view, got none.")
+  _view_list(views, name)
   if widths is not None and len(views) != len(widths):
     raise ValueError(f"{name} must have {len(widths)} views as the others, got {len(views)}.")
   called = list(range(len(views)) if view_names is None else view_names)
@@ -71,6 +82,20 @@ def joined_views(views, name, widths=None, view_names=None):
           f"{len(array)}."
       )
   return np.concatenate(arrays, axis=1), tuple(array.shape[1] for array in arrays)
+
+
+def _checked_mapping(clients):
+  """Returns the clients in the order of their ids, or raises an error."""
+  if not isinstance(clients, collections.abc.Mapping):
+    raise TypeError(
+        "`clients` must be a mapping from client id to a list of views, got "
+        f"{type(clients).__name__}."
+    )
+  if not clients:
+    raise ValueError("`clients` must have at least one client, got none.")
+  for client_id in clients:
+    client_points.check_id(client_id)
+  return client_points.sorted_by_id(clients)
 
 
 def check_clients(clients, num_clusters, view_names=None):
@@ -86,22 +111,59 @@ def check_clients(clients, num_clusters, view_names=None):
     TypeError: If it is not such a mapping, or an id is no string.
     ValueError: If the clients' views don't fit together, or there are too few points.
   """
-  if not isinstance(clients, collections.abc.Mapping):
-    raise TypeError(
-        "`clients` must be a mapping from client id to a list of views, got "
-        f"{type(clients).__name__}."
-    )
-  if not clients:
-    raise ValueError("`clients` must have at least one client, got none.")
   points, widths = {}, None
-  for client_id, views in clients.items():
-    client_points.check_id(client_id)
+  for client_id, views in _checked_mapping(clients).items():
     name = f"`clients`[{client_id!r}]"
     points[client_id], widths = joined_views(views, name, widths, view_names)
-  client_views = ClientViews(client_points.sorted_by_id(points), widths)
+  client_views = ClientViews(points, widths)
   if client_views.num_points < num_clusters:
     raise validate.error(
         "n_clusters", f"be at most the {client_views.num_points} points of all clients",
         num_clusters,
     )
   return client_views
+
+
+def _private_view(view, name, width):
+  """Returns one view as float64 of shape (n, d), with whatever its rows hold."""
+  _check_present(view, f"`{name}`")
+  array = clustering_params.numeric_array(name, view, 2)
+  if array.shape[1] != width or not width:
+    raise ValueError(
+        f"`{name}` must have the same number of columns at every client, at least one, got "
+        f"{array.shape[1]} and {width}."
+    )
+  with np.errstate(over="ignore"):  # In wider types, numbers may be too large for float64.
+    return array.astype(np.float64)
+
+
+def check_private_clients(clients):
+  """Returns `ClientViews` of what the user gave, of whatever content.
+
+  Only what is public is checked: types, and numbers of views and columns.  An error that
+  depends on the rows could tell whether a row is there.
+
+  Args:
+    clients: As for `check_clients`; a client may have no rows.
+
+  Raises:
+    TypeError: If it is not such a mapping of numbers, or an id is no string.
+    ValueError: If the clients' views don't fit together.
+  """
+  clients = _checked_mapping(clients)
+  first_id = next(iter(clients))
+  shapes = [np.shape(view) for view in _view_list(clients[first_id], f"`clients`[{first_id!r}]")]
+  widths = tuple(shape[-1] if len(shape) == 2 else 0 for shape in shapes)
+  points = {}
+  for client_id, views in clients.items():
+    name = f"`clients`[{client_id!r}]"
+    if len(_view_list(views, name)) != len(widths):
+      raise ValueError(f"{name} must have {len(widths)} views as the others, got {len(views)}.")
+    arrays = [
+        _private_view(view, f"clients[{client_id!r}][{index}]", width)
+        for index, (view, width) in enumerate(zip(views, widths))
+    ]
+    if len(set(map(len, arrays))) > 1:  # How many is private.
+      raise ValueError(f"{name} must have the same number of rows in every view.")
+    points[client_id] = np.concatenate(arrays, axis=1)
+  return ClientViews(points, widths)

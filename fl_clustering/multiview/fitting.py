@@ -1,45 +1,27 @@
-"""A fit of federated multi-view k-means from the clients' files to its result.
+"""A fit without noise, from the clients' files to its result.
 
 One round is one iteration of MVKM-ED over all points (`sums.py`), so with one client it is
 the central algorithm.  The view weights follow from the costs at the centers that the
-clients were sent.  No round raises the objective with `equal` and `mvkm`: the new weights
-are best for those costs, and the new centers lower each.
+clients were sent.  No round raises the objective with `equal` and `mvkm`, up to the grid: the
+new weights are best for those costs, and the new centers lower each.
+
+The clients send totals of integers through secure sums, and nothing else.
 """
 
 import dataclasses
-import functools
-from typing import Any, Mapping, Optional
 
 import numpy as np
 
 from clustering_basics import randomness
-from fl_clustering.multiview import first_centers
+from fl_clustering.kmeans import split_and_swap
+from fl_clustering.kmeans import sums_fit
+from fl_clustering.multiview import fit_result
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import rounds as rounds_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
+from fl_clustering.multiview import view_grid
 from fl_clustering.multiview import view_weights
-from fl_clustering.points import noise as noise_lib
-from fl_clustering.points import point_files
-from fl_clustering.points import scaling as scaling_lib
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Fit:
-  """The result of a fit.
-
-  Attributes:
-    scaling: The `Scaling` of the coordinates that were clustered.
-    model: A `MultiViewModel`.
-    history: Tuple of `RoundRecord`, one per round: of the model that the round
-      started from.  Without noise, the last one is of `model` itself.
-    privacy_spent: The `spent` of the `RoundNoise`, or None.
-  """
-
-  scaling: scaling_lib.Scaling
-  model: server_step.MultiViewModel
-  history: tuple[server_step.RoundRecord, ...]
-  privacy_spent: Optional[Mapping[str, Any]] = None
+from fl_clustering.points import federated_points
 
 
 def _has_converged(history, tol):
@@ -49,68 +31,78 @@ def _has_converged(history, tol):
   return abs(before - now) < tol * abs(before)
 
 
-def _run_rounds(config, rounds, model, update):
-  """Runs rounds until the objective settles.
-
-  Args:
-    config: `MultiViewConfig`.
-    rounds: `Rounds`.
-    model: The `MultiViewModel` to start from.
-    update: A function of (model, sums) that returns the next model.
-
-  Returns:
-    The last model, and a list of the records of all models before it.
-  """
-  history = []
-  for _ in range(config.num_rounds):
-    sums = rounds.kernel_sums(model)
-    history.append(server_step.record(model, sums))
-    model = update(model, sums)
-    if _has_converged(history, config.tol):
-      break
-  return model, history
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Problem:
-  """What all restarts of a fit without noise share.
+  """What all restarts of a fit share.
 
   Attributes:
     config: `MultiViewConfig` without `privacy`.
-    files: The clients as `PointFiles`, in the coordinates of the fit.
+    grid: The `ViewGrid`.
     widths: The views' numbers of columns.
-    betas: The views' bandwidths.
   """
 
   config: multiview_config.MultiViewConfig
-  files: point_files.PointFiles
+  grid: view_grid.ViewGrid
   widths: tuple[int, ...]
-  betas: np.ndarray
 
-  def run(self, weigh, restart, views_apart=False):
+  def alone(self, view):
+    """Returns the same problem with all other views at zero, where they decide nothing."""
+    factor = np.zeros_like(self.grid.files.scaling.factor)
+    place = sums_lib.columns(self.widths)[view]
+    factor[place] = self.grid.files.scaling.factor[place]
+    scaling = dataclasses.replace(self.grid.files.scaling, factor=factor)
+    grid = dataclasses.replace(self.grid, files=self.grid.files.scaled(scaling))
+    return dataclasses.replace(self, grid=grid)
+
+  def _first_centers(self, restart):
+    """Returns the centers of k-means on all views side by side, of shape (K, D).
+
+    So center k is the same cluster in all views.
+    """
+    num_clusters = self.config.n_clusters
+    capacity = split_and_swap.largest_num_centers(num_clusters)
+    points = federated_points.FederatedPoints(self.grid.files, capacity)
+    return split_and_swap.sums_kmeans(
+        points.totals, points.dim, self.grid.num_points, sums_fit.sum_of_squares(points),
+        num_clusters, randomness.generator(self.config.seed, "first centers", restart),
+    ).centers
+
+  def run(self, weigh, restart):
     """Returns the `Fit` of one restart; `weigh` makes view weights of costs."""
     num_views = len(self.widths)
     model = server_step.MultiViewModel(
-        centers=first_centers.first_centers(
-            self.config, self.files, self.widths, self.betas, restart, views_apart
-        ),
+        centers=server_step.on_grid(self._first_centers(restart)),
         view_weights=np.full(num_views, 1 / num_views),
         alpha=self.config.alpha,
-        betas=self.betas,
+        rates=self.grid.rates,
     )
-    local_sums = sums_lib.kernel_sums_apart if views_apart else sums_lib.kernel_sums
-    rounds = rounds_lib.Rounds(self.files, self.widths, local_sums=local_sums)
-    update = functools.partial(server_step.next_model, widths=self.widths, weigh=weigh)
-    model, history = _run_rounds(self.config, rounds, model, update)
-    last = server_step.record(model, rounds.kernel_sums(model))
-    return Fit(self.files.scaling, model, (*history, last))
+    points = federated_points.FederatedPoints(self.grid.files, self.config.n_clusters)
+
+    def kernel_sums(model):
+      query = model.query(self.widths)
+      return server_step.statistics(query, points.totals(query))
+
+    history = []
+    for _ in range(self.config.num_rounds):
+      sums = kernel_sums(model)
+      history.append(server_step.record(model, sums))
+      model = server_step.next_model(model, sums, self.widths, weigh)
+      if _has_converged(history, self.config.tol):
+        break
+    last = server_step.record(model, kernel_sums(model))
+    return fit_result.Fit(self.grid.files.scaling, model, (*history, last))
 
   def own_costs(self):
-    """Returns the least cost that every view reaches when it is clustered alone."""
+    """Returns the cost that every view reaches when it is clustered alone.
+
+    Of one restart: k-means from sums comes near the best, and only a measure is needed.
+    """
     num_views = len(self.widths)
     weigh = lambda view_costs: np.full(num_views, 1 / num_views)
-    fits = (self.run(weigh, restart, views_apart=True) for restart in range(self.config.n_init))
-    return np.min([fit.history[-1].view_costs for fit in fits], axis=0)
+    return np.array([
+        self.alone(view).run(weigh, restart=0).history[-1].view_costs[view]
+        for view in range(num_views)
+    ])
 
 
 def fit(config, files, widths):
@@ -129,10 +121,8 @@ def fit(config, files, widths):
   Raises:
     ValueError: If a view does not vary.
   """
-  moments = files.column_moments()
-  scaling = scaling_lib.centered_scaling(moments, config.standardize)
-  betas = view_weights.view_betas(moments, config.standardize, widths)
-  problem = _Problem(config, files.scaled(scaling), widths, betas)
+  grid = view_grid.find_view_grid(files, widths, config.standardize)
+  problem = _Problem(config, grid, widths)
   own_costs = problem.own_costs() if config.rule.needs_own_costs else None
   units = 1.0 if own_costs is None else np.maximum(own_costs, view_weights.LEAST_COST)
   weigh = lambda view_costs: config.rule.weigh(view_costs, own_costs, config.alpha)
@@ -140,44 +130,3 @@ def fit(config, files, widths):
   return min(
       fits, key=lambda fit: fit.model.view_factors @ (fit.history[-1].view_costs / units)
   )
-
-
-def fit_privately(config, files, widths):
-  """Fits a model by noisy sums.
-
-  Nothing else looks at the data: columns are measured in the norms that are known, and
-  the first centers are drawn.
-
-  Args:
-    config: `MultiViewConfig` with `privacy`.
-    files: The clients as `PointFiles`.
-    widths: The views' numbers of columns.
-
-  Returns:
-    A `Fit`.
-  """
-  noise = config.privacy.round_noise(config.num_rounds)
-  scaling = scaling_lib.Scaling(
-      np.zeros(sum(widths)), 1 / np.repeat(config.privacy.view_norms, widths)
-  )
-  rounds = rounds_lib.Rounds(
-      files.scaled(scaling), widths, local_sums=sums_lib.projected_sums,
-      sum_factory=noise_lib.noisy_sum_factory(noise.std),
-  )
-  rng = randomness.generator(config.seed, "private centers")
-  num_views = len(widths)
-  model = server_step.MultiViewModel(
-      centers=server_step.first_private_centers(config.n_clusters, widths, rng),
-      view_weights=np.full(num_views, 1 / num_views),
-      alpha=config.alpha,
-      betas=np.ones(num_views),
-  )
-  update = functools.partial(
-      server_step.next_private_model,
-      widths=widths,
-      weigh=lambda view_costs: config.rule.weigh(view_costs, None, config.alpha),
-      std=noise.std,
-      rng=rng,
-  )
-  model, history = _run_rounds(config, rounds, model, update)
-  return Fit(scaling, model, tuple(history), noise.spent)

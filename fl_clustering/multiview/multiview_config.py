@@ -6,58 +6,59 @@ No TensorFlow here: a program can refuse wrong settings before it imports it.
 import collections.abc
 import dataclasses
 import math
-from typing import Optional
+from typing import Any, Mapping, Optional
 
 from clustering_basics import validate
 from fl_clustering.multiview import view_weights as view_weights_lib
-from fl_clustering.points import noise as noise_lib
-
-
-def sensitivity(num_views):
-  """Returns the most that one point can change a round's sums, in L2 norm.
-
-  The point changes the sums of one cluster by its kernel-weighted coordinates, its
-  weights, its costs and a count of one.  Every view is projected to a ball of known radius
-  and measured in that radius.  With y the point's vector in a view and w its weight there,
-
-    per view  |w y|^2 + w^2 + (1 - w)^2 <= 2 w^2 + (1 - w)^2 <= 2,    and 1 for the count,
-
-  whatever the centers are.
-  """
-  return math.sqrt(2 * num_views + 1)
+from fl_clustering.points import privacy as privacy_lib
 
 
 @dataclasses.dataclass(frozen=True)
 class PointPrivacy:
-  """What differentially private rounds of multi-view k-means guarantee one point.
+  """(epsilon, delta)-differential privacy of one point of one client, in all of its views.
 
   This one is for `FederatedMultiViewKMeans`, with a norm for every view; `FederatedKMeans`
   has a `PointPrivacy` of its own, with one radius for a whole point.
 
-  Gaussian noise is added to the sums of every round; see
-  `fl_clustering/points/noise.py`.  A fit that ends before its last round has spent
-  less than is stated.
+  Neighbouring data sets differ in one point, added or removed with all of its views.
 
   Attributes:
     epsilon: Privacy budget of the whole fit, > 0.
     delta: Its failure probability, in (0, 1).
-    view_norms: For every view, the L2 norm that its rows are projected to, in the
-      data's units; in [1e-40, 1e100], so that no point's square overflows in it.  It
-      must be known beforehand, not taken from the data.
+    view_norms: For every view, the L2 norm that longer rows are shortened to, in the
+      data's units; in [1e-40, 1e100].  It must be known beforehand, not taken from the
+      data.
+    trust: Who may see what without noise: "server" or "none"; see
+      `fl_clustering.points.privacy.PointPrivacy`.
+    min_clients: For `trust` "none": the least number of clients whose shares of the noise
+      count in every round.  Default: all clients.
   """
 
   epsilon: float
   delta: float
   view_norms: tuple[float, ...]
+  trust: str = privacy_lib.SERVER
+  min_clients: Optional[int] = None
 
   def __post_init__(self):
-    validate.positive(epsilon=self.epsilon)
-    validate.between(0, 1, delta=self.delta)
     if not isinstance(self.view_norms, collections.abc.Sequence):
       raise TypeError(f"`view_norms` must be a sequence of norms, got {self.view_norms!r}.")
+    if not self.view_norms:
+      raise validate.error("view_norms", "have a norm for every view", self.view_norms)
     for norm in self.view_norms:
       validate.within(1e-40, 1e100, view_norms=norm)
     object.__setattr__(self, "view_norms", tuple(map(float, self.view_norms)))
+    self.side_by_side()  # Checks the rest.
+
+  def side_by_side(self):
+    """Returns the `points.privacy.PointPrivacy` of all views side by side.
+
+    Each is measured in its norm, so the radius is the root of the number of views.
+    """
+    return privacy_lib.PointPrivacy(
+        self.epsilon, self.delta, math.sqrt(len(self.view_norms)), self.trust,
+        self.min_clients,
+    )
 
   def check_views(self, num_views):
     """Raises a ValueError unless there is one norm per view."""
@@ -66,13 +67,9 @@ class PointPrivacy:
           "view_norms", f"have one norm for each of the {num_views} views", self.view_norms
       )
 
-  def round_noise(self, num_rounds):
-    """Returns the `RoundNoise` of a fit with so many rounds."""
-    return noise_lib.round_noise(
-        self.epsilon, self.delta, num_rounds, sensitivity(len(self.view_norms)),
-        covers="the centers, view weights and history, per point of any client; not the "
-        "labels that `predict` gives, which are functions of the point itself",
-    )
+
+# Choosing among restarts, or when to end, would make the number of rounds depend on the data.
+PRIVATE_DEFAULTS: Mapping[str, Any] = {"n_init": 1, "num_rounds": 3, "tol": 0.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +86,6 @@ class MultiViewConfig:
   num_rounds: int = 50
   tol: float = 1e-6
   standardize: bool = True
-  min_count: int = 2
   privacy: Optional[PointPrivacy] = None
   seed: int = 0
 
@@ -103,7 +99,6 @@ class MultiViewConfig:
     validate.integer(minimum=1, num_rounds=self.num_rounds)
     validate.not_negative(tol=self.tol)
     validate.boolean(standardize=self.standardize)
-    validate.integer(minimum=2, min_count=self.min_count)
     validate.integer(minimum=0, seed=self.seed)
     if self.privacy is not None:
       self._check_private()
@@ -113,6 +108,8 @@ class MultiViewConfig:
     validate.instance(PointPrivacy, privacy=self.privacy)
     if self.standardize:
       raise validate.error("standardize", "be False with `privacy`", self.standardize)
+    if self.tol:
+      raise validate.error("tol", "be 0 with `privacy`", self.tol)
     if self.n_init != 1:
       raise validate.error("n_init", "be 1 with `privacy`", self.n_init)
     if self.rule.needs_own_costs:

@@ -1,44 +1,91 @@
 """What the server knows between rounds, and its own step: divide the clients' sums."""
 
-import collections
 import dataclasses
 
 import numpy as np
 
+from dp_clustering import point_grid
+from dp_clustering import sum_query
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import noise as noise_lib
 
-# Below this a cluster has no point that the kernel still sees.
-_LEAST_KERNEL_WEIGHT = 1e-300
-# Of the views' norms: where private fits start, and how far apart clusters are split.
-_JITTER = 0.1
+# Steps of a contribution to one, without noise: as many as a message has room for.
+EXACT_STEPS = 2**30
+# Below this, so few steps are left of a cluster's kernels that their rounding would show.
+_LEAST_KERNEL_WEIGHT = 2.0**-15
+# The factor of a view counts as zero below this part of the largest.
+_LEAST_FACTOR = 2.0**-60
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MultiViewModel:
-  """A model between two rounds, in the coordinates that the clients compute in.
+  """A model between two rounds, in grid steps.
 
   Attributes:
-    centers: float64 of shape (K, D), the views side by side.
+    centers: Float64 integers of shape (K, D), the views side by side.
     view_weights: float64 of shape (H,), sum one.
     alpha: The weights' exponent in the objective.
-    betas: float64 of shape (H,).
+    rates: The views' bandwidths per squared grid step, float64 of shape (H,).
   """
 
   centers: np.ndarray
   view_weights: np.ndarray
   alpha: float
-  betas: np.ndarray
+  rates: np.ndarray
 
   @property
   def view_factors(self):
     return self.view_weights**self.alpha
 
-  def message(self):
-    """Returns what the clients are sent."""
-    return collections.OrderedDict(
-        centers=self.centers, betas=self.betas, view_factors=self.view_factors
-    )
+  def arrays(self):
+    """Returns what the clients are told: the arrays of a query of `sums.KernelSums`."""
+    factors = (self.view_weights / self.view_weights.max()) ** self.alpha
+    factors = np.where(factors < _LEAST_FACTOR, 0.0, factors)
+    rows = (len(self.centers), 1)
+    return {
+        "centers": self.centers,
+        "rates": np.tile(self.rates, rows),
+        "factors": np.tile(factors, rows),
+    }
+
+  def query(self, widths, steps=EXACT_STEPS):
+    """Returns the `SumQuery` of a round.
+
+    Args:
+      widths: The views' numbers of columns.
+      steps: Steps of a contribution to one.
+    """
+    return sum_query.SumQuery(sums_lib.KernelSums(tuple(widths), steps), self.arrays())
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class KernelStatistics:
+  """Sums over all points at a model.
+
+  Attributes:
+    residual_sums: Kernel-weighted residuals, in units of one over the root of the
+      bandwidth; float64 of shape (K, D).
+    kernel_weights: Sums of the kernels, of shape (K, H).
+    counts: Numbers of points, of shape (K,).
+  """
+
+  residual_sums: np.ndarray
+  kernel_weights: np.ndarray
+  counts: np.ndarray
+
+  @property
+  def view_costs(self):
+    """The views' unweighted parts of the objective, of shape (H,)."""
+    return self.counts.sum() - self.kernel_weights.sum(axis=0)
+
+
+def statistics(query, totals):
+  """Returns the `KernelStatistics` from the totals of a query of `sums.KernelSums`."""
+  parts = query.split(totals / query.kind.steps)
+  return KernelStatistics(
+      residual_sums=parts["residual_sums"],
+      kernel_weights=parts["excesses"] + parts["counts"] / 2,
+      counts=parts["counts"][:, 0],
+  )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,30 +110,37 @@ def record(model, sums):
 
   Args:
     model: The `MultiViewModel` that the clients were sent.
-    sums: A dict as from `kernel_sums`, over all clients.
+    sums: `KernelStatistics` over all clients.
   """
   return RoundRecord(
-      objective=float(model.view_factors @ sums["view_costs"]),
+      objective=float(model.view_factors @ sums.view_costs),
       view_weights=model.view_weights,
-      view_costs=sums["view_costs"],
-      cluster_sizes=sums["counts"],
+      view_costs=sums.view_costs,
+      cluster_sizes=sums.counts,
   )
 
 
-def moved_centers(centers, sums, widths, least_kernel_weight=_LEAST_KERNEL_WEIGHT):
-  """Returns the kernel-weighted means; a center without points stays where it is.
+def moves(model, sums, widths, least_kernel_weight=_LEAST_KERNEL_WEIGHT):
+  """Returns how far every center is from the kernel-weighted mean of its points.
 
   Args:
-    centers: float64 of shape (K, D).
-    sums: A dict as from `kernel_sums`, over all clients.
+    model: The `MultiViewModel` that the clients were sent.
+    sums: `KernelStatistics` over all clients.
     widths: The views' numbers of columns.
-    least_kernel_weight: The sum of kernel weights up to which a center stays.
+    least_kernel_weight: Where the sum of kernels is not above this, a center stays.
+
+  Returns:
+    In grid steps, of shape (K, D).
   """
-  kernel_weights = np.repeat(sums["kernel_weights"], widths, axis=1)
-  moves = kernel_weights > least_kernel_weight
-  return np.where(
-      moves, sums["weighted_points"] / np.where(moves, kernel_weights, 1.0), centers
-  )
+  weights = np.repeat(sums.kernel_weights * np.sqrt(model.rates), widths, axis=1)
+  stays = np.repeat(sums.kernel_weights <= least_kernel_weight, widths, axis=1)
+  return np.where(stays, 0.0, sums.residual_sums / np.where(stays, 1.0, weights))
+
+
+def on_grid(centers):
+  """Returns centers in grid steps as integers, in the ball that points are in."""
+  norms = np.linalg.norm(centers, axis=1, keepdims=True)
+  return np.rint(centers * np.minimum(1, point_grid.POINT_STEPS / np.maximum(norms, 1)))
 
 
 def next_model(model, sums, widths, weigh):
@@ -94,51 +148,12 @@ def next_model(model, sums, widths, weigh):
 
   Args:
     model: The `MultiViewModel` that the clients were sent.
-    sums: A dict as from `kernel_sums`, over all clients.
+    sums: `KernelStatistics` over all clients.
     widths: The views' numbers of columns.
     weigh: A function from the views' costs to their weights.
   """
   return dataclasses.replace(
       model,
-      centers=moved_centers(model.centers, sums, widths),
-      view_weights=weigh(sums["view_costs"]),
-  )
-
-
-def first_private_centers(num_clusters, widths, rng):
-  """Draws centers near the middle of the balls; the data have no say.
-
-  From there the first clusters are sectors of about the same size.
-
-  Args:
-    num_clusters: Number of clusters, K.
-    widths: The views' numbers of columns, which sum to D.
-    rng: A `np.random.Generator`.
-
-  Returns:
-    float64 of shape (K, D).
-  """
-  drawn = rng.standard_normal((num_clusters, sum(widths)))
-  return _JITTER * sums_lib.project(drawn, widths).numpy()
-
-
-def next_private_model(model, sums, widths, weigh, std, rng):
-  """Returns the model after a noisy round.
-
-  Args:
-    model: The `MultiViewModel` that the clients were sent.
-    sums: A dict as from `projected_sums`, over all clients, with noise.
-    widths: The views' numbers of columns.
-    weigh: A function from the views' costs to their weights.
-    std: Standard deviation of the noise on every sum.
-    rng: A `np.random.Generator`; it moves centers, and makes no noise.
-  """
-  sums = {name: np.asarray(value, np.float64) for name, value in sums.items()}
-  # A quotient of noise by noise would be anywhere.
-  centers = moved_centers(model.centers, sums, widths, least_kernel_weight=max(1.0, std))
-  centers = noise_lib.without_empty_clusters(centers, sums["counts"], std, _JITTER, rng)
-  return dataclasses.replace(
-      model,
-      centers=sums_lib.project(centers, widths).numpy(),
-      view_weights=weigh(sums["view_costs"]),
+      centers=on_grid(model.centers + moves(model, sums, widths)),
+      view_weights=weigh(sums.view_costs),
   )

@@ -12,9 +12,10 @@ the points only, so that a round over many clients is one iteration over all of 
 points.  No view's cost rises in that step: 1 - exp(-beta d) is concave in d, and the
 weighted mean minimises its tangent at the present distance.
 
-Everything is in float64.  In float32, the order of a sum can decide to which of two
-clusters a point between them belongs, and the centers then differ in the third digit; in
-float64 that takes a tie in the fifteenth.
+Points and centers are integers on the grid of `dp_clustering.point_grid`, so that squared
+distances are exact.  The kernel is computed from them by additions, multiplications and
+square roots of single numbers, which every processor rounds alike.  What a point adds to
+the sums is therefore the same bits whatever other points there are.
 
 References:
   Kristina P. Sinaga. Rectified Gaussian Kernel Multi-View K-Means Clustering. 2024.
@@ -24,128 +25,119 @@ References:
   https://doi.org/10.1109/TPAMI.2024.3520708
 """
 
-import collections
+import dataclasses
+import math
 
-import tensorflow as tf
+# Exponents are cut here, so that neither a kernel nor its product with the factor of a view
+# is so small that TensorFlow would make it zero where NumPy does not.
+_LARGEST_EXPONENT = 512.0
+# exp(-t) is the power 2^10 of exp(-t / 2^10).
+_SQUARINGS = 10
+_TAYLOR = tuple((-1.0) ** n / math.factorial(n) for n in range(17))
+# Kernels are rounded, so what is made of them stays inside its bound by this factor.
+_INSIDE = 1 - 2.0**-30
 
-from fl_clustering.points import distances
 
+def decay(xp, exponents):
+  """Returns exp(-exponents), with a relative error below 1e-12.
 
-def _squared_distances(points, centers):
-  """Returns the squared distances of shape (n, K) of n points to K centers."""
-  return distances.squared_distances(points, centers[tf.newaxis])[:, 0]
-
-
-def project(points, widths):
-  """Returns points with every view's rows moved into the unit ball.
+  Exponents above 512 count as 512.  Libraries round their own exponential function in
+  different ways, even in the same array: its end may be computed by other instructions.
 
   Args:
-    points: float64 of shape (n, D).
-    widths: The views' numbers of columns.
+    xp: `numpy`, or `tensorflow.experimental.numpy`.
+    exponents: Float64 array, not below zero.
   """
-  return tf.concat(
-      [tf.clip_by_norm(view, 1.0, axes=[1]) for view in tf.split(points, widths, axis=1)],
-      axis=1,
-  )
+  part = xp.minimum(exponents, _LARGEST_EXPONENT) / 2.0**_SQUARINGS
+  power = xp.full_like(part, _TAYLOR[-1])
+  for coefficient in reversed(_TAYLOR[:-1]):
+    power = power * part + coefficient
+  for _ in range(_SQUARINGS):
+    power = power * power
+  return power
 
 
-def assign(points, centers, betas, view_factors, widths):
+def columns(widths):
+  """Returns the slice of every view's columns, a list."""
+  ends = [sum(widths[: view + 1]) for view in range(len(widths))]
+  return [slice(end - width, end) for end, width in zip(ends, widths)]
+
+
+def nearest(xp, points, arrays, widths):
   """Gives every point to the cluster in which it costs least over all views.
 
+  That is the cluster with the largest sum of v_h^alpha w_h.  Ties go to the first one.
+
   Args:
-    points: float64 of shape (n, D), the views beside one another.
-    centers: float64 of shape (K, D), likewise.
-    betas: float64 of shape (H,), the kernels' bandwidths.
-    view_factors: float64 of shape (H,), the views' v_h^alpha.
+    xp: The module of array functions.
+    points: Float64, integers of shape (n, D), the views beside one another.
+    arrays: A dict of the arrays of a `KernelSums` query.
     widths: The views' numbers of columns, which sum to D.
 
   Returns:
-    The clusters, int64 of shape (n,), and every view's kernel values of shape (n, K).
+    The clusters, of shape (n,).
   """
-  kernels = [
-      tf.exp(-betas[view] * _squared_distances(view_points, view_centers))
-      for view, (view_points, view_centers) in enumerate(
-          zip(tf.split(points, widths, axis=1), tf.split(centers, widths, axis=1))
-      )
-  ]
-  costs = tf.add_n(
-      [view_factors[view] * (1.0 - kernel) for view, kernel in enumerate(kernels)]
-  )
-  return tf.argmin(costs, axis=1), kernels
+  closeness = 0.0
+  for view, place in enumerate(columns(widths)):
+    x, centers = points[:, place], arrays["centers"][:, place]
+    squares = xp.sum(x * x, axis=1)[:, None] + xp.sum(centers * centers, axis=1)
+    squares -= 2 * xp.matmul(x, xp.transpose(centers))
+    kernels = decay(xp, arrays["rates"][:, view] * squares)
+    closeness += arrays["factors"][:, view] * kernels
+  return xp.argmax(closeness, axis=1)
 
 
-def kernel_sums(points, centers, betas, view_factors, widths):
-  """Returns all that an iteration needs to know of the points.
+@dataclasses.dataclass(frozen=True)
+class KernelSums:
+  """A kind of sum: the kernel-weighted residuals and the kernels of a cluster's points.
+
+  A point adds (w_1 u_1, ..., w_H u_H, w_1 - 1/2, ..., w_H - 1/2, 1) to its cluster, in steps.
+  Here u_h is its residual in view h, the point minus the center, times the root of beta_h.
+  So w_h = exp(-|u_h|^2).
+
+  The arrays of the query are `centers` (K, D), integers in a ball of `point_grid.POINT_STEPS`;
+  `rates` (K, H), the bandwidths per squared grid step; and `factors` (K, H), the v_h^alpha, of
+  which the largest is one.  Both have the same row for every cluster.
+
+  Attributes:
+    view_widths: The views' numbers of columns, a tuple that sums to D.
+    steps: Steps of a contribution to one.
+  """
+
+  view_widths: tuple[int, ...]
+  steps: int
+
+  def widths(self, dim):
+    return {"residual_sums": dim, "excesses": len(self.view_widths), "counts": 1}
+
+  def contributions(self, xp, points, arrays):
+    clusters = nearest(xp, points, arrays, self.view_widths)
+    residuals = points - xp.take(arrays["centers"], clusters, axis=0)
+    rates = xp.take(arrays["rates"], clusters, axis=0)
+    weighted, excesses = [], []
+    for view, place in enumerate(columns(self.view_widths)):
+      residual, rate = residuals[:, place], rates[:, view : view + 1]
+      squares = xp.einsum("ij,ij->i", residual, residual)[:, None]
+      kernels = decay(xp, rate * squares)
+      weighted.append(residual * (kernels * xp.sqrt(rate) * (_INSIDE * self.steps)))
+      excesses.append((kernels - 0.5) * (_INSIDE * self.steps))
+    counts = xp.full_like(excesses[0], self.steps)
+    return clusters, xp.concatenate([*weighted, *excesses, counts], axis=1)
+
+
+def sensitivity(num_views, count_weight):
+  """Returns the most by which one point changes a query's totals, in L2 norm.
+
+  The point changes the totals of one cluster.  The counts are multiplied by `count_weight`.
+  In one view, with w = exp(-t) and t = |u|^2, the point adds
+
+    |w u|^2 + (w - 1/2)^2 = (1 + t) w^2 - w + 1/4 <= 1/4,
+
+  since (1 + t) exp(-t) <= 1.  So the squares are at most H / 4 + count_weight^2, wherever the
+  point and the centers are.
 
   Args:
-    points: float64 of shape (n, D), the views beside one another.
-    centers: float64 of shape (K, D), likewise.
-    betas: float64 of shape (H,), the kernels' bandwidths.
-    view_factors: float64 of shape (H,), the views' v_h^alpha.
-    widths: The views' numbers of columns, which sum to D.
-
-  Returns:
-    A dict of float64 sums over the points: `weighted_points` (K, D), each view's
-    columns weighted by its kernel; `kernel_weights` (K, H), the sums of these weights;
-    `view_costs` (H,); `counts` (K,).
+    num_views: Number of views, H.
+    count_weight: Precision of the counts relative to that of the other sums.
   """
-  clusters, kernels = assign(points, centers, betas, view_factors, widths)
-  members = tf.one_hot(clusters, tf.shape(centers)[0], dtype=points.dtype)
-  weighted_points, kernel_weights, view_costs = [], [], []
-  for view_points, kernel in zip(tf.split(points, widths, axis=1), kernels):
-    weights = members * kernel
-    weighted_points.append(tf.matmul(weights, view_points, transpose_a=True))
-    kernel_weights.append(tf.reduce_sum(weights, axis=0))
-    view_costs.append(tf.reduce_sum(members - weights))
-  return collections.OrderedDict(
-      weighted_points=tf.concat(weighted_points, axis=1),
-      kernel_weights=tf.stack(kernel_weights, axis=1),
-      view_costs=tf.stack(view_costs),
-      counts=tf.reduce_sum(members, axis=0),
-  )
-
-
-def kernel_sums_apart(points, centers, betas, unused_view_factors, widths):
-  """Returns the sums for every view clustered alone, all at the same time.
-
-  Args:
-    points: float64 of shape (n, D), the views beside one another.
-    centers: float64 of shape (K, D); center k is another cluster in every view.
-    betas: float64 of shape (H,), the kernels' bandwidths.
-    unused_view_factors: No view competes with another.
-    widths: The views' numbers of columns, which sum to D.
-
-  Returns:
-    What `kernel_sums` does, but `counts` are of shape (K, H).
-  """
-  alone = tf.ones([1], points.dtype)
-  by_view = [
-      kernel_sums(view_points, view_centers, betas[view : view + 1], alone, (widths[view],))
-      for view, (view_points, view_centers) in enumerate(
-          zip(tf.split(points, widths, axis=1), tf.split(centers, widths, axis=1))
-      )
-  ]
-  joined = lambda name: tf.concat([sums[name] for sums in by_view], axis=-1)
-  return collections.OrderedDict(
-      weighted_points=joined("weighted_points"),
-      kernel_weights=joined("kernel_weights"),
-      view_costs=joined("view_costs"),
-      counts=tf.stack([sums["counts"] for sums in by_view], axis=1),
-  )
-
-
-def projected_sums(points, centers, betas, view_factors, widths):
-  """Returns `kernel_sums` of projected points, as float32.
-
-  One point changes them by `multiview_config.sensitivity` at most, in L2 norm.
-
-  Args:
-    points: float64 of shape (n, D), in units of the views' norms.
-    centers: float64 of shape (K, D), in the same units.
-    betas: float64 of shape (H,), the kernels' bandwidths.
-    view_factors: float64 of shape (H,), the views' v_h^alpha.
-    widths: The views' numbers of columns, which sum to D.
-  """
-  sums = kernel_sums(project(points, widths), centers, betas, view_factors, widths)
-  # TFF's noisy aggregator takes nothing but float32.
-  return collections.OrderedDict((name, tf.cast(s, tf.float32)) for name, s in sums.items())
+  return math.sqrt(num_views / 4 + count_weight**2)

@@ -1,4 +1,4 @@
-"""How much each view counts: its bandwidth, and the rules for the view weights v_h.
+"""How much each view counts: the rules for the view weights v_h.
 
 The weights sum to one.  `equal` gives every view the same weight.  `mvkm` is the paper's
 rule, the minimum of sum_h v_h^alpha cost_h: it rewards the view that is easiest to
@@ -14,30 +14,6 @@ import numpy as np
 
 # A view whose cost is zero takes all the weight; this keeps the quotients finite.
 LEAST_COST = 1e-12
-
-
-def view_betas(moments, standardize, widths):
-  """Returns every view's bandwidth beta_h = 1 / total variance, of shape (H,).
-
-  Args:
-    moments: `ColumnMoments` of the views side by side.
-    standardize: Whether columns that vary are brought to variance one.
-    widths: The views' numbers of columns.
-
-  Raises:
-    ValueError: If a view does not vary.
-  """
-  varies = moments.variance > 0
-  variances = varies.astype(np.float64) if standardize else moments.variance
-  totals = np.array([
-      part.sum() for part in np.split(variances, np.cumsum(widths)[:-1])
-  ])
-  for view in np.flatnonzero(totals == 0):
-    raise ValueError(
-        "`clients` must have views that vary over all points, got the same values "
-        f"everywhere in view {view}."
-    )
-  return 1 / totals
 
 
 @dataclasses.dataclass(frozen=True)

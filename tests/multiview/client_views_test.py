@@ -89,5 +89,54 @@ class ClientViewsTest(parameterized.TestCase):
       client_views.check_clients(_clients(), 10)
 
 
+class PrivateClientViewsTest(parameterized.TestCase):
+
+  def test_whatever_rows_hold_is_no_error(self):
+    clients = _clients()
+    clients["a"][0] = np.array([[1, None, 2.5], [10**400, True, -(10**400)]] * 2, object)
+    clients["a"][1][1] = [np.nan, -np.inf]
+    clients["b"] = [np.zeros((0, 3)), np.zeros((0, 2))]
+    views = client_views.check_private_clients(clients)
+    self.assertEqual(views.widths, (3, 2))
+    np.testing.assert_array_equal(views.points["a"][0][:3], [1, np.nan, 2.5])
+    np.testing.assert_array_equal(views.points["a"][1], [np.inf, 1, -np.inf, np.nan, -np.inf])
+    self.assertEqual(views.points["b"].shape, (0, 5))
+    self.assertEqual(views.points["b"].dtype, np.float64)
+
+  @parameterized.named_parameters(
+      ("fewer_views", lambda c: c["b"].pop(), r"`clients`\['b'\] must have 2 views .* got 1"),
+      ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have at least one view"),
+      ("another_width", lambda c: c["b"].__setitem__(1, np.zeros((5, 7))),
+       r"`clients\['b'\]\[1\]` must have the same number of columns .* got 7 and 2"),
+      ("no_columns", lambda c: [v.__setitem__(1, v[1][:, :0]) for v in c.values()],
+       "at least one, got 0"),
+      ("other_rows", lambda c: c["b"].__setitem__(1, np.zeros((4, 2))),
+       r"`clients`\['b'\] must have the same number of rows in every view\.$"),
+      ("no_clients", lambda c: c.clear(), "`clients` must have at least one client"),
+  )
+  def test_views_that_do_not_fit_are_refused(self, change, message):
+    clients = _clients()
+    change(clients)
+    with self.assertRaisesRegex(ValueError, message):
+      client_views.check_private_clients(clients)
+
+  @parameterized.named_parameters(
+      ("text", np.array([["x", "1"]] * 4)), ("text_objects", np.array([["x", 1]] * 4, object)),
+      ("complex", np.full((4, 2), 1j)),
+  )
+  def test_other_types_are_refused(self, view):
+    clients = _clients()
+    clients["a"][1] = view
+    with self.assertRaisesRegex(TypeError, r"`clients\['a'\]\[1\]` must hold real numbers"):
+      client_views.check_private_clients(clients)
+
+  @parameterized.parameters("a", "b")
+  def test_a_missing_view_is_refused(self, client_id):
+    clients = _clients()
+    clients[client_id][1] = None
+    with self.assertRaisesRegex(ValueError, r"\[1\]` must be there: every client needs every"):
+      client_views.check_private_clients(clients)
+
+
 if __name__ == "__main__":
   absltest.main()

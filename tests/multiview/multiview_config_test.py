@@ -4,8 +4,12 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from fl_clustering.multiview import multiview_config
+from fl_clustering.points import privacy as privacy_lib
 
 _PRIVACY = multiview_config.PointPrivacy(1.0, 1e-6, (1.0,))
+_PRIVATE = {
+    "privacy": _PRIVACY, "standardize": False, **multiview_config.PRIVATE_DEFAULTS,
+}
 
 
 class MultiViewConfigTest(parameterized.TestCase):
@@ -21,14 +25,12 @@ class MultiViewConfigTest(parameterized.TestCase):
       ("rounds", {"num_rounds": 0}, "`num_rounds`"),
       ("tol", {"tol": -1e-9}, "`tol` must be a finite number >= 0"),
       ("standardize", {"standardize": "yes"}, "`standardize` must be True or False, got 'yes'"),
-      ("raw_points", {"min_count": 1}, "`min_count` must be an integer >= 2"),
       ("seed", {"seed": -1}, "`seed`"),
       ("private_standardised", {"privacy": _PRIVACY, "n_init": 1},
        "`standardize` must be False with `privacy`"),
-      ("private_restarts", {"privacy": _PRIVACY, "standardize": False},
-       "`n_init` must be 1 with `privacy`, got 5"),
-      ("private_regret",
-       {"privacy": _PRIVACY, "standardize": False, "n_init": 1, "view_weights": "regret"},
+      ("private_restarts", {**_PRIVATE, "n_init": 2}, "`n_init` must be 1 with `privacy`, got 2"),
+      ("private_tol", {**_PRIVATE, "tol": 1e-6}, "`tol` must be 0 with `privacy`, got 1e-06"),
+      ("private_regret", {**_PRIVATE, "view_weights": "regret"},
        "`view_weights` must not need every view's own optimum with `privacy`"),
   )
   def test_refuses(self, settings, message):
@@ -51,6 +53,10 @@ class PointPrivacyTest(parameterized.TestCase):
       ("delta", (1.0, 0.0, (1.0,)), "`delta` must be a number in"),
       ("norm", (1.0, 1e-6, (1.0, -2.0)), r"`view_norms` must be a number in \[1e-40, 1e\+100\]"),
       ("tiny norm", (1.0, 1e-6, (1e-60,)), "`view_norms` must be a number in"),
+      ("no norms", (1.0, 1e-6, ()), "`view_norms` must have a norm for every view"),
+      ("trust", (1.0, 1e-6, (1.0,), "me"), "`trust` must be one of server, none, got 'me'"),
+      ("shares", (1.0, 1e-6, (1.0,), "server", 3),
+       "`min_clients` must be left out with `trust`='server', got 3"),
   )
   def test_refuses(self, arguments, message):
     with self.assertRaisesRegex(ValueError, message):
@@ -66,12 +72,11 @@ class PointPrivacyTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`view_norms` must have one norm for each of the 3"):
       privacy.check_views(3)
 
-  def test_the_noise_is_that_of_the_rounds_and_their_sensitivity(self):
-    noise = multiview_config.PointPrivacy(1.0, 1e-6, (1.0, 1.0, 1.0)).round_noise(7)
-    # At (1, 1e-6) one Gaussian release takes 4.2247 sensitivities; here it is sqrt(7).
-    self.assertAlmostEqual(noise.std, 4.2247 * 7, delta=2e-3)
-    self.assertEqual(noise.spent["num_rounds"], 7)
-    self.assertIn("view weights", noise.spent["covers"])
+  def test_side_by_side_it_is_one_ball(self):
+    privacy = multiview_config.PointPrivacy(0.5, 1e-7, (1.0, 20.0, 3.0), "none", 4)
+    self.assertEqual(
+        privacy.side_by_side(), privacy_lib.PointPrivacy(0.5, 1e-7, 3**0.5, "none", 4)
+    )
 
 
 if __name__ == "__main__":

@@ -3,91 +3,74 @@
 from absl.testing import absltest
 import numpy as np
 
+from dp_clustering import point_grid
 from fl_clustering.multiview import server_step
 
 _WIDTHS = (2, 1)
-_PRIVATE_WIDTHS = (4, 2, 3)
-_SUMS = {
-    "weighted_points": np.array([[2.0, 4.0, 9.0], [0.0, 0.0, 0.0]]),
-    "kernel_weights": np.array([[2.0, 3.0], [0.0, 0.0]]),
-    "view_costs": np.array([5.0, 7.0]),
-    "counts": np.array([4.0, 0.0]),
-}
+_SUMS = server_step.KernelStatistics(
+    residual_sums=np.array([[-16.0, 4.0, 12.0], [0.0, 0.0, 0.0]]),
+    kernel_weights=np.array([[2.0, 3.0], [0.0, 0.0]]),
+    counts=np.array([9.0, 0.0]),
+)
 
 
-def _model():
-  return server_step.MultiViewModel(
-      centers=np.array([[9.0, 9.0, 9.0], [7.0, 8.0, 6.0]]),
-      view_weights=np.array([0.25, 0.75]),
-      alpha=2.0,
-      betas=np.array([1.0, 2.0]),
-  )
+def _model(**changes):
+  settings = {
+      "centers": np.array([[9.0, 9.0, 9.0], [7.0, 8.0, 6.0]]),
+      "view_weights": np.array([0.25, 0.75]),
+      "alpha": 2.0,
+      "rates": np.array([1.0, 4.0]),
+  }
+  return server_step.MultiViewModel(**{**settings, **changes})
 
 
 class MultiViewModelTest(absltest.TestCase):
 
   def test_centers_move_to_the_weighted_means_and_stay_without_points(self):
-    moved = server_step.moved_centers(_model().centers, _SUMS, _WIDTHS)
-    np.testing.assert_allclose(moved, [[1.0, 2.0, 3.0], [7.0, 8.0, 6.0]])
+    moves = server_step.moves(_model(), _SUMS, _WIDTHS)
+    np.testing.assert_allclose(moves, [[-8.0, 2.0, 2.0], [0.0, 0.0, 0.0]])
 
   def test_a_center_stays_in_the_views_where_its_weight_is_too_small(self):
-    moved = server_step.moved_centers(_model().centers, _SUMS, _WIDTHS, 2.5)
-    np.testing.assert_allclose(moved[0], [9.0, 9.0, 3.0])
+    moves = server_step.moves(_model(), _SUMS, _WIDTHS, 2.5)
+    np.testing.assert_allclose(moves[0], [0.0, 0.0, 2.0])
 
   def test_next_model_has_the_new_weights_and_nothing_else_new(self):
     model = _model()
-    after = server_step.next_model(
-        model, _SUMS, _WIDTHS, lambda costs: costs / costs.sum()
-    )
-    np.testing.assert_allclose(after.view_weights, [5 / 12, 7 / 12])
+    after = server_step.next_model(model, _SUMS, _WIDTHS, lambda costs: costs / costs.sum())
+    np.testing.assert_allclose(after.centers, [[1.0, 11.0, 11.0], [7.0, 8.0, 6.0]])
+    np.testing.assert_allclose(after.view_weights, [7 / 13, 6 / 13])
     self.assertEqual(after.alpha, 2.0)
+    np.testing.assert_array_equal(after.rates, model.rates)
     np.testing.assert_array_equal(model.centers[0], [9.0, 9.0, 9.0])
+
+  def test_centers_are_integers_in_the_ball(self):
+    centers = np.array([[0.4, -1.6], [1e9, 0.0], [3e8, -4e8]])
+    expected = point_grid.POINT_STEPS * np.array([[1.0, 0.0], [0.6, -0.8]])
+    np.testing.assert_array_equal(
+        server_step.on_grid(centers), [[0.0, -2.0], *np.rint(expected)]
+    )
 
   def test_record_is_of_the_model_that_was_sent(self):
     record = server_step.record(_model(), _SUMS)
-    self.assertAlmostEqual(record.objective, 0.0625 * 5 + 0.5625 * 7)
-    np.testing.assert_array_equal(record.cluster_sizes, [4, 0])
+    self.assertAlmostEqual(record.objective, 0.0625 * 7 + 0.5625 * 6)
+    np.testing.assert_array_equal(record.view_costs, [7.0, 6.0])
+    np.testing.assert_array_equal(record.cluster_sizes, [9, 0])
 
+  def test_factors_are_relative_to_the_largest_and_never_tiny(self):
+    arrays = _model(alpha=3.0).arrays()
+    np.testing.assert_allclose(arrays["factors"], [[1 / 27, 1.0]] * 2)
+    np.testing.assert_array_equal(arrays["rates"], [[1.0, 4.0]] * 2)
+    arrays = _model(alpha=700.0).arrays()
+    np.testing.assert_array_equal(arrays["factors"], [[0.0, 1.0]] * 2)
 
-class PrivateModelTest(absltest.TestCase):
-
-  def _next(self, sums, num_clusters, std):
-    centers = server_step.first_private_centers(
-        num_clusters, _PRIVATE_WIDTHS, np.random.default_rng(0)
-    )
-    model = server_step.MultiViewModel(centers, np.full(3, 1 / 3), 2.0, np.ones(3))
-    return server_step.next_private_model(
-        model, sums, _PRIVATE_WIDTHS, lambda costs: np.full(3, 1 / 3), std,
-        np.random.default_rng(0),
-    )
-
-  def test_empty_clusters_split_the_largest(self):
-    sums = {
-        "weighted_points": np.full((40, 9), 100.0),
-        "kernel_weights": np.full((40, 3), 1000.0),
-        "view_costs": np.ones(3),
-        "counts": np.full(40, 1000.0),
-    }
-    sums["weighted_points"][5] = 200.0
-    sums["counts"][5] = 3000.0
-    sums["counts"][[0, 7]] = 39.0, -50.0
-    after = self._next(sums, 40, 10.0)
-    np.testing.assert_allclose(after.centers[5], 0.2)
-    np.testing.assert_allclose(after.centers[6], 0.1)
-    for empty in (0, 7):
-      distance = np.linalg.norm(after.centers[empty] - after.centers[5])
-      self.assertBetween(distance, 0.01, 0.3)
-
-  def test_centers_stay_in_the_balls(self):
-    sums = {
-        "weighted_points": np.full((40, 9), 1e6),
-        "kernel_weights": np.full((40, 3), 100.0),
-        "view_costs": np.ones(3),
-        "counts": np.full(40, 100.0),
-    }
-    after = self._next(sums, 40, 1.0)
-    for view in np.split(after.centers, np.cumsum(_PRIVATE_WIDTHS)[:-1], axis=1):
-      self.assertLessEqual(np.linalg.norm(view, axis=1).max(), 1 + 1e-12)
+  def test_statistics_are_the_totals_in_units(self):
+    model = _model()
+    query = model.query(_WIDTHS, steps=100)
+    totals = np.array([[-1600, 400, 1200, -250, -150, 900], [0, 0, 0, 0, 0, 0]])
+    sums = server_step.statistics(query, totals)
+    np.testing.assert_allclose(sums.residual_sums, _SUMS.residual_sums)
+    np.testing.assert_allclose(sums.kernel_weights, _SUMS.kernel_weights)
+    np.testing.assert_allclose(sums.counts, _SUMS.counts)
 
 
 if __name__ == "__main__":

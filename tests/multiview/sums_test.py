@@ -1,118 +1,231 @@
 """Tests for fl_clustering.multiview.sums."""
 
-from absl.testing import absltest
-import numpy as np
+import math
 
-from fl_clustering.multiview import multiview_config
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow.experimental.numpy as tnp
+
+from dp_clustering import point_grid
+from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from tests.multiview import central_reference
 
 _WIDTHS = (3, 1, 2)
 _BETAS = np.array([0.2, 1.0, 0.05])
-_FACTORS = np.array([0.5, 0.2, 0.3]) ** 2
+_WEIGHTS = np.array([0.5, 0.2, 0.3])
+# Grid steps to the unit of the points here, which are within a radius of 16.
+_STEPS = point_grid.POINT_STEPS / 16
 
 
 def _points(num_points, seed=0):
-  return np.random.default_rng(seed).standard_normal((num_points, sum(_WIDTHS)))
+  points = np.random.default_rng(seed).standard_normal((num_points, sum(_WIDTHS)))
+  return np.rint(points * _STEPS)
 
 
-def _sums(points, centers):
-  sums = sums_lib.kernel_sums(points, centers, _BETAS, _FACTORS, _WIDTHS)
-  return {name: value.numpy() for name, value in sums.items()}
+def _model(centers, weights=_WEIGHTS):
+  return server_step.MultiViewModel(centers, weights, 2.0, _BETAS / _STEPS**2)
 
 
-class KernelSumsTest(absltest.TestCase):
+def _totals(query, points, xp=np):
+  """Returns the totals, as whoever holds the points computes them."""
+  arrays = query.arrays
+  if xp is tnp:
+    points, arrays = tf.constant(points), {name: tf.constant(a) for name, a in arrays.items()}
+  groups, values = query.kind.contributions(xp, points, arrays)
+  totals = np.zeros(query.shape, np.int64)
+  np.add.at(totals, np.asarray(groups), np.trunc(np.asarray(values)).astype(np.int64))
+  return totals
+
+
+def _statistics(model, points, widths=_WIDTHS):
+  query = model.query(widths)
+  return server_step.statistics(query, _totals(query, points))
+
+
+def _reference(points, model, widths=_WIDTHS):
+  return central_reference.iterate(
+      points, model.centers, model.rates, model.view_factors, widths
+  )
+
+
+class DecayTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(("numpy", np), ("tensorflow", tnp))
+  def test_is_the_exponential_function(self, xp):
+    exponents = np.concatenate([
+        [0.0, 1e-300, 1e-17, 1e-9], np.linspace(0, 512, 20_001), np.logspace(-8, 2.7, 5001),
+    ])
+    found = np.asarray(sums_lib.decay(xp, xp.asarray(exponents)))
+    expected = np.array([math.exp(-t) for t in exponents])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    self.assertEqual(found[0], 1.0)
+
+  def test_larger_exponents_are_cut_off(self):
+    found = sums_lib.decay(np, np.array([512.0, 513.0, 1e300, np.inf]))
+    np.testing.assert_array_equal(found, found[0])
+    self.assertGreater(found[0], 0)
+
+  def test_every_number_is_rounded_by_itself_and_alike_in_both_engines(self):
+    exponents = np.random.default_rng(0).gamma(0.5, 20.0, 4099)
+    whole = sums_lib.decay(np, exponents)
+    self.assertLess(np.abs(whole - np.exp(-exponents)).max(), 1e-13)
+    one_by_one = [sums_lib.decay(np, exponents[i : i + 1])[0] for i in range(4099)]
+    np.testing.assert_array_equal(whole, one_by_one)
+    compiled = tf.function(
+        lambda t: sums_lib.decay(tnp, t), input_signature=[tf.TensorSpec([None], tf.float64)]
+    )
+    for start, end in ((0, 4099), (1, 4099), (3, 10), (17, 18), (2, 2050)):
+      part = tf.constant(exponents[start:end])
+      np.testing.assert_array_equal(whole[start:end], sums_lib.decay(tnp, part))
+      np.testing.assert_array_equal(whole[start:end], compiled(part))
+
+
+class KernelSumsTest(parameterized.TestCase):
 
   def test_clusters_are_those_of_the_definition(self):
-    points, centers = _points(60), _points(4, seed=1)
-    _, expected, _ = central_reference.iterate(points, centers, _BETAS, _FACTORS, _WIDTHS)
-    clusters, kernels = sums_lib.assign(points, centers, _BETAS, _FACTORS, _WIDTHS)
+    points, model = _points(60), _model(_points(4, seed=1))
+    _, expected, _ = _reference(points, model)
+    clusters = sums_lib.nearest(np, points, model.arrays(), _WIDTHS)
     np.testing.assert_array_equal(clusters, expected)
-    np.testing.assert_allclose(
-        kernels, central_reference.kernels(points, centers, _BETAS, _WIDTHS)
-    )
+    self.assertLen(np.unique(expected), 4)
 
-  def test_a_view_without_weight_does_not_decide(self):
-    points, centers = _points(60), _points(4, seed=1)
+  def test_a_point_far_from_all_centers_still_has_a_nearest(self):
+    # 1 - exp(-t) is one for all of them.
+    points = np.array([[50.0]]) * _STEPS
+    model = server_step.MultiViewModel(
+        np.array([[0.0], [30.0], [31.0], [29.0]]) * _STEPS, np.ones(1), 2.0,
+        np.array([1 / _STEPS**2]),
+    )
+    self.assertEqual(sums_lib.nearest(np, points, model.arrays(), (1,)), [2])
+
+  def test_ties_go_to_the_first_cluster(self):
+    points = np.array([[0.0], [7.0]])
+    model = server_step.MultiViewModel(
+        np.array([[3.0], [-3.0], [11.0], [3.0]]), np.ones(1), 2.0, np.array([0.01])
+    )
+    for xp in (np, tnp):
+      clusters = sums_lib.nearest(xp, xp.asarray(points), model.arrays(), (1,))
+      np.testing.assert_array_equal(clusters, [0, 0])
+
+  @parameterized.named_parameters(("ordinary", 2.0), ("large", 5000.0))
+  def test_a_view_without_weight_does_not_decide(self, alpha):
+    points = _points(60)
+    model = server_step.MultiViewModel(
+        _points(4, seed=1), np.array([0.5, 0.0, 0.5]), alpha, _BETAS / _STEPS**2
+    )
     changed = points.copy()
-    changed[:, 3] += 100.0
-    factors = np.array([0.5, 0.0, 0.5])
-    before, _ = sums_lib.assign(points, centers, _BETAS, factors, _WIDTHS)
-    after, _ = sums_lib.assign(changed, centers, _BETAS, factors, _WIDTHS)
-    np.testing.assert_array_equal(before, after)
+    changed[:, 3] += 10.0 * _STEPS
+    before = sums_lib.nearest(np, points, model.arrays(), _WIDTHS)
+    np.testing.assert_array_equal(
+        before, sums_lib.nearest(np, changed, model.arrays(), _WIDTHS)
+    )
+    self.assertLen(np.unique(before), 4)
 
   def test_sums_are_those_of_the_definition(self):
-    points, centers = _points(60), _points(4, seed=1)
-    moved, clusters, costs = central_reference.iterate(
-        points, centers, _BETAS, _FACTORS, _WIDTHS
-    )
-    sums = _sums(points, centers)
-    np.testing.assert_allclose(sums["view_costs"], costs)
-    np.testing.assert_array_equal(sums["counts"], np.bincount(clusters, minlength=4))
-    weights = np.repeat(sums["kernel_weights"], _WIDTHS, axis=1)
-    np.testing.assert_allclose(sums["weighted_points"] / weights, moved, atol=1e-12)
-
-  def test_sums_add_up_over_parts(self):
-    points, centers = _points(60), _points(4, seed=1)
-    whole, first, second = (_sums(p, centers) for p in (points, points[:11], points[11:]))
-    for name, value in whole.items():
-      np.testing.assert_allclose(first[name] + second[name], value, atol=1e-12)
-
-  def test_views_apart_are_each_view_alone(self):
-    points, centers = _points(60), _points(4, seed=1)
-    sums = sums_lib.kernel_sums_apart(points, centers, _BETAS, None, _WIDTHS)
-    start = 0
-    for view, width in enumerate(_WIDTHS):
-      columns = slice(start, start + width)
-      moved, clusters, costs = central_reference.iterate(
-          points[:, columns], centers[:, columns], _BETAS[[view]], np.ones(1), (width,)
-      )
-      np.testing.assert_allclose(
-          sums["weighted_points"][:, columns] / sums["kernel_weights"][:, view : view + 1],
-          moved, atol=1e-12,
-      )
-      np.testing.assert_allclose(sums["view_costs"][view], costs[0])
-      np.testing.assert_array_equal(sums["counts"][:, view], np.bincount(clusters, minlength=4))
-      start += width
+    points, model = _points(60), _model(_points(4, seed=1))
+    moved, clusters, costs = _reference(points, model)
+    sums = _statistics(model, points)
+    np.testing.assert_allclose(sums.view_costs, costs, rtol=1e-7)
+    np.testing.assert_array_equal(sums.counts, np.bincount(clusters, minlength=4))
+    found = model.centers + server_step.moves(model, sums, _WIDTHS)
+    np.testing.assert_allclose(found, moved, atol=1e-7 * _STEPS)
 
   def test_no_points_give_zeros(self):
-    for value in _sums(_points(0), _points(4)).values():
-      np.testing.assert_array_equal(value, np.zeros_like(value))
+    query = _model(_points(4)).query(_WIDTHS)
+    np.testing.assert_array_equal(_totals(query, _points(0)), np.zeros(query.shape))
 
   def test_a_step_raises_no_view_cost_of_its_clusters(self):
-    points, centers = _points(200), 2 * _points(5, seed=1)
-    moved, clusters, costs = central_reference.iterate(
-        points, centers, _BETAS, _FACTORS, _WIDTHS
-    )
-    values = central_reference.kernels(points, moved, _BETAS, _WIDTHS)
+    points, model = _points(200), _model(2 * _points(5, seed=1))
+    moved, clusters, costs = _reference(points, model)
+    values = central_reference.kernels(points, moved, model.rates, _WIDTHS)
     after = (1 - values[:, np.arange(200), clusters]).sum(axis=1)
     self.assertTrue(np.all(after <= costs), f"{costs} rose to {after}")
 
-  def test_project_moves_long_rows_to_the_ball_and_leaves_short_ones(self):
-    points = np.array([[3.0, 4.0, 0.0, 0.5, 0.1, 0.2], [0.1, 0.0, 0.0, -7.0, 3.0, -4.0]])
-    np.testing.assert_allclose(
-        sums_lib.project(points, _WIDTHS),
-        [[0.6, 0.8, 0.0, 0.5, 0.1, 0.2], [0.1, 0.0, 0.0, -1.0, 0.6, -0.8]],
-    )
-
-
-class ProjectedSumsTest(absltest.TestCase):
-
-  def test_no_point_changes_the_sums_by_more_than_the_sensitivity(self):
-    widths = (2, 3)
+  def test_contributions_fit_into_a_message(self):
     rng = np.random.default_rng(0)
+    for scale in (1e-3, 1.0, 30.0, 1e4):
+      model = server_step.MultiViewModel(
+          _points(4, seed=1), _WEIGHTS, 2.0, scale * _BETAS / _STEPS**2
+      )
+      query = model.query(_WIDTHS)
+      points = point_grid.POINT_STEPS * rng.standard_normal((500, 6)) / 6
+      _, values = query.kind.contributions(np, np.rint(points), query.arrays)
+      self.assertLess(np.abs(values).max(), 2.0**31)
+
+
+def _border_rows(model, widths, num_rows, rng):
+  """Returns rows that two centers are equally near to, up to the grid, and their middles."""
+  first, second = model.centers[0], model.centers[1]
+  middle = np.rint((first + second) / 2)
+  directions = rng.standard_normal((num_rows, len(first)))
+  across = (second - first) / np.linalg.norm(second - first)
+  directions -= np.outer(directions @ across, across)
+  spread = point_grid.POINT_STEPS / 10 / np.linalg.norm(directions, axis=1, keepdims=True)
+  rows = middle + rng.uniform(size=(num_rows, 1)) * spread * directions
+  return np.concatenate([np.rint(rows), middle[np.newaxis], model.centers])
+
+
+class SensitivityTest(parameterized.TestCase):
+  """One row more changes the totals by what it adds, and that is bounded."""
+
+  @parameterized.named_parameters(("numpy", np), ("tensorflow", tnp))
+  def test_other_rows_do_not_change_what_a_row_adds(self, xp):
+    rng = np.random.default_rng(0)
+    model = _model(_points(3, seed=1))
+    query = model.query(_WIDTHS, point_grid.CONTRIBUTION_STEPS)
+    rows = _border_rows(model, _WIDTHS, 60, rng)
+    alone = [_totals(query, row[np.newaxis]) for row in rows]
+    crowd = _points(2100, seed=2)
+    for row, own in zip(rows[::7], alone[::7]):
+      for num_copies in (1, 2, 7, 8, 15, 16, 17, 33):
+        copies = np.repeat(row[np.newaxis], num_copies, axis=0)
+        np.testing.assert_array_equal(_totals(query, copies, xp), num_copies * own)
+    before = _totals(query, crowd, xp)
+    for place in (0, 1, 1023, 2099):
+      for row, own in zip(rows[::13], alone[::13]):
+        crowded = np.insert(crowd, place, row, axis=0)
+        np.testing.assert_array_equal(_totals(query, crowded, xp) - before, own)
+
+  def test_the_order_and_blocks_do_not_matter_and_both_engines_agree(self):
+    model = _model(_points(5, seed=1))
+    query = model.query(_WIDTHS)
+    points = np.concatenate([
+        _border_rows(model, _WIDTHS, 500, np.random.default_rng(0)), _points(1500, seed=2)
+    ])
+    whole = _totals(query, points)
+    order = np.random.default_rng(1).permutation(len(points))
+    np.testing.assert_array_equal(_totals(query, points[order]), whole)
+    np.testing.assert_array_equal(_totals(query, points, tnp), whole)
+    blocks = np.split(points[order], [1, 8, 25, 700])
+    np.testing.assert_array_equal(sum(_totals(query, block, tnp) for block in blocks), whole)
+
+  @parameterized.parameters((1, 0.5), (2, 0.25), (6, 0.5), (6, 1.0))
+  def test_no_row_adds_more_than_is_stated(self, num_views, count_weight):
+    rng = np.random.default_rng(0)
+    widths = (2,) * num_views
+    steps = point_grid.CONTRIBUTION_STEPS
     largest = 0.0
-    for scale in (1e-3, 0.3, 1.0, 10.0):
-      for _ in range(100):
-        points = scale * rng.standard_normal((1, 5))
-        centers = sums_lib.project(rng.standard_normal((4, 5)), widths)
-        # The worst case: a long point on its center has weight one in every view.
-        for center in (centers, np.repeat(sums_lib.project(points, widths), 4, axis=0)):
-          sums = sums_lib.projected_sums(points, center, np.ones(2), np.ones(2), widths)
-          change = np.sqrt(sum(np.sum(value.numpy() ** 2) for value in sums.values()))
-          largest = max(largest, change)
-    self.assertLessEqual(largest, multiview_config.sensitivity(2) * (1 + 1e-6))
-    self.assertGreater(largest, 0.999 * multiview_config.sensitivity(2))
+    for spread in (0.0, 1e-6, 1e-3, 0.03, 0.3, 1.0):
+      # A row on a center, which adds the most, and rows near and far.
+      rows = point_grid.POINT_STEPS / 8 * rng.standard_normal((50, 2 * num_views))
+      rows = np.rint(rows)
+      shift = spread * point_grid.POINT_STEPS / 4 * rng.standard_normal((50, 2 * num_views))
+      for rate in (1.0, 30.0, 1e4):
+        for row, offset in zip(rows, shift):
+          model = server_step.MultiViewModel(
+              np.rint(row + offset)[np.newaxis], np.full(num_views, 1 / num_views), 2.0,
+              np.full(num_views, rate / point_grid.POINT_STEPS**2),
+          )
+          query = model.query(widths, steps)
+          parts = query.split(_totals(query, row[np.newaxis]) / steps)
+          parts["counts"] = parts["counts"] * count_weight
+          largest = max(largest, math.hypot(*np.concatenate([*parts.values()], axis=1)[0]))
+    bound = sums_lib.sensitivity(num_views, count_weight)
+    self.assertLessEqual(largest, bound)
+    self.assertGreater(largest, 0.999 * bound)
 
 
 if __name__ == "__main__":

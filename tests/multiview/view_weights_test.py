@@ -5,9 +5,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.multiview import view_weights
-from fl_clustering.points import scaling
 
-_WIDTHS = (2, 3)
 _COSTS = np.array([8.0, 2.0, 4.0])
 _OWN_COSTS = np.array([6.0, 2.0, 1.0])
 
@@ -53,43 +51,6 @@ class ViewWeightsTest(parameterized.TestCase):
 
   def test_a_smaller_alpha_makes_weights_more_unequal(self):
     self.assertGreater(_weigh("mvkm", alpha=1.2).max(), _weigh("mvkm", alpha=2.0).max())
-
-
-def _points():
-  points = np.random.default_rng(0).standard_normal((500, 5)) * [1, 1000, 0.01, 3, 1]
-  points[:, 4] = 0.1  # Its mean is not exactly 0.1.
-  return points + [0, 1e6, 0, -5, 0]
-
-
-def _moments(points):
-  mean = points.mean(axis=0)
-  centered = points - mean
-  sums = {
-      "num_points": len(points),
-      "sums": centered.sum(axis=0),
-      "squares": (centered**2).sum(axis=0),
-  }
-  return scaling.column_moments(mean, sums)
-
-
-class ViewBetasTest(parameterized.TestCase):
-
-  @parameterized.named_parameters(("standardised", True), ("in_own_units", False))
-  def test_beta_is_one_over_the_total_variance(self, standardize):
-    points = _points()
-    moments = _moments(points)
-    scaled = scaling.centered_scaling(moments, standardize).apply(points)
-    totals = [scaled[:, :2].var(axis=0).sum(), scaled[:, 2:].var(axis=0).sum()]
-    np.testing.assert_allclose(
-        view_weights.view_betas(moments, standardize, _WIDTHS), 1 / np.array(totals)
-    )
-
-  @parameterized.named_parameters(("standardised", True), ("in_own_units", False))
-  def test_a_view_without_variance_is_refused(self, standardize):
-    points = _points()
-    points[:, 2:] = [7.0, 0.1, -3.0]
-    with self.assertRaisesRegex(ValueError, "`clients` must .* everywhere in view 1"):
-      view_weights.view_betas(_moments(points), standardize, _WIDTHS)
 
 
 if __name__ == "__main__":

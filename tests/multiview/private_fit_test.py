@@ -1,0 +1,332 @@
+"""Tests for fl_clustering.multiview.private_fit."""
+
+import math
+import unittest
+from unittest import mock
+import warnings
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from dp_clustering import ledger as ledger_lib
+from dp_clustering import noise as noise_lib
+from dp_clustering import point_grid
+from dp_clustering import privacy_calculator
+from fl_clustering.multiview import client_views
+from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import private_fit
+from fl_clustering.multiview import server_step
+from fl_clustering.multiview import sums as sums_lib
+from fl_clustering.points import federated_points
+from fl_clustering.points import point_files
+from fl_clustering import runtime
+
+_WIDTHS = (3, 4)
+_NORMS = (7.0, 0.7)
+_NUM_CLUSTERS = 3
+
+
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+
+
+def _views(num_points=1500, seed=0):
+  """Returns two views of three clusters; some rows are outside the balls."""
+  rng = np.random.default_rng(seed)
+  clusters = rng.integers(_NUM_CLUSTERS, size=num_points)
+  return [
+      norm * (0.8 * np.eye(3, width)[clusters] + 0.2 * rng.standard_normal((num_points, width)))
+      for norm, width in zip(_NORMS, _WIDTHS)
+  ]
+
+
+def _split(views, num_clients):
+  return {f"site {i}": [view[i::num_clients] for view in views] for i in range(num_clients)}
+
+
+def _config(epsilon=1.0, rule="equal", num_rounds=3, **privacy):
+  return multiview_config.MultiViewConfig(
+      _NUM_CLUSTERS, view_weights=rule, n_init=1, num_rounds=num_rounds, tol=0.0,
+      standardize=False,
+      privacy=multiview_config.PointPrivacy(epsilon, 1e-6, _NORMS, **privacy),
+  )
+
+
+def _pooled_totals(points, files):
+  """Returns a function that answers queries about points in one place, in NumPy."""
+
+  def totals(self, query, draw_share=None):
+    del self, draw_share
+    rows = np.rint(files.scaling.apply(points))
+    groups, values = query.kind.contributions(np, rows, query.arrays)
+    answer = np.zeros(query.shape, np.int64)
+    np.add.at(answer, groups, np.trunc(values).astype(np.int64))
+    return answer
+
+  return totals
+
+
+class _RecordedNoise(noise_lib.SeededNoise):
+  """Seeded noise that remembers what was drawn."""
+
+  def __init__(self, seed):
+    super().__init__(seed)
+    self.draws = []
+
+  def discrete_gaussian(self, shape, scale):
+    self.draws.append((shape, scale))
+    return super().discrete_gaussian(shape, scale)
+
+
+class _Case(parameterized.TestCase):
+
+  def _files(self, clients):
+    views = client_views.check_private_clients(clients)
+    return views, private_fit.write_files(views, _NORMS, self.create_tempdir().full_path)
+
+  def _fit(self, clients, config=None, noise=None):
+    views, files = self._files(clients)
+    noise = noise or noise_lib.SeededNoise(0)
+    return private_fit.fit(config or _config(), files, views.widths, noise)
+
+
+class PrivateFitTest(_Case):
+
+  @parameterized.named_parameters(("equal", "equal"), ("mvkm", "mvkm"))
+  def test_equals_pooled_numpy_bit_for_bit_however_points_are_split(self, rule):
+    config = _config(rule=rule)
+    clients = _split(_views(), 4)
+    _, files = self._files(clients)
+    points = private_fit.in_balls(np.concatenate(_views(), axis=1), _NORMS, _WIDTHS)
+    with mock.patch.object(
+        federated_points.FederatedPoints, "totals", _pooled_totals(points, files)
+    ):
+      pooled = self._fit(clients, config)
+    order = np.random.default_rng(1).permutation(1500)
+    shuffled = [view[order] for view in _views()]
+    for others in (clients, _split(shuffled, 1), {**_split(shuffled, 7), "nobody": [
+        np.zeros((0, 3)), np.zeros((0, 4))]}):
+      fit = self._fit(others, config)
+      np.testing.assert_array_equal(fit.model.centers, pooled.model.centers)
+      np.testing.assert_array_equal(fit.model.view_weights, pooled.model.view_weights)
+
+  def test_the_budget_is_spent_and_no_more(self):
+    for num_rounds in (1, 6):
+      fit = self._fit(_split(_views(), 4), _config(0.7, num_rounds=num_rounds))
+      self.assertAlmostEqual(
+          fit.ledger.mu_spent, privacy_calculator.gaussian_mu(0.7, 1e-6), places=6
+      )
+      self.assertEqual(fit.privacy_spent["num_rounds"], len(fit.ledger.releases))
+      kernel_rounds = [r for r in fit.ledger.releases if r.name.startswith("kernel")]
+      self.assertLen(kernel_rounds, num_rounds)
+      self.assertLen(fit.history, num_rounds)
+      for release in kernel_rounds:
+        # The counts weigh half: two views add a half, and the count a quarter.
+        self.assertAlmostEqual(release.sensitivity, math.sqrt(0.75))
+        self.assertEqual(release.std, release.sensitivity / release.mu)
+
+  @parameterized.named_parameters(("server", "server", 1.0), ("shares", "none", 0.5))
+  def test_the_noise_in_the_ledger_is_drawn_for_every_release(self, trust, part):
+    noise = _RecordedNoise(0)
+    fit = self._fit(_split(_views(), 4), _config(trust=trust), noise)
+    draws = noise.draws[-3 * 3 * (4 if trust == "none" else 1) :]
+    steps = point_grid.CONTRIBUTION_STEPS
+    for release in fit.ledger.releases[-3:]:
+      for _ in range(4 if trust == "none" else 1):
+        (sums, excesses, counts), draws = draws[:3], draws[3:]
+        self.assertEqual([shape for shape, _ in (sums, excesses, counts)], [(3, 7), (3, 2), (3, 1)])
+        np.testing.assert_allclose(
+            [scale for _, scale in (sums, excesses, counts)],
+            part * steps * release.std * np.array([1, 1, 2]),
+        )
+
+  def test_shares_of_clients_that_drop_out_are_made_up_for(self):
+    noise = _RecordedNoise(0)
+    fit = self._fit(_split(_views(), 4), _config(trust="none", min_clients=1), noise)
+    release = fit.ledger.releases[-1]
+    self.assertAlmostEqual(noise.draws[-2][1] / point_grid.CONTRIBUTION_STEPS, release.std)
+    self.assertEqual(fit.privacy_spent["min_clients"], 1)
+    with self.assertRaisesRegex(ValueError, "`min_clients` must be at most the 4 clients, got 5"):
+      self._fit(_split(_views(), 4), _config(trust="none", min_clients=5))
+
+  def test_says_what_it_guarantees(self):
+    fit = self._fit(_split(_views(), 4), _config(0.7, trust="none"), noise_lib.SecureNoise())
+    spent = fit.privacy_spent
+    self.assertEqual((spent["epsilon"], spent["delta"], spent["trust"]), (0.7, 1e-6, "none"))
+    self.assertEqual(spent["unit"], "one point of one client")
+    self.assertIn("view weights", spent["covers"])
+    self.assertIn("cryptographic", spent["noise"])
+    with self.assertRaises(RuntimeError):
+      fit.ledger.record("another release", 0.1, 1.0, 10.0)
+
+  def test_weights_follow_from_noisy_sums(self):
+    views = _views()
+    views[1] = np.random.default_rng(1).standard_normal(views[1].shape)  # On the sphere.
+    fit = self._fit(_split(views, 4), _config(5.0, rule="mvkm"))
+    costs = fit.history[-1].view_costs
+    np.testing.assert_allclose(fit.model.view_weights, (1 / costs) / (1 / costs).sum())
+    self.assertGreater(fit.model.view_weights[0], fit.model.view_weights[1])
+
+
+class FederatedTotalsTest(_Case):
+  """The sensitivity through TFF, on rows that are equally near to two centers."""
+
+  def _totals(self, query, clients):
+    files = point_files.write_files(clients, self.create_tempdir().full_path)
+    return federated_points.FederatedPoints(files, _NUM_CLUSTERS).totals(query)
+
+  def test_a_copy_of_a_border_row_changes_nothing_but_its_own_share(self):
+    rng = np.random.default_rng(0)
+    unit = point_grid.POINT_STEPS / 4
+    centers = np.rint(unit * rng.standard_normal((3, 7)) / 2)
+    model = server_step.MultiViewModel(
+        centers, np.array([0.4, 0.6]), 2.0, np.array([1.0, 3.0]) / unit**2
+    )
+    query = model.query(_WIDTHS, point_grid.CONTRIBUTION_STEPS)
+    # Half way between the first two centers, and moved at right angles to their difference.
+    across = centers[1] - centers[0]
+    aside = rng.standard_normal((3000, 7))
+    aside -= np.outer(aside @ across / (across @ across), across)
+    rows = np.rint((centers[0] + centers[1]) / 2 + 0.2 * unit * aside)
+    groups, values = query.kind.contributions(np, rows, query.arrays)
+    self.assertGreater(np.bincount(groups, minlength=3)[:2].min(), 300)
+    own = np.zeros((3000, *query.shape), np.int64)
+    own[np.arange(3000), groups] = np.trunc(values)
+    whole = self._totals(query, {"a": rows})  # More rows than in a block.
+    np.testing.assert_array_equal(whole, own.sum(axis=0))
+    for row in (0, 1, 2, 3):
+      for num_copies in (15, 16):
+        copies = np.repeat(rows[[row]], num_copies, axis=0)
+        totals = self._totals(query, {"a": copies, "b": rows[:7], "c": rows[7:]})
+        np.testing.assert_array_equal(totals - whole, num_copies * own[row])
+    bound = sums_lib.sensitivity(2, 1.0) * point_grid.CONTRIBUTION_STEPS
+    self.assertLessEqual(np.sqrt((own.astype(float) ** 2).sum(axis=(1, 2))).max(), bound)
+
+
+class ContentTest(_Case):
+  """Nothing that rows hold shows in an error, a warning, a message's size or a round."""
+
+  def _trace(self, clients):
+    """Returns the queries' kinds and shapes, and all that the clients are given."""
+    trace = []
+    totals = federated_points.FederatedPoints.totals
+
+    def traced(self, query, draw_share=None):
+      trace.append((query.kind, self.capacity, {n: a.shape[1] for n, a in query.arrays.items()}))
+      for array in query.arrays.values():
+        assert np.all(np.isfinite(array))
+      return totals(self, query, draw_share)
+
+    with mock.patch.object(federated_points.FederatedPoints, "totals", traced):
+      with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = self._fit(clients, _config(rule="mvkm"))
+    self.assertTrue(np.all(np.isfinite(fit.model.centers)))
+    self.assertTrue(np.all(np.isfinite(fit.model.view_weights)))
+    return trace, [(r.name, r.std) for r in fit.ledger.releases]
+
+  def test_rows_of_any_content(self):
+    expected = self._trace(_split(_views(), 4))
+    for content in (None, np.nan, np.inf, -np.inf, 1e300, -1e-320, 10**400):
+      clients = _split(_views(), 4)
+      view = clients["site 2"][0].astype(object)
+      view[5] = content
+      view[6, 1] = content
+      clients["site 2"][0] = view
+      self.assertEqual(self._trace(clients), expected, content)
+
+  @parameterized.named_parameters(
+      ("an_empty_client", lambda c: {**c, "site 1": [np.zeros((0, 3)), np.zeros((0, 4))]}),
+      ("all_empty", lambda c: {i: [np.zeros((0, 3)), np.zeros((0, 4))] for i in c}),
+      ("one_row", lambda c: {**{i: [v[:0] for v in c[i]] for i in c},
+                             "site 3": [v[:1] for v in c["site 3"]]}),
+      ("equal_rows", lambda c: {i: [np.ones_like(v) for v in c[i]] for i in c}),
+      ("all_far", lambda c: {i: [np.full_like(v, 1e300) for v in c[i]] for i in c}),
+      ("integers", lambda c: {i: [np.rint(v).astype(np.int8) for v in c[i]] for i in c}),
+  )
+  def test_clients_of_any_content(self, change):
+    clients = _split(_views(), 4)
+    self.assertEqual(self._trace(change(clients)), self._trace(clients))
+
+  def test_a_row_however_far_counts_as_one_on_the_sphere(self):
+    near, far = _split(_views(), 4), _split(_views(), 4)
+    for clients, factor in ((near, 2.0), (far, 1e200)):
+      clients["site 0"][0][:, 0] = 0.0
+      clients["site 0"][0][0] = np.array([0.0, 3.5, 0.0]) * factor
+    first, second = self._fit(near), self._fit(far)
+    np.testing.assert_array_equal(first.model.centers, second.model.centers)
+
+  def test_what_the_clients_hold_is_in_the_balls_and_on_the_grid(self):
+    clients = _split(_views(), 4)
+    _, files = self._files(clients)
+    raw = np.concatenate(_views()[:1] + _views()[1:], axis=1)
+    points = files.scaling.apply(private_fit.in_balls(raw, _NORMS, _WIDTHS))
+    steps = point_grid.POINT_STEPS / math.sqrt(2)
+    for place in sums_lib.columns(_WIDTHS):
+      norms = np.linalg.norm(points[:, place], axis=1)
+      self.assertAlmostEqual(norms.max() / steps, 1.0)
+    inside = np.linalg.norm(raw[:, :3], axis=1) < 6.9
+    np.testing.assert_allclose(points[inside, :3], raw[inside, :3] / 7 * steps)
+    scaled = private_fit.grid_scaling(_NORMS, _WIDTHS).apply(raw)
+    np.testing.assert_allclose(points[inside, :3], scaled[inside, :3])
+
+
+class NextModelTest(absltest.TestCase):
+
+  def _next(self, residual_sums, kernel_weights, std, weigh=None):
+    model = server_step.MultiViewModel(
+        np.zeros((2, 7)), np.full(2, 0.5), 2.0, np.array([1e-10, 4e-10])
+    )
+    sums = server_step.KernelStatistics(
+        np.asarray(residual_sums, float), np.asarray(kernel_weights, float), np.full(2, 100.0)
+    )
+    return private_fit.next_model(
+        model, sums, std, _WIDTHS, weigh or (lambda costs: np.full(2, 0.5))
+    )
+
+  def test_without_noise_centers_move_to_the_means(self):
+    sums = np.array([[10.0] * 3 + [30.0] * 4, [-20.0] * 7])
+    after = self._next(sums, [[100, 50], [100, 100]], 0.0)
+    np.testing.assert_allclose(after.centers[0], [1e4] * 3 + [3e4] * 4)
+    np.testing.assert_allclose(after.centers[1], [-2e4] * 3 + [-1e4] * 4)
+
+  def test_moves_like_noise_are_shrunk_to_nothing(self):
+    sums = np.full((2, 7), 10.0)
+    after = self._next(sums, np.full((2, 2), 100.0), 11.0)
+    np.testing.assert_array_equal(after.centers, np.zeros((2, 7)))
+    after = self._next(sums, np.full((2, 2), 100.0), 10 / math.sqrt(2))
+    np.testing.assert_allclose(after.centers[0], [5e3] * 3 + [2.5e3] * 4, rtol=1e-3)
+
+  def test_a_center_with_hardly_any_points_stays(self):
+    after = self._next(np.full((2, 7), 1e3), [[100, 1.9], [0.5, -3.0]], 1.0)
+    self.assertTrue(np.all(after.centers[0, :3] > 0))
+    np.testing.assert_array_equal(after.centers[0, 3:], np.zeros(4))
+    np.testing.assert_array_equal(after.centers[1], np.zeros(7))
+
+  def test_centers_stay_in_the_ball_and_costs_are_never_negative(self):
+    costs_seen = []
+
+    def weigh(costs):
+      costs_seen.append(costs)
+      return np.full(2, 0.5)
+
+    after = self._next(np.full((2, 7), 1e9), [[10, 300], [10, 300]], 1.0, weigh)
+    self.assertLess(np.linalg.norm(after.centers, axis=1).max(), point_grid.POINT_STEPS + 3)
+    np.testing.assert_array_equal(costs_seen, [[180, 0]])
+
+
+class NoisyStatisticsTest(absltest.TestCase):
+
+  def test_a_budget_that_is_spent_stops_the_round_before_anyone_is_asked(self):
+    ledger = ledger_lib.Ledger(1.0, 1e-6, noise_lib.SeededNoise(0))
+    model = server_step.MultiViewModel(np.zeros((2, 7)), np.full(2, 0.5), 2.0, np.ones(2))
+    ask = mock.Mock()
+    with self.assertRaises(ledger_lib.PrivacyBudgetExceeded):
+      private_fit.noisy_statistics(ask, ledger, model, _WIDTHS, 5.0, "round")
+    ask.assert_not_called()
+
+
+if __name__ == "__main__":
+  absltest.main()
