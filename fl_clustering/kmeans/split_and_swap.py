@@ -30,7 +30,6 @@ References:
 
 import dataclasses
 import fractions
-import math
 
 import numpy as np
 
@@ -63,15 +62,11 @@ class Round:
       Centers without points are left out.
     inertia: Sum of the squared distances of the points to these means, in squared grid steps.
       It is at least the inertia of the means as centers.
-    num_sent: How many numbers were sent to whoever holds points.
-    num_received: How many sums were received.
   """
 
   stage: str
   centers: np.ndarray
   inertia: float
-  num_sent: int
-  num_received: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -250,10 +245,7 @@ class _Asker:
         sum_kinds.whole(parts["losses"]).astype(np.float64) if with_losses else None,
         float(inertia),
     )
-    num_sent = sum(array.size for array in query.arrays.values())
-    self.history.append(
-        Round(stage, answer.means, answer.inertia, num_sent, math.prod(query.shape))
-    )
+    self.history.append(Round(stage, answer.means, answer.inertia))
     return answer
 
 

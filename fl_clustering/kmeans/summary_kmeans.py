@@ -46,7 +46,7 @@ def ward_centers(points, weights, k):
   costs = _squared_distances(means, means)
   costs *= weights[:, np.newaxis] * weights / (weights[:, np.newaxis] + weights)
   np.fill_diagonal(costs, np.inf)
-  # Bounds of the rows' costs from below: merges only raise costs (they are reducible).
+  # The lowest cost of each row or less, as no merge makes a cost lower than both before it.
   lowest = costs.min(axis=1)
   num_merges = len(points) - k
   while num_merges:
@@ -62,8 +62,7 @@ def ward_centers(points, weights, k):
     row[weights == 0] = row[kept] = np.inf
     costs[merged] = costs[:, merged] = np.inf
     costs[kept] = costs[:, kept] = row
-    lowest = np.minimum(lowest, row)
-    lowest[kept], lowest[merged] = row.min(), np.inf
+    lowest[merged] = np.inf
     num_merges -= 1
   return means[weights > 0]
 

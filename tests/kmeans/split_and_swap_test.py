@@ -18,7 +18,7 @@ _STEPS = point_grid.POINT_STEPS
 
 
 def _grid_rows(points):
-  """Returns centered points on the grid, and the number of grid steps to their unit."""
+  """Returns points about their mean, on the grid."""
   centered = points - points.mean(axis=0)
   largest = np.linalg.norm(centered, axis=1).max()
   radius = 2.0 ** math.ceil(math.log2(largest)) if largest else 1.0
@@ -85,6 +85,17 @@ class InertiasTest(absltest.TestCase):
     self.assertEqual(at_means, ((rows - np.array(means)[clusters]) ** 2).sum())
 
 
+def _answer():
+  """Returns sums of three centers: halves that are near, halves that are not, and one half."""
+  return split_and_swap._Answer(  # pylint: disable=protected-access
+      asked=np.array([[0.0, 0.0], [100.0, 40.0], [5.0, 200.0]]),
+      counts=np.array([[2, 2], [3, 1], [0, 4]]),
+      residuals=np.array([[[-2, -2], [2, 2]], [[0, 0], [0, 40]], [[0, 0], [8, 0]]]),
+      losses=None,
+      inertia=1.0,
+  )
+
+
 class RoundsTest(parameterized.TestCase):
 
   def test_gain_is_what_a_split_lowers_the_inertia_by(self):
@@ -107,6 +118,24 @@ class RoundsTest(parameterized.TestCase):
     apart = ((rows - halves) ** 2).sum()
     self.assertAlmostEqual(answer.gains.sum() / (together - apart), 1.0)
 
+  def test_nodes_halve_between_the_means_of_the_halves(self):
+    nodes = _answer().nodes(np.random.default_rng(0))
+    np.testing.assert_array_equal(nodes.centers, [[0.0, 0.0], [100.0, 50.0], [7.0, 200.0]])
+    np.testing.assert_array_equal(nodes.directions[:2], [[2.0, 2.0], [0.0, 40.0]])
+    np.testing.assert_array_equal(nodes.middles, [[0.0, 0.0], [100.0, 60.0], [7.0, 200.0]])
+    # The last has no halves: it tries another direction.
+    self.assertGreater(np.linalg.norm(nodes.directions[2]), 0)
+
+  @parameterized.parameters(
+      (1, [[0, 0], [7, 200], [100, 40], [100, 80]]),
+      (2, [[7, 200], [100, 40], [100, 80], [-1, -1], [1, 1]]),
+      (3, [[7, 200], [100, 40], [100, 80], [-1, -1], [1, 1]]),
+  )
+  def test_splits_where_the_gains_are_largest(self, num_splits, centers):
+    # pylint: disable=protected-access
+    nodes = split_and_swap._split(_answer(), num_splits, np.random.default_rng(0))
+    np.testing.assert_array_equal(nodes.centers, centers)
+
   def test_what_is_asked_is_on_the_grid_and_in_the_ball(self):
     rows = _blobs(num_points=60, dim=5)
     rows *= _STEPS / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -125,9 +154,7 @@ class RoundsTest(parameterized.TestCase):
     result = _fit(rows, 8, sums=sums)
     self.assertLen(result.history, len(sums.queries))
     self.assertLessEqual(len(sums.queries), 30)
-    for step, query in zip(result.history, sums.queries):
-      self.assertEqual(step.num_sent, sum(array.size for array in query.arrays.values()))
-      self.assertEqual(step.num_received, math.prod(query.shape))
+    for step in result.history:
       # The means are at least as good as centers: points may be nearer to another one.
       self.assertLess(_inertia(rows, step.centers), 1.000001 * step.inertia)
     stages = [step.stage for step in result.history]

@@ -32,12 +32,32 @@ def _sorted(centers):
 class WardTest(absltest.TestCase):
 
   def test_equals_scipys_on_repeated_points(self):
-    points, weights = _draw()
+    points, weights = _draw(num_points=150, dim=3)
     repeated = np.repeat(points, weights, axis=0)
-    clusters = hierarchy.fcluster(hierarchy.ward(repeated), 7, "maxclust")
-    expected = np.array([repeated[clusters == own].mean(axis=0) for own in range(1, 8)])
-    found = summary_kmeans.ward_centers(points, weights, 7)
-    np.testing.assert_allclose(_sorted(found), _sorted(expected), atol=1e-9)
+    tree = hierarchy.ward(repeated)
+    for k in (3, 7, 20, 50, 90):
+      clusters = hierarchy.fcluster(tree, k, "maxclust")
+      expected = np.array([repeated[clusters == own].mean(axis=0) for own in range(1, k + 1)])
+      found = summary_kmeans.ward_centers(points, weights, k)
+      np.testing.assert_allclose(_sorted(found), _sorted(expected), atol=1e-9)
+
+
+class LloydTest(absltest.TestCase):
+
+  def test_a_step_of_several_sets(self):
+    points, weights = _draw()
+    # The last center of the second set is too far away to have points.
+    starts = np.stack([points[:3], np.concatenate([points[3:5], [[1000.0, 1000.0]]])])
+    # pylint: disable=protected-access
+    found, inertias = summary_kmeans._lloyd(points, weights, starts, 1)
+    for centers, start, inertia in zip(found, starts, inertias):
+      nearest = ((points[:, np.newaxis] - start) ** 2).sum(axis=2).argmin(axis=1)
+      for cluster in np.unique(nearest):
+        own = nearest == cluster
+        expected = np.average(points[own], axis=0, weights=weights[own])
+        np.testing.assert_allclose(centers[cluster], expected)
+      self.assertAlmostEqual(inertia / _inertia(points, weights, centers), 1.0)
+    np.testing.assert_array_equal(found[1, 2], [1000.0, 1000.0])
 
 
 class SearchTest(absltest.TestCase):
