@@ -1,4 +1,4 @@
-"""Private k-means compared: our two methods, IBM's diffprivlib, and no privacy at all.
+"""Private k-means compared: our methods, IBM's diffprivlib, and no privacy at all.
 
   bazel run experiments:dp_benchmark -- --data_dir=uci --output_dir=out
 
@@ -15,6 +15,7 @@ from experiment_shell import study
 from experiments.private import cells
 from experiments.private import diffprivlib_process
 from experiments.private import flags as benchmark_flags
+from experiments.private import methods
 from experiments.private import results
 
 flags.adopt_module_key_flags(benchmark_flags)
@@ -37,6 +38,14 @@ def _measure(unused_config, inputs, folder):
   cells.run(inputs.data, folder, table)
 
 
+def _failures():
+  if not set(methods.FEDERATED) & set(benchmark_flags.config().methods):
+    return (diffprivlib_process.ProcessEnded,)
+  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+
+  return diffprivlib_process.ProcessEnded, runtime.WorkerLost
+
+
 def _build_write_report():
   from experiments.private import report  # pylint: disable=g-import-not-at-top
 
@@ -56,7 +65,7 @@ EXPERIMENT = experiment.Experiment(
     result_text=lambda run: results.text(results.read(run)),
     check_recorded=cells.check_recorded,
     summarize=lambda run: results.summary(results.read(run)),
-    failures=lambda: (diffprivlib_process.ProcessEnded,),
+    failures=_failures,
 )
 
 if __name__ == "__main__":

@@ -60,13 +60,13 @@ def _check_num_clusters(config, datasets):
 
 
 def load_benchmark(config, data_dir, diffprivlib_python, stack):
-  """Returns the `Benchmark`: loads the data sets and starts diffprivlib.
+  """Returns the `Benchmark`: loads the data sets and starts diffprivlib and TFF.
 
   Args:
     config: A `BenchmarkConfig`.
     data_dir: Folder with UCI's files, or None.
     diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
-    stack: A `contextlib.ExitStack`, which ends the process of diffprivlib.
+    stack: A `contextlib.ExitStack`, which ends the process of diffprivlib and TFF's worker.
 
   Raises:
     ValueError: If the settings don't fit the data, or nothing is left to run.
@@ -147,7 +147,9 @@ def build_measure(benchmark):
   def measure(dataset, method, k, epsilon, run):
     points = benchmark.datasets[dataset].points
     seed = cell_seed(config.seed, dataset, method, k, epsilon, run)
-    centers = benchmark.methods[method](points, k, epsilon, config.delta, seed)
+    centers = benchmark.methods[method](
+        benchmark.datasets[dataset], k, epsilon, config.delta, seed
+    )
     _, loss = metrics.nonprivate_labels_and_loss(points, centers, data_lib.RADIUS)
     return {"loss": loss / len(points)}
 
@@ -162,7 +164,7 @@ def _ledger_document(benchmark):
     if method in benchmark.methods:
       keys = (dataset.name, method, config.fixed_k, config.fixed_epsilon, 0)
       ledger = methods_lib.private_result(
-          method, dataset.points, config.fixed_k, config.fixed_epsilon, config.delta,
+          method, dataset, config.fixed_k, config.fixed_epsilon, config.delta,
           cell_seed(config.seed, *keys),
       ).ledger
       ledgers[method] = {

@@ -23,8 +23,8 @@ class BenchmarkConfig:
     seed: Seed of all randomness: data and noise.
   """
 
-  datasets: tuple[str, ...] = tuple(data.DATASETS)
-  methods: tuple[str, ...] = tuple(methods.LABELS)
+  datasets: tuple[str, ...] = tuple(data.KNOWN)
+  methods: tuple[str, ...] = methods.CENTRAL
   k_to_try: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
   fixed_epsilon: float = 1.0
   epsilon_to_try: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)

@@ -5,16 +5,22 @@ raises `uci.Unavailable`, and add a row to `DATASETS`.
 """
 
 import dataclasses
+import functools
 import hashlib
+from typing import Optional
 
 import numpy as np
 
 from clustering_basics import randomness
 from clustering_basics import validate
+from experiments.private import bundled_data
+from experiments.private import client_mixtures
 from experiments.private import digits_embeddings
 from experiments.private import uci
 
 RADIUS = 1.0
+# Into so many clients a data set is split that has none.
+NUM_CLIENTS = 10
 
 _SYNTHETIC_POINTS = 100_000
 _SYNTHETIC_DIM = 100
@@ -24,19 +30,42 @@ _SYNTHETIC_CLUSTERS = 64
 _SYNTHETIC_CLUSTER_RATIO = 8.0
 
 
+@dataclasses.dataclass(frozen=True)
+class Optimum:
+  """The best loss that is known.
+
+  Attributes:
+    k: The number of clusters that it is for.
+    loss: The loss per point.
+    paper_epsilon: The epsilon at which a paper compares with it.
+  """
+
+  k: int
+  loss: float
+  paper_epsilon: float
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class BenchmarkDataset:
   """Points to cluster.
 
   Attributes:
     name: Its key in `DATASETS`.
-    points: Float64 array of shape (num_points, dim), every row within `RADIUS`.
+    points: Float64 array of shape (num_points, dim).  Private methods clip the rows to
+      `RADIUS`; few or none are outside.
     source: One line on where the data come from.
+    client_sizes: Numbers of points of the clients, whose rows follow each other; empty for
+      data without clients.
+    unit_points: How many points privacy protects together: 1, or the most that a client has.
+    optimum: The `Optimum`, if it is known.
   """
 
   name: str
   points: np.ndarray
   source: str
+  client_sizes: tuple[int, ...] = ()
+  unit_points: int = 1
+  optimum: Optional[Optimum] = None
 
   def describe(self):
     """Returns what identifies the data, as a dict for JSON."""
@@ -44,6 +73,10 @@ class BenchmarkDataset:
         "source": self.source,
         "num_points": len(self.points),
         "dim": self.points.shape[1],
+        "num_clients": len(self.client_sizes) or NUM_CLIENTS,
+        "unit_points": self.unit_points,
+        "is_new": self.name in NEW,
+        "optimum": None if self.optimum is None else dataclasses.asdict(self.optimum),
         "sha256": hashlib.sha256(np.ascontiguousarray(self.points)).hexdigest(),
     }
 
@@ -108,12 +141,44 @@ def _sklearn_digits(seed, data_dir):
   return BenchmarkDataset("sklearn_digits", centered_and_scaled(points), source)
 
 
-DATASETS = {
+def _bundled(name, seed, data_dir):
+  del seed, data_dir
+  points, source = bundled_data.LOADERS[name]()
+  return BenchmarkDataset(name, centered_and_scaled(points), source)
+
+
+def _mixture(name, seed, data_dir):
+  del data_dir
+  size = client_mixtures.SIZES[name]
+  rng = randomness.generator(seed, f"private benchmark: {name}")
+  points, means = client_mixtures.draw(size, rng)
+  points /= client_mixtures.RADIUS
+  k = client_mixtures.NUM_CLUSTERS
+  loss = client_mixtures.optimal_loss(points, means / client_mixtures.RADIUS)
+  return BenchmarkDataset(
+      name,
+      points,
+      f"{k} Gaussians of FedDP-KMeans, seed {seed}",
+      client_sizes=(size.points_per_client,) * size.num_clients,
+      unit_points=size.points_per_client if size.protects_clients else 1,
+      optimum=Optimum(k, loss, size.paper_epsilon),
+  )
+
+
+# What the source's benchmarks have, and scikit-learn's digits.
+KNOWN = {
     "synthetic": _synthetic,
     "digits_embeddings": _digits_embeddings,
     "letter": _letter,
     "gas_emissions": _gas_emissions,
     "sklearn_digits": _sklearn_digits,
+}
+# Never used to choose the constants of `dp_clustering.refine`.
+NEW = {name: functools.partial(_bundled, name) for name in bundled_data.LOADERS}
+DATASETS = {
+    **KNOWN,
+    **NEW,
+    **{name: functools.partial(_mixture, name) for name in client_mixtures.SIZES},
 }
 
 FROM_FILES = ("letter", "gas_emissions")

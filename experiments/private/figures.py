@@ -16,6 +16,15 @@ _STYLES = {
     "diffprivlib": {"color": _COLORS["orange"], "marker": "^", "markersize": 5},
     "lsh": {"color": _COLORS["blue"], "marker": "D", "markersize": 4},
     "refine": {"color": _COLORS["vermilion"], "marker": "o", "markersize": 5},
+    # Rings around the marks of the central form, which are nearly at the same place.
+    "refine_server": {
+        "color": _COLORS["green"], "marker": "o", "markersize": 9, "markerfacecolor": "none",
+        "linestyle": ":",
+    },
+    "refine_none": {
+        "color": _COLORS["purple"], "marker": "s", "markersize": 12, "markerfacecolor": "none",
+        "linestyle": ":",
+    },
 }
 _PEER_STYLE = {
     "color": _COLORS["black"], "marker": "x", "markersize": 7, "linestyle": "",

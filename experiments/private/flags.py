@@ -20,13 +20,17 @@ def _listed(name):
 
 
 flags.DEFINE_list(
-    "datasets", _listed("datasets"), "Comma-separated, of: " + ", ".join(data.DATASETS) + ".")
+    "datasets", _listed("datasets"),
+    "Comma-separated, of: " + ", ".join(data.DATASETS) + ". The constants of refine were never "
+    "tuned on " + ", ".join(data.NEW) + ".")
 path_flag.define(
     "data_dir", None,
     "Folder with UCI's files: letter-recognition.data (or .gz), gt_2011.csv to "
     "gt_2015.csv. Missing files are downloaded from OpenML. Default: only OpenML.")
 flags.DEFINE_list(
-    "methods", _listed("methods"), "Comma-separated, of: " + ", ".join(methods.LABELS) + ".")
+    "methods", _listed("methods"),
+    "Comma-separated, of: " + ", ".join(methods.LABELS) + ". The last two are refine on sums over "
+    f"clients, with TFF; data without clients are split into {data.NUM_CLIENTS}.")
 path_flag.define(
     "diffprivlib_python", None,
     "Path of a Python with IBM's diffprivlib (requirements-diffprivlib.txt). Default: the one "

@@ -1,7 +1,8 @@
 """The methods that the benchmark compares.
 
-A method is a function (points, k, epsilon, delta, seed) that returns the centers, an
-array of shape (k, dim).  It ignores epsilon or delta if it has no such parameter.
+A method is a function (dataset, k, epsilon, delta, seed) that returns the centers, an
+array of shape (k, dim).  It ignores epsilon or delta if it has no such parameter.  They
+are for `dataset.unit_points` points together.
 """
 
 import dataclasses
@@ -11,6 +12,7 @@ from typing import Callable
 from clustering_basics import core_count
 from clustering_basics import validate
 from dp_clustering import clustering_params
+from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from experiments.private import data
 from experiments.private import diffprivlib_process
@@ -21,8 +23,13 @@ LABELS = {
     "diffprivlib": "IBM diffprivlib",
     "lsh": "LSH tree",
     "refine": "split and refine",
+    "refine_server": "split and refine, federated, noise by the server",
+    "refine_none": "split and refine, federated, noise by the clients",
 }
 NOT_PRIVATE = "sklearn"
+# `refine` on sums over clients; these need TFF.
+FEDERATED = ("refine_server", "refine_none")
+CENTRAL = tuple(name for name in LABELS if name not in FEDERATED)
 
 # scikit-learn's default when the source's benchmarks were made.  With today's default, 1,
 # k-means without privacy is often worse than private k-means.
@@ -44,22 +51,39 @@ class LoadedMethods:
   diffprivlib_versions: dict[str, str]
 
 
-def _sklearn_centers(points, k, epsilon, delta, seed):
+def _sklearn_centers(dataset, k, epsilon, delta, seed):
   del epsilon, delta  # It has no privacy.
   # Imported late: it takes most of a second, and bad flags should fail at once.
   from sklearn import cluster
 
   core_count.count_quietly()
   kmeans = cluster.KMeans(n_clusters=k, n_init=_NUM_STARTS, random_state=seed)
-  return kmeans.fit(points).cluster_centers_
+  return kmeans.fit(dataset.points).cluster_centers_
 
 
-def private_result(method, points, k, epsilon, delta, seed):
+def _point_epsilon(unit_points, epsilon, delta):
+  """Returns the epsilon of one point at which so many together have `epsilon`.
+
+  They have so many times the mu of one (Dong, Roth, Su, "Gaussian Differential Privacy",
+  2019, section 2.5).
+
+  Args:
+    unit_points: Number of points.
+    epsilon: Privacy parameter of all together.
+    delta: Privacy parameter of both.
+  """
+  if unit_points == 1:
+    return epsilon
+  mu = privacy_calculator.gaussian_mu(epsilon, delta)
+  return privacy_calculator.gaussian_epsilon(mu / unit_points, delta)
+
+
+def private_result(method, dataset, k, epsilon, delta, seed):
   """Returns the `ClusteringResult` of one of our private methods, with seeded noise.
 
   Args:
     method: A key of `private_methods.METHODS`.
-    points: Array of shape (num_points, dim), every row within `data.RADIUS`.
+    dataset: A `data.BenchmarkDataset`.
     k: Number of clusters.
     epsilon: Privacy parameter.
     delta: Privacy parameter.
@@ -67,14 +91,21 @@ def private_result(method, points, k, epsilon, delta, seed):
   """
   return private_methods.METHODS[method](
       k,
-      clustering_params.Data(points, data.RADIUS),
-      clustering_params.DifferentialPrivacyParam(epsilon, delta),
+      clustering_params.Data(dataset.points, data.RADIUS),
+      clustering_params.DifferentialPrivacyParam(
+          _point_epsilon(dataset.unit_points, epsilon, delta), delta
+      ),
       random_state=seed,
   )
 
 
 def _private_centers(method, *arguments):
   return private_result(method, *arguments).centers
+
+
+def _diffprivlib_centers(process, dataset, k, epsilon, delta, seed):
+  # Without delta, m points together have m times the epsilon.
+  return process.centers(dataset.points, k, epsilon / dataset.unit_points, delta, seed)
 
 
 def _start_diffprivlib(python):
@@ -98,12 +129,12 @@ def _start_diffprivlib(python):
 
 
 def load(names, diffprivlib_python, stack):
-  """Returns the `LoadedMethods`; starts diffprivlib if it is among them.
+  """Returns the `LoadedMethods`; starts diffprivlib and TFF if they are needed.
 
   Args:
     names: Keys of `LABELS`.
     diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
-    stack: A `contextlib.ExitStack`, which ends the process of diffprivlib.
+    stack: A `contextlib.ExitStack`, which ends the process of diffprivlib and TFF's worker.
 
   Raises:
     ValueError: If `diffprivlib_python` has no diffprivlib, or no method is left.
@@ -119,8 +150,15 @@ def load(names, diffprivlib_python, stack):
     if process is None:
       skipped["diffprivlib"] = reason
     else:
-      found["diffprivlib"] = stack.enter_context(process).centers
+      stack.enter_context(process)
+      found["diffprivlib"] = functools.partial(_diffprivlib_centers, process)
       versions = process.versions
+  federated = [name for name in names if name in FEDERATED]
+  if federated:
+    # Imported late: it takes seconds, and the other methods don't need it.
+    from experiments.private import federated_methods
+
+    found.update(federated_methods.start(federated, stack))
   by_name = {name: found[name] for name in names if name in found}
   if not by_name:
     (reason,) = skipped.values()

@@ -1,6 +1,7 @@
 """Draws a finished benchmark: figures, and one page with findings and tables."""
 
 import math
+import statistics
 
 from experiment_shell import html_page
 from experiment_shell import output_folder
@@ -12,7 +13,7 @@ from experiments.private import results as results_lib
 
 _FEW_RUNS = 5
 _LINE_BREAK = html_page.Html("<br>")
-_KEY = "mean loss, with 25th–75th percentile below; smallest private loss in bold"
+_KEY = "mean loss, with the standard deviation below; smallest private loss in bold"
 
 _FIGURES = (
     report_sections.Figure(
@@ -31,8 +32,8 @@ _FIGURES = (
 _FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
-    output_folder.SUMMARY: "all means and percentiles, and the ratios to "
-    "google/differential-privacy",
+    output_folder.SUMMARY: "all means, standard deviations, percentiles and worst losses, and "
+    "the ratios to google/differential-privacy and to the optimum",
     output_folder.CONFIG: "all settings, seed, versions, the data actually used",
     cells.MEASUREMENTS: "the loss of every single run",
     cells.LEDGERS: "what one run of each of our methods released, and with how much noise",
@@ -49,8 +50,11 @@ def _cases(results):
 
 
 def _wins(results):
-  """Returns how often (over data sets and k) each private method has the smallest loss."""
-  wins = dict.fromkeys(results.private_methods, 0)
+  """Returns how often (over data sets and k) each method has the smallest private loss.
+
+  The federated forms of a method compete only where no central method was run.
+  """
+  wins = dict.fromkeys(results.central_methods or results.private_methods, 0)
   for dataset, k in _cases(results) if wins else ():
     wins[min(wins, key=lambda method: results.loss(dataset, method, k).mean)] += 1
   return wins
@@ -93,6 +97,48 @@ def price(results):
   )
 
 
+def _is_lost(results, dataset, k, epsilon):
+  """Returns whether another central method has a smaller mean loss than ours."""
+  losses = {m: results.loss(dataset, m, k, epsilon).mean for m in results.central_methods}
+  return min(losses.values()) < losses[results_lib.COMPARED]
+
+
+def new_data(results):
+  """Returns one sentence: how often our method is the best on new data; None without any."""
+  if results_lib.COMPARED not in results.methods or len(results.central_methods) < 2:
+    return None
+  cases = [case for case in results.private_cases if results.datasets[case[0]]["is_new"]]
+  if not cases:
+    return None
+  num_won = sum(not _is_lost(results, *case) for case in cases)
+  num_datasets = len({dataset for dataset, _, _ in cases})
+  return (
+      f"On the {num_datasets} data {'set' if num_datasets == 1 else 'sets'} never used to choose "
+      "its constants, "
+      f"{methods.LABELS[results_lib.COMPARED]} has the smallest mean loss of these methods in "
+      f"{num_won} of {len(cases)} cases (data set, k and epsilon)."
+  )
+
+
+def federation(results):
+  """Returns sentences: what the federated forms lose against the central one."""
+  if results_lib.COMPARED not in results.methods:
+    return []
+  sentences = []
+  for method in results.methods:
+    if method in methods.FEDERATED:
+      ratios = [
+          results.loss(dataset, method, k, epsilon).mean
+          / results.loss(dataset, results_lib.COMPARED, k, epsilon).mean
+          for dataset, k, epsilon in results.private_cases
+      ]
+      sentences.append(
+          f"{_capitalized(method)}: {min(ratios):.2f} to {max(ratios):.2f} times the mean loss "
+          f"of the central form, {statistics.median(ratios):.3f} in the median."
+      )
+  return sentences
+
+
 def warnings(results):
   """Returns (title, text) of what the reader must not overlook."""
   found = [(f"{name} is left out", f"{reason}.") for name, reason in results.skipped.items()]
@@ -125,6 +171,17 @@ def notes(results):
         "coordinates, so that in d > 4 dimensions it spends more than its epsilon: 1.4 times as "
         "much in 16, 2.7 times in 100. The comparison favors it there."
     )
+  if any(name in methods.FEDERATED for name in results.methods):
+    found.append(
+        "The federated forms compute on secure sums over the clients, in TFF. With the same "
+        "noise they find the same centers as the central form, bit for bit; here every run has "
+        "its own noise. Data without clients are split at random."
+    )
+  if any(one["unit_points"] > 1 for one in results.datasets.values()):
+    found.append(
+        "Where privacy is for a client, the central methods get the epsilon of one point at "
+        "which all points of a client together have the stated epsilon."
+    )
   found.append(
       "dp-clustering-icml17 (Balcan et al., ICML 2017), which the source's benchmarks include, "
       "is left out: it is for pure epsilon, with delta = 0."
@@ -137,7 +194,8 @@ def _summary_section(results):
   return html_page.section(
       "Summary",
       html_page.paragraph(html_page.strong(verdict(results))),
-      *([] if cost is None else [html_page.paragraph(cost)]),
+      *(html_page.paragraph(text) for text in (cost, new_data(results)) if text is not None),
+      *map(html_page.paragraph, federation(results)),
       *report_sections.warnings(results.run),
       *(html_page.warning(title, text) for title, text in warnings(results)),
       html_page.note("What is compared, and what is private", *notes(results)),
@@ -176,10 +234,72 @@ def _peer_section(results):
   )]
 
 
+def _protected(results, dataset):
+  unit_points = results.datasets[dataset]["unit_points"]
+  return "one point" if unit_points == 1 else f"one client with at most {unit_points} points"
+
+
+def _optimum_section(results):
+  """Returns the section of ratios to the best loss that is known; nothing if there is none."""
+  rows = [
+      [
+          ratio.dataset, _protected(results, ratio.dataset),
+          html_page.strong(f"{ratio.epsilon:g}, the paper's") if ratio.is_of_paper
+          else f"{ratio.epsilon:g}",
+          methods.LABELS[ratio.method], f"{ratio.mean:.4f}", f"{ratio.sd:.4f}",
+          f"{ratio.worst:.4f}",
+      ]
+      for ratio in results.optimum_ratios()
+  ]
+  if not rows:
+    return []
+  return [html_page.section(
+      "Loss over the optimum: the mixtures of FedDP-KMeans",
+      html_page.table(
+          ["data set", "privacy of", "epsilon", "method", "mean ratio", "sd", "worst"], rows,
+          "Loss, divided by that of k-means without privacy from the true means; "
+          f"runs: {results.settings['runs']}", text_columns=(1, 2, 3),
+      ),
+      html_page.paragraph(
+          "Scott, Lampert, Saulpic (ICML 2025): ten Gaussians of variance 0.5 in 100 dimensions, "
+          "means uniform in the unit cube, norms clipped at 11, delta 1e-6. Their method starts "
+          "from data that the server has. Here the server has no data.",
+          quiet=True,
+      ),
+  )]
+
+
+def _lost_section(results):
+  """Returns the section of cases that our method loses; nothing if there is none."""
+  if results_lib.COMPARED not in results.methods:
+    return []
+  rows = []
+  for dataset, k, epsilon in results.private_cases:
+    if _is_lost(results, dataset, k, epsilon):
+      losses = {m: results.loss(dataset, m, k, epsilon).mean for m in results.central_methods}
+      best = min(losses, key=losses.get)
+      ours = losses[results_lib.COMPARED]
+      rows.append([
+          dataset, k, f"{epsilon:g}", methods.LABELS[best], results_lib.loss_text(losses[best]),
+          results_lib.loss_text(ours), f"{ours / losses[best]:.3f}",
+      ])
+  if not rows:
+    return []
+  label = methods.LABELS[results_lib.COMPARED]
+  return [html_page.section(
+      f"Where {label} is not the best",
+      html_page.table(
+          ["data set", "k", "epsilon", "smallest loss", "its loss", f"{label}", "ratio"], rows,
+          f"All cases in which another central method has a smaller mean loss: {len(rows)} of "
+          f"{len(results.private_cases)}", text_columns=(3,),
+      ),
+  )]
+
+
 def _loss_cell(spread, is_best):
-  mean, low, high = map(results_lib.loss_text, (spread.mean, spread.low, spread.high))
+  mean = results_lib.loss_text(spread.mean)
   shown = html_page.strong(mean) if is_best else mean
-  return html_page.joined(shown, _LINE_BREAK, f"{low}–{high}")
+  return html_page.joined(shown, _LINE_BREAK, f"± {results_lib.loss_text(spread.sd)}")
 
 
 def _loss_table(results, dataset, columns, caption):
@@ -262,7 +382,11 @@ def _ledger_section(results):
 
 def _settings_section(results):
   rows = [
-      [name, f"{description['num_points']:,}", description["dim"], description["source"]]
+      [
+          name, f"{description['num_points']:,}", description["dim"],
+          f"{description['num_clients']:,}", "yes" if description["is_new"] else "no",
+          description["source"],
+      ]
       for name, description in results.datasets.items()
   ]
   versions = {"Versions": results.run.versions}
@@ -273,7 +397,9 @@ def _settings_section(results):
       "Settings and versions",
       {"Settings": results.settings, **versions},
       html_page.table(
-          ["data set", "points", "coordinates", "source"], rows, "Data sets", text_columns=(3,)
+          ["data set", "points", "coordinates", "clients", "new", "source"], rows,
+          "Data sets; clients: of the federated methods; new: never used to choose the constants "
+          "of split and refine, and not a mixture of Gaussians", text_columns=(4, 5),
       ),
   )
 
@@ -295,7 +421,9 @@ def write_report(run):
       f"runs: {settings['runs']}, seed: {settings['seed']}.",
       _summary_section(results),
       *_peer_section(results),
+      *_optimum_section(results),
       html_page.section("Figures", *drawings),
+      *_lost_section(results),
       *_loss_sections(results),
       *_ledger_section(results),
       _settings_section(results),

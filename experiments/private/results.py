@@ -20,6 +20,8 @@ PEER_SOURCE = f"{PEER}, learning/clustering, commit b5b0286e"
 # The privacy parameters of the peer's losses.
 _PEER_EPSILON = 1.0
 _PEER_DELTA = 1e-6
+# Of FedDP-KMeans, see `client_mixtures`.
+_PAPER_DELTA = 1e-6
 # Our method that is compared with the peer.
 COMPARED = "refine"
 
@@ -75,16 +77,41 @@ class PeerComparison:
 
 
 @dataclasses.dataclass(frozen=True)
+class OptimumRatio:
+  """A method's losses, divided by the best loss that is known.
+
+  Attributes:
+    dataset: Name of the data set.
+    method: Name of the method.
+    epsilon: The privacy parameter.
+    is_of_paper: Whether epsilon and delta are those of the paper that the data are from.
+    mean: The mean over the runs.
+    sd: Their standard deviation.
+    worst: The largest.
+  """
+
+  dataset: str
+  method: str
+  epsilon: float
+  is_of_paper: bool
+  mean: float
+  sd: float
+  worst: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Results:
   """The measurements of one output folder.
 
   Attributes:
     run: The `FinishedRun`.
     losses: (data set, method, k, epsilon) -> `Spread` of the runs' losses.
+    worst: (data set, method, k, epsilon) -> the largest of the runs' losses.
   """
 
   run: finished_run.FinishedRun
   losses: dict[tuple, scores.Spread]
+  worst: dict[tuple, float]
 
   @property
   def settings(self):
@@ -104,6 +131,20 @@ class Results:
   @property
   def private_methods(self):
     return tuple(name for name in self.methods if name != methods.NOT_PRIVATE)
+
+  @property
+  def central_methods(self):
+    """The names of the private methods that were run on the points of one place."""
+    return tuple(name for name in self.private_methods if name not in methods.FEDERATED)
+
+  @property
+  def private_cases(self):
+    """All (data set, k, epsilon) that the private methods were run at."""
+    found = dict.fromkeys(
+        (dataset, k, epsilon) for dataset, method, k, epsilon in self.losses
+        if method != methods.NOT_PRIVATE
+    )
+    return tuple(found)
 
   @property
   def skipped(self):
@@ -146,15 +187,43 @@ class Results:
     ]
 
 
+  def optimum_ratios(self):
+    """Returns an `OptimumRatio` for each private case with a best loss that is known."""
+    return [
+        _optimum_ratio(self, dataset, method, k, epsilon)
+        for dataset, k, epsilon in sorted(self.private_cases, key=lambda case: case[2])
+        for method in self.private_methods
+        if (self.datasets[dataset]["optimum"] or {}).get("k") == k
+    ]
+
+
+def _optimum_ratio(results, dataset, method, k, epsilon):
+  optimum = results.datasets[dataset]["optimum"]
+  setting = dataset, method, k, epsilon
+  spread = results.losses[setting]
+  return OptimumRatio(
+      dataset, method, epsilon,
+      is_of_paper=epsilon == optimum["paper_epsilon"]
+      and results.settings["delta"] == _PAPER_DELTA,
+      mean=spread.mean / optimum["loss"],
+      sd=spread.sd / optimum["loss"],
+      worst=results.worst[setting] / optimum["loss"],
+  )
+
+
 def read(run):
   """Returns the `Results` of a `FinishedRun`."""
   *setting, repetition = cells.KEYS
   found = scores.Scores(run.rows(cells.MEASUREMENTS), setting, repetition)
-  return Results(run, {keys: found.spread("loss", *keys) for keys in found.settings})
+  return Results(
+      run,
+      losses={keys: found.spread("loss", *keys) for keys in found.settings},
+      worst={keys: max(found.values("loss", *keys)) for keys in found.settings},
+  )
 
 
 def summary(results):
-  """Returns all means and percentiles, and the ratios to the peer, for JSON."""
+  """Returns means and spreads, and the ratios to the peer and to the optimum, for JSON."""
   return {
       "losses": [
           {
@@ -163,8 +232,10 @@ def summary(results):
               "k": k,
               "epsilon": None if epsilon == math.inf else epsilon,
               "mean": spread.mean,
+              "sd": spread.sd,
               "percentile_25": spread.low,
               "percentile_75": spread.high,
+              "worst": results.worst[dataset, method, k, epsilon],
           }
           for (dataset, method, k, epsilon), spread in results.losses.items()
       ],
@@ -177,6 +248,7 @@ def summary(results):
           }
           for comparison in results.peer_comparisons()
       ],
+      "ratios_to_optimum": [dataclasses.asdict(ratio) for ratio in results.optimum_ratios()],
       # Without the reasons, which may name folders of this machine.
       "skipped": list(results.skipped),
   }

@@ -160,8 +160,8 @@ class MeasureTest(absltest.TestCase):
   def test_is_the_mean_squared_distance_to_the_nearest_center(self):
     calls = []
 
-    def method(points, k, epsilon, delta, seed):
-      calls.append((len(points), k, epsilon, delta, seed))
+    def method(dataset, k, epsilon, delta, seed):
+      calls.append((len(dataset.points), k, epsilon, delta, seed))
       return np.array([[0.0, 0.0], [0.5, 0.0]])
 
     points = np.array([[0.1, 0.0], [0.5, 0.2], [0.0, -0.3]])

@@ -10,11 +10,11 @@ from experiments.private import methods
 
 class BenchmarkConfigTest(parameterized.TestCase):
 
-  def test_default_is_everything(self):
+  def test_default_is_what_the_source_has_without_tff(self):
     config = config_lib.BenchmarkConfig()
 
-    self.assertEqual(config.datasets, tuple(data.DATASETS))
-    self.assertEqual(config.methods, tuple(methods.LABELS))
+    self.assertEqual(config.datasets, tuple(data.KNOWN))
+    self.assertEqual(config.methods, ("sklearn", "diffprivlib", "lsh", "refine"))
     self.assertEqual(config.k_to_try, (2, 4, 8, 16, 32, 64))
     self.assertEqual((config.fixed_epsilon, config.delta), (1.0, 1e-6))
 

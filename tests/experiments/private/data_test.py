@@ -3,6 +3,8 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
+from experiments.private import bundled_data
+from experiments.private import client_mixtures
 from experiments.private import data
 from experiments.private import digits_embeddings
 from experiments.private import uci
@@ -100,6 +102,61 @@ class DatasetsTest(absltest.TestCase):
     with mock.patch.object(uci, "load_letter", side_effect=uci.Unavailable("no network")):
       with self.assertRaisesRegex(ValueError, "`datasets` must .*letter: no network"):
         data.load_datasets(["letter"], 0, None)
+
+
+class NewDataTest(absltest.TestCase):
+
+  def _load(self, name):
+    (dataset,), _ = data.load_datasets([name], 0, None)
+    self.assertTrue(dataset.describe()["is_new"])
+    self.assertAlmostEqual(np.linalg.norm(dataset.points, axis=1).max(), 1, places=9)
+    np.testing.assert_allclose(dataset.points.mean(axis=0), 0, atol=1e-12)
+    return dataset.points
+
+  def test_sizes(self):
+    shapes = {name: self._load(name).shape for name in data.NEW}
+
+    self.assertEqual(shapes, {
+        "photo_colors": (68_480, 3), "photo_patches": (16_960, 48), "ecg_windows": (3_000, 36),
+        "terrain": (34_744, 3), "breast_cancer": (569, 30), "diabetes": (442, 10),
+    })
+
+  def test_patches_are_squares_of_neighbours(self):
+    image = bundled_data._sample_image("flower.jpg")
+    patches, _ = bundled_data.load_photo_patches()
+
+    # The second patch of the second row of 160.
+    np.testing.assert_array_equal(patches[161].reshape(4, 4, 3), image[4:8, 4:8])
+
+  def test_old_data_are_not_new(self):
+    self.assertEmpty(set(data.KNOWN) & set(data.NEW))
+
+
+class MixtureTest(absltest.TestCase):
+
+  def test_has_clients_and_an_optimum(self):
+    for name, num_clients, unit_points in (
+        ("mixture_100_clients", 100, 1), ("mixture_2000_clients", 2000, 50),
+    ):
+      (dataset,), _ = data.load_datasets([name], 3, None)
+      described = dataset.describe()
+
+      self.assertEqual(dataset.points.shape, (100_000, 100))
+      self.assertEqual(
+          (described["num_clients"], described["unit_points"]), (num_clients, unit_points)
+      )
+      self.assertEqual(sum(dataset.client_sizes), 100_000)
+      # 100 coordinates of variance one half, in units of the radius 11; the best centers
+      # follow 10 x 100 of the 10 million numbers.
+      self.assertAlmostEqual(dataset.optimum.loss, 50 / 121, delta=0.002)
+      self.assertLess((np.linalg.norm(dataset.points, axis=1) > 1).mean(), 0.002)
+
+  def test_the_optimum_is_that_of_the_points(self):
+    rng = np.random.default_rng(0)
+    points, means = client_mixtures.draw(client_mixtures.MixtureSize(4, 50, False, 1.0), rng)
+
+    at_means = ((points[:, np.newaxis] - means) ** 2).sum(axis=2).min(axis=1).mean()
+    self.assertLess(client_mixtures.optimal_loss(points, means), at_means)
 
 
 class DescribeTest(absltest.TestCase):

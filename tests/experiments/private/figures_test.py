@@ -81,6 +81,14 @@ class FiguresTest(parameterized.TestCase):
     self.assertLen(figure.axes, 1)
     self.assertNotIn("percentile", figure.get_suptitle())
 
+  def test_federated_forms_are_rings_around_the_central_marks(self):
+    factors = {"refine": 1.0, "refine_server": 1.0, "refine_none": 1.0}
+    figure = figures.loss_over_epsilon(self._read(factors=factors))
+
+    sizes = [line.get_markersize() for line in figure.axes[0].lines]
+    self.assertEqual(sizes, sorted(set(sizes)))
+    self.assertLen(_legend(figure), 3)
+
   def test_alike_losses_look_alike(self):
     figure = figures.loss_over_k(self._read(factors={"lsh": 1.0}, k_to_try=(15, 17)))
 

@@ -6,6 +6,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from dp_clustering import metrics
+from experiments.private import data
 from experiments.private import diffprivlib_process
 from experiments.private import methods
 from tests.experiments.private import fake_diffprivlib
@@ -13,22 +14,23 @@ from tests.experiments.private import fake_diffprivlib
 _IN_PROCESS = ("sklearn", "lsh", "refine")
 
 
-def _clusters(num_points=6000):
-  """Returns three small clusters in the unit ball, and their centers."""
+def _clusters(num_points=6000, **known):
+  """Returns a data set of three small clusters in the unit ball."""
   rng = np.random.default_rng(0)
   centers = np.array([[0.7, 0.0, 0.0], [-0.5, 0.5, 0.0], [0.0, -0.6, 0.5]])
   points = centers[np.arange(num_points) % 3] + rng.normal(0, 0.02, (num_points, 3))
-  return points, centers
+  return data.BenchmarkDataset("synthetic", points, "three clusters", **known)
 
 
 class MethodsTest(parameterized.TestCase):
 
-  def _loss(self, method, **changes):
-    points, _ = _clusters()
+  def _loss(self, method, known=(), **changes):
+    dataset = _clusters(**dict(known))
     arguments = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "seed": 0, **changes}
     loaded = methods.load((method,), None, self.enter_context(contextlib.ExitStack()))
-    centers = loaded.by_name[method](points, *arguments.values())
+    centers = loaded.by_name[method](dataset, *arguments.values())
     self.assertEqual(centers.shape, (arguments["k"], 3))
+    points = dataset.points
     return metrics.nonprivate_labels_and_loss(points, centers, 1.0)[1] / len(points)
 
   @parameterized.parameters(*_IN_PROCESS)
@@ -50,28 +52,37 @@ class MethodsTest(parameterized.TestCase):
 
   def test_without_diffprivlib_the_others_are_there(self):
     with mock.patch.object(diffprivlib_process, "default_python", return_value=None):
-      loaded = methods.load(
-          tuple(methods.LABELS), None, self.enter_context(contextlib.ExitStack())
-      )
+      loaded = methods.load(methods.CENTRAL, None, self.enter_context(contextlib.ExitStack()))
 
     self.assertCountEqual(loaded.by_name, _IN_PROCESS)
     self.assertCountEqual(loaded.skipped, ["diffprivlib"])
 
   def test_diffprivlib_ends_with_the_stack(self):
     python = fake_diffprivlib.write_python(self.create_tempdir().full_path)
-    points, _ = _clusters(300)
+    dataset = _clusters(300)
     with contextlib.ExitStack() as stack:
-      loaded = methods.load(tuple(methods.LABELS), python, stack)
-      self.assertEqual(list(loaded.by_name), list(methods.LABELS))
-      self.assertEqual(loaded.by_name["diffprivlib"](points, 3, 1.0, 1e-6, 0).shape, (3, 3))
+      loaded = methods.load(methods.CENTRAL, python, stack)
+      self.assertEqual(list(loaded.by_name), list(methods.CENTRAL))
+      self.assertEqual(loaded.by_name["diffprivlib"](dataset, 3, 1.0, 1e-6, 0).shape, (3, 3))
 
     with self.assertRaises(ValueError):
-      loaded.by_name["diffprivlib"](points, 3, 1.0, 1e-6, 0)
+      loaded.by_name["diffprivlib"](dataset, 3, 1.0, 1e-6, 0)
+
+  @parameterized.parameters("lsh", "refine")
+  def test_privacy_of_many_points_costs_as_many_times_the_mu(self, method):
+    together = methods.private_result(method, _clusters(unit_points=20), 3, 1.0, 1e-6, 0).ledger
+    one = methods.private_result(method, _clusters(), 3, 1.0, 1e-6, 0).ledger
+
+    self.assertAlmostEqual(together.mu_spent, one.mu_spent / 20, places=6)
+
+  def test_privacy_of_many_points_of_diffprivlib(self):
+    process = mock.Mock()
+    methods._diffprivlib_centers(process, _clusters(30, unit_points=20), 3, 1.0, 1e-6, 0)
+
+    self.assertEqual(process.centers.call_args.args[1:], (3, 1 / 20, 1e-6, 0))
 
   def test_the_ledger_says_that_the_noise_is_seeded(self):
-    points, _ = _clusters()
-
-    ledger = methods.private_result("refine", points, 3, 2.0, 1e-5, 4).ledger
+    ledger = methods.private_result("refine", _clusters(), 3, 2.0, 1e-5, 4).ledger
 
     self.assertEqual((ledger.epsilon, ledger.delta), (2.0, 1e-5))
     self.assertFalse(ledger.is_private)

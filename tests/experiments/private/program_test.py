@@ -225,6 +225,37 @@ class ResumeTest(parameterized.TestCase):
       _run(self.folder, *self._FLAGS, "--resume", "--data_dir=elsewhere")
 
 
+class FederatedTest(absltest.TestCase):
+
+  def test_runs_beside_the_central_form(self):
+    folder = os.path.join(self.create_tempdir().full_path, "run")
+    printed = _run(
+        folder, "--datasets=breast_cancer", "--methods=refine,refine_server,refine_none",
+        "--k_to_try=2", "--epsilon_to_try=", "--fixed_k=3", "--runs=1", "--fixed_epsilon=50",
+    )
+
+    self.assertRegex(printed, r"federated, noise by the clients +0\.\d+\n")
+    losses = [
+        float(row["loss"])
+        for row in csv.DictReader(_read(folder, "measurements.csv").splitlines())
+    ]
+    # At an epsilon as large as that, the noise hardly matters.
+    np.testing.assert_allclose(losses, losses[0], rtol=0.05)
+    self.assertIn("of the central form", _read(folder, "report.html"))
+
+  def test_central_methods_import_no_tff(self):
+    code = (
+        "import sys; from experiments import dp_benchmark; "
+        "from experiments.private import report; print('tensorflow_federated' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True,
+        env=_environment(),
+    )
+
+    self.assertEqual(result.stdout.strip(), "False")
+
+
 class DiffprivlibTest(absltest.TestCase):
 
   def setUp(self):

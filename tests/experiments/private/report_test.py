@@ -1,6 +1,7 @@
 import contextlib
 import os
 import re
+import statistics
 from unittest import mock
 
 from absl.testing import absltest
@@ -8,6 +9,7 @@ from absl.testing import parameterized
 
 from experiment_shell import finished_run
 from experiment_shell import scores
+from experiments.private import methods
 from experiments.private import report
 from experiments.private import results as results_lib
 from tests.experiments.private import sample_benchmark
@@ -60,15 +62,39 @@ class ReportTest(parameterized.TestCase):
     first = page[page.index("<h2>Summary") :]
     self.assertRegex(first, "^<h2>Summary</h2>\n<p><strong>Split and refine has the smallest")
 
-  def test_tables_show_means_and_bands_and_mark_the_best_private_loss(self):
+  def test_tables_show_means_and_deviations_and_mark_the_best_private_loss(self):
     _, page = self._write()
 
     mean = sample_benchmark.invented_loss(0.75, 2, 1.0, 1.5)
     over_k_of_letter = _cells(page, "split and refine")[0]
-    self.assertStartsWith(over_k_of_letter[0], f"{mean:#.3g} ")
+    losses = [sample_benchmark.invented_loss(0.75, 2, 1.0, run) for run in range(4)]
+    deviation = statistics.stdev(losses)
+    self.assertEqual(over_k_of_letter[0].split(), [f"{mean:#.3g}", "±", f"{deviation:#.3g}"])
     self.assertIn(f"<strong>{mean:#.3g}</strong>", page)
     not_private = sample_benchmark.invented_loss(0.5, 2, float("inf"), 1.5)
     self.assertNotIn(f"<strong>{not_private:#.3g}</strong>", page)
+
+  def test_lists_all_cases_that_are_lost(self):
+    _, page = self._write(factors={"lsh": 0.5, "refine": 0.75})
+
+    rows = _cells(page[page.index("<h2>Where split") :], "letter")
+    self.assertIn(["2", "1", "LSH tree", *rows[0][3:5], "1.500"], rows)
+    self.assertLen([row for row in rows if row[-1] == "1.500"], 4)
+    self.assertNotIn("<h2>Where split", self._write()[1])
+
+  def test_shows_the_ratio_to_the_optimum(self):
+    optimum = {"k": 16, "loss": 0.01, "paper_epsilon": 2.0}
+    letter = {**sample_benchmark.DATASETS["letter"], "optimum": optimum, "unit_points": 50}
+    _, page = self._write(datasets={"letter": letter}, factors={"refine_server": 0.75})
+
+    mean = sample_benchmark.invented_loss(0.75, 16, 2.0, 1.5) / 0.01
+    self.assertIn(
+        ["one client with at most 50 points", "2, the paper&#x27;s", methods.LABELS["refine_server"],
+         f"{mean:.4f}"],
+        [row[:4] for row in _cells(page, "letter")],
+    )
+    self.assertIn("all points of a client together", page)
+    self.assertIn("the server has no data", page)
 
   def test_compares_with_the_peer_and_says_what_was_not_run(self):
     _, page = self._write()
@@ -146,6 +172,27 @@ class FindingsTest(parameterized.TestCase):
     factors = {method: sample_benchmark.FACTORS[method] for method in methods}
 
     self.assertIsNone(report.price(self._read(factors=factors)))
+
+  def test_counts_where_it_is_the_best_on_new_data(self):
+    new = {**sample_benchmark.DATASETS["letter"], "is_new": True}
+    datasets = {**sample_benchmark.DATASETS, "letter": new}
+    results = self._read(datasets=datasets, factors={"lsh": 1.0, "refine": 0.75})
+    results.losses["letter", "refine", 2, 1.0] = scores.summarize([9.0])
+
+    # k = 2 and 16 at epsilon 1, and two more epsilons with 16 clusters.
+    self.assertStartsWith(report.new_data(results), "On the 1 data set never used to")
+    self.assertIn("in 3 of 4 cases", report.new_data(results))
+    self.assertIsNone(report.new_data(self._read()))
+
+  def test_federated_forms_are_compared_with_the_central_one(self):
+    factors = {"sklearn": 0.5, "lsh": 1.0, "refine": 0.75, "refine_server": 0.6}
+    results = self._read(factors=factors)
+
+    (sentence,) = report.federation(results)
+    self.assertIn("noise by the server: 0.80 to 0.80 times", sentence)
+    self.assertIn("bit for bit", " ".join(report.notes(results)))
+    # The federated form does not compete with its own central form.
+    self.assertStartsWith(report.verdict(results), "Split and refine has the smallest")
 
   @parameterized.named_parameters(("one", 1, "1 run:"), ("four", 4, "4 runs:"))
   def test_warns_of_few_runs(self, runs, words):

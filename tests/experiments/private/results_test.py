@@ -1,5 +1,6 @@
 import json
 import math
+import statistics
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -76,6 +77,20 @@ class ResultsTest(parameterized.TestCase):
     self.assertEqual(row["mean"], results.loss("letter", "sklearn", 2, math.inf).mean)
     self.assertEqual([row["k"] for row in summary["ratios_to_peer"]], [16])
     self.assertEqual(summary["skipped"], ["gas_emissions"])
+
+  def test_ratios_to_the_optimum_are_only_for_its_k(self):
+    optimum = {"k": 16, "loss": 0.01, "paper_epsilon": 2.0}
+    letter = {**sample_benchmark.DATASETS["letter"], "optimum": optimum}
+    results = self._read(datasets={"letter": letter}, factors={"sklearn": 0.5, "refine": 1.0})
+    ratios = results.optimum_ratios()
+
+    self.assertEqual([ratio.epsilon for ratio in ratios], [0.5, 1.0, 2.0])
+    self.assertEqual([ratio.is_of_paper for ratio in ratios], [False, False, True])
+    losses = [sample_benchmark.invented_loss(1.0, 16, 2.0, run) for run in range(4)]
+    self.assertAlmostEqual(ratios[2].mean, sum(losses) / 4 / 0.01)
+    self.assertAlmostEqual(ratios[2].worst, max(losses) / 0.01)
+    self.assertAlmostEqual(ratios[2].sd, statistics.stdev(losses) / 0.01)
+    self.assertLen(results_lib.summary(results)["ratios_to_optimum"], 3)
 
   def test_text_has_a_line_for_every_method_and_the_peer(self):
     letter, synthetic = results_lib.text(self._read()).split("\n\n")[1:]

@@ -8,9 +8,14 @@ from experiment_shell import finished_run
 from experiments.private import cells
 from experiments.private import config as config_lib
 
+_ANY = {"num_clients": 10, "unit_points": 1, "is_new": False, "optimum": None}
 DATASETS = {
-    "letter": {"source": "invented letters", "num_points": 20_000, "dim": 16, "sha256": "a"},
-    "synthetic": {"source": "invented points", "num_points": 30, "dim": 2, "sha256": "b"},
+    "letter": {
+        "source": "invented letters", "num_points": 20_000, "dim": 16, "sha256": "a", **_ANY,
+    },
+    "synthetic": {
+        "source": "invented points", "num_points": 30, "dim": 2, "sha256": "b", **_ANY,
+    },
 }
 # A method's loss is its factor times 0.1; less with more clusters, and with more epsilon.
 FACTORS = {"sklearn": 0.5, "diffprivlib": 2.0, "lsh": 1.0, "refine": 0.75}

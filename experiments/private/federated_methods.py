@@ -1,0 +1,58 @@
+"""`refine` on secure sums over clients, as methods of the benchmark; this needs TFF."""
+
+import functools
+import tempfile
+
+import numpy as np
+
+from clustering_basics import randomness
+from dp_clustering import noise
+from experiments.private import data
+from fl_clustering import runtime
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import private_fit
+from fl_clustering.points import privacy as privacy_lib
+
+# Who adds the noise, by the names of the methods.
+_TRUST = {"refine_server": privacy_lib.SERVER, "refine_none": privacy_lib.NONE}
+
+
+def clients(dataset, seed):
+  """Returns the points of every client, by id.
+
+  Args:
+    dataset: A `data.BenchmarkDataset`.
+    seed: Seed of the split of a data set without clients of its own.
+  """
+  sizes = dataset.client_sizes
+  if sizes:
+    parts = np.split(dataset.points, np.cumsum(sizes)[:-1])
+  else:
+    rng = randomness.generator(seed, "private benchmark: clients")
+    parts = np.array_split(rng.permutation(dataset.points), data.NUM_CLIENTS)
+  return {str(index): part for index, part in enumerate(parts)}
+
+
+def _privacy(dataset, epsilon, delta, trust):
+  if dataset.unit_points == 1:
+    return privacy_lib.PointPrivacy(epsilon, delta, data.RADIUS, trust)
+  return privacy_lib.ClientPrivacy(epsilon, delta, data.RADIUS, dataset.unit_points, trust)
+
+
+def _centers(trust, dataset, k, epsilon, delta, seed):
+  privacy = _privacy(dataset, epsilon, delta, trust)
+  config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
+  with tempfile.TemporaryDirectory() as folder:
+    files = private_fit.write_files(clients(dataset, seed), privacy, folder)
+    return private_fit.fit(config, files, noise.SeededNoise(seed)).centroids
+
+
+def start(names, stack):
+  """Returns the methods by name, and starts the worker that they compute in.
+
+  Args:
+    names: Names of methods, from `methods.FEDERATED`.
+    stack: A `contextlib.ExitStack`, which ends the worker.
+  """
+  stack.enter_context(runtime.LocalRuntime())
+  return {name: functools.partial(_centers, _TRUST[name]) for name in names}
