@@ -45,7 +45,8 @@ flags.DEFINE_enum(
     "algorithm", None, list(kmeans_config.ALGORITHM_DEFAULTS),
     f"The algorithm (--data). Default: {_OWN_DEFAULTS.algorithm}.")
 flags.DEFINE_integer(
-    "n_init", None, "Restarts; the best one is kept (--data, not for --algorithm=sums, which needs none). "
+    "n_init", None,
+    "Restarts; the best one is kept (--data, not for --algorithm=sums, which needs none). "
     "Default: the algorithm's.")
 flags.DEFINE_integer(
     "min_count", None,

@@ -11,9 +11,10 @@ _MEANS = (
 # By the names of `--algorithm`.
 _LEAVES = {
     "sums": (
-        "The server gets totals over all clients: counts and sums of points by cluster, and "
-        "before the first round, how many numbers of each column are of which order of magnitude. "
-        "In a federation that adds them up in a secure sum, it gets nothing of a single client. "
+        "The server gets totals over all clients: counts and sums of points by cluster; and before "
+        "the first round, sums and sums of squares by column, and how many numbers of a column and "
+        "how many points are of which order of magnitude. They are added up in secure sums, so it "
+        "gets nothing of a single client. "
         "The totals are exact, so they can still show a single point: a cluster that holds one "
         "point is that point."
     ),

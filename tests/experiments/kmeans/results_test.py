@@ -80,9 +80,9 @@ class TablesTest(absltest.TestCase):
 
   def test_messages(self):
     _, rows = results.message_rows(60, 784)
-    # M is 120.
+    # M is 180.
     self.assertEqual(
-        [row[1] for row in rows], ["1,506,240", "1,507,200", "188,160", "188,400", "3,136"]
+        [row[1] for row in rows], ["2,259,360", "2,260,800", "188,160", "188,400", "3,136"]
     )
 
   def test_privacy(self):
