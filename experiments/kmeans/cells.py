@@ -20,12 +20,23 @@ VALUES = (
     "bytes_down", "bytes_up", "local_clusters", "ari_by_round",
 )
 
-_COMPARED = ("central", "fkm_lloyd", "fkm", "kfed")
-_ALL = ("central", "fkm_lloyd", "fkm", "printed", "kfed", "informed")
+COMPARED = ("central", "sums", "fkm_lloyd", "fkm", "kfed")
+_ALL = ("central", "sums", "fkm_lloyd", "fkm", "printed", "kfed", "informed")
 TABLE_METHODS = (
     "central", "child_parent", "weighted", "one_round", "five_rounds", "best_one_round",
-    "best_five_rounds", "fkm_lloyd",
+    "best_five_rounds", "fkm_lloyd", "sums",
 )
+# In the figure of private fits, besides those with noise.
+REFERENCES = ("true_centers", "central", "sums")
+
+
+_PRIVATE = tuple(
+    methods.private_name(kind, epsilon)
+    for kind in methods.PRIVATE for epsilon in methods.EPSILONS
+)
+
+# The methods whose rounds are shown.
+_WITH_ROUNDS = ("sums", "fkm")
 
 # The rounds that `measure_dispatch` times.
 _NUM_CLIENTS = 5
@@ -57,10 +68,10 @@ def _grid(points_per_cluster, noises, compared):
 FIGURES = {
     "regular": Figure("Figure 1: regular grid", _grid((50,), (1.0,), _ALL + ("lloyd",))),
     "noise": Figure(
-        "Figures 2, 3a-c and 6: more noise", _grid(data_lib.POINTS, data_lib.NOISES, _COMPARED)
+        "Figures 2, 3a-c and 6: more noise", _grid(data_lib.POINTS, data_lib.NOISES, COMPARED)
     ),
     "rounds": Figure(
-        "Figure 3d-f: rounds", _grid((50,), data_lib.NOISES, ("central", "fkm_lloyd", "fkm"))
+        "Figure 3d-f: rounds", _grid((50,), data_lib.NOISES, ("central", "sums", "fkm"))
     ),
     "extreme": Figure(
         "Figure 4: extreme split",
@@ -69,11 +80,16 @@ FIGURES = {
     ),
     "real": Figure(
         "Figure 5: real data",
-        ((data_lib.REAL, ("central", "fkm_lloyd", "fkm", "kfed", "informed", "lloyd")),),
+        ((data_lib.REAL, ("central", "sums", "fkm_lloyd", "fkm", "kfed", "informed", "lloyd")),),
     ),
     "sse": Figure(
         "Child/parent: sums of squared errors",
         tuple((data_lib.table_name(name), TABLE_METHODS) for name in data_lib.TABLES),
+    ),
+    "privacy": Figure(
+        "The price of privacy",
+        tuple((data_lib.private_grid_name(noise), (*REFERENCES, *_PRIVATE))
+              for noise in data_lib.PRIVATE_NOISES),
     ),
 }
 
@@ -137,7 +153,7 @@ def build_measure(draw):
   def measure(data, seed, method):
     clients = draw(data, seed)
     found = methods.METHODS[method].run(clients, seed)
-    with_rounds = data.startswith("grid") and found.by_round
+    with_rounds = method in _WITH_ROUNDS and data.startswith("grid")
     return {
         **_scores(clients, found, with_silhouette=data == data_lib.REAL),
         "rounds": len(found.by_round) or None,

@@ -5,6 +5,7 @@ from typing import Optional
 
 from clustering_basics import validate
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.points import privacy as privacy_lib
 
 # Files of a run of the papers' experiments,
 MEASUREMENTS = "measurements.csv"
@@ -16,9 +17,11 @@ ROUNDS = "rounds.csv"
 ASSIGNMENTS = "assignments"
 
 # What a source shows, in the order of the report; `cells.FIGURES` says which cells it needs.
-FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse")
+FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
 REAL_DATASETS = ("digits", "emnist", "auto")
 _DEFAULT_RANGE = (2, 10)
+_NEEDED_WITH_EPSILON = ("delta", "radius", "num_clusters")
+_OF_EPSILON = ("delta", "radius", "max_points", "trust")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,18 +70,29 @@ class OwnDataConfig:
     min_count: The least number of points whose mean leaves a client; None for the
       algorithm's.
     standardize: Whether every column is brought to variance one over all clients.
-    seed: Decides everything random.
+    epsilon: Privacy budget of the fit, or None for no privacy.
+    delta: As in `privacy.PointPrivacy`; None without `epsilon`.
+    radius: Likewise.
+    max_points: Likewise; as in `privacy.ClientPrivacy`, or None for privacy of points.
+    trust: Likewise; one of `privacy.TRUST`, or None for its default.
+    seed: Decides everything random but the noise.
   """
 
   num_clusters: Optional[int] = None
   k_range: Optional[tuple[int, int]] = None
-  algorithm: str = "fkm_lloyd"
+  algorithm: str = "sums"
   n_init: Optional[int] = None
   min_count: Optional[int] = None
   standardize: bool = False
+  epsilon: Optional[float] = None
+  delta: Optional[float] = None
+  radius: Optional[float] = None
+  max_points: Optional[int] = None
+  trust: Optional[str] = None
   seed: int = 0
 
   def __post_init__(self):
+    self._check_privacy()
     if self.num_clusters is not None and self.k_range is not None:
       raise ValueError(
           f"`k_range` must be left out with `num_clusters`, got {self.k_range}."
@@ -93,6 +107,36 @@ class OwnDataConfig:
       validate.integer(minimum=self.k_range[0], k_range=self.k_range[1])
     self.kmeans(self.candidates[0])  # Checks the rest.
 
+  def _check_privacy(self):
+    if self.epsilon is None:
+      refused, rule = _OF_EPSILON, "be left out without `epsilon`"
+    else:
+      # Each number of clusters that is tried would cost budget, and so would the columns' scale.
+      refused, rule = ("k_range", "standardize"), "be left out with `epsilon`"
+    for name in refused:
+      if getattr(self, name) not in (None, False):
+        raise validate.error(name, rule, getattr(self, name))
+    if self.epsilon is None:
+      return
+    if self.algorithm != "sums":
+      rule = f"be left out with `algorithm`={self.algorithm!r}"
+      raise validate.error("epsilon", rule, self.epsilon)
+    for name in _NEEDED_WITH_EPSILON:
+      if getattr(self, name) is None:
+        raise validate.error(name, "be given with `epsilon`", None)
+
+  @property
+  def privacy(self):
+    """The `PointPrivacy` or `ClientPrivacy`, or None."""
+    if self.epsilon is None:
+      return None
+    trust = privacy_lib.SERVER if self.trust is None else self.trust
+    if self.max_points is None:
+      return privacy_lib.PointPrivacy(self.epsilon, self.delta, self.radius, trust)
+    return privacy_lib.ClientPrivacy(
+        self.epsilon, self.delta, self.radius, self.max_points, trust
+    )
+
   @property
   def candidates(self):
     """The numbers of clusters to try."""
@@ -102,7 +146,8 @@ class OwnDataConfig:
 
   def check_enough_points(self, num_points):
     """Raises a ValueError unless there are as many points as clusters to try."""
-    if self.candidates[-1] > num_points:
+    # The number of points of a private fit is secret, and may be too small.
+    if self.privacy is None and self.candidates[-1] > num_points:
       name = "k_range" if self.num_clusters is None else "num_clusters"
       raise validate.error(
           name, f"be at most the {num_points} points of all clients", self.candidates[-1]
@@ -115,6 +160,7 @@ class OwnDataConfig:
         self.algorithm,
         n_init=self.n_init,
         min_count=self.min_count,
+        privacy=self.privacy,
         standardize=self.standardize,
         seed=self.seed,
     )

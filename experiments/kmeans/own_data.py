@@ -16,18 +16,21 @@ _KEYS = ("num_clusters",)
 _VALUES = ("simplified_silhouette", "inertia", "rounds")
 
 
-def _describe(tables):
+def _describe(tables, is_private):
   """Returns what `config.json` says of the user's `ClientTables`."""
+  described = {
+      "clients": list(tables.points),
+      "num_columns": next(iter(tables.points.values())).shape[1],
+      "column_names": tables.column_names and list(tables.column_names),
+  }
+  if is_private:
+    return described
   digest = hashlib.sha256()
   for client_id, points in tables.points.items():
     digest.update(client_id.encode())
     digest.update(np.ascontiguousarray(points).tobytes())
-  return {
-      "clients": {client_id: len(points) for client_id, points in tables.points.items()},
-      "num_columns": next(iter(tables.points.values())).shape[1],
-      "column_names": tables.column_names and list(tables.column_names),
-      "sha256": digest.hexdigest(),
-  }
+  num_points = {client_id: len(points) for client_id, points in tables.points.items()}
+  return {**described, "clients": num_points, "sha256": digest.hexdigest()}
 
 
 def load(config, folder, recorded):
@@ -47,14 +50,14 @@ def load(config, folder, recorded):
     OSError: If they can't be read.
   """
   tables = client_folders.read_clients(folder)
-  described = _describe(tables)
+  described = _describe(tables, is_private=config.privacy is not None)
   # Before the next check, which other data may fail too.
   if recorded is not None and recorded.get("data") != described:
     raise ValueError(
         "`data` must be what the run to resume began with, got other points, clients or "
         "columns."
     )
-  config.check_enough_points(sum(described["clients"].values()))
+  config.check_enough_points(sum(map(len, tables.points.values())))
   return experiment.Inputs(
       tables, {"data": described}, (f"data: {len(tables.points)} clients in {folder}",)
   )
@@ -88,6 +91,7 @@ def _fit(config, num_clusters, points):
       config.algorithm,
       n_init=config.n_init,
       min_count=config.min_count,
+      privacy=config.privacy,
       standardize=config.standardize,
       seed=config.seed,
   )
@@ -109,16 +113,25 @@ def _select(config, points, selection):
   return _fit(config, best_num_clusters(selection.rows), points)
 
 
-def _write_files(folder, names, model, assignments):
-  """Writes centroids, rounds, and a file of clusters per client."""
-  sizes = np.bincount(
-      np.concatenate(list(assignments.values())), minlength=len(model.cluster_centers_)
-  )
+def _write_files(folder, names, model, sizes, assignments):
+  """Writes centroids, rounds, and a file of clusters per client.
+
+  Args:
+    folder: The `OutputFolder`.
+    names: The columns' names.
+    model: The fitted `FederatedKMeans`.
+    sizes: The clusters' numbers of points, or None where they are secret.
+    assignments: A mapping from client id to the clusters of its rows.
+  """
+  columns = {} if sizes is None else {"num_points": sizes}
   folder.write_text(
       config_lib.CENTROIDS,
       output_folder.csv_text(
-          ("cluster", "num_points", *names),
-          ((k, sizes[k], *map(float, c)) for k, c in enumerate(model.cluster_centers_)),
+          ("cluster", *columns, *names),
+          (
+              (k, *(column[k] for column in columns.values()), *map(float, c))
+              for k, c in enumerate(model.cluster_centers_)
+          ),
       ),
   )
   folder.write_text(
@@ -139,16 +152,16 @@ def _write_files(folder, names, model, assignments):
     )
 
 
-def _summary(model, assignments):
-  num_clusters = len(model.cluster_centers_)
+def _summary(model, sizes_by_client):
+  found = {"num_clusters": len(model.cluster_centers_), "rounds": model.n_rounds_}
+  if model.privacy_spent_ is not None:
+    return {**found, "privacy": dict(model.privacy_spent_)}
   return {
-      "num_clusters": num_clusters,
+      **found,
       "inertia": model.inertia_,
       "simplified_silhouette": model.silhouette_,
-      "rounds": model.n_rounds_,
       "points_by_client": {
-          client_id: np.bincount(clusters, minlength=num_clusters).tolist()
-          for client_id, clusters in assignments.items()
+          client_id: sizes.tolist() for client_id, sizes in sizes_by_client.items()
       },
   }
 
@@ -166,13 +179,22 @@ def measure_all(config, inputs, folder):
   """
   from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
 
-  tables = inputs.data
-  selection = study.Study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
+  tables, is_private = inputs.data, config.privacy is not None
   # Data that the flags don't fit are bad input, not a failed run.
   with runtime.LocalRuntime(), launch.input_errors():
-    model = _select(config, tables.points, selection)
+    if is_private:
+      model = _fit(config, config.num_clusters, tables.points)
+    else:
+      selection = study.Study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
+      model = _select(config, tables.points, selection)
     assignments = {
         client_id: model.predict(points) for client_id, points in tables.points.items()
     }
-  _write_files(folder, column_names(inputs.document["data"]), model, assignments)
-  return _summary(model, assignments)
+  sizes_by_client = {
+      client_id: np.bincount(clusters, minlength=len(model.cluster_centers_))
+      for client_id, clusters in assignments.items()
+  }
+  sizes = None if is_private else sum(sizes_by_client.values())
+  names = column_names(inputs.document["data"])
+  _write_files(folder, names, model, sizes, assignments)
+  return _summary(model, sizes_by_client)

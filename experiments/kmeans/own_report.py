@@ -6,6 +6,7 @@ from experiment_shell import output_folder
 from experiment_shell import report_sections
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
+from experiments.kmeans import privacy_box
 
 _FILES = {
     output_folder.REPORT: "this page",
@@ -16,6 +17,15 @@ _FILES = {
     "figures": "the figures as PNG",
     output_folder.SUMMARY: "number of clusters, scores, cluster sizes by client",
     output_folder.CONFIG: "all settings, seed, versions, the data's fingerprint",
+}
+_FILES_OF_PRIVATE = {
+    **_FILES,
+    config_lib.CENTROIDS: "the private centroids in the data's units",
+    config_lib.ASSIGNMENTS: "NOT private: a file for each client alone, with the cluster of each "
+    "of its rows",
+    config_lib.ROUNDS: "the rounds of the fit: bytes that a client receives and sends",
+    output_folder.SUMMARY: "number of clusters, and what is guaranteed",
+    output_folder.CONFIG: "all settings, seed, versions, the clients' names",
 }
 _MOST_COLUMNS = 12
 _MOST_CLIENTS = 30
@@ -46,7 +56,13 @@ _SELECTION_FIGURE = report_sections.Figure(
 )
 
 
+def _is_private(finished):
+  return "privacy" in finished.summary
+
+
 def _selection_sections(finished):
+  if _is_private(finished):
+    return []
   selection = finished.rows(config_lib.K_SELECTION)
   if len(selection) < 2:
     return []
@@ -70,48 +86,72 @@ def _centroids_table(finished):
   shown = names[:_MOST_COLUMNS]
   note = "" if len(shown) == len(names) else f"; the first {len(shown)} of {len(names)} columns"
   # By place, because the user's columns may have our names.
+  first = 1 if _is_private(finished) else 2
   _, rows = finished.table(config_lib.CENTROIDS)
   return html_page.table(
       ["cluster", *shown],
       [
-          [cluster, *(f"{value:.4g}" for value in centroid[: len(shown)])]
-          for cluster, _, *centroid in rows
+          [row[0], *(f"{value:.4g}" for value in row[first : first + len(shown)])]
+          for row in rows
       ],
       f"Centroids in the data's units{note}",
   )
 
 
-def _clients_table(summary):
+def _clients_tables(finished):
+  if _is_private(finished):
+    return []
+  summary = finished.summary
   by_client = summary["points_by_client"]
   shown = list(by_client.items())[:_MOST_CLIENTS]
   note = "" if len(shown) == len(by_client) else f"; the first {len(shown)} of {len(by_client)}"
-  return html_page.table(
+  return [html_page.table(
       ["client", *range(summary["num_clusters"])],
       [[client_id, *counts] for client_id, counts in shown],
       f"How many points of each client are in which cluster{note}",
-  )
+  )]
 
 
-def _privacy_notes(settings):
-  config = config_lib.OwnDataConfig.from_json(settings)
-  min_count = config.kmeans(config.candidates[0]).min_count
-  sums = (
-      "Rounds of Lloyd send sums and counts. They hide a client only behind secure aggregation "
-      "or noise, and this run used neither."
-  )
-  if min_count is None:
-    return [sums]
+def _private_notes(settings, spent):
+  """Returns the privacy box of a private run.
+
+  Args:
+    settings: The settings as JSON.
+    spent: What the fit guarantees.
+  """
   return [
-      "In rounds that gather, the server sees every client's own means and counts. No mean of "
-      f"fewer than {min_count} points leaves a client, and none that equals a row. A small "
-      "least count is weak protection.",
-      sums,
+      "Only totals over all clients leave them, and only with noise. The centroids are "
+      f"({spent['epsilon']:g}, {spent['delta']:g})-differentially private for {spent['unit']}, "
+      f"added or removed, all {spent['num_rounds']} rounds together.",
+      privacy_box.trust_text(spent["trust"]),
+      f"Noise: {spent['noise']}.",
+      f"The radius, {settings['radius']:g}, must have been known beforehand. The clients' "
+      "names and the names of the columns are not protected.",
+      "NOT private: the clusters of a client's rows. They are for that client alone.",
+  ]
+
+
+def _privacy_notes(finished):
+  if _is_private(finished):
+    return _private_notes(finished.settings, finished.summary["privacy"])
+  config = config_lib.OwnDataConfig.from_json(finished.settings)
+  min_count = config.kmeans(config.candidates[0]).min_count
+  return [
+      privacy_box.leaves_client(config.algorithm, min_count),
+      "This run added no noise. One machine played the server and all clients, so what the clients "
+      "would send could be hidden from nobody who runs it.",
   ]
 
 
 def result_text(finished):
-  """Returns the number of clusters and their scores in one line."""
+  """Returns the number of clusters, and their scores or privacy, in one line."""
   found = finished.summary
+  if _is_private(finished):
+    spent = found["privacy"]
+    return (
+        f"{found['num_clusters']} clusters, ({spent['epsilon']:g}, {spent['delta']:g})-"
+        f"differentially private for {spent['unit']}"
+    )
   return (
       f"{found['num_clusters']} clusters, inertia {found['inertia']:.6g}, simplified silhouette "
       f"{found['simplified_silhouette']:.3f}"
@@ -126,23 +166,29 @@ def write_report(finished):
   """
   found, described = finished.summary, finished.document["data"]
   settings = {name: v for name, v in finished.settings.items() if v is not None}
-  num_points = sum(described["clients"].values())
+  size = f"{described['num_columns']} columns."
+  quality = ""
+  if not _is_private(finished):
+    size = f"{sum(described['clients'].values()):,} points, {size}"
+    quality = " (at most 1)"
   html_page.write_page(
       finished.join(output_folder.REPORT),
       f"{found['num_clusters']} clusters in the points of {len(described['clients'])} clients",
-      f"{num_points:,} points, {described['num_columns']} columns.",
+      size,
       html_page.section(
           "Summary",
           html_page.paragraph(
-              f"{result_text(finished)} (at most 1), after {found['rounds']} rounds."
+              f"{result_text(finished)}{quality}, after {found['rounds']} rounds."
           ),
           *report_sections.warnings(finished),
-          html_page.note("What the server sees", *_privacy_notes(finished.settings)),
+          html_page.note("What leaves a client", *_privacy_notes(finished)),
       ),
       *_selection_sections(finished),
-      html_page.section("Clusters", _centroids_table(finished), _clients_table(found)),
+      html_page.section("Clusters", _centroids_table(finished), *_clients_tables(finished)),
       report_sections.settings_section(
           "Settings and versions", {"Settings": settings, "Versions": finished.versions}
       ),
-      report_sections.files_section(finished.path, _FILES),
+      report_sections.files_section(
+          finished.path, _FILES_OF_PRIVATE if _is_private(finished) else _FILES
+      ),
   )

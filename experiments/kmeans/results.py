@@ -9,6 +9,8 @@ from experiments.kmeans import cells
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import data
 from experiments.kmeans import methods
+from fl_clustering.kmeans import split_and_swap
+from fl_clustering.kmeans import sum_kinds
 
 # Garst and Reinders: mean adjusted Rand index of 200 runs, averaged over the clients, by
 # (beta, noise); 50 points per cluster.  The central method does not depend on beta.
@@ -60,6 +62,17 @@ def excess(scores, name, method):
   return scores_lib.summarize(excesses(scores, name, method))
 
 
+def losses(scores, name, method):
+  """Returns the `Spread` of inertia / inertia of the true centers, or None."""
+  found = []
+  for seed in scores.repetitions:
+    row = scores.row(name, method, repetition=seed)
+    if row is not None:
+      true = scores.row(name, methods.TRUE_CENTERS, repetition=seed)
+      found.append(row["inertia"] / true["inertia"])
+  return scores_lib.summarize(found)
+
+
 def ari_by_round(scores, name, method):
   """Returns a `Spread` per round, up to the last of any seed; fits that ended stay."""
   paths = [
@@ -79,6 +92,8 @@ def summary(scores):
   for name, method in scores.settings:
     spreads = {column: scores.spread(column, name, method) for column in _SUMMARIZED}
     spreads["inertia_excess_percent"] = excess(scores, name, method)
+    if scores.has(name, methods.TRUE_CENTERS):
+      spreads["inertia_over_true_centers"] = losses(scores, name, method)
     found.setdefault(name, {})[method] = {
         column: {"mean": spread.mean, "sd": spread.sd, "seeds": spread.count}
         for column, spread in spreads.items() if spread is not None
@@ -139,7 +154,7 @@ def noise_rows(scores, points):
   header = ["beta, method", *(f"{noise:g}" for noise in data.NOISES), "paper at 1, 1.5"]
   rows = []
   for beta in data.BETAS:
-    for method in ("central", "fkm_lloyd", "fkm", "kfed"):
+    for method in cells.COMPARED:
       published = [PUBLISHED_ARI.get(method, {}).get((beta, noise)) for noise in (1.0, 1.5)]
       spreads = [
           scores.spread("ari", data.grid_name(beta, points, noise), method)
@@ -197,14 +212,40 @@ def sse_rows(scores):
   return ["method", *data.TABLES, "source"], rows
 
 
+def privacy_rows(scores, noise):
+  """Returns header and rows of what private fits cost, over epsilon.
+
+  Args:
+    scores: `Scores`.
+    noise: The noise of the grid.
+  """
+  name = data.private_grid_name(noise)
+  rows = [
+      [kind.label, *(
+          scores_lib.text(losses(scores, name, methods.private_name(key, epsilon)), ".4f")
+          for epsilon in methods.EPSILONS
+      )]
+      for key, kind in methods.PRIVATE.items()
+  ]
+  for method in (methods.CENTRAL, methods.DEFAULT):
+    text = scores_lib.text(losses(scores, name, method), ".4f")
+    rows.append([f"{methods.METHODS[method].label}, no privacy"] + [text] * len(methods.EPSILONS))
+  return ["epsilon", *(f"{epsilon:g}" for epsilon in methods.EPSILONS)], rows
+
+
 def message_rows(num_clusters, num_columns):
   """Returns header and rows of the bytes of one round, one restart and one client."""
-  down, up = 4 * num_clusters * num_columns, 4 * num_clusters * (num_columns + 1)
+  num_centers = split_and_swap.largest_num_centers(num_clusters)
+  sums = 8 * num_centers * sum(sum_kinds.ChildSums(False).widths(num_columns).values())
   return (
       ["message", "bytes"],
       [
-          ["centroids to a client, 4 K d", f"{down:,}"],
-          ["means or sums with counts from a client, 4 K (d + 1)", f"{up:,}"],
+          ["sums: centers with directions to a client, 8 M (2 d + 1)",
+           f"{8 * num_centers * (2 * num_columns + 1):,}"],
+          ["sums: counts and sums of both halves from a client, 8 M (2 d + 2)", f"{sums:,}"],
+          ["the others: centroids to a client, 4 K d", f"{4 * num_clusters * num_columns:,}"],
+          ["the others: means or sums with counts from a client, 4 K (d + 1)",
+           f"{4 * num_clusters * (num_columns + 1):,}"],
           ["for comparison: one point, 4 d", f"{4 * num_columns:,}"],
       ],
   )

@@ -5,6 +5,10 @@ from absl.testing import parameterized
 
 from experiments.kmeans import cells
 from experiments.kmeans import config
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.points import privacy
+
+_PRIVATE = {"num_clusters": 4, "epsilon": 1.0, "delta": 1e-6, "radius": 3.0}
 
 
 class PaperConfigTest(parameterized.TestCase):
@@ -33,6 +37,27 @@ class OwnDataConfigTest(parameterized.TestCase):
     self.assertEqual(config.OwnDataConfig(k_range=(3, 4)).candidates, (3, 4))
     self.assertEqual(config.OwnDataConfig(num_clusters=7).candidates, (7,))
 
+  def test_the_default_is_the_librarys(self):
+    settings = config.OwnDataConfig(num_clusters=3).kmeans(3)
+    self.assertEqual(settings, kmeans_config.KMeansConfig(3))
+
+  @parameterized.named_parameters(
+      ("points", {}, privacy.PointPrivacy(1.0, 1e-6, 3.0)),
+      ("points, no trust", {"trust": "none"}, privacy.PointPrivacy(1.0, 1e-6, 3.0, "none")),
+      ("clients", {"max_points": 9}, privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9)),
+      ("clients, no trust", {"max_points": 9, "trust": "none"},
+       privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9, "none")),
+  )
+  def test_privacy_reaches_the_algorithm(self, settings, expected):
+    settings = config.OwnDataConfig(**_PRIVATE, **settings)
+    self.assertEqual(settings.kmeans(4).privacy, expected)
+    self.assertEqual(config.OwnDataConfig.from_json(settings.to_json()), settings)
+
+  def test_a_private_run_does_not_tell_that_there_are_few_points(self):
+    config.OwnDataConfig(**_PRIVATE).check_enough_points(0)
+    with self.assertRaisesRegex(ValueError, "`num_clusters` must be at most the 0 points"):
+      config.OwnDataConfig(num_clusters=4).check_enough_points(0)
+
   def test_settings_reach_the_algorithm(self):
     settings = config.OwnDataConfig(
         algorithm="fkm", n_init=3, min_count=4, standardize=True, seed=5
@@ -51,6 +76,31 @@ class OwnDataConfigTest(parameterized.TestCase):
       ("raw rows", {"min_count": 1}, "`min_count`"),
       ("another's option", {"algorithm": "lloyd", "min_count": 3},
        "`min_count` must be left out with `algorithm`='lloyd'"),
+      ("restarts of the default", {"n_init": 3},
+       "^`n_init` must be left out with `algorithm`='sums', got 3.$"),
+      ("a least count of the default", {"min_count": 3},
+       "^`min_count` must be left out with `algorithm`='sums', got 3.$"),
+      ("no epsilon, radius", {"radius": 3.0},
+       "^`radius` must be left out without `epsilon`, got 3.0.$"),
+      ("no epsilon, trust", {"trust": "none"}, "^`trust` must be left out without `epsilon`"),
+      ("no epsilon, delta", {"delta": 1e-6}, "^`delta` must be left out without `epsilon`"),
+      ("no epsilon, points", {"max_points": 5}, "^`max_points` must be left out without"),
+      ("no radius", {**_PRIVATE, "radius": None},
+       "^`radius` must be given with `epsilon`, got None.$"),
+      ("no delta", {**_PRIVATE, "delta": None}, "^`delta` must be given with `epsilon`"),
+      ("no number of clusters", {**_PRIVATE, "num_clusters": None},
+       "^`num_clusters` must be given with `epsilon`"),
+      ("private choice of K", {**_PRIVATE, "num_clusters": None, "k_range": (2, 4)},
+       r"^`k_range` must be left out with `epsilon`, got \(2, 4\).$"),
+      ("private scale", {**_PRIVATE, "standardize": True},
+       "^`standardize` must be left out with `epsilon`, got True.$"),
+      ("private other algorithm", {**_PRIVATE, "algorithm": "fkm"},
+       "^`epsilon` must be left out with `algorithm`='fkm', got 1.0.$"),
+      ("private restarts", {**_PRIVATE, "n_init": 2}, "^`n_init` must be left out with"),
+      ("negative epsilon", {**_PRIVATE, "epsilon": -1.0}, "^`epsilon` must be"),
+      ("epsilon zero", {**_PRIVATE, "epsilon": 0.0}, "^`epsilon` must be"),
+      ("a certain failure", {**_PRIVATE, "delta": 1.0}, "^`delta` must be"),
+      ("no points", {**_PRIVATE, "max_points": 0}, "^`max_points` must be"),
   )
   def test_bad_settings(self, settings, message):
     with self.assertRaisesRegex(ValueError, message):

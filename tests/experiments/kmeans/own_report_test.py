@@ -16,6 +16,60 @@ _SUMMARY = {
 }
 
 
+_PRIVATE_FILES = {
+    "config.json": json.dumps({
+        "config": config.OwnDataConfig(
+            num_clusters=2, epsilon=0.5, delta=1e-5, radius=100.0, max_points=7
+        ).to_json(),
+        "data": {"clients": ["<north>", "south"], "num_columns": 2, "column_names": None},
+        "versions": {"numpy": "1"},
+    }),
+    "summary.json": json.dumps({
+        "num_clusters": 2, "rounds": 9,
+        "privacy": {
+            "epsilon": 0.5, "delta": 1e-5, "unit": "one client with at most 7 points",
+            "trust": "none", "noise": "secure: of <someone>", "num_rounds": 9,
+        },
+    }),
+    "centroids.csv": "cluster,column_1,column_2\n0,71.5,20.25\n1,82.5,50.0\n",
+}
+
+
+class PrivateReportTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.create_tempdir().full_path
+    for name, text in _PRIVATE_FILES.items():
+      with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        file.write(text)
+    self.finished = finished_run.FinishedRun(folder)
+    own_report.write_report(self.finished)
+    with open(self.finished.join("report.html"), encoding="utf-8") as file:
+      self.page = file.read()
+
+  def test_what_is_guaranteed(self):
+    for text in (
+        "2 clusters, (0.5, 1e-05)-differentially private for one client with at most 7 points",
+        "all 9 rounds together", "Every client adds a share of the noise",
+        "secure: of &lt;someone&gt;", "The radius, 100, must have been known beforehand",
+        "NOT private: the clusters of a client&#x27;s rows",
+    ):
+      self.assertIn(text, self.page)
+
+  def test_nothing_exact_is_shown(self):
+    for text in ("inertia", "silhouette", "How many points", "<figure>"):
+      self.assertNotIn(text, self.page)
+    self.assertEqual(
+        own_report.result_text(self.finished),
+        "2 clusters, (0.5, 1e-05)-differentially private for one client with at most 7 points",
+    )
+
+  def test_centroids(self):
+    for centroid in (("71.5", "20.25"), ("82.5", "50")):
+      self.assertIn("".join(f"<td>{value}</td>" for value in centroid), self.page)
+
+
 class OwnReportTest(absltest.TestCase):
 
   def _finished(self, column_names, **settings):
@@ -57,7 +111,7 @@ class OwnReportTest(absltest.TestCase):
     for text in (
         "2 clusters in the points of 2 clients", "6 points, 2 columns.",
         "inertia 12.5, simplified silhouette 0.750 (at most 1), after 4 rounds", "&lt;north&gt;",
-        "No mean of fewer than 2 points", "<td>0.5000</td>",
+        "<td>0.5000</td>",
     ):
       self.assertIn(text, page)
     self.assertEqual(page.count("<figure>"), 1)
@@ -70,10 +124,20 @@ class OwnReportTest(absltest.TestCase):
   def test_columns_without_names_get_numbers(self):
     self.assertIn("column_2", self._page(None))
 
+  def test_the_default_sends_totals(self):
+    page = self._page(None)
+    self.assertIn("a cluster that holds one point is that point", page)
+    self.assertNotIn("own means and counts", page)
+
   def test_means_are_not_spoken_of_where_none_are_sent(self):
     page = self._page(None, algorithm="lloyd")
     self.assertNotIn("No mean of fewer than", page)
-    self.assertIn("Rounds of Lloyd send sums and counts", page)
+    self.assertIn("The server gets exact sums, counts and the inertia.", page)
+
+  def test_where_means_are_sent_it_is_said(self):
+    page = self._page(None, algorithm="fkm_lloyd", min_count=3)
+    self.assertIn("every client&#x27;s own means and counts", page)
+    self.assertIn("No mean of fewer than 3 points leaves a client", page)
 
 
 if __name__ == "__main__":

@@ -116,6 +116,38 @@ class OwnDataTest(absltest.TestCase):
     _draw_again(again)
     self.assertEqual(_read(again, "report.html"), _read(self.folder, "report.html"))
 
+  def test_private(self):
+    folder = os.path.join(self.base, "private")
+    flags = (f"--data={self.data}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
+             "--radius=3e5", f"--output_dir={folder}")
+    self.assertRegex(
+        _run(*flags, "--trust=none"),
+        r"\n3 clusters, \(50, 0.001\)-differentially private for one point of one client\n",
+    )
+    self.assertCountEqual(os.listdir(folder), [
+        "assignments", "centroids.csv", "config.json", "report.html", "rounds.csv",
+        "summary.json",
+    ])
+    document = json.loads(_read(folder, "config.json"))
+    self.assertEqual(document["data"], {
+        "clients": ["north", "south", "west"], "num_columns": 2,
+        "column_names": ["age", "income"],
+    })
+    summary = json.loads(_read(folder, "summary.json"))
+    self.assertCountEqual(summary, ["num_clusters", "rounds", "privacy"])
+    self.assertEqual(summary["privacy"]["trust"], "none")
+    self.assertStartsWith(summary["privacy"]["noise"], "secure")
+    self.assertEqual({row["inertia"] for row in _rows(folder, "rounds.csv")}, {""})
+    rows = _rows(folder, "centroids.csv")
+    self.assertEqual([list(row) for row in rows], [["cluster", "age", "income"]] * 3)
+    # The groups' incomes; the radius is so large that the noise hides their ages.
+    for income in (1e5, 2e5):
+      self.assertLess(min(abs(float(row["income"]) - income) for row in rows), 3e4)
+    page = _read(folder, "report.html")
+    _draw_again(folder)
+    self.assertEqual(_read(folder, "report.html"), page)
+    self.assertIn("this run is finished", _run(*flags, "--trust=none", "--resume"))
+
   def test_other_data_are_not_resumed(self):
     other = os.path.join(self.base, "other")
     os.makedirs(other)
@@ -170,6 +202,15 @@ class BadInputTest(parameterized.TestCase):
       ("no range", ("--data={}", "--k_range=2-4"), "`k_range` must be two numbers such as 2:10"),
       ("too many clusters", ("--data={}", "--num_clusters=5"),
        "`num_clusters` must be at most the 2 points"),
+      ("restarts of the default", ("--data={}", "--num_clusters=2", "--n_init=3"),
+       "`n_init` must be left out with `algorithm`='sums', got 3."),
+      ("privacy without own data", ("--epsilon=1",), "`epsilon` must be left out without --data"),
+      ("a range of private fits", ("--data={}", "--k_range=2:3", "--epsilon=1"),
+       "`k_range` must be left out with `epsilon`, got (2, 3)."),
+      ("no radius", ("--data={}", "--num_clusters=2", "--epsilon=1", "--delta=1e-6"),
+       "`radius` must be given with `epsilon`, got None."),
+      ("no epsilon", ("--data={}", "--num_clusters=2", "--max_points=4"),
+       "`max_points` must be left out without `epsilon`, got 4."),
       ("no folder", ("--data=/no/such",), "`data` must be a folder, got '/no/such'"),
       ("a bad cell", ("--data={}/bad",), "line 2, column 1, is not a finite number: 'three'"),
       ("data of another figure", ("--figure=sse", "--dataset=emnist"),

@@ -1,5 +1,6 @@
 """Tests for experiments.kmeans.report and figures."""
 
+import html
 import json
 import os
 from unittest import mock
@@ -10,8 +11,10 @@ from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.kmeans import cells
 from experiments.kmeans import config
+from experiments.kmeans import methods
 from experiments.kmeans import report
 from experiments.kmeans import results
+from fl_clustering.kmeans import kmeans_config
 from tests.experiments.kmeans import sample_rows
 
 
@@ -21,7 +24,7 @@ class FindingsTest(absltest.TestCase):
     scores = results.of_rows(sample_rows.sample_rows(("extreme",)))
     # Two data sets, two seeds, all 2% above.
     self.assertRegex(report.verdict(scores), r"^4 of 4 default fits .*worst: \+2\.00%")
-    self.assertRegex(report.others_missed(scores), "FKM in 4 of 4 fits, k-FED in 4 of 4 fits")
+    self.assertRegex(report.others_missed(scores), "; FKM in 4 of 4 fits; k-FED in 4 of 4 fits")
 
   def test_without_synthetic_data(self):
     scores = results.of_rows(sample_rows.sample_rows(("sse",)))
@@ -67,14 +70,31 @@ class ReportTest(absltest.TestCase):
   def test_everything_is_there(self):
     page, figures = self._page(config.FIGURES)
     self.assertEqual(figures, [
-        "extreme.png", "noise.png", "noisy_data.png", "real.png", "regular.png", "rounds.png",
-        "sse.png",
+        "extreme.png", "noise.png", "noisy_data.png", "privacy.png", "real.png", "regular.png",
+        "rounds.png", "sse.png",
     ])
-    self.assertEqual(page.count("<figure>"), 7)
+    self.assertEqual(page.count("<figure>"), 8)
     for text in ("took 0.012 s", "digits of &lt;nobody&gt;", "Figure 4: extreme split",
                  "188,160", "over the seeds 0 and 1"):
       self.assertIn(text, page)
     self.assertNotIn("<nobody>", page)
+
+  def test_what_leaves_a_client_is_said_of_every_algorithm(self):
+    page, _ = self._page(("rounds",))
+    for method in kmeans_config.ALGORITHM_DEFAULTS:
+      self.assertIn(f"<strong>{html.escape(methods.METHODS[method].label)}:</strong>", page)
+    for text in (
+        "a cluster that holds one point is that point", "every client&#x27;s own means and counts",
+        "the difference of two messages can be a row", "Every client adds a share of the noise",
+        "The server adds the noise",
+    ):
+      self.assertIn(text, page)
+
+  def test_losses_of_private_fits_are_said_to_be_exact(self):
+    page, figures = self._page(("privacy",))
+    self.assertEqual(figures, ["privacy.png"])
+    self.assertIn("exact and NOT private", page)
+    self.assertIn("it can&#x27;t be repeated", page)
 
   def test_methods_that_a_figure_has_not_are_not_spoken_of(self):
     page, _ = self._page(("rounds",))

@@ -32,7 +32,7 @@ class ResultsTest(absltest.TestCase):
 
   def test_excess_is_over_central_in_percent(self):
     # The default is the second method.
-    self.assertAlmostEqual(results.excess(self.scores, _DATA, "fkm_lloyd").mean, 2.0)
+    self.assertAlmostEqual(results.excess(self.scores, _DATA, "sums").mean, 2.0)
     self.assertEqual(results.excess(self.scores, _DATA, "central").mean, 0)
 
   def test_a_fit_that_ended_stays_where_it_was(self):
@@ -57,15 +57,16 @@ class TablesTest(absltest.TestCase):
     by_label = {row[0]: dict(zip(header, row)) for row in rows}
     self.assertEqual(by_label["FKM"]["paper (per client)"], "0.949")
     self.assertEqual(by_label["k-FED"]["paper (per client)"], "0.690")
-    self.assertEqual(by_label["FKM, then Lloyd (default)"]["paper (per client)"], "–")
+    self.assertEqual(by_label["Sums (default)"]["paper (per client)"], "–")
     self.assertEqual(by_label["central k-means (sees all points)"]["pooled"], "0.905 ± 0.007")
     self.assertIn("FKM as printed (clients send rows)", by_label)
 
   def test_noise(self):
     header, rows = results.noise_rows(self.scores, 50)
-    self.assertLen(rows, 12)
-    self.assertEqual(rows[2][0], "0.1, FKM")
-    self.assertEqual(rows[2][-1], "0.949, 0.697")
+    self.assertLen(rows, 15)
+    self.assertEqual(rows[1][0], "0.1, Sums (default)")
+    self.assertEqual(rows[3][0], "0.1, FKM")
+    self.assertEqual(rows[3][-1], "0.949, 0.697")
     self.assertLen(header, len(rows[0]))
 
   def test_extreme_split_has_the_papers_number_at_noise_1_only(self):
@@ -79,7 +80,28 @@ class TablesTest(absltest.TestCase):
 
   def test_messages(self):
     _, rows = results.message_rows(60, 784)
-    self.assertEqual([row[1] for row in rows], ["188,160", "188,400", "3,136"])
+    # M is 180.
+    self.assertEqual(
+        [row[1] for row in rows], ["2,259,360", "2,260,800", "188,160", "188,400", "3,136"]
+    )
+
+  def test_privacy(self):
+    header, rows = results.privacy_rows(self.scores, 1.5)
+    self.assertEqual(header[:3], ["epsilon", "0.25", "0.5"])
+    by_label = {row[0]: row[1:] for row in rows}
+    self.assertLen(rows, 5)
+    for row in rows:
+      self.assertLen(row, len(header))
+    inertias = {
+        method: self.scores.row(data.private_grid_name(1.5), method, repetition=0)["inertia"]
+        for method in ("true_centers", "central", "private none epsilon=0.5")
+    }
+    for method, shown in (
+        ("central", by_label["central k-means, no privacy"][3]),
+        ("private none epsilon=0.5", by_label["private sums, the clients add the noise"][1]),
+    ):
+      expected = inertias[method] / inertias["true_centers"]
+      self.assertEqual(shown, f"{expected:.4f} ± 0.0000")
 
 
 if __name__ == "__main__":

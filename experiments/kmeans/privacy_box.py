@@ -1,0 +1,79 @@
+"""What leaves a client, in plain words: the text of the reports' privacy boxes."""
+
+from experiment_shell import html_page
+from fl_clustering.points import privacy as privacy_lib
+
+_MEANS = (
+    "A mean of a few points is weak protection. Two rounds differ in a few points only, so the "
+    "difference of two messages can be a row."
+)
+
+# By the names of `--algorithm`.
+_LEAVES = {
+    "sums": (
+        "The server gets totals over all clients: counts and sums of points by cluster; and before "
+        "the first round, sums and sums of squares by column, and how many numbers of a column and "
+        "how many points are of which order of magnitude. They are added up in secure sums, so it "
+        "gets nothing of a single client. "
+        "The totals are exact, so they can still show a single point: a cluster that holds one "
+        "point is that point."
+    ),
+    "lloyd": (
+        "The server gets exact sums, counts and the inertia. They hide a client only if they are "
+        "added up in a secure sum, which this algorithm doesn't use."
+    ),
+    "fkm_lloyd": (
+        "In its first rounds the server gets every client's own means and counts, for every "
+        f"restart; in those of Lloyd, sums that aren't secure. {_MEANS}"
+    ),
+    "fkm": f"In every round the server gets every client's own means and counts. {_MEANS}",
+    "kfed": (
+        "The server gets every client's own means and counts, once. A mean of a few points is weak "
+        "protection."
+    ),
+    "child_parent": (
+        "The server gets every client's own means and counts, once per restart. A mean of a few "
+        "points is weak protection."
+    ),
+    "tff_minibatch": (
+        "The server gets sums and counts of every client's points by cluster, which TFF adds up. "
+        "They are exact, and this algorithm doesn't add them up in a secure sum."
+    ),
+}
+
+_TRUST = {
+    privacy_lib.SERVER: (
+        "The server adds the noise to totals over all clients, and is trusted not to look at them "
+        "before."
+    ),
+    privacy_lib.NONE: (
+        "Every client adds a share of the noise to its own message, so the server sees noisy "
+        "totals only."
+    ),
+}
+
+
+def trust_text(trust):
+  """Returns who sees what without noise, one of `privacy.TRUST`, in words."""
+  return f"{_TRUST[trust]} A secure sum must hide the single messages."
+
+
+def leaves_client(algorithm, min_count=None):
+  """Returns what leaves a client without noise.
+
+  Args:
+    algorithm: One of `--algorithm`.
+    min_count: The least number of points whose mean leaves a client, or None if the
+      algorithm sends no means.
+  """
+  if min_count is None:
+    return _LEAVES[algorithm]
+  return (
+      f"{_LEAVES[algorithm]} No mean of fewer than {min_count} points leaves a client, and none "
+      "that equals one of its rows."
+  )
+
+
+def labelled(label, text):
+  """Returns a paragraph's text after a label in bold."""
+  return html_page.joined(html_page.strong(f"{label}:"), text)
