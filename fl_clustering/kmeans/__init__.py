@@ -1,4 +1,4 @@
-"""Federated k-means: `FederatedKMeans`, and `PointPrivacy` and `ClientPrivacy` for its `privacy`."""
+"""Federated k-means: `FederatedKMeans`, with `PointPrivacy` or `ClientPrivacy`."""
 
 
 def __getattr__(name):

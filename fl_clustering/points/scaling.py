@@ -41,11 +41,6 @@ def identity(num_columns):
   return Scaling(np.zeros(num_columns), np.ones(num_columns))
 
 
-def as_float32(points):
-  """Returns scaled points as float32, those beyond `FARTHEST` moved there."""
-  return np.clip(points, -FARTHEST, FARTHEST).astype(np.float32)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class ColumnMoments:
   """Mean and variance of every column over the points of all clients.
@@ -115,19 +110,3 @@ def unit_scaling(moments, standardize):
   else:
     scale = np.full(len(deviations), np.sqrt(np.mean(deviations**2)) or 1.0)
   return Scaling(moments.mean, 1 / scale)
-
-
-def centered_scaling(moments, standardize):
-  """Returns the `Scaling` to mean zero that drops constant columns.
-
-  Args:
-    moments: `ColumnMoments`.
-    standardize: True gives every other column variance one; False keeps their units.
-  """
-  varies = moments.variance > 0
-  factor = varies.astype(np.float64)
-  if standardize:
-    factor[varies] = 1 / moments.deviations[varies]
-  # By the first round's mean: the second corrects it by rounding alone, and in float64
-  # that would change nothing but the last bits of every result.
-  return Scaling(moments.shift, factor)

@@ -16,7 +16,6 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.points import gathering
-from fl_clustering.points import scaling as scaling_lib
 from fl_clustering import runtime
 from tests.kmeans import numpy_reference
 
@@ -282,7 +281,7 @@ class PrivacyRulesTest(parameterized.TestCase):
       model.fit(clients)
     scaling = model._fit.scaling  # pylint: disable=protected-access
     for client_id, points in clients.items():
-      scaled[client_id] = scaling_lib.as_float32(scaling.apply(points))
+      scaled[client_id] = scaling.apply(points).astype(np.float32)
     return sent, scaled
 
   @parameterized.product(algorithm=_GATHERING, min_count=[2, 5])

@@ -74,11 +74,6 @@ class ScalingTest(parameterized.TestCase):
     np.testing.assert_allclose(scaled, [[4.0, 0.0, 1.0], [-2.0, 0.0, 0.0]])
     np.testing.assert_allclose(chosen.undo(scaled), points)
 
-  def test_float32_points_have_finite_squares(self):
-    found = scaling.as_float32(np.array([1e100, -1e100, 0.5]))
-    np.testing.assert_array_equal(found, np.array([1e15, -1e15, 0.5], np.float32))
-    self.assertTrue(np.isfinite(found**2).all())
-
 
 def _wide_points():
   points = np.random.default_rng(0).standard_normal((500, 5)) * [1, 1000, 0.01, 3, 1]
@@ -102,18 +97,6 @@ class ColumnMomentsTest(parameterized.TestCase):
   def test_a_small_variance_is_one(self):
     points = 1.0 + 1e-6 * np.random.default_rng(0).standard_normal((1000, 1))
     np.testing.assert_allclose(_moments(points).variance, points.var(axis=0))
-
-  def test_centered_and_standardised_columns_have_variance_one_or_are_zero(self):
-    points = _wide_points()
-    scaled = scaling.centered_scaling(_moments(points), standardize=True).apply(points)
-    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-9)
-    np.testing.assert_allclose(scaled.var(axis=0), [1, 1, 1, 1, 0])
-
-  def test_centered_columns_keep_their_units_if_not_standardised(self):
-    points = _wide_points()
-    moments = _moments(points)
-    scaled = scaling.centered_scaling(moments, standardize=False).apply(points)
-    np.testing.assert_allclose(scaled[:, :4], (points - moments.mean)[:, :4])
 
 
 if __name__ == "__main__":

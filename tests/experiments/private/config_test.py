@@ -5,7 +5,6 @@ from absl.testing import parameterized
 
 from experiments.private import config as config_lib
 from experiments.private import data
-from experiments.private import methods
 
 
 class BenchmarkConfigTest(parameterized.TestCase):
