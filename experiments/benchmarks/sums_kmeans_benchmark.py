@@ -2,11 +2,11 @@
 
   bazel run experiments/benchmarks:sums_kmeans_benchmark -- --seeds=20
 
-The peer is `KMeans(n_init=10)` on the points.  The sums are those of points at one place:
-the sums of a federation of the same points are the same to the last bit.  Both inertias are
-computed from the centers, on the points before they are put on the grid.  One line per
-family of data tells the mean and the largest ratio of the inertias, how many of the runs
-exceed the gate, and the rounds and the time.
+The peer is `KMeans(n_init=10)` on the points, in one thread.  The sums are those of points
+at one place: the sums of a federation of the same points are the same to the last bit.  Both
+inertias are computed from the centers, on the points before they are put on the grid.  One
+line per family of data tells the mean and the largest ratio of the inertias, how many of the
+runs exceed the gate, and the rounds and the time.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -111,6 +111,7 @@ def _large(rng):
   return centers[rng.integers(16, size=100_000)] + rng.standard_normal((100_000, 64)), 16
 
 
+# From a family's name to a function of a `np.random.Generator` to points and K.
 _DRAWS = {
     **{f"grid, {points} points, noise {noise:g}": functools.partial(
         _grid, points_per_cluster=points, noise=noise)

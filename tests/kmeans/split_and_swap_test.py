@@ -162,6 +162,14 @@ class RoundsTest(parameterized.TestCase):
     after_splits = [step.inertia for step in result.history if len(step.centers) <= 8]
     self.assertEqual(result.inertia, min(after_splits[-stages[::-1].index("split"):]))
 
+  def test_swaps_make_up_for_lost_centers(self):
+    # pylint: disable=protected-access
+    rows, rng = _blobs(num_blobs=5), np.random.default_rng(0)
+    # One cycle of four rounds is left, of one swap; two of five centers are there.
+    asker = split_and_swap._Asker(_Sums(rows).totals, int((_integers(rows) ** 2).sum()), 6)
+    best = asker.ask("lloyd", split_and_swap._undirected(rows[:2], rng))
+    self.assertLen(split_and_swap._swap(asker, best, 5, rng).asked, 4)
+
   @parameterized.parameters(12, 15, 20)
   def test_stops_in_time(self, max_rounds):
     rows = _blobs(num_points=500, num_blobs=12)

@@ -131,6 +131,13 @@ class TiesTest(parameterized.TestCase):
     expected = np.floor(2 / 3 * point_grid.CONTRIBUTION_STEPS) if losses[0][0] else 0
     np.testing.assert_array_equal(scores[:, -1:], [[expected]])
 
+  def test_a_point_on_the_hyperplane_is_a_lower_one(self):
+    arrays = {name: np.array([[value]]) for name, value in
+              {"centers": 1.0, "directions": 3.0, "thresholds": 6.0}.items()}
+    points = np.array([[3.0], [4.0]])
+    _, values = sum_kinds.ChildSums(False).contributions(np, points, arrays)
+    np.testing.assert_array_equal(values, [[1, 0, 2, 0], [1, 1, 3, 3]])
+
   def test_silhouette_of_a_point_on_two_centers(self):
     points = np.array([[7.0]])
     _, values = sum_kinds.Scores().contributions(
