@@ -59,8 +59,9 @@ class ClippedResiduals:
         xp.full_like(norms, point_grid.CONTRIBUTION_STEPS),
     ]
     if self.with_squared_errors:
-      excesses = xp.minimum(norms / clip_radii, 1.0) ** 2 - 0.5
-      parts.append(point_grid.contributions(excesses, 1.0))
+      clipped = xp.minimum(norms / clip_radii, 1.0)
+      # No power of two: TensorFlow would round it otherwise than NumPy does.
+      parts.append(point_grid.contributions(clipped * clipped - 0.5, 1.0))
     return nearest, xp.concatenate(parts, axis=1)
 
 

@@ -18,12 +18,18 @@ TRUST = (SERVER, NONE)
 # Steinke, "The Distributed Discrete Gaussian Mechanism for Federated Learning with Secure
 # Aggregation", ICML 2021, theorem 1, https://arxiv.org/abs/2102.06387).
 _LEAST_SHARE_SCALE = 32.0
+# The largest scale of the sum of all shares.  It stays between -2^61 and 2^61, where secure
+# sums do not overflow, but once in 10^56.
+_LARGEST_SUM_SCALE = 2.0**57
 
 
 def _check(privacy):
   validate.positive(epsilon=privacy.epsilon)
   validate.between(0, 1, delta=privacy.delta)
   validate.within(1e-100, 1e100, radius=privacy.radius)
+  for name in ("epsilon", "delta", "radius"):
+    # In NumPy's narrower types, squares overflow and the noise may come out too small.
+    object.__setattr__(privacy, name, float(getattr(privacy, name)))
   validate.one_of(TRUST, trust=privacy.trust)
   if privacy.min_clients is None:
     return
@@ -148,6 +154,11 @@ def noisy_totals(privacy, points, num_clients, noise_source):
     if min(shares.values()) < _LEAST_SHARE_SCALE:
       raise validate.error(
           "min_clients", "be smaller, as the shares of the noise would be too small", least
+      )
+    if max(shares.values()) * math.sqrt(num_clients) > _LARGEST_SUM_SCALE:
+      raise validate.error(
+          "epsilon", "be larger, as the sum of the shares of the noise could overflow",
+          privacy.epsilon,
       )
     return points.totals(query, lambda: query.noise(shares, noise_source))
 

@@ -172,6 +172,14 @@ class VerifyTest(parameterized.TestCase):
   def test_nothing_released(self):
     self.assertEqual(privacy_calculator.verify(_gaussian_events([]), 1.0, 1e-6), 0.0)
 
+  @parameterized.parameters(1e-13, 1e-20, 1e-300)
+  def test_second_accountant_at_a_tiny_delta(self, delta):
+    for epsilon in (0.1, 1.0, 100.0):
+      multiplier = 1 / privacy_calculator.gaussian_mu(epsilon, delta)
+      privacy_calculator.verify(_gaussian_events([multiplier]), epsilon, delta)
+      with self.assertRaisesRegex(RuntimeError, "dp_accounting finds"):
+        privacy_calculator.verify(_gaussian_events([0.9 * multiplier]), epsilon, delta)
+
   @parameterized.named_parameters(("infinite", math.inf), ("overflowing", 501.0))
   def test_epsilon_beyond_the_second_accountant(self, epsilon):
     self.assertIsNone(privacy_calculator.verify(_gaussian_events([0.0]), epsilon, 1e-6))

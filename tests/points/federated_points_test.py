@@ -5,6 +5,8 @@ import unittest
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import tensorflow as tf
+import tensorflow.experimental.numpy as tnp
 
 from dp_clustering import cluster_statistics
 from dp_clustering import point_grid
@@ -67,6 +69,16 @@ class FederatedPointsTest(parameterized.TestCase):
       found = self._federation(np.split(shuffled, edges)).totals(query)
       self.assertEqual(found.dtype, np.int64)
       np.testing.assert_array_equal(found, expected)
+
+  def test_squares_are_rounded_alike(self):
+    # Half a unit in the last place of the square decides how this excess is truncated.
+    arrays = {"centers": [[0.0]], "clip_radii": [[45151793.11723978]]}
+    kind = cluster_statistics.ClippedResiduals(True)
+    points = np.full((64, 1), 26193683.0)
+    _, expected = kind.contributions(np, points, {k: np.array(v) for k, v in arrays.items()})
+    arrays = {name: tf.constant(rows, tf.float64) for name, rows in arrays.items()}
+    _, found = kind.contributions(tnp, tf.constant(points), arrays)
+    np.testing.assert_array_equal(found.numpy(), expected)
 
   def test_one_column(self):
     query, points = _queries(1)["scores"], _points(100, 1)

@@ -7,6 +7,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from dp_clustering import cluster_statistics
+from dp_clustering import clustering_params
 from dp_clustering import noise
 from dp_clustering import sum_query
 from fl_clustering.points import privacy
@@ -45,6 +46,16 @@ class SettingsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`{name}`"):
       privacy.ClientPrivacy(**{**_POINT, "max_points": 3, name: value})
 
+  @parameterized.parameters(np.float16(300), np.float32(1e30), np.longdouble(2), np.int8(100))
+  def test_narrow_numbers_are_widened(self, radius):
+    settings = privacy.PointPrivacy(np.float16(1.0), np.float32(1e-6), radius)
+    for value in (settings.epsilon, settings.delta, settings.radius):
+      self.assertIs(type(value), float)
+    # The square of the radius would overflow, and every row would be inside.
+    rows = np.array([[1e200, 0.0], [math.inf, 1.0]])
+    mapped = clustering_params.map_to_ball(rows, settings.radius)
+    np.testing.assert_allclose(np.linalg.norm(mapped, axis=1), float(radius))
+
   def test_bad_number_of_points(self):
     with self.assertRaisesRegex(ValueError, "`max_points` must be an integer >= 1, got 0"):
       privacy.ClientPrivacy(**_POINT, max_points=0)
@@ -59,6 +70,13 @@ class SettingsTest(parameterized.TestCase):
     totals = privacy.noisy_totals(settings, _OnlyNoise(10**6), 10**6, noise.SeededNoise(0))
     with self.assertRaisesRegex(ValueError, "`min_clients` must be smaller"):
       totals(_query(), {"residual_sums": 1000.0, "counts": 1e9})
+
+  @parameterized.parameters((None, 2.0**57.1), (1, 2.0**54.1))
+  def test_shares_whose_sum_would_overflow(self, min_clients, std):
+    settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=min_clients)
+    totals = privacy.noisy_totals(settings, _OnlyNoise(64), 64, noise.SeededNoise(0))
+    with self.assertRaisesRegex(ValueError, "`epsilon` must be larger.*got 1.0"):
+      totals(_query(), {"residual_sums": 1e6, "counts": std})
 
 
 class NoisyTotalsTest(parameterized.TestCase):
