@@ -2,8 +2,8 @@
 
   bazel run experiments/benchmarks:federated_kmeans_benchmark
 
-The peer is `KMeans(n_init=10)` on all points at one place.  Ours is the default recipe
-in TFF with all that it needs: files, messages, restarts.  The benchmark compares wall
+The peer is `KMeans(n_init=10)` on all points at one place.  Ours is the default in TFF with
+all that it needs: files, messages, rounds for scale and scores.  The benchmark compares wall
 time and the processor time of all processes.  Computations are built beforehand, because
 every fit but the first of its shape finds them built.  Contestants take turns within a
 process, and several processes are launched.  The benchmark prints the median over
@@ -103,7 +103,7 @@ def _print_results(runs):
         f"{_NUM_CLIENTS.value} clients, {len(runs)} launches")
   for name, label, digits in (
       ("peer", "scikit-learn on pooled points, n_init=10, s", 2),
-      ("ours", "default recipe in TFF, s", 2),
+      ("ours", "the default in TFF, s", 2),
       ("wall_ratio", "ours / peer, wall time", 2),
       ("processor_ratio", "ours / peer, processor time", 2),
       ("inertia_ratio", "ours / peer, inertia", 4),

@@ -124,7 +124,7 @@ def _private_notes(settings, spent):
       f"({spent['epsilon']:g}, {spent['delta']:g})-differentially private for {spent['unit']}, "
       f"added or removed, all {spent['num_rounds']} rounds together.",
       privacy_box.trust_text(spent["trust"]),
-      f"Noise: {spent['noise']}.",
+      f"The noise was {spent['noise']}.",
       f"The radius, {settings['radius']:g}, must have been known beforehand. The clients' "
       "names and the names of the columns are not protected.",
       "NOT private: the clusters of a client's rows. They are for that client alone.",
@@ -138,8 +138,8 @@ def _privacy_notes(finished):
   min_count = config.kmeans(config.candidates[0]).min_count
   return [
       privacy_box.leaves_client(config.algorithm, min_count),
-      "This run added no noise. One machine played the server and all clients, so what the clients "
-      "would send could be hidden from nobody who runs it.",
+      "This run added no noise. One machine played the server and all clients, so whoever ran it "
+      "could see everything.",
   ]
 
 
