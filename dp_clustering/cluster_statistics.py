@@ -67,7 +67,7 @@ class ClippedResiduals:
 
 def private_cluster_statistics(
     noisy_totals, ledger, radius, centers, residual_radius, mu, name, count_weight,
-    squared_error_weight, unit_points=1,
+    squared_error_weight, unit_norm=1.0,
 ):
   """Returns the noisy `ClusterStatistics` of the points nearest to each center.
 
@@ -88,9 +88,10 @@ def private_cluster_statistics(
     count_weight: Precision of the counts relative to that of the residual sums.
     squared_error_weight: Precision of the squared errors relative to that of the residual
       sums; 0 for no squared errors.
-    unit_points: The most points in which neighbouring data sets differ.
+    unit_norm: The largest norm of what neighbouring data sets differ in, in bounds of one
+      point.
   """
-  sensitivity = unit_points * math.sqrt(1 + count_weight**2 + squared_error_weight**2 / 4)
+  sensitivity = unit_norm * math.sqrt(1 + count_weight**2 + squared_error_weight**2 / 4)
   std = sensitivity / mu
   ledger.record(name, mu, sensitivity, std)
   with_errors = squared_error_weight > 0

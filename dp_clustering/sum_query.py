@@ -71,6 +71,16 @@ class SumQuery:
     edges = np.cumsum(list(self._widths.values()))[:-1]
     return dict(zip(self._widths, np.split(totals, edges, axis=1)))
 
+  def by_column(self, values):
+    """Returns the parts' values for every column of the totals, float64 (total width,).
+
+    Args:
+      values: A dict of a number for every part.
+    """
+    return np.concatenate([
+        np.full(width, values[part], np.float64) for part, width in self._widths.items()
+    ])
+
   def noise(self, stds, noise_source):
     """Returns noise for the totals, an int64 array of their shape.
 

@@ -23,8 +23,8 @@ LABELS = {
     "diffprivlib": "IBM diffprivlib",
     "lsh": "LSH tree",
     "refine": "split and refine",
-    "refine_server": "split and refine, federated, noise by the server",
-    "refine_none": "split and refine, federated, noise by the clients",
+    "refine_server": "federated, noise by the server",
+    "refine_none": "federated, noise by the clients",
 }
 NOT_PRIVATE = "sklearn"
 # `refine` on sums over clients; these need TFF.

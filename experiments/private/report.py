@@ -134,7 +134,7 @@ def federation(results):
       ]
       sentences.append(
           f"{_capitalized(method)}: {min(ratios):.2f} to {max(ratios):.2f} times the mean loss "
-          f"of the central form, {statistics.median(ratios):.3f} in the median."
+          f"of central {methods.LABELS[results_lib.COMPARED]}, {statistics.median(ratios):.3f} in the median."
       )
   return sentences
 
@@ -157,7 +157,7 @@ def notes(results):
   found = [
       "Nothing in this folder is private: losses are computed exactly, and the noise is seeded "
       "so that the benchmark can be repeated.",
-      "All data sets but the synthetic one are centered at their mean and divided by their "
+      "All data sets but the synthetic ones are centered at their mean and divided by their "
       "largest norm, which is not private either. The methods treat the resulting radius of 1 "
       "as public.",
       "scikit-learn's k-means is the best of ten starts. It has no privacy and shows what could "
@@ -173,14 +173,17 @@ def notes(results):
     )
   if any(name in methods.FEDERATED for name in results.methods):
     found.append(
-        "The federated forms compute on secure sums over the clients, in TFF. With the same "
-        "noise they find the same centers as the central form, bit for bit; here every run has "
-        "its own noise. Data without clients are split at random."
+        "The federated methods are split and refine on secure sums over the clients, in TFF. "
+        "Where privacy is for a point, they find the same centers as the central form with the "
+        "same noise, bit for bit; here every run has its own noise. Data without clients are "
+        "split at random."
     )
   if any(one["unit_points"] > 1 for one in results.datasets.values()):
     found.append(
         "Where privacy is for a client, the central methods get the epsilon of one point at "
-        "which all points of a client together have the stated epsilon."
+        "which all points of a client together have the stated epsilon. Their noise grows with "
+        "the number of points. The federated methods bound the sums of a client as a whole, and "
+        "their noise grows with its root."
     )
   found.append(
       "dp-clustering-icml17 (Balcan et al., ICML 2017), which the source's benchmarks include, "
@@ -289,7 +292,7 @@ def _lost_section(results):
   return [html_page.section(
       f"Where {label} is not the best",
       html_page.table(
-          ["data set", "k", "epsilon", "smallest loss", "its loss", f"{label}", "ratio"], rows,
+          ["data set", "k", "epsilon", "smallest loss", "its loss", label, "ratio"], rows,
           f"All cases in which another central method has a smaller mean loss: {len(rows)} of "
           f"{len(results.private_cases)}", text_columns=(3,),
       ),

@@ -3,8 +3,11 @@
 Every round asks for one release of `dp_clustering.cluster_statistics`.  The number of
 rounds, the size of every message and the noise are fixed before the first round, and no
 content of a client's rows raises an error or a warning.  The clients compute on the same
-grid as pooled points, so with the same noise the centroids are the same bits.
+grid as pooled points, so with `PointPrivacy` and the same noise the centroids are the same
+bits.
 """
+
+import functools
 
 import numpy as np
 
@@ -31,19 +34,19 @@ class FederatedSums:
     asked: The centers of every round, a list of arrays (num_centers, dim).
   """
 
-  def __init__(self, dim, radius, unit_points, noisy_totals, ledger):
+  def __init__(self, dim, radius, unit_norm, noisy_totals, ledger):
     self.dim = dim
     self.radius = radius
     self.asked = []
-    self._unit_points = unit_points
+    self._unit_norm = unit_norm
     self._noisy_totals = noisy_totals
     self._ledger = ledger
 
-  def private_cluster_statistics(self, centers, *args, **kwargs):
+  def private_cluster_statistics(self, centers, residual_radius, mu, **kwargs):
     self.asked.append(centers)
     return cluster_statistics.private_cluster_statistics(
-        self._noisy_totals, self._ledger, self.radius, centers, *args,
-        unit_points=self._unit_points, **kwargs,
+        functools.partial(self._noisy_totals, mu), self._ledger, self.radius, centers,
+        residual_radius, mu, unit_norm=self._unit_norm, **kwargs,
     )
 
 
@@ -98,11 +101,11 @@ def fit(config, files, noise_source):
   answer = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
   message_bytes = []
 
-  def noisy_totals(query, stds):
+  def noisy_totals(mu, query, stds):
     message_bytes.append(points.message_bytes(query))
-    return answer(query, stds)
+    return answer(mu, query, stds)
 
-  sums = FederatedSums(points.dim, privacy.radius, privacy.unit_points, noisy_totals, ledger)
+  sums = FederatedSums(points.dim, privacy.radius, privacy.unit_norm, noisy_totals, ledger)
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   rng = randomness.generator(config.seed, "private k-means")
   centroids = refine.private_centers(sums, k, mu, rng)

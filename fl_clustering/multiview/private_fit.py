@@ -83,7 +83,7 @@ def noisy_statistics(noisy_totals, ledger, model, widths, mu, name):
   """Returns the noisy `KernelStatistics` of a model, and the noise on residuals.
 
   Args:
-    noisy_totals: A function of a `SumQuery` and a dict of the standard deviation of the
+    noisy_totals: A function of mu, a `SumQuery` and a dict of the standard deviation of the
       noise on every part, from `points.privacy.noisy_totals`.
     ledger: The `Ledger`.
     model: A `MultiViewModel`.
@@ -104,7 +104,7 @@ def noisy_statistics(noisy_totals, ledger, model, widths, mu, name):
       "excesses": std * steps,
       "counts": std * steps / _COUNT_WEIGHT,
   }
-  return server_step.statistics(query, noisy_totals(query, stds)), std
+  return server_step.statistics(query, noisy_totals(mu, query, stds)), std
 
 
 def next_model(model, sums, std, widths, weigh):
@@ -138,7 +138,7 @@ def next_model(model, sums, std, widths, weigh):
 def _first_centers(config, points, privacy, noisy_totals, ledger, mu):
   """Returns private centers of all views side by side, in grid steps."""
   sums = kmeans_fit.FederatedSums(
-      points.dim, privacy.radius, privacy.unit_points, noisy_totals, ledger
+      points.dim, privacy.radius, privacy.unit_norm, noisy_totals, ledger
   )
   rng = randomness.generator(config.seed, "private first centers")
   centers = refine.private_centers(sums, config.n_clusters, mu, rng)

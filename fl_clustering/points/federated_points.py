@@ -14,10 +14,29 @@ from fl_clustering.points import secure_sums
 
 
 _BYTES = 8  # Messages are float64 and int64.
+# The norm of up to 2^22 numbers is rounded by 2^-31 at most; scaled totals stay inside by more.
+_INSIDE = 1 - 2.0**-30
+
+
+def within_limits(totals, limits):
+  """Returns a client's totals, made smaller by one factor if totals / limits has norm > 1.
+
+  Whatever the totals are, the result / limits has a norm of at most 1.  After the scaling this
+  holds by definition, and the truncation towards zero makes no number larger.  A client's
+  factor depends on its own totals alone.  A client that is added or removed therefore changes
+  the sum over the clients by its own result and nothing else.
+
+  Args:
+    totals: Tensor of integers, int64 of shape (num_groups, width).
+    limits: Positive float64 tensor of shape (width,).
+  """
+  values = tf.cast(totals, tf.float64)
+  factor = tf.minimum(_INSIDE / tf.norm(values / limits), 1.0)
+  return tf.cast(values * factor, tf.int64)
 
 
 @functools.lru_cache(maxsize=None)  # Fits of data of the same shape share computations.
-def build_totals_round(source, kind, capacity, widths):
+def build_totals_round(source, kind, capacity, widths, is_limited):
   """Returns the round that answers queries of one kind.
 
   Args:
@@ -26,14 +45,16 @@ def build_totals_round(source, kind, capacity, widths):
     capacity: The most groups of a query.  A message always has room for so many.
     widths: The number of columns of every array of the query, a tuple of pairs
       (name, width).
+    is_limited: Whether every client's totals are kept `within_limits`.
 
   Returns:
-    The computation of `secure_sums.build_round`; a query is a dict of `num_groups` and the
-    arrays, padded to `capacity`.
+    The computation of `secure_sums.build_round`; a query is a dict of `num_groups`, the
+    arrays, padded to `capacity`, and `limits` if there are any.
   """
   shape = (capacity, sum(kind.widths(source.num_columns).values()))
   query_type = tff.StructWithPythonType(
       [("num_groups", np.int32)]
+      + [("limits", tff.TensorType(np.float64, shape[1:]))] * is_limited
       + [(name, tff.TensorType(np.float64, [capacity, width])) for name, width in widths],
       collections.OrderedDict,
   )
@@ -45,7 +66,8 @@ def build_totals_round(source, kind, capacity, widths):
       groups, values = kind.contributions(tnp, block, arrays)
       return tf.math.unsorted_segment_sum(tf.cast(values, tf.int64), groups, capacity)
 
-    return secure_sums.over_blocks(tf.math.rint(points), shape, block_totals)
+    totals = secure_sums.over_blocks(tf.math.rint(points), shape, block_totals)
+    return within_limits(totals, query["limits"]) if is_limited else totals
 
   return secure_sums.build_round(source, query_type, client_totals)
 
@@ -75,7 +97,7 @@ class FederatedPoints:
     num_sent = sum(array.shape[1] for array in query.arrays.values())
     return _BYTES * self.capacity * num_sent, _BYTES * self.capacity * query.shape[1]
 
-  def totals(self, query, draw_share=None):
+  def totals(self, query, draw_share=None, limits=None):
     """Returns the totals of a `SumQuery`, int64 of the query's shape.
 
     Args:
@@ -83,11 +105,17 @@ class FederatedPoints:
       draw_share: A function without arguments that returns a client's share of the noise,
         int64 of the query's shape; it is called once for each client, by that client.
         None for exact totals.
+      limits: A dict of a positive number for every part of the totals, to keep every
+        client's totals `within_limits`; None for totals as they are.
     """
     num_groups, width = query.shape
     widths = tuple((name, array.shape[1]) for name, array in query.arrays.items())
-    answer = build_totals_round(self.files.source, query.kind, self.capacity, widths)
+    answer = build_totals_round(
+        self.files.source, query.kind, self.capacity, widths, limits is not None
+    )
     sent = {"num_groups": np.int32(num_groups)}
+    if limits is not None:
+      sent["limits"] = query.by_column(limits)
     sent |= {name: self._padded(array) for name, array in query.arrays.items()}
     clients = []
     for client in self.files.clients():

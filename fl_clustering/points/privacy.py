@@ -76,9 +76,9 @@ class PointPrivacy:
     return "one point of one client"
 
   @property
-  def unit_points(self):
-    """The most points in which neighbouring data sets differ."""
-    return 1
+  def unit_norm(self):
+    """The largest norm of what neighbouring data sets differ in, in bounds of one point."""
+    return 1.0
 
   @property
   def points_per_client(self):
@@ -98,7 +98,9 @@ class ClientPrivacy:
     delta: As in `PointPrivacy`.
     radius: As in `PointPrivacy`.
     max_points: The most points of a client that are used, its first ones.  The noise is
-      so many times that of `PointPrivacy`.
+      sqrt(max_points) times that of `PointPrivacy`.  Sums of points that differ are hardly
+      larger than that.  A client whose sums are larger, up to max_points, makes all of them
+      smaller by one factor, so that its points count less than those of others.
     trust: As in `PointPrivacy`.
     min_clients: As in `PointPrivacy`.
   """
@@ -120,9 +122,9 @@ class ClientPrivacy:
     return f"one client with at most {self.max_points} points"
 
   @property
-  def unit_points(self):
-    """The most points in which neighbouring data sets differ."""
-    return self.max_points
+  def unit_norm(self):
+    """The largest norm of a client's totals, in bounds of one point."""
+    return math.sqrt(self.max_points)
 
   @property
   def points_per_client(self):
@@ -130,8 +132,23 @@ class ClientPrivacy:
     return self.max_points
 
 
+def _limits(privacy, mu, stds):
+  """Returns the limits of a client's totals, for `FederatedPoints.totals`; None for points.
+
+  Divided by the standard deviation of their noise, the totals of two neighbouring data sets
+  then differ by a vector of norm at most mu.  That is the Gaussian mechanism of mu (Dong,
+  Roth, Su, "Gaussian Differential Privacy", 2019, theorem 1), whatever the clients hold.
+  """
+  if privacy.points_per_client is None:
+    return None  # Every point's contribution is bounded already.
+  return {part: mu * std for part, std in stds.items()}
+
+
 def noisy_totals(privacy, points, num_clients, noise_source):
-  """Returns a function that answers queries with noise, for `cluster_statistics`.
+  """Returns a function of (mu, query, stds) that answers queries with noise.
+
+  It takes the cost of the answer, as mu of Gaussian differential privacy, and a `SumQuery`
+  and the standard deviations of its noise as in `cluster_statistics`.
 
   Args:
     privacy: A `PointPrivacy` or `ClientPrivacy`.
@@ -144,12 +161,14 @@ def noisy_totals(privacy, points, num_clients, noise_source):
       their shares would be too small.
   """
   if privacy.trust == SERVER:
-    return lambda query, stds: points.totals(query) + query.noise(stds, noise_source)
+    return lambda mu, query, stds: (
+        points.totals(query, limits=_limits(privacy, mu, stds)) + query.noise(stds, noise_source)
+    )
   least = num_clients if privacy.min_clients is None else privacy.min_clients
   if least > num_clients:
     raise validate.error("min_clients", f"be at most the {num_clients} clients", least)
 
-  def with_shares(query, stds):
+  def with_shares(mu, query, stds):
     shares = {part: std / math.sqrt(least) for part, std in stds.items()}
     if min(shares.values()) < _LEAST_SHARE_SCALE:
       raise validate.error(
@@ -160,7 +179,9 @@ def noisy_totals(privacy, points, num_clients, noise_source):
           "epsilon", "be larger, as the sum of the shares of the noise could overflow",
           privacy.epsilon,
       )
-    return points.totals(query, lambda: query.noise(shares, noise_source))
+    return points.totals(
+        query, lambda: query.noise(shares, noise_source), _limits(privacy, mu, stds)
+    )
 
   return with_shares
 

@@ -1,5 +1,6 @@
 """Tests for fl_clustering.kmeans.private_fit, and for `privacy` of FederatedKMeans."""
 
+import math
 import unittest
 from unittest import mock
 import warnings
@@ -25,6 +26,7 @@ from fl_clustering.kmeans import private_fit
 from fl_clustering.points import federated_points
 from fl_clustering.points import gathering
 from fl_clustering.points import grid_scaling
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering import runtime
 from tests.kmeans import numpy_reference
 
@@ -133,8 +135,8 @@ class ContentTest(_PrivateTest):
     """Returns what an observer of the messages sees but their noise."""
     messages, totals = [], federated_points.FederatedPoints.totals
 
-    def record(points, query, draw_share=None):
-      found = totals(points, query, draw_share)
+    def record(points, query, draw_share=None, limits=None):
+      found = totals(points, query, draw_share, limits)
       messages.append((points.capacity, query.kind, query.shape[1]))
       return found
 
@@ -220,34 +222,44 @@ class FederatedKMeansTest(_PrivateTest):
 
 class ClientPrivacyTest(_PrivateTest):
 
-  def test_the_noise_covers_all_points_of_a_client(self):
+  def test_the_noise_is_that_of_the_root_of_the_number_of_points(self):
     clients = list(numpy_reference.sample_clients().values())
     point = self._fit(clients, PointPrivacy(1.0, 1e-6, 12.0)).ledger
     client = self._fit(clients, ClientPrivacy(1.0, 1e-6, 12.0, max_points=20)).ledger
     for one, many in zip(point.releases, client.releases):
-      self.assertAlmostEqual(many.sensitivity, 20 * one.sensitivity)
-      self.assertAlmostEqual(many.std, 20 * one.std)
+      self.assertAlmostEqual(many.sensitivity, math.sqrt(20) * one.sensitivity)
+      self.assertAlmostEqual(many.std, math.sqrt(20) * one.std)
       self.assertAlmostEqual(many.mu, one.mu)
 
-  def test_no_client_changes_the_totals_by_more(self):
+  def test_no_client_changes_a_release_by_more_than_its_sensitivity(self):
     privacy = ClientPrivacy(1.0, 1e-6, 1.0, max_points=20)
     others = np.random.default_rng(0).normal(0, 0.2, (50, 2))
-    query = sum_query.SumQuery(
-        cluster_statistics.ClippedResiduals(True),
-        {"centers": np.zeros((1, 2)), "clip_radii": np.full((1, 1), 1000.0)},
-    )
+    releases = []
 
     def totals(clients):
+      """Returns what a release adds noise to, in standard deviations of the noise."""
       files = private_fit.write_files(clients, privacy, self.create_tempdir().full_path)
-      return query.split(federated_points.FederatedPoints(files, 1).totals(query))
+      points = federated_points.FederatedPoints(files, 2)
+
+      def noisy_totals(query, stds):
+        quiet = mock.Mock(discrete_gaussian=lambda shape, scale: np.zeros(shape, np.int64))
+        answer = privacy_lib.noisy_totals(privacy, points, len(clients), quiet)
+        releases.append(answer(0.3, query, stds) / query.by_column(stds))
+        return answer(0.3, query, stds)
+
+      cluster_statistics.private_cluster_statistics(
+          noisy_totals, mock.Mock(), 1.0, np.array([[-0.5, 0], [0.5, 0]]), 0.3, 0.3, "a release",
+          0.4, 0.5, unit_norm=privacy.unit_norm,
+      )
+      return releases[-1]
 
     without = totals({"a": others})
-    # All of its points at one end of the ball, and more than may count.
-    beside = totals({"a": others, "b": np.full((500, 2), 9.0)})
-    steps = point_grid.CONTRIBUTION_STEPS
-    self.assertEqual((beside["counts"] - without["counts"])[0, 0], 20 * steps)
-    change = np.linalg.norm(beside["residual_sums"] - without["residual_sums"]) / steps
-    self.assertBetween(change, 19.99, 20.0)
+    # All of its points at one end of the ball, and more than may count: the worst.
+    worst = totals({"a": others, "b": np.full((500, 2), 9.0)})
+    self.assertBetween(np.linalg.norm(worst - without), 0.2999, 0.3)
+    # One point alone is not made smaller: 20 points may be sqrt(20) times as large.
+    one = totals({"a": others, "b": np.full((1, 2), 9.0)})
+    self.assertBetween(np.linalg.norm(one - without), 0.2999 / math.sqrt(20), 0.3 / math.sqrt(20))
 
 
 if __name__ == "__main__":

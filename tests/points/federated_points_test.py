@@ -1,5 +1,6 @@
 """Tests for fl_clustering.points.federated_points and secure_sums."""
 
+import math
 import unittest
 
 from absl.testing import absltest
@@ -50,6 +51,37 @@ def _queries(dim=3):
   }
 
 
+class WithinLimitsTest(parameterized.TestCase):
+
+  _LIMITS = np.array([2.0**21, 2.0**21, 2.0**23])
+
+  def _norm(self, totals):
+    # In exact arithmetic, up to one division.
+    scaled = [int(t) * 4 if i % 3 < 2 else int(t) for i, t in enumerate(np.ravel(totals))]
+    return math.sqrt(sum(value**2 for value in scaled)) / 2.0**23
+
+  def test_whatever_the_totals_are_their_norm_is_at_most_one(self):
+    rng = np.random.default_rng(0)
+    for size in (1, 2.0**20, 2.0**22, 2.0**30, 2.0**50):
+      for _ in range(20):
+        totals = np.rint(size * rng.standard_normal((5, 3))).astype(np.int64)
+        found = federated_points.within_limits(totals, self._LIMITS).numpy()
+        self.assertLessEqual(self._norm(found), 1)
+        if self._norm(totals) < 0.999:
+          np.testing.assert_array_equal(found, totals)
+        else:
+          self.assertGreater(self._norm(found), 0.998)
+
+  def test_all_parts_get_smaller_by_the_same_factor(self):
+    totals = np.array([[3 * 2**30, -(2**30), 2**31], [0, 2**29, 5 * 2**30]])
+    found = federated_points.within_limits(totals, self._LIMITS).numpy()
+    np.testing.assert_allclose(found / found[0, 0], totals / totals[0, 0], atol=1e-5)
+
+  def test_no_points(self):
+    zeros = np.zeros((2, 3), np.int64)
+    np.testing.assert_array_equal(federated_points.within_limits(zeros, self._LIMITS), zeros)
+
+
 class FederatedPointsTest(parameterized.TestCase):
 
   def _federation(self, parts):
@@ -85,6 +117,20 @@ class FederatedPointsTest(parameterized.TestCase):
     expected = private_sums.PooledPoints(points, _RADIUS).totals(query)
     found = self._federation(np.split(points, 2)).totals(query)
     np.testing.assert_array_equal(found, expected)
+
+  def test_every_client_is_kept_within_limits_by_itself(self):
+    parts = np.split(_points(), [20, 2000])
+    query = _queries()["excesses"]
+    limits = {"residual_sums": 1e7, "counts": 2e7, "excesses": 3e7}
+    expected = sum(
+        federated_points.within_limits(
+            self._federation([part]).totals(query), query.by_column(limits)
+        ).numpy()
+        for part in parts
+    )
+    found = self._federation(parts).totals(query, limits=limits)
+    np.testing.assert_array_equal(found, expected)
+    self.assertFalse(np.array_equal(found, self._federation(parts).totals(query)))
 
   def test_shares_are_added_once_for_each_client(self):
     query = _queries()["excesses"]

@@ -21,7 +21,7 @@ class _OnlyNoise:
   def __init__(self, num_clients):
     self._num_clients = num_clients
 
-  def totals(self, query, draw_share=None):
+  def totals(self, query, draw_share=None, limits=None):
     if draw_share is None:
       return np.zeros(query.shape, np.int64)
     return sum(draw_share() for _ in range(self._num_clients))
@@ -69,7 +69,7 @@ class SettingsTest(parameterized.TestCase):
     settings = privacy.PointPrivacy(**_POINT, trust="none")
     totals = privacy.noisy_totals(settings, _OnlyNoise(10**6), 10**6, noise.SeededNoise(0))
     with self.assertRaisesRegex(ValueError, "`min_clients` must be smaller"):
-      totals(_query(), {"residual_sums": 1000.0, "counts": 1e9})
+      totals(1.0, _query(), {"residual_sums": 1000.0, "counts": 1e9})
 
   @parameterized.parameters((None, 2.0**57.1), (1, 2.0**54.1))
   def test_shares_whose_sum_would_overflow(self, min_clients, std):
@@ -90,7 +90,7 @@ class NoisyTotalsTest(parameterized.TestCase):
   def test_the_noise_is_what_was_asked_for(self, options, expected):
     settings = privacy.PointPrivacy(**_POINT, **options)
     totals = privacy.noisy_totals(settings, _OnlyNoise(5), 5, noise.SeededNoise(1))
-    parts = _query().split(totals(_query(), {"residual_sums": 1e6, "counts": 3e6}))
+    parts = _query().split(totals(1.0, _query(), {"residual_sums": 1e6, "counts": 3e6}))
     # Of 1,200 and 300 draws: outside of 12% and 25% with a probability below 1e-8.
     self.assertBetween(parts["residual_sums"].std() / 1e6 / expected, 0.88, 1.12)
     self.assertBetween(parts["counts"].std() / 3e6 / expected, 0.75, 1.25)
@@ -102,15 +102,33 @@ class NoisyTotalsTest(parameterized.TestCase):
 
     class _Recorder(_OnlyNoise):
 
-      def totals(self, query, draw_share=None):
+      def totals(self, query, draw_share=None, limits=None):
         shares.extend(draw_share() for _ in range(2))
         return sum(shares)
 
     totals = privacy.noisy_totals(settings, _Recorder(2), 2, source)
-    totals(_query(), {"residual_sums": 1e6, "counts": 1e6})
+    totals(1.0, _query(), {"residual_sums": 1e6, "counts": 1e6})
     correlation = np.corrcoef(*(share.ravel() for share in shares))[0, 1]
     # Of 1,500 pairs: 0.15 is 5.8 standard deviations.
     self.assertLess(abs(correlation), 0.15)
+
+  @parameterized.parameters("server", "none")
+  def test_clients_are_limited_to_mu_times_the_noise(self, trust):
+    asked = []
+
+    class _Recorder(_OnlyNoise):
+
+      def totals(self, query, draw_share=None, limits=None):
+        asked.append(limits)
+        return super().totals(query, draw_share)
+
+    stds = {"residual_sums": 1e6, "counts": 3e6}
+    for settings in (
+        privacy.ClientPrivacy(**_POINT, max_points=4, trust=trust),
+        privacy.PointPrivacy(**_POINT, trust=trust),
+    ):
+      privacy.noisy_totals(settings, _Recorder(2), 2, noise.SeededNoise(0))(0.5, _query(), stds)
+    self.assertEqual(asked, [{"residual_sums": 5e5, "counts": 1.5e6}, None])
 
 
 if __name__ == "__main__":

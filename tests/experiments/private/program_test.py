@@ -241,7 +241,7 @@ class FederatedTest(absltest.TestCase):
     ]
     # At an epsilon as large as that, the noise hardly matters.
     np.testing.assert_allclose(losses, losses[0], rtol=0.05)
-    self.assertIn("of the central form", _read(folder, "report.html"))
+    self.assertIn("of central split and refine", _read(folder, "report.html"))
 
   def test_central_methods_import_no_tff(self):
     code = (

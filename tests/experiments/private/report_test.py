@@ -189,7 +189,7 @@ class FindingsTest(parameterized.TestCase):
     results = self._read(factors=factors)
 
     (sentence,) = report.federation(results)
-    self.assertIn("noise by the server: 0.80 to 0.80 times", sentence)
+    self.assertIn("Federated, noise by the server: 0.80 to 0.80 times", sentence)
     self.assertIn("bit for bit", " ".join(report.notes(results)))
     # The federated form does not compete with its own central form.
     self.assertStartsWith(report.verdict(results), "Split and refine has the smallest")
