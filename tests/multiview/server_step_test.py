@@ -10,7 +10,7 @@ _WIDTHS = (2, 1)
 _SUMS = server_step.KernelStatistics(
     residual_sums=np.array([[-16.0, 4.0, 12.0], [0.0, 0.0, 0.0]]),
     kernel_weights=np.array([[2.0, 3.0], [0.0, 0.0]]),
-    counts=np.array([9.0, 0.0]),
+    counts=np.array([9.0, 4.0]),  # Four are too far away for the kernel to see.
 )
 
 
@@ -38,7 +38,7 @@ class MultiViewModelTest(absltest.TestCase):
     model = _model()
     after = server_step.next_model(model, _SUMS, _WIDTHS, lambda costs: costs / costs.sum())
     np.testing.assert_allclose(after.centers, [[1.0, 11.0, 11.0], [7.0, 8.0, 6.0]])
-    np.testing.assert_allclose(after.view_weights, [7 / 13, 6 / 13])
+    np.testing.assert_allclose(after.view_weights, [11 / 21, 10 / 21])
     self.assertEqual(after.alpha, 2.0)
     np.testing.assert_array_equal(after.rates, model.rates)
     np.testing.assert_array_equal(model.centers[0], [9.0, 9.0, 9.0])
@@ -52,9 +52,9 @@ class MultiViewModelTest(absltest.TestCase):
 
   def test_record_is_of_the_model_that_was_sent(self):
     record = server_step.record(_model(), _SUMS)
-    self.assertAlmostEqual(record.objective, 0.0625 * 7 + 0.5625 * 6)
-    np.testing.assert_array_equal(record.view_costs, [7.0, 6.0])
-    np.testing.assert_array_equal(record.cluster_sizes, [9, 0])
+    self.assertAlmostEqual(record.objective, 0.0625 * 11 + 0.5625 * 10)
+    np.testing.assert_array_equal(record.view_costs, [11.0, 10.0])
+    np.testing.assert_array_equal(record.cluster_sizes, [9, 4])
 
   def test_factors_are_relative_to_the_largest_and_never_tiny(self):
     arrays = _model(alpha=3.0).arrays()
@@ -66,7 +66,7 @@ class MultiViewModelTest(absltest.TestCase):
   def test_statistics_are_the_totals_in_units(self):
     model = _model()
     query = model.query(_WIDTHS, steps=100)
-    totals = np.array([[-1600, 400, 1200, -250, -150, 900], [0, 0, 0, 0, 0, 0]])
+    totals = np.array([[-1600, 400, 1200, -250, -150, 900], [0, 0, 0, -200, -200, 400]])
     sums = server_step.statistics(query, totals)
     np.testing.assert_allclose(sums.residual_sums, _SUMS.residual_sums)
     np.testing.assert_allclose(sums.kernel_weights, _SUMS.kernel_weights)
