@@ -63,8 +63,8 @@ class _Problem:
     capacity = split_and_swap.largest_num_centers(num_clusters)
     points = federated_points.FederatedPoints(self.grid.files, capacity)
     return split_and_swap.sums_kmeans(
-        points.totals, points.dim, sums_fit.sum_of_squares(points),
-        num_clusters, randomness.generator(self.config.seed, "first centers", restart),
+        points.totals, points.dim, sums_fit.sum_of_squares(points), num_clusters,
+        randomness.generator(self.config.seed, "first centers", restart),
     ).centers
 
   def run(self, weigh, restart):

@@ -62,12 +62,10 @@ class ViewGrid:
       views have the same total variance, and columns that don't vary are zero.
     rates: The views' bandwidths, one over the total variance, per squared grid step;
       float64 of shape (H,).
-    num_points: Number of points of all clients.
   """
 
   files: point_files.PointFiles
   rates: np.ndarray
-  num_points: int
 
 
 def find_view_grid(files, widths, standardize):
@@ -103,5 +101,4 @@ def find_view_grid(files, widths, standardize):
   return ViewGrid(
       files=files.scaled(scaling_lib.Scaling(shift, steps * factor)),
       rates=np.full(len(widths), 1 / steps**2),
-      num_points=grid.num_points,
   )
