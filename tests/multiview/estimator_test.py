@@ -148,12 +148,12 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     self.assertLess(_sample_fit("equal").n_rounds_, 50)
 
   def test_more_restarts_are_never_worse(self):
-    clients, _ = sample_views.sample_views(separation=0.3)
+    # No clusters: there are many local optima.
+    clients, _ = sample_views.sample_views(separation=0.0)
     objectives = [
-        FederatedMultiViewKMeans(10, n_init=n).fit(clients).objective_ for n in (1, 3, 6)
+        FederatedMultiViewKMeans(10, n_init=n, seed=1).fit(clients).objective_ for n in (1, 3)
     ]
-    self.assertEqual(objectives, sorted(objectives, reverse=True))
-    self.assertLess(objectives[-1], objectives[0])
+    self.assertLess(objectives[1], objectives[0])
 
   def test_same_seed_same_numbers_whatever_the_order_of_clients(self):
     clients, _ = sample_views.sample_views(separation=0.3)

@@ -21,7 +21,7 @@ def setUpModule():
 
 def _points(num_points=200, seed=0):
   rng = np.random.default_rng(seed)
-  points = rng.standard_normal((num_points, 6)) * [1, 1e-6, 30, 1e8, 0.01, 0.02]
+  points = rng.standard_normal((num_points, 6)) * [1, 1e-6, 30, 2, 0.01, 0.02]
   return points + [1e3, 0.0, -1e6, 5e9, 1.0, 0.0]
 
 
