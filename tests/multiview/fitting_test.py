@@ -1,0 +1,63 @@
+"""Tests for fl_clustering.multiview.fitting: restarts, and views alone."""
+
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering.multiview import fit_result
+from fl_clustering.multiview import fitting
+from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import server_step
+from fl_clustering.multiview import sums as sums_lib
+from fl_clustering.multiview import view_grid
+from fl_clustering.points import point_files
+from fl_clustering.points import scaling as scaling_lib
+
+_WIDTHS = (2, 1)
+
+
+def _grid():
+  files = point_files.PointFiles({}, scaling_lib.Scaling(np.zeros(3), np.array([5.0, 6.0, 7.0])))
+  return view_grid.ViewGrid(files, np.ones(2))
+
+
+def _fit(view_costs):
+  """Returns a fit of two views of equal weight, with these costs."""
+  model = server_step.MultiViewModel(np.zeros((1, 3)), np.full(2, 0.5), 2.0, np.ones(2))
+  costs = np.array(view_costs, float)
+  record = server_step.RoundRecord(0.25 * costs.sum(), model.view_weights, costs, np.ones(1))
+  return fit_result.Fit(_grid().files.scaling, model, (record,))
+
+
+class FittingTest(absltest.TestCase):
+
+  def _best(self, rule, fits):
+    """Returns the costs of the restart that is taken."""
+
+    def run(problem, weigh, restart):
+      del weigh
+      factor = problem.grid.files.scaling.factor
+      alone = [view for view, place in enumerate(sums_lib.columns(_WIDTHS)) if factor[place].any()]
+      # A view alone costs 1 and 100; of the others' costs nothing may be seen.
+      return fits[restart] if len(alone) == 2 else _fit([[1.0, 7e9], [7e9, 100.0]][alone[0]])
+
+    config = multiview_config.MultiViewConfig(1, view_weights=rule, n_init=len(fits))
+    with mock.patch.object(fitting._Problem, "run", run), mock.patch.object(  # pylint: disable=protected-access
+        view_grid, "find_view_grid", return_value=_grid()
+    ):
+      return fitting.fit(config, _grid().files, _WIDTHS).history[-1].view_costs
+
+  def test_the_restart_with_the_lowest_objective_is_taken(self):
+    fits = [_fit([9.0, 9.0]), _fit([1.5, 1.0]), _fit([1.0, 2.0])]
+    np.testing.assert_array_equal(self._best("equal", fits), [1.5, 1.0])
+
+  def test_regret_compares_restarts_in_units_of_what_views_cost_alone(self):
+    # 101.5 is less than 121, but 1.5 + 1 is more than 1 + 1.2.
+    fits = [_fit([1.5, 100.0]), _fit([1.0, 120.0])]
+    np.testing.assert_array_equal(self._best("equal", fits), [1.5, 100.0])
+    np.testing.assert_array_equal(self._best("regret", fits), [1.0, 120.0])
+
+
+if __name__ == "__main__":
+  absltest.main()
