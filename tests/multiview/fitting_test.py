@@ -33,11 +33,13 @@ def _fit(view_costs):
 class FittingTest(absltest.TestCase):
 
   def _best(self, rule, fits):
-    """Returns the costs of the restart that is taken."""
+    """Returns the costs of the restart that is taken; keeps the columns' factors."""
+    self.factors = []
 
     def run(problem, weigh, restart):
       del weigh
       factor = problem.grid.files.scaling.factor
+      self.factors.append(factor.tolist())
       alone = [view for view, place in enumerate(sums_lib.columns(_WIDTHS)) if factor[place].any()]
       # A view alone costs 1 and 100; of the others' costs nothing may be seen.
       return fits[restart] if len(alone) == 2 else _fit([[1.0, 7e9], [7e9, 100.0]][alone[0]])
@@ -54,9 +56,11 @@ class FittingTest(absltest.TestCase):
 
   def test_regret_compares_restarts_in_units_of_what_views_cost_alone(self):
     # 101.5 is less than 121, but 1.5 + 1 is more than 1 + 1.2.
-    fits = [_fit([1.5, 100.0]), _fit([1.0, 120.0])]
+    fits = [_fit([1.5, 100.0]), _fit([1.0, 120.0]), _fit([0.9, 1000.0])]
     np.testing.assert_array_equal(self._best("equal", fits), [1.5, 100.0])
+    self.assertEqual(self.factors, [[5, 6, 7]] * 3)
     np.testing.assert_array_equal(self._best("regret", fits), [1.0, 120.0])
+    self.assertEqual(self.factors, [[5, 6, 0], [0, 0, 7], *[[5, 6, 7]] * 3])
 
 
 if __name__ == "__main__":
