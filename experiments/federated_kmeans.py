@@ -2,6 +2,8 @@
 
   bazel run experiments:federated_kmeans -- --output_dir=out
   bazel run experiments:federated_kmeans -- --data=folder --k_range=2:8 --standardize
+  bazel run experiments:federated_kmeans -- --data=folder --num_clusters=3 --epsilon=1 \\
+      --delta=1e-6 --radius=9
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.

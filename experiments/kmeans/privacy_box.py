@@ -24,7 +24,9 @@ _LEAVES = {
     ),
     "fkm_lloyd": (
         "In its first rounds the server gets every client's own means and counts, for every "
-        f"restart; in those of Lloyd, sums that aren't secure. {_MEANS}"
+        f"restart; in those of Lloyd, sums that aren't secure. {_MEANS} On standardised wine at "
+        "up to eight clients, with eight clusters, between 39 and 61 of the 178 rows were such a "
+        "difference (three seeds)."
     ),
     "fkm": f"In every round the server gets every client's own means and counts. {_MEANS}",
     "kfed": (

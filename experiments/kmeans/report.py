@@ -48,8 +48,10 @@ _DRAWN = {
         report_sections.Figure(
             "rounds.png", figures.rounds, "Adjusted Rand index by round",
             "The lighter the line, the noisier the data. FKM's server starts afresh in every "
-            "round, so nothing tells it when to stop. The default begins with one cluster and "
-            "splits, so its first rounds score low. It stops once its inertia no longer falls.",
+            "round, so nothing tells it when to stop. The default sees totals only, so it is the "
+            "same for every beta. It splits one cluster into 48, merges them to 16, and then adds "
+            "and drops some in turns; rounds with more clusters score lower. It stops once its "
+            "inertia no longer falls.",
         ),
     ),
     "extreme": (
