@@ -162,7 +162,7 @@ def noisy_totals(privacy, points, num_clients, noise_source):
   """
   if privacy.trust == SERVER:
     return lambda mu, query, stds: (
-        points.totals(query, limits=_limits(privacy, mu, stds)) + query.noise(stds, noise_source)
+        points.totals(query, None, _limits(privacy, mu, stds)) + query.noise(stds, noise_source)
     )
   least = num_clients if privacy.min_clients is None else privacy.min_clients
   if least > num_clients:

@@ -287,7 +287,7 @@ class PrivateFitTest(parameterized.TestCase):
     privacy = PointPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
     with mock.patch.object(
         federated_points.FederatedPoints, "totals", autospec=True,
-        side_effect=lambda self, query, draw_share=None: np.zeros(query.shape, np.int64),
+        side_effect=lambda self, query, *unused: np.zeros(query.shape, np.int64),
     ) as totals, mock.patch.object(secure_sums, "build_round") as build_round:
       model = _build(standardize=False, num_rounds=4, privacy=privacy)
       model.fit(sample_views.sample_views()[0])

@@ -57,8 +57,8 @@ def _config(epsilon=1.0, rule="equal", num_rounds=3, **privacy):
 def _pooled_totals(points, files):
   """Returns a function that answers queries about points in one place, in NumPy."""
 
-  def totals(self, query, draw_share=None):
-    del self, draw_share
+  def totals(self, query, draw_share=None, limits=None):
+    del self, draw_share, limits
     rows = np.rint(files.scaling.apply(points))
     groups, values = query.kind.contributions(np, rows, query.arrays)
     answer = np.zeros(query.shape, np.int64)
@@ -213,11 +213,11 @@ class ContentTest(_Case):
     trace = []
     totals = federated_points.FederatedPoints.totals
 
-    def traced(self, query, draw_share=None):
+    def traced(self, query, draw_share=None, limits=None):
       trace.append((query.kind, self.capacity, {n: a.shape[1] for n, a in query.arrays.items()}))
       for array in query.arrays.values():
         assert np.all(np.isfinite(array))
-      return totals(self, query, draw_share)
+      return totals(self, query, draw_share, limits)
 
     with mock.patch.object(federated_points.FederatedPoints, "totals", traced):
       with warnings.catch_warnings():
