@@ -161,8 +161,9 @@ def noisy_totals(privacy, points, num_clients, noise_source):
       their shares would be too small.
   """
   if privacy.trust == SERVER:
+    # The noise first: if it can't be drawn, nothing is asked.
     return lambda mu, query, stds: (
-        points.totals(query, limits=_limits(privacy, mu, stds)) + query.noise(stds, noise_source)
+        query.noise(stds, noise_source) + points.totals(query, limits=_limits(privacy, mu, stds))
     )
   least = num_clients if privacy.min_clients is None else privacy.min_clients
   if least > num_clients:
