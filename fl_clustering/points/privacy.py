@@ -90,8 +90,9 @@ class PointPrivacy:
 class ClientPrivacy:
   """(epsilon, delta)-differential privacy of all points of one client together.
 
-  Neighbouring data sets differ in one client, added or removed with all of its points.  It
-  covers a person with many points, if one client has them all.
+  Neighbouring data sets differ in all points of one client, which has none in one of them.
+  That a client takes part, and so the number of clients, is public.  It covers a person with
+  many points, if one client has them all.
 
   Attributes:
     epsilon: As in `PointPrivacy`.
