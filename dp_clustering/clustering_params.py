@@ -72,7 +72,9 @@ def checked_radius(radius):
 def _is_missing(entry):
   # Only who has imported pandas can have its objects.
   pandas = sys.modules.get("pandas")
-  return entry is None or (pandas is not None and (entry is pandas.NA or entry is pandas.NaT))
+  if pandas is not None and (entry is pandas.NA or entry is pandas.NaT):
+    return True
+  return entry is None or entry is np.ma.masked
 
 
 def _float_of(entry):
@@ -120,6 +122,7 @@ def numeric_array(name, values, num_dims):
   return array
 
 
+@np.errstate(invalid="ignore")  # Signaling NaNs would warn.
 def _mapped_rows(rows, radius):
   """Does `map_to_ball` for rows that need not be finite; slower, with more copies."""
   infinite = np.isinf(rows)
@@ -151,7 +154,8 @@ def map_to_ball(points, radius):
     Float64 array of shape (num_points, dim).  If `points` is float64 and in the ball,
     it is `points` itself and must not be written to.
   """
-  with np.errstate(over="ignore"):  # In wider types, numbers may be too large for float64.
+  # In wider types, numbers may be too large for float64.  Signaling NaNs would warn.
+  with np.errstate(over="ignore", invalid="ignore"):
     points = np.asarray(points, np.float64)
   if points.size == 0:
     return points

@@ -82,7 +82,8 @@ def find_view_grid(files, widths, standardize):
   grid = grid_scaling.find_grid(files, standardize=True)
   means, variances = _moments(files.scaled(grid.scaling), grid.num_points)
   varies = variances > 0
-  deviations = np.sqrt(variances) / grid.scaling.factor
+  grid_factor = np.where(varies, grid.scaling.factor, 1.0)
+  deviations = np.sqrt(variances) / grid_factor
   factor = varies.astype(float)
   if standardize:
     factor[varies] /= deviations[varies]
@@ -97,7 +98,7 @@ def find_view_grid(files, widths, standardize):
   # No view of a point is farther from the mean than the root of the sum of all squares.
   # That is n; the rest is room for rounding.
   steps = point_grid.POINT_STEPS / np.sqrt(1.001 * grid.num_points * len(widths))
-  shift = grid.scaling.shift + means / grid.scaling.factor
+  shift = grid.scaling.shift + means / grid_factor
   return ViewGrid(
       files=files.scaled(scaling_lib.Scaling(shift, steps * factor)),
       rates=np.full(len(widths), 1 / steps**2),

@@ -137,7 +137,7 @@ class Grid:
   """The coordinates of a fit, in which points are integers up to rounding.
 
   Attributes:
-    scaling: The `Scaling` from the data's units to grid steps.
+    scaling: The `Scaling` from the data's units to grid steps.  It drops constant columns.
     step: The length of a grid step; in standardised columns, if they are.
     num_points: Number of points of all clients.
     num_rounds: Number of rounds that it took.
@@ -173,18 +173,20 @@ def find_grid(files, standardize):
   origin = means * bounds / steps
   centered = scaling_lib.Scaling(origin, ones)
   bounds = column_bounds(_total(files.scaled(centered), column_exponents))
-  factor = ones
+  sums = _total(files.scaled(scaling_lib.Scaling(origin, steps / bounds)), column_moments)
+  means, deviations = moments(num_points, sums)
+  origin = origin + means * bounds / steps
+  # A constant column is dropped: what rounding leaves of it would coarsen the grid.
+  factor = (deviations > 0).astype(float)
   if standardize:
-    sums = _total(files.scaled(scaling_lib.Scaling(origin, steps / bounds)), column_moments)
-    _, deviations = moments(num_points, sums)
-    varies = deviations > 0
-    factor = np.divide(steps / bounds, deviations, out=np.ones(num_columns), where=varies)
-  unit = (bounds * factor).max() / 2.0**_NORM_BITS
+    np.divide(steps / bounds, deviations, out=factor, where=deviations > 0)
+  # From the new origin, nothing is farther than twice the bounds.
+  unit = (2 * bounds * factor).max() / 2.0**_NORM_BITS or 1.0
   norms = _total(files.scaled(scaling_lib.Scaling(origin, factor / unit)), norm_exponents)
   step = norm_bound(norms, num_columns) * unit / point_grid.POINT_STEPS
   return Grid(
       scaling=scaling_lib.Scaling(origin, factor / step),
       step=float(step),
       num_points=num_points,
-      num_rounds=5 if standardize else 4,
+      num_rounds=5,
   )

@@ -90,8 +90,9 @@ class PointPrivacy:
 class ClientPrivacy:
   """(epsilon, delta)-differential privacy of all points of one client together.
 
-  Neighbouring data sets differ in one client, added or removed with all of its points.  It
-  covers a person with many points, if one client has them all.
+  Neighbouring data sets differ in all points of one client, which has none in one of them.
+  That a client takes part, and so the number of clients, is public.  It covers a person with
+  many points, if one client has them all.
 
   Attributes:
     epsilon: As in `PointPrivacy`.
@@ -161,8 +162,9 @@ def noisy_totals(privacy, points, num_clients, noise_source):
       their shares would be too small.
   """
   if privacy.trust == SERVER:
+    # The noise first: if it can't be drawn, nothing is asked.
     return lambda mu, query, stds: (
-        points.totals(query, None, _limits(privacy, mu, stds)) + query.noise(stds, noise_source)
+        query.noise(stds, noise_source) + points.totals(query, None, _limits(privacy, mu, stds))
     )
   least = num_clients if privacy.min_clients is None else privacy.min_clients
   if least > num_clients:

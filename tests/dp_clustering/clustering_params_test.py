@@ -1,6 +1,7 @@
 import decimal
 import fractions
 import math
+import warnings
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -89,6 +90,15 @@ class MapToBallTest(parameterized.TestCase):
     mapped = clustering_params.map_to_ball(points, 1.0)
     np.testing.assert_allclose(mapped, [[0.6, 0.8], [0, 1]], rtol=1e-15)
 
+  @parameterized.parameters(np.float32, np.float64)
+  def test_a_signaling_nan_warns_of_nothing(self, dtype):
+    bits = np.array([[0.0, np.inf]], dtype).view(f"u{np.dtype(dtype).itemsize}")
+    bits[:, 1:] += bits.dtype.type(1)
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      mapped = clustering_params.map_to_ball(bits.view(dtype), 1.0)
+    np.testing.assert_array_equal(mapped, [[0, 0]])
+
   def test_never_changes_its_input(self):
     points = np.array([[3.0, 4.0], [_NAN, 1.0], [_INF, 0.0], [0.1, 0.2]])
     before = points.copy()
@@ -171,11 +181,13 @@ class DataTest(parameterized.TestCase):
       ("decimal_nan", decimal.Decimal("nan"), _NAN),
       ("signaling_nan", decimal.Decimal("sNaN"), _NAN),
       ("huge_decimal", decimal.Decimal("-1e999"), -_INF),
-      ("numpy_bool", np.bool_(True), 1.0),
+      ("numpy_bool", np.bool_(True), 1.0), ("masked", np.ma.masked, _NAN),
   )
   def test_objects_that_are_numbers_or_missing_are_no_error(self, entry, expected):
     points = np.array([[entry, 0.25], [0.5, 1]], object)
-    data = clustering_params.Data(points, 1.0)
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      data = clustering_params.Data(points, 1.0)
     np.testing.assert_array_equal(data.datapoints, [[expected, 0.25], [0.5, 1]])
     self.assertIs(points[0, 0], entry)
 

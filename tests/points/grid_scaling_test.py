@@ -79,10 +79,14 @@ class FindGridTest(parameterized.TestCase):
     lengths = grid.scaling.apply(points) * grid.step
     np.testing.assert_allclose(lengths.std(axis=0), 1, rtol=1e-4)
 
-  def test_a_constant_column_keeps_its_unit(self):
-    points = np.stack([np.full(20, 7.0), 100 * np.random.default_rng(0).random(20)], axis=1)
-    grid = self._grid([points], standardize=True)
-    np.testing.assert_allclose(grid.scaling.factor[0] * grid.step, 1)
+  @parameterized.product(value=[7.0, 1e20 / 3], standardize=[False, True])
+  def test_a_constant_column_is_dropped(self, value, standardize):
+    points = np.stack([np.full(20, value), 100 * np.random.default_rng(0).random(20)], axis=1)
+    grid = self._grid([points], standardize)
+    alone = self._grid([points[:, 1:]], standardize)
+    np.testing.assert_array_equal(grid.scaling.apply(points)[:, 0], 0)
+    np.testing.assert_allclose(grid.step, alone.step, rtol=1e-6)
+    np.testing.assert_allclose(grid.scaling.undo(np.zeros(2))[0], value, rtol=1e-15)
 
   def test_moments_cancel_nothing(self):
     # 2^30 and 2^30 - 1, half and half: a variance of 1/4 beside squares of 2^60.

@@ -76,7 +76,15 @@ class SettingsTest(parameterized.TestCase):
     settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=min_clients)
     totals = privacy.noisy_totals(settings, _OnlyNoise(64), 64, noise.SeededNoise(0))
     with self.assertRaisesRegex(ValueError, "`epsilon` must be larger.*got 1.0"):
-      totals(_query(), {"residual_sums": 1e6, "counts": std})
+      totals(1.0, _query(), {"residual_sums": 1e6, "counts": std})
+
+
+  @parameterized.parameters("server", "none")
+  def test_noise_that_is_too_large_asks_nothing(self, trust):
+    settings = privacy.PointPrivacy(**_POINT, trust=trust)
+    totals = privacy.noisy_totals(settings, None, 3, noise.SeededNoise(0))
+    with self.assertRaisesRegex(ValueError, "must be"):
+      totals(1.0, _query(), {"residual_sums": 2.0**60, "counts": 2.0**60})
 
 
 class NoisyTotalsTest(parameterized.TestCase):
