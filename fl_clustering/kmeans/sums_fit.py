@@ -7,6 +7,7 @@ noise (`private_fit`) prevents that.
 
 import dataclasses
 
+from absl import logging
 import numpy as np
 
 from clustering_basics import randomness
@@ -18,6 +19,11 @@ from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.points import federated_points
 from fl_clustering.points import grid_scaling
+
+# Mean square of a coordinate's distance to its center, in squared grid steps.  Below, the
+# rounding to the grid, 1/12, is a percent or more of it.
+_LEAST_SQUARE = 8.0
+
 
 def sum_of_squares(points):
   """Returns the sum of the squared norms of all points in grid steps, a Python integer."""
@@ -45,6 +51,23 @@ def _scores(points, total_square, centers):
   means = rounded + residuals / counts[:, np.newaxis]
   offsets = counts @ ((means - centers[filled]) ** 2).sum(axis=1)
   return float(least) + offsets, silhouettes / counts.sum()
+
+
+def _warn_if_too_coarse(grid, inertia):
+  """Warns if clusters are so small beside the farthest point that the grid hides them.
+
+  Args:
+    grid: The `Grid`.
+    inertia: In squared grid steps.
+  """
+  num_coordinates = grid.num_points * len(grid.scaling.shift)
+  if inertia < _LEAST_SQUARE * num_coordinates:
+    logging.warning(
+        "The clusters' spread is below what can be told: coordinates closer than %.2g count as "
+        "equal, as the farthest point is %.2g from the mean. If the points of a cluster are not "
+        "all the same, remove far outliers.",
+        grid.step, grid.step * point_grid.POINT_STEPS,
+    )
 
 
 def _history(result, message_bytes, scaling, unit):
@@ -91,6 +114,7 @@ def fit(config, files):
       randomness.generator(config.seed, "k-means from sums"), config.num_rounds,
   )
   inertia, silhouette = _scores(points, total_square, result.centers)
+  _warn_if_too_coarse(grid, inertia)
   unit = grid.step**2
   *history, last = _history(result, message_bytes, grid.scaling, unit)
   centroids = grid.scaling.undo(result.centers)

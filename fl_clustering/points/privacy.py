@@ -71,6 +71,11 @@ class PointPrivacy:
     _check(self)
 
   @property
+  def neighboring_relation(self):
+    """How neighbouring data sets differ, in a word."""
+    return "add_or_remove_one"
+
+  @property
   def unit(self):
     """What the guarantee is for, in words."""
     return "one point of one client"
@@ -116,6 +121,11 @@ class ClientPrivacy:
   def __post_init__(self):
     _check(self)
     validate.integer(minimum=1, max_points=self.max_points)
+
+  @property
+  def neighboring_relation(self):
+    """How neighbouring data sets differ, in a word."""
+    return "zero_out_one_client"
 
   @property
   def unit(self):
@@ -200,7 +210,7 @@ def guarantee(privacy, ledger, num_clients):
       "epsilon": privacy.epsilon,
       "delta": privacy.delta,
       "unit": privacy.unit,
-      "neighboring_relation": "add_or_remove_one",
+      "neighboring_relation": privacy.neighboring_relation,
       "trust": privacy.trust,
       "noise": ledger.noise_source,
       "num_rounds": len(ledger.releases),

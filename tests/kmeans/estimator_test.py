@@ -253,6 +253,15 @@ class SmallDataTest(parameterized.TestCase):
     self.assertLess(np.abs(model.cluster_centers_ - 7).min(axis=0).max(), 0.5)
     self.assertTrue(np.isfinite(model.cluster_centers_).all())
 
+  @parameterized.parameters((1e4, False), (1e8, True))
+  def test_clusters_that_are_small_beside_an_outlier_are_a_warning(self, place, warns):
+    rng = np.random.default_rng(0)
+    blobs = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 20, axis=0)
+    blobs += 0.05 * rng.standard_normal(blobs.shape)
+    with mock.patch.object(logging, "warning") as warning:
+      FederatedKMeans(4).fit([blobs, [[place, place]]])
+    self.assertEqual(warning.called, warns)
+
   def test_one_cluster_is_the_mean(self):
     clients = numpy_reference.sample_clients()
     model = FederatedKMeans(1).fit(clients)

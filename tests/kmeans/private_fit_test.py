@@ -212,6 +212,7 @@ class FederatedKMeansTest(_PrivateTest):
     self.assertAlmostEqual(model.privacy_ledger_.epsilon_spent, 1.0, delta=1e-6)
     self.assertLen(model.privacy_ledger_.releases, model.n_rounds_)
     self.assertEqual(model.privacy_spent_["unit"], "one point of one client")
+    self.assertEqual(model.privacy_spent_["neighboring_relation"], "add_or_remove_one")
 
   def test_history_goes_on_from_round_to_round(self):
     model = FederatedKMeans(3, privacy=_PRIVACY).fit(numpy_reference.sample_clients())
