@@ -10,6 +10,7 @@ from absl.testing import parameterized
 from experiment_shell import finished_run
 from experiment_shell import scores
 from experiments.private import methods
+from experiments.private import findings
 from experiments.private import report
 from experiments.private import results as results_lib
 from tests.experiments.private import sample_benchmark
@@ -146,15 +147,15 @@ class FindingsTest(parameterized.TestCase):
       ("none", {"sklearn": 0.5}, "No private method was run"),
   )
   def test_verdict_follows_the_numbers(self, factors, expected):
-    self.assertStartsWith(report.verdict(self._read(factors=factors)), expected)
+    self.assertStartsWith(findings.verdict(self._read(factors=factors)), expected)
 
   def test_verdict_counts_where_no_method_is_best_everywhere(self):
     results = self._read(factors={"lsh": 1.0, "refine": 0.75})
     worse = scores.summarize([9.0])
     results.losses["letter", "refine", 2, 1.0] = worse
 
-    self.assertIn("Split and refine has the smallest", report.verdict(results))
-    self.assertIn("in 3 of 4 cases (data set and k)", report.verdict(results))
+    self.assertIn("Split and refine has the smallest", findings.verdict(results))
+    self.assertIn("in 3 of 4 cases (data set and k)", findings.verdict(results))
 
   def test_the_cost_of_privacy_is_a_range_over_data_sets_and_k(self):
     results = self._read()
@@ -164,14 +165,14 @@ class FindingsTest(parameterized.TestCase):
     # The factors 0.75 and 0.5, and a tenth more for the noise of epsilon 1.
     self.assertIn(
         "split and refine has 0.50 to 1.65 times the loss of k-means without privacy",
-        report.price(results),
+        findings.price(results),
     )
 
   @parameterized.named_parameters(("no_private", ("sklearn",)), ("all_private", ("lsh", "refine")))
   def test_without_both_kinds_privacy_has_no_cost(self, methods):
     factors = {method: sample_benchmark.FACTORS[method] for method in methods}
 
-    self.assertIsNone(report.price(self._read(factors=factors)))
+    self.assertIsNone(findings.price(self._read(factors=factors)))
 
   def test_counts_where_it_is_the_best_on_new_data(self):
     new = {**sample_benchmark.DATASETS["letter"], "is_new": True}
@@ -180,29 +181,29 @@ class FindingsTest(parameterized.TestCase):
     results.losses["letter", "refine", 2, 1.0] = scores.summarize([9.0])
 
     # k = 2 and 16 at epsilon 1, and two more epsilons with 16 clusters.
-    self.assertStartsWith(report.new_data(results), "On the 1 data set never used to")
-    self.assertIn("in 3 of 4 cases", report.new_data(results))
-    self.assertIsNone(report.new_data(self._read()))
+    self.assertStartsWith(findings.new_data(results), "On the 1 data set never used to")
+    self.assertIn("in 3 of 4 cases", findings.new_data(results))
+    self.assertIsNone(findings.new_data(self._read()))
 
   def test_federated_forms_are_compared_with_the_central_one(self):
     factors = {"sklearn": 0.5, "lsh": 1.0, "refine": 0.75, "refine_server": 0.6}
     results = self._read(factors=factors)
 
-    (sentence,) = report.federation(results)
+    (sentence,) = findings.federation(results)
     self.assertIn("Federated, noise by the server: 0.80 to 0.80 times", sentence)
-    self.assertIn("bit for bit", " ".join(report.notes(results)))
+    self.assertIn("bit for bit", " ".join(findings.notes(results)))
     # The federated form does not compete with its own central form.
-    self.assertStartsWith(report.verdict(results), "Split and refine has the smallest")
+    self.assertStartsWith(findings.verdict(results), "Split and refine has the smallest")
 
   @parameterized.named_parameters(("one", 1, "1 run:"), ("four", 4, "4 runs:"))
   def test_warns_of_few_runs(self, runs, words):
-    (title, text), = report.warnings(self._read(runs=runs))
+    (title, text), = findings.warnings(self._read(runs=runs))
 
     self.assertEqual(title, "Few runs")
     self.assertIn(words, text)
 
   def test_names_what_is_left_out(self):
-    found = report.warnings(self._read(runs=20, skipped={"gas_emissions": "no network"}))
+    found = findings.warnings(self._read(runs=20, skipped={"gas_emissions": "no network"}))
 
     self.assertEqual(found, [("gas_emissions is left out", "no network.")])
 
@@ -211,7 +212,7 @@ class FindingsTest(parameterized.TestCase):
   )
   def test_says_that_diffprivlib_promises_more(self, methods, expected):
     factors = {method: sample_benchmark.FACTORS[method] for method in methods}
-    notes = " ".join(report.notes(self._read(factors=factors)))
+    notes = " ".join(findings.notes(self._read(factors=factors)))
 
     self.assertEqual("stricter" in notes, expected)
     self.assertIn("dp-clustering-icml17", notes)
