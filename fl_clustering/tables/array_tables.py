@@ -1,0 +1,97 @@
+"""Tables in files of arrays: Parquet, NPY and NPZ."""
+
+import zipfile
+
+import numpy as np
+
+from fl_clustering.tables import cells
+from fl_clustering.tables import table_head
+
+
+def where(unused_head, row):
+  """Returns words for the place of a row, counted from 0."""
+  return f"row {row + 1}"
+
+
+def _load(path):
+  """Returns a matrix, or a dict of columns, of an NPY or NPZ file."""
+  try:
+    loaded = np.load(path, allow_pickle=False)
+    arrays = dict(loaded) if isinstance(loaded, np.lib.npyio.NpzFile) else {None: loaded}
+  except (ValueError, EOFError, OSError, zipfile.BadZipFile) as e:
+    raise cells.BadTable(f"it can't be read as an array ({e})") from e
+  if len(arrays) == 1 and next(iter(arrays.values())).ndim == 2:
+    return next(iter(arrays.values()))
+  if None in arrays or {array.ndim for array in arrays.values()} != {1}:
+    raise cells.BadTable(
+        "it must hold one matrix, or one vector for each column, got arrays of shapes "
+        f"{', '.join(str(array.shape) for array in arrays.values())}"
+    )
+  if len({len(array) for array in arrays.values()}) > 1:
+    raise cells.BadTable("its vectors, which are columns, must have the same length")
+  return arrays
+
+
+def read_array_head(path, unused_options):
+  """Returns the `Head` of an NPY or NPZ file; `BadTable` if it has no table."""
+  loaded = _load(path)
+  if isinstance(loaded, dict):
+    return table_head.Head(path, len(loaded), tuple(loaded))
+  return table_head.Head(path, loaded.shape[1])
+
+
+def read_array(head, numbers, texts):
+  """Returns the columns by name, as Arrow arrays of float64 and of text.
+
+  Args:
+    head: The `Head`, with names.
+    numbers: The names of the columns to read as numbers.
+    texts: The names of the columns to read as text.
+
+  Raises:
+    BadTable: If a column can't be read so.
+  """
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  loaded = _load(head.path)
+  if not isinstance(loaded, dict):
+    loaded = dict(zip(head.names, loaded.T))
+  for name in numbers:
+    if loaded[name].dtype.kind not in "biuf":
+      raise cells.BadTable(cells.no_numbers({name: str(loaded[name][0])}))
+  columns = {name: pa.array(np.asarray(loaded[name], np.float64)) for name in numbers}
+  return columns | {name: pa.array(loaded[name].astype(str)) for name in texts}
+
+
+def read_parquet_head(path, unused_options):
+  """Returns the `Head` of a Parquet file; `BadTable` if it is none."""
+  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
+
+  names = tuple(_parquet(parquet.read_schema, path).names)
+  return table_head.Head(path, len(names), names)
+
+
+def _parquet(function, *arguments, **options):
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  try:
+    return function(*arguments, **options)
+  except (pa.ArrowException, OSError) as e:
+    raise cells.BadTable(f"it can't be read as Parquet ({str(e).splitlines()[0]})") from e
+
+
+def read_parquet(head, numbers, texts):
+  """Returns the columns by name, as `read_array` does."""
+  # pylint: disable=g-import-not-at-top
+  import pyarrow as pa
+  from pyarrow import parquet
+  # pylint: enable=g-import-not-at-top
+
+  table = _parquet(parquet.read_table, head.path, columns=[*numbers, *texts])
+  columns = {}
+  for name in (*numbers, *texts):
+    try:
+      columns[name] = table[name].cast(pa.float64() if name in numbers else pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+      raise cells.BadTable(cells.no_numbers({name: str(table[name][0])})) from e
+  return columns

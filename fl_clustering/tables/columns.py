@@ -1,0 +1,118 @@
+"""What the columns of all clients are for, agreed on by name."""
+
+import dataclasses
+import re
+
+from fl_clustering.tables import cells
+
+# Names of columns that number rows or people.
+_LIKE_AN_ID = re.compile(r"(.*[_ .-])?(id|index|uuid|row|rownum|unnamed: 0)|.*[a-z](Id|ID)")
+_MOST_NAMES = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+  """The columns that are used.
+
+  Attributes:
+    features: The features' names, in the order of the first file.
+    categories: Those of them that hold levels.
+    roles: The other columns' names, by role; see `TableOptions.roles`.
+  """
+
+  features: tuple[str, ...]
+  categories: tuple[str, ...]
+  roles: dict[str, str]
+
+  @property
+  def numbers(self):
+    """The features that hold numbers."""
+    return tuple(name for name in self.features if name not in self.categories)
+
+  @property
+  def texts(self):
+    """All other columns that are used."""
+    return (*self.categories, *self.roles.values())
+
+
+def _listed(names):
+  shown = ", ".join(names[:_MOST_NAMES])
+  return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
+
+
+def _check_known(heads, options):
+  """Raises a ValueError if an option names a column that no file has."""
+  known = {name for head in heads for name in head.names}
+  asked = {
+      "columns": options.columns or (), "exclude": options.exclude,
+      "categories": options.categories, **{role: (name,) for role, name in options.roles.items()},
+  }
+  for argument, names in asked.items():
+    for name in names:
+      if name not in known:
+        raise ValueError(
+            f"`{argument}` must name columns of the tables, got {name!r}; {heads[0].path!r} has "
+            f"{_listed(heads[0].names)}."
+        )
+
+
+def _check_same(heads, options, names):
+  """Raises `BadTable` unless every file has these columns, and no others if all are used.
+
+  Args:
+    heads: The `Head`s of all files.
+    options: `TableOptions`.
+    names: The names of the columns that are used.
+  """
+  for head in heads:
+    for name in names:
+      if name not in head.names:
+        having = next(other for other in heads if name in other.names)
+        raise cells.BadTable(
+            f"it has no column {name!r}, and {having.path!r} has; --exclude={name} leaves the "
+            "column out", head.path
+        )
+    if options.columns is None:
+      for name in head.names:
+        if name not in names and name not in options.exclude:
+          raise cells.BadTable(
+              f"it has a column {name!r}, and {heads[0].path!r} has none; --exclude={name} leaves "
+              "the column out", head.path
+          )
+
+
+def _check_no_id(head, features):
+  """Raises `BadTable` if rows would be clustered by their numbers."""
+  for position, name in enumerate(head.names):
+    # Where the other columns have names, one without holds what R and pandas number rows by.
+    is_unnamed = head.has_header and not head.first_line[position]
+    is_like = _LIKE_AN_ID.fullmatch(name) or _LIKE_AN_ID.fullmatch(name.lower())
+    if name in features and (is_unnamed or is_like):
+      raise cells.BadTable(
+          f"column {position + 1}, {name!r}, looks like the rows' ids; --id_column={name} names "
+          f"the rows by it, --exclude={name} leaves it out, and --columns takes it as a feature",
+          head.path,
+      )
+
+
+def agree(heads, options):
+  """Returns the `Columns` that are used of all files.
+
+  Args:
+    heads: The `Head`s of all files, with names.
+    options: `TableOptions`.
+
+  Raises:
+    ValueError: If an option names a column that is nowhere.
+    BadTable: If a file lacks a column, has one too many, or would give ids as a feature.
+  """
+  _check_known(heads, options)
+  others = {*options.roles.values(), *options.exclude}
+  features = options.columns or tuple(name for name in heads[0].names if name not in others)
+  _check_same(heads, options, (*features, *options.roles.values()))
+  if not features:
+    raise cells.BadTable("no column is left for the features", heads[0].path)
+  if options.columns is None:
+    _check_no_id(heads[0], features)
+  categories = tuple(name for name in features if name in options.categories)
+  return Columns(features, categories, options.roles)

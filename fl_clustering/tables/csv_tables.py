@@ -1,0 +1,142 @@
+"""Text tables: commas, semicolons, tabs or bars between the cells, plain or gzipped.
+
+Arrow reads the numbers.  It refuses what it can't read, but does not say which line of the
+file that is, so Python's `csv` then looks for it.
+"""
+
+import csv
+import gzip
+import itertools
+
+from fl_clustering.tables import cells
+from fl_clustering.tables import table_head
+
+# Tried in this order: a comma may also stand in a number or a text of the other kinds.
+_SEPARATORS = ("\t", ";", "|", ",")
+_LINES_TO_SNIFF = 20
+# Spreadsheets begin a file with a byte order mark.
+_ENCODING = "utf-8-sig"
+
+
+def _lines(path, separator):
+  """Yields (line number, cells) of all lines that are not empty."""
+  opener = gzip.open if path.lower().endswith(".gz") else open
+  try:
+    with opener(path, "rt", encoding=_ENCODING, newline="") as file:
+      reader = csv.reader(file, delimiter=separator)
+      for line in reader:
+        if line:
+          yield reader.line_num, line
+  except UnicodeDecodeError as e:
+    raise cells.BadTable("it is no text in UTF-8; save it with that encoding") from e
+  except (csv.Error, EOFError, gzip.BadGzipFile) as e:
+    raise cells.BadTable(f"it can't be read as a table ({e})") from e
+
+
+def _first_lines(path, separator):
+  return list(itertools.islice(_lines(path, separator), _LINES_TO_SNIFF))
+
+
+def _find_separator(path):
+  """Returns the first separator that cuts all of the first lines into as many cells."""
+  for separator in _SEPARATORS:
+    lengths = {len(line) for _, line in _first_lines(path, separator)}
+    if len(lengths) == 1 and lengths != {1}:
+      return separator
+  # One column, or a file whose lines differ, which is found out later.
+  widths = {
+      separator: sum(len(line) for _, line in _first_lines(path, separator)[:1])
+      for separator in _SEPARATORS
+  }
+  return max(reversed(_SEPARATORS), key=widths.get)
+
+
+def read_head(path, options):
+  """Returns the `Head` of a file.
+
+  Args:
+    path: The file.
+    options: `TableOptions`.
+
+  Raises:
+    BadTable: If it is empty or no text.
+  """
+  separator = options.separator or _find_separator(path)
+  lines = _first_lines(path, separator)
+  if not lines:
+    raise cells.BadTable("it is empty")
+  number, first = lines[0]
+  if any("\n" in cell for cell in first):
+    raise cells.BadTable(f"line {number} has a line break in a cell")
+  return table_head.Head(
+      path, len(first), separator=separator, decimal=options.decimal, line=number,
+      first_line=tuple(cell.strip() for cell in first),
+  )
+
+
+def _rows(head):
+  """Yields (line number, cells) of every row."""
+  return itertools.islice(_lines(head.path, head.separator), int(head.has_header), None)
+
+
+def where(head, row):
+  """Returns words for the place of a row, counted from 0."""
+  number, _ = next(itertools.islice(_rows(head), row, None))
+  return f"line {number}"
+
+
+def _check_lines(head, numbers):
+  """Raises `BadTable` with the first line that can't be read, if there is one."""
+  places = {name: head.names.index(name) for name in numbers}
+  first, texts = None, {}
+  for number, line in _rows(head):
+    if len(line) != head.num_columns:
+      raise cells.BadTable(
+          f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
+          f"{head.separator!r} between cells; --separator names another one"
+      )
+    for name, place in places.items():
+      cell = line[place]
+      if not cells.is_missing(cell) and not cells.is_number(cell, head.decimal):
+        first = first or f"line {number}"
+        texts.setdefault(name, cell)
+  if texts:
+    raise cells.BadTable(f"{first}, {cells.no_numbers(texts, head.decimal)}")
+
+
+def read(head, numbers, texts):
+  """Returns the columns by name, as Arrow arrays of float64 and of text.
+
+  Args:
+    head: The `Head`, with names.
+    numbers: The names of the columns to read as numbers.
+    texts: The names of the columns to read as text.
+
+  Raises:
+    BadTable: If a line can't be read.
+  """
+  # pylint: disable=g-import-not-at-top
+  import pyarrow as pa
+  from pyarrow import csv as arrow_csv
+  # pylint: enable=g-import-not-at-top
+
+  types = {**dict.fromkeys(numbers, pa.float64()), **dict.fromkeys(texts, pa.string())}
+  try:
+    table = arrow_csv.read_csv(
+        head.path,
+        read_options=arrow_csv.ReadOptions(
+            column_names=head.names, skip_rows=head.line - 1 + head.has_header
+        ),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter=head.separator, newlines_in_values=True
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=types, include_columns=list(types), null_values=cells.MISSING,
+            strings_can_be_null=True, decimal_point=head.decimal,
+        ),
+    )
+  except (pa.ArrowException, OSError) as e:
+    _check_lines(head, numbers)
+    raise cells.BadTable(f"it can't be read as a table ({str(e).splitlines()[0]})") from e
+  return {name: table[name] for name in types}
+

@@ -1,0 +1,101 @@
+"""From the columns of a table to numbers: levels as zeros and ones, missing cells filled in."""
+
+import dataclasses
+from typing import Mapping, Optional
+
+import numpy as np
+
+from fl_clustering.tables import cells
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FeatureEncoding:
+  """How a table's columns become features; the same at all clients.
+
+  Attributes:
+    columns: The columns of the tables, in order.
+    levels: The levels of the columns that hold some, by name.  They come from all clients: a
+      level's name leaves the clients that have it.
+    means: What missing values become, of shape (num_encoded,); None where none may be missing.
+    indicators: The columns that get a further one, which is 1 where the value was missing.
+  """
+
+  columns: tuple[str, ...]
+  levels: Mapping[str, tuple[str, ...]]
+  means: Optional[np.ndarray] = None
+  indicators: tuple[str, ...] = ()
+
+  @property
+  def encoded_names(self):
+    """The names of the columns after levels became columns, (num_encoded,)."""
+    names = []
+    for name in self.columns:
+      has_levels = name in self.levels
+      names += [f"{name}={level}" for level in self.levels[name]] if has_levels else [name]
+    return tuple(names)
+
+  @property
+  def feature_names(self):
+    """The names of the features."""
+    return (*self.encoded_names, *(f"{name} is missing" for name in self.indicators))
+
+  def first_encoded(self, names):
+    """Returns the positions of the first encoded columns of some columns, a list."""
+    widths = [len(self.levels.get(name, (name,))) for name in self.columns]
+    starts = dict(zip(self.columns, np.cumsum([0, *widths]).tolist()))
+    return [starts[name] for name in names]
+
+  def encode(self, table):
+    """Returns float64 of shape (num_rows, num_encoded), NaN where a value is missing.
+
+    Args:
+      table: The columns by name, as `table_files.read` returns them.
+
+    Raises:
+      ValueError: If a level is unknown; the message has the row.
+    """
+    return np.concatenate([
+        _one_hot(name, table[name], self.levels[name]) if name in self.levels
+        else table[name][:, np.newaxis]
+        for name in self.columns
+    ], axis=1)
+
+  def fill(self, encoded):
+    """Returns features of shape (num_rows, num_features) without missing values.
+
+    Args:
+      encoded: What `encode` returned.
+    """
+    if self.means is None:
+      return encoded
+    is_missing = np.isnan(encoded)
+    filled = np.where(is_missing, self.means, encoded)
+    return np.concatenate([filled, is_missing[:, self.first_encoded(self.indicators)]], axis=1)
+
+
+def _one_hot(name, column, levels):
+  number = {level: i for i, level in enumerate(levels)}
+  encoded = np.zeros((len(column), len(levels)))
+  for row, cell in enumerate(column):
+    if cell is None:
+      encoded[row] = np.nan
+    elif level_of(cell) in number:
+      encoded[row, number[level_of(cell)]] = 1
+    else:
+      raise ValueError(
+          f"`{name}` must have one of the levels {', '.join(levels)}, got {cell!r} in row "
+          f"{row + 1}."
+      )
+  return encoded
+
+
+def level_of(text):
+  """Returns the level that a cell's text stands for: 1, 1.0 and 01 are the same."""
+  return f"{float(text):.17g}" if cells.is_number(text) else text
+
+
+def sorted_levels(levels):
+  """Returns levels in order: numbers by size, then text by alphabet."""
+  return tuple(sorted(
+      levels, key=lambda level: (0, float(level), "") if cells.is_number(level) else (1, 0.0, level)
+  ))

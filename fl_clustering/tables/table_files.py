@@ -1,0 +1,163 @@
+"""The kinds of files that hold a table, and where a folder has them."""
+
+import dataclasses
+import functools
+import os
+from typing import Callable
+
+import numpy as np
+
+from fl_clustering.tables import array_tables
+from fl_clustering.tables import cells
+from fl_clustering.tables import csv_tables
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+  """A kind of file.
+
+  Attributes:
+    read_head: A function from a path and `TableOptions` to the file's `Head`.
+    read: A function from a `Head`, names of columns of numbers and names of columns of text
+      to Arrow arrays by name.
+    where: A function from a `Head` and a row, counted from 0, to words for the row's place.
+  """
+
+  read_head: Callable
+  read: Callable
+  where: Callable
+
+
+_TEXT = Kind(csv_tables.read_head, csv_tables.read, csv_tables.where)
+_ARRAY = Kind(array_tables.read_array_head, array_tables.read_array, array_tables.where)
+_PARQUET = Kind(array_tables.read_parquet_head, array_tables.read_parquet, array_tables.where)
+
+# To add a kind: one row, by the ending of its files.
+KINDS = {
+    ".csv": _TEXT,
+    ".tsv": _TEXT,
+    ".txt": _TEXT,
+    ".csv.gz": _TEXT,
+    ".tsv.gz": _TEXT,
+    ".txt.gz": _TEXT,
+    ".parquet": _PARQUET,
+    ".npy": _ARRAY,
+    ".npz": _ARRAY,
+}
+
+
+def _ending(path):
+  """Returns the longest ending that is in `KINDS`, or None."""
+  lower = path.lower()
+  return max((e for e in KINDS if lower.endswith(e)), key=len, default=None)
+
+
+def check_folder(directory, argument):
+  """Raises ValueError unless there is such a folder; messages call it `argument`."""
+  if not os.path.isdir(directory):
+    raise ValueError(f"`{argument}` must be a folder, got {directory!r}.")
+
+
+def paths(directory, argument, what):
+  """Returns the paths of a folder's files by their names without endings.
+
+  Args:
+    directory: The folder; folders in it and hidden files are left alone.
+    argument: What messages call it.
+    what: What a file is of, such as "client".
+
+  Raises:
+    ValueError: If it is no folder, or has none, another kind of file, or one name twice.
+    OSError: If the folder can't be read.
+  """
+  check_folder(directory, argument)
+  found = {}
+  for file_name in sorted(os.listdir(directory)):
+    path = os.path.join(directory, file_name)
+    if file_name.startswith(".") or os.path.isdir(path):
+      continue
+    ending = _ending(file_name)
+    if ending is None:
+      raise ValueError(f"`{argument}` must hold {', '.join(KINDS)} files only, got {path!r}.")
+    name = file_name[: -len(ending)]
+    if name in found:
+      raise ValueError(
+          f"`{argument}` must hold one file per {what}, got {found[name]!r} and {path!r}."
+      )
+    found[name] = path
+  if not found:
+    raise ValueError(
+        f"`{argument}` must hold a file per {what} ({', '.join(KINDS)}), got none in "
+        f"{directory!r}."
+    )
+  return found
+
+
+def read_head(path, options):
+  """Returns the `Head` of a file; `BadTable` if it holds no table."""
+  head = KINDS[_ending(path)].read_head(path, options)
+  if not head.num_columns:
+    raise cells.BadTable("it has no columns")
+  return head
+
+
+def _as_text(array):
+  """Returns an Arrow array of text as an array of objects, trimmed, None where missing."""
+  return np.array(
+      [
+          None if text is None or cells.is_missing(text) else text.strip()
+          for text in array.to_pylist()
+      ],
+      object,
+  )
+
+
+def _is_missing(column):
+  return np.isnan(column) if column.dtype != object else np.equal(column, None)
+
+
+def _check(values, columns, needed, allow_any_number, where):
+  """Raises `BadTable` if a cell can't be used.
+
+  Args:
+    values: The columns by name.
+    columns: The `Columns` that are used.
+    needed: The names of the columns where no cell may be missing.
+    allow_any_number: Whether a number may be infinite or too large to be squared.
+    where: A function from a row to words for its place.
+  """
+  missing = {name: np.flatnonzero(_is_missing(values[name])) for name in needed}
+  names = [name for name in missing if len(missing[name])]
+  for name in names:
+    if name in columns.roles.values():
+      place = where(missing[name][0])
+      raise cells.BadTable(f"{place}, column {name!r} is empty, and every row must have one")
+  if names:
+    place = where(min(missing[name][0] for name in names))
+    names.sort(key=lambda name: missing[name][0])
+    raise cells.BadTable(f"{place}, {cells.missing_values(names)}")
+  for name in () if allow_any_number else columns.numbers:
+    for row in np.flatnonzero(np.abs(values[name]) > cells.LARGEST)[:1]:
+      raise cells.BadTable(f"{where(row)}, {cells.bad_value(name, values[name][row])}")
+
+
+def read(head, columns, needed, allow_any_number=False):
+  """Returns the columns by name: float64, NaN where missing, or text, None where missing.
+
+  Args:
+    head: The file's `Head`.
+    columns: The `Columns` that are used.
+    needed: The names of the columns where no cell may be missing.
+    allow_any_number: Whether a number may be infinite or too large to be squared.
+
+  Raises:
+    BadTable: If a cell can't be used.
+  """
+  kind = KINDS[_ending(head.path)]
+  arrays = kind.read(head, columns.numbers, columns.texts)
+  values = {
+      name: array.to_numpy() if name in columns.numbers else _as_text(array)
+      for name, array in arrays.items()
+  }
+  _check(values, columns, needed, allow_any_number, functools.partial(kind.where, head))
+  return values

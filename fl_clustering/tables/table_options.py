@@ -1,0 +1,96 @@
+"""How clients' tables are to be read: one value for all programs and for Python."""
+
+import dataclasses
+import math
+from typing import Optional
+
+from clustering_basics import validate
+
+# What a missing cell is, by the names of `missing`.
+ERROR, MEAN, INDICATOR = "error", "mean", "indicator"
+MISSING = {
+    ERROR: "a missing cell is an error",
+    MEAN: "it becomes the mean of its column over all clients",
+    INDICATOR: "the same, and a column is added that says where cells were missing",
+}
+# Whether line 1 of a text file holds the columns' names, by the names of `header`.
+AUTO, YES, NO = "auto", "yes", "no"
+HEADERS = (AUTO, YES, NO)
+
+_ROLES = ("id_column", "label_column", "split_column", "client_column")
+
+
+@dataclasses.dataclass(frozen=True)
+class TableOptions:
+  """What the columns of clients' tables are for, and how text files are written.
+
+  Columns are known by name.  Those of a file without names are column_1, column_2, and so on,
+  and so is a column whose name is empty.
+
+  Attributes:
+    columns: The columns to use as features; None for all that have no other role.
+    exclude: Columns to leave out.
+    categories: Features that hold levels, as text or numbers: each level becomes a column of
+      zeros and ones.
+    missing: A key of `MISSING`.
+    id_column: Names the rows in the output; not a feature.
+    label_column: The classes.
+    label_above: Turns a label column of numbers into two classes, at most this number and
+      above it; None keeps the classes as they are.
+    split_column: Says `train` or `test` of every row.
+    client_column: Says whose row it is, where a table holds the rows of several clients.
+    separator: What stands between the cells of a text file; None to find out.
+    decimal: The decimal mark of text files, "." or ",".
+    header: One of `HEADERS`.
+    allow_any_number: Whether features may be missing, infinite or of any size, and clients may
+      have no rows, as private algorithms allow it.
+  """
+
+  columns: Optional[tuple[str, ...]] = None
+  exclude: tuple[str, ...] = ()
+  categories: tuple[str, ...] = ()
+  missing: str = ERROR
+  id_column: Optional[str] = None
+  label_column: Optional[str] = None
+  label_above: Optional[float] = None
+  split_column: Optional[str] = None
+  client_column: Optional[str] = None
+  separator: Optional[str] = None
+  decimal: str = "."
+  header: str = AUTO
+  allow_any_number: bool = False
+
+  def __post_init__(self):
+    validate.one_of(MISSING, missing=self.missing)
+    validate.one_of(HEADERS, header=self.header)
+    validate.one_of((".", ","), decimal=self.decimal)
+    if self.separator is not None and len(self.separator) != 1:
+      raise validate.error("separator", "be one character", self.separator)
+    if self.separator == self.decimal:
+      raise validate.error("separator", "differ from `decimal`", self.separator)
+    if self.label_above is not None:
+      if self.label_column is None:
+        raise validate.error("label_above", "be left out without `label_column`", self.label_above)
+      if not math.isfinite(self.label_above):
+        raise validate.error("label_above", "be a finite number", self.label_above)
+    self._check_one_role_each()
+
+  def _check_one_role_each(self):
+    roles = {role: (getattr(self, role),) for role in _ROLES if getattr(self, role) is not None}
+    roles["exclude"] = self.exclude
+    seen = {}
+    for role, names in {**roles, "columns": self.columns or ()}.items():
+      for name in names:
+        if name in seen:
+          raise validate.error(role, f"not name a column that is in `{seen[name]}`", name)
+        seen[name] = role
+    for name in self.categories:
+      if seen.get(name, "columns") != "columns":
+        raise validate.error("categories", f"not name a column that is in `{seen[name]}`", name)
+      if self.columns is not None and name not in self.columns:
+        raise validate.error("categories", "be among `columns`", name)
+
+  @property
+  def roles(self):
+    """The columns that are no features but have a role, by role."""
+    return {role: getattr(self, role) for role in _ROLES if getattr(self, role) is not None}

@@ -1,0 +1,341 @@
+"""Tests for fl_clustering.tables.client_tables and what it is made of."""
+
+import gzip
+import os
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+
+from fl_clustering.tables import client_tables
+from fl_clustering.tables import table_options
+
+
+def _write(path, content):
+  if isinstance(content, pd.DataFrame):
+    content.to_parquet(path)
+  elif isinstance(content, np.ndarray):
+    np.save(path, content)
+  elif isinstance(content, dict):
+    np.savez(path, **content)
+  elif isinstance(content, bytes):
+    with open(path, "wb") as file:
+      file.write(content)
+  elif path.endswith(".gz"):
+    with gzip.open(path, "wt") as file:
+      file.write(content)
+  else:
+    with open(path, "w", encoding="utf-8") as file:
+      file.write(content)
+
+
+class TablesTestCase(parameterized.TestCase):
+
+  def open(self, files, **options):
+    """Returns the `ClientTables` of files, text or arrays by name, in a new folder."""
+    self.folder = self.create_tempdir().full_path
+    for name, content in files.items():
+      _write(os.path.join(self.folder, name), content)
+    options = table_options.TableOptions(**options)
+    return client_tables.open_folder(self.folder, options).filled()
+
+  def assert_features(self, tables, expected):
+    self.assertEqual(list(tables.client_ids), list(expected))
+    for client_id, rows in expected.items():
+      np.testing.assert_allclose(tables.read(client_id).features, rows, rtol=1e-12)
+
+
+class FilesTest(TablesTestCase):
+
+  def test_ids_names_and_rows(self):
+    tables = self.open({
+        "leiden.csv": "age,income\n30,1.5\n40,-2e3\n\n",
+        "Delft.CSV": "\ufeffage, income\r\n50,0\r\n",
+        "site_10.csv": "age,income\n1,2\n",
+        "site_9.csv": "age,income\n3,4\n",
+        ".hidden": "x",
+    })
+    self.assertEqual(tables.feature_names, ("age", "income"))
+    self.assert_features(tables, {
+        "Delft": [[50, 0]], "leiden": [[30, 1.5], [40, -2000]], "site_9": [[3, 4]],
+        "site_10": [[1, 2]],
+    })
+    self.assertEqual(tables.num_rows, {"Delft": 1, "leiden": 2, "site_9": 1, "site_10": 1})
+    self.assertEqual(tables.read("leiden").features.dtype, np.float64)
+    np.testing.assert_array_equal(tables.read("leiden").rows, [1, 2])
+
+  @parameterized.named_parameters(
+      ("comma", "a.csv", "x,y\n1,2\n3,4\n", {}),
+      ("semicolon", "a.csv", "x;y\n1;2\n3;4\n", {}),
+      ("semicolon_and_decimal_comma", "a.csv", "x;y\n1,0;2,0\n3,0;4,0\n", {"decimal": ","}),
+      ("bar", "a.txt", "x|y\n1|2\n3|4\n", {}),
+      ("tab", "a.tsv", "x\ty\n1\t2\n3\t4\n", {}),
+      ("a_separator_of_the_users", "a.csv", "x:y\n1:2\n3:4\n", {"separator": ":"}),
+      ("gzip", "a.csv.gz", "x,y\n1,2\n3,4\n", {}),
+      ("quotes", "a.csv", '"x","y"\n"1","2"\n"3","4"\n', {}),
+      ("spaces", "a.csv", " x , y\n 1, 2 \n3 ,4\n", {}),
+      ("empty_lines", "a.csv", "\n\nx,y\n1,2\n\n3,4\n\n", {}),
+      ("parquet", "a.parquet", pd.DataFrame({"x": [1, 3], "y": [2.0, 4.0]}), {}),
+      ("npz_of_columns", "a.npz", {"x": np.array([1, 3]), "y": np.array([2.0, 4.0])}, {}),
+  )
+  def test_kinds_of_files(self, name, content, options):
+    tables = self.open({name: content}, **options)
+    self.assertEqual(tables.feature_names, ("x", "y"))
+    self.assert_features(tables, {"a": [[1, 2], [3, 4]]})
+
+  @parameterized.named_parameters(
+      ("csv", "a.csv", "1,2\n3,4\n"),
+      ("csv_that_begins_like_names", "a.csv", "0,0\n3,4\n"),
+      ("npy", "a.npy", np.array([[1, 2], [3, 4]], np.int16)),
+      ("npz", "a.npz", {"points": np.array([[1, 2], [3, 4]])}),
+  )
+  def test_without_names(self, name, content):
+    tables = self.open({name: content})
+    self.assertEqual(tables.feature_names, ("column_1", "column_2"))
+    self.assertEqual(tables.num_rows, {"a": 2})
+
+  def test_columns_are_known_by_name(self):
+    tables = self.open({"a.csv": "x,y\n1,2\n", "b.csv": "y,x\n20,10\n"})
+    self.assert_features(tables, {"a": [[1, 2]], "b": [[10, 20]]})
+
+  def test_numbers_are_read_exactly(self):
+    numbers = np.random.default_rng(0).standard_normal((500, 3)) * 1e-3
+    text = "\n".join(",".join(map(repr, row)) for row in numbers.tolist())
+    read = self.open({"a.csv": text}).read("a").features
+    np.testing.assert_array_equal(read, numbers)
+
+
+class HeadersTest(TablesTestCase):
+
+  @parameterized.named_parameters(
+      ("numbers_in_all_files", {"a.csv": "0,1,2\n5,6,7\n", "b.csv": "0,1,2\n8,9,1\n"}, {}),
+      ("and_an_index", {"a.csv": ",0,1,2\n5,6,7,8\n", "b.csv": ",0,1,2\n8,9,1,1\n"},
+       {"exclude": ("column_1",)}),
+      ("said", {"a.csv": "0,1,2\n5,6,7\n"}, {"header": "yes"}),
+      ("numbers_and_text", {"a.csv": "0,1,x\n5,6,7\n", "b.csv": "x,0,1\n5,6,7\n"},
+       {"columns": ("0", "1", "x")}),
+  )
+  def test_a_line_of_names(self, files, options):
+    tables = self.open(files, **options)
+    self.assertEqual(tables.feature_names[:2], ("0", "1"))
+    self.assertEqual(tables.num_rows["a"], 1)
+
+  @parameterized.named_parameters(
+      ("other_rows", {"a.csv": "0,1,2\n5,6,7\n", "b.csv": "0,1,3\n8,9,1\n"}, {}),
+      ("equal_numbers", {"a.csv": "1,1\n5,6\n", "b.csv": "1,1\n8,9\n"}, {}),
+      ("one_column", {"a.csv": "0\n5\n", "b.csv": "0\n8\n"}, {}),
+      ("said", {"a.csv": "0,1,2\n5,6,7\n", "b.csv": "0,1,2\n8,9,1\n"}, {"header": "no"}),
+  )
+  def test_a_row(self, files, options):
+    self.assertEqual(self.open(files, **options).num_rows, {"a": 2, "b": 2})
+
+
+class RolesTest(TablesTestCase):
+
+  def test_roles(self):
+    tables = self.open(
+        {
+            "a.csv": "patient_id,age,sick,part,x\n007,30,no,train,9\n8,40,yes,Test,9\n",
+            "b.csv": "part,age,sick,patient_id\ntrain,50,maybe,z\n",
+        },
+        id_column="patient_id", label_column="sick", split_column="part", columns=("age",),
+    )
+    self.assertEqual(tables.feature_names, ("age",))
+    self.assertEqual(tables.classes, ("maybe", "no", "yes"))
+    table = tables.read("a")
+    self.assertEqual(table.row_ids, ("007", "8"))
+    np.testing.assert_array_equal(table.labels, [1, 2])
+    np.testing.assert_array_equal(table.is_test, [False, True])
+    np.testing.assert_array_equal(tables.read("b").labels, [0])
+
+  def test_classes_are_numbers_by_size(self):
+    tables = self.open(
+        {"a.csv": "x,y\n1,10\n1,9\n", "b.csv": "x,y\n1,9.0\n1,2\n"}, label_column="y"
+    )
+    self.assertEqual(tables.classes, ("2", "9", "10"))
+    np.testing.assert_array_equal(tables.read("b").labels, [1, 0])
+
+  def test_two_classes_of_numbers(self):
+    tables = self.open({"a.csv": "x,y\n1,0\n2,3\n"}, label_column="y", label_above=0)
+    self.assertEqual(tables.classes, ("<= 0", "> 0"))
+    np.testing.assert_array_equal(tables.read("a").labels, [0, 1])
+
+  def test_one_table_of_several_clients(self):
+    tables = self.open(
+        {"1.csv": "x,who\n1,b\n2,a\n3,b\n", "2.csv": "who,x\na,4\n"}, client_column="who"
+    )
+    self.assert_features(tables, {"a": [[2], [4]], "b": [[1], [3]]})
+    np.testing.assert_array_equal(tables.read("b").rows, [1, 3])
+
+  def test_exclude(self):
+    tables = self.open({"a.csv": "x,y\n1,text\n", "b.csv": "x\n2\n"}, exclude=("y",))
+    self.assert_features(tables, {"a": [[1]], "b": [[2]]})
+
+  def test_levels_of_all_clients(self):
+    tables = self.open(
+        {"a.csv": "x,n\nred,1\nblue,2\n", "b.csv": "x,n\ngreen,1.0\n"}, categories=("x", "n")
+    )
+    self.assertEqual(tables.feature_names, ("x=blue", "x=green", "x=red", "n=1", "n=2"))
+    self.assert_features(
+        tables, {"a": [[0, 0, 1, 1, 0], [1, 0, 0, 0, 1]], "b": [[0, 1, 0, 1, 0]]}
+    )
+
+  def test_other_values_other_digest(self):
+    texts = ("x,y\n1,2\n", "x,y\n1,3\n", "y,x\n2,1\n")
+    digests = [self.open({"a.csv": text}).sha256 for text in texts]
+    self.assertNotEqual(digests[0], digests[1])
+    self.assertEqual(digests[0], digests[2])
+
+
+class MissingTest(TablesTestCase):
+  FILES = {"a.csv": "x,c\n1,u\n,v\nNA,?\n", "b.csv": "x,c\n4,u\n7,u\n"}
+
+  def test_mean_over_all_clients(self):
+    tables = self.open(self.FILES, missing="mean", categories=("c",))
+    self.assertEqual(tables.feature_names, ("x", "c=u", "c=v"))
+    self.assert_features(tables, {
+        "a": [[1, 1, 0], [4, 0, 1], [4, 0.75, 0.25]], "b": [[4, 1, 0], [7, 1, 0]],
+    })
+
+  def test_indicator(self):
+    tables = self.open(self.FILES, missing="indicator", categories=("c",))
+    self.assertEqual(tables.feature_names[3:], ("x is missing", "c is missing"))
+    np.testing.assert_array_equal(
+        tables.read("a").features[:, 3:], [[0, 0], [1, 0], [1, 1]]
+    )
+    np.testing.assert_array_equal(tables.read("b").features[:, 3:], np.zeros((2, 2)))
+
+  def test_means_of_the_chosen_rows(self):
+    options = table_options.TableOptions(missing="mean", exclude=("c",))
+    self.open(self.FILES, missing="mean", exclude=("c",))
+    opened = client_tables.open_folder(self.folder, options)
+    tables = opened.filled(lambda client_id, table: table.rows < 2)
+    self.assertEqual(tables.read("a").features[1, 0], 2.5)
+
+  def test_any_number(self):
+    tables = self.open(
+        {"a.csv": "x,y\n1,inf\nnan,1e300\n", "b.csv": "x,y\n"}, allow_any_number=True
+    )
+    self.assert_features(tables, {"a": [[1, np.inf], [np.nan, 1e300]], "b": np.zeros((0, 2))})
+
+
+class BadFilesTest(TablesTestCase):
+
+  @parameterized.named_parameters(
+      ("no files", {}, {}, "a file per client .*, got none"),
+      ("another kind", {"a.csv": "x\n1\n", "b.xlsx": "1"}, {}, "files only, got .*b.xlsx"),
+      ("one client twice", {"a.csv": "1", "a.npy": np.ones((1, 1))}, {},
+       "one file per client, got .*a.csv.* and .*a.npy"),
+      ("empty", {"a.csv": ""}, {}, "a.csv': it is empty"),
+      ("names only", {"a.csv": "x,y\n"}, {}, "a.csv': it has no rows"),
+      ("text", {"a.csv": "x,y,z\n1,2,3\n3,yes,4\n1,2,no\n"}, {},
+       "a.csv': line 3, column 'y': 'yes' is not a number; --categories=y,z makes .*"
+       "--exclude=y,z leaves"),
+      ("a name with a space", {"a.csv": "a b\n1\nyes\n"}, {}, "--categories='a b' makes"),
+      ("text in a quoted cell of two lines", {"a.csv": 'x,y\n1,"\n"\n3,yes\n'}, {},
+       "line 4, column 'y': 'yes'"),
+      ("a decimal comma", {"a.csv": "x;y\n1,5;2\n"}, {},
+       "'1,5' is not a number; --decimal=, reads"),
+      ("true", {"a.csv": "x\n1\nTrue\n"}, {}, "line 3, column 'x': 'True' is not a number"),
+      ("a digit separator", {"a.csv": "x\n1\n1_000\n"}, {}, "'1_000' is not a number"),
+      ("missing", {"a.csv": "x,y\n1,2\n\n3,\n,1\n"}, {},
+       "line 4, column 'y' is empty; --missing=mean or .* fills .*--exclude=y,x leaves"),
+      ("nan", {"a.csv": "x,y\n1,2\nnan,4\n"}, {}, "line 3, column 'x' is empty"),
+      ("infinity", {"a.csv": "x\n1\n-inf\n"}, {}, "line 3, column 'x': -inf is not a finite"),
+      ("too large", {"a.csv": "x\n1\n1e101\n"}, {}, "line 3, .*1e.101 is not between -1e.100 and"),
+      ("larger than any", {"a.csv": "x\n1\n1e400\n"}, {}, "line 3, .*inf is not a finite number"),
+      ("a cell too few", {"a.csv": "x,y\n1,2\n3\n"}, {},
+       "line 3 has 1 cells, line 1 has 2, with ',' between cells; --separator"),
+      ("a cell too many", {"a.csv": "x,y\n1,2\n3,4,5\n"}, {}, "line 3 has 3 cells, line 1 has 2"),
+      ("names without a cell", {"a.csv": "x,y\n1,2,3\n"}, {}, "line 2 has 3 cells, line 1 has 2"),
+      ("half a header", {"a.csv": "x,2\n3,4\n"}, {},
+       "line 1, x,2, has numbers and text; .*--header="),
+      ("names or a row", {"a.csv": "0,1,2\n3,4,5\n"}, {},
+       "line 1, 0,1,2, may be a row .*--header="),
+      ("names or the same row", {"a.csv": "1,5,7\n3,4,5\n", "b.csv": "1,5,7\n3,4,5\n"}, {},
+       "line 1, 1,5,7, may be a row .*--header="),
+      ("one file without names", {"a.csv": "x,y\n1,2\n", "b.csv": "1,2\n3,4\n"}, {},
+       "b.csv': line 1 holds numbers, and that of .*a.csv' names; either all"),
+      ("an array without names", {"a.csv": "x,y\n1,2\n", "b.npy": np.ones((2, 2))}, {},
+       "b.npy': it has no column names, and .*a.csv' has"),
+      ("the rows' numbers", {"a.csv": ",x\n0,4\n"}, {},
+       "column 1, 'column_1', looks like the rows' ids; --id_column=column_1 .*--exclude=column_1"),
+      ("ids", {"a.csv": "x,patient_id\n0,4\n"}, {}, "column 2, 'patient_id', looks like"),
+      ("ids in camel case", {"a.csv": "x,patientID\n0,4\n"}, {},
+       "column 2, 'patientID', looks like"),
+      ("a name twice", {"a.csv": "x,x\n0,4\n"}, {}, "line 1 names the column 'x' twice"),
+      ("a column too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"}, {},
+       "b.csv': it has no column 'y', and .*a.csv' has; --exclude=y"),
+      ("a column too many", {"a.csv": "x\n1\n", "b.csv": "x,y\n1,2\n"}, {},
+       "b.csv': it has a column 'y', and .*a.csv' has none; --exclude=y"),
+      ("arrays of other widths", {"a.npy": np.ones((2, 2)), "b.npy": np.ones((2, 3))}, {},
+       "b.npy': it has a column 'column_3'"),
+      ("an unknown column", {"a.csv": "x,y\n1,2\n"}, {"exclude": ("z",)},
+       "`exclude` must name columns of the tables, got 'z'; .*a.csv' has x, y"),
+      ("an unknown role", {"a.csv": "x,y\n1,2\n"}, {"label_column": "z"},
+       "`label_column` must name"),
+      ("nothing left", {"a.csv": "x,y\n1,2\n"}, {"exclude": ("x", "y")}, "no column is left"),
+      ("no label", {"a.csv": "x,y\n1,2\n1,\n"}, {"label_column": "y"},
+       "line 3, column 'y' is empty, and every row must have one"),
+      ("no id", {"a.csv": "x,y\n1,2\n1,\n"}, {"id_column": "y", "missing": "mean"},
+       "every row must"),
+      ("another split", {"a.csv": "x,y\n1,train\n2,dev\n"}, {"split_column": "y"},
+       "a.csv': row 2, column 'y' must be train or test, got 'dev'"),
+      ("a label that is no number", {"a.csv": "x,y\n1,2\n2,b\n"},
+       {"label_column": "y", "label_above": 1}, "row 2, column 'y' must be a number with --label"),
+      ("all missing", {"a.csv": "x,y\n1,\n2,NA\n"}, {"missing": "mean"},
+       "`missing` must leave something to take a mean of, got no value in column 'y'"),
+      ("not utf-8", {"a.csv": b"x,y\n1,caf\xe9\n"}, {}, "a.csv': it is no text in UTF-8"),
+      ("no gzip", {"a.csv.gz": b"x,y\n1,2\n"}, {}, "a.csv.gz': it can't be read as a table"),
+      ("half a gzip", {"a.csv.gz": gzip.compress(b"x,y\n1,2\n" * 99)[:-9]}, {},
+       "a.csv.gz': it can't be read"),
+      ("no parquet", {"a.parquet": b"x"}, {}, "a.parquet': it can't be read as Parquet"),
+      ("text in parquet", {"a.parquet": pd.DataFrame({"x": [1, 2], "y": ["u", "v"]})}, {},
+       "a.parquet': column 'y': 'u' is not a number; --categories=y"),
+      ("nan in parquet", {"a.parquet": pd.DataFrame({"x": [1, np.nan]})}, {},
+       "a.parquet': row 2, column 'x' is empty"),
+      ("no npy", {"a.npy": "text"[:0] + "x"}, {}, "a.npy': it can't be read as an array"),
+      ("a vector", {"a.npy": np.ones(3)}, {}, "a.npy': it must hold one matrix"),
+      ("vectors of other lengths", {"a.npz": {"x": np.ones(3), "y": np.ones(2)}}, {},
+       "a.npz': its vectors, which are columns, must have the same length"),
+      ("no rows in an array", {"a.npy": np.ones((0, 3))}, {}, "a.npy': it has no rows"),
+      ("no columns in an array", {"a.npy": np.ones((3, 0))}, {}, "a.npy': it has no columns"),
+      ("text in an array", {"a.npy": np.array([["u"]])}, {}, "'u' is not a number"),
+  )
+  def test_refuses(self, files, options, message):
+    files = {
+        name: content.encode() if name.endswith(".npy") and isinstance(content, str) else content
+        for name, content in files.items()
+    }
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self.open(files, **options)
+    self.assertNotIn("\n", str(caught.exception))
+
+  def test_no_folder(self):
+    with self.assertRaisesRegex(ValueError, "`data_dir` must be a folder, got '/no/such/folder'"):
+      client_tables.open_folder("/no/such/folder", table_options.TableOptions())
+
+
+class OptionsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ({"missing": "zero"}, "`missing` must be one of"),
+      ({"header": "maybe"}, "`header` must be one of"),
+      ({"decimal": "'"}, "`decimal` must be one of"),
+      ({"separator": ",,"}, "`separator` must be one character, got ',,'"),
+      ({"separator": "."}, "`separator` must differ from `decimal`"),
+      ({"label_above": 1}, "`label_above` must be left out without `label_column`, got 1"),
+      ({"label_column": "x", "label_above": float("nan")}, "`label_above` must be a finite number"),
+      ({"label_column": "x", "id_column": "x"}, "`label_column` must not name a column that is in"),
+      ({"exclude": ("x",), "columns": ("x",)}, "`columns` must not name a column .*`exclude`"),
+      ({"exclude": ("x",), "categories": ("x",)}, "`categories` must not name a column"),
+      ({"columns": ("x",), "categories": ("y",)}, "`categories` must be among `columns`, got 'y'"),
+  )
+  def test_refuses(self, options, message):
+    with self.assertRaisesRegex(ValueError, message):
+      table_options.TableOptions(**options)
+
+
+if __name__ == "__main__":
+  absltest.main()
