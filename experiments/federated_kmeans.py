@@ -1,8 +1,8 @@
 """Federated k-means: the papers' experiments, or the clusters of your own clients' data.
 
   bazel run experiments:federated_kmeans -- --output_dir=out
-  bazel run experiments:federated_kmeans -- --data=folder --k_range=2:8 --standardize
-  bazel run experiments:federated_kmeans -- --data=folder --num_clusters=3 --epsilon=1 \\
+  bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8 --standardize
+  bazel run experiments:federated_kmeans -- --data_dir=folder --num_clusters=3 --epsilon=1 \\
       --delta=1e-6 --radius=9
 """
 
@@ -23,7 +23,7 @@ flags.adopt_module_key_flags(kmeans_flags)
 def _load_paper(config, recorded, unused_stack):
   from experiments.kmeans import data  # pylint: disable=g-import-not-at-top
 
-  data_dir = kmeans_flags.data_dir()
+  data_dir = kmeans_flags.cache_dir()
   # `auto` stays with what it has chosen.
   described = data.describe(config, data_dir) if recorded is None else recorded["data"]
   lines = tuple(f"data: {what}: {source}" for what, source in described.items())
@@ -56,7 +56,7 @@ def _paper_result(finished):
 
 
 def _load_own_data(config, recorded, unused_stack):
-  return own_data.load(config, kmeans_flags.own_data_dir(), recorded)
+  return own_data.load(config, kmeans_flags.data_dir(), recorded)
 
 
 def _build_own_report():
@@ -98,8 +98,10 @@ PAPER = _experiment(
 
 OWN_DATA = _experiment(
     name="federated_kmeans_own_data",
-    files=(config_lib.K_SELECTION, config_lib.CENTROIDS, config_lib.ROUNDS),
-    folders=("figures", config_lib.ASSIGNMENTS),
+    files=(
+        config_lib.K_SELECTION, config_lib.CENTROIDS, config_lib.ROUNDS, config_lib.PROFILES,
+    ),
+    folders=("figures", config_lib.ASSIGNMENTS, config_lib.MODEL),
     read_flags=kmeans_flags.own_data_config,
     load=_load_own_data,
     measure=own_data.measure_all,
@@ -111,7 +113,7 @@ OWN_DATA = _experiment(
 
 
 def main():
-  chosen = PAPER if kmeans_flags.own_data_dir() is None else OWN_DATA
+  chosen = PAPER if kmeans_flags.data_dir() is None else OWN_DATA
   experiment.build_main(chosen)()
 
 

@@ -4,8 +4,10 @@ import dataclasses
 from typing import Optional
 
 from clustering_basics import validate
+from fl_clustering import model_folder
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.tables import table_options
 
 # Files of a run of the papers' experiments,
 MEASUREMENTS = "measurements.csv"
@@ -15,6 +17,8 @@ K_SELECTION = "k_selection.csv"
 CENTROIDS = "centroids.csv"
 ROUNDS = "rounds.csv"
 ASSIGNMENTS = "assignments"
+PROFILES = "profiles.csv"
+MODEL = model_folder.MODEL
 
 # What a source shows, in the order of the report; `cells.FIGURES` says which cells it needs.
 FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
@@ -75,6 +79,7 @@ class OwnDataConfig:
     radius: Likewise.
     max_points: Likewise; as in `privacy.ClientPrivacy`, or None for privacy of points.
     trust: Likewise; one of `privacy.TRUST`, or None for its default.
+    tables: The `TableOptions` of the clients' files.
     seed: Decides everything random but the noise.
   """
 
@@ -89,6 +94,7 @@ class OwnDataConfig:
   radius: Optional[float] = None
   max_points: Optional[int] = None
   trust: Optional[str] = None
+  tables: table_options.TableOptions = table_options.TableOptions()
   seed: int = 0
 
   def __post_init__(self):
@@ -118,6 +124,14 @@ class OwnDataConfig:
         raise validate.error(name, rule, getattr(self, name))
     if self.epsilon is None:
       return
+    # Names of levels and means of columns would leave the clients without noise.
+    for name in ("categories", "missing"):
+      value = getattr(self.tables, name)
+      if value != getattr(table_options.TableOptions(), name):
+        raise validate.error(name, "be left out with `epsilon`", value)
+    if not self.tables.allow_any_number:
+      tables = dataclasses.replace(self.tables, allow_any_number=True)
+      object.__setattr__(self, "tables", tables)
     if self.algorithm != "sums":
       rule = f"be left out with `algorithm`={self.algorithm!r}"
       raise validate.error("epsilon", rule, self.epsilon)
@@ -168,10 +182,14 @@ class OwnDataConfig:
   def to_json(self):
     """Returns the settings as a dict for JSON."""
     return {
-        **dataclasses.asdict(self), "k_range": self.k_range and list(self.k_range)
+        **dataclasses.asdict(self), "k_range": self.k_range and list(self.k_range),
+        "tables": self.tables.to_json(),
     }
 
   @classmethod
   def from_json(cls, settings):
     """Returns the settings that `to_json` returned as a dict."""
-    return cls(**{**settings, "k_range": settings["k_range"] and tuple(settings["k_range"])})
+    return cls(**{
+        **settings, "k_range": settings["k_range"] and tuple(settings["k_range"]),
+        "tables": table_options.TableOptions.from_json(settings["tables"]),
+    })

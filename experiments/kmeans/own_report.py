@@ -4,6 +4,7 @@ from experiment_shell import figure_style
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
+from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
@@ -11,7 +12,9 @@ from experiments.kmeans import privacy_box
 _FILES = {
     output_folder.REPORT: "this page",
     config_lib.CENTROIDS: "the centroids in the data's units, with their numbers of points",
+    config_lib.PROFILES: "mean and spread of every column in every cluster",
     config_lib.ASSIGNMENTS: "a file per client, with the cluster of each of its rows",
+    config_lib.MODEL: "the model, for experiments:predict and load_model",
     config_lib.K_SELECTION: "the scores of the numbers of clusters that were tried",
     config_lib.ROUNDS: "the rounds of the fit: inertia, bytes that a client receives and sends",
     "figures": "the figures as PNG",
@@ -49,6 +52,12 @@ def _draw_selection(selection):
   return figure
 
 
+_PROFILES_FIGURE = report_sections.Figure(
+    "profiles.png", cluster_profiles.draw, "Means of the clusters by column",
+    "Numbers are means in the data's units; for a level of a column, the share of the rows that "
+    "have it. Colours say how far a mean is from that of all rows. The columns that tell the "
+    "clusters apart best are at the top.",
+)
 _SELECTION_FIGURE = report_sections.Figure(
     "k_selection.png", _draw_selection, "Silhouette by number of clusters",
     "The higher the curve, the better the clusters are separated. A flat curve means that the "
@@ -81,8 +90,16 @@ def _selection_sections(finished):
   )]
 
 
+def _profiles(finished):
+  """Returns the figure of the clusters' profiles, if the fit was not private."""
+  if _is_private(finished):
+    return []
+  table = finished.rows(config_lib.PROFILES, ("feature",))
+  return report_sections.write_figures(finished.path, (_PROFILES_FIGURE,), table)
+
+
 def _centroids_table(finished):
-  names = own_data.column_names(finished.document["data"])
+  names = finished.document["data"]["features"]
   shown = names[:_MOST_COLUMNS]
   note = "" if len(shown) == len(names) else f"; the first {len(shown)} of {len(names)} columns"
   # By place, because the user's columns may have our names.
@@ -166,7 +183,7 @@ def write_report(finished):
   """
   found, described = finished.summary, finished.document["data"]
   settings = {name: v for name, v in finished.settings.items() if v is not None}
-  size = f"{described['num_columns']} columns."
+  size = f"{len(described['features'])} columns."
   quality = ""
   if not _is_private(finished):
     size = f"{sum(described['clients'].values()):,} points, {size}"
@@ -184,7 +201,9 @@ def write_report(finished):
           html_page.note("What leaves a client", *_privacy_notes(finished)),
       ),
       *_selection_sections(finished),
-      html_page.section("Clusters", _centroids_table(finished), *_clients_tables(finished)),
+      html_page.section(
+          "Clusters", *_profiles(finished), _centroids_table(finished), *_clients_tables(finished)
+      ),
       report_sections.settings_section(
           "Settings and versions", {"Settings": settings, "Versions": finished.versions}
       ),

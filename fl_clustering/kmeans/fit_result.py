@@ -60,7 +60,18 @@ class Fit:
 
   def assign(self, points):
     """Returns the nearest centroid of every point (n, d), an int array of shape (n,)."""
-    core_count.count_quietly()
-    far = scaling_lib.FARTHEST
-    scaled = (np.clip(self.scaling.apply(x), -far, far) for x in (points, self.centroids))
-    return metrics.pairwise_distances_argmin(*scaled)
+    return assign(points, self.centroids, self.scaling)
+
+
+def assign(points, centroids, scaling):
+  """Returns the nearest centroid of every point, an int array of shape (n,).
+
+  Args:
+    points: float64 of shape (n, d), in the data's units.
+    centroids: float64 of shape (K, d), likewise.
+    scaling: The `Scaling` of the coordinates that distances are measured in.
+  """
+  core_count.count_quietly()
+  far = scaling_lib.FARTHEST
+  scaled = (np.clip(scaling.apply(x), -far, far) for x in (points, centroids))
+  return metrics.pairwise_distances_argmin(*scaled)

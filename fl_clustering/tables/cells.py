@@ -42,7 +42,7 @@ def is_missing(cell):
   return cell.strip() in MISSING
 
 
-def _quoted(names):
+def quoted(names):
   """Returns names as a flag takes them in a shell."""
   return shlex.quote(",".join(names))
 
@@ -58,7 +58,7 @@ def no_numbers(texts, decimal="."):
   problem = f"column {name!r}: {cell!r} is not a number; "
   if decimal == "." and is_number(cell, ","):
     return problem + "--decimal=, reads numbers with decimal commas"
-  names = _quoted(texts)
+  names = quoted(texts)
   return problem + (
       f"--categories={names} makes a column of every level, --exclude={names} leaves "
       f"{'the column' if len(texts) == 1 else 'such columns'} out"
@@ -67,7 +67,7 @@ def no_numbers(texts, decimal="."):
 
 def missing_values(names):
   """Returns what is wrong with cells that are missing in columns where none may be."""
-  listed = _quoted(names)
+  listed = quoted(names)
   return (
       f"column {names[0]!r} is empty; --missing=mean or --missing=indicator fills such cells in, "
       f"--exclude={listed} leaves {'the column' if len(names) == 1 else 'such columns'} out"
@@ -80,4 +80,4 @@ def bad_value(name, value):
       f"is not between {-LARGEST:g} and {LARGEST:g}" if math.isfinite(value)
       else "is not a finite number"
   )
-  return f"column {name!r}: {value:g} {rule}; --exclude={_quoted([name])} leaves the column out"
+  return f"column {name!r}: {value:g} {rule}; --exclude={quoted([name])} leaves the column out"

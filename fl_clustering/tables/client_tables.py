@@ -11,9 +11,10 @@ Columns are known by name: a file may have them in another order.  A client's fi
 its table is asked for, so all of them together may be larger than memory.
 """
 
+import collections.abc
 import dataclasses
 import hashlib
-from typing import Callable, Mapping, Optional
+from typing import Mapping, Optional
 
 import numpy as np
 
@@ -21,8 +22,9 @@ from fl_clustering.points import client_points
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import feature_encoding
-from fl_clustering.tables import headers
+from fl_clustering.tables import row_sources
 from fl_clustering.tables import table_files
+from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 
 _TRAIN_OR_TEST = ("train", "test")
@@ -48,42 +50,19 @@ class ClientTable:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Rows:
-  """Some rows of a file, as they stand there.
-
-  Attributes:
-    cells: Columns by name, as `table_files.read` returns them.
-    numbers: The rows' numbers in the file, counted from 1.
-  """
-
-  cells: Mapping[str, np.ndarray]
-  numbers: np.ndarray
-
-  def take(self, chosen):
-    """Returns the rows of a mask."""
-    columns = {name: column[chosen] for name, column in self.cells.items()}
-    return _Rows(columns, self.numbers[chosen])
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class ClientTables:
   """The tables of all clients, which are read one at a time.
 
   Attributes:
     num_rows: The clients' numbers of rows, by client id; what the clients are called.
-    columns: The `Columns` that are used.
-    encoding: The `FeatureEncoding`.
-    classes: The classes' names; None without a label column.
+    format: The `TableFormat`.
     sha256: A digest of all that is used, in hex.
   """
 
   num_rows: Mapping[str, int]
-  columns: columns_lib.Columns
-  encoding: feature_encoding.FeatureEncoding
-  classes: Optional[tuple[str, ...]]
+  format: table_format.TableFormat
   sha256: str
-  _read_rows: Callable[[str], _Rows]
-  _options: table_options.TableOptions
+  _sources: row_sources.RowSources
 
   @property
   def client_ids(self):
@@ -93,27 +72,22 @@ class ClientTables:
   @property
   def feature_names(self):
     """The names of the features."""
-    return self.encoding.feature_names
+    return self.format.encoding.feature_names
 
   def _unfilled(self, client_id):
-    """Returns the `ClientTable` of a client, with NaN for missing features."""
-    rows, roles = self._read_rows(client_id), self.columns.roles
-    labels = is_test = row_ids = None
-    if self.classes is not None:
-      number = {name: i for i, name in enumerate(self.classes)}
-      names = _class_names(rows, self._options)
-      labels = np.array([number[name] for name in names], np.int64)
-    if "split_column" in roles:
-      is_test = _is_test(rows, roles["split_column"])
-    if "id_column" in roles:
-      row_ids = tuple(rows.cells[roles["id_column"]])
-    features = self.encoding.encode(rows.cells)
-    return ClientTable(features, labels, is_test, rows.numbers, row_ids)
+    rows = self._sources.read(client_id)
+    with self._sources.refusing(client_id):
+      return _client_table(rows, self.format)
 
   def read(self, client_id):
     """Returns the `ClientTable` of a client."""
     table = self._unfilled(client_id)
-    return dataclasses.replace(table, features=self.encoding.fill(table.features))
+    features = self.format.encoding.fill(table.features)
+    return dataclasses.replace(table, features=features)
+
+  def features(self):
+    """Returns a mapping from client id to features, which are read when asked for."""
+    return _Features(self)
 
   def filled(self, choose=None):
     """Returns the same tables, with missing values filled in as the options say.
@@ -127,7 +101,8 @@ class ClientTables:
     Raises:
       ValueError: If a column has no value.
     """
-    if self._options.missing == table_options.ERROR:
+    options, encoding = self.format.options, self.format.encoding
+    if options.missing == table_options.ERROR:
       return self
     sums, counts, num_missing = 0.0, 0, 0
     for client_id in self.client_ids:
@@ -140,18 +115,57 @@ class ClientTables:
       counts += is_counted.sum(axis=0)
       num_missing += is_missing.sum(axis=0)
     for position in np.flatnonzero(counts == 0):
-      name = self.encoding.encoded_names[position]
+      name = encoding.encoded_names[position]
       raise ValueError(
           f"`missing` must leave something to take a mean of, got no value in column {name!r}; "
           f"--exclude={name} leaves it out."
       )
     indicators = ()
-    if self._options.missing == table_options.INDICATOR:
-      names = self.columns.features
-      is_missing = num_missing[self.encoding.first_encoded(names)] > 0
-      indicators = tuple(name for name, is_any in zip(names, is_missing) if is_any)
-    encoding = dataclasses.replace(self.encoding, means=sums / counts, indicators=indicators)
-    return dataclasses.replace(self, encoding=encoding)
+    if options.missing == table_options.INDICATOR:
+      is_any = num_missing[encoding.first_encoded(encoding.columns)] > 0
+      indicators = tuple(name for name, chosen in zip(encoding.columns, is_any) if chosen)
+    encoding = dataclasses.replace(encoding, means=sums / counts, indicators=indicators)
+    return dataclasses.replace(
+        self, format=dataclasses.replace(self.format, encoding=encoding)
+    )
+
+
+class _Features(collections.abc.Mapping):
+  """The features of all clients by id, read when asked for."""
+
+  def __init__(self, tables):
+    self._tables = tables
+
+  def __getitem__(self, client_id):
+    return self._tables.read(client_id).features
+
+  def __iter__(self):
+    return iter(self._tables.client_ids)
+
+  def __len__(self):
+    return len(self._tables.client_ids)
+
+
+def _client_table(rows, format_):
+  """Returns the `ClientTable` of some rows, with NaN for missing features."""
+  roles, classes = format_.columns.roles, format_.classes
+  labels = is_test = row_ids = None
+  if "label_column" in roles:
+    number = {name: i for i, name in enumerate(classes)}
+    names = _class_names(rows, format_.options)
+    for row, name in zip(rows.numbers, names):
+      if name not in number:
+        raise cells.BadTable(
+            f"row {row}, column {roles['label_column']!r} must be one of {', '.join(classes)}, "
+            f"got {name!r}"
+        )
+    labels = np.array([number[name] for name in names], np.int64)
+  if "split_column" in roles:
+    is_test = _is_test(rows, roles["split_column"])
+  if "id_column" in roles:
+    row_ids = tuple(rows.cells[roles["id_column"]])
+  features = format_.encoding.encode(rows.cells)
+  return ClientTable(features, labels, is_test, rows.numbers, row_ids)
 
 
 def _class_names(rows, options):
@@ -180,114 +194,71 @@ def _is_test(rows, split_column):
   return np.array([split == "test" for split in splits], bool)
 
 
-def _of_own_files(heads, read):
-  """Returns the clients' ids and the function that reads a client's rows."""
-  return tuple(heads), lambda client_id: read(heads[client_id])
+def _learned_format(sources, columns, options):
+  """Returns the `TableFormat`, with the levels and classes of all clients.
+
+  Args:
+    sources: The `RowSources`.
+    columns: The `Columns` that are used.
+    options: `TableOptions`.
+  """
+  levels, classes = {name: set() for name in columns.categories}, set()
+  if columns.categories or options.label_column is not None:
+    for client_id in sources.paths:
+      rows = sources.read(client_id)
+      for name, found in levels.items():
+        found.update(feature_encoding.level_of(c) for c in rows.cells[name] if c is not None)
+      if options.label_column is not None:
+        with sources.refusing(client_id):
+          classes.update(_class_names(rows, options))
+  levels = {name: feature_encoding.sorted_levels(found) for name, found in levels.items()}
+  return table_format.TableFormat(
+      options,
+      columns,
+      feature_encoding.FeatureEncoding(columns.features, levels),
+      None if options.label_column is None else feature_encoding.sorted_levels(classes),
+  )
 
 
-def _of_shared_files(heads, read, client_column):
-  """Does the same for files with the rows of several clients; the rows are kept in memory."""
-  files = list(map(read, heads.values()))
-  numbers = np.concatenate([rows.numbers for rows in files])
-  names = files[0].cells
-  joined = _Rows({n: np.concatenate([rows.cells[n] for rows in files]) for n in names}, numbers)
-  owners = joined.cells[client_column]
-  client_ids = feature_encoding.sorted_levels(set(owners))
-  return client_ids, lambda client_id: joined.take(owners == client_id)
-
-
-def _digest(rows):
-  digest = hashlib.sha256()
-  for name, column in sorted(rows.cells.items()):
-    digest.update(repr(name).encode())
-    is_text = column.dtype == object
-    digest.update(repr(column.tolist()).encode() if is_text else column.tobytes())
-  return digest.digest()
-
-
-class _Scan:
-  """What one look at every client's rows shows."""
-
-  def __init__(self, columns, options):
-    self.num_rows, self.classes, self._digest = {}, set(), hashlib.sha256()
-    self.levels = {name: set() for name in columns.categories}
-    self._columns, self._options = columns, options
-
-  def add(self, client_id, rows):
-    """Takes a client's rows; `BadTable` if there are none, or they can't be used."""
-    if not len(rows.numbers) and not self._options.allow_any_number:
-      raise cells.BadTable("it has no rows")
-    self.num_rows[client_id] = len(rows.numbers)
-    for name, levels in self.levels.items():
-      levels.update(feature_encoding.level_of(c) for c in rows.cells[name] if c is not None)
-    if self._options.label_column is not None:
-      self.classes.update(_class_names(rows, self._options))
-    if self._options.split_column is not None:
-      _is_test(rows, self._options.split_column)
-    self._digest.update(repr(client_id).encode() + _digest(rows))
-
-  @property
-  def sha256(self):
-    return self._digest.hexdigest()
+def _opened(sources, format_):
+  """Returns the `ClientTables`, all of which have been read once."""
+  num_rows, digest = {}, hashlib.sha256()
+  for client_id in sources.paths:
+    rows = sources.read(client_id)
+    with sources.refusing(client_id):
+      if not len(rows.numbers) and not format_.options.allow_any_number:
+        raise cells.BadTable("it has no rows")
+      _client_table(rows, format_)  # Checks labels, levels and splits.
+    num_rows[client_id] = len(rows.numbers)
+    digest.update(repr(client_id).encode() + rows.digest())
+  return ClientTables(num_rows, format_, digest.hexdigest(), sources)
 
 
 def open_files(paths, options, argument="data_dir"):
   """Looks at clients' files, and returns what reads them.
 
   Args:
-    paths: A mapping from client id to path; with `client_column` the files' names are of no
-      matter.
+    paths: A mapping from client id to path; with `client_column` from anything.
     options: `TableOptions`.
-    argument: What messages call the folder that they are in.
+    argument: What messages call the folder that the files are in.
 
   Returns:
-    `ClientTables`, whose missing values are not yet filled in.
+    `ClientTables`, whose missing values are not filled in yet.
 
   Raises:
     ValueError: If a file can't be used, or its columns differ from the others'.
     OSError: If a file can't be read.
   """
+  heads = row_sources.read_heads(paths, options, argument)
+  with row_sources.refusing(argument, None):
+    columns = columns_lib.agree(list(heads.values()), options)
+  sources = row_sources.open_heads(heads, columns, options, argument)
+  return _opened(sources, _learned_format(sources, columns, options))
 
-  def refusing(function, *arguments, path=None):
-    try:
-      return function(*arguments)
-    except cells.BadTable as e:
-      raise ValueError(
-          f"`{argument}` must hold tables that can be used, got {e.path or path!r}: {e}."
-      ) from e
 
-  heads = [refusing(table_files.read_head, path, options, path=path) for path in paths.values()]
-  heads = dict(zip(paths, refusing(headers.with_names, heads, options.header)))
-  columns = refusing(columns_lib.agree, list(heads.values()), options)
-  needed = set(columns.roles.values())
-  if options.missing == table_options.ERROR and not options.allow_any_number:
-    needed |= set(columns.features)
-
-  def read(head):
-    table = refusing(
-        table_files.read, head, columns, needed, options.allow_any_number, path=head.path
-    )
-    return _Rows(table, np.arange(1, len(next(iter(table.values()))) + 1))
-
-  if options.client_column is None:
-    client_ids, read_rows = _of_own_files(heads, read)
-  else:
-    client_ids, read_rows = _of_shared_files(heads, read, options.client_column)
-  scan = _Scan(columns, options)
-  for client_id in client_ids:
-    path = paths.get(client_id, next(iter(paths.values())))
-    refusing(scan.add, client_id, read_rows(client_id), path=path)
-  levels = {name: feature_encoding.sorted_levels(found) for name, found in scan.levels.items()}
-  has_labels = options.label_column is not None
-  return ClientTables(
-      scan.num_rows,
-      columns,
-      feature_encoding.FeatureEncoding(columns.features, levels),
-      feature_encoding.sorted_levels(scan.classes) if has_labels else None,
-      scan.sha256,
-      read_rows,
-      options,
-  )
+def _paths(directory, options, argument):
+  what = "client" if options.client_column is None else "table"
+  return client_points.sorted_by_id(table_files.paths(directory, argument, what))
 
 
 def open_folder(directory, options, argument="data_dir"):
@@ -298,6 +269,35 @@ def open_folder(directory, options, argument="data_dir"):
     options: `TableOptions`.
     argument: What messages call the folder.
   """
-  what = "client" if options.client_column is None else "table"
-  paths = client_points.sorted_by_id(table_files.paths(directory, argument, what))
-  return open_files(paths, options, argument)
+  return open_files(_paths(directory, options, argument), options, argument)
+
+
+def open_folder_for(format_, directory, argument="data_dir"):
+  """Looks at the files of a folder that a model is to be used on.
+
+  Columns with a role, such as the labels, may be absent; if so, they are in no file.
+
+  Args:
+    format_: The model's `TableFormat`.
+    directory: The folder.
+    argument: What messages call the folder.
+
+  Returns:
+    `ClientTables`.
+
+  Raises:
+    ValueError: If a file can't be used or has other columns than the model, or a level or
+      class is unknown.
+    OSError: If a file can't be read.
+  """
+  paths = _paths(directory, format_.options, argument)
+  heads = row_sources.read_heads(paths, format_.options, argument)
+  absent = {
+      role for role, name in format_.columns.roles.items()
+      if not any(name in head.names for head in heads.values())
+  }
+  format_ = format_.without_roles(absent)
+  with row_sources.refusing(argument, None):
+    columns_lib.check(list(heads.values()), format_.columns, format_.options)
+  sources = row_sources.open_heads(heads, format_.columns, format_.options, argument)
+  return _opened(sources, format_)

@@ -56,28 +56,25 @@ def _check_known(heads, options):
         )
 
 
-def _check_same(heads, options, names):
+def _check_same(heads, options, names, owner):
   """Raises `BadTable` unless every file has these columns, and no others if all are used.
 
   Args:
     heads: The `Head`s of all files.
     options: `TableOptions`.
     names: The names of the columns that are used.
+    owner: Who has these columns, in words.
   """
   for head in heads:
     for name in names:
       if name not in head.names:
-        having = next(other for other in heads if name in other.names)
-        raise cells.BadTable(
-            f"it has no column {name!r}, and {having.path!r} has; --exclude={name} leaves the "
-            "column out", head.path
-        )
+        raise cells.BadTable(f"it has no column {name!r}, and {owner} has", head.path)
     if options.columns is None:
       for name in head.names:
         if name not in names and name not in options.exclude:
           raise cells.BadTable(
-              f"it has a column {name!r}, and {heads[0].path!r} has none; --exclude={name} leaves "
-              "the column out", head.path
+              f"it has a column {name!r}, and {owner} has none; "
+              f"--exclude={cells.quoted([name])} leaves the column out", head.path
           )
 
 
@@ -109,10 +106,22 @@ def agree(heads, options):
   _check_known(heads, options)
   others = {*options.roles.values(), *options.exclude}
   features = options.columns or tuple(name for name in heads[0].names if name not in others)
-  _check_same(heads, options, (*features, *options.roles.values()))
+  categories = tuple(name for name in features if name in options.categories)
+  columns = Columns(features, categories, options.roles)
+  _check_same(heads, options, (*features, *options.roles.values()), repr(heads[0].path))
   if not features:
     raise cells.BadTable("no column is left for the features", heads[0].path)
   if options.columns is None:
     _check_no_id(heads[0], features)
-  categories = tuple(name for name in features if name in options.categories)
-  return Columns(features, categories, options.roles)
+  return columns
+
+
+def check(heads, columns, options):
+  """Raises `BadTable` unless all files have a model's columns, and no others if all are used.
+
+  Args:
+    heads: The `Head`s of all files, with names.
+    columns: The model's `Columns`.
+    options: `TableOptions`.
+  """
+  _check_same(heads, options, (*columns.features, *columns.roles.values()), "the model")

@@ -52,7 +52,7 @@ class FeatureEncoding:
       table: The columns by name, as `table_files.read` returns them.
 
     Raises:
-      ValueError: If a level is unknown; the message has the row.
+      BadTable: If a level is unknown.
     """
     return np.concatenate([
         _one_hot(name, table[name], self.levels[name]) if name in self.levels
@@ -82,9 +82,8 @@ def _one_hot(name, column, levels):
     elif level_of(cell) in number:
       encoded[row, number[level_of(cell)]] = 1
     else:
-      raise ValueError(
-          f"`{name}` must have one of the levels {', '.join(levels)}, got {cell!r} in row "
-          f"{row + 1}."
+      raise cells.BadTable(
+          f"row {row + 1}, column {name!r} must be one of {', '.join(levels)}, got {cell!r}"
       )
   return encoded
 

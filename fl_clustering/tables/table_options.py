@@ -94,3 +94,20 @@ class TableOptions:
   def roles(self):
     """The columns that are no features but have a role, by role."""
     return {role: getattr(self, role) for role in _ROLES if getattr(self, role) is not None}
+
+  def to_json(self):
+    """Returns the options that are not their defaults, a dict for JSON."""
+    default = TableOptions()
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in dataclasses.asdict(self).items()
+        if value != getattr(default, name)
+    }
+
+  @classmethod
+  def from_json(cls, document):
+    """Returns the options that `to_json` returned as a dict."""
+    return cls(**{
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in document.items()
+    })

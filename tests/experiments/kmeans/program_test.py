@@ -11,16 +11,26 @@ import tempfile
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
 from experiment_shell import launch
 from experiments import federated_kmeans
 from experiments import report
+from fl_clustering import load_model
 from tests.experiment_shell import in_process
 
 
 def _run(*arguments):
   """Runs the program in this process; returns what it prints."""
   return in_process.run_main(federated_kmeans.main, *arguments)
+
+
+def _run_process(program, *arguments):
+  """Runs a program as a process of its own; returns what came of it."""
+  return subprocess.run(
+      [sys.executable, "-m", program, *arguments], check=False, capture_output=True, text=True,
+      env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+  )
 
 
 def _draw_again(folder):
@@ -58,14 +68,14 @@ class OwnDataTest(absltest.TestCase):
                  header="age,income", comments="")
       cls.groups[name] = clusters
     cls.folder = os.path.join(cls.base, "out")
-    cls.flags = (f"--data={cls.data}", "--k_range=2:5", "--standardize",
+    cls.flags = (f"--data_dir={cls.data}", "--k_range=2:5", "--standardize",
                  f"--output_dir={cls.folder}")
     cls.printed = _run(*cls.flags)
 
   def test_files(self):
     self.assertCountEqual(os.listdir(self.folder), [
         "assignments", "centroids.csv", "config.json", "figures", "k_selection.csv",
-        "report.html", "rounds.csv", "summary.json",
+        "model", "profiles.csv", "report.html", "rounds.csv", "summary.json",
     ])
     self.assertRegex(self.printed, r"\n3 clusters, inertia .*\nreport: .*\n$")
     self.assertEndsWith(self.printed, f"report: {self.folder}/report.html\n")
@@ -93,9 +103,44 @@ class OwnDataTest(absltest.TestCase):
     # A group is one cluster, the same one at all clients.
     self.assertEqual([len(found) for found in names.values()], [1, 1, 1])
 
+  def test_profiles(self):
+    rows = _rows(self.folder, "profiles.csv")
+    self.assertLen(rows, 6)
+    for row in rows:
+      self.assertAlmostEqual(
+          float(row["standard_deviation"]), {"age": 2.0, "income": 5e3}[row["feature"]],
+          delta=dict(age=0.5, income=1.3e3)[row["feature"]],
+      )
+      self.assertGreater(float(row["share_explained"]), 0.9)
+
+  def test_predictions_are_the_assignments(self):
+    path = os.path.join(self.base, "predictions.csv")
+    # Its flags have names of this program's.
+    result = _run_process(
+        "experiments.predict", f"--run={self.folder}", f"--data_dir={self.data}",
+        f"--output={path}",
+    )
+    self.assertEqual(result.stdout, f"180 rows of 3 clients: {path}\n", result.stderr)
+    with open(path, encoding="utf-8") as file:
+      predicted = list(csv.DictReader(file))
+    assigned = [
+        {"client": client, **row} for client in self.groups
+        for row in _rows(self.folder, f"assignments/{client}.csv")
+    ]
+    self.assertEqual(predicted, assigned)
+
+  def test_the_model_predicts_frames_with_columns_in_any_order(self):
+    model = load_model.load_model(self.folder)
+    frame = pd.read_csv(os.path.join(self.data, "west.csv"))
+    frame.insert(0, "name", "x")
+    clusters = [int(row["cluster"]) for row in _rows(self.folder, "assignments/west.csv")]
+    self.assertEqual(model.predict(frame[["income", "name", "age"]]).tolist(), clusters)
+    with self.assertRaisesRegex(ValueError, "`frame` must have the column 'age'"):
+      model.predict(frame[["income"]])
+
   def test_config_and_report(self):
     document = json.loads(_read(self.folder, "config.json"))
-    self.assertEqual(document["data"]["column_names"], ["age", "income"])
+    self.assertEqual(document["data"]["features"], ["age", "income"])
     self.assertEqual(document["experiment"], "federated_kmeans_own_data")
     self.assertTrue(document["config"]["standardize"])
     page = _read(self.folder, "report.html")
@@ -118,20 +163,19 @@ class OwnDataTest(absltest.TestCase):
 
   def test_private(self):
     folder = os.path.join(self.base, "private")
-    flags = (f"--data={self.data}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
+    flags = (f"--data_dir={self.data}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
              "--radius=3e5", f"--output_dir={folder}")
     self.assertRegex(
         _run(*flags, "--trust=none"),
         r"\n3 clusters, \(50, 0.001\)-differentially private for one point of one client\n",
     )
     self.assertCountEqual(os.listdir(folder), [
-        "assignments", "centroids.csv", "config.json", "report.html", "rounds.csv",
+        "assignments", "centroids.csv", "config.json", "model", "report.html", "rounds.csv",
         "summary.json",
     ])
     document = json.loads(_read(folder, "config.json"))
     self.assertEqual(document["data"], {
-        "clients": ["north", "south", "west"], "num_columns": 2,
-        "column_names": ["age", "income"],
+        "clients": ["north", "south", "west"], "features": ["age", "income"], "levels": {},
     })
     summary = json.loads(_read(folder, "summary.json"))
     self.assertCountEqual(summary, ["num_clusters", "rounds", "privacy"])
@@ -154,9 +198,9 @@ class OwnDataTest(absltest.TestCase):
     with open(os.path.join(other, "north.csv"), "w", encoding="utf-8") as file:
       file.write("1,2\n3,4\n5,6\n")
     with self.assertRaisesRegex(
-        launch.InputError, "^`data` must be what the run to resume began with"
+        launch.InputError, "^`data_dir` must hold what the run to resume began with"
     ):
-      _run(f"--data={other}", "--k_range=2:5", "--standardize", f"--output_dir={self.folder}",
+      _run(f"--data_dir={other}", "--k_range=2:5", "--standardize", f"--output_dir={self.folder}",
            "--resume")
 
 
@@ -197,22 +241,28 @@ class BadInputTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("an unknown figure", ("--figure=9",), "`figure` must be one of"),
-      ("own data's flag", ("--num_clusters=3",), "`num_clusters` must be left out without --data"),
-      ("a figure of own data", ("--data={}", "--figure=sse"), "`figure` must be left out with"),
-      ("no range", ("--data={}", "--k_range=2-4"), "`k_range` must be two numbers such as 2:10"),
-      ("too many clusters", ("--data={}", "--num_clusters=5"),
+      ("own data's flag", ("--num_clusters=3",), "`num_clusters` must be left out without --data_dir"),
+      ("a figure of own data", ("--data_dir={}", "--figure=sse"), "`figure` must be left out with"),
+      ("no range", ("--data_dir={}", "--k_range=2-4"), "`k_range` must be two numbers such as 2:10"),
+      ("too many clusters", ("--data_dir={}", "--num_clusters=5"),
        "`num_clusters` must be at most the 2 points"),
-      ("restarts of the default", ("--data={}", "--num_clusters=2", "--n_init=3"),
+      ("restarts of the default", ("--data_dir={}", "--num_clusters=2", "--n_init=3"),
        "`n_init` must be left out with `algorithm`='sums', got 3."),
-      ("privacy without own data", ("--epsilon=1",), "`epsilon` must be left out without --data"),
-      ("a range of private fits", ("--data={}", "--k_range=2:3", "--epsilon=1"),
+      ("privacy without own data", ("--epsilon=1",), "`epsilon` must be left out without --data_dir"),
+      ("a range of private fits", ("--data_dir={}", "--k_range=2:3", "--epsilon=1"),
        "`k_range` must be left out with `epsilon`, got (2, 3)."),
-      ("no radius", ("--data={}", "--num_clusters=2", "--epsilon=1", "--delta=1e-6"),
+      ("no radius", ("--data_dir={}", "--num_clusters=2", "--epsilon=1", "--delta=1e-6"),
        "`radius` must be given with `epsilon`, got None."),
-      ("no epsilon", ("--data={}", "--num_clusters=2", "--max_points=4"),
+      ("no epsilon", ("--data_dir={}", "--num_clusters=2", "--max_points=4"),
        "`max_points` must be left out without `epsilon`, got 4."),
-      ("no folder", ("--data=/no/such",), "`data` must be a folder, got '/no/such'"),
-      ("a bad cell", ("--data={}/bad",), "line 2, column 1, is not a finite number: 'three'"),
+      ("the former name", ("--data=x",), "--data is called --data_dir now"),
+      ("levels of a private fit", ("--data_dir={}", "--num_clusters=2", "--epsilon=1",
+                                   "--delta=1e-6", "--radius=1", "--categories=x"),
+       "`categories` must be left out with `epsilon`, got ('x',)."),
+      ("a table's flag without own data", ("--missing=mean",),
+       "`missing` must be left out without --data_dir"),
+      ("no folder", ("--data_dir=/no/such",), "`data_dir` must be a folder, got '/no/such'"),
+      ("a bad cell", ("--data_dir={}/bad",), "line 2, column 'column_1': 'three' is not a number"),
       ("data of another figure", ("--figure=sse", "--dataset=emnist"),
        "`dataset` must be left out without the figure `real`"),
   )
@@ -227,11 +277,7 @@ class BadInputTest(parameterized.TestCase):
     self.assertFalse(os.path.exists(out))
 
   def test_ends_a_process_with_one_line_and_code_2(self):
-    result = subprocess.run(
-        [sys.executable, "-m", "experiments.federated_kmeans", "--figure=9", "--output_dir=/x"],
-        check=False, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    result = _run_process("experiments.federated_kmeans", "--figure=9", "--output_dir=/x")
     self.assertEqual(result.returncode, 2, result.stderr)
     self.assertRegex(result.stderr, r"^error: `figure` must be one of .*\n$")
 

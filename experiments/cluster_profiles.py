@@ -1,0 +1,134 @@
+"""What clusters of rows are like: mean and spread of every feature, in the data's units."""
+
+import dataclasses
+
+import numpy as np
+
+from experiment_shell import figure_style
+
+HEADER = ("cluster", "num_rows", "feature", "mean", "standard_deviation", "share_explained")
+# More features or clusters don't fit on a page.
+_MOST_FEATURES = 15
+_MOST_CLUSTERS = 12
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Profiles:
+  """Moments of K clusters of rows with d features.
+
+  Attributes:
+    counts: Numbers of rows, of shape (K,).
+    means: Of shape (K, d); NaN for a cluster without rows.
+    deviations: Standard deviations, of shape (K, d), likewise.
+    overall_mean: Of all rows, of shape (d,).
+    overall_deviation: Likewise.
+  """
+
+  counts: np.ndarray
+  means: np.ndarray
+  deviations: np.ndarray
+  overall_mean: np.ndarray
+  overall_deviation: np.ndarray
+
+  @property
+  def shares_explained(self):
+    """The share of every feature's variance that is between the clusters, of shape (d,)."""
+    variance = self.overall_deviation**2
+    offsets = np.nan_to_num(self.means - self.overall_mean)
+    between = self.counts @ offsets**2 / self.counts.sum()
+    return np.divide(between, variance, out=np.zeros_like(variance), where=variance > 0)
+
+
+def _merged(first, second):
+  """Returns the count, mean and sum of squared deviations of two groups of rows together."""
+  n, mean, squares = first
+  m, other_mean, other_squares = second
+  if not n + m:
+    return first
+  offset = other_mean - mean
+  return n + m, mean + offset * m / (n + m), squares + other_squares + offset**2 * n * m / (n + m)
+
+
+def measure(blocks, num_clusters, num_features):
+  """Returns the `Profiles` of rows that come in blocks.
+
+  Args:
+    blocks: An iterable of pairs: features of shape (n, d), clusters of shape (n,).
+    num_clusters: K.
+    num_features: d.
+  """
+  nothing = (0, np.zeros(num_features), np.zeros(num_features))
+  moments = [nothing] * num_clusters
+  for features, clusters in blocks:
+    for cluster in np.unique(clusters):
+      rows = features[clusters == cluster]
+      mean = rows.mean(axis=0)
+      found = (len(rows), mean, ((rows - mean) ** 2).sum(axis=0))
+      moments[cluster] = _merged(moments[cluster], found)
+  overall = nothing
+  for found in moments:
+    overall = _merged(overall, found)
+  counts = np.array([n for n, _, _ in moments])
+  is_empty = (counts == 0)[:, np.newaxis]
+  means = np.where(is_empty, np.nan, [mean for _, mean, _ in moments])
+  squares = np.where(is_empty, np.nan, [squares for _, _, squares in moments])
+  return Profiles(
+      counts,
+      means,
+      np.sqrt(squares / np.maximum(counts, 1)[:, np.newaxis]),
+      overall[1],
+      np.sqrt(overall[2] / max(overall[0], 1)),
+  )
+
+
+def rows(profiles, names):
+  """Yields the rows of a table with `HEADER`; features that tell clusters apart come first.
+
+  Args:
+    profiles: `Profiles`.
+    names: The features' names.
+  """
+  shares = profiles.shares_explained
+  for cluster, count in enumerate(profiles.counts):
+    for feature in np.argsort(-shares, kind="stable"):
+      if count:
+        yield (
+            cluster, int(count), names[feature], float(profiles.means[cluster, feature]),
+            float(profiles.deviations[cluster, feature]), float(shares[feature]),
+        )
+
+
+def draw(table):
+  """Returns a figure of the clusters' means, those of the best features.
+
+  Args:
+    table: The rows of the table, as dicts.
+  """
+  clusters = sorted({row["cluster"] for row in table})[:_MOST_CLUSTERS]
+  features = list(dict.fromkeys(row["feature"] for row in table))[:_MOST_FEATURES]
+  by_place = {(row["cluster"], row["feature"]): row for row in table}
+  counts = {row["cluster"]: row["num_rows"] for row in table}
+  means = np.array([[by_place[k, f]["mean"] for k in clusters] for f in features])
+  weights = np.array([counts[k] for k in clusters], float)
+  center = means @ weights / weights.sum()
+  within = np.array([
+      [by_place[k, f]["standard_deviation"] ** 2 for k in clusters] for f in features
+  ])
+  variance = (within + (means - center[:, np.newaxis]) ** 2) @ weights / weights.sum()
+  scores = (means - center[:, np.newaxis]) / np.sqrt(np.where(variance > 0, variance, 1))[:, None]
+  figure = figure_style.new_figure(1.4 + 0.34 * len(features))
+  axes = figure.add_subplot()
+  limit = max(1.0, np.abs(scores).max())
+  image = axes.imshow(scores, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+  for i, j in np.ndindex(*means.shape):
+    is_dark = abs(scores[i, j]) > 0.6 * limit
+    axes.text(
+        j, i, f"{means[i, j]:.3g}", ha="center", va="center",
+        color="white" if is_dark else "black", fontsize=8,
+    )
+  axes.set_xticks(range(len(clusters)), [f"{k}\n{counts[k]:,} rows" for k in clusters])
+  axes.set_yticks(range(len(features)), features)
+  axes.grid(False)
+  figure.colorbar(image, label="standard deviations\nfrom the mean of all rows")
+  figure_style.set_title(figure, "Means of the clusters", "What the clusters are like")
+  return figure

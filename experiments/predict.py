@@ -1,0 +1,65 @@
+"""Gives the rows of clients' files to the clusters of a finished run, and predicts their classes.
+
+  bazel run experiments:predict -- --run=out --data_dir=folder
+
+The files must have the columns that the run was made with, in any order.  Options such as the
+separator or the missing cells are those of the run.
+"""
+
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import csv
+import os
+
+from absl import flags
+
+from clustering_basics import atomic_file
+from clustering_basics import validate
+from experiment_shell import path_flag
+
+path_flag.define("run", None, "Folder of a finished run that has a model.")
+path_flag.define(
+    "data_dir", None, "Folder with one file per client, like that of the run.")
+path_flag.define(
+    "output", None, "File to write, which must not exist. Default: predictions.csv in --run.")
+flags.DEFINE_bool("overwrite", False, "Whether --output is overwritten.")
+
+
+def _write(path, predictions):
+  """Writes a line for every row; returns the numbers of clients and rows."""
+  num_clients = num_rows = 0
+  with atomic_file.atomic_path(path) as temporary:
+    with open(temporary, "w", encoding="utf-8", newline="") as file:
+      writer = csv.writer(file, lineterminator="\n")
+      for client_id, table, predicted in predictions:
+        ids = {} if table.row_ids is None else {"id": table.row_ids}
+        if not num_clients:
+          writer.writerow(("client", "row", *ids, *predicted))
+        columns = (table.rows.tolist(), *ids.values(), *map(list, predicted.values()))
+        writer.writerows((client_id, *row) for row in zip(*columns))
+        num_clients += 1
+        num_rows += len(table.rows)
+  return num_clients, num_rows
+
+
+def main():
+  with launch.input_errors():
+    # pylint: disable=g-import-not-at-top
+    from fl_clustering import load_model
+    from fl_clustering.tables import client_tables
+    # pylint: enable=g-import-not-at-top
+
+    for name in ("run", "data_dir"):
+      if flags.FLAGS[name].value is None:
+        raise validate.error(name, "name a folder", None)
+    path = flags.FLAGS.output or os.path.join(flags.FLAGS.run, "predictions.csv")
+    if os.path.exists(path) and not flags.FLAGS.overwrite:
+      raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
+    model = load_model.load_model(flags.FLAGS.run)
+    tables = client_tables.open_folder_for(model.format, flags.FLAGS.data_dir)
+    num_clients, num_rows = _write(path, model.predict_tables(tables))
+  print(f"{num_rows:,} rows of {num_clients:,} clients: {path}")
+
+
+if __name__ == "__main__":
+  launch.run(main)

@@ -1,0 +1,53 @@
+"""The flags that say how clients' tables are read, for every program that reads some."""
+
+from absl import flags
+
+from fl_clustering.tables import table_options
+
+# The flags belong to the modules that adopt them, for `--help`.
+_OPTIONS = table_options.TableOptions()
+
+flags.DEFINE_list(
+    "columns", None, "Columns to use (--data_dir). Default: all that have no other role.")
+flags.DEFINE_list("exclude", None, "Columns to leave out (--data_dir).")
+flags.DEFINE_list(
+    "categories", None,
+    "Columns of levels, as text or numbers, such as sex or blood_group (--data_dir). Every level "
+    "becomes a column of zeros and ones; its name leaves the client that has it.")
+flags.DEFINE_enum(
+    "missing", None, table_options.MISSING,
+    "What happens to missing cells (--data_dir): " + "; ".join(
+        f"`{name}`: {about}" for name, about in table_options.MISSING.items()
+    ) + f". Default: {_OPTIONS.missing}.")
+flags.DEFINE_string(
+    "id_column", None,
+    "Column that names the rows in the output (--data_dir). Default: rows have numbers only.")
+flags.DEFINE_string(
+    "client_column", None,
+    "Column that says whose row it is, where a table holds the rows of several clients "
+    "(--data_dir). Default: a file per client.")
+flags.DEFINE_string(
+    "separator", None,
+    "What stands between the cells of text files (--data_dir). Default: comma, semicolon, tab or "
+    "bar, found out from the first lines.")
+flags.DEFINE_enum(
+    "decimal", None, [".", ","],
+    f"Decimal mark of text files (--data_dir). Default: {_OPTIONS.decimal!r}.")
+flags.DEFINE_enum(
+    "header", None, table_options.HEADERS,
+    "Whether line 1 of text files has the columns' names (--data_dir); `auto` finds out by "
+    f"comparing the files. Default: {_OPTIONS.header}.")
+
+NAMES = (
+    "columns", "exclude", "categories", "missing", "id_column", "client_column", "separator",
+    "decimal", "header",
+)
+
+
+def given():
+  """Returns the flags that were given, a dict of arguments of `TableOptions`."""
+  values = {name: getattr(flags.FLAGS, name) for name in NAMES}
+  return {
+      name: tuple(value) if isinstance(value, list) else value
+      for name, value in values.items() if value is not None
+  }

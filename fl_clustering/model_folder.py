@@ -1,0 +1,82 @@
+"""A model as a folder of plain files: JSON for what people read, NPZ for numbers, no pickle.
+
+  model/
+    model.json    kind, version of the format, columns, classes, assignments
+    arrays.npz    centroids or parameters
+
+`load_model.load_model` makes an object of it that predicts.
+"""
+
+import json
+import os
+import zipfile
+
+import numpy as np
+
+from clustering_basics import atomic_file
+
+# The folder's name inside a run's.
+MODEL = "model"
+# What this code writes, and all that it can read.
+VERSION = 1
+
+_DOCUMENT, _ARRAYS = "model.json", "arrays.npz"
+
+
+def write(directory, kind, document, arrays):
+  """Writes a model.
+
+  Args:
+    directory: The folder, which is made.
+    kind: What kind of model it is.
+    document: A dict for JSON.
+    arrays: A dict of arrays.
+  """
+  os.makedirs(directory, exist_ok=True)
+  atomic_file.write_arrays(os.path.join(directory, _ARRAYS), arrays)
+  document = {"kind": kind, "version": VERSION, **document}
+  text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+  atomic_file.write_text(os.path.join(directory, _DOCUMENT), text)
+
+
+def find(path):
+  """Returns the model's folder: `path` itself, or `model` in it.
+
+  Raises:
+    ValueError: If there is none.
+  """
+  for directory in (os.path.join(path, MODEL), path):
+    if os.path.isfile(os.path.join(directory, _DOCUMENT)):
+      return directory
+  raise ValueError(
+      f"`run` must be the folder of a finished run with a model in it, got {path!r}."
+  )
+
+
+def read(directory):
+  """Returns the kind, the document and the arrays of a model.
+
+  Args:
+    directory: The folder with the model's files.
+
+  Raises:
+    ValueError: If a file is damaged, or of another version.
+    OSError: If a file is missing.
+  """
+  path = os.path.join(directory, _DOCUMENT)
+  try:
+    with open(path, encoding="utf-8") as file:
+      document = json.load(file)
+    kind, version = document.pop("kind"), document.pop("version")
+  except (ValueError, AttributeError, KeyError) as e:
+    raise ValueError(f"`run` must hold a model that can be read, got {path!r}: {e}.") from e
+  if version != VERSION:
+    raise ValueError(
+        f"`run` must hold a model of version {VERSION}, got version {version} in {path!r}."
+    )
+  path = os.path.join(directory, _ARRAYS)
+  try:
+    with np.load(path, allow_pickle=False) as file:
+      return kind, document, dict(file)
+  except (ValueError, EOFError, zipfile.BadZipFile) as e:
+    raise ValueError(f"`run` must hold a model that can be read, got {path!r}: {e}.") from e

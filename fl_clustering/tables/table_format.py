@@ -1,0 +1,104 @@
+"""What tables look like and how they become features: what a model has to remember of them."""
+
+import dataclasses
+from typing import Optional
+
+import numpy as np
+
+from fl_clustering.tables import cells
+from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import feature_encoding
+from fl_clustering.tables import table_options
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TableFormat:
+  """The columns of clients' tables, how they are read, and how they become features.
+
+  Attributes:
+    options: The `TableOptions`.
+    columns: The `Columns` that are used.
+    encoding: The `FeatureEncoding`.
+    classes: The classes' names; None without a label column.
+  """
+
+  options: table_options.TableOptions
+  columns: columns_lib.Columns
+  encoding: feature_encoding.FeatureEncoding
+  classes: Optional[tuple[str, ...]] = None
+
+  def without_roles(self, roles):
+    """Returns the format of tables without the columns of these roles."""
+    kept = {role: name for role, name in self.columns.roles.items() if role not in roles}
+    left_out = dict.fromkeys(set(self.columns.roles) - set(kept))
+    if "label_column" in left_out:
+      left_out["label_above"] = None
+    return dataclasses.replace(
+        self,
+        options=dataclasses.replace(self.options, **left_out),
+        columns=dataclasses.replace(self.columns, roles=kept),
+    )
+
+  def features(self, frame):
+    """Returns the features of rows, float64 of shape (n, d).
+
+    Args:
+      frame: A pandas frame with the tables' columns, in any order; others are left alone.
+
+    Raises:
+      ValueError: If a column is missing, or a cell can't be used.
+    """
+    columns = {}
+    for name in self.columns.features:
+      if name not in frame.columns:
+        raise ValueError(f"`frame` must have the column {name!r}, got {list(frame.columns)}.")
+      columns[name] = frame[name].to_numpy()
+      if name in self.columns.categories:
+        is_missing = frame[name].isna().to_numpy()
+        columns[name] = np.where(is_missing, None, frame[name].astype(str).to_numpy(object))
+        continue
+      try:
+        columns[name] = columns[name].astype(np.float64)
+      except (TypeError, ValueError) as e:
+        raise ValueError(f"`frame` must hold numbers in column {name!r}: {e}.") from e
+    try:
+      features = self.encoding.fill(self.encoding.encode(columns))
+    except cells.BadTable as e:
+      raise ValueError(f"`frame` must be like the tables of the fit: {e}.") from e
+    if not self.options.allow_any_number and not np.isfinite(features).all():
+      row, column = np.argwhere(~np.isfinite(features))[0]
+      raise ValueError(
+          f"`frame` must hold finite numbers, got {features[row, column]} in row {row + 1}, "
+          f"column {self.encoding.feature_names[column]!r}."
+      )
+    return features
+
+  def to_json(self):
+    """Returns the format as a dict for JSON."""
+    encoding = self.encoding
+    return {
+        "options": self.options.to_json(),
+        "features": list(self.columns.features),
+        "levels": {name: list(levels) for name, levels in encoding.levels.items()},
+        "means": None if encoding.means is None else encoding.means.tolist(),
+        "indicators": list(encoding.indicators),
+        "classes": self.classes and list(self.classes),
+    }
+
+  @classmethod
+  def from_json(cls, document):
+    """Returns the format that `to_json` returned as a dict."""
+    options = table_options.TableOptions.from_json(document["options"])
+    levels = {name: tuple(found) for name, found in document["levels"].items()}
+    features, means = tuple(document["features"]), document["means"]
+    return cls(
+        options,
+        columns_lib.Columns(features, tuple(levels), options.roles),
+        feature_encoding.FeatureEncoding(
+            features,
+            levels,
+            None if means is None else np.array(means, np.float64),
+            tuple(document["indicators"]),
+        ),
+        document["classes"] and tuple(document["classes"]),
+    )
