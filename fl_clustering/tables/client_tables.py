@@ -82,7 +82,7 @@ class ClientTables:
   def read(self, client_id):
     """Returns the `ClientTable` of a client."""
     table = self._unfilled(client_id)
-    features = self.format.encoding.fill(table.features)
+    features = self.format.encoding.finish(table.features)
     return dataclasses.replace(table, features=features)
 
   def features(self):
@@ -124,10 +124,38 @@ class ClientTables:
     if options.missing == table_options.INDICATOR:
       is_any = num_missing[encoding.first_encoded(encoding.columns)] > 0
       indicators = tuple(name for name, chosen in zip(encoding.columns, is_any) if chosen)
-    encoding = dataclasses.replace(encoding, means=sums / counts, indicators=indicators)
-    return dataclasses.replace(
-        self, format=dataclasses.replace(self.format, encoding=encoding)
-    )
+    return self._with_encoding(means=sums / counts, indicators=indicators)
+
+  def standardized(self, choose):
+    """Returns the same tables, with features of mean zero and variance one.
+
+    Means and variances come from sums over all clients.  Constant features become zero.
+
+    Args:
+      choose: As for `filled`.
+    """
+    count, sums, squares = 0, 0.0, 0.0
+    for table, chosen in self._chosen(choose):
+      count += chosen.sum()
+      sums += table.features[chosen].sum(axis=0)
+    mean = sums / count
+    for table, chosen in self._chosen(choose):
+      squares += ((table.features[chosen] - mean) ** 2).sum(axis=0)
+    deviation = np.sqrt(squares / count)
+    # What rounding leaves of a constant feature.
+    is_constant = deviation <= 1e-12 * np.abs(mean)
+    factor = np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviation))
+    return self._with_encoding(shift=mean, factor=factor)
+
+  def _chosen(self, choose):
+    """Yields every client's `ClientTable` and the mask of the rows that count."""
+    for client_id in self.client_ids:
+      table = self.read(client_id)
+      yield table, choose(client_id, table)
+
+  def _with_encoding(self, **changes):
+    encoding = dataclasses.replace(self.format.encoding, **changes)
+    return dataclasses.replace(self, format=dataclasses.replace(self.format, encoding=encoding))
 
 
 class _Features(collections.abc.Mapping):

@@ -18,12 +18,16 @@ class FeatureEncoding:
       level's name leaves the clients that have it.
     means: What missing values become, of shape (num_encoded,); None where none may be missing.
     indicators: The columns that get a further one, which is 1 where the value was missing.
+    shift: What is subtracted from the features, of shape (num_features,); None for nothing.
+    factor: What they are multiplied by then, likewise.
   """
 
   columns: tuple[str, ...]
   levels: Mapping[str, tuple[str, ...]]
   means: Optional[np.ndarray] = None
   indicators: tuple[str, ...] = ()
+  shift: Optional[np.ndarray] = None
+  factor: Optional[np.ndarray] = None
 
   @property
   def encoded_names(self):
@@ -60,17 +64,18 @@ class FeatureEncoding:
         for name in self.columns
     ], axis=1)
 
-  def fill(self, encoded):
-    """Returns features of shape (num_rows, num_features) without missing values.
+  def finish(self, encoded):
+    """Returns features of shape (num_rows, num_features), filled in and scaled.
 
     Args:
       encoded: What `encode` returned.
     """
-    if self.means is None:
-      return encoded
-    is_missing = np.isnan(encoded)
-    filled = np.where(is_missing, self.means, encoded)
-    return np.concatenate([filled, is_missing[:, self.first_encoded(self.indicators)]], axis=1)
+    features = encoded
+    if self.means is not None:
+      is_missing = np.isnan(encoded)
+      indicators = is_missing[:, self.first_encoded(self.indicators)]
+      features = np.concatenate([np.where(is_missing, self.means, encoded), indicators], axis=1)
+    return features if self.shift is None else (features - self.shift) * self.factor
 
 
 def _one_hot(name, column, levels):

@@ -11,6 +11,18 @@ from fl_clustering.tables import feature_encoding
 from fl_clustering.tables import table_options
 
 
+# The arrays of an encoding, each of which may be None.
+_ARRAYS = ("means", "shift", "factor")
+
+
+def _as_list(array):
+  return None if array is None else array.tolist()
+
+
+def _as_array(numbers):
+  return None if numbers is None else np.array(numbers, np.float64)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TableFormat:
   """The columns of clients' tables, how they are read, and how they become features.
@@ -62,7 +74,7 @@ class TableFormat:
       except (TypeError, ValueError) as e:
         raise ValueError(f"`frame` must hold numbers in column {name!r}: {e}.") from e
     try:
-      features = self.encoding.fill(self.encoding.encode(columns))
+      features = self.encoding.finish(self.encoding.encode(columns))
     except cells.BadTable as e:
       raise ValueError(f"`frame` must be like the tables of the fit: {e}.") from e
     if not self.options.allow_any_number and not np.isfinite(features).all():
@@ -80,8 +92,8 @@ class TableFormat:
         "options": self.options.to_json(),
         "features": list(self.columns.features),
         "levels": {name: list(levels) for name, levels in encoding.levels.items()},
-        "means": None if encoding.means is None else encoding.means.tolist(),
         "indicators": list(encoding.indicators),
+        **{name: _as_list(getattr(encoding, name)) for name in _ARRAYS},
         "classes": self.classes and list(self.classes),
     }
 
@@ -90,15 +102,15 @@ class TableFormat:
     """Returns the format that `to_json` returned as a dict."""
     options = table_options.TableOptions.from_json(document["options"])
     levels = {name: tuple(found) for name, found in document["levels"].items()}
-    features, means = tuple(document["features"]), document["means"]
+    features = tuple(document["features"])
     return cls(
         options,
         columns_lib.Columns(features, tuple(levels), options.roles),
         feature_encoding.FeatureEncoding(
             features,
             levels,
-            None if means is None else np.array(means, np.float64),
-            tuple(document["indicators"]),
+            indicators=tuple(document["indicators"]),
+            **{name: _as_array(document[name]) for name in _ARRAYS},
         ),
         document["classes"] and tuple(document["classes"]),
     )

