@@ -29,6 +29,7 @@ _MAX_REPEATS = 1_000
 # a dict from the names of the choices that have it to their `options.Option`.
 OPTIONS = {
     "partition": partition_lib.OPTIONS,
+    "model": models.OPTIONS,
     "aggregator": options.by_name(aggregation.AGGREGATORS),
     "methods": options.by_name(
         {name: entry.settings for name, entry in method_registry.METHODS.items()},
@@ -54,19 +55,20 @@ _OptionFields = dataclasses.make_dataclass(
 class ThreePhaseConfig(_OptionFields):
   """Settings of a three-phase run, checked and completed as it is made.
 
-  `None` stands for "not given". The options of partitions, aggregators and methods are
-  attributes too. An option of a choice that was not made is refused when it is given
-  and stays `None` otherwise. Those of the chosen aggregator and methods are completed
+  `None` stands for "not given". The options of partitions, models, aggregators and methods
+  are attributes too. An option of a choice that was not made is refused when it is given
+  and stays `None` otherwise. Those of the chosen model, aggregator and methods are completed
   with their defaults, so a saved configuration says every value that was used.
 
   Attributes:
-    dataset: A key of `tasks.registry.DATASETS`.
+    dataset: A key of `tasks.registry.DATASETS`; `None` for a task of the caller's own, see
+      `for_task`.
     num_clients: Number of clients, new ones included.
     num_new_clients: How many of them don't train: they come when the training is over, and
       every method finds a model for them.
     partition: How a data set without clients of its own is split; `natural` for
       federated EMNIST.
-    model: A key of `tasks.models.MODELS`.
+    model: A key of `tasks.models.MODELS`; `None` for the model of the caller's own task.
     pretrain_rounds: Rounds of phase 1.
     cluster_rounds: Rounds of phase 2.
     client_epochs_per_round: Passes of a client over its data per round.
@@ -86,11 +88,11 @@ class ThreePhaseConfig(_OptionFields):
     seed: Seed of everything random but the noise of `dp`.
   """
 
-  dataset: str = "auto"
+  dataset: Optional[str] = "auto"
   num_clients: int = 100
   num_new_clients: int = 0
   partition: Optional[str] = None
-  model: str = "cnn_small"
+  model: Optional[str] = "cnn_small"
   pretrain_rounds: int = 20
   cluster_rounds: int = 20
   client_epochs_per_round: int = 1
@@ -111,18 +113,41 @@ class ThreePhaseConfig(_OptionFields):
     self._check_aggregator()
     self._check_methods()
 
+  @classmethod
+  def for_task(cls, task, **settings):
+    """Returns the settings of a run on a task of the caller's own.
+
+    Args:
+      task: The `FederatedTask`, which has its data, its clients and its model.
+      **settings: Any other settings, by name.
+    """
+    return cls(
+        dataset=None, model=None, num_clients=len(task.all_clients),
+        num_new_clients=len(task.new_clients), **settings,
+    )
+
   def _set(self, name, value):
     object.__setattr__(self, name, value)
 
   def _check_task(self):
-    validate.one_of(task_registry.DATASETS, dataset=self.dataset)
     validate.integer(1, _MAX_INT, num_clients=self.num_clients)
     validate.integer(0, self.num_clients - 1, num_new_clients=self.num_new_clients)
-    validate.one_of(models.MODELS, model=self.model)
     validate.integer(0, seed=self.seed)
+    if self.dataset is None:
+      self._check_own_task()
+      return
     task_registry.check_options(
         self.dataset, self.partition, num_clients=self.num_clients, **self.partition_options
     )
+    validate.one_of(models.MODELS, model=self.model)
+    self._complete_options_of("model")
+    models.choose(self.model, **self.model_options)
+
+  def _check_own_task(self):
+    own = {"model": self.model, "partition": self.partition}
+    for name, value in {**own, **self.partition_options, **self.model_options}.items():
+      if value is not None:
+        raise validate.error(name, "be None for a task of your own, which has its own", value)
 
   def _check_training(self):
     validate.integer(1, _MAX_ROUNDS, pretrain_rounds=self.pretrain_rounds)
@@ -139,16 +164,19 @@ class ThreePhaseConfig(_OptionFields):
 
   def _check_aggregator(self):
     validate.one_of(aggregation.AGGREGATORS, aggregator=self.aggregator)
-    for name, users in OPTIONS["aggregator"].items():
-      value = getattr(self, name)
-      if self.aggregator in users:
-        self._complete(users[self.aggregator])
-      elif value is not None:
-        raise ValueError(
-            f"`{name}` must not be given with aggregator={self.aggregator}, got {value!r}."
-        )
+    self._complete_options_of("aggregator")
     # It checks its own options.
     self.build_aggregator()
+
+  def _complete_options_of(self, setting):
+    """Completes the options of the choice that a setting names, and refuses the others'."""
+    choice = getattr(self, setting)
+    for name, users in OPTIONS[setting].items():
+      value = getattr(self, name)
+      if choice in users:
+        self._complete(users[choice])
+      elif value is not None:
+        raise ValueError(f"`{name}` must not be given with {setting}={choice}, got {value!r}.")
 
   def _check_methods(self):
     self._set("methods", tuple(self.methods))
@@ -278,6 +306,11 @@ class ThreePhaseConfig(_OptionFields):
   def partition_options(self):
     """The options of partitions, by name; `None` where one is not given."""
     return {name: getattr(self, name) for name in OPTIONS["partition"]}
+
+  @property
+  def model_options(self):
+    """The same of the options of models."""
+    return {name: getattr(self, name) for name in OPTIONS["model"]}
 
   def training_settings(self):
     """Returns the settings that phase 1 follows from, a dict for JSON."""

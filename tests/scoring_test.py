@@ -44,7 +44,7 @@ def _confusion(vector, examples):
   """Returns the confusion matrix by TensorFlow in one piece and scikit-learn."""
   logits = _task.model.logits(
       client_update.unflatten(_task.model, vector),
-      tf.constant(examples.images.astype(np.float32) / 255),
+      tf.constant(examples.features.astype(np.float32) / 255),
       None,
   )
   return sklearn.metrics.confusion_matrix(

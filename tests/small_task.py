@@ -42,5 +42,5 @@ def small_task(model="cnn_small"):
       global_test=take(300),
       global_test_source="held out",
       num_classes=10,
-      model=models_built_once.MODELS[model]((28, 28, 1), 10),
+      model=models_built_once.MODELS[model]()((28, 28, 1), 10, "uint8"),
   )

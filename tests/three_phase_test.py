@@ -81,7 +81,7 @@ def _recorded_run(settings):
 def _confusion(vector, examples):
   """Returns a model's confusion matrix (10, 10), without any of the engine."""
   parameters = client_update.unflatten(_task.model, np.asarray(vector, np.float32))
-  images = examples.images.astype(np.float32) / 255
+  images = examples.features.astype(np.float32) / 255
   predicted = np.argmax(_task.model.logits(parameters, images, None), axis=1)
   confusion = np.zeros((10, 10), int)
   np.add.at(confusion, (examples.labels.astype(int), predicted), 1)

@@ -22,12 +22,12 @@ class PlainTensorFlow:
     self._pool = concurrent.futures.ThreadPoolExecutor(num_cores)
     self._clients = {
         client.client_id: (
-            tf.constant(client.train.images.astype(np.float32) / 255),
+            tf.constant(client.train.features.astype(np.float32) / 255),
             tf.constant(client.train.labels.astype(np.int32)),
         )
         for client in task.clients
     }
-    test_images = tf.constant(task.global_test.images.astype(np.float32) / 255)
+    test_images = tf.constant(task.global_test.features.astype(np.float32) / 255)
     test_labels = tf.constant(task.global_test.labels.astype(np.int32))
 
     @tf.function(

@@ -54,7 +54,7 @@ def build_round(task, batch_size, learning_rate):
   )
   datasets = [
       tf.data.Dataset.from_tensor_slices((
-          client.train.images.astype(np.float32) / 255,
+          client.train.features.astype(np.float32) / 255,
           client.train.labels.astype(np.int32),
       )).batch(batch_size)
       for client in task.clients

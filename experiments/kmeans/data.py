@@ -214,7 +214,7 @@ def load_digits(dataset, data_dir, seed):
   """
   points, labels = {}, {}
   for client in _digits_task(dataset, data_dir, seed).clients:
-    images = np.concatenate([client.train.images, client.test.images])
+    images = np.concatenate([client.train.features, client.test.features])
     points[client.client_id] = images.reshape(len(images), -1) / 255.0
     labels[client.client_id] = np.concatenate([client.train.labels, client.test.labels])
   return LabelledClients(points, labels, DIGIT_CLUSTERS)

@@ -102,8 +102,8 @@ def embeddings(seed, epochs=_EPOCHS):
   # Otherwise the order of additions, and so the last digits, would depend on the threads.
   tf.config.experimental.enable_op_determinism()
   data = digits.load()
-  parameters = _trained_parameters(_as_floats(data.pool.images), data.pool.labels, seed, epochs)
-  images = _as_floats(np.concatenate([data.pool.images, data.global_test.images]))
+  parameters = _trained_parameters(_as_floats(data.pool.features), data.pool.labels, seed, epochs)
+  images = _as_floats(np.concatenate([data.pool.features, data.global_test.features]))
   points = _embedded(tf.constant(images), parameters).numpy()
   logits = points[len(data.pool) :] @ parameters[6] + parameters[7]
   accuracy = float((logits.argmax(axis=1) == data.global_test.labels).mean())

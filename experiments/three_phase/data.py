@@ -38,6 +38,7 @@ def load(config, data_dir, recorded):
       model=config.model,
       seed=config.seed,
       **config.partition_options,
+      **config.model_options,
   )
   return federated_task.hold_out(task, config.num_new_clients, config.seed)
 
@@ -64,7 +65,8 @@ def describe(config, task, data_dir):
           "num_clients": len(task.clients),
           "num_new_clients": len(task.new_clients),
           "num_classes": task.num_classes,
-          "image_shape": list(task.model.input_shape),
+          "input_shape": list(task.model.input_shape),
+          "input_dtype": task.model.input_dtype,
           "train_examples": task.num_train_examples,
           "client_test_examples": task.num_client_test_examples,
           "global_test_examples": len(task.global_test),
@@ -125,10 +127,10 @@ def _global_test_is_clients(task):
 
 
 def _fingerprints(examples):
-  """Returns a fingerprint of every example, from its image and its label."""
+  """Returns a fingerprint of every example, from its features and its label."""
   return {
-      hashlib.sha256(image.tobytes() + label.tobytes()).digest()
-      for image, label in zip(examples.images, examples.labels)
+      hashlib.sha256(features.tobytes() + label.tobytes()).digest()
+      for features, label in zip(examples.features, examples.labels)
   }
 
 

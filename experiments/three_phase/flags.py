@@ -143,8 +143,8 @@ def _define_option(name, users):
   define[option.kind](name, None, text)
 
 
-# The options of partitions, aggregators and methods, such as --num_clusters: the fields
-# of the dataclasses in `tasks/partition.py`, `engine/aggregation.py` and `grouping/`.
+# The options of partitions, models, aggregators and methods, such as --num_clusters: the
+# fields of the dataclasses in `tasks/`, `engine/aggregation.py` and `grouping/`.
 for _by_name in config_lib.OPTIONS.values():
   for _name, _users in _by_name.items():
     _define_option(_name, _users)

@@ -4,8 +4,8 @@ A TFF client's value is the *path* of its data, and the client's computation rea
 the file.  So no data go through TFF's messages, as with a real device, and it is
 the fastest way to run a simulation (see `experiments/benchmarks/engine_benchmark.py`).
 
-File format: rows of bytes, one example each: its pixels (height * width), then
-its label.
+File format: rows of numbers of one type, one example each: its features, then its label.
+So files that stand one after the other are a file again.
 """
 
 import dataclasses
@@ -43,11 +43,13 @@ class ClientFiles:
 
 def _write(path, examples):
   rows = np.concatenate(
-      [examples.images.reshape(len(examples), -1), examples.labels[:, None]],
+      [examples.features.reshape(len(examples), -1), examples.labels[:, None]],
       axis=1,
+      dtype=examples.features.dtype,
+      casting="unsafe",  # `federated_task.MAX_CLASSES` are exact.
   )
   with open(path, "wb") as f:
-    f.write(rows.astype(np.uint8).tobytes())
+    f.write(rows.tobytes())
   return ExampleFile(path, len(examples))
 
 
@@ -73,7 +75,7 @@ def write_client_files(task, directory):
   ):
     part = dataclasses.replace(
         task.global_test,
-        images=task.global_test.images[start : start + _GLOBAL_TEST_FILE_EXAMPLES],
+        features=task.global_test.features[start : start + _GLOBAL_TEST_FILE_EXAMPLES],
         labels=task.global_test.labels[start : start + _GLOBAL_TEST_FILE_EXAMPLES],
     )
     global_test.append(_write(os.path.join(directory, f"global_{i:05d}.test"), part))

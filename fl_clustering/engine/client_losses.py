@@ -10,7 +10,6 @@ computes all models' losses on them.
 
 import collections
 import functools
-import math
 
 import numpy as np
 import tensorflow as tf
@@ -29,7 +28,7 @@ def build_losses(model):
   """Returns the TFF computation of many models' losses.
 
   Args:
-    model: An `ImageModel`.
+    model: A `model.Model`.
 
   Returns:
     The computation `(vectors@SERVER, {(index, paths)}@CLIENTS) -> {(index,
@@ -52,8 +51,8 @@ def build_losses(model):
   def mean_losses(vectors, paths):
     num_models, num_files = tf.shape(vectors)[0], tf.shape(paths)[0]
     contents = tf.map_fn(tf.io.read_file, paths)
-    num_examples = tf.strings.length(contents) // (math.prod(model.input_shape) + 1)
-    images, labels = client_update.decode_examples(
+    num_examples = tf.strings.length(contents) // client_update.bytes_per_example(model)
+    features, labels = client_update.decode_examples(
         model, tf.strings.reduce_join(contents)
     )
     starts, ends = batches(tf.cumsum(num_examples, exclusive=True), num_examples)
@@ -65,7 +64,7 @@ def build_losses(model):
           tf.float32, tf.shape(starts)[0], infer_shape=False, element_shape=[None]
       )
       for i in tf.range(tf.shape(starts)[0]):
-        batch = tf.cast(images[starts[i] : ends[i]], tf.float32) / 255.0
+        batch = client_update.model_inputs(features[starts[i] : ends[i]])
         losses = losses.write(
             i,
             tf.nn.sparse_softmax_cross_entropy_with_logits(
@@ -102,7 +101,7 @@ class ClientLosses:
     """Builds the TFF computation.
 
     Args:
-      model: An `ImageModel`.
+      model: A `model.Model`.
       files: The task's `ClientFiles`.
     """
     self._files = files.train

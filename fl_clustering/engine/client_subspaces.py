@@ -1,11 +1,11 @@
-"""The subspaces that the clients' images of each label span.
+"""The subspaces that the features of the clients' examples of each label span.
 
 Clients whose data are alike have subspaces at small principal angles (Vahidian et al.,
 "Efficient Distribution Similarity Identification in Clustered Federated Learning via
 Principal Angles Between Client Data Subspaces", AAAI 2023).
 
-What a client returns are directions of its raw images: the first of them looks like the
-label's mean image.
+What a client returns are directions of its raw data: the first of them looks like the
+label's mean example.
 """
 
 import collections
@@ -61,22 +61,24 @@ def build_subspaces(model):
   """Returns the TFF computation of the clients' subspaces.
 
   Args:
-    model: An `ImageModel`.
+    model: A `model.Model`.
 
   Returns:
     The computation `{(index, path, num_vectors)}@CLIENTS -> {(index, labels,
-    bases)}@CLIENTS`: the client's labels, and per label its basis of shape (num_pixels,
+    bases)}@CLIENTS`: the client's labels, and per label its basis of shape (num_features,
     num_vectors), filled up with zeros.
   """
-  num_pixels = math.prod(model.input_shape)
+  num_features = math.prod(model.input_shape)
 
   @tf.function
   def bases(path, num_vectors):
-    images, labels = client_update.decode_examples(model, tf.io.read_file(path))
-    rows = tf.cast(tf.reshape(images, [-1, num_pixels]), tf.float64) / 255.0
+    features, labels = client_update.decode_examples(model, tf.io.read_file(path))
+    rows = tf.cast(tf.reshape(features, [-1, num_features]), tf.float64)
+    if features.dtype == tf.uint8:
+      rows /= 255.0
     own_labels = tf.sort(tf.unique(labels)[0])
     result = tf.TensorArray(
-        tf.float32, tf.size(own_labels), element_shape=[num_pixels, None]
+        tf.float32, tf.size(own_labels), element_shape=[num_features, None]
     )
     for i in tf.range(tf.size(own_labels)):
       columns = tf.transpose(tf.boolean_mask(rows, tf.equal(labels, own_labels[i])))
@@ -101,44 +103,44 @@ def build_subspaces(model):
 
 
 class ClientSubspaces:
-  """Finds the subspaces of clients' training images."""
+  """Finds the subspaces of clients' training examples."""
 
   def __init__(self, model, files):
     """Builds the TFF computation.
 
     Args:
-      model: An `ImageModel`.
+      model: A `model.Model`.
       files: The task's `ClientFiles`.
     """
     self._files = files.train
-    self._num_pixels = math.prod(model.input_shape)
+    self._num_features = math.prod(model.input_shape)
     self._num_classes = model.num_classes
     self._find_all = build_subspaces(model)
 
   def subspaces(self, client_ids, num_vectors):
-    """Returns the first left singular vectors of every client's images of every label.
+    """Returns the first left singular vectors of every client's examples of every label.
 
     Args:
       client_ids: A sequence of client ids.
       num_vectors: The most vectors per label.
 
     Returns:
-      Per client a dict from each of its labels to a float32 array of shape (num_pixels, r),
+      Per client a dict from each of its labels to a float32 array of shape (num_features, r),
       with orthonormal columns, not private.  r is `num_vectors`, or the number of linearly
-      independent images if that is less.
+      independent examples if that is less.
 
     Raises:
       ValueError: If `num_vectors` is no positive integer.
     """
     validate.integer(minimum=1, num_vectors=num_vectors)
-    num_vectors = min(num_vectors, self._num_pixels)
+    num_vectors = min(num_vectors, self._num_features)
     jobs = []
     for i, client_id in enumerate(client_ids):
       file = self._files[client_id]
       # More would be zeros, which need not travel.
       most = min(num_vectors, file.num_examples)
       jobs.append(collections.OrderedDict(index=i, path=file.path, num_vectors=most))
-    result_bytes = 4 * self._num_pixels * num_vectors * self._num_classes
+    result_bytes = 4 * self._num_features * num_vectors * self._num_classes
     subspaces = [None] * len(jobs)
     for batch in runtime.message_batches(jobs, result_bytes):
       for index, labels, bases in self._find_all(batch):

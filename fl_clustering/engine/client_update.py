@@ -37,19 +37,31 @@ def flatten(parameters):
   return tf.concat([tf.reshape(p, [-1]) for p in parameters], axis=0)
 
 
+def bytes_per_example(model):
+  """Returns the length of a row of `client_files.py`'s files."""
+  return (math.prod(model.input_shape) + 1) * tf.as_dtype(model.input_dtype).size
+
+
 def decode_examples(model, contents):
-  """Returns (uint8 images (n, h, w, 1), int32 labels (n,)) of `client_files.py`'s rows."""
-  num_pixels = math.prod(model.input_shape)
-  rows = tf.reshape(tf.io.decode_raw(contents, tf.uint8), [-1, num_pixels + 1])
-  images = tf.reshape(rows[:, :num_pixels], [-1, *model.input_shape])
-  return images, tf.cast(rows[:, num_pixels], tf.int32)
+  """Returns (features (n, *input_shape), int32 labels (n,)) of `client_files.py`'s rows."""
+  num_features = math.prod(model.input_shape)
+  rows = tf.reshape(tf.io.decode_raw(contents, model.input_dtype), [-1, num_features + 1])
+  features = tf.reshape(rows[:, :num_features], [-1, *model.input_shape])
+  return features, tf.cast(rows[:, num_features], tf.int32)
+
+
+def model_inputs(features):
+  """Returns features as a model takes them: bytes in [0, 1], other numbers as they are."""
+  if features.dtype == tf.uint8:
+    return tf.cast(features, tf.float32) / 255.0
+  return features
 
 
 def build_client_update(model, local_training):
   """Returns the client's work: (parameters, path, seed, num_epochs) -> result.
 
   Args:
-    model: An `ImageModel`.
+    model: A `model.Model`.
     local_training: How a client trains, a `LocalTraining`.
 
   Returns:
@@ -59,15 +71,15 @@ def build_client_update(model, local_training):
     each step, as usual) and the number of examples.
   """
 
-  def loss_fn(parameters, images, labels, dropout_seed):
-    logits = model.logits(parameters, images, dropout_seed)
+  def loss_fn(parameters, inputs, labels, dropout_seed):
+    logits = model.logits(parameters, inputs, dropout_seed)
     return tf.reduce_mean(
         tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     )
 
   @tf.function
   def client_update(parameters, path, seed, num_epochs):
-    images, labels = decode_examples(model, tf.io.read_file(path))
+    features, labels = decode_examples(model, tf.io.read_file(path))
     num_examples = tf.shape(labels)[0]
     num_steps = (num_examples + local_training.batch_size - 1) // local_training.batch_size
     loss_sum = 0.0
@@ -79,13 +91,13 @@ def build_client_update(model, local_training):
       loss_sum = 0.0
       for step in tf.range(num_steps):
         batch = order[step * local_training.batch_size : (step + 1) * local_training.batch_size]
-        batch_images = tf.cast(tf.gather(images, batch), tf.float32) / 255.0
+        inputs = model_inputs(tf.gather(features, batch))
         dropout_seed = None
         if model.uses_dropout:
           dropout_seed = tf.random.experimental.stateless_fold_in(epoch_seed, step + 1)
         with tf.GradientTape() as tape:
           tape.watch(parameters)
-          loss = loss_fn(parameters, batch_images, tf.gather(labels, batch), dropout_seed)
+          loss = loss_fn(parameters, inputs, tf.gather(labels, batch), dropout_seed)
         gradients = tape.gradient(loss, parameters)
         parameters = [
             p - local_training.learning_rate * g for p, g in zip(parameters, gradients)

@@ -44,7 +44,7 @@ def build_train_heads(model, local_training):
   """Returns the TFF computation of a round of cluster heads.
 
   Args:
-    model: An `ImageModel`.
+    model: A `model.Model`.
     local_training: How a client trains, a `client_update.LocalTraining`.
 
   Returns:

@@ -217,18 +217,19 @@ class Engine:
     return self._losses.losses(vectors, client_ids)
 
   def subspaces(self, client_ids, num_vectors):
-    """Returns the first left singular vectors of the clients' images of each label.
+    """Returns the first left singular vectors of the clients' examples of each label.
 
-    The matrix has a client's training images of a label as columns, in [0, 1].
+    The matrix has the features of a client's training examples of a label as columns,
+    those of images in [0, 1].
 
     Args:
       client_ids: The clients, whether they were in training or not.
       num_vectors: The most vectors per label.
 
     Returns:
-      Per client a dict from each of its labels to a float32 array of shape (num_pixels, r),
-      not private: directions of raw images.  r is `num_vectors`, or the number of linearly
-      independent images if that is less.  Each vector's largest component is positive.
+      Per client a dict from each of its labels to a float32 array of shape (num_features, r),
+      not private: directions of raw data.  r is `num_vectors`, or the number of linearly
+      independent examples if that is less.  Each vector's largest component is positive.
 
     Raises:
       ValueError: If `num_vectors` is no positive integer.

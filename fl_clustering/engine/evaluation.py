@@ -41,7 +41,7 @@ def build_confusions(model):
   """Returns the TFF computation that evaluates models.
 
   Args:
-    model: An `ImageModel`.
+    model: A `model.Model`.
 
   Returns:
     The computation `{(index, vector, paths)}@CLIENTS -> {(index, confusion)}@CLIENTS`.
@@ -52,10 +52,10 @@ def build_confusions(model):
   def confusions(vector, paths):
     parameters = client_update.unflatten(model, vector)
     contents = tf.map_fn(tf.io.read_file, paths)
-    rows_per_file = tf.strings.length(contents) // (np.prod(model.input_shape) + 1)
+    rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
     file_index = tf.repeat(tf.range(tf.shape(paths)[0]), rows_per_file)
     # Clients' test sets are small: read together, they fill whole batches.
-    images, labels = client_update.decode_examples(
+    features, labels = client_update.decode_examples(
         model, tf.strings.reduce_join(contents)
     )
     num_examples = tf.shape(labels)[0]
@@ -64,8 +64,8 @@ def build_confusions(model):
         infer_shape=False, element_shape=[None],
     )
     for i in tf.range(predictions.size()):
-      batch = images[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
-      logits = model.logits(parameters, tf.cast(batch, tf.float32) / 255.0, None)
+      batch = features[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
+      logits = model.logits(parameters, client_update.model_inputs(batch), None)
       predictions = predictions.write(i, tf.argmax(logits, 1, tf.int32))
     cell = (file_index * num_classes + labels) * num_classes + predictions.concat()
     size = tf.shape(paths)[0] * num_classes**2
@@ -108,7 +108,7 @@ class Evaluation:
   """Evaluates models of one kind on files of `client_files.py`."""
 
   def __init__(self, model):
-    """Builds the TFF computation for an `ImageModel`."""
+    """Builds the TFF computation for a `model.Model`."""
     self._model = model
     self._evaluate_all = build_confusions(model)
 

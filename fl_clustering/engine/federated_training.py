@@ -63,7 +63,7 @@ def build_fedavg_round(model, local_training, aggregator, num_clients):
   """Returns (initialize, next) of FedAvg as TFF computations.
 
   Args:
-    model: An `ImageModel`.
+    model: A `model.Model`.
     local_training: How a client trains, a `client_update.LocalTraining`.
     aggregator: A `tff.aggregators` factory, weighted or not, for the clients'
       updates (trained minus sent); `None` is their mean weighted by examples.

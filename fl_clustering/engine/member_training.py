@@ -24,7 +24,7 @@ def build_train_members(model, local_training):
   """Returns the TFF computation of a round of cluster heads that sum nothing up.
 
   Args:
-    model: An `ImageModel`.
+    model: A `model.Model`.
     local_training: How a client trains, a `client_update.LocalTraining`.
 
   Returns:

@@ -4,14 +4,14 @@ Saeed Vahidian, Mahdi Morafah, Weijia Wang, Vyacheslav Kungurtsev, Chen Chen, Mu
 Bill Lin: "Efficient Distribution Similarity Identification in Clustered Federated Learning
 via Principal Angles between Client Data Subspaces", AAAI 2023,
 https://arxiv.org/abs/2209.10526.  Every client sends the first left singular vectors of its
-training images, a few per label.  Agglomerative clustering with average linkage, as in the
+training examples, a few per label.  Agglomerative clustering with average linkage, as in the
 authors' program, groups the clients by the angles between the spaces that these span.  All
 clusters then train from the same initial model.
 
 *The server sees directions of raw data*: a client's first vector for a label looks like its
-average image of that label.  The method is not private.
+average example of that label.  The method is not private.
 
-With the paper's `smallest` angle, labels play no part: clients whose images are alike but
+With the paper's `smallest` angle, labels play no part: clients whose features are alike but
 whose labels mean something else can't be told apart.  With `equal_labels`, they can.
 """
 
@@ -36,7 +36,7 @@ def smallest_angles(spaces, others):
   """Returns the smallest principal angles between clients' spaces (the paper's eq. 2).
 
   Args:
-    spaces: Per client its vectors, a dict from label to an array of shape (num_pixels, r).
+    spaces: Per client its vectors, a dict from label to an array of shape (num_features, r).
     others: Those of clients to compare them with.
 
   Returns:
@@ -57,10 +57,10 @@ def smallest_angles(spaces, others):
 def _basis(space):
   """Returns an orthonormal basis of what the vectors of all labels span."""
   # The vectors of one label are orthonormal; those of several labels need not even be
-  # independent, if labels share an image.
+  # independent, if labels share an example.
   vectors = np.concatenate(list(space.values()), axis=1, dtype=np.float64)
   if not vectors.size:
-    # Blank images have no direction.  Zero makes a right angle with everything.
+    # Examples of zeros have no direction.  Zero makes a right angle with everything.
     return np.zeros((len(vectors), 1))
   left, sizes, _ = np.linalg.svd(vectors, full_matrices=False)
   return left[:, sizes > _LEAST_SINGULAR_VALUE]
@@ -74,7 +74,7 @@ def mean_angles_of_equal_labels(spaces, others):
   The sign of a singular vector means nothing, so no angle exceeds 90 degrees.
 
   Args:
-    spaces: Per client its vectors, a dict from label to an array of shape (num_pixels, r).
+    spaces: Per client its vectors, a dict from label to an array of shape (num_features, r).
     others: Those of clients to compare them with.
 
   Returns:
@@ -135,7 +135,7 @@ class Pacfl:
       selects={"num_clusters": ("num_clusters",), "angle": ("pacfl_angle",)},
   )
   pacfl_vectors: int = options.option(
-      int, "Singular vectors of its images per label that a client sends to pacfl.", default=3
+      int, "Singular vectors of its examples per label that a client sends to pacfl.", default=3
   )
   pacfl_proximity: str = options.option(
       str,

@@ -26,7 +26,6 @@ import tqdm
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tasks import federated_task
-from fl_clustering.tasks import models
 
 # TensorFlow and TFF are imported where they are needed: the command line reads the
 # registry that this module is in, and should answer at once.
@@ -254,7 +253,7 @@ def _read_task(path, options):
       global_test=global_test,
       global_test_source=global_test_source,
       num_classes=_NUM_CLASSES,
-      model=models.MODELS[options.model]((28, 28, 1), _NUM_CLASSES),
+      model=options.build_model(global_test, _NUM_CLASSES),
       warnings=warnings,
   )
 
@@ -283,7 +282,7 @@ def _first_examples(client_data, writers, path):
 
 def _pooled(parts):
   return federated_task.Examples(
-      np.concatenate([examples.images for examples in parts]),
+      np.concatenate([examples.features for examples in parts]),
       np.concatenate([examples.labels for examples in parts]),
   )
 

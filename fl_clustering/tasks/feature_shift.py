@@ -92,4 +92,4 @@ def transformations(pool, num_groups, rng):
 
 
 def _shift(shift, noise_key, examples):
-  return federated_task.Examples(shift(examples.images, noise_key), examples.labels)
+  return federated_task.Examples(shift(examples.features, noise_key), examples.labels)

@@ -12,46 +12,63 @@ import numpy as np
 
 from clustering_basics import randomness
 from clustering_basics import validate
+from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
+
+
+# From the type of the features to the number of labels that it can tell apart: a client's
+# file holds an example's label beside its features, in their type.
+MAX_CLASSES = {"uint8": 2**8, "float32": 2**24, "int32": 2**31 - 1}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
-  """Labelled images, in bytes: a client's data is small on disk and on the wire.
+  """Labelled examples.
 
   Attributes:
-    images: uint8 array of shape (num_examples, height, width, channels); 255 is
-      ink, 0 is paper.
-    labels: uint8 array of shape (num_examples,).
+    features: Array of shape (num_examples, ...).  uint8 are images of shape (num_examples,
+      height, width, channels), where 255 is ink, 0 is paper, and the model gets [0, 1]:
+      bytes are small on disk and on the wire.  float32, finite, and int32 reach the model
+      as they are.
+    labels: Integers >= 0 of shape (num_examples,), of any type of integer.
   """
 
-  images: np.ndarray
+  features: np.ndarray
   labels: np.ndarray
 
   def __post_init__(self):
-    for name, array in (("images", self.images), ("labels", self.labels)):
-      if not isinstance(array, np.ndarray) or array.dtype != np.uint8:
-        kind = getattr(array, "dtype", type(array).__name__)
-        raise TypeError(f"`{name}` must be a NumPy array of uint8, got {kind}.")
-    if self.images.ndim != 4:
+    _check_type("features", self.features, MAX_CLASSES, " or ".join(MAX_CLASSES))
+    _check_type("labels", self.labels, np.typecodes["AllInteger"], "integers")
+    shape = self.features.shape
+    if self.features.dtype == np.uint8 and len(shape) != 4:
       raise validate.error(
-          "images",
-          "have the shape (num_examples, height, width, channels)",
-          self.images.shape,
+          "features", "have the shape (num_examples, height, width, channels) if uint8", shape
       )
-    if self.labels.shape != self.images.shape[:1]:
+    if len(shape) < 2 or not all(shape[1:]):
+      raise validate.error("features", "have numbers in every example", shape)
+    if self.labels.shape != shape[:1]:
       raise validate.error(
-          "labels",
-          f"have the shape {self.images.shape[:1]}, as there are images",
-          self.labels.shape,
+          "labels", f"have the shape {shape[:1]}, as there are examples", self.labels.shape
       )
+    if self.features.dtype == np.float32 and not np.all(np.isfinite(self.features)):
+      raise validate.error(
+          "features", "be finite", float(self.features[~np.isfinite(self.features)][0])
+      )
+    if self.labels.size and self.labels.min() < 0:
+      raise validate.error("labels", "be >= 0", int(self.labels.min()))
 
   def __len__(self):
     return len(self.labels)
 
   def take(self, indices):
     """Returns the examples at `indices` (integers or a mask) as new arrays."""
-    return Examples(self.images[indices], self.labels[indices])
+    return Examples(self.features[indices], self.labels[indices])
+
+
+def _check_type(name, array, types, text):
+  if not isinstance(array, np.ndarray) or not any(array.dtype == kind for kind in types):
+    kind = getattr(array, "dtype", type(array).__name__)
+    raise TypeError(f"`{name}` must be a NumPy array of {text}, got {kind}.")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,6 +123,7 @@ class TaskOptions:
     model: A name in `models.MODELS`.
     seed: Decides who gets what.
     partition_options: The partition's options by name; None where one is not given.
+    model_options: The same of the model's options.
   """
 
   dataset: str = "auto"
@@ -115,6 +133,19 @@ class TaskOptions:
   model: str = "cnn_small"
   seed: int = 0
   partition_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  model_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+  def build_model(self, examples, num_classes):
+    """Returns the model that is asked for, a `model.Model`.
+
+    Args:
+      examples: `Examples` of the kind that it gets.
+      num_classes: Number of its outputs.
+    """
+    return models.build(
+        self.model, examples.features.shape[1:], num_classes, examples.features.dtype.name,
+        **self.model_options,
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,6 +167,8 @@ class FederatedTask:
     warnings: What a reader of the results should know about the data, the
       fallback included.
     new_clients: Clients that don't train and come when the training is over, as `clients`.
+    class_names: What the labels mean, in their order; `None` if they are mere numbers.
+    feature_names: The same of the features of a table, the columns.
   """
 
   name: str
@@ -145,11 +178,13 @@ class FederatedTask:
   global_test: Examples
   global_test_source: str
   num_classes: int
-  model: models.ImageModel
+  model: model_lib.Model
   partition_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   fallback_reason: Optional[str] = None
   warnings: tuple[str, ...] = ()
   new_clients: tuple[ClientData, ...] = ()
+  class_names: Optional[tuple[str, ...]] = None
+  feature_names: Optional[tuple[str, ...]] = None
 
   def __post_init__(self):
     if not self.clients:
@@ -160,12 +195,24 @@ class FederatedTask:
           f"have as many outputs as there are classes ({self.num_classes})",
           self.model.num_classes,
       )
+    most = MAX_CLASSES[self.model.input_dtype]
+    if self.num_classes > most:
+      raise validate.error(
+          "num_classes", f"be at most {most} for {self.model.input_dtype}", self.num_classes
+      )
+    self._check_names("class_names", self.num_classes)
+    self._check_names("feature_names", self.model.input_shape[-1])
     self._check_ids()
     self._check_groups()
     for client in self.all_clients:
       self._check_examples(client.train, "train", f"client {client.client_id!r}")
       self._check_examples(client.test, "test", f"client {client.client_id!r}")
     self._check_examples(self.global_test, "global_test", "the task")
+
+  def _check_names(self, name, length):
+    names = getattr(self, name)
+    if names is not None and len(names) != length:
+      raise validate.error(name, f"be {length} names", names)
 
   def _check_ids(self):
     seen = set()
@@ -186,10 +233,16 @@ class FederatedTask:
   def _check_examples(self, examples, name, owner):
     if not len(examples):
       raise validate.error(name, f"hold at least one example for {owner}", 0)
-    shape = examples.images.shape[1:]
+    shape = examples.features.shape[1:]
     if shape != self.model.input_shape:
       raise validate.error(
-          name, f"hold images of the model's shape {self.model.input_shape} for {owner}", shape
+          name, f"hold features of the model's shape {self.model.input_shape} for {owner}", shape
+      )
+    if examples.features.dtype != self.model.input_dtype:
+      raise validate.error(
+          name,
+          f"hold features of the model's type {self.model.input_dtype} for {owner}",
+          examples.features.dtype.name,
       )
     largest = int(examples.labels.max())
     if largest >= self.num_classes:
@@ -270,6 +323,6 @@ def hold_out(task, num_new_clients, seed):
 
 
 def _update_digest(digest, examples):
-  for array in (examples.images, examples.labels):
+  for array in (examples.features, examples.labels):
     digest.update(repr(array.shape).encode())
     digest.update(np.ascontiguousarray(array))

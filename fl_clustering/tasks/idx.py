@@ -53,7 +53,7 @@ def load(data_dir):
   transposed = set_name.startswith("emnist-")
   train = _read_examples(paths["train", "images"], paths["train", "labels"], transposed)
   test = _read_examples(paths["test", "images"], paths["test", "labels"], transposed)
-  if train.images.shape[1:] != test.images.shape[1:]:
+  if train.features.shape[1:] != test.features.shape[1:]:
     raise _error(
         paths["test", "images"],
         f"hold images of {_size(train)} as the training images are",
@@ -80,7 +80,7 @@ def _error(path, rule, value):
 
 
 def _size(examples):
-  return "{}x{}".format(*examples.images.shape[1:3])
+  return "{}x{}".format(*examples.features.shape[1:3])
 
 
 def _find_files(data_dir):

@@ -24,7 +24,7 @@ def rotations(pool, num_groups, rng):
     rng: A `np.random.Generator`, not used.
   """
   del rng  # The angles are not drawn.
-  height, width = pool.pool.images.shape[1:3]
+  height, width = pool.pool.features.shape[1:3]
   if height != width:
     raise ValueError(
         "`partition` must not be 'rotated' where the images are not square, got images of "
@@ -34,7 +34,7 @@ def rotations(pool, num_groups, rng):
 
 
 def _rotate(quarter_turns, examples):
-  images = np.ascontiguousarray(np.rot90(examples.images, quarter_turns, axes=(1, 2)))
+  images = np.ascontiguousarray(np.rot90(examples.features, quarter_turns, axes=(1, 2)))
   return federated_task.Examples(images, examples.labels)
 
 
@@ -64,4 +64,4 @@ def label_permutations(pool, num_groups, rng):
 
 
 def _relabel(permutation, examples):
-  return federated_task.Examples(examples.images, permutation[examples.labels])
+  return federated_task.Examples(examples.features, permutation[examples.labels])

@@ -37,7 +37,7 @@ def _partitioned_task(pool, options):
       global_test=split.global_test,
       global_test_source=pool.global_test_source,
       num_classes=pool.num_classes,
-      model=models.MODELS[options.model](pool.pool.images.shape[1:], pool.num_classes),
+      model=options.build_model(pool.pool, pool.num_classes),
       partition_options=dataclasses.asdict(chosen),
       warnings=split.warnings,
   )
@@ -176,18 +176,21 @@ def load_task(**options):
   """Returns the `FederatedTask` asked for, and logs its warnings.
 
   Args:
-    **options: The fields of `federated_task.TaskOptions`, and the partition's options,
-      by name.
+    **options: The fields of `federated_task.TaskOptions`, and the partition's and the
+      model's options, by name.
 
   Raises:
     ValueError: If the options do not fit each other or the data, or the data is
       missing or damaged.
   """
   partition_options = {name: options.pop(name, None) for name in partition_lib.OPTIONS}
-  options = federated_task.TaskOptions(**options, partition_options=partition_options)
+  model_options = {name: options.pop(name, None) for name in models.OPTIONS}
+  options = federated_task.TaskOptions(
+      **options, partition_options=partition_options, model_options=model_options
+  )
   validate.integer(minimum=1, num_clients=options.num_clients)
   validate.integer(minimum=0, seed=options.seed)
-  validate.one_of(models.MODELS, model=options.model)
+  models.choose(options.model, **model_options)
   check_options(
       options.dataset, options.partition, options.num_clients, **partition_options
   )

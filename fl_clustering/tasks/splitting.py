@@ -16,8 +16,8 @@ from clustering_basics import validate
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import shares as shares_lib
 
-_TEST_FRACTION = 0.2
-_MAX_TOPPED_UP_FRACTION = 0.25
+_TEST_SHARE = 0.2
+MAX_SMALL_FRACTION = 0.25
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def ungrouped(shares_fn, pool, num_clients, seed, **skew):
   shares = shares_fn(pool.pool.labels, num_clients, rng, **skew)
   warnings = _top_up_shares(shares, [np.arange(num_clients)], pool, seed, **skew)
   clients = [
-      _client(client_id, pool.pool.take(share), seed)
+      client(client_id, pool.pool.take(share), seed)
       for client_id, share in zip(_client_ids(num_clients), shares)
   ]
   return Split(tuple(clients), pool.global_test, warnings)
@@ -92,7 +92,7 @@ def grouped(transforms_fn, pool, num_clients, seed, dirichlet_alpha, num_groups)
   shares = _grouped_shares(pool.pool.labels, groups, rng, dirichlet_alpha)
   warnings = _top_up_shares(shares, _members_by_group(groups), pool, seed, dirichlet_alpha)
   clients = [
-      _client(client_id, transforms[group](pool.pool.take(share)), seed, int(group))
+      client(client_id, transforms[group](pool.pool.take(share)), seed, int(group))
       for client_id, group, share in zip(_client_ids(num_clients), groups, shares)
   ]
   rng = randomness.generator(seed, "partition: groups of the global test set")
@@ -121,12 +121,12 @@ def _grouped_shares(labels, groups, rng, dirichlet_alpha):
 
 
 def _transform_mix(transforms, groups, examples):
-  images, labels = examples.images.copy(), examples.labels.copy()
+  features, labels = examples.features.copy(), examples.labels.copy()
   for group, transform in enumerate(transforms):
     transformed = transform(examples.take(groups == group))
-    images[groups == group] = transformed.images
+    features[groups == group] = transformed.features
     labels[groups == group] = transformed.labels
-  return federated_task.Examples(images, labels)
+  return federated_task.Examples(features, labels)
 
 
 def _top_up_shares(shares, members_by_group, pool, seed, dirichlet_alpha=None):
@@ -144,7 +144,7 @@ def _top_up_shares(shares, members_by_group, pool, seed, dirichlet_alpha=None):
   if not num_small:
     return ()
   # Only a Dirichlet draw gets here: the other kinds share out evenly enough.
-  if num_small > _MAX_TOPPED_UP_FRACTION * num_clients:
+  if num_small > MAX_SMALL_FRACTION * num_clients:
     error = validate.error(
         "num_clients",
         f"leave three in four clients at least {shares_lib.MIN_EXAMPLES_PER_CLIENT} examples (with "
@@ -175,10 +175,19 @@ def _client_ids(num_clients):
   return [f"client_{i:0{width}d}" for i in range(num_clients)]
 
 
-def _client(client_id, examples, seed, group=None):
+def client(client_id, examples, seed, group=None, test_share=_TEST_SHARE):
+  """Returns a client whose examples are split at random into training and test data.
+
+  Args:
+    client_id: The client's id.
+    examples: Its `federated_task.Examples`, at least two.
+    seed: Decides with the id which are test data.
+    group: The number of its true group; `None` if unknown.
+    test_share: The share that is test data; each part has one example at least.
+  """
   rng = randomness.generator(seed, "partition: training and test", client_id=client_id)
   order = rng.permutation(len(examples))
-  num_test = max(1, round(_TEST_FRACTION * len(examples)))
+  num_test = min(max(1, round(test_share * len(examples))), len(examples) - 1)
   return federated_task.ClientData(
       client_id=client_id,
       train=examples.take(order[num_test:]),

@@ -1,5 +1,6 @@
 """What holds for every model, every partition and every data set."""
 
+import functools
 import os
 import shutil
 import tempfile
@@ -14,31 +15,86 @@ from fl_clustering import options as options_lib
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import keras_model
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition
 from fl_clustering.tasks import registry
 from tests.tasks import data_files
 
-_SHAPE = (14, 14, 1)
 _NUM_CLASSES = 7
 
+# Examples' shape and type.
+_INPUTS = {
+    "images": ((14, 14, 1), "uint8"),
+    "float_images": ((14, 14, 1), "float32"),
+    "table": ((20,), "float32"),
+    "series": ((10, 2), "float32"),
+    "counts": ((20,), "int32"),
+}
 
-@parameterized.named_parameters(*((name, name) for name in models.MODELS))
+
+def _keras_table():
+  layers = tf.keras.layers
+  return tf.keras.Sequential([
+      layers.Input((20,)), layers.Dense(16, "relu"), layers.LayerNormalization(),
+      layers.Dropout(0.3), layers.Dense(_NUM_CLASSES),
+  ])
+
+
+def _keras_images():
+  layers = tf.keras.layers
+  return tf.keras.Sequential([
+      layers.Input((14, 14, 1)), layers.Conv2D(8, 3, activation="relu"),
+      layers.GroupNormalization(4), layers.MaxPool2D(), layers.Flatten(),
+      layers.Dense(_NUM_CLASSES),
+  ])
+
+
+def _keras_tokens():
+  layers = tf.keras.layers
+  return tf.keras.Sequential([
+      layers.Input((20,), dtype=tf.int32), layers.Embedding(10, 8), layers.Flatten(),
+      layers.Dense(_NUM_CLASSES),
+  ])
+
+
+# From a name to a function that returns the model.
+_MODELS = {
+    f"{model}_{inputs}": functools.partial(
+        models.build, model, shape, _NUM_CLASSES, dtype
+    )
+    for model, row in models.MODELS.items()
+    for inputs, (shape, dtype) in _INPUTS.items()
+    if row.takes(shape, dtype)
+} | {
+    build.__name__.lstrip("_"): functools.partial(
+        keras_model.keras_model, build, build.__name__.lstrip("_")
+    )
+    for build in (_keras_table, _keras_images, _keras_tokens)
+}
+
+
+@parameterized.named_parameters(*((name, name) for name in _MODELS))
 class ModelContractTest(parameterized.TestCase):
 
   def _build(self, name):
     self._rng = np.random.default_rng(0)
-    model = models.MODELS[name](_SHAPE, _NUM_CLASSES)
+    model = _MODELS[name]()
     return model, model.initial_parameters(self._rng)
 
-  def _images(self, num_images):
-    return self._rng.random((num_images, *_SHAPE), np.float32)
+  def _inputs(self, model, num_examples):
+    shape = (num_examples, *model.input_shape)
+    if model.input_dtype == "int32":
+      return self._rng.integers(10, size=shape, dtype=np.int32)
+    return self._rng.random(shape, np.float32)
 
   def test_describes_itself(self, name):
     model, parameters = self._build(name)
-    self.assertEqual(model.name, name)
-    self.assertEqual(model.input_shape, _SHAPE)
+    self.assertStartsWith(name, model.name)
     self.assertEqual(model.num_classes, _NUM_CLASSES)
+    if "keras" not in name:
+      shape, dtype = _INPUTS[name.removeprefix(f"{model.name}_")]
+      self.assertEqual((model.input_shape, model.input_dtype), (shape, dtype))
     self.assertEqual([p.shape for p in parameters], list(model.parameter_shapes.values()))
     self.assertEqual({p.dtype for p in parameters}, {np.dtype(np.float32)})
     self.assertEqual(model.num_parameters, sum(p.size for p in parameters))
@@ -52,18 +108,18 @@ class ModelContractTest(parameterized.TestCase):
 
   def test_logits_of_an_example_do_not_depend_on_its_batch(self, name):
     model, parameters = self._build(name)
-    images = self._images(5)
-    logits = model.logits(parameters, images, None)
+    inputs = self._inputs(model, 5)
+    logits = model.logits(parameters, inputs, None)
     self.assertEqual(logits.shape, (5, _NUM_CLASSES))
-    np.testing.assert_allclose(model.logits(parameters, images[2:3], None), logits[2:3], atol=1e-5)
+    np.testing.assert_allclose(model.logits(parameters, inputs[2:3], None), logits[2:3], atol=1e-5)
 
   def test_only_a_seed_makes_dropout(self, name):
     model, parameters = self._build(name)
-    images = self._images(5)
-    evaluated = model.logits(parameters, images, None).numpy()
-    np.testing.assert_array_equal(model.logits(parameters, images, None), evaluated)
+    inputs = self._inputs(model, 5)
+    evaluated = model.logits(parameters, inputs, None).numpy()
+    np.testing.assert_array_equal(model.logits(parameters, inputs, None), evaluated)
     first, same, other = (
-        model.logits(parameters, images, tf.constant([1, seed])).numpy() for seed in (2, 2, 3)
+        model.logits(parameters, inputs, tf.constant([1, seed])).numpy() for seed in (2, 2, 3)
     )
     np.testing.assert_array_equal(same, first)
     self.assertEqual(not np.array_equal(first, evaluated), model.uses_dropout)
@@ -71,42 +127,45 @@ class ModelContractTest(parameterized.TestCase):
 
   def test_every_parameter_has_a_finite_gradient(self, name):
     model, parameters = self._build(name)
-    images, labels = self._images(32), np.arange(32) % _NUM_CLASSES
+    inputs, labels = self._inputs(model, 32), np.arange(32) % _NUM_CLASSES
     variables = [tf.constant(p) for p in parameters]
     with tf.GradientTape() as tape:
       tape.watch(variables)
-      logits = model.logits(variables, images, tf.constant([1, 2]))
+      logits = model.logits(variables, inputs, tf.constant([1, 2]))
       loss = tf.reduce_mean(
           tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
       )
     for parameter_name, gradient in zip(model.parameter_shapes, tape.gradient(loss, variables)):
+      gradient = tf.convert_to_tensor(gradient)
       self.assertTrue(np.all(np.isfinite(gradient)), parameter_name)
       self.assertTrue(np.any(gradient != 0), parameter_name)
 
   def test_runs_in_a_graph_with_a_batch_of_any_size(self, name):
     model, parameters = self._build(name)
+    inputs, seed = self._inputs(model, 4), tf.constant([3, 4])
     logits = tf.function(
         model.logits,
         input_signature=[
             [tf.TensorSpec(shape, tf.float32) for shape in model.parameter_shapes.values()],
-            tf.TensorSpec((None, *_SHAPE), tf.float32),
+            tf.TensorSpec((None, *model.input_shape), inputs.dtype),
             tf.TensorSpec((2,), tf.int32),
         ],
     )
     parameters = [tf.constant(p) for p in parameters]
-    images, seed = self._images(4), tf.constant([3, 4])
     np.testing.assert_allclose(
-        logits(parameters, images, seed), model.logits(parameters, images, seed), atol=1e-5
+        logits(parameters, inputs, seed), model.logits(parameters, inputs, seed), atol=1e-5
     )
     for compute in (logits, model.logits):
-      self.assertEqual(compute(parameters, images[:0], seed).shape, (0, _NUM_CLASSES))
+      self.assertEqual(compute(parameters, inputs[:0], seed).shape, (0, _NUM_CLASSES))
 
   def test_learns(self, name):
     model, parameters = self._build(name)
     labels = np.arange(28) % _NUM_CLASSES
-    # A class is a bright row; it takes a model that uses its input to see that.
-    images = np.zeros((28, *_SHAPE), np.float32)
-    images[np.arange(28), 2 * labels] = 1
+    # A class is a bright row, or a column that is one; it takes a model that uses its input
+    # to see that.
+    dtype = np.int32 if model.input_dtype == "int32" else np.float32
+    inputs = np.zeros((28, *model.input_shape), dtype)
+    inputs.reshape(28, model.input_shape[0], -1)[np.arange(28), labels] = 1
 
     @tf.function
     def step(parameters):
@@ -114,20 +173,36 @@ class ModelContractTest(parameterized.TestCase):
         tape.watch(parameters)
         loss = tf.reduce_mean(
             tf.nn.sparse_softmax_cross_entropy_with_logits(
-                labels=labels, logits=model.logits(parameters, images, None)
+                labels=labels, logits=model.logits(parameters, inputs, None)
             )
         )
-      return [p - 0.1 * g for p, g in zip(parameters, tape.gradient(loss, parameters))]
+      gradients = map(tf.convert_to_tensor, tape.gradient(loss, parameters))
+      return [p - 0.3 * g for p, g in zip(parameters, gradients)]
 
     parameters = [tf.constant(p) for p in parameters]
     for _ in range(200):
       parameters = step(parameters)
-    predicted = np.argmax(model.logits(parameters, images, None), axis=1)
+    predicted = np.argmax(model.logits(parameters, inputs, None), axis=1)
     np.testing.assert_array_equal(predicted, labels)
 
-  def test_refuses_images_that_are_too_small(self, name):
-    with self.assertRaisesRegex(ValueError, f"`input_shape` .*{name}"):
-      models.MODELS[name]((3, 3, 1), _NUM_CLASSES)
+
+class ModelRowsTest(parameterized.TestCase):
+
+  @parameterized.parameters(*models.MODELS)
+  def test_takes_what_it_says_it_takes(self, name):
+    for shape, dtype in _INPUTS.values():
+      if models.MODELS[name].takes(shape, dtype):
+        self.assertEqual(models.build(name, shape, _NUM_CLASSES, dtype).input_shape, shape)
+      else:
+        with self.assertRaisesRegex(ValueError, rf"`model` must be mlp .*, got '{name}'"):
+          models.build(name, shape, _NUM_CLASSES, dtype)
+
+  @parameterized.parameters(*models.MODELS)
+  def test_documents_its_options(self, name):
+    row = models.MODELS[name]
+    self.assertRegex(row.about, r"^\w.*\w$")
+    for option in options_lib.of(row):
+      self.assertIn(f"{option}: ", row.__doc__)
 
 
 _BLOCK = 5  # Pixels.
@@ -161,7 +236,7 @@ def _numbered_pool(num_examples=1500, num_test=300):
 
 def _numbers(examples):
   side = 4 * _BLOCK
-  blocks = examples.images[:, :side, :side, 0].reshape(-1, 4, _BLOCK, 4, _BLOCK)
+  blocks = examples.features[:, :side, :side, 0].reshape(-1, 4, _BLOCK, 4, _BLOCK)
   # Without the blocks' edges, which their neighbours may have reached.
   bits = blocks[:, :, 1:-1, :, 1:-1].mean(axis=(2, 4)).reshape(-1, _BITS) > 127
   bits ^= ~bits[:, -1:]
@@ -229,10 +304,10 @@ class PartitionContractTest(parameterized.TestCase):
     pool = _numbered_pool()
     split = partition.split(name, pool, 30, seed=0)
     for client in split.clients:
-      client.train.images[:], client.train.labels[:] = 0, 0
-    np.testing.assert_array_equal(pool.pool.images, self._pool.pool.images)
+      client.train.features[:], client.train.labels[:] = 0, 0
+    np.testing.assert_array_equal(pool.pool.features, self._pool.pool.features)
     np.testing.assert_array_equal(pool.pool.labels, self._pool.pool.labels)
-    np.testing.assert_array_equal(pool.global_test.images, self._pool.global_test.images)
+    np.testing.assert_array_equal(pool.global_test.features, self._pool.global_test.features)
 
   def test_global_test_set_holds_the_pools(self, name):
     split = self._split(name)

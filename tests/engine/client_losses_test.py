@@ -57,7 +57,7 @@ def _mean_cross_entropy(vector, examples):
           np.split(vector, np.cumsum(sizes)[:-1]), _task.model.parameter_shapes.values()
       )
   ]
-  images = examples.images.astype(np.float32) / 255
+  images = examples.features.astype(np.float32) / 255
   logits = _task.model.logits(parameters, images, None).numpy().astype(np.float64)
   logits -= logits.max(axis=1, keepdims=True)
   log_sums = np.log(np.exp(logits).sum(axis=1))
@@ -137,7 +137,7 @@ class ClientLossesTest(absltest.TestCase):
     parameters = task.model.initial_parameters(np.random.default_rng(0))
     vectors = np.stack([np.concatenate([p.ravel() for p in parameters])])
     losses = _losses(task).losses(vectors, ["a"])
-    images = _task.clients[0].train.images.astype(np.float32) / 255
+    images = _task.clients[0].train.features.astype(np.float32) / 255
     logits = task.model.logits(parameters, images, None)
     expected = tf.keras.losses.sparse_categorical_crossentropy(
         _task.clients[0].train.labels, logits, from_logits=True

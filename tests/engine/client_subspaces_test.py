@@ -21,7 +21,7 @@ _files = None
 
 def _with_odd_clients(task):
   """Returns the task with a client of dependent images and one of blank paper."""
-  images = task.clients[4].train.images[[0, 0, 1, 1, 1]]
+  images = task.clients[4].train.features[[0, 0, 1, 1, 1]]
   twins = federated_task.Examples(images, np.array([7, 7, 7, 7, 2], np.uint8))
   blank = federated_task.Examples(np.zeros_like(images), np.full(5, 3, np.uint8))
   test = task.clients[4].test
@@ -50,7 +50,7 @@ def _finder():
 
 
 def _columns(examples, label):
-  rows = examples.images[examples.labels == label].reshape(-1, 784)
+  rows = examples.features[examples.labels == label].reshape(-1, 784)
   return rows.T.astype(np.float64) / 255
 
 

@@ -54,7 +54,7 @@ def _train_eagerly(client, vector, seed, num_epochs):
   parameters = [
       tf.Variable(p) for p in client_update.unflatten(_task.model, vector)
   ]
-  images = client.train.images.astype(np.float32) / 255
+  images = client.train.features.astype(np.float32) / 255
   labels = client.train.labels.astype(np.int32)
   optimizer = tf.keras.optimizers.SGD(_OPTIONS.learning_rate)
   for epoch in range(num_epochs):

@@ -84,7 +84,7 @@ class EmnistTest(parameterized.TestCase):
   def _assert_is(self, examples, split, writer):
     pixels, labels = self._splits[split][writer]
     inverted = 255 - np.rint(255 * pixels).astype(int)
-    np.testing.assert_array_equal(examples.images[..., 0], inverted)
+    np.testing.assert_array_equal(examples.features[..., 0], inverted)
     np.testing.assert_array_equal(examples.labels, labels)
 
 
@@ -115,7 +115,7 @@ class ReadTest(EmnistTest):
   def test_global_test_is_pooled_where_every_writer_is_a_client(self):
     task = self._load(num_clients=6)
     np.testing.assert_array_equal(
-        task.global_test.images, np.concatenate([c.test.images for c in task.clients])
+        task.global_test.features, np.concatenate([c.test.features for c in task.clients])
     )
     self.assertIn("clients' pooled test data", task.global_test_source)
 

@@ -38,12 +38,12 @@ def _transformations(num_groups=5, seed=0):
 
 def _shifted(name, images, seed=0):
   transformation = _transformations(seed=seed)[list(feature_shift.SHIFTS).index(name)]
-  return transformation(federated_task.Examples(images, np.zeros(len(images), np.uint8))).images
+  return transformation(federated_task.Examples(images, np.zeros(len(images), np.uint8))).features
 
 
 def _images_of(split, group):
   return np.concatenate([
-      examples.images
+      examples.features
       for client in split.clients
       if client.group == group
       for examples in (client.train, client.test)
@@ -59,7 +59,7 @@ class ShiftTest(parameterized.TestCase):
     labels = np.arange(7, dtype=np.uint8)
     transformation = _transformations()[list(feature_shift.SHIFTS).index(name)]
     shifted = transformation(federated_task.Examples(images, labels))
-    self.assertEqual((shifted.images.shape, shifted.images.dtype), (images.shape, np.uint8))
+    self.assertEqual((shifted.features.shape, shifted.features.dtype), (images.shape, np.uint8))
     np.testing.assert_array_equal(shifted.labels, np.arange(7))
     np.testing.assert_array_equal(images, before)
 
@@ -83,9 +83,9 @@ class ShiftTest(parameterized.TestCase):
 
   def test_group_0_is_unchanged_and_each_further_group_adds_a_shift(self):
     self.assertEqual(list(feature_shift.SHIFTS)[0], "unchanged")
-    all_groups = [t(_pool().pool).images for t in _transformations()]
+    all_groups = [t(_pool().pool).features for t in _transformations()]
     for num_groups in range(2, 6):
-      groups = [t(_pool().pool).images for t in _transformations(num_groups)]
+      groups = [t(_pool().pool).features for t in _transformations(num_groups)]
       self.assertLen(groups, num_groups)
       np.testing.assert_array_equal(groups, all_groups[:num_groups])
 
@@ -132,7 +132,7 @@ class PartitionTest(absltest.TestCase):
   def test_clients_have_the_shift_of_their_group(self):
     pool = _pool()
     split = partition.split("feature_shift", pool, 10, seed=3, num_groups=5)
-    whole = {image.tobytes() for image in pool.pool.images}
+    whole = {image.tobytes() for image in pool.pool.features}
     self.assertContainsSubset({image.tobytes() for image in _images_of(split, 0)}, whole)
     inverted_back = 255 - _images_of(split, 1)
     self.assertContainsSubset({image.tobytes() for image in inverted_back}, whole)
@@ -153,7 +153,7 @@ class PartitionTest(absltest.TestCase):
   def test_global_test_set_is_mixed_alike(self):
     pool = _pool()
     split = partition.split("feature_shift", pool, 10, seed=0, num_groups=2)
-    original, mixed = pool.global_test.images, split.global_test.images
+    original, mixed = pool.global_test.features, split.global_test.features
     is_unchanged = np.all(mixed == original, axis=(1, 2, 3))
     is_inverted = np.all(mixed == 255 - original, axis=(1, 2, 3))
     np.testing.assert_array_equal(is_unchanged | is_inverted, True)

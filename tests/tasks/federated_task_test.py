@@ -29,33 +29,57 @@ def _task(**changes):
       "global_test": _examples(4, label=2),
       "global_test_source": "made up",
       "num_classes": 3,
-      "model": models.build_cnn_small((10, 10, 1), 3),
+      "model": models.build("cnn_small", (10, 10, 1), 3),
   }
   return federated_task.FederatedTask(**{**fields, **changes})
 
 
 class ExamplesTest(absltest.TestCase):
 
-  def test_refuses_what_is_not_bytes(self):
+  def test_takes_images_and_tables(self):
+    for features in (
+        np.zeros((2, 10, 10, 1), np.uint8), np.zeros((2, 5), np.float32),
+        np.zeros((2, 3, 4, 5), np.float32), np.zeros((2, 7), np.int32),
+    ):
+      for kind in (np.uint8, np.int64, np.uint16):
+        self.assertLen(federated_task.Examples(features, np.array([0, 3], kind)), 2)
+
+  def test_refuses_other_types(self):
     images, labels = np.zeros((2, 10, 10, 1), np.uint8), np.zeros(2, np.uint8)
-    with self.assertRaisesRegex(TypeError, "`images` must be .* uint8, got float64"):
+    message = "`features` must be .* of uint8 or float32 or int32, got float64"
+    with self.assertRaisesRegex(TypeError, message):
       federated_task.Examples(images.astype(float), labels)
-    with self.assertRaisesRegex(TypeError, "`labels` must be .* uint8, got list"):
+    with self.assertRaisesRegex(TypeError, "`labels` must be .* of integers, got list"):
       federated_task.Examples(images, [0, 1])
+    for kind in (float, bool, "datetime64[s]"):
+      with self.assertRaisesRegex(TypeError, "`labels` must be .* of integers, got "):
+        federated_task.Examples(images, labels.astype(kind))
+
+  def test_refuses_values_that_mean_nothing(self):
+    table = np.ones((3, 2), np.float32)
+    for value in (np.nan, np.inf):
+      table[1, 1] = value
+      with self.assertRaisesRegex(ValueError, f"`features` must be finite, got {value}"):
+        federated_task.Examples(table, np.zeros(3, int))
+    with self.assertRaisesRegex(ValueError, "`labels` must be >= 0, got -1"):
+      federated_task.Examples(np.ones((3, 2), np.float32), np.array([0, -1, 1]))
 
   def test_refuses_wrong_shapes(self):
     images = np.zeros((2, 10, 10, 1), np.uint8)
-    with self.assertRaisesRegex(ValueError, r"`images` must .*got \(2, 10, 10\)"):
+    with self.assertRaisesRegex(ValueError, r"`features` must .*got \(2, 10, 10\)"):
       federated_task.Examples(images[..., 0], np.zeros(2, np.uint8))
+    for shape in ((2,), (2, 0), (2, 3, 0)):
+      with self.assertRaisesRegex(ValueError, "`features` must have numbers in every example"):
+        federated_task.Examples(np.zeros(shape, np.float32), np.zeros(2, np.uint8))
     with self.assertRaisesRegex(ValueError, r"`labels` must .*\(2,\).*got \(3,\)"):
       federated_task.Examples(images, np.zeros(3, np.uint8))
 
   def test_take_is_a_copy(self):
     examples = _examples(3)
     taken = examples.take(np.array([2, 0]))
-    np.testing.assert_array_equal(taken.images, examples.images[[2, 0]])
-    taken.images[:] = 0
-    self.assertTrue(examples.images[2].any())
+    np.testing.assert_array_equal(taken.features, examples.features[[2, 0]])
+    taken.features[:] = 0
+    self.assertTrue(examples.features[2].any())
 
 
 class FederatedTaskTest(parameterized.TestCase):
@@ -90,6 +114,18 @@ class FederatedTaskTest(parameterized.TestCase):
           {"global_test": _examples(2, size=12)},
           r"`global_test` must .*\(10, 10, 1\).*got \(12, 12, 1\)",
       ),
+      (
+          "type",
+          {"model": models.build("cnn_small", (10, 10, 1), 3, "float32")},
+          "`train` must hold features of the model's type float32 for client 'b', got 'uint8'",
+      ),
+      ("class_names", {"class_names": ("a", "b")}, r"`class_names` must be 3 names, got \('a'"),
+      ("feature_names", {"feature_names": ("a", "b")}, "`feature_names` must be 1 names"),
+      (
+          "classes_of_bytes",
+          {"num_classes": 257, "model": models.build("cnn_small", (10, 10, 1), 257)},
+          "`num_classes` must be at most 256 for uint8, got 257",
+      ),
       ("label", {"global_test": _examples(2, label=3)}, "`global_test` .*num_classes=3.*got 3"),
       ("outputs", {"num_classes": 4}, r"`model` must .*\(4\), got 3"),
   )
@@ -103,7 +139,7 @@ class FederatedTaskTest(parameterized.TestCase):
     same = _task(source="from another folder", warnings=("careful",))
     self.assertEqual(same.fingerprint(), task.fingerprint())
 
-    brighter = federated_task.Examples(first.train.images + np.uint8(1), first.train.labels)
+    brighter = federated_task.Examples(first.train.features + np.uint8(1), first.train.labels)
     changed = {
         "order": (second, first),
         "id": (dataclasses.replace(first, client_id="c"), second),

@@ -26,7 +26,7 @@ class IdxTest(parameterized.TestCase):
       images = self._arrays[f"{split} images"]
       if transposed:
         images = images.transpose(0, 2, 1)
-      np.testing.assert_array_equal(examples.images[..., 0], images)
+      np.testing.assert_array_equal(examples.features[..., 0], images)
       np.testing.assert_array_equal(examples.labels, self._arrays[f"{split} labels"])
 
   @parameterized.parameters(False, True)

@@ -1,8 +1,11 @@
+import functools
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from fl_clustering.tasks import convolutions
 from fl_clustering.tasks import models
 
 
@@ -16,6 +19,18 @@ def _keras_cnn_small():
       tf.keras.layers.Dense(64, activation="relu"),
       tf.keras.layers.Dense(10),
   ])
+
+
+def _keras_mlp():
+  return tf.keras.Sequential([
+      tf.keras.layers.Flatten(),
+      tf.keras.layers.Dense(200, activation="relu"),
+      tf.keras.layers.Dense(10),
+  ])
+
+
+def _keras_logistic():
+  return tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(10)])
 
 
 def _keras_cnn():
@@ -34,12 +49,14 @@ def _keras_cnn():
 class ModelsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
-      ("cnn_small", models.build_cnn_small, _keras_cnn_small, 56_714),
-      ("cnn", models.build_cnn, _keras_cnn, 1_199_882),
+      ("cnn_small", _keras_cnn_small, 56_714),
+      ("cnn", _keras_cnn, 1_199_882),
+      ("mlp", _keras_mlp, 159_010),
+      ("logistic", _keras_logistic, 7_850),
   )
-  def test_is_the_keras_model_on_the_same_weights(self, build, build_keras, num_parameters):
+  def test_is_the_keras_model_on_the_same_weights(self, build_keras, num_parameters):
     rng = np.random.default_rng(0)
-    model = build((28, 28, 1), 10)
+    model = models.build(self._testMethodName.rpartition("weights_")[2], (28, 28, 1), 10)
     self.assertEqual(model.num_parameters, num_parameters)
     parameters = model.initial_parameters(rng)
     # Biases that are not zero, so that a forgotten one shows.
@@ -53,7 +70,7 @@ class ModelsTest(parameterized.TestCase):
     )
 
   def test_initial_kernels_are_glorot_uniform(self):
-    model = models.build_cnn((28, 28, 1), 10)
+    model = convolutions.build_cnn((28, 28, 1), 10)
     values = dict(zip(model.parameter_shapes, model.initial_parameters(np.random.default_rng(0))))
     for name, fan_in, fan_out in (
         ("conv_2/kernel", 9 * 32, 9 * 64),
@@ -68,7 +85,7 @@ class ModelsTest(parameterized.TestCase):
   def test_dropout_masks_are_independent_of_each_other(self):
     # A network of which nothing is left but its two masks: after the second one,
     # logit i is hidden unit i.  Layer 0 has 64 units, layer 1 has 128.
-    model = models.build_cnn((6, 6, 1), 128)
+    model = convolutions.build_cnn((6, 6, 1), 128)
     image = np.zeros((1, 6, 6, 1), np.float32)
 
     def logits(step, **changed):
@@ -96,17 +113,42 @@ class ModelsTest(parameterized.TestCase):
 
   @parameterized.parameters(("cnn_small", 10), ("cnn", 6))
   def test_smallest_image(self, name, size):
-    build = models.MODELS[name]
+    build = functools.partial(models.build, name)
     model = build((size, size, 3), 4)
     parameters = model.initial_parameters(np.random.default_rng(0))
     self.assertEqual(model.logits(parameters, np.zeros((2, size, size, 3), "f")).shape, (2, 4))
-    for too_small in ((size - 1, size, 1), (size, size - 1, 1), (size, size, 0), (size, size)):
+    for too_small in ((size - 1, size, 1), (size, size - 1, 1), (size, size, 0)):
       with self.assertRaisesRegex(ValueError, f"`input_shape` .*{size}x{size}x1 .*{name}, got"):
         build(too_small, 4)
 
-  def test_refuses_a_single_class(self):
+  @parameterized.parameters(*models.MODELS)
+  def test_refuses_a_single_class(self, name):
     with self.assertRaisesRegex(ValueError, "`num_classes` must be an integer >= 2, got 1"):
-      models.build_cnn_small((28, 28, 1), 1)
+      models.build(name, (28, 28, 1), 1)
+
+  @parameterized.parameters("cnn", "cnn_small")
+  def test_networks_for_images_refuse_the_rest(self, name):
+    for shape, dtype in (((13,), "float32"), ((28, 28), "uint8"), ((28, 28, 1), "int32")):
+      message = f"`model` must be mlp or logistic for features of shape .* {dtype}, got '{name}'"
+      with self.assertRaisesRegex(ValueError, message):
+        models.build(name, shape, 3, dtype)
+
+  def test_hidden_units(self):
+    shapes = models.build("mlp", (5, 2), 3, "float32", hidden_units="7, 4").parameter_shapes
+    self.assertEqual(list(shapes.values()), [(10, 7), (7,), (7, 4), (4,), (4, 3), (3,)])
+    for wrong in ("", "0", "3,,4", "-2", "1.5", "many", "100001"):
+      with self.assertRaisesRegex(ValueError, f"`hidden_units` must be .*, got '{wrong}'"):
+        models.choose("mlp", hidden_units=wrong)
+    with self.assertRaisesRegex(ValueError, "`hidden_units` must be left out unless .* mlp, got"):
+      models.choose("cnn", hidden_units="3")
+
+  def test_integers_count_as_numbers(self):
+    model = models.build("mlp", (3,), 2, "int32")
+    parameters = model.initial_parameters(np.random.default_rng(0))
+    inputs = np.array([[1, 0, 7]], np.int32)
+    np.testing.assert_array_equal(
+        model.logits(parameters, inputs), model.logits(parameters, inputs.astype(np.float32))
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def _numbered(numbers, labels, size=4):
 
 
 def _numbers(examples):
-  return examples.images[:, 0, 0, 0].astype(int) * 256 + examples.images[:, 0, 1, 0]
+  return examples.features[:, 0, 0, 0].astype(int) * 256 + examples.features[:, 0, 1, 0]
 
 
 def _pool(num_examples=2000, num_test=400):
@@ -140,9 +140,9 @@ class PartitionTest(parameterized.TestCase):
     split = partition.split("rotated", pool, 10, seed=0, num_groups=3)
     for client in split.clients:
       for examples in (client.train, client.test):
-        turned_back = np.rot90(examples.images, -client.group, axes=(1, 2))
+        turned_back = np.rot90(examples.features, -client.group, axes=(1, 2))
         numbers = _numbers(federated_task.Examples(turned_back, examples.labels))
-        np.testing.assert_array_equal(turned_back, pool.pool.images[numbers])
+        np.testing.assert_array_equal(turned_back, pool.pool.features[numbers])
         np.testing.assert_array_equal(examples.labels, pool.pool.labels[numbers])
 
   def test_rotated_global_test_is_a_mix_of_the_groups(self):
@@ -150,14 +150,14 @@ class PartitionTest(parameterized.TestCase):
     split = partition.split("rotated", pool, 10, seed=0, num_groups=4)
     turns = np.full(len(pool.global_test), -1)
     for quarter_turns in range(4):
-      turned = np.rot90(pool.global_test.images, quarter_turns, axes=(1, 2))
-      turns[np.all(turned == split.global_test.images, axis=(1, 2, 3))] = quarter_turns
+      turned = np.rot90(pool.global_test.features, quarter_turns, axes=(1, 2))
+      turns[np.all(turned == split.global_test.features, axis=(1, 2, 3))] = quarter_turns
     self.assertGreater(np.bincount(turns).min(), 0.15 * len(turns))
     np.testing.assert_array_equal(split.global_test.labels, pool.global_test.labels)
 
   def test_rotated_needs_square_images(self):
     pool = _pool()
-    flat = federated_task.Examples(pool.pool.images[:, :3], pool.pool.labels)
+    flat = federated_task.Examples(pool.pool.features[:, :3], pool.pool.labels)
     pool = federated_task.ImagePool("flat", "a flat source", flat, flat, "same", _NUM_CLASSES)
     with self.assertRaisesRegex(ValueError, "`partition` .*square, got .*3x4 from a flat source"):
       partition.split("rotated", pool, 10, seed=0)
@@ -169,7 +169,7 @@ class PartitionTest(parameterized.TestCase):
     for client in split.clients:
       for examples in (client.train, client.test):
         numbers = _numbers(examples)
-        np.testing.assert_array_equal(examples.images, pool.pool.images[numbers])
+        np.testing.assert_array_equal(examples.features, pool.pool.features[numbers])
         for old, new in zip(pool.pool.labels[numbers], examples.labels):
           self.assertEqual(permutations[client.group].setdefault(old, new), new)
     for permutation in permutations.values():

@@ -78,7 +78,7 @@ class LoadTaskTest(parameterized.TestCase):
 
   def test_global_test_set_is_the_same_for_all_seeds(self):
     tasks = [registry.load_task(dataset="digits", seed=seed) for seed in (0, 1)]
-    np.testing.assert_array_equal(tasks[0].global_test.images, tasks[1].global_test.images)
+    np.testing.assert_array_equal(tasks[0].global_test.features, tasks[1].global_test.features)
     self.assertNotEqual(tasks[0].fingerprint(), tasks[1].fingerprint())
 
   def test_idx_folder(self):
@@ -149,7 +149,7 @@ class LoadTaskTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("dataset", {"dataset": "cifar"}, "`dataset` must be one of auto, .*got 'cifar'"),
-      ("model", {"model": "resnet"}, "`model` must be one of cnn_small, cnn, got 'resnet'"),
+      ("model", {"model": "resnet"}, "`model` must be one of cnn_small, cnn, mlp, logistic, got 'resnet'"),
       ("partition", {"partition": "noniid"}, "`partition` must be one of natural, .*got 'noniid'"),
       ("num_clients", {"num_clients": 0}, "`num_clients` must be an integer >= 1, got 0"),
       ("seed", {"seed": -1}, "`seed` must be an integer >= 0, got -1"),

@@ -101,11 +101,11 @@ class DataTest(parameterized.TestCase):
 
   def test_document_says_whether_the_global_test_set_is_the_clients(self):
     pooled = dataclasses.replace(self.task, global_test=federated_task.Examples(
-        np.concatenate([client.test.images for client in self.task.clients]),
+        np.concatenate([client.test.features for client in self.task.clients]),
         np.concatenate([client.test.labels for client in self.task.clients]),
     ))
     partly = dataclasses.replace(self.task, global_test=federated_task.Examples(
-        np.concatenate([pooled.global_test.images, self.task.global_test.images]),
+        np.concatenate([pooled.global_test.features, self.task.global_test.features]),
         np.concatenate([pooled.global_test.labels, self.task.global_test.labels]),
     ))
 

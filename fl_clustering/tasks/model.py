@@ -1,0 +1,103 @@
+"""What a model is: a pure function of its parameters, without a state.
+
+`Model.logits` is a TensorFlow function of (parameters, inputs, dropout seed).  It keeps
+no state, so that it runs eagerly, in a `tf.function` and inside a TFF computation alike,
+and many models can share one graph.
+"""
+
+import dataclasses
+import math
+from typing import Callable
+
+import numpy as np
+
+# TensorFlow is imported where it is needed, here and in the models' files: the command
+# line reads their registry, and `--help` or a misspelt flag should not have to wait the
+# seconds which that import takes.
+
+
+def glorot_uniform(parameter_shapes, rng):
+  """Returns Glorot-uniform kernels and zero biases, a list of float32 arrays.
+
+  Args:
+    parameter_shapes: Shape of every parameter by name; one of rank 1 is a bias.
+    rng: A `np.random.Generator`.
+  """
+  return [_initial_values(shape, rng) for shape in parameter_shapes.values()]
+
+
+def _initial_values(shape, rng):
+  if len(shape) == 1:
+    return np.zeros(shape, np.float32)
+  receptive_field = math.prod(shape[:-2])
+  limit = math.sqrt(6 / (receptive_field * (shape[-2] + shape[-1])))
+  return rng.uniform(-limit, limit, shape).astype(np.float32)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model:
+  """A model without its parameters.
+
+  Attributes:
+    name: Its name in `models.MODELS`, or another one for a user's own model.
+    input_shape: Shape of one example's features, such as (height, width, channels).
+    input_dtype: Their type, "uint8", "float32" or "int32"; the model gets bytes as
+      float32 in [0, 1].
+    num_classes: Number of outputs.
+    parameter_shapes: Shape of every parameter by name, in the order of all
+      lists of parameters.
+    uses_dropout: Whether a dropout seed changes the output.
+    logits: Function of (parameters, inputs, dropout_seed): a list of float32 tensors
+      shaped as in `parameter_shapes`; inputs of shape (batch, *input_shape), int32 for
+      an `input_dtype` of int32 and else float32; an int32 tensor of shape (2,), or None
+      for evaluation, without dropout.  Returns float32 of shape (batch, num_classes); a
+      batch may be empty.
+    draw: Function of (parameter_shapes, rng) that returns parameters to start from.
+  """
+
+  name: str
+  input_shape: tuple[int, ...]
+  input_dtype: str
+  num_classes: int
+  parameter_shapes: dict[str, tuple[int, ...]]
+  uses_dropout: bool
+  logits: Callable
+  draw: Callable = glorot_uniform
+
+  @property
+  def num_parameters(self):
+    """The number of all parameters together."""
+    return sum(math.prod(shape) for shape in self.parameter_shapes.values())
+
+  def initial_parameters(self, rng):
+    """Returns parameters to start from, a list of float32 arrays.
+
+    Args:
+      rng: A `np.random.Generator`.
+    """
+    return self.draw(self.parameter_shapes, rng)
+
+
+def for_any_batch(logits):
+  """Returns a model's function of at least one input as one that takes none as well.
+
+  oneDNN's convolution of no images has the shape of its input, and the next operation
+  fails.  So a batch of none is computed as one blank input, whose logits are dropped.
+
+  Args:
+    logits: As `Model.logits`.
+  """
+
+  def logits_of_any_batch(parameters, inputs, dropout_seed=None):
+    import tensorflow as tf
+
+    num_inputs, *input_shape = inputs.shape
+    if num_inputs:
+      return logits(parameters, inputs, dropout_seed)
+    num_inputs = tf.shape(inputs)[0]
+    # Neither padding, which oneDNN takes into the convolution, nor a condition, which
+    # makes evaluations a fifth slower.
+    blank = tf.zeros((tf.cast(num_inputs < 1, tf.int32), *input_shape), inputs.dtype)
+    return logits(parameters, tf.concat([inputs, blank], 0), dropout_seed)[:num_inputs]
+
+  return logits_of_any_batch
