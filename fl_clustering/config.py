@@ -14,6 +14,7 @@ from fl_clustering.grouping import grouping
 from fl_clustering.grouping import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering import options
+from fl_clustering.tables import table_options
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
@@ -68,7 +69,12 @@ class ThreePhaseConfig(_OptionFields):
       every method finds a model for them.
     partition: How a data set without clients of its own is split; `natural` for
       federated EMNIST.
-    model: A key of `tasks.models.MODELS`; `None` for the model of the caller's own task.
+    model: A key of `tasks.models.MODELS`; `None` for the data set's default, or the model of the
+      caller's own task.
+    tables: How the tables of own clients are read, `TableOptions` or a dict of its fields; `None`
+      for other data.
+    test_share: The share of every such client's rows that is for testing; `None` for the
+      default, or where a column says it.
     pretrain_rounds: Rounds of phase 1.
     cluster_rounds: Rounds of phase 2.
     client_epochs_per_round: Passes of a client over its data per round.
@@ -92,7 +98,9 @@ class ThreePhaseConfig(_OptionFields):
   num_clients: int = 100
   num_new_clients: int = 0
   partition: Optional[str] = None
-  model: Optional[str] = "cnn_small"
+  model: Optional[str] = None
+  tables: Optional[table_options.TableOptions] = None
+  test_share: Optional[float] = None
   pretrain_rounds: int = 20
   cluster_rounds: int = 20
   client_epochs_per_round: int = 1
@@ -139,12 +147,20 @@ class ThreePhaseConfig(_OptionFields):
     task_registry.check_options(
         self.dataset, self.partition, num_clients=self.num_clients, **self.partition_options
     )
+    self._complete_tables()
+    if self.model is None:
+      self._set("model", task_registry.DATASETS[self.dataset].default_model)
     validate.one_of(models.MODELS, model=self.model)
     self._complete_options_of("model")
     models.choose(self.model, **self.model_options)
 
+  def _complete_tables(self):
+    if isinstance(self.tables, dict):  # As in JSON.
+      self._set("tables", table_options.TableOptions.from_json(self.tables))
+    task_registry.check_tables(self.dataset, self.tables, self.test_share)
+
   def _check_own_task(self):
-    own = {"model": self.model, "partition": self.partition}
+    own = {name: getattr(self, name) for name in ("model", "partition", "tables", "test_share")}
     for name, value in {**own, **self.partition_options, **self.model_options}.items():
       if value is not None:
         raise validate.error(name, "be None for a task of your own, which has its own", value)
@@ -350,7 +366,8 @@ class ThreePhaseConfig(_OptionFields):
     for setting in _SETTINGS:
       for name in (setting, *OPTIONS.get(setting, ())):
         values[name] = getattr(self, name)
-    return {**values, "methods": list(self.methods)}
+    tables = None if self.tables is None else self.tables.to_json()
+    return {**values, "methods": list(self.methods), "tables": tables}
 
 
 # The settings that are no options.

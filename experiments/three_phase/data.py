@@ -37,6 +37,9 @@ def load(config, data_dir, recorded):
       partition=config.partition,
       model=config.model,
       seed=config.seed,
+      tables=config.tables,
+      test_share=config.test_share,
+      num_new_clients=config.num_new_clients,
       **config.partition_options,
       **config.model_options,
   )

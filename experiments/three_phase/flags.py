@@ -6,16 +6,20 @@ from absl import flags
 
 from experiment_shell import path_flag
 from experiment_shell import run_flags
+from experiments import table_flags
 from fl_clustering import config as config_lib
 from fl_clustering.engine import aggregation
 from fl_clustering.grouping import num_clusters
 from fl_clustering.methods import registry as method_registry
 from fl_clustering import options
+from fl_clustering.tables import table_options
+from fl_clustering.tasks import files
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition
 from fl_clustering.tasks import registry as task_registry
 
 flags.adopt_module_key_flags(run_flags)
+flags.adopt_module_key_flags(table_flags)
 
 _DEFAULTS = config_lib.ThreePhaseConfig()
 
@@ -40,9 +44,22 @@ flags.DEFINE_enum(
     _listed(task_registry.DATASETS))
 flags.DEFINE_string(
     "data_dir", None,
-    "Folder of the IDX files (idx), or TFF's cache folder (emnist, auto; default "
-    "~/.tff).")
-flags.DEFINE_integer("num_clients", _default("num_clients"), "Number of clients.")
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
+    "auto; default ~/.tff).")
+flags.DEFINE_integer(
+    "num_clients", None,
+    f"Number of clients. Default: {_default('num_clients')}; with --dataset=files all of them.")
+flags.DEFINE_string("label_column", None, "Column of the classes, text or numbers (files).")
+flags.DEFINE_float(
+    "label_above", None,
+    "Makes two classes of a column of numbers: at most this number, and above it (files).")
+flags.DEFINE_string(
+    "split_column", None,
+    "Column that says `train` or `test` of every row (files). Default: --test_share.")
+flags.DEFINE_float(
+    "test_share", None,
+    "Share of every client's rows, drawn at random, that are for testing and not for training "
+    f"(files). Default: {files.DEFAULT_TEST_SHARE}.")
 flags.DEFINE_integer(
     "num_new_clients", _default("num_new_clients"),
     "How many of the clients, drawn at random, don't train. They come when the training is "
@@ -52,8 +69,8 @@ flags.DEFINE_enum(
     "How examples are split over clients. Default: natural (by writer) for emnist, "
     "dirichlet for the rest.")
 flags.DEFINE_enum(
-    "model", _default("model"), list(models.MODELS),
-    _listed(models.MODELS))
+    "model", None, list(models.MODELS),
+    _listed(models.MODELS) + " Default: mlp for files, cnn_small for the rest.")
 
 # Training.
 flags.DEFINE_integer(
@@ -149,7 +166,10 @@ for _by_name in config_lib.OPTIONS.values():
   for _name, _users in _by_name.items():
     _define_option(_name, _users)
 
-_CONFIG_FLAGS = tuple(config_lib.ThreePhaseConfig.__dataclass_fields__)
+_OF_LABELS = ("label_column", "label_above", "split_column")
+_CONFIG_FLAGS = tuple(
+    name for name in config_lib.ThreePhaseConfig.__dataclass_fields__ if name != "tables"
+)
 
 
 def data_dir():
@@ -181,4 +201,25 @@ def config():
   """Returns the `ThreePhaseConfig` of the flags; ValueError if they don't fit."""
   values = {name: getattr(flags.FLAGS, name) for name in _CONFIG_FLAGS}
   methods = tuple(name for name in values.pop("methods") if name)
-  return config_lib.ThreePhaseConfig(methods=methods, **values)
+  tables = _tables()
+  if values["num_clients"] is None:
+    values["num_clients"] = _num_clients(values, tables)
+  return config_lib.ThreePhaseConfig(methods=methods, tables=tables, **values)
+
+
+def _tables():
+  """Returns the `TableOptions` of the flags, or None if there are none and none are needed."""
+  given = {name: getattr(flags.FLAGS, name) for name in _OF_LABELS}
+  given = {name: value for name, value in given.items() if value is not None}
+  given |= table_flags.given()
+  reads_tables = task_registry.DATASETS[flags.FLAGS.dataset].reads_tables
+  return table_options.TableOptions(**given) if given or reads_tables else None
+
+
+def _num_clients(values, tables):
+  """Returns the number of clients, which files have themselves."""
+  dataset, test_share = values["dataset"], values["test_share"]
+  task_registry.check_tables(dataset, tables, test_share)
+  if not task_registry.DATASETS[dataset].reads_tables:
+    return _default("num_clients")
+  return files.num_clients(data_dir(), tables, test_share, values["seed"])

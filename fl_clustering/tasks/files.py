@@ -1,0 +1,134 @@
+"""A task of a user's own clients, from a folder with a table for each.
+
+The features are scaled to mean zero and variance one.  Means and variances come from sums over
+the training rows of the clients that train, and so do the means that missing cells become: no
+row for testing, and no new client, has a part in them.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from clustering_basics import randomness
+from clustering_basics import validate
+from fl_clustering.tables import client_tables
+from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import own_clients
+
+DEFAULT_TEST_SHARE = 0.2
+
+
+def check_options(tables, test_share):
+  """Raises a ValueError unless these settings fit each other.
+
+  Args:
+    tables: `TableOptions`.
+    test_share: The share of every client's rows that is for testing, or None.
+  """
+  if tables.label_column is None:
+    raise validate.error("label_column", "be given for `dataset` files", None)
+  if tables.split_column is not None and test_share is not None:
+    raise validate.error("test_share", "be left out with `split_column`", test_share)
+  if test_share is not None:
+    validate.between(0, 1, test_share=test_share)
+
+
+# A run asks for the number of clients before it loads them.
+@functools.lru_cache(maxsize=1)
+def open_clients(data_dir, tables):
+  """Returns the `ClientTables` of a folder, which has been looked at.
+
+  Args:
+    data_dir: The folder.
+    tables: `TableOptions`.
+
+  Raises:
+    ValueError: If there is no folder, or a file can't be used.
+  """
+  if data_dir is None:
+    raise validate.error("data_dir", "name the folder with the clients' files", None)
+  return client_tables.open_folder(data_dir, tables)
+
+
+def _is_test(client_id, table, test_share, seed):
+  """Returns which rows are for testing: as they say, or a share of them, at least one."""
+  if table.is_test is not None:
+    return table.is_test
+  num_rows = len(table.rows)
+  num_test = min(max(1, round(test_share * num_rows)), num_rows - 1)
+  rng = randomness.generator(seed, f"rows for testing: {client_id}")
+  chosen = np.zeros(num_rows, bool)
+  chosen[rng.choice(num_rows, num_test, replace=False)] = True
+  return chosen
+
+
+def _rows_for_testing(tables, test_share, seed):
+  """Returns every client's mask of rows for testing, by id."""
+  share = DEFAULT_TEST_SHARE if test_share is None else test_share
+  return {
+      client_id: _is_test(client_id, tables.read(client_id), share, seed)
+      for client_id in tables.client_ids
+  }
+
+
+def _usable(tests):
+  """Returns the ids of the clients that can be trained and tested, in order."""
+  return [client_id for client_id, rows in tests.items() if rows.any() and not rows.all()]
+
+
+def num_clients(data_dir, tables, test_share, seed):
+  """Returns the number of clients that have rows for training and for testing.
+
+  Args:
+    data_dir: As for `open_clients`.
+    tables: Likewise.
+    test_share: The share of every client's rows that is for testing, or None.
+    seed: Decides which rows these are.
+  """
+  opened = open_clients(data_dir, tables)
+  return len(_usable(_rows_for_testing(opened, test_share, seed)))
+
+
+def load_task(options):
+  """Returns the `FederatedTask` of a folder of tables.
+
+  Args:
+    options: `federated_task.TaskOptions` with `tables`.
+
+  Raises:
+    ValueError: If the files, or what they hold, can't be used.
+  """
+  tables = open_clients(options.data_dir, options.tables)
+  if len(tables.format.classes) < 2:
+    raise validate.error(
+        "label_column", "hold at least two classes", tables.format.classes
+    )
+  # Before the features are known, since the new clients have no part in their means.
+  tests = _rows_for_testing(tables, options.test_share, options.seed)
+  usable = _usable(tests)
+  new = federated_task.choose_new(len(usable), options.num_new_clients, options.seed)
+  training = {client_id for i, client_id in enumerate(usable) if i not in new}
+
+  def trains(client_id, table):
+    return ~tests[client_id] & np.full(len(table.rows), client_id in training)
+
+  tables = tables.filled(trains).standardized(trains)
+  clients = {}
+  for client_id in tables.client_ids:
+    table = tables.read(client_id)
+    clients[client_id] = tuple(
+        (table.features[rows].astype(np.float32), table.labels[rows])
+        for rows in (~tests[client_id], tests[client_id])
+    )
+  task = own_clients.task_from_arrays(
+      clients,
+      options.model,
+      seed=options.seed,
+      class_names=tables.format.classes,
+      feature_names=tables.feature_names,
+      name="files",
+      **{name: value for name, value in options.model_options.items() if value is not None},
+  )
+  return dataclasses.replace(task, table_format=tables.format)
+
