@@ -1,4 +1,4 @@
-"""Mechanisms to audit: releases, compositions and whole calls, and planted bugs.
+"""Mechanisms to audit: releases, compositions, whole calls and fits, and planted bugs.
 
 A mechanism is a function of (points, neighbours, noise source, budget).  `points` is one of
 the two data sets of `neighbours`.  The mechanism spends the budget on releases and returns a
@@ -7,6 +7,7 @@ is one more row of `MECHANISMS`.
 """
 
 import dataclasses
+import functools
 import math
 import types
 from typing import Callable
@@ -20,7 +21,9 @@ from dp_clustering import ledger as privacy_ledger
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from dp_clustering import private_sums
+from experiments.benchmarks import audited_federation
 from experiments.benchmarks import audited_sums
+from fl_clustering.points import privacy
 
 _DIM = 5
 _RADIUS = 1.0
@@ -194,6 +197,18 @@ _CLUSTER = _cluster_statistics(np.zeros((1, _DIM)))
 _REFINE = _call("refine")
 # Not as deep as by default: a table of all codes takes most of the time then.
 _LSH = _call("lsh", tree_param=clustering_params.TreeParam(60, 20, 8))
+# The shares of two of three clients are enough, so one may be missing.
+_SHARES = functools.partial(privacy.PointPrivacy, radius=_RADIUS, trust="none", min_clients=2)
+_FIT_BY_SERVER = audited_federation.FederatedFit(
+    functools.partial(privacy.PointPrivacy, radius=_RADIUS))
+_FIT_BY_SHARES = audited_federation.FederatedFit(_SHARES, num_without_share=1)
+_FIT_BY_TOO_SMALL_SHARES = audited_federation.FederatedFit(
+    functools.partial(_SHARES, min_clients=3), num_without_share=1)
+_MAX_POINTS = 25
+_FIT_OF_CLIENTS = audited_federation.FederatedFit(functools.partial(
+    privacy.ClientPrivacy, radius=_RADIUS, max_points=_MAX_POINTS, trust="none"))
+# The worst client: its points are all the same, and more than may count.
+_CLIENT = np.repeat(_FAR_POINT, _MAX_POINTS + 5, axis=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,14 +225,14 @@ class Case:
   neighbours: audited_sums.Neighbours
 
   def run_without(self, noise_source, budget):
-    """Returns the score of one run without the point."""
+    """Returns the score of one run on the first data set."""
     return self.mechanism(self.neighbours.without, self.neighbours, noise_source, budget)
 
   def run_with(self, noise_source, budget):
-    """Returns the score of one run with the point, `inf` if it ended in an exception."""
+    """Returns the score of one run on the second one, `inf` if it ended in an exception."""
     try:
       return self.mechanism(
-          self.neighbours.with_point, self.neighbours, noise_source, budget)
+          self.neighbours.with_added, self.neighbours, noise_source, budget)
     except Exception:  # pylint: disable=broad-except
       return math.inf  # Whatever it is, who waits for the release sees it.
 
@@ -227,14 +242,13 @@ def _few(mechanism, point=_FAR_POINT):
   return lambda: Case(mechanism, audited_sums.Neighbours(_OTHERS, point))
 
 
-def _groups(mechanism):
-  """Returns a case with other points in two groups, of which one is the point's."""
+def _groups(mechanism, added=_FAR_POINT):
+  """Returns a case with other points in two groups, of which one is where points are added."""
   def build():
     rng = np.random.default_rng(2)
     there = 0.9 * _FAR_POINT + rng.normal(scale=0.02, size=(120, _DIM))
     opposite = -0.5 * _FAR_POINT + rng.normal(scale=0.02, size=(80, _DIM))
-    return Case(
-        mechanism, audited_sums.Neighbours(np.concatenate([there, opposite]), _FAR_POINT))
+    return Case(mechanism, audited_sums.Neighbours(np.concatenate([there, opposite]), added))
 
   return build
 
@@ -246,6 +260,15 @@ def _in_blocks(mechanism):
       return mechanism(*arguments)
 
   return in_blocks
+
+
+def _unlimited(mechanism):
+  """Returns the federated mechanism without the limits of a client: a planted bug."""
+  def unlimited(*arguments):
+    with mock.patch.object(privacy, "_limits", return_value=None):
+      return mechanism(*arguments)
+
+  return unlimited
 
 
 def _copies(build_release, is_second):
@@ -273,6 +296,9 @@ MECHANISMS = {
     "composition, blocks in threads": _few(_in_blocks(_releases(_one_of_each))),
     "whole call of refine": _groups(_REFINE),
     "whole call of lsh": _groups(_LSH),
+    "whole federated fit, server's noise": _groups(_FIT_BY_SERVER),
+    "whole federated fit, clients' shares": _groups(_FIT_BY_SHARES),
+    "whole federated fit, private clients": _groups(_FIT_OF_CLIENTS, _CLIENT),
 }
 PLANTED_BUGS = {
     "count, .8 of the noise": _few(less_noise(0.8, _releases(_count))),
@@ -286,6 +312,9 @@ PLANTED_BUGS = {
         lambda sums, mu: _one_of_each(sums, 2 * mu), _ForgetfulLedger)),
     "tree growth, releases don't add up": _groups(_releases(
         lambda sums, mu: _tree(sums, math.sqrt(2) * mu), _ForgetfulLedger)),
+    "federated fit, shares of .8 of the noise": _groups(less_noise(0.8, _FIT_BY_SHARES)),
+    "federated fit, a missing share counts": _groups(_FIT_BY_TOO_SMALL_SHARES),
+    "federated fit, clients without limits": _groups(_unlimited(_FIT_OF_CLIENTS), _CLIENT),
     "sum, rounded away from zero": _few(_sum_rounded_away),
     "count, NaN is refused": _few(_count_that_refuses_nan, _NAN_POINT),
 }

@@ -22,34 +22,40 @@ from dp_clustering import private_sums
 
 @dataclasses.dataclass(frozen=True)
 class Neighbours:
-  """Two data sets that differ in one point.
+  """Two data sets that differ in one point, or in all points of one client.
 
   Attributes:
     without: The first data set, shape (num_points, dim).
-    point: What the second one has more, shape (1, dim).
+    added: What the second one has more, shape (num_added, dim).
   """
 
   without: np.ndarray
-  point: np.ndarray
+  added: np.ndarray
 
   @property
-  def with_point(self):
-    """The second data set; the point is the last one."""
-    return np.concatenate([self.without, self.point])
+  def with_added(self):
+    """The second data set; what is added comes last."""
+    return np.concatenate([self.without, self.added])
 
 
-class _Evidence:
+class Evidence:
   """The log likelihood ratio of the releases so far."""
 
   def __init__(self):
     self.log_ratio = 0.0
 
   def add(self, noisy, exact, std):
-    """Adds an output with noise of `std`; `exact` is its pair of values without noise."""
-    without, with_point = exact
-    change = np.subtract(with_point, without)
-    distances = np.asarray(noisy) - np.add(without, with_point) / 2
-    self.log_ratio += float((change * distances).sum()) / std**2
+    """Adds an output.
+
+    Args:
+      noisy: The output, an array or a number.
+      exact: Its pair of values without noise.
+      std: Standard deviation of the noise, a number or one for each column.
+    """
+    without, with_added = exact
+    change = np.subtract(with_added, without) / std
+    distances = (np.asarray(noisy) - np.add(without, with_added) / 2) / std
+    self.log_ratio += float((change * distances).sum())
 
 
 def _exact_sums(points, radius):
@@ -71,9 +77,9 @@ class AuditedSums:
     """Takes what `PrivateSums` takes, and the `Neighbours`."""
     self._sums = private_sums.PrivateSums(points, radius, noise_source, ledger)
     self._exact = [
-        _exact_sums(points, radius) for points in (neighbours.without, neighbours.with_point)
+        _exact_sums(points, radius) for points in (neighbours.without, neighbours.with_added)
     ]
-    self._evidence = _Evidence()
+    self._evidence = Evidence()
     self.dim, self.radius = self._sums.dim, self._sums.radius
 
   @property

@@ -3,11 +3,12 @@
   bazel run experiments/benchmarks:privacy_audit
   bazel run experiments/benchmarks:privacy_audit -- --num_audits=20 --seed=1
 
-Every mechanism, from a single count to a whole call, runs many times on two data sets that
-differ in one point.  What the outputs tell about the point gives a lower bound on the
-mechanism's epsilon (see `epsilon_lower_bound`).  The bound of a real mechanism must never
-exceed the epsilon it claims.  That of a planted bug must exceed it in 95% of the audits.
-Otherwise the program ends with code 1.
+Every mechanism, from a single count to a whole call or a whole fit of a federation, runs many
+times on two data sets.  They differ in one point, or in all points of one client where that is
+what is protected.  How well the outputs tell them apart gives a lower bound on the mechanism's
+epsilon (see `epsilon_lower_bound`).  The bound of a real mechanism must never exceed the epsilon
+it claims.  That of a planted bug must exceed it in 95% of the audits.  Otherwise the program
+ends with code 1.
 
 The default delta is far larger than one would choose for people.  The events that tell
 most about a mechanism are about as frequent as delta: at 1e-6, there is nothing to

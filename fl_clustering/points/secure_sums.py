@@ -9,10 +9,11 @@ clients can only simulate it: the modulus and the integers are real, the secrecy
 import collections
 
 import tensorflow as tf
+import tensorflow.experimental.numpy as tnp
 import tensorflow_federated as tff
 
 # A message holds integers of at most 2^31 for each of fewer than 2^30 points, and noise.
-_MODULUS = 2**62
+MODULUS = 2**62
 # Rows whose intermediate results fit a processor's cache; also bounds the memory.
 _BLOCK_ROWS = 2048
 
@@ -36,6 +37,16 @@ def over_blocks(points, shape, block_totals):
       shape_invariants=(tf.TensorShape([]), tf.TensorShape(shape)),
   )
   return totals
+
+
+def signed(xp, total):
+  """Returns what the server reads from a sum modulo `MODULUS`: integers of both signs.
+
+  Args:
+    xp: `numpy`, or `tensorflow.experimental.numpy`.
+    total: int64, in [0, MODULUS).
+  """
+  return xp.where(total < MODULUS // 2, total, total - MODULUS)
 
 
 def build_round(source, query_type, client_totals):
@@ -65,15 +76,15 @@ def build_round(source, query_type, client_totals):
     return client_totals(query, source.read(client["client"])) + client["share"]
 
   @tff.tensorflow.computation(answer_type)
-  def signed(total):
-    return tf.where(total < _MODULUS // 2, total, total - _MODULUS)
+  def signed_total(total):
+    return signed(tnp, total)
 
   @tff.federated_computation(
       tff.FederatedType(query_type, tff.SERVER), tff.FederatedType(client_type, tff.CLIENTS)
   )
   def sum_round(query, clients):
     answers = tff.federated_map(answer, (tff.federated_broadcast(query), clients))
-    total = tff.backends.mapreduce.federated_secure_modular_sum(answers, _MODULUS)
-    return tff.federated_map(signed, total)
+    total = tff.backends.mapreduce.federated_secure_modular_sum(answers, MODULUS)
+    return tff.federated_map(signed_total, total)
 
   return tff.backends.test.replace_secure_intrinsics_with_bodies(sum_round)
