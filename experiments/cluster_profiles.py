@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from experiment_shell import figure_style
+from experiment_shell import report_sections
 
 HEADER = ("cluster", "num_rows", "feature", "mean", "standard_deviation", "share_explained")
 # More features or clusters don't fit on a page.
@@ -132,3 +133,11 @@ def draw(table):
   figure.colorbar(image, label="standard deviations\nfrom the mean of all rows")
   figure_style.set_title(figure, "Means of the clusters", "What the clusters are like")
   return figure
+
+
+FIGURE = report_sections.Figure(
+    "profiles.png", draw, "Means of the clusters by column",
+    "Numbers are means in the data's units; for a level of a column, the share of the rows that "
+    "have it. Colours say how far a mean is from that of all rows. The columns that tell the "
+    "clusters apart best are at the top.",
+)

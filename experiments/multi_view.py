@@ -1,6 +1,7 @@
 """Federated multi-view k-means against its alternatives, and against its source's claims.
 
   bazel run experiments:multi_view -- --datasets=digits --output_dir=out
+  bazel run experiments:multi_view -- --data_dir=folder --num_clusters=4
 
 Flags, output folder and data are checked before TensorFlow Federated is imported, which
 takes seconds.
@@ -19,10 +20,7 @@ flags.adopt_module_key_flags(experiment_flags)
 
 
 def _load(config, unused_recorded, unused_stack):
-  loaded = data.load(
-      config.datasets, config.num_clusters, experiment_flags.data_dir(),
-      experiment_flags.sites_dir(),
-  )
+  loaded = data.load(config, experiment_flags.features_dir(), experiment_flags.data_dir())
   lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
   lines += [f"data: {one.source}" for one in loaded.datasets.values()]
   return experiment.Inputs(loaded, loaded.describe(), tuple(lines))
@@ -33,6 +31,7 @@ def _measure(config, inputs, folder):
   from experiment_shell import study
   from experiments.multiview import cells
   from experiments.multiview import methods
+  from experiments.multiview import own_model
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
@@ -41,7 +40,7 @@ def _measure(config, inputs, folder):
   with runtime.LocalRuntime():
     table.run(cells.cells(loaded, config), cells.build_measure(loaded, config))
     if data.SITES in loaded.datasets:
-      cells.write_clusters(folder, loaded.datasets[data.SITES], config)
+      own_model.write(folder, loaded.datasets[data.SITES], config)
 
 
 def _summarize(run):
@@ -71,8 +70,10 @@ def _failures():
 EXPERIMENT = experiment.Experiment(
     name="multi_view",
     program="multi_view",
-    files=(config_lib.MEASUREMENTS, config_lib.CLUSTERS),
-    folders=("figures",),
+    files=(
+        config_lib.MEASUREMENTS, config_lib.CLUSTERS, config_lib.CENTROIDS, config_lib.PROFILES,
+    ),
+    folders=("figures", config_lib.MODEL),
     versions_of=("numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated"),
     read_flags=experiment_flags.config,
     load=_load,

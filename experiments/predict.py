@@ -2,8 +2,9 @@
 
   bazel run experiments:predict -- --run=out --data_dir=folder
 
-The files must have the columns that the run was made with, in any order.  Options such as the
-separator or the missing cells are those of the run.
+The folder must be like that of the run: a file per client, or a folder per client with a file
+per view.  The files must have the columns that the run was made with, in any order.  Options such
+as the separator or the missing cells are those of the run.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -19,7 +20,8 @@ from experiment_shell import path_flag
 
 path_flag.define("run", None, "Folder of a finished run that has a model.")
 path_flag.define(
-    "data_dir", None, "Folder with one file per client, like that of the run.")
+    "data_dir", None,
+    "Folder like that of the run: with a file per client, or for views with a folder per client.")
 path_flag.define(
     "output", None, "File to write, which must not exist. Default: predictions.csv in --run.")
 flags.DEFINE_bool("overwrite", False, "Whether --output is overwritten.")
@@ -44,10 +46,7 @@ def _write(path, predictions):
 
 def main():
   with launch.input_errors():
-    # pylint: disable=g-import-not-at-top
-    from fl_clustering import load_model
-    from fl_clustering.tables import client_tables
-    # pylint: enable=g-import-not-at-top
+    from fl_clustering import load_model  # pylint: disable=g-import-not-at-top
 
     for name in ("run", "data_dir"):
       if flags.FLAGS[name].value is None:
@@ -56,7 +55,7 @@ def main():
     if os.path.exists(path) and not flags.FLAGS.overwrite:
       raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
     model = load_model.load_model(flags.FLAGS.run)
-    tables = client_tables.open_folder_for(model.format, flags.FLAGS.data_dir)
+    tables = model.open_folder(flags.FLAGS.data_dir)
     num_clients, num_rows = _write(path, model.predict_tables(tables))
   print(f"{num_rows:,} rows of {num_clients:,} clients: {path}")
 

@@ -2,9 +2,11 @@
 
 from fl_clustering import model_folder
 from fl_clustering.kmeans import saved_kmeans
+from fl_clustering.multiview import saved_multiview
 
-# To add a kind: one class with `KIND`, `save`, `load`, `predict` and `predict_tables`.
-_CLASSES = (saved_kmeans.SavedKMeans,)
+# To add a kind: one class with `KIND`, `save`, `load`, `open_folder`, `predict` and
+# `predict_tables`.
+_CLASSES = (saved_kmeans.SavedKMeans, saved_multiview.SavedMultiView)
 KINDS = {model.KIND: model for model in _CLASSES}
 
 

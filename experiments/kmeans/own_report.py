@@ -52,12 +52,6 @@ def _draw_selection(selection):
   return figure
 
 
-_PROFILES_FIGURE = report_sections.Figure(
-    "profiles.png", cluster_profiles.draw, "Means of the clusters by column",
-    "Numbers are means in the data's units; for a level of a column, the share of the rows that "
-    "have it. Colours say how far a mean is from that of all rows. The columns that tell the "
-    "clusters apart best are at the top.",
-)
 _SELECTION_FIGURE = report_sections.Figure(
     "k_selection.png", _draw_selection, "Silhouette by number of clusters",
     "The higher the curve, the better the clusters are separated. A flat curve means that the "
@@ -95,7 +89,7 @@ def _profiles(finished):
   if _is_private(finished):
     return []
   table = finished.rows(config_lib.PROFILES, ("feature",))
-  return report_sections.write_figures(finished.path, (_PROFILES_FIGURE,), table)
+  return report_sections.write_figures(finished.path, (cluster_profiles.FIGURE,), table)
 
 
 def _centroids_table(finished):

@@ -3,8 +3,6 @@
 import numpy as np
 
 from clustering_basics import randomness
-from experiment_shell import output_folder
-from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import methods
 from experiments.multiview import simulated_dha
@@ -100,22 +98,3 @@ def build_measure(loaded, config):
     return row.run(*arguments).to_row()
 
   return measure
-
-
-def write_clusters(folder, data, config):
-  """Writes site, row and cluster of every point: equal weights, first seed.
-
-  Args:
-    folder: The `OutputFolder`.
-    data: `MultiViewData` with sites.
-    config: The `MultiViewStudyConfig`.
-  """
-  model = methods.fit(problem(data, AS_GIVEN, config.seed, config), "equal")
-  clusters = model.predict(list(data.views.values()))
-  rows = [
-      (site, row, clusters[index])
-      for site, share in data.sites.items() for row, index in enumerate(share)
-  ]
-  folder.write_text(
-      config_lib.CLUSTERS, output_folder.csv_text(("site", "row", "cluster"), rows)
-  )

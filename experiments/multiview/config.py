@@ -5,11 +5,17 @@ from typing import Optional
 
 from clustering_basics import validate
 from experiments.multiview import data
+from fl_clustering import model_folder
 from fl_clustering.multiview import multiview_config
+from fl_clustering.tables import table_options
 
 # The files of a run, besides those that all experiments write.
 MEASUREMENTS = "measurements.csv"
+# Of the user's own sites only.
 CLUSTERS = "clusters.csv"
+CENTROIDS = "centroids.csv"
+PROFILES = "profiles.csv"
+MODEL = model_folder.MODEL
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +34,7 @@ class MultiViewStudyConfig:
     n_init: Number of restarts, of which the one with the lowest objective is kept.
     num_rounds: Maximum number of rounds of a restart.
     tol: A restart ends when a round lowers the objective by less than this share of it.
+    tables: The `TableOptions` of the files of sites.
   """
 
   datasets: tuple[str, ...] = (data.AUTO,)
@@ -40,6 +47,7 @@ class MultiViewStudyConfig:
   n_init: int = multiview_config.MultiViewConfig.n_init
   num_rounds: int = multiview_config.MultiViewConfig.num_rounds
   tol: float = multiview_config.MultiViewConfig.tol
+  tables: table_options.TableOptions = table_options.TableOptions()
 
   def __post_init__(self):
     if self.datasets not in ((data.AUTO,), (data.SITES,)):
@@ -54,7 +62,7 @@ class MultiViewStudyConfig:
       validate.integer(minimum=1, num_clusters=self.num_clusters)
       if self.datasets != (data.SITES,):
         raise validate.error(
-            "num_clusters", "be left out unless `sites_dir` is given", self.num_clusters
+            "num_clusters", "be left out unless `data_dir` is given", self.num_clusters
         )
     # The methods' own configuration checks the rest; `mvkm` has the strictest rules.
     multiview_config.MultiViewConfig(
@@ -77,4 +85,7 @@ class MultiViewStudyConfig:
 
   def to_json(self):
     """Returns the settings as a dict for JSON."""
-    return {**dataclasses.asdict(self), "datasets": list(self.datasets)}
+    return {
+        **dataclasses.asdict(self), "datasets": list(self.datasets),
+        "tables": self.tables.to_json(),
+    }

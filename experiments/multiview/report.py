@@ -3,6 +3,7 @@
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
+from experiments import cluster_profiles
 from experiments.multiview import cells
 from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
@@ -20,7 +21,11 @@ _FILES = {
     output_folder.SUMMARY: "the tables as numbers",
     config_lib.MEASUREMENTS: "one row per data set, partition, seed and method: scores, rounds, "
     "view weights, objective by round, points of each class in each cluster",
-    config_lib.CLUSTERS: "your points' clusters, with equal weights and the first seed",
+    config_lib.CLUSTERS: "the cluster of each of your rows, by the model",
+    config_lib.CENTROIDS: "the model's centroids in the data's units, with their numbers of rows",
+    config_lib.PROFILES: "mean and spread of every column in every cluster",
+    config_lib.MODEL: "the model (equal weights, first seed), for experiments:predict and "
+    "load_model",
     output_folder.CONFIG: "all settings, seeds, versions, the data actually used",
 }
 
@@ -191,6 +196,22 @@ def _section(run, results):
   return _dataset_section(run, results)
 
 
+def _model_sections(run):
+  """Returns the section of the saved model; none without sites of the user's."""
+  if run.settings["datasets"] != [data_lib.SITES]:
+    return []
+  table = run.rows(config_lib.PROFILES, ("feature",))
+  return [html_page.section(
+      "Clusters of the saved model",
+      html_page.paragraph(
+          f"The folder {config_lib.MODEL} has one fit: equal weights, seed {run.settings['seed']}. "
+          f"{config_lib.CLUSTERS}, {config_lib.CENTROIDS}, {config_lib.PROFILES} and this figure "
+          "are of the same fit."
+      ),
+      *report_sections.write_figures(run.path, (cluster_profiles.FIGURE,), table),
+  )]
+
+
 def _clients(settings):
   if settings["datasets"] == [data_lib.SITES]:
     return "Clients: the sites as given."
@@ -207,7 +228,7 @@ def write_report(run):
     run: The `FinishedRun`.
   """
   results = results_lib.read(run)
-  settings = run.settings
+  settings = {name: value for name, value in run.settings.items() if name != "tables"}
   sections = [_section(run, one) for one in results.values()]
   html_page.write_page(
       run.join(output_folder.REPORT),
@@ -216,10 +237,11 @@ def write_report(run):
       f"Seeds: {settings['num_seeds']} from {settings['seed']}.",
       _summary_section(run, results),
       *sections,
+      *_model_sections(run),
       report_sections.settings_section(
           "Settings, data and versions",
           {
-              "Settings": settings,
+              "Settings": {**settings, **run.settings["tables"]},
               **{f"Data: {name}": one for name, one in run.document["data"].items()},
               "Versions": run.versions,
           },

@@ -23,6 +23,7 @@ class Results:
     name: The data set's name.
     source: One line on where the data come from; empty for the tutorial's data.
     view_names: The names of its views; empty for the tutorial's data.
+    class_names: The names of the user's classes by number; None where classes are numbers.
     seeds: The seeds, in ascending order.
     partitions: The partitions that were measured, without `cells.POOLED`.
   """
@@ -39,6 +40,7 @@ class Results:
     self.name = name
     self.source = description.get("source", "")
     self.view_names = list(description.get("views", ()))
+    self.class_names = description.get("classes")
     rows = [row for row in rows if row["dataset"] == name]
     self._scores = scores_lib.Scores(rows, ("method", "partition", "view"), "seed")
     self.seeds = self._scores.repetitions

@@ -7,6 +7,7 @@ import numpy as np
 from fl_clustering import model_folder
 from fl_clustering.kmeans import fit_result
 from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.tables import client_tables
 from fl_clustering.tables import table_format
 
 
@@ -46,6 +47,19 @@ class SavedKMeans:
         scaling_lib.Scaling(arrays["shift"], arrays["factor"]),
         table_format.TableFormat.from_json(document["tables"]),
     )
+
+  def open_folder(self, directory, argument="data_dir"):
+    """Returns the `ClientTables` of a folder with a file per client.
+
+    Args:
+      directory: The folder.
+      argument: What messages call it.
+
+    Raises:
+      ValueError: If a file can't be used, or has other columns than the model.
+      OSError: If a file can't be read.
+    """
+    return client_tables.open_folder_for(self.format, directory, argument)
 
   def predict(self, frame):
     """Returns the clusters of rows, an int array of shape (n,).

@@ -20,11 +20,13 @@ def _load(path):
     arrays = dict(loaded) if isinstance(loaded, np.lib.npyio.NpzFile) else {None: loaded}
   except (ValueError, EOFError, OSError, zipfile.BadZipFile) as e:
     raise cells.BadTable(f"it can't be read as an array ({e})") from e
+  if None in arrays and arrays[None].ndim == 1:
+    return arrays[None][:, np.newaxis]
   if len(arrays) == 1 and next(iter(arrays.values())).ndim == 2:
     return next(iter(arrays.values()))
   if None in arrays or {array.ndim for array in arrays.values()} != {1}:
     raise cells.BadTable(
-        "it must hold one matrix, or one vector for each column, got arrays of shapes "
+        "it must hold one matrix or vector, or one vector for each column, got arrays of shapes "
         f"{', '.join(str(array.shape) for array in arrays.values())}"
     )
   if len({len(array) for array in arrays.values()}) > 1:

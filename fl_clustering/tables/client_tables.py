@@ -262,11 +262,11 @@ def _opened(sources, format_):
   return ClientTables(num_rows, format_, digest.hexdigest(), sources)
 
 
-def open_files(paths, options, argument="data_dir"):
+def open_heads(heads, options, argument="data_dir"):
   """Looks at clients' files, and returns what reads them.
 
   Args:
-    paths: A mapping from client id to path; with `client_column` from anything.
+    heads: Their `Head`s, a mapping as `row_sources.read_heads` returns it.
     options: `TableOptions`.
     argument: What messages call the folder that the files are in.
 
@@ -277,11 +277,21 @@ def open_files(paths, options, argument="data_dir"):
     ValueError: If a file can't be used, or its columns differ from the others'.
     OSError: If a file can't be read.
   """
-  heads = row_sources.read_heads(paths, options, argument)
   with row_sources.refusing(argument, None):
     columns = columns_lib.agree(list(heads.values()), options)
   sources = row_sources.open_heads(heads, columns, options, argument)
   return _opened(sources, _learned_format(sources, columns, options))
+
+
+def open_files(paths, options, argument="data_dir"):
+  """Looks at clients' files, as `open_heads` does.
+
+  Args:
+    paths: A mapping from client id to path; with `client_column` from anything.
+    options: `TableOptions`.
+    argument: What messages call the folder that the files are in.
+  """
+  return open_heads(row_sources.read_heads(paths, options, argument), options, argument)
 
 
 def _paths(directory, options, argument):
@@ -300,15 +310,15 @@ def open_folder(directory, options, argument="data_dir"):
   return open_files(_paths(directory, options, argument), options, argument)
 
 
-def open_folder_for(format_, directory, argument="data_dir"):
-  """Looks at the files of a folder that a model is to be used on.
+def open_files_for(format_, paths, argument="data_dir"):
+  """Looks at files that a model is to be used on.
 
   Columns with a role, such as the labels, may be absent; if so, they are in no file.
 
   Args:
     format_: The model's `TableFormat`.
-    directory: The folder.
-    argument: What messages call the folder.
+    paths: As for `open_files`.
+    argument: What messages call the folder that the files are in.
 
   Returns:
     `ClientTables`.
@@ -318,7 +328,6 @@ def open_folder_for(format_, directory, argument="data_dir"):
       class is unknown.
     OSError: If a file can't be read.
   """
-  paths = _paths(directory, format_.options, argument)
   heads = row_sources.read_heads(paths, format_.options, argument)
   absent = {
       role for role, name in format_.columns.roles.items()
@@ -329,3 +338,14 @@ def open_folder_for(format_, directory, argument="data_dir"):
     columns_lib.check(list(heads.values()), format_.columns, format_.options)
   sources = row_sources.open_heads(heads, format_.columns, format_.options, argument)
   return _opened(sources, format_)
+
+
+def open_folder_for(format_, directory, argument="data_dir"):
+  """Looks at the files of a folder that a model is to be used on, as `open_files_for` does.
+
+  Args:
+    format_: The model's `TableFormat`.
+    directory: The folder.
+    argument: What messages call the folder.
+  """
+  return open_files_for(format_, _paths(directory, format_.options, argument), argument)

@@ -40,8 +40,13 @@ def _listed(names):
   return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
 
 
-def _check_known(heads, options):
-  """Raises a ValueError if an option names a column that no file has."""
+def check_known(heads, options):
+  """Raises a ValueError if an option names a column that no file has.
+
+  Args:
+    heads: The `Head`s of all files, with names.
+    options: `TableOptions`.
+  """
   known = {name for head in heads for name in head.names}
   asked = {
       "columns": options.columns or (), "exclude": options.exclude,
@@ -87,7 +92,7 @@ def _check_no_id(head, features):
     if name in features and (is_unnamed or is_like):
       raise cells.BadTable(
           f"column {position + 1}, {name!r}, looks like the rows' ids; --id_column={name} names "
-          f"the rows by it, --exclude={name} leaves it out, and --columns takes it as a feature",
+          f"the rows by it, --exclude={name} leaves it out, and --columns (not for views) takes it as a feature",
           head.path,
       )
 
@@ -103,7 +108,7 @@ def agree(heads, options):
     ValueError: If an option names a column that is nowhere.
     BadTable: If a file lacks a column, has one too many, or would give ids as a feature.
   """
-  _check_known(heads, options)
+  check_known(heads, options)
   others = {*options.roles.values(), *options.exclude}
   features = options.columns or tuple(name for name in heads[0].names if name not in others)
   categories = tuple(name for name in features if name in options.categories)

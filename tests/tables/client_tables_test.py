@@ -95,6 +95,9 @@ class FilesTest(TablesTestCase):
     self.assertEqual(tables.feature_names, ("column_1", "column_2"))
     self.assertEqual(tables.num_rows, {"a": 2})
 
+  def test_a_vector_is_a_column(self):
+    self.assert_features(self.open({"a.npy": np.array([1, 2])}), {"a": [[1], [2]]})
+
   def test_columns_are_known_by_name(self):
     tables = self.open({"a.csv": "x,y\n1,2\n", "b.csv": "y,x\n20,10\n"})
     self.assert_features(tables, {"a": [[1, 2]], "b": [[10, 20]]})
@@ -296,7 +299,7 @@ class BadFilesTest(TablesTestCase):
       ("nan in parquet", {"a.parquet": pd.DataFrame({"x": [1, np.nan]})}, {},
        "a.parquet': row 2, column 'x' is empty"),
       ("no npy", {"a.npy": "text"[:0] + "x"}, {}, "a.npy': it can't be read as an array"),
-      ("a vector", {"a.npy": np.ones(3)}, {}, "a.npy': it must hold one matrix"),
+      ("three axes", {"a.npy": np.ones((3, 2, 1))}, {}, "a.npy': it must hold one matrix"),
       ("vectors of other lengths", {"a.npz": {"x": np.ones(3), "y": np.ones(2)}}, {},
        "a.npz': its vectors, which are columns, must have the same length"),
       ("no rows in an array", {"a.npy": np.ones((0, 3))}, {}, "a.npy': it has no rows"),

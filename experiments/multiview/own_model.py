@@ -1,0 +1,85 @@
+"""The model of the user's own sites, and what it says of them: one fit for all files.
+
+It has equal view weights and the first seed, so it is that of the method `equal` in the table.
+"""
+
+import tempfile
+
+from experiment_shell import output_folder
+from experiments import cluster_profiles
+from experiments.multiview import config as config_lib
+
+VIEW_WEIGHTS = "equal"
+
+
+def _fit(tables, num_clusters, config):
+  """Returns the `SavedMultiView` of a fit.
+
+  Args:
+    tables: The `ViewTables`.
+    num_clusters: Number of clusters.
+    config: The `MultiViewStudyConfig`.
+  """
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering.multiview import fitting
+  from fl_clustering.multiview import multiview_config
+  from fl_clustering.multiview import saved_multiview
+  from fl_clustering.points import point_files
+  # pylint: enable=g-import-not-at-top
+
+  settings = multiview_config.MultiViewConfig(
+      num_clusters, view_weights=VIEW_WEIGHTS, seed=config.seed, **config.method_settings
+  )
+  features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
+  with tempfile.TemporaryDirectory() as clients:
+    files = point_files.write_files(features, clients)
+    fit = fitting.fit(settings, files, tables.format.widths)
+  return saved_multiview.SavedMultiView(fit.model, fit.scaling, tables.format)
+
+
+def _write_clusters(folder, predicted):
+  rows, ids = [], {}
+  for site, table, found in predicted:
+    ids = {} if table.row_ids is None else {"id": table.row_ids}
+    columns = (table.rows.tolist(), *ids.values(), found["cluster"].tolist())
+    rows += [(site, *row) for row in zip(*columns)]
+  folder.write_text(
+      config_lib.CLUSTERS, output_folder.csv_text(("site", "row", *ids, "cluster"), rows)
+  )
+
+
+def _write_profiles(folder, profiles, names):
+  folder.write_text(
+      config_lib.PROFILES,
+      output_folder.csv_text(cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)),
+  )
+
+
+def _write_centroids(folder, centroids, sizes, names):
+  rows = [
+      (k, int(size), *map(float, centroid))
+      for k, (size, centroid) in enumerate(zip(sizes, centroids))
+  ]
+  folder.write_text(
+      config_lib.CENTROIDS, output_folder.csv_text(("cluster", "num_points", *names), rows)
+  )
+
+
+def write(folder, data, config):
+  """Fits a model and writes it, with the clusters of all rows, centroids and profiles.
+
+  Args:
+    folder: The `OutputFolder`.
+    data: `MultiViewData` with tables.
+    config: The `MultiViewStudyConfig`.
+  """
+  tables, num_clusters = data.tables, data.num_clusters
+  model = _fit(tables, num_clusters, config)
+  predicted = list(model.predict_tables(tables))
+  clusters = ((table.features, found["cluster"]) for _, table, found in predicted)
+  names = tables.format.feature_names
+  profiles = cluster_profiles.measure(clusters, num_clusters, len(names))
+  _write_clusters(folder, predicted)
+  _write_profiles(folder, profiles, names)
+  _write_centroids(folder, model.centroids, profiles.counts, names)
+  model.save(folder.join(config_lib.MODEL))

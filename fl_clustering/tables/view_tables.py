@@ -1,0 +1,358 @@
+"""Clients that see their rows in several views: a folder per client with a file per view.
+
+  data/
+    hospital_a/  pixels.npy  fourier.csv  labels.csv
+    hospital_b/  pixels.npy  fourier.csv  labels.csv
+
+A file is a view, named after the file without its ending; every client has the same views.  Row
+i of every file of a client is the client's row i.  The files are read as those of
+`client_tables`: the columns of a view are known by name.
+
+`labels` is no view.  It has one column, besides one of ids, with known classes: integers or text.
+"""
+
+import dataclasses
+import hashlib
+import os
+from typing import Mapping, Optional
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering.points import client_points
+from fl_clustering.tables import cells
+from fl_clustering.tables import client_tables
+from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import feature_encoding
+from fl_clustering.tables import row_sources
+from fl_clustering.tables import table_files
+from fl_clustering.tables import table_options
+from fl_clustering.tables import view_format
+
+LABELS = "labels"
+# What does not apply to views, and why.
+_REFUSED = {
+    "columns": "views have all their columns but those in `exclude`",
+    "client_column": "every client has a folder of its own",
+    "label_column": f"classes are in the files {LABELS!r}",
+    "split_column": "all rows are clustered",
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ViewTable:
+  """One client's views.
+
+  Attributes:
+    features: float64 of shape (n, D), the views side by side.
+    rows: The rows' numbers in the client's files, counted from 1, int64 of shape (n,).
+    row_ids: A tuple of n texts; None if there is no id column.
+  """
+
+  features: np.ndarray
+  rows: np.ndarray
+  row_ids: Optional[tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Labels:
+  """The known classes of all rows.
+
+  Attributes:
+    classes: The classes' names.
+    by_client: A mapping from client id to positions in `classes`, int64 of shape (n,).
+  """
+
+  classes: tuple[str, ...]
+  by_client: Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ViewTables:
+  """The views of all clients, which are read one client at a time.
+
+  Attributes:
+    views: The `ClientTables` of every view by its name.
+    labels: The `Labels`, or None.
+  """
+
+  views: Mapping[str, client_tables.ClientTables]
+  labels: Optional[Labels] = None
+
+  @property
+  def num_rows(self):
+    """The clients' numbers of rows, by client id."""
+    return next(iter(self.views.values())).num_rows
+
+  @property
+  def client_ids(self):
+    """The clients' ids, in order."""
+    return tuple(self.num_rows)
+
+  @property
+  def format(self):
+    """The `ViewFormat`."""
+    return view_format.ViewFormat({name: view.format for name, view in self.views.items()})
+
+  @property
+  def sha256(self):
+    """A digest of all that is used, in hex."""
+    digest = hashlib.sha256()
+    for name, view in self.views.items():
+      digest.update(repr((name, view.sha256)).encode())
+    if self.labels is not None:
+      digest.update(repr(self.labels.classes).encode())
+      for labels in self.labels.by_client.values():
+        digest.update(labels.tobytes())
+    return digest.hexdigest()
+
+  def read(self, client_id):
+    """Returns the `ViewTable` of a client."""
+    tables = [view.read(client_id) for view in self.views.values()]
+    ids = (table.row_ids for table in tables if table.row_ids is not None)
+    return ViewTable(
+        np.concatenate([table.features for table in tables], axis=1), tables[0].rows,
+        next(ids, None),
+    )
+
+  def filled(self):
+    """Returns the same tables, with missing values filled in as the options say.
+
+    Raises:
+      ValueError: If a column has no value.
+    """
+    views = {name: view.filled() for name, view in self.views.items()}
+    return dataclasses.replace(self, views=views)
+
+
+def _folders(directory, argument):
+  """Returns the paths of every client's files, by client and name."""
+  table_files.check_folder(directory, argument)
+  folders = {
+      name: os.path.join(directory, name) for name in os.listdir(directory)
+      if os.path.isdir(os.path.join(directory, name)) and not name.startswith(".")
+  }
+  if not folders:
+    raise ValueError(
+        f"`{argument}` must hold a folder per client with a file per view in it, got no folder "
+        f"in {directory!r}."
+    )
+  return {
+      client_id: table_files.paths(path, argument, "view")
+      for client_id, path in client_points.sorted_by_id(folders).items()
+  }
+
+
+def _by_name(folders, argument):
+  """Returns the paths of all files, by name and client; every client must have the same."""
+  first = next(iter(folders))
+  for client_id, files in folders.items():
+    for name in sorted(folders[first].keys() ^ files.keys()):
+      having, lacking = (first, client_id) if name in folders[first] else (client_id, first)
+      raise ValueError(
+          f"`{argument}` must hold the same files for every client, got {name!r} at {having!r} "
+          f"but not at {lacking!r}."
+      )
+  return {
+      name: {client_id: files[name] for client_id, files in folders.items()}
+      for name in sorted(folders[first])
+  }
+
+
+def _of_view(options, heads):
+  """Returns the `TableOptions` of a view: those of all views, with the names that it has.
+
+  Args:
+    options: `TableOptions`.
+    heads: The `Head`s of the view's files, by client.
+  """
+  known = {name for head in heads.values() for name in head.names}
+  return dataclasses.replace(
+      options,
+      exclude=tuple(name for name in options.exclude if name in known),
+      categories=tuple(name for name in options.categories if name in known),
+  )
+
+
+def _label_heads(paths, options, argument):
+  """Returns the `Head`s of the files of labels, by client."""
+  if options.header == table_options.AUTO:
+    heads = []
+    for path in paths.values():
+      with row_sources.refusing(argument, path):
+        heads.append(table_files.read_head(path, options))
+    lines = {head.first_line for head in heads if head.first_line is not None}
+    # The column's name is the same at all clients; if line 1 is not, it is a class.
+    if len(lines) > 1:
+      options = dataclasses.replace(options, header=table_options.NO)
+  return row_sources.read_heads(paths, options, argument)
+
+
+def _label_columns(head, options):
+  """Returns the `Columns` of a file of labels: one, and that of the ids if there is one."""
+  own = [name for name in head.names if name not in (options.id_column, *options.exclude)]
+  if len(own) != 1:
+    raise cells.BadTable(
+        f"it must have one column of classes, got {len(own)}; --id_column names the rows' ids, "
+        "--exclude leaves columns out"
+    )
+  has_ids = options.id_column in head.names
+  ids = {"id_column": options.id_column} if has_ids else {}
+  return columns_lib.Columns((), (), {"label_column": own[0], **ids})
+
+
+def _class_names(rows, column):
+  """Returns the names of the classes of rows; `BadTable` if one is a number, but no integer."""
+  for row, text in zip(rows.numbers, rows.cells[column]):
+    if cells.is_number(text) and not float(text).is_integer():
+      raise cells.BadTable(f"row {row} must be an integer or text, got {text!r}")
+  return [feature_encoding.level_of(text) for text in rows.cells[column]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _File:
+  """A file's rows: how many, and their ids, which may be None."""
+
+  path: str
+  num_rows: int
+  row_ids: Optional[tuple[str, ...]]
+
+
+def _read_labels(heads, options, argument):
+  """Returns the `Labels`, and each client's `_File` by client.
+
+  Args:
+    heads: The `Head`s of the files of labels, by client.
+    options: `TableOptions`.
+    argument: What messages call the folder.
+  """
+  names, files = {}, {}
+  for client_id, head in heads.items():
+    with row_sources.refusing(argument, head.path):
+      columns = _label_columns(head, options)
+      sources = row_sources.open_heads({client_id: head}, columns, options, argument)
+      rows = sources.read(client_id)
+      names[client_id] = _class_names(rows, columns.roles["label_column"])
+    ids = rows.cells.get(options.id_column)
+    files[client_id] = _File(head.path, len(rows.numbers), None if ids is None else tuple(ids))
+  classes = feature_encoding.sorted_levels(set().union(*names.values()))
+  number = {name: i for i, name in enumerate(classes)}
+  by_client = {
+      client_id: np.array([number[name] for name in found], np.int64)
+      for client_id, found in names.items()
+  }
+  return Labels(classes, by_client), files
+
+
+def _check_same_rows(files):
+  """Raises `BadTable` unless all `_File`s of a client have the same rows."""
+  named = [file for file in files if file.row_ids is not None]
+  for file in named[1:]:
+    for row, (wanted, found) in enumerate(zip(named[0].row_ids, file.row_ids), start=1):
+      if feature_encoding.level_of(found) != feature_encoding.level_of(wanted):
+        raise cells.BadTable(
+            f"row {row} has the id {found!r}, and in {named[0].path!r} it has {wanted!r}; all "
+            "views must have the same rows in the same order", file.path
+        )
+  for file in files[1:]:
+    if file.num_rows != files[0].num_rows:
+      raise cells.BadTable(
+          f"it has {file.num_rows} rows, and {files[0].path!r} has {files[0].num_rows}; all views "
+          "must have the same rows; --header says whether line 1 is one", file.path
+      )
+
+
+def _checked(tables, paths, label_files, argument):
+  """Returns `ViewTables` after a look at whether every client's files have the same rows.
+
+  Args:
+    tables: The `ViewTables`.
+    paths: The paths of the files, by view and client.
+    label_files: The `_File` of every client's labels, or an empty dict.
+    argument: What messages call the folder.
+  """
+  for client_id in tables.client_ids:
+    files = []
+    for name, view in tables.views.items():
+      # Reading takes time, and numbers of rows are known.
+      has_ids = "id_column" in view.format.columns.roles
+      ids = view.read(client_id).row_ids if has_ids else None
+      files.append(_File(paths[name][client_id], view.num_rows[client_id], ids))
+    if client_id in label_files:
+      files.append(label_files[client_id])
+    with row_sources.refusing(argument, None):
+      _check_same_rows(files)
+  return tables
+
+
+def open_folder(directory, options, argument="data_dir"):
+  """Looks at the files of a folder with a folder per client, and returns what reads them.
+
+  Args:
+    directory: The folder.
+    options: `TableOptions`, for all views.  `exclude` and `categories` name columns of any of
+      them; `id_column` must be in every view, and may be in the files of labels.
+    argument: What messages call the folder.
+
+  Returns:
+    `ViewTables`, whose missing values are not filled in yet.
+
+  Raises:
+    ValueError: If an option does not apply to views, files are missing or can't be used,
+      columns of a view differ between clients, or rows between the views of a client.
+    OSError: If a file can't be read.
+  """
+  for name, why in _REFUSED.items():
+    if getattr(options, name) is not None:
+      raise validate.error(name, f"be left out: {why}", getattr(options, name))
+  paths = _by_name(_folders(directory, argument), argument)
+  label_paths = paths.pop(LABELS, None)
+  if not paths:
+    raise ValueError(f"`{argument}` must hold a file per view, got {LABELS!r} only.")
+  heads = {
+      name: row_sources.read_heads(of_view, options, argument) for name, of_view in paths.items()
+  }
+  label_heads = {} if label_paths is None else _label_heads(label_paths, options, argument)
+  all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
+  columns_lib.check_known(all_heads, options)
+  views = {
+      name: client_tables.open_heads(of_view, _of_view(options, of_view), argument)
+      for name, of_view in heads.items()
+  }
+  labels, files = (None, {}) if not label_heads else _read_labels(label_heads, options, argument)
+  return _checked(ViewTables(views, labels), paths, files, argument)
+
+
+def open_folder_for(format_, directory, argument="data_dir"):
+  """Looks at the files of a folder that a model is to be used on.
+
+  Labels are left alone, and the column of ids may be absent.
+
+  Args:
+    format_: The model's `ViewFormat`.
+    directory: The folder.
+    argument: What messages call the folder.
+
+  Returns:
+    `ViewTables` without labels.
+
+  Raises:
+    ValueError: If files are missing, can't be used or have other columns than the model, or
+      a level is unknown.
+    OSError: If a file can't be read.
+  """
+  folders = {
+      client_id: {name: path for name, path in files.items() if name != LABELS}
+      for client_id, files in _folders(directory, argument).items()
+  }
+  paths = _by_name(folders, argument)
+  if paths.keys() != format_.views.keys():
+    raise ValueError(
+        f"`{argument}` must hold the model's views, {', '.join(format_.views)}, got "
+        f"{', '.join(paths) or 'none'} in {directory!r}."
+    )
+  views = {
+      name: client_tables.open_files_for(view, paths[name], argument)
+      for name, view in format_.views.items()
+  }
+  return _checked(ViewTables(views), paths, {}, argument)

@@ -1,0 +1,272 @@
+"""Tests for fl_clustering.tables.view_tables and view_format."""
+
+import os
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+
+from fl_clustering.tables import table_options
+from fl_clustering.tables import view_format
+from fl_clustering.tables import view_tables
+
+_FILES = {
+    "a/x.csv": "u,v\n1,2\n3,4\n", "a/y.npy": np.array([[5], [6]]),
+    "b/x.csv": "v,u\n8,7\n", "b/y.npy": np.array([[9]]),
+}
+_IDS = {
+    "a/x.csv": "key,u\n7,1\nz,2\n", "a/y.csv": "w,key\n3,7.0\n4,z\n",
+    "b/x.csv": "key,u\n9,5\n", "b/y.csv": "w,key\n6,9\n",
+}
+
+
+class ViewTablesTestCase(parameterized.TestCase):
+
+  def write(self, files):
+    """Writes text or arrays by path into a new folder; returns it."""
+    folder = self.create_tempdir().full_path
+    for name, content in files.items():
+      path = os.path.join(folder, name)
+      os.makedirs(os.path.dirname(path), exist_ok=True)
+      if isinstance(content, np.ndarray):
+        np.save(path, content)
+      else:
+        with open(path, "w", encoding="utf-8") as file:
+          file.write(content)
+    return folder
+
+  def open(self, files, **options):
+    options = table_options.TableOptions(**options)
+    return view_tables.open_folder(self.write(files), options).filled()
+
+
+class OpenFolderTest(ViewTablesTestCase):
+
+  def test_views_side_by_side_with_columns_by_name(self):
+    tables = self.open(_FILES)
+    self.assertEqual(list(tables.views), ["x", "y"])
+    self.assertEqual(tables.num_rows, {"a": 2, "b": 1})
+    self.assertEqual(tables.format.widths, (2, 1))
+    self.assertEqual(tables.format.feature_names, ("x: u", "x: v", "y: column_1"))
+    np.testing.assert_array_equal(tables.read("a").features, [[1, 2, 5], [3, 4, 6]])
+    np.testing.assert_array_equal(tables.read("b").features, [[7, 8, 9]])
+    np.testing.assert_array_equal(tables.read("a").rows, [1, 2])
+    self.assertIsNone(tables.read("a").row_ids)
+    self.assertIsNone(tables.labels)
+
+  def test_clients_are_in_the_order_of_their_numbers(self):
+    self.assertEqual(
+        self.open({"s10/x.csv": "1\n", "s9/x.csv": "2\n"}).client_ids, ("s9", "s10")
+    )
+
+  def test_other_files_are_left_alone(self):
+    tables = self.open({**_FILES, "readme.md": "", "a/.hidden": "", ".git/x": "", "a/old/z": ""})
+    self.assertEqual(tables.client_ids, ("a", "b"))
+
+  def test_options_for_the_views_that_have_such_columns(self):
+    tables = self.open(
+        {"a/x.csv": "u;c;note\n1,5;red;n\n;blue;n\n", "a/y.csv": "w\n3\n4\n"},
+        separator=";", decimal=",", categories=("c",), exclude=("note",), missing="indicator",
+    )
+    self.assertEqual(
+        tables.format.feature_names, ("x: u", "x: c=blue", "x: c=red", "x: u is missing", "y: w")
+    )
+    np.testing.assert_array_equal(
+        tables.read("a").features, [[1.5, 0, 1, 0, 3], [1.5, 1, 0, 1, 4]]
+    )
+
+  def test_ids_are_no_features(self):
+    tables = self.open(_IDS, id_column="key")
+    self.assertEqual(tables.format.feature_names, ("x: u", "y: w"))
+    self.assertEqual(tables.read("a").row_ids, ("7", "z"))
+
+  def test_the_digest_is_of_values_labels_and_names(self):
+    same = self.open({**_FILES, "b/x.csv": "u,v\n7,8\n"}).sha256
+    self.assertEqual(self.open(_FILES).sha256, same)
+    labels = [{"a/labels.csv": f"0\n{label}\n", "b/labels.csv": "0\n"} for label in (1, 2)]
+    others = [
+        self.open(files).sha256 for files in (
+            {**_FILES, "b/y.npy": np.array([[8]])}, {**_FILES, **labels[0]},
+            {**_FILES, **labels[1]},
+            {name.replace("y", "z"): content for name, content in _FILES.items()},
+        )
+    ]
+    self.assertLen({same, *others}, 5)
+
+
+class LabelsTest(ViewTablesTestCase):
+
+  @parameterized.named_parameters(
+      ("numbers", "2\n10\n", "2\n", ("2", "10")),
+      ("named", "kind\n2\n10\n", "kind\n2\n", ("2", "10")),
+      ("text", "sick\nwell\n", "ill\n", ("ill", "sick", "well")),
+      ("named_text", "kind\nsick\nwell\n", "kind\nill\n", ("ill", "sick", "well")),
+      ("vectors", np.array([2, 10]), np.array([2.0]), ("2", "10")),
+  )
+  def test_classes_of_all_clients(self, first, second, classes):
+    ending = "npy" if isinstance(first, np.ndarray) else "csv"
+    tables = self.open({**_FILES, f"a/labels.{ending}": first, f"b/labels.{ending}": second})
+    self.assertEqual(list(tables.views), ["x", "y"])
+    labels = tables.labels
+    self.assertEqual(labels.classes, classes)
+    found = [[classes[i] for i in labels.by_client[client_id]] for client_id in "ab"]
+    self.assertEqual(found[0], list(classes[-2:]))
+    self.assertEqual(found[1], [classes[0]])
+
+  def test_with_ids(self):
+    labels = {"a/labels.csv": "key,kind\n7,p\nz,q\n", "b/labels.csv": "key,kind\n9,q\n"}
+    tables = self.open({**_IDS, **labels}, id_column="key")
+    np.testing.assert_array_equal(tables.labels.by_client["a"], [0, 1])
+    np.testing.assert_array_equal(tables.labels.by_client["b"], [1])
+
+
+def _with(files, **spoilt):
+  return {**files, **{name.replace("_", "/", 1) + ".csv": text for name, text in spoilt.items()}}
+
+
+class BadFoldersTest(ViewTablesTestCase):
+
+  @parameterized.named_parameters(
+      ("empty", {}, {}, "must hold a folder per client with a file per view in it, got no folder"),
+      ("a file per client", {"a.csv": "x\n1\n"}, {}, "must hold a folder per client"),
+      ("an empty folder", {**_FILES, "c/.hidden": ""}, {}, "a file per view .*, got none in .*c'"),
+      ("labels only", {"a/labels.csv": "1\n"}, {}, "must hold a file per view, got 'labels' only"),
+      ("a missing view", {n: t for n, t in _FILES.items() if n != "b/y.npy"}, {},
+       "the same files for every client, got 'y' at 'a' but not at 'b'"),
+      ("a view too many", _with(_FILES, b_z="1\n"), {}, "got 'z' at 'b' but not at 'a'"),
+      ("labels of one client", _with(_FILES, b_labels="1\n"), {}, "got 'labels' at 'b' but not"),
+      ("a view twice", _with(_FILES, b_y="1\n"), {}, "one file per view, got .*y.csv.* and .*y.npy"),
+      ("another kind", {**_FILES, "b/y.xlsx": ""}, {}, "files only, got .*b/y.xlsx"),
+      ("text", _with(_FILES, b_x="u,v\n1,no\n"), {},
+       "b/x.csv': line 2, column 'v': 'no' is not a number; --categories=v"),
+      ("a missing cell", _with(_FILES, b_x="u,v\n1,\n"), {},
+       "b/x.csv': line 2, column 'v' is empty; --missing=mean"),
+      ("a column too few", _with(_FILES, b_x="u\n1\n"), {},
+       "b/x.csv': it has no column 'v', and .*a/x.csv' has"),
+      ("a column too many", _with(_FILES, b_x="u,v,t\n1,2,3\n"), {},
+       "b/x.csv': it has a column 't', .*--exclude=t"),
+      ("no names", _with(_FILES, b_x="1,2\n"), {}, "b/x.csv': line 1 holds numbers, and that of"),
+      ("a row too many", _with(_FILES, a_x="u,v\n1,2\n3,4\n5,6\n"), {},
+       "a/y.npy': it has 2 rows, and .*a/x.csv' has 3; all views must have the same rows"),
+      ("a label too few", _with(_FILES, a_labels="0\n", b_labels="0\n"), {},
+       "a/labels.csv': it has 1 rows, and .*a/x.csv' has 2"),
+      ("two columns of labels", _with(_FILES, a_labels="p,q\n1,2\n3,4\n", b_labels="p,q\n1,2\n"),
+       {}, "a/labels.csv': it must have one column of classes, got 2; --id_column .*--exclude"),
+      ("a label that is no integer", _with(_FILES, a_labels="0\n.5\n", b_labels="0\n"), {},
+       "a/labels.csv': row 2 must be an integer or text, got '.5'"),
+      ("no label", _with(_FILES, a_labels="0\nNA\n", b_labels="0\n"), {},
+       "a/labels.csv': line 2, column 'column_1' is empty, and every row must have one"),
+      ("ids as a feature", _with(_FILES, a_x="u,id\n1,2\n3,4\n", b_x="u,id\n1,2\n"), {},
+       "a/x.csv': column 2, 'id', looks like the rows' ids; --id_column=id"),
+      ("ids of one view only", _with(_IDS, a_y="w\n3\n4\n", b_y="w\n6\n"), {"id_column": "key"},
+       "`id_column` must name columns of the tables, got 'key'; .*y.csv' has w"),
+      ("ids in another order", _with(_IDS, a_y="w,key\n4,z\n3,7\n"), {"id_column": "key"},
+       "a/y.csv': row 1 has the id 'z', and in .*a/x.csv' it has '7'; all views"),
+      ("another id in the end", _with(_IDS, a_y="w,key\n4,7\n3,q\n5,r\n"), {"id_column": "key"},
+       "a/y.csv': row 2 has the id 'q', and in .*a/x.csv' it has 'z'"),
+      ("an id too many", _with(_IDS, a_y="w,key\n4,7\n3,z\n5,r\n"), {"id_column": "key"},
+       "a/y.csv': it has 3 rows, and .*a/x.csv' has 2"),
+      ("labels in another order",
+       _with(_IDS, a_labels="key,p\nz,1\n7,2\n", b_labels="key,p\n9,1\n"), {"id_column": "key"},
+       "a/labels.csv': row 1 has the id 'z', and in .*a/x.csv' it has '7'"),
+      ("an unknown column", _FILES, {"exclude": ("u", "t")},
+       "`exclude` must name columns of the tables, got 't'; .*a/x.csv' has u, v"),
+      ("an unknown category", _FILES, {"categories": ("t",)}, "`categories` must name columns"),
+      ("columns", _FILES, {"columns": ("u",)}, "`columns` must be left out: views have all"),
+      ("clients in a column", _FILES, {"client_column": "u"}, "`client_column` must be left out"),
+      ("a label column", _FILES, {"label_column": "u"},
+       "`label_column` must be left out: classes are in the files 'labels'"),
+      ("a split", _FILES, {"split_column": "u"}, "`split_column` must be left out"),
+      ("all missing", _with(_FILES, a_x="u,v\n1,\n1,\n", b_x="u,v\n1,\n"), {"missing": "mean"},
+       "got no value in column 'v'; --exclude=v"),
+  )
+  def test_refuses(self, files, options, message):
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self.open(files, **options)
+    self.assertNotIn("\n", str(caught.exception))
+
+  def test_no_folder(self):
+    with self.assertRaisesRegex(ValueError, "`here` must be a folder, got '/no/such'"):
+      view_tables.open_folder("/no/such", table_options.TableOptions(), "here")
+
+
+class ForAModelTest(ViewTablesTestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.format = self.open(_IDS, id_column="key").format
+
+  def _open(self, files):
+    return view_tables.open_folder_for(self.format, self.write(files))
+
+  def test_rows_that_come_later(self):
+    tables = self._open({"new/y.csv": "key,w\n1,2\n", "new/x.csv": "u,key\n3,1\n"})
+    np.testing.assert_array_equal(tables.read("new").features, [[3, 2]])
+    self.assertEqual(tables.read("new").row_ids, ("1",))
+
+  def test_ids_may_be_absent_and_labels_are_left_alone(self):
+    tables = self._open({
+        "c/x.csv": "u\n3\n", "c/y.csv": "w\n3\n", "c/labels.csv": "nonsense",
+        "d/x.csv": "u\n3\n", "d/y.csv": "w\n3\n",
+    })
+    self.assertEqual(tables.client_ids, ("c", "d"))
+    self.assertIsNone(tables.read("c").row_ids)
+    self.assertIsNone(tables.labels)
+
+  @parameterized.named_parameters(
+      ("a missing view", {"c/x.csv": "u\n1\n"},
+       "`data_dir` must hold the model's views, x, y, got x in"),
+      ("a view too many", {"c/x.csv": "u\n1\n", "c/y.csv": "w\n1\n", "c/z.csv": "w\n1\n"},
+       "the model's views, x, y, got x, y, z in"),
+      ("another column", {"c/x.csv": "t\n1\n", "c/y.csv": "w\n1\n"},
+       "x.csv': it has no column 'u', and the model has"),
+      ("other rows", {"c/x.csv": "u\n1\n", "c/y.csv": "w\n1\n2\n"}, "y.csv': it has 2 rows, and"),
+      ("another order", {"c/x.csv": "key,u\n1,1\n2,1\n", "c/y.csv": "key,w\n2,1\n1,1\n"},
+       "row 1 has the id '2', and in .*x.csv' it has '1'"),
+      ("labels only", {"c/labels.csv": "1\n"}, "views, x, y, got none"),
+  )
+  def test_refuses(self, files, message):
+    with self.assertRaisesRegex(ValueError, message):
+      self._open(files)
+
+
+class ViewFormatTest(ViewTablesTestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.format = self.open(_FILES).format
+    self.frames = {
+        "y": pd.DataFrame({"column_1": [5.0, 6]}), "x": pd.DataFrame({"v": [2, 4], "u": [1, 3]}),
+        "z": None,
+    }
+
+  def test_frames_by_name_or_in_order(self):
+    expected = [[1, 2, 5], [3, 4, 6]]
+    np.testing.assert_array_equal(self.format.features(self.frames), expected)
+    in_order = [self.frames["x"], self.frames["y"]]
+    np.testing.assert_array_equal(self.format.features(in_order), expected)
+
+  def test_json(self):
+    again = view_format.ViewFormat.from_json(self.format.to_json())
+    self.assertEqual(again.feature_names, self.format.feature_names)
+    np.testing.assert_array_equal(
+        again.features(self.frames), self.format.features(self.frames)
+    )
+
+  def test_refuses(self):
+    x, y = self.frames["x"], self.frames["y"]
+    for frames, message in (
+        ([x], "`frames` must be one for each of the views x, y, got 1"),
+        ({"x": x}, r"`frames` must have the view 'y', got \['x'\]"),
+        ([y, x], "`frames` must fit the model, got view 'x': `frame` must have the column 'u'"),
+        ([x, y[:1]], "`frames` must have the same rows, got 1 in view 'y' and 2 in view 'x'"),
+    ):
+      with self.assertRaisesRegex(ValueError, message):
+        self.format.features(frames)
+    with self.assertRaisesRegex(TypeError, "must be a list of frames or a mapping.*DataFrame"):
+      self.format.features(x)
+
+
+if __name__ == "__main__":
+  absltest.main()
