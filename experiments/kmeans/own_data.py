@@ -46,7 +46,7 @@ def load(config, folder, recorded):
 
   Raises:
     ValueError: If the files can't be used, differ from those of the run to resume, or
-      have too few points.
+      there are too few points or clients.
     OSError: If they can't be read.
   """
   tables = client_folders.read_clients(folder)
@@ -57,6 +57,7 @@ def load(config, folder, recorded):
         "`data` must be what the run to resume began with, got other points, clients or "
         "columns."
     )
+  config.check_enough_clients(len(tables.points))
   config.check_enough_points(sum(map(len, tables.points.values())))
   return experiment.Inputs(
       tables, {"data": described}, (f"data: {len(tables.points)} clients in {folder}",)

@@ -145,6 +145,27 @@ class ClientPrivacy:
     return self.max_points
 
 
+def least_shares(privacy, num_clients):
+  """Returns how many clients' shares of the noise count; None if the server adds it.
+
+  Args:
+    privacy: A `PointPrivacy` or `ClientPrivacy`.
+    num_clients: Number of clients.
+
+  Raises:
+    ValueError: If `min_clients` exceeds the number of clients.
+  """
+  if privacy.trust == SERVER:
+    return None
+  if privacy.min_clients is None:
+    return num_clients
+  if privacy.min_clients > num_clients:
+    raise validate.error(
+        "min_clients", f"be at most the {num_clients} clients", privacy.min_clients
+    )
+  return privacy.min_clients
+
+
 def _limits(privacy, mu, stds):
   """Returns the limits of a client's totals, for `FederatedPoints.totals`; None for points.
 
@@ -180,7 +201,8 @@ def noisy_totals(privacy, points, num_clients, noise_source):
     ValueError: If `min_clients` exceeds the number of clients.  The function raises it if
       the noise, or a client's share of it, would be too small or too large.
   """
-  if privacy.trust == SERVER:
+  least = least_shares(privacy, num_clients)
+  if least is None:
 
     def with_noise(mu, query, stds):
       _check_sum(privacy, max(stds.values()))
@@ -189,9 +211,6 @@ def noisy_totals(privacy, points, num_clients, noise_source):
       return noise + points.totals(query, None, _limits(privacy, mu, stds))
 
     return with_noise
-  least = num_clients if privacy.min_clients is None else privacy.min_clients
-  if least > num_clients:
-    raise validate.error("min_clients", f"be at most the {num_clients} clients", least)
 
   def with_shares(mu, query, stds):
     shares = {part: std / math.sqrt(least) for part, std in stds.items()}
@@ -231,6 +250,6 @@ def guarantee(privacy, ledger, num_clients):
       "gives, which are functions of the point itself",
   }
   if privacy.trust == NONE:
-    stated["min_clients"] = privacy.min_clients or num_clients
+    stated["min_clients"] = least_shares(privacy, num_clients)
     stated["num_clients"] = num_clients
   return stated

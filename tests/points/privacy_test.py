@@ -66,6 +66,13 @@ class SettingsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`min_clients` must be at most the 3 clients"):
       privacy.noisy_totals(settings, _OnlyNoise(3), 3, noise.SeededNoise(0))
 
+  def test_how_many_shares_count(self):
+    settings = privacy.PointPrivacy(**_POINT, trust="none")
+    self.assertEqual(privacy.least_shares(settings, 3), 3)
+    settings = privacy.ClientPrivacy(**_POINT, max_points=1, trust="none", min_clients=2)
+    self.assertEqual(privacy.least_shares(settings, 3), 2)
+    self.assertIsNone(privacy.least_shares(privacy.PointPrivacy(**_POINT), 3))
+
   def test_shares_that_are_too_small(self):
     settings = privacy.PointPrivacy(**_POINT, trust="none")
     totals = privacy.noisy_totals(settings, _OnlyNoise(10**6), 10**6, noise.SeededNoise(0))

@@ -120,8 +120,9 @@ class OwnDataTest(absltest.TestCase):
     folder = os.path.join(self.base, "private")
     flags = (f"--data={self.data}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
              "--radius=3e5", f"--output_dir={folder}")
+    shares = ("--trust=none", "--min_clients=2")
     self.assertRegex(
-        _run(*flags, "--trust=none"),
+        _run(*flags, *shares),
         r"\n3 clusters, \(50, 0.001\)-differentially private for one point of one client\n",
     )
     self.assertCountEqual(os.listdir(folder), [
@@ -136,6 +137,7 @@ class OwnDataTest(absltest.TestCase):
     summary = json.loads(_read(folder, "summary.json"))
     self.assertCountEqual(summary, ["num_clusters", "rounds", "privacy"])
     self.assertEqual(summary["privacy"]["trust"], "none")
+    self.assertEqual(summary["privacy"]["min_clients"], 2)
     self.assertStartsWith(summary["privacy"]["noise"], "secure")
     self.assertEqual({row["inertia"] for row in _rows(folder, "rounds.csv")}, {""})
     rows = _rows(folder, "centroids.csv")
@@ -146,7 +148,7 @@ class OwnDataTest(absltest.TestCase):
     page = _read(folder, "report.html")
     _draw_again(folder)
     self.assertEqual(_read(folder, "report.html"), page)
-    self.assertIn("this run is finished", _run(*flags, "--trust=none", "--resume"))
+    self.assertIn("this run is finished", _run(*flags, *shares, "--resume"))
 
   def test_other_data_are_not_resumed(self):
     other = os.path.join(self.base, "other")
@@ -189,6 +191,8 @@ class PaperTest(absltest.TestCase):
 
 class BadInputTest(parameterized.TestCase):
 
+  _PRIVATE = ("--data={}", "--num_clusters=2", "--epsilon=1", "--delta=1e-6", "--radius=9")
+
   def setUp(self):
     super().setUp()
     self.data = self.create_tempdir().full_path
@@ -211,6 +215,11 @@ class BadInputTest(parameterized.TestCase):
        "`radius` must be given with `epsilon`, got None."),
       ("no epsilon", ("--data={}", "--num_clusters=2", "--max_points=4"),
        "`max_points` must be left out without `epsilon`, got 4."),
+      ("no clients", ("--min_clients=1",), "`min_clients` must be left out without --data"),
+      ("the server adds the noise", (*_PRIVATE, "--min_clients=1"),
+       "`min_clients` must be left out with `trust`='server', got 1."),
+      ("more shares than clients", (*_PRIVATE, "--trust=none", "--min_clients=2"),
+       "`min_clients` must be at most the 1 clients, got 2."),
       ("no folder", ("--data=/no/such",), "`data` must be a folder, got '/no/such'"),
       ("a bad cell", ("--data={}/bad",), "line 2, column 1, is not a finite number: 'three'"),
       ("data of another figure", ("--figure=sse", "--dataset=emnist"),
