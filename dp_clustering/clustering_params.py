@@ -11,6 +11,7 @@ import enum
 import math
 import numbers
 import sys
+import warnings
 
 import numpy as np
 
@@ -91,13 +92,29 @@ def _float_of(entry):
     return math.nan
 
 
+def unmasked(values):
+  """Returns `values` as an array without a mask; what is masked is NaN.
+
+  Args:
+    values: Anything that NumPy can make an array of, also a list of masked rows.
+  """
+  if isinstance(values, (list, tuple)):
+    values = [unmasked(row) if isinstance(row, np.ma.MaskedArray) else row for row in values]
+  with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", ".*converting a masked element to nan", UserWarning)
+    array = np.asarray(values)
+  mask = np.ma.getmask(values)
+  return np.where(mask, np.nan, array) if np.any(mask) else array
+
+
 def numeric_array(name, values, num_dims):
   """Returns `values` as an array of real numbers; an array of them is not copied.
 
   Args:
     name: The argument's name, for error messages.
-    values: Anything that NumPy can make an array of.  Not changed.  In an array of objects,
-      None and pandas' NA and NaT become NaN, and numbers too large for floats infinite.
+    values: Anything that NumPy can make an array of.  Not changed.  What is masked becomes
+      NaN.  In an array of objects, None and pandas' NA and NaT become NaN, and numbers too
+      large for floats infinite.
     num_dims: Number of dimensions that the array must have.
 
   Raises:
@@ -105,7 +122,7 @@ def numeric_array(name, values, num_dims):
     ValueError: If the rows differ in length, or the number of dimensions is wrong.
   """
   try:
-    array = np.asarray(values)
+    array = unmasked(values)
   except ValueError as e:  # NumPy's message about ragged lists names no argument.
     raise ValueError(f"`{name}` must have rows of one length, got rows of several ({e}).") from e
   if array.dtype == object:

@@ -16,6 +16,8 @@ from dp_clustering import privacy_calculator
 
 # Relative, for the rounding of sums of squares of mu.  The budget's mu leaves more unspent.
 _SLACK = 1e-9
+# With less, a release would need more noise than `noise` draws.
+_LEAST_MU = 1e-12
 
 
 class PrivacyBudgetExceeded(RuntimeError):
@@ -68,12 +70,17 @@ class Ledger:
       epsilon: The budget's epsilon, a number > 0; `inf` for no privacy.
       delta: The budget's delta, a number in (0, 1).
       noise_source: The source of the releases' noise, one of the module `noise`.
+
+    Raises:
+      ValueError: If the budget is too small for any release.
     """
     self.epsilon = epsilon
     self.delta = delta
     self.noise_source = noise_source.description
     self._noise_is_private = noise_source.is_private
     self.mu = privacy_calculator.gaussian_mu(epsilon, delta)
+    if self.mu < _LEAST_MU:
+      raise validate.error("epsilon", f"be larger at a `delta` of {delta:g}", epsilon)
     self._releases = []
     self._is_frozen = False
 

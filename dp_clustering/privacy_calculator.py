@@ -38,8 +38,10 @@ _MARGIN = 1e-8
 _LOSS_INTERVAL = 4e-3
 # Above this epsilon, e^epsilon overflows in the second accountant's sums.
 _LARGEST_ACCOUNTED_EPSILON = 500.0
-# Below about 1e-12, rounding in the second accountant's sums makes its epsilon infinite.
+# Below about 1e-12, rounding in the second accountant's sums makes its epsilon infinite, and
+# near one, too large.
 _SMALLEST_ACCOUNTED_DELTA = 1e-10
+_LARGEST_ACCOUNTED_DELTA = 1 - 1e-8
 
 
 def _mean_of_lost_mills(low, high):
@@ -157,22 +159,22 @@ def verify(event, epsilon, delta):
 
   Returns:
     The accounted epsilon, or None for a claimed epsilon above 500.  `dp_accounting` can't
-    compute such an epsilon, and it is as good as no privacy.  A delta below 1e-10 is too
-    small for it, too; it then accounts for what the same mu claims at 1e-10.
+    compute such an epsilon, and it is as good as no privacy.  A delta outside of
+    [1e-10, 1 - 1e-8] is too much for it, too; it then accounts for what the same mu claims
+    at the nearest delta inside.
 
   Raises:
     RuntimeError: If the accounted epsilon exceeds the claimed one by more than the
       discretisation.
   """
   noise_multipliers = tuple(part.noise_multiplier for part in event.events)
+  nearest = min(max(delta, _SMALLEST_ACCOUNTED_DELTA), _LARGEST_ACCOUNTED_DELTA)
+  if delta != nearest:
+    epsilon, delta = gaussian_epsilon(gaussian_mu(epsilon, delta), nearest), nearest
   if epsilon > _LARGEST_ACCOUNTED_EPSILON:
     return None
   if not noise_multipliers:
     return 0.0
-  if delta < _SMALLEST_ACCOUNTED_DELTA:
-    mu = gaussian_mu(epsilon, delta)
-    delta = _SMALLEST_ACCOUNTED_DELTA
-    epsilon = gaussian_epsilon(mu, delta)
   accounted, interval = _accounted_epsilon(noise_multipliers, delta)
   if not accounted <= epsilon + interval:
     raise RuntimeError(

@@ -25,7 +25,7 @@ FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
 REAL_DATASETS = ("digits", "emnist", "auto")
 _DEFAULT_RANGE = (2, 10)
 _NEEDED_WITH_EPSILON = ("delta", "radius", "num_clusters")
-_OF_EPSILON = ("delta", "radius", "max_points", "trust")
+_OF_EPSILON = ("delta", "radius", "max_points", "trust", "min_clients")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +80,7 @@ class OwnDataConfig:
     max_points: Likewise; as in `privacy.ClientPrivacy`, or None for privacy of points.
     trust: Likewise; one of `privacy.TRUST`, or None for its default.
     tables: The `TableOptions` of the clients' files.
+    min_clients: Likewise.
     seed: Decides everything random but the noise.
   """
 
@@ -95,6 +96,7 @@ class OwnDataConfig:
   max_points: Optional[int] = None
   trust: Optional[str] = None
   tables: table_options.TableOptions = table_options.TableOptions()
+  min_clients: Optional[int] = None
   seed: int = 0
 
   def __post_init__(self):
@@ -146,9 +148,11 @@ class OwnDataConfig:
       return None
     trust = privacy_lib.SERVER if self.trust is None else self.trust
     if self.max_points is None:
-      return privacy_lib.PointPrivacy(self.epsilon, self.delta, self.radius, trust)
+      return privacy_lib.PointPrivacy(
+          self.epsilon, self.delta, self.radius, trust, self.min_clients
+      )
     return privacy_lib.ClientPrivacy(
-        self.epsilon, self.delta, self.radius, self.max_points, trust
+        self.epsilon, self.delta, self.radius, self.max_points, trust, self.min_clients
     )
 
   @property
@@ -166,6 +170,11 @@ class OwnDataConfig:
       raise validate.error(
           name, f"be at most the {num_points} points of all clients", self.candidates[-1]
       )
+
+  def check_enough_clients(self, num_clients):
+    """Raises a ValueError unless there are as many clients as shares of the noise."""
+    if self.privacy is not None:
+      privacy_lib.least_shares(self.privacy, num_clients)
 
   def kmeans(self, num_clusters):
     """Returns the `KMeansConfig` for a number of clusters."""

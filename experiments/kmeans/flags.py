@@ -79,12 +79,16 @@ flags.DEFINE_enum(
     "trust", None, privacy_lib.TRUST,
     "Who may see totals over all clients without noise: `server`, which adds it, or `none`; each "
     f"client then adds a share. Default: {privacy_lib.SERVER}.")
+flags.DEFINE_integer(
+    "min_clients", None,
+    "With --trust=none, how many clients are sure to add their share of the noise in every round "
+    "and to tell it to nobody. The fewer, the larger the noise. Default: all.")
 flags.DEFINE_integer("seed", _DEFAULTS.seed, "The first seed.")
 
 _OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
 _SETTINGS_OF_OWN_DATA = (
     "num_clusters", "algorithm", "n_init", "min_count", "standardize", "epsilon", "delta",
-    "radius", "max_points", "trust",
+    "radius", "max_points", "trust", "min_clients",
 )
 
 

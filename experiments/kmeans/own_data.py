@@ -43,7 +43,7 @@ def load(config, folder, recorded):
 
   Raises:
     ValueError: If the files can't be used, differ from those of the run to resume, or
-      have too few points.
+      there are too few points or clients.
     OSError: If they can't be read.
   """
   tables = client_tables.open_folder(folder, config.tables).filled()
@@ -54,6 +54,7 @@ def load(config, folder, recorded):
         "`data_dir` must hold what the run to resume began with, got other points, clients or "
         "columns."
     )
+  config.check_enough_clients(len(tables.client_ids))
   config.check_enough_points(sum(tables.num_rows.values()))
   return experiment.Inputs(
       tables, {"data": described}, (f"data: {len(tables.client_ids)} clients in {folder}",)

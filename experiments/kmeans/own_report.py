@@ -8,6 +8,7 @@ from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
+from fl_clustering.points import privacy as privacy_lib
 
 _FILES = {
     output_folder.REPORT: "this page",
@@ -123,6 +124,15 @@ def _clients_tables(finished):
   )]
 
 
+def _shares_notes(spent):
+  if spent["trust"] == privacy_lib.SERVER:
+    return []
+  return [
+      f"The guarantee holds as long as at least {spent['min_clients']} of the "
+      f"{spent['num_clients']} clients add their share in every round and tell it to nobody."
+  ]
+
+
 def _private_notes(settings, spent):
   """Returns the privacy box of a private run.
 
@@ -135,6 +145,7 @@ def _private_notes(settings, spent):
       f"({spent['epsilon']:g}, {spent['delta']:g})-differentially private for {spent['unit']}, "
       f"added or removed, all {spent['num_rounds']} rounds together.",
       privacy_box.trust_text(spent["trust"]),
+      *_shares_notes(spent),
       f"The noise was {spent['noise']}.",
       f"The radius, {settings['radius']:g}, must have been known beforehand. The clients' "
       "names and the names of the columns are not protected.",

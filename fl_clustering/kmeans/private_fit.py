@@ -102,7 +102,8 @@ def fit(config, files, noise_source):
   message_bytes = []
 
   def noisy_totals(mu, query, stds):
-    message_bytes.append(points.message_bytes(query))
+    is_limited = privacy.points_per_client is not None
+    message_bytes.append(points.message_bytes(query, is_limited))
     return answer(mu, query, stds)
 
   sums = FederatedSums(points.dim, privacy.radius, privacy.unit_norm, noisy_totals, ledger)

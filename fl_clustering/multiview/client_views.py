@@ -152,8 +152,8 @@ def check_private_clients(clients):
   """
   clients = _checked_mapping(clients)
   first_id = next(iter(clients))
-  shapes = [np.shape(view) for view in _view_list(clients[first_id], f"`clients`[{first_id!r}]")]
-  widths = tuple(shape[-1] if len(shape) == 2 else 0 for shape in shapes)
+  first = map(clustering_params.unmasked, _view_list(clients[first_id], f"`clients`[{first_id!r}]"))
+  widths = tuple(view.shape[-1] if view.ndim == 2 else 0 for view in first)
   points = {}
   for client_id, views in clients.items():
     name = f"`clients`[{client_id!r}]"

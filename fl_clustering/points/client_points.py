@@ -21,10 +21,10 @@ def checked_points(points, name, num_columns=None):
 
   Raises:
     TypeError: If it does not hold real numbers.
-    ValueError: If its shape is wrong, or a number is not finite or too large.
+    ValueError: If its shape is wrong, or a number is masked, not finite or too large.
   """
   try:
-    array = np.asarray(points)
+    array = clustering_params.unmasked(points)
   except ValueError as e:  # Rows of different lengths.
     raise ValueError(f"{name} must be a matrix of shape (num_points, num_columns): {e}") from e
   if array.ndim != 2 or array.shape[1] == 0:

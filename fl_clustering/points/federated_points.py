@@ -92,10 +92,16 @@ class FederatedPoints:
   def _padded(self, array):
     return np.concatenate([array, np.zeros((self.capacity - len(array), array.shape[1]))])
 
-  def message_bytes(self, query):
-    """Returns how many bytes a query sends to a client, and how many a client sends back."""
-    num_sent = sum(array.shape[1] for array in query.arrays.values())
-    return _BYTES * self.capacity * num_sent, _BYTES * self.capacity * query.shape[1]
+  def message_bytes(self, query, is_limited=False):
+    """Returns how many bytes a query sends to a client, and how many a client sends back.
+
+    Args:
+      query: The query.
+      is_limited: Whether it is sent with `limits`.
+    """
+    num_sent = self.capacity * sum(array.shape[1] for array in query.arrays.values())
+    num_limits = query.shape[1] if is_limited else 0
+    return _BYTES * (num_sent + num_limits), _BYTES * self.capacity * query.shape[1]
 
   def totals(self, query, draw_share=None, limits=None):
     """Returns the totals of a `SumQuery`, int64 of the query's shape.

@@ -18,8 +18,8 @@ from dp_clustering import point_grid
 from fl_clustering.points import scaling as scaling_lib
 from fl_clustering.points import secure_sums
 
-# Binary exponents that are told apart; smaller numbers count as zero, larger ones than
-# `client_points.LARGEST` don't occur.
+# Binary exponents that are told apart.  Smaller numbers count as of the lowest, 4e-103; larger
+# ones than `client_points.LARGEST` don't occur.
 _LOWEST, _HIGHEST = -340, 340
 _EXPONENTS_PER_BIN = 8  # So that a message stays small with many columns.
 _NUM_BINS = (_HIGHEST - _LOWEST) // _EXPONENTS_PER_BIN
@@ -155,7 +155,8 @@ def find_grid(files, standardize):
   Args:
     files: The clients as `PointFiles` in the data's own coordinates.
     standardize: True scales every column that varies to variance one; False keeps the
-      columns' units.
+      columns' units.  A column with a spread below 4e-103 is rounded coarsely, and far
+      below it, it counts as constant.
 
   Raises:
     ValueError: If there are too many points.

@@ -18,9 +18,11 @@ TRUST = (SERVER, NONE)
 # Steinke, "The Distributed Discrete Gaussian Mechanism for Federated Learning with Secure
 # Aggregation", ICML 2021, theorem 1, https://arxiv.org/abs/2102.06387).
 _LEAST_SHARE_SCALE = 32.0
-# The largest scale of the sum of all shares.  It stays between -2^61 and 2^61, where secure
-# sums do not overflow, but once in 10^56.
-_LARGEST_SUM_SCALE = 2.0**57
+# The largest scale of the noise, or of the sum of all shares.  It stays between -2^61 and
+# 2^61, where secure sums do not overflow, but once in 10^56.
+_LARGEST_SCALE = 2.0**57
+# Secure sums have room for no more points.
+_MOST_POINTS = 2**30
 
 
 def _check(privacy):
@@ -103,10 +105,10 @@ class ClientPrivacy:
     epsilon: As in `PointPrivacy`.
     delta: As in `PointPrivacy`.
     radius: As in `PointPrivacy`.
-    max_points: The most points of a client that are used, its first ones.  The noise is
-      sqrt(max_points) times that of `PointPrivacy`.  Sums of points that differ are hardly
-      larger than that.  A client whose sums are larger, up to max_points, makes all of them
-      smaller by one factor, so that its points count less than those of others.
+    max_points: The most points of a client that are used, its first ones; in [1, 2^30].  The
+      noise is sqrt(max_points) times that of `PointPrivacy`.  Sums of points that differ are
+      hardly larger than that.  A client whose sums are larger, up to max_points, makes all of
+      them smaller by one factor, so that its points count less than those of others.
     trust: As in `PointPrivacy`.
     min_clients: As in `PointPrivacy`.
   """
@@ -120,7 +122,7 @@ class ClientPrivacy:
 
   def __post_init__(self):
     _check(self)
-    validate.integer(minimum=1, max_points=self.max_points)
+    validate.integer(minimum=1, maximum=_MOST_POINTS, max_points=self.max_points)
 
   @property
   def neighboring_relation(self):
@@ -143,6 +145,27 @@ class ClientPrivacy:
     return self.max_points
 
 
+def least_shares(privacy, num_clients):
+  """Returns how many clients' shares of the noise count; None if the server adds it.
+
+  Args:
+    privacy: A `PointPrivacy` or `ClientPrivacy`.
+    num_clients: Number of clients.
+
+  Raises:
+    ValueError: If `min_clients` exceeds the number of clients.
+  """
+  if privacy.trust == SERVER:
+    return None
+  if privacy.min_clients is None:
+    return num_clients
+  if privacy.min_clients > num_clients:
+    raise validate.error(
+        "min_clients", f"be at most the {num_clients} clients", privacy.min_clients
+    )
+  return privacy.min_clients
+
+
 def _limits(privacy, mu, stds):
   """Returns the limits of a client's totals, for `FederatedPoints.totals`; None for points.
 
@@ -153,6 +176,13 @@ def _limits(privacy, mu, stds):
   if privacy.points_per_client is None:
     return None  # Every point's contribution is bounded already.
   return {part: mu * std for part, std in stds.items()}
+
+
+def _check_sum(privacy, scale):
+  if scale > _LARGEST_SCALE:
+    raise validate.error(
+        "epsilon", "be larger, as the noise could overflow", privacy.epsilon
+    )
 
 
 def noisy_totals(privacy, points, num_clients, noise_source):
@@ -168,29 +198,31 @@ def noisy_totals(privacy, points, num_clients, noise_source):
     noise_source: A source of noise, one of `dp_clustering.noise`.
 
   Raises:
-    ValueError: If `min_clients` exceeds the number of clients, or they are so many that
-      their shares would be too small.
+    ValueError: If `min_clients` exceeds the number of clients.  The function raises it if
+      the noise, or a client's share of it, would be too small or too large.
   """
-  if privacy.trust == SERVER:
-    # The noise first: if it can't be drawn, nothing is asked.
-    return lambda mu, query, stds: (
-        query.noise(stds, noise_source) + points.totals(query, None, _limits(privacy, mu, stds))
-    )
-  least = num_clients if privacy.min_clients is None else privacy.min_clients
-  if least > num_clients:
-    raise validate.error("min_clients", f"be at most the {num_clients} clients", least)
+  least = least_shares(privacy, num_clients)
+  if least is None:
+
+    def with_noise(mu, query, stds):
+      _check_sum(privacy, max(stds.values()))
+      # The noise first: if it can't be drawn, nothing is asked.
+      noise = query.noise(stds, noise_source)
+      return noise + points.totals(query, None, _limits(privacy, mu, stds))
+
+    return with_noise
 
   def with_shares(mu, query, stds):
     shares = {part: std / math.sqrt(least) for part, std in stds.items()}
+    if min(stds.values()) < _LEAST_SHARE_SCALE:
+      raise validate.error(
+          "epsilon", "be smaller, as the noise would be too small to be shared", privacy.epsilon
+      )
     if min(shares.values()) < _LEAST_SHARE_SCALE:
       raise validate.error(
           "min_clients", "be smaller, as the shares of the noise would be too small", least
       )
-    if max(shares.values()) * math.sqrt(num_clients) > _LARGEST_SUM_SCALE:
-      raise validate.error(
-          "epsilon", "be larger, as the sum of the shares of the noise could overflow",
-          privacy.epsilon,
-      )
+    _check_sum(privacy, max(shares.values()) * math.sqrt(num_clients))
     return points.totals(
         query, lambda: query.noise(shares, noise_source), _limits(privacy, mu, stds)
     )
@@ -218,6 +250,6 @@ def guarantee(privacy, ledger, num_clients):
       "gives, which are functions of the point itself",
   }
   if privacy.trust == NONE:
-    stated["min_clients"] = privacy.min_clients or num_clients
+    stated["min_clients"] = least_shares(privacy, num_clients)
     stated["num_clients"] = num_clients
   return stated

@@ -57,6 +57,12 @@ class LedgerTest(parameterized.TestCase):
     account.record("rest", account.mu_left, 2.0, 2.0 / account.mu_left)
     self.assertAlmostEqual(account.mu_spent / account.mu, 1, places=12)
 
+  @parameterized.parameters((1e-12, 1e-15), (5e-324, 5e-324))
+  def test_a_budget_that_is_too_small_for_any_noise(self, epsilon, delta):
+    with self.assertRaisesRegex(ValueError, f"`epsilon` must be larger at .*, got {epsilon}"):
+      ledger.Ledger(epsilon, delta, noise.SecureNoise())
+    ledger.Ledger(epsilon, 1e-6, noise.SecureNoise())
+
   @parameterized.named_parameters(("at_once", 0.0, 1.001), ("bit_by_bit", 0.6, 0.401))
   def test_refuses_what_exceeds_the_budget(self, before, then):
     account = _ledger()

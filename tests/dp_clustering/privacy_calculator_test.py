@@ -172,8 +172,8 @@ class VerifyTest(parameterized.TestCase):
   def test_nothing_released(self):
     self.assertEqual(privacy_calculator.verify(_gaussian_events([]), 1.0, 1e-6), 0.0)
 
-  @parameterized.parameters(1e-13, 1e-20, 1e-300)
-  def test_second_accountant_at_a_tiny_delta(self, delta):
+  @parameterized.parameters(1e-13, 1e-20, 1e-300, 1 - 1e-9, 1 - 1e-16)
+  def test_second_accountant_at_an_extreme_delta(self, delta):
     for epsilon in (0.1, 1.0, 100.0):
       multiplier = 1 / privacy_calculator.gaussian_mu(epsilon, delta)
       privacy_calculator.verify(_gaussian_events([multiplier]), epsilon, delta)
@@ -183,6 +183,11 @@ class VerifyTest(parameterized.TestCase):
   @parameterized.named_parameters(("infinite", math.inf), ("overflowing", 501.0))
   def test_epsilon_beyond_the_second_accountant(self, epsilon):
     self.assertIsNone(privacy_calculator.verify(_gaussian_events([0.0]), epsilon, 1e-6))
+
+  def test_epsilon_just_within_the_second_accountant_at_a_huge_delta(self):
+    multiplier = 1 / privacy_calculator.gaussian_mu(499.9, 1 - 1e-16)
+    event = _gaussian_events([multiplier])
+    self.assertIsNone(privacy_calculator.verify(event, 499.9, 1 - 1e-16))
 
 
 class LshNoiseTest(parameterized.TestCase):

@@ -225,12 +225,17 @@ class ClientPrivacyTest(_PrivateTest):
 
   def test_the_noise_is_that_of_the_root_of_the_number_of_points(self):
     clients = list(numpy_reference.sample_clients().values())
-    point = self._fit(clients, PointPrivacy(1.0, 1e-6, 12.0)).ledger
-    client = self._fit(clients, ClientPrivacy(1.0, 1e-6, 12.0, max_points=20)).ledger
-    for one, many in zip(point.releases, client.releases):
+    point = self._fit(clients, PointPrivacy(1.0, 1e-6, 12.0))
+    client = self._fit(clients, ClientPrivacy(1.0, 1e-6, 12.0, max_points=20))
+    for one, many in zip(point.ledger.releases, client.ledger.releases):
       self.assertAlmostEqual(many.sensitivity, math.sqrt(20) * one.sensitivity)
       self.assertAlmostEqual(many.std, math.sqrt(20) * one.std)
       self.assertAlmostEqual(many.mu, one.mu)
+    for one, many in zip(point.history, client.history):
+      # A limit for every column of the totals.
+      columns = one.bytes_up / refine.largest_num_centers(4) / 8
+      self.assertEqual(many.bytes_down - one.bytes_down, 8 * columns)
+      self.assertEqual(many.bytes_up, one.bytes_up)
 
   def test_no_client_changes_a_release_by_more_than_its_sensitivity(self):
     privacy = ClientPrivacy(1.0, 1e-6, 1.0, max_points=20)

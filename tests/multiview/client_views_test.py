@@ -1,5 +1,7 @@
 """Tests for fl_clustering.multiview.client_views."""
 
+import warnings
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -102,6 +104,13 @@ class PrivateClientViewsTest(parameterized.TestCase):
     np.testing.assert_array_equal(views.points["a"][1], [np.inf, 1, -np.inf, np.nan, -np.inf])
     self.assertEqual(views.points["b"].shape, (0, 5))
     self.assertEqual(views.points["b"].dtype, np.float64)
+
+  def test_masked_numbers_count_as_nan(self):
+    clients = {"a": [[[1.0, np.ma.masked]], np.ma.array([[3, 4]], mask=[[True, False]])]}
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      views = client_views.check_private_clients(clients)
+    np.testing.assert_array_equal(views.points["a"], [[1, np.nan, np.nan, 4]])
 
   @parameterized.named_parameters(
       ("fewer_views", lambda c: c["b"].pop(), r"`clients`\['b'\] must have 2 views .* got 1"),

@@ -5,12 +5,17 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
+from clustering_basics import randomness
+from dp_clustering import point_grid
+from dp_clustering import private_sums
+from fl_clustering.kmeans import split_and_swap
 from fl_clustering.multiview import fit_result
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.multiview import view_grid
+from fl_clustering.points import federated_points
 from fl_clustering.points import point_files
 from fl_clustering.points import scaling as scaling_lib
 
@@ -61,6 +66,24 @@ class FittingTest(absltest.TestCase):
     self.assertEqual(self.factors, [[5, 6, 7]] * 3)
     np.testing.assert_array_equal(self._best("regret", fits), [1.0, 120.0])
     self.assertEqual(self.factors, [[5, 6, 0], [0, 0, 7], *[[5, 6, 7]] * 3])
+
+  def test_a_restart_begins_with_the_centers_of_k_means_on_all_views(self):
+    # No clusters: it takes many rounds until nothing moves.
+    points = np.random.default_rng(0).uniform(-0.5, 0.5, (500, 3))
+    points = np.rint(point_grid.POINT_STEPS * points)
+    pooled = private_sums.PooledPoints(points, point_grid.POINT_STEPS)
+    rng = randomness.generator(7, "first centers", 2)
+    total_square = sum(int(value) ** 2 for value in points.flat)
+    expected = split_and_swap.sums_kmeans(pooled.totals, 3, total_square, 10, rng)
+    self.assertGreater(len(expected.history), 25)
+    problem = fitting._Problem(  # pylint: disable=protected-access
+        multiview_config.MultiViewConfig(10, seed=7), _grid(), _WIDTHS
+    )
+    with mock.patch.object(
+        federated_points.FederatedPoints, "totals", lambda self, query: pooled.totals(query)
+    ):
+      found = problem._first_centers(2)  # pylint: disable=protected-access
+    np.testing.assert_array_equal(found, expected.centers)
 
 
 if __name__ == "__main__":

@@ -161,6 +161,11 @@ class PrivateFitTest(_Case):
     with self.assertRaises(RuntimeError):
       fit.ledger.record("another release", 0.1, 1.0, 10.0)
 
+  def test_bandwidths_are_one_over_the_square_of_the_norm(self):
+    fit = self._fit(_split(_views(), 4))
+    norms_in_steps = np.array(_NORMS) * fit.scaling.factor[[0, _WIDTHS[0]]]
+    np.testing.assert_allclose(fit.model.rates, norms_in_steps**-2)
+
   def test_weights_follow_from_noisy_sums(self):
     views = _views()
     views[1] = np.random.default_rng(1).standard_normal(views[1].shape)  # On the sphere.

@@ -1,5 +1,7 @@
 """Tests for fl_clustering.points.client_points."""
 
+import warnings
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -7,6 +9,14 @@ import numpy as np
 from fl_clustering.points import client_points
 
 _GOOD = np.ones((3, 2))
+# Rows of which the second one lacks its first number.
+_MASK = [[False, False], [True, False]]
+_MASKED = (
+    ("floats", np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=_MASK)),
+    ("integers", np.ma.array([[1, 2], [3, 4]], mask=_MASK)),
+    ("a list of rows", [np.array([1, 2]), np.ma.array([3, 4], mask=_MASK[1])]),
+    ("a list of numbers", [[1.0, 2.0], [np.ma.masked, 4.0]]),
+)
 
 
 class CheckedClientsTest(parameterized.TestCase):
@@ -59,6 +69,31 @@ class CheckedClientsTest(parameterized.TestCase):
   def test_wrong_types(self, clients, message):
     with self.assertRaisesRegex(TypeError, message):
       client_points.checked_clients(clients)
+
+  @parameterized.named_parameters(*_MASKED)
+  def test_masked_numbers_are_refused(self, points):
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      with self.assertRaisesRegex(
+          ValueError, r"`clients`\['b'\] must hold finite numbers, got nan in row 1, column 0"
+      ):
+        client_points.checked_clients({"a": _GOOD, "b": points})
+
+  def test_a_mask_of_nothing_changes_nothing(self):
+    checked = client_points.checked_clients([np.ma.array(_GOOD, mask=False)])["0"]
+    self.assertIs(type(checked), np.ndarray)
+    np.testing.assert_array_equal(checked, _GOOD)
+
+
+class PrivateClientsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*_MASKED)
+  def test_masked_numbers_count_as_nan(self, points):
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      found = client_points.private_clients({"a": _GOOD, "b": points})["b"]
+    self.assertIs(type(found), np.ndarray)
+    np.testing.assert_array_equal(found, [[1, 2], [np.nan, 4]])
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ def _samples():
       "large": 1e99 * rng.standard_normal((30, 2)),
       "small": 1e-80 * rng.standard_normal((30, 2)),
       "columns_of_many_units": rng.standard_normal((200, 3)) * [1e-9, 1.0, 1e12],
+      "a_tiny_column": rng.standard_normal((200, 2)) * [1e-102, 1.0],
       "an_outlier": np.append(rng.standard_normal((100, 1)), [[9999.0]], axis=0),
       "constant": np.full((50, 2), 3.7),
       "zeros": np.zeros((9, 3)),
@@ -72,7 +73,7 @@ class FindGridTest(parameterized.TestCase):
     )
     np.testing.assert_allclose(grid.scaling.shift, points.mean(axis=0), rtol=1e-6)
 
-  @parameterized.parameters("wine", "columns_of_many_units", "far_and_narrow")
+  @parameterized.parameters("wine", "columns_of_many_units", "far_and_narrow", "a_tiny_column")
   def test_standardized_columns(self, name):
     points = _samples()[name]
     grid = self._grid(np.split(points, [50]), standardize=True)

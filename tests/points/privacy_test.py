@@ -56,14 +56,22 @@ class SettingsTest(parameterized.TestCase):
     mapped = clustering_params.map_to_ball(rows, settings.radius)
     np.testing.assert_allclose(np.linalg.norm(mapped, axis=1), float(radius))
 
-  def test_bad_number_of_points(self):
-    with self.assertRaisesRegex(ValueError, "`max_points` must be an integer >= 1, got 0"):
-      privacy.ClientPrivacy(**_POINT, max_points=0)
+  @parameterized.parameters(0, 2**30 + 1, 10**400)
+  def test_bad_number_of_points(self, max_points):
+    with self.assertRaisesRegex(ValueError, r"`max_points` must be an integer in \[1, 10737"):
+      privacy.ClientPrivacy(**_POINT, max_points=max_points)
 
   def test_more_shares_than_clients(self):
     settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=4)
     with self.assertRaisesRegex(ValueError, "`min_clients` must be at most the 3 clients"):
       privacy.noisy_totals(settings, _OnlyNoise(3), 3, noise.SeededNoise(0))
+
+  def test_how_many_shares_count(self):
+    settings = privacy.PointPrivacy(**_POINT, trust="none")
+    self.assertEqual(privacy.least_shares(settings, 3), 3)
+    settings = privacy.ClientPrivacy(**_POINT, max_points=1, trust="none", min_clients=2)
+    self.assertEqual(privacy.least_shares(settings, 3), 2)
+    self.assertIsNone(privacy.least_shares(privacy.PointPrivacy(**_POINT), 3))
 
   def test_shares_that_are_too_small(self):
     settings = privacy.PointPrivacy(**_POINT, trust="none")
@@ -78,13 +86,18 @@ class SettingsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`epsilon` must be larger.*got 1.0"):
       totals(1.0, _query(), {"residual_sums": 1e6, "counts": std})
 
+  def test_noise_that_is_too_small_to_be_shared_by_one_client(self):
+    settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=1)
+    totals = privacy.noisy_totals(settings, _OnlyNoise(3), 3, noise.SeededNoise(0))
+    with self.assertRaisesRegex(ValueError, "`epsilon` must be smaller.*got 1.0"):
+      totals(1.0, _query(), {"residual_sums": 31.0, "counts": 1e9})
 
   @parameterized.parameters("server", "none")
   def test_noise_that_is_too_large_asks_nothing(self, trust):
     settings = privacy.PointPrivacy(**_POINT, trust=trust)
     totals = privacy.noisy_totals(settings, None, 3, noise.SeededNoise(0))
-    with self.assertRaisesRegex(ValueError, "must be"):
-      totals(1.0, _query(), {"residual_sums": 2.0**60, "counts": 2.0**60})
+    with self.assertRaisesRegex(ValueError, "`epsilon` must be larger.*got 1.0"):
+      totals(1.0, _query(), {"residual_sums": 1e6, "counts": 2.0**57.1})
 
 
 class NoisyTotalsTest(parameterized.TestCase):

@@ -47,6 +47,10 @@ class OwnDataConfigTest(parameterized.TestCase):
       ("clients", {"max_points": 9}, privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9)),
       ("clients, no trust", {"max_points": 9, "trust": "none"},
        privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9, "none")),
+      ("points, some clients", {"trust": "none", "min_clients": 4},
+       privacy.PointPrivacy(1.0, 1e-6, 3.0, "none", 4)),
+      ("clients, some of them", {"max_points": 9, "trust": "none", "min_clients": 4},
+       privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9, "none", 4)),
   )
   def test_privacy_reaches_the_algorithm(self, settings, expected):
     settings = config.OwnDataConfig(**_PRIVATE, **settings)
@@ -85,6 +89,10 @@ class OwnDataConfigTest(parameterized.TestCase):
       ("no epsilon, trust", {"trust": "none"}, "^`trust` must be left out without `epsilon`"),
       ("no epsilon, delta", {"delta": 1e-6}, "^`delta` must be left out without `epsilon`"),
       ("no epsilon, points", {"max_points": 5}, "^`max_points` must be left out without"),
+      ("no epsilon, clients", {"min_clients": 5}, "^`min_clients` must be left out without"),
+      ("the server adds the noise", {**_PRIVATE, "min_clients": 5},
+       "^`min_clients` must be left out with `trust`='server', got 5.$"),
+      ("no clients", {**_PRIVATE, "trust": "none", "min_clients": 0}, "^`min_clients` must be an"),
       ("no radius", {**_PRIVATE, "radius": None},
        "^`radius` must be given with `epsilon`, got None.$"),
       ("no delta", {**_PRIVATE, "delta": None}, "^`delta` must be given with `epsilon`"),

@@ -28,7 +28,8 @@ _PRIVATE_FILES = {
         "num_clusters": 2, "rounds": 9,
         "privacy": {
             "epsilon": 0.5, "delta": 1e-5, "unit": "one client with at most 7 points",
-            "trust": "none", "noise": "secure: of <someone>", "num_rounds": 9,
+            "trust": "none", "noise": "secure: of <someone>", "num_rounds": 9, "min_clients": 3,
+            "num_clients": 4,
         },
     }),
     "centroids.csv": "cluster,column_1,column_2\n0,71.5,20.25\n1,82.5,50.0\n",
@@ -52,6 +53,7 @@ class PrivateReportTest(absltest.TestCase):
     for text in (
         "2 clusters, (0.5, 1e-05)-differentially private for one client with at most 7 points",
         "all 9 rounds together", "Every client adds a share of the noise",
+        "holds as long as at least 3 of the 4 clients",
         "secure: of &lt;someone&gt;", "The radius, 100, must have been known beforehand",
         "NOT private: the clusters of a client&#x27;s rows",
     ):

@@ -165,8 +165,9 @@ class OwnDataTest(absltest.TestCase):
     folder = os.path.join(self.base, "private")
     flags = (f"--data_dir={self.data}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
              "--radius=3e5", f"--output_dir={folder}")
+    shares = ("--trust=none", "--min_clients=2")
     self.assertRegex(
-        _run(*flags, "--trust=none"),
+        _run(*flags, *shares),
         r"\n3 clusters, \(50, 0.001\)-differentially private for one point of one client\n",
     )
     self.assertCountEqual(os.listdir(folder), [
@@ -180,6 +181,7 @@ class OwnDataTest(absltest.TestCase):
     summary = json.loads(_read(folder, "summary.json"))
     self.assertCountEqual(summary, ["num_clusters", "rounds", "privacy"])
     self.assertEqual(summary["privacy"]["trust"], "none")
+    self.assertEqual(summary["privacy"]["min_clients"], 2)
     self.assertStartsWith(summary["privacy"]["noise"], "secure")
     self.assertEqual({row["inertia"] for row in _rows(folder, "rounds.csv")}, {""})
     rows = _rows(folder, "centroids.csv")
@@ -190,7 +192,7 @@ class OwnDataTest(absltest.TestCase):
     page = _read(folder, "report.html")
     _draw_again(folder)
     self.assertEqual(_read(folder, "report.html"), page)
-    self.assertIn("this run is finished", _run(*flags, "--trust=none", "--resume"))
+    self.assertIn("this run is finished", _run(*flags, *shares, "--resume"))
 
   def test_other_data_are_not_resumed(self):
     other = os.path.join(self.base, "other")
@@ -233,6 +235,8 @@ class PaperTest(absltest.TestCase):
 
 class BadInputTest(parameterized.TestCase):
 
+  _PRIVATE = ("--data_dir={}", "--num_clusters=2", "--epsilon=1", "--delta=1e-6", "--radius=9")
+
   def setUp(self):
     super().setUp()
     self.data = self.create_tempdir().full_path
@@ -241,14 +245,17 @@ class BadInputTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("an unknown figure", ("--figure=9",), "`figure` must be one of"),
-      ("own data's flag", ("--num_clusters=3",), "`num_clusters` must be left out without --data_dir"),
+      ("own data's flag", ("--num_clusters=3",),
+       "`num_clusters` must be left out without --data_dir"),
       ("a figure of own data", ("--data_dir={}", "--figure=sse"), "`figure` must be left out with"),
-      ("no range", ("--data_dir={}", "--k_range=2-4"), "`k_range` must be two numbers such as 2:10"),
+      ("no range", ("--data_dir={}", "--k_range=2-4"),
+       "`k_range` must be two numbers such as 2:10"),
       ("too many clusters", ("--data_dir={}", "--num_clusters=5"),
        "`num_clusters` must be at most the 2 points"),
       ("restarts of the default", ("--data_dir={}", "--num_clusters=2", "--n_init=3"),
        "`n_init` must be left out with `algorithm`='sums', got 3."),
-      ("privacy without own data", ("--epsilon=1",), "`epsilon` must be left out without --data_dir"),
+      ("privacy without own data", ("--epsilon=1",),
+       "`epsilon` must be left out without --data_dir"),
       ("a range of private fits", ("--data_dir={}", "--k_range=2:3", "--epsilon=1"),
        "`k_range` must be left out with `epsilon`, got (2, 3)."),
       ("no radius", ("--data_dir={}", "--num_clusters=2", "--epsilon=1", "--delta=1e-6"),
@@ -263,6 +270,11 @@ class BadInputTest(parameterized.TestCase):
        "`missing` must be left out without --data_dir"),
       ("no folder", ("--data_dir=/no/such",), "`data_dir` must be a folder, got '/no/such'"),
       ("a bad cell", ("--data_dir={}/bad",), "line 2, column 'column_1': 'three' is not a number"),
+      ("no clients", ("--min_clients=1",), "`min_clients` must be left out without --data_dir"),
+      ("the server adds the noise", (*_PRIVATE, "--min_clients=1"),
+       "`min_clients` must be left out with `trust`='server', got 1."),
+      ("more shares than clients", (*_PRIVATE, "--trust=none", "--min_clients=2"),
+       "`min_clients` must be at most the 1 clients, got 2."),
       ("data of another figure", ("--figure=sse", "--dataset=emnist"),
        "`dataset` must be left out without the figure `real`"),
   )
