@@ -93,7 +93,7 @@ def _fit(config, num_clusters, points):
       min_count=config.min_count,
       privacy=config.privacy,
       standardize=config.standardize,
-      seed=config.seed,
+      random_state=config.seed,
   )
   return model.fit(points)
 
@@ -106,7 +106,7 @@ def _select(config, points, selection):
     return {
         "simplified_silhouette": model.silhouette_,
         "inertia": model.inertia_,
-        "rounds": model.n_rounds_,
+        "rounds": model.n_iter_,
     }
 
   selection.run([{"num_clusters": k} for k in config.candidates], measure)
@@ -153,7 +153,7 @@ def _write_files(folder, names, model, sizes, assignments):
 
 
 def _summary(model, sizes_by_client):
-  found = {"num_clusters": len(model.cluster_centers_), "rounds": model.n_rounds_}
+  found = {"num_clusters": len(model.cluster_centers_), "rounds": model.n_iter_}
   if model.privacy_spent_ is not None:
     return {**found, "privacy": dict(model.privacy_spent_)}
   return {
