@@ -30,6 +30,16 @@ def _finite_rows(rows, radius):
   return rows
 
 
+def bounded_rows(points, radius):
+  """Returns float64 rows whose squares are finite; NaN and infinities are mapped into the ball.
+
+  Args:
+    points: As for `nonprivate_labels_and_loss`.
+    radius: Radius of the ball for rows that are not finite.
+  """
+  return clustering_params.map_to_ball(_finite_rows(points, radius), _LARGEST_NORM)
+
+
 def nonprivate_labels_and_loss(points, centers, radius):
   """Returns the nearest center of each point, and the sum of squared distances to them.
 

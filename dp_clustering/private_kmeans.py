@@ -1,15 +1,17 @@
 """Private k-means as a scikit-learn estimator."""
 
 from sklearn import base
+from sklearn.metrics import pairwise
 from sklearn.utils import validation
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
+from dp_clustering import data_frames
 from dp_clustering import metrics
 from dp_clustering import private_methods
 
 
-class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
+class PrivateKMeans(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator):
   """k-means whose centers are (epsilon, delta)-differentially private.
 
   The parameters are public: they must be chosen without looking at the data.  An earlier
@@ -22,17 +24,24 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
   For the same reason, rows with NaN, infinities or missing values are mapped into the ball,
   and there may be fewer rows than clusters.
 
+  There is no `sample_weight`: the noise is for points that all count the same.
+
   Attributes:
     cluster_centers_: The centers, of shape (n_clusters, n_features_in_).  Private.
     labels_: Index of the nearest center of each point of the fit, of shape (n_samples,).
-      NOT private: delete it before publishing the estimator.
-    inertia_: Sum of squared distances of these points to their nearest centers.  NOT
-      private: delete it as well.
+      NOT private, and only there with `compute_labels`.
+    inertia_: Sum of squared distances of these points to their nearest centers.  Likewise.
     ledger_: `ledger.Ledger` of the releases.  Private: it can be published.
+    n_iter_: Number of releases.  Private.
     n_features_in_: Number of columns of the data.
+    feature_names_in_: The columns' names, if the data was a frame with names; `predict` then
+      refuses frames with other columns, or in another order.
   """
 
-  def __init__(self, n_clusters, epsilon, delta, radius, method="refine", random_state=None):
+  def __init__(
+      self, n_clusters, epsilon, delta, radius, method="refine", random_state=None,
+      compute_labels=True,
+  ):
     """Stores the parameters; `fit` checks them.
 
     Args:
@@ -44,6 +53,8 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
       method: A key of `private_methods.METHODS`: `refine`, the better one, or `lsh`.
       random_state: None for secure noise.  A non-negative integer makes fits repeatable
         and NOT private; it is for experiments and tests.
+      compute_labels: Whether `labels_` and `inertia_` are kept, which are not private.  Without
+        them, a fitted estimator can be published.
     """
     self.n_clusters = n_clusters
     self.epsilon = epsilon
@@ -51,6 +62,7 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
     self.radius = radius
     self.method = method
     self.random_state = random_state
+    self.compute_labels = compute_labels
 
   def __sklearn_tags__(self):
     tags = super().__sklearn_tags__()
@@ -58,6 +70,8 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
     return tags
 
   def _validated(self, points, reset):
+    if not reset:
+      data_frames.check_order(points, getattr(self, "feature_names_in_", None), "`X`")
     points = validation.validate_data(
         self, points, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0
     )
@@ -78,16 +92,36 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
     del y
     validate.integer(1, n_clusters=self.n_clusters)
     validate.one_of(private_methods.METHODS, method=self.method)
+    validate.boolean(compute_labels=self.compute_labels)
     privacy_param = clustering_params.DifferentialPrivacyParam(self.epsilon, self.delta)
     data = clustering_params.Data(self._validated(X, reset=True), self.radius)
     result = private_methods.METHODS[self.method](
         self.n_clusters, data, privacy_param, random_state=self.random_state
     )
     self.cluster_centers_ = result.centers
-    self.labels_ = result.labels
-    self.inertia_ = result.loss
     self.ledger_ = result.ledger
+    self.n_iter_ = len(result.ledger.releases)
+    for name, value in (("labels_", result.labels), ("inertia_", result.loss)):
+      vars(self).pop(name, None)
+      if self.compute_labels:
+        setattr(self, name, value)
     return self
+
+  def fit_predict(self, X, y=None):
+    """Finds private centers, and returns the nearest one of each point; NOT private.
+
+    Args:
+      X: As for `fit`.
+      y: Ignored.
+    """
+    del y
+    return self.fit(X).predict(X)
+
+  def _labels_and_loss(self, X):
+    validation.check_is_fitted(self)
+    return metrics.nonprivate_labels_and_loss(
+        self._validated(X, reset=False), self.cluster_centers_, self.radius
+    )
 
   def predict(self, X):
     """Returns the index of the nearest center of each point, shape (n_samples,).
@@ -97,9 +131,28 @@ class PrivateKMeans(base.ClusterMixin, base.BaseEstimator):
     Args:
       X: Points, array of shape (n_samples, n_features).  Not private.
     """
+    return self._labels_and_loss(X)[0]
+
+  def transform(self, X):
+    """Returns the distance of each point to each center, shape (n_samples, n_clusters).
+
+    The result is not private: it is exact.
+
+    Args:
+      X: As for `predict`.
+    """
     validation.check_is_fitted(self)
-    points = self._validated(X, reset=False)
-    labels, _ = metrics.nonprivate_labels_and_loss(
-        points, self.cluster_centers_, self.radius
-    )
-    return labels
+    points = metrics.bounded_rows(self._validated(X, reset=False), self.radius)
+    return pairwise.euclidean_distances(points, self.cluster_centers_)
+
+  def score(self, X, y=None):
+    """Returns minus the sum of squared distances of the points to their nearest centers.
+
+    The result is not private: it is exact.
+
+    Args:
+      X: As for `predict`.
+      y: Ignored.
+    """
+    del y
+    return -self._labels_and_loss(X)[1]

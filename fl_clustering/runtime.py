@@ -10,6 +10,7 @@ is the fastest arrangement for models as small as a client's, and it makes the
 numbers independent of how threads are scheduled.
 """
 
+import contextlib
 import errno
 import os
 import re
@@ -20,6 +21,7 @@ import time
 import grpc
 import portpicker
 import tensorflow_federated as tff
+from tensorflow_federated.python.core.impl.context_stack import runtime_error_context
 
 from fl_clustering import worker_watch
 
@@ -80,7 +82,13 @@ def _worker_binary():
 
 
 class _Context(tff.framework.SyncExecutionContext):
-  """TFF's context, which names a file that a client's computation can't read."""
+  """TFF's context, which names a file that a client's computation can't read.
+
+  Attributes:
+    is_closed: Whether its worker was ended.
+  """
+
+  is_closed = False
 
   def invoke(self, comp, arg):
     try:
@@ -135,17 +143,14 @@ class LocalRuntime:
     self._stub = tff.framework.RemoteExecutorGrpcStub(
         grpc.intercept_channel(channel, self._watch)
     )
-    self._wait_until_ready()
-    tff.framework.set_default_context(
-        _Context(
-            executor_fn=tff.framework.ResourceManagingExecutorFactory(
-                self._create_executor
-            ),
-            compiler_fn=tff.backends.native.desugar_and_transform_to_native,
-            transform_args=tff.tensorflow.transform_args,
-            transform_result=tff.tensorflow.transform_result,
-        )
+    self._context = _Context(
+        executor_fn=tff.framework.ResourceManagingExecutorFactory(self._create_executor),
+        compiler_fn=tff.backends.native.desugar_and_transform_to_native,
+        transform_args=tff.tensorflow.transform_args,
+        transform_result=tff.tensorflow.transform_result,
     )
+    self._wait_until_ready()
+    tff.framework.set_default_context(self._context)
 
   def __enter__(self):
     return self
@@ -159,6 +164,7 @@ class LocalRuntime:
 
   def close(self):
     """Ends the worker; TFF computations can't be called afterwards."""
+    self._context.is_closed = True
     self._watch.close()
     self._process.kill()
     self._process.wait()
@@ -192,3 +198,37 @@ class LocalRuntime:
     executor = tff.framework.RemoteExecutor(self._stub)
     executor.set_cardinalities(cardinalities)
     return executor
+
+
+def _is_of_the_caller(context):
+  """Returns whether someone set a TFF context to compute in.
+
+  TFF's local context is the one that is there when nobody did.  Nothing tells it from one that
+  the caller set by hand; both start the worker that the top of this file complains about.
+
+  Args:
+    context: What is on top of TFF's stack of contexts.
+  """
+  if isinstance(context, _Context):
+    return not context.is_closed
+  if isinstance(context, runtime_error_context.RuntimeErrorContext):  # In another thread.
+    return False
+  factory = getattr(context, "executor_factory", None)
+  start_worker = getattr(factory, "_executor_stack_fn", None)
+  return getattr(start_worker, "__module__", None) != (
+      tff.framework.local_cpp_executor_factory.__module__
+  )
+
+
+@contextlib.contextmanager
+def of_the_caller_or_own():
+  """Computes in the caller's TFF context, or else in a `LocalRuntime` that ends with the block."""
+  before = tff.framework.get_context_stack().current
+  if _is_of_the_caller(before):
+    yield
+    return
+  with LocalRuntime():
+    try:
+      yield
+    finally:
+      tff.framework.set_default_context(before)

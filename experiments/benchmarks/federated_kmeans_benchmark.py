@@ -81,7 +81,7 @@ def _measure():
     return kmeans.fit(points).inertia_
 
   def federated(seed):
-    return FederatedKMeans(num_clusters, seed=seed).fit(clients).inertia_
+    return FederatedKMeans(num_clusters, random_state=seed).fit(clients).inertia_
 
   with runtime.LocalRuntime():
     # Builds the computations.

@@ -85,7 +85,7 @@ def _fit(clients, seed, algorithm, **options):
   # Reports read the registry below without TensorFlow Federated.
   from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
 
-  model = FederatedKMeans(clients.num_clusters, algorithm, seed=seed, **options)
+  model = FederatedKMeans(clients.num_clusters, algorithm, random_state=seed, **options)
   return model.fit(clients.points)
 
 

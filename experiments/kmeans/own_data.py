@@ -187,8 +187,8 @@ def measure_all(config, inputs, folder):
     The summary, a dict for JSON.
   """
   # pylint: disable=g-import-not-at-top
-  from fl_clustering import runtime
   from fl_clustering.kmeans import saved_kmeans
+  from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
   tables, is_private = inputs.data, config.privacy is not None

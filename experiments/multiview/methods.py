@@ -186,7 +186,7 @@ def fit(problem, view_weights, shares=None):
 
   shares = problem.shares if shares is None else shares
   model = lib.FederatedMultiViewKMeans(
-      problem.num_clusters, view_weights=view_weights, seed=problem.seed, **problem.settings
+      problem.num_clusters, view_weights=view_weights, random_state=problem.seed, **problem.settings
   )
   return model.fit({
       client_id: [view[share] for view in problem.views.values()]
@@ -209,7 +209,7 @@ def multiview(problem, view_weights, shares=None):
     points = count_points(problem.labels, clusters, problem.num_clusters)
   return dataclasses.replace(
       score(problem.labels, clusters),
-      rounds=model.n_rounds_,
+      rounds=model.n_iter_,
       view_weights=tuple(map(float, model.view_weights_)),
       objectives=tuple(record.objective for record in model.history_),
       points=points,

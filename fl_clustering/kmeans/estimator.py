@@ -1,7 +1,9 @@
 """Federated k-means in scikit-learn's manner."""
 
-import tempfile
+from sklearn.utils import validation
 
+from dp_clustering import data_frames
+from dp_clustering import metrics
 from dp_clustering import noise
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import fitting
@@ -9,25 +11,15 @@ from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import client_points
+from fl_clustering.points import federated_clusterer
+from fl_clustering.points import given_clients
 from fl_clustering.points import point_files
-
 
 # By the names of `--algorithm`: a function of a `KMeansConfig` and `PointFiles`.
 FITS = {"sums": sums_fit.fit, **dict.fromkeys(algorithms.ALGORITHMS, fitting.fit)}
 
 
-def _fit(config, clients):
-  """Returns the `fit_result.Fit` of the user's clients."""
-  with tempfile.TemporaryDirectory() as folder:
-    if config.privacy is None:
-      files = point_files.write_files(client_points.checked_clients(clients), folder)
-      return FITS[config.algorithm](config, files)
-    points = client_points.private_clients(clients)
-    files = private_fit.write_files(points, config.privacy, folder)
-    return private_fit.fit(config, files, noise.SecureNoise())
-
-
-class FederatedKMeans:
+class FederatedKMeans(federated_clusterer.FederatedClusterer):
   """Clusters the points of many clients, whose points stay with them.
 
   With the default algorithm, `sums`, the server receives secure sums over the clients, and
@@ -36,8 +28,13 @@ class FederatedKMeans:
   at least `min_count` points, with their counts.  That is weak protection: rows can be found
   from the differences between rounds.  They are here to compare with.
 
-  It computes in TFF's default context; see `fl_clustering.runtime` for one that ends with
-  the program.
+  One client is a table: an array of shape (n, d), a frame of pandas, polars or Arrow, or a list
+  of rows.  Frames' columns go by name: if they come in another order at another client, they are
+  put right.  With `privacy`, a client may have no rows, and rows may hold anything that is a
+  number or stands for a missing one; see `dp_clustering.clustering_params.map_to_ball`.
+
+  `transform` gives distances in the data's units, with `standardize` in standard deviations of
+  the fit.  The score is minus the sum of their squares.
 
   Attributes, after `fit`:
     cluster_centers_: Centroids in the data's units, array of shape (K, d).
@@ -46,8 +43,14 @@ class FederatedKMeans:
     silhouette_: The mean simplified silhouette at these centroids, likewise.
     history_: Tuple of `fitting.RoundRecord`, one for each round of the best restart that had
       centroids.
-    n_rounds_: Number of all rounds of the best restart; with `sums` also those that find the
+    n_iter_: Number of all rounds of the best restart; with `sums` also those that find the
       scale before it and the inertia after it.
+    labels_: The clusters of the points, an int array for every client, in the form of what `fit`
+      was given: one array, a list, or a dict by client id.  They are computed from the points
+      and are NOT private, so with `privacy` they are kept only if `compute_labels` says so.
+    n_features_in_: Number of columns, d.
+    feature_names_in_: The columns' names, an array of text, if all clients gave frames with
+      names; `predict` then refuses frames with other columns, or in another order.
     privacy_spent_: With `privacy`, a dict with the guarantee; else None.
     privacy_ledger_: With `privacy`, the `dp_clustering.ledger.Ledger` of all releases; else
       None.
@@ -70,9 +73,10 @@ class FederatedKMeans:
       shuffle=None,
       privacy=None,
       standardize=False,
-      seed=0,
+      compute_labels=None,
+      random_state=0,
   ):
-    """Checks the settings.
+    """Stores the settings; `fit` checks them.
 
     An option left None gets the default of the chosen algorithm.  An option that the
     algorithm does not have is an error.
@@ -118,64 +122,80 @@ class FederatedKMeans:
         algorithm is that of `dp_clustering.refine`.  Default: None, exact sums.
       standardize: Whether every column is scaled to variance one over all clients; must be
         False with `privacy`.
-      seed: Integer >= 0 that decides everything random but the noise of `privacy`.
+      compute_labels: Whether `labels_` keeps the clusters of the points.  Default: True without
+        `privacy`, False with it.
+      random_state: Integer >= 0 that decides everything random but the noise of `privacy`.
     """
-    self._config = kmeans_config.KMeansConfig(
-        n_clusters=n_clusters,
-        algorithm=algorithm,
-        n_init=n_init,
-        num_rounds=num_rounds,
-        tol=tol,
-        min_count=min_count,
-        fkm_rounds=fkm_rounds,
-        server_init=server_init,
-        local_iterations=local_iterations,
-        local_clusters=local_clusters,
-        lloyd_rounds=lloyd_rounds,
-        weight_by_counts=weight_by_counts,
-        shuffle=shuffle,
-        privacy=privacy,
-        standardize=standardize,
-        seed=seed,
-    )
-    self._fit = None
+    self.n_clusters = n_clusters
+    self.algorithm = algorithm
+    self.n_init = n_init
+    self.num_rounds = num_rounds
+    self.tol = tol
+    self.min_count = min_count
+    self.fkm_rounds = fkm_rounds
+    self.server_init = server_init
+    self.local_iterations = local_iterations
+    self.local_clusters = local_clusters
+    self.lloyd_rounds = lloyd_rounds
+    self.weight_by_counts = weight_by_counts
+    self.shuffle = shuffle
+    self.privacy = privacy
+    self.standardize = standardize
+    self.compute_labels = compute_labels
+    self.random_state = random_state
 
-  def fit(self, clients):
-    """Fits the centroids.
+  def _config(self):
+    return kmeans_config.KMeansConfig(**self._settings())
 
-    Args:
-      clients: A mapping from client id to an array of shape (n, d), or a list of such
-        arrays.  The columns are the same at every client.  With `privacy`, a client may
-        have no rows, and rows may hold anything that is a number or stands for a missing
-        one; see `dp_clustering.clustering_params.map_to_ball`.
+  def _checked(self, clients):
+    if self.privacy is None:
+      return clients.replaced(client_points.checked_clients(clients))
+    return clients.replaced(client_points.private_clients(clients))
 
-    Returns:
-      This object.
+  def _points_to_fit(self, config, clients):
+    tables, names = given_clients.aligned(given_clients.clients_of(clients))
+    points = self._checked(tables)
+    self._set_columns(next(iter(points.by_id.values())).shape[1], names)
+    return points
 
-    Raises:
-      TypeError: If `clients` is no such mapping or list of real numbers.
-      ValueError: If clients' points can't be clustered together, there are fewer than
-        clusters, or the clients may send nothing that the algorithm could use.
-    """
-    self._fit = _fit(self._config, clients)
-    self.cluster_centers_ = self._fit.centroids
-    self.inertia_ = self._fit.inertia
-    self.silhouette_ = self._fit.silhouette
-    self.history_ = self._fit.history
-    self.n_rounds_ = self._fit.num_rounds
-    self.privacy_spent_ = self._fit.privacy_spent
-    self.privacy_ledger_ = self._fit.ledger
-    return self
+  def _fit(self, config, points, folder):
+    if config.privacy is None:
+      fit = FITS[config.algorithm](config, point_files.write_files(points, folder))
+    else:
+      files = private_fit.write_files(points, config.privacy, folder)
+      fit = private_fit.fit(config, files, noise.SecureNoise())
+    self._result = fit
+    self.cluster_centers_ = fit.centroids
+    self.inertia_ = fit.inertia
+    self.silhouette_ = fit.silhouette
+    self.history_ = fit.history
+    self.n_iter_ = fit.num_rounds
+    self.privacy_spent_ = fit.privacy_spent
+    self.privacy_ledger_ = fit.ledger
 
-  def predict(self, points):
-    """Returns the nearest centroid of every point, an int array of shape (n,).
+  def _points(self, X):
+    validation.check_is_fitted(self)
+    clients = given_clients.clients_of(X, "X")
+    fitted = getattr(self, "feature_names_in_", None)
+    for client_id, table in clients.by_id.items():
+      data_frames.check_order(table, fitted, clients.label(client_id))
+    points = self._checked(given_clients.as_arrays(clients))
+    for client_id, table in clients.by_id.items():
+      table = table if data_frames.is_frame(table) else points.by_id[client_id]
+      # Warns if only one of both has names, and compares the numbers of columns.
+      validation.validate_data(self, table, reset=False, skip_check_array=True)
+    return points
 
-    Whoever holds the points computes this alone, without any round.
+  def _bounded(self, points):
+    if self.privacy is None:
+      return points
+    return metrics.bounded_rows(points, self.privacy.radius)
 
-    Args:
-      points: An array of shape (n, d).
-    """
-    if self._fit is None:
-      raise ValueError("`fit` must come before `predict`, got no centroids yet.")
-    points = client_points.checked_points(points, "`points`", self.cluster_centers_.shape[1])
-    return self._fit.assign(points)
+  def _assign(self, points):
+    return self._result.assign(self._bounded(points))
+
+  def _distances(self, points):
+    return self._result.distances(self._bounded(points))
+
+  def _losses(self, points):
+    return self._distances(points) ** 2

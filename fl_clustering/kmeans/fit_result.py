@@ -45,6 +45,8 @@ class Fit:
     silhouette: The mean simplified silhouette, likewise.
     history: Tuple of `RoundRecord`.
     num_rounds: Number of all rounds.
+    column_scales: What distances along every column are multiplied with: one over its
+      standard deviation if columns are standardised, else one; float64 (d,).
     privacy_spent: What a private fit guarantees (`points.privacy.guarantee`), or None.
     ledger: The frozen `Ledger` of a private fit, or None.
   """
@@ -55,12 +57,20 @@ class Fit:
   silhouette: Optional[float]
   history: tuple[RoundRecord, ...]
   num_rounds: int
+  column_scales: np.ndarray
   privacy_spent: Optional[Mapping[str, Any]] = None
   ledger: Optional[ledger_lib.Ledger] = None
 
   def assign(self, points):
     """Returns the nearest centroid of every point (n, d), an int array of shape (n,)."""
     return assign(points, self.centroids, self.scaling)
+
+  def distances(self, points):
+    """Returns the distances of points (n, d) to the centroids, float64 (n, K)."""
+    if not len(points):
+      return np.zeros((0, len(self.centroids)))
+    shifted = ((x - self.scaling.shift) * self.column_scales for x in (points, self.centroids))
+    return metrics.pairwise.euclidean_distances(*shifted)
 
 
 def assign(points, centroids, scaling):
@@ -71,6 +81,8 @@ def assign(points, centroids, scaling):
     centroids: float64 of shape (K, d), likewise.
     scaling: The `Scaling` of the coordinates that distances are measured in.
   """
+  if not len(points):
+    return np.zeros(0, np.intp)
   core_count.count_quietly()
   far = scaling_lib.FARTHEST
   scaled = (np.clip(scaling.apply(x), -far, far) for x in (points, centroids))

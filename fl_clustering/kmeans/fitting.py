@@ -76,4 +76,5 @@ def fit(config, files):
       silhouette=float(scores["silhouettes"][best]) / moments.num_points,
       history=history,
       num_rounds=len(history),
+      column_scales=scaling.factor if config.standardize else np.ones(files.num_columns),
   )

@@ -126,4 +126,5 @@ def fit(config, files):
       silhouette=silhouette,
       history=(*history, last),
       num_rounds=grid.num_rounds + 2 + len(result.history),
+      column_scales=grid.scaling.factor * grid.step if config.standardize else np.ones(points.dim),
   )

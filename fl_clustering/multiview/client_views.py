@@ -8,6 +8,7 @@ import numpy as np
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from fl_clustering.points import client_points
+from fl_clustering.points import given_clients
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,14 +43,84 @@ def _view(view, name, num_columns):
   return client_points.checked_points(view, name, num_columns)
 
 
-def _view_list(views, name):
-  """Returns a client's views, or raises an error if they are no list of them."""
-  if isinstance(views, np.ndarray) or not isinstance(views, collections.abc.Sequence):
+def is_client(value):
+  """Returns whether a value is meant as one client: a table, which is a view, or a list of them."""
+  if given_clients.is_table(value):
+    return True
+  is_list = isinstance(value, collections.abc.Sequence) and not isinstance(value, str)
+  return is_list and any(map(given_clients.is_table, value))
+
+
+def clients_of(given, name="clients", num_views=None):
+  """Returns `given_clients.Clients` of lists of as many views each.
+
+  Args:
+    given: One client, a list of them, or a mapping from client id; see `is_client`.  What this
+      function returned is returned.
+    name: What the messages call it.
+    num_views: How many views a client must have; the same number as the others by default.
+
+  Raises:
+    TypeError: If it is none of these.
+    ValueError: If there is no client, or one has no view or another number of them.
+  """
+  if isinstance(given, given_clients.Clients):
+    return given
+  clients, by_id = given_clients.clients_of(given, name, is_client), {}
+  for client_id, views in clients.by_id.items():
+    views = [views] if given_clients.is_table(views) else views
+    by_id[client_id] = _view_list(views, clients.label(client_id), num_views)
+    num_views = len(by_id[client_id])
+  return clients.replaced(by_id)
+
+
+def of_view(clients, view):
+  """Returns `given_clients.Clients` of one view, which is a position."""
+  return dataclasses.replace(
+      clients, by_id={client_id: views[view] for client_id, views in clients.by_id.items()},
+      part=f", view {view!r},",
+  )
+
+
+def _for_each_view(function, clients):
+  """Returns a function's value for the clients of every view, a list."""
+  views = range(len(next(iter(clients.by_id.values()))))
+  return [function(of_view(clients, view)) for view in views]
+
+
+def _from_views(clients, views):
+  """Returns clients with the views of which each has its own `given_clients.Clients`."""
+  return clients.replaced({
+      client_id: [view.by_id[client_id] for view in views] for client_id in clients.by_id
+  })
+
+
+def as_arrays(clients):
+  """Does `given_clients.as_arrays` for every view of what `clients_of` returned."""
+  return _from_views(clients, _for_each_view(given_clients.as_arrays, clients))
+
+
+def aligned(clients):
+  """Does `given_clients.aligned` for every view of what `clients_of` returned.
+
+  Returns:
+    The same clients with arrays where they had frames, and a list with the names of every
+    view's columns, or None for a view without names.
+  """
+  views, names = zip(*_for_each_view(given_clients.aligned, clients))
+  return _from_views(clients, views), list(names)
+
+
+def _view_list(views, name, num_views=None):
+  """Returns a client's views; raises an error if they are no list of so many."""
+  if isinstance(views, str) or not isinstance(views, collections.abc.Sequence):
     raise TypeError(
         f"{name} must be a list of arrays, one per view, got {type(views).__name__}."
     )
   if not len(views):
     raise ValueError(f"{name} must have at least one view, got none.")
+  if num_views is not None and len(views) != num_views:
+    raise ValueError(f"{name} must have {num_views} views as the others, got {len(views)}.")
   return views
 
 
@@ -69,9 +140,7 @@ def joined_views(views, name, widths=None, view_names=None):
     TypeError: If `views` is no sequence of arrays of real numbers.
     ValueError: If the views don't fit together, or to `widths`.
   """
-  _view_list(views, name)
-  if widths is not None and len(views) != len(widths):
-    raise ValueError(f"{name} must have {len(widths)} views as the others, got {len(views)}.")
+  views = _view_list(views, name, None if widths is None else len(widths))
   called = list(range(len(views)) if view_names is None else view_names)
   where = [f"{name}, view {view!r}," for view in called]
   arrays = list(map(_view, views, where, widths or [None] * len(views)))
@@ -84,37 +153,24 @@ def joined_views(views, name, widths=None, view_names=None):
   return np.concatenate(arrays, axis=1), tuple(array.shape[1] for array in arrays)
 
 
-def _checked_mapping(clients):
-  """Returns the clients in the order of their ids, or raises an error."""
-  if not isinstance(clients, collections.abc.Mapping):
-    raise TypeError(
-        "`clients` must be a mapping from client id to a list of views, got "
-        f"{type(clients).__name__}."
-    )
-  if not clients:
-    raise ValueError("`clients` must have at least one client, got none.")
-  for client_id in clients:
-    client_points.check_id(client_id)
-  return client_points.sorted_by_id(clients)
-
-
 def check_clients(clients, num_clusters, view_names=None):
   """Returns `ClientViews` of what the user gave.
 
   Args:
-    clients: A mapping from client id to a list of arrays of shape (n, d_h), one per
-      view; n may differ between clients, the views must not.
+    clients: What `clients_of` returned or takes, with arrays of shape (n, d_h); n may differ
+      between clients, the views must not.
     num_clusters: The number of clusters, at most the number of all points.
     view_names: What the messages call the views; their positions by default.
 
   Raises:
-    TypeError: If it is not such a mapping, or an id is no string.
+    TypeError: If it is something else, or a view holds no real numbers.
     ValueError: If the clients' views don't fit together, or there are too few points.
   """
-  points, widths = {}, None
-  for client_id, views in _checked_mapping(clients).items():
-    name = f"`clients`[{client_id!r}]"
-    points[client_id], widths = joined_views(views, name, widths, view_names)
+  points, widths, clients = {}, None, clients_of(clients)
+  for client_id, views in clients.by_id.items():
+    points[client_id], widths = joined_views(
+        views, clients.label(client_id), widths, view_names
+    )
   client_views = ClientViews(points, widths)
   if client_views.num_points < num_clusters:
     raise validate.error(
@@ -147,20 +203,17 @@ def check_private_clients(clients):
     clients: As for `check_clients`; a client may have no rows.
 
   Raises:
-    TypeError: If it is not such a mapping of numbers, or an id is no string.
+    TypeError: If it is something else, or a view holds no numbers.
     ValueError: If the clients' views don't fit together.
   """
-  clients = _checked_mapping(clients)
-  first_id = next(iter(clients))
-  first = map(clustering_params.unmasked, _view_list(clients[first_id], f"`clients`[{first_id!r}]"))
-  widths = tuple(view.shape[-1] if view.ndim == 2 else 0 for view in first)
+  clients = clients_of(clients)
+  shapes = list(map(np.shape, next(iter(clients.by_id.values()))))
+  widths = tuple(shape[-1] if len(shape) == 2 else 0 for shape in shapes)
   points = {}
-  for client_id, views in clients.items():
-    name = f"`clients`[{client_id!r}]"
-    if len(_view_list(views, name)) != len(widths):
-      raise ValueError(f"{name} must have {len(widths)} views as the others, got {len(views)}.")
+  for client_id, views in clients.by_id.items():
+    name = clients.label(client_id)
     arrays = [
-        _private_view(view, f"clients[{client_id!r}][{index}]", width)
+        _private_view(view, f"{name.replace('`', '')}[{index}]", width)
         for index, (view, width) in enumerate(zip(views, widths))
     ]
     if len(set(map(len, arrays))) > 1:  # How many is private.

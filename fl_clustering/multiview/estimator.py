@@ -1,15 +1,16 @@
 """Federated multi-view k-means in scikit-learn's manner."""
 
-import tempfile
-
 import numpy as np
+from sklearn.utils import validation
 
+from dp_clustering import data_frames
 from dp_clustering import noise as noise_lib
 from fl_clustering.multiview import client_views
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit
 from fl_clustering.multiview import sums
+from fl_clustering.points import federated_clusterer
 from fl_clustering.points import point_files
 
 # Rows that are given to clusters at a time.
@@ -18,15 +19,22 @@ _BLOCK_ROWS = 2048
 _FARTHEST = 2.0**40
 
 
-class FederatedMultiViewKMeans:
+class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
   """Clusters the points of many clients, which all see them in the same views.
 
   The server receives totals over all clients, by secure sums of integers, and nothing
   else.  With one client this is the central algorithm, MVKM-ED.  The result depends on the
   points alone, to the last bit: not on how they are spread over the clients.
 
-  It computes in TFF's default context; see `fl_clustering.runtime` for one that ends with
-  the program.
+  One client is a list of tables (n, d_h), one per view: the same views with the same columns
+  at every client, and in each the client's n points in the same order.  A table is an array, a
+  frame of pandas, polars or Arrow, or a list of rows; alone, it is the only view.  Frames' columns
+  go by name: if they come in another order at another client, they are put right.  With
+  `privacy`, a client may have no rows, and rows may hold anything that is a number or stands for
+  a missing one; see `dp_clustering.clustering_params.map_to_ball`.
+
+  `transform` gives what a point would add to the objective in every cluster, which is its
+  distance to the center over all views, between 0 and 1.  The score is minus their sum.
 
   Attributes, after `fit`:
     cluster_centers_: A list of arrays of shape (K, d_h), one per view, in the data's
@@ -36,8 +44,14 @@ class FederatedMultiViewKMeans:
       would take one more look at the data.
     history_: Tuple of `server_step.RoundRecord`, one per round of the best restart, and
       one for the result (not with `privacy`).
-    n_rounds_: Number of rounds of the best restart, after those that found its first
-      centers.
+    n_iter_: Number of rounds of the best restart, after those that found its first centers.
+    labels_: The clusters of the points, an int array for every client, in the form of what `fit`
+      was given: one array, a list, or a dict by client id.  They are computed from the points
+      and are NOT private, so with `privacy` they are kept only if `compute_labels` says so.
+    n_features_in_: Number of columns of all views.
+    feature_names_in_: A list with the names of every view's columns, an array of text, or None
+      for a view without names; only if there are names.  `predict` then refuses frames with
+      other columns, or in another order.
     privacy_spent_: With `privacy`, a dict with the guarantee; else None.
     privacy_ledger_: With `privacy`, the `dp_clustering.ledger.Ledger` of all releases; else
       None.
@@ -53,9 +67,10 @@ class FederatedMultiViewKMeans:
       tol=None,
       standardize=True,
       privacy=None,
-      seed=0,
+      compute_labels=None,
+      random_state=0,
   ):
-    """Checks the settings.
+    """Stores the settings; `fit` checks them.
 
     Args:
       n_clusters: Number of clusters, K: at least 1, at most the number of all points.
@@ -77,53 +92,49 @@ class FederatedMultiViewKMeans:
         clients; False only centers the columns.  Must be False with `privacy`.
       privacy: A `PointPrivacy`, which adds noise to the sums of every round; None for
         exact sums.
-      seed: Integer >= 0 that decides everything random but the noise of `privacy`.
+      compute_labels: Whether `labels_` keeps the clusters of the points.  Default: True without
+        `privacy`, False with it.
+      random_state: Integer >= 0 that decides everything random but the noise of `privacy`.
     """
-    given = {"n_init": n_init, "num_rounds": num_rounds, "tol": tol}
-    defaults = {} if privacy is None else multiview_config.PRIVATE_DEFAULTS
-    self._config = multiview_config.MultiViewConfig(
-        n_clusters=n_clusters,
-        view_weights=view_weights,
-        alpha=alpha,
-        standardize=standardize,
-        privacy=privacy,
-        seed=seed,
-        **defaults | {name: value for name, value in given.items() if value is not None},
-    )
-    self._fit = None
+    self.n_clusters = n_clusters
+    self.view_weights = view_weights
+    self.alpha = alpha
+    self.n_init = n_init
+    self.num_rounds = num_rounds
+    self.tol = tol
+    self.standardize = standardize
+    self.privacy = privacy
+    self.compute_labels = compute_labels
+    self.random_state = random_state
 
-  def fit(self, clients):
-    """Fits the model.
+  def _config(self):
+    settings = self._settings()
+    defaults = {} if self.privacy is None else multiview_config.PRIVATE_DEFAULTS
+    left_out = {name for name in multiview_config.PRIVATE_DEFAULTS if settings[name] is None}
+    given = {name: value for name, value in settings.items() if name not in left_out}
+    return multiview_config.MultiViewConfig(**defaults | given)
 
-    Args:
-      clients: A mapping from client id, a string, to a list of arrays (n, d_h), one per
-        view: the same views with the same columns at every client, and in each the
-        client's n points in the same order.  With `privacy`, a client may have no rows, and
-        rows may hold anything that is a number or stands for a missing one; see
-        `dp_clustering.clustering_params.map_to_ball`.
+  def _points_to_fit(self, config, clients):
+    tables, names = client_views.aligned(client_views.clients_of(clients))
+    if config.privacy is None:
+      views = client_views.check_clients(tables, config.n_clusters)
+    else:
+      views = client_views.check_private_clients(tables)
+      config.privacy.check_views(len(views.widths))
+    self._widths = views.widths
+    self._set_columns(sum(views.widths), names if any(names) else None)
+    return tables.replaced(views.points)
 
-    Returns:
-      This object.
-
-    Raises:
-      TypeError: If `clients` is not such a mapping of real numbers, or an id is no string.
-      ValueError: If views are missing or don't fit together, a view is the same
-        everywhere, or there are fewer points than clusters.
-    """
-    config = self._config
-    with tempfile.TemporaryDirectory() as folder:
-      if config.privacy is None:
-        views = client_views.check_clients(clients, config.n_clusters)
-        files = point_files.write_files(views.points, folder)
-        fit = fitting.fit(config, files, views.widths)
-      else:
-        views = client_views.check_private_clients(clients)
-        config.privacy.check_views(len(views.widths))
-        files = private_fit.write_files(views, config.privacy.view_norms, folder)
-        fit = private_fit.fit(config, files, views.widths, noise_lib.SecureNoise())
-    self._fit, self._widths = fit, views.widths
+  def _fit(self, config, points, folder):
+    if config.privacy is None:
+      fit = fitting.fit(config, point_files.write_files(points, folder), self._widths)
+    else:
+      views = client_views.ClientViews(points, self._widths)
+      files = private_fit.write_files(views, config.privacy.view_norms, folder)
+      fit = private_fit.fit(config, files, self._widths, noise_lib.SecureNoise())
+    self._result = fit
     self.cluster_centers_ = np.split(
-        fit.scaling.undo(fit.model.centers), np.cumsum(views.widths)[:-1], axis=1
+        fit.scaling.undo(fit.model.centers), np.cumsum(self._widths)[:-1], axis=1
     )
     self.view_weights_ = fit.model.view_weights
     self.history_ = fit.history
@@ -131,31 +142,50 @@ class FederatedMultiViewKMeans:
     self.privacy_ledger_ = fit.ledger
     is_exact = fit.privacy_spent is None
     self.objective_ = fit.history[-1].objective if is_exact else None
-    self.n_rounds_ = len(fit.history) - is_exact
-    return self
+    self.n_iter_ = len(fit.history) - is_exact
+
+  def _points(self, X):
+    validation.check_is_fitted(self)
+    clients = client_views.clients_of(X, "X", len(self._widths))
+    for view, names in enumerate(getattr(self, "feature_names_in_", ())):
+      tables = client_views.of_view(clients, view)
+      for client_id, table in tables.by_id.items():
+        data_frames.check_order(table, names, tables.label(client_id))
+    arrays = client_views.as_arrays(clients)
+    if self.privacy is None:
+      return arrays.replaced({
+          client_id: client_views.joined_views(views, clients.label(client_id), self._widths)[0]
+          for client_id, views in arrays.by_id.items()
+      })
+    views = client_views.check_private_clients(arrays)
+    if views.widths != self._widths:
+      raise ValueError(
+          f"`X` must have {list(self._widths)} columns in its views, got {list(views.widths)}."
+      )
+    return arrays.replaced(views.points)
 
   def _on_grid(self, points):
     """Returns rows of shape (n, D) in grid steps, as the clients of the fit computed them."""
-    if self._config.privacy is None:
-      return np.rint(np.clip(self._fit.scaling.apply(points), -_FARTHEST, _FARTHEST))
-    norms = self._config.privacy.view_norms
+    if self.privacy is None:
+      return np.rint(np.clip(self._result.scaling.apply(points), -_FARTHEST, _FARTHEST))
+    norms = self.privacy.view_norms
     units = private_fit.grid_scaling(np.ones(len(norms)), self._widths)
     return np.rint(units.apply(private_fit.in_balls(points, norms, self._widths)))
 
-  def predict(self, views):
-    """Gives points to the clusters, as the last round would.
-
-    Args:
-      views: A list of arrays of shape (n, d_h), one per view, as for `fit`.
-
-    Returns:
-      The clusters, an int64 array of shape (n,).  They are functions of the points
-      themselves: whoever holds the points computes them, without any round.
-    """
-    if self._fit is None:
-      raise ValueError("`fit` must come before `predict`, got no model yet.")
-    points, _ = client_views.joined_views(views, "`views`", self._widths)
-    points, arrays = self._on_grid(points), self._fit.model.arrays()
-    starts = range(0, len(points), _BLOCK_ROWS)
+  def _by_blocks(self, function, points):
+    """Returns a function of `sums` for the points (n, D), computed block by block."""
+    points, arrays = self._on_grid(points), self._result.model.arrays()
+    starts = range(0, max(1, len(points)), _BLOCK_ROWS)
     blocks = (points[start : start + _BLOCK_ROWS] for start in starts)
-    return np.concatenate([sums.nearest(np, block, arrays, self._widths) for block in blocks])
+    return np.concatenate([function(np, block, arrays, self._widths) for block in blocks])
+
+  def _assign(self, points):
+    return self._by_blocks(sums.nearest, points)
+
+  def _distances(self, points):
+    factors = self._result.model.view_factors
+    closeness = self._by_blocks(sums.closeness, points)
+    return np.maximum(0, factors.sum() - factors.max() * closeness)
+
+  def _losses(self, points):
+    return self._distances(points)

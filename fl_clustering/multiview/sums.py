@@ -63,10 +63,8 @@ def columns(widths):
   return [slice(end - width, end) for end, width in zip(ends, widths)]
 
 
-def nearest(xp, points, arrays, widths):
-  """Gives every point to the cluster in which it costs least over all views.
-
-  That is the cluster with the largest sum of v_h^alpha w_h.  Ties go to the first one.
+def closeness(xp, points, arrays, widths):
+  """Returns the sum of v_h^alpha w_h over the views of every point in every cluster.
 
   Args:
     xp: The module of array functions.
@@ -75,16 +73,28 @@ def nearest(xp, points, arrays, widths):
     widths: The views' numbers of columns, which sum to D.
 
   Returns:
-    The clusters, of shape (n,).
+    Float64 of shape (n, K), for the largest v_h^alpha as one.
   """
-  closeness = 0.0
+  total = 0.0
   for view, place in enumerate(columns(widths)):
     x, centers = points[:, place], arrays["centers"][:, place]
     squares = xp.sum(x * x, axis=1)[:, None] + xp.sum(centers * centers, axis=1)
     squares -= 2 * xp.matmul(x, xp.transpose(centers))
     kernels = decay(xp, arrays["rates"][:, view] * squares)
-    closeness += arrays["factors"][:, view] * kernels
-  return xp.argmax(closeness, axis=1)
+    total += arrays["factors"][:, view] * kernels
+  return total
+
+
+def nearest(xp, points, arrays, widths):
+  """Gives every point to the cluster in which it costs least over all views.
+
+  That is the cluster of the largest `closeness`, which takes the same arguments.  Ties go to
+  the first one.
+
+  Returns:
+    The clusters, of shape (n,).
+  """
+  return xp.argmax(closeness(xp, points, arrays, widths), axis=1)
 
 
 @dataclasses.dataclass(frozen=True)

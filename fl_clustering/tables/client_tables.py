@@ -18,7 +18,7 @@ from typing import Mapping, Optional
 
 import numpy as np
 
-from fl_clustering.points import client_points
+from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import feature_encoding
@@ -296,7 +296,7 @@ def open_files(paths, options, argument="data_dir"):
 
 def _paths(directory, options, argument):
   what = "client" if options.client_column is None else "table"
-  return client_points.sorted_by_id(table_files.paths(directory, argument, what))
+  return given_clients.sorted_by_id(table_files.paths(directory, argument, what))
 
 
 def open_folder(directory, options, argument="data_dir"):

@@ -19,7 +19,7 @@ from typing import Mapping, Optional
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.points import client_points
+from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
@@ -139,7 +139,7 @@ def _folders(directory, argument):
     )
   return {
       client_id: table_files.paths(path, argument, "view")
-      for client_id, path in client_points.sorted_by_id(folders).items()
+      for client_id, path in given_clients.sorted_by_id(folders).items()
   }
 
 

@@ -1,10 +1,13 @@
 import decimal
 import math
+import pickle
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
+from sklearn import base
+from sklearn import exceptions
 from sklearn import metrics
 from sklearn import pipeline
 from sklearn import preprocessing
@@ -71,6 +74,46 @@ class PrivateKMeansTest(parameterized.TestCase):
     estimator = _estimator().fit(points)
     np.testing.assert_array_equal(estimator.predict(points), estimator.labels_)
     np.testing.assert_array_equal(estimator.predict(estimator.cluster_centers_), [0, 1, 2])
+
+  def test_labels_can_be_left_out(self):
+    points, _ = _blobs()
+    kept = _estimator().fit(points)
+    estimator = _estimator().fit(points).set_params(compute_labels=False).fit(points)
+    self.assertFalse({"labels_", "inertia_"} & set(vars(estimator)))
+    np.testing.assert_array_equal(estimator.fit_predict(points), kept.labels_)
+    self.assertFalse(hasattr(estimator, "labels_"))
+    with self.assertRaisesRegex(ValueError, "`compute_labels` must be True or False"):
+      _estimator(compute_labels=None).fit(points)
+
+  def test_distances_and_score(self):
+    points, _ = _blobs()
+    estimator = _estimator().fit(points)
+    expected = np.linalg.norm(points[:, np.newaxis] - estimator.cluster_centers_, axis=2)
+    np.testing.assert_allclose(estimator.transform(points), expected, atol=1e-7)
+    np.testing.assert_allclose(estimator.score(points), -(expected.min(axis=1) ** 2).sum())
+    self.assertEqual(estimator.score(points), -estimator.inertia_)
+    self.assertLen(estimator.ledger_.releases, estimator.n_iter_)
+    odd = estimator.transform([[math.nan, 1.0], [math.inf, 0.0], [1e308, 1e308]])
+    self.assertTrue(np.isfinite(odd).all())
+
+  def test_columns_have_the_names_of_the_fit(self):
+    frame = pd.DataFrame(_blobs()[0], columns=["a", "b"])
+    estimator = _estimator().fit(frame)
+    np.testing.assert_array_equal(estimator.feature_names_in_, ["a", "b"])
+    with self.assertRaisesRegex(ValueError, "`X` must .* order of the fit, got 'b' in the place"):
+      estimator.predict(frame[["b", "a"]])
+    with self.assertRaisesRegex(ValueError, r"`X` must .* lacks \['b'\] and has \['c'\] besides"):
+      estimator.transform(frame.rename(columns={"b": "c"}))
+
+  def test_copies(self):
+    points, _ = _blobs()
+    estimator = _estimator().fit(points)
+    loaded = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(loaded.predict(points), estimator.labels_)
+    clone = base.clone(estimator)
+    self.assertEqual(clone.get_params(), estimator.get_params())
+    with self.assertRaises(exceptions.NotFittedError):
+      clone.transform(points)
 
   def test_in_a_pipeline(self):
     points, groups = _blobs()

@@ -9,6 +9,7 @@ from absl import logging
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+from sklearn import exceptions
 
 from clustering_basics import single_thread_kmeans
 from fl_clustering.kmeans import algorithms
@@ -55,7 +56,7 @@ class FederatedKMeansTest(parameterized.TestCase):
     np.testing.assert_allclose(
         model.inertia_, numpy_reference.inertia(points, model.cluster_centers_), rtol=1e-4
     )
-    self.assertBetween(len(model.history_), 1, model.n_rounds_)
+    self.assertBetween(len(model.history_), 1, model.n_iter_)
     last = model.history_[-1]
     np.testing.assert_array_equal(last.centroids, model.cluster_centers_)
     self.assertEqual(last.inertia, model.inertia_)
@@ -73,8 +74,8 @@ class FederatedKMeansTest(parameterized.TestCase):
     rough, fine = (FederatedKMeans(9, "lloyd", n_init=1, tol=tol).fit(clients) for tol in (0.2, 0))
     told = [record.inertia for record in rough.history_]
     gains = [1 - after / before for before, after in zip(told, told[1:])]
-    self.assertLess(rough.n_rounds_, fine.n_rounds_)
-    self.assertLess(fine.n_rounds_, 100)
+    self.assertLess(rough.n_iter_, fine.n_iter_)
+    self.assertLess(fine.n_iter_, 100)
     # The last round is the first one whose start a round had hardly improved.
     self.assertTrue(all(gain > 0.2 for gain in gains[:-2]), gains)
 
@@ -120,7 +121,7 @@ class FederatedKMeansTest(parameterized.TestCase):
 
   def test_the_seed_decides(self):
     clients = numpy_reference.sample_clients(noise=3.0)
-    fits = [FederatedKMeans(9, "fkm", seed=seed).fit(clients) for seed in (0, 0, 1)]
+    fits = [FederatedKMeans(9, "fkm", random_state=seed).fit(clients) for seed in (0, 0, 1)]
     np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
     self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[2].cluster_centers_))
 
@@ -209,13 +210,13 @@ class FederatedKMeansTest(parameterized.TestCase):
 
   def test_predict_needs_fit_and_the_same_columns(self):
     model = FederatedKMeans(2)
-    with self.assertRaisesRegex(ValueError, "`fit` must come before `predict`"):
+    with self.assertRaises(exceptions.NotFittedError):
       model.predict(np.ones((2, 2)))
     model = _sample_fit("fkm_lloyd")
     np.testing.assert_array_equal(
         model.predict([[1e100, 0]]), model.predict([[1e10, 0]])
     )
-    with self.assertRaisesRegex(ValueError, "`points` must have 2 columns"):
+    with self.assertRaisesRegex(ValueError, "X has 3 features, but FederatedKMeans is expecting 2"):
       model.predict(np.ones((2, 3)))
 
 
@@ -288,7 +289,7 @@ class PrivacyRulesTest(parameterized.TestCase):
     with mock.patch.object(gathering.ClientMeans, "__init__", record):
       model = FederatedKMeans(9, algorithm, **options)
       model.fit(clients)
-    scaling = model._fit.scaling  # pylint: disable=protected-access
+    scaling = model._result.scaling  # pylint: disable=protected-access
     for client_id, points in clients.items():
       scaled[client_id] = scaling.apply(points).astype(np.float32)
     return sent, scaled

@@ -145,7 +145,7 @@ class ContentTest(_PrivateTest):
     self.assertEqual(model.cluster_centers_.shape, (3, 2))
     self.assertTrue(np.isfinite(model.cluster_centers_).all())
     sizes = [(record.bytes_down, record.bytes_up) for record in model.history_]
-    return messages, sizes, model.n_rounds_
+    return messages, sizes, model.n_iter_
 
   def test_no_content_raises_or_warns_or_changes_a_message(self):
     expected = self._shape_of_fit(_ORDINARY)
@@ -173,7 +173,7 @@ class ContentTest(_PrivateTest):
     totals.assert_not_called()
 
   def test_the_number_of_columns_is_unknown(self):
-    with self.assertRaisesRegex(ValueError, "the same number of columns.*got none"):
+    with self.assertRaisesRegex(ValueError, "the same number of columns, at least one"):
       FederatedKMeans(3, privacy=_PRIVACY).fit([[], []])
 
   def test_a_point_however_far_counts_as_one_at_the_radius(self):
@@ -196,13 +196,13 @@ class FederatedKMeansTest(_PrivateTest):
       model = FederatedKMeans(3, privacy=_PRIVACY).fit(numpy_reference.sample_clients())
     find_grid.assert_not_called()
     gather.assert_not_called()
-    self.assertEqual(release.call_count, model.n_rounds_)
+    self.assertEqual(release.call_count, model.n_iter_)
     self.assertIsNone(model.inertia_)
     self.assertIsNone(model.silhouette_)
 
   def test_the_noise_is_secure_and_does_not_follow_the_seed(self):
     clients = numpy_reference.sample_clients()
-    fits = [FederatedKMeans(3, privacy=_PRIVACY, seed=1).fit(clients) for _ in range(2)]
+    fits = [FederatedKMeans(3, privacy=_PRIVACY, random_state=1).fit(clients) for _ in range(2)]
     self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_))
     self.assertTrue(fits[0].privacy_ledger_.is_private)
     self.assertStartsWith(fits[0].privacy_spent_["noise"], "secure")
@@ -210,7 +210,7 @@ class FederatedKMeansTest(_PrivateTest):
   def test_the_ledger_holds_the_whole_budget(self):
     model = FederatedKMeans(3, privacy=_PRIVACY).fit(numpy_reference.sample_clients())
     self.assertAlmostEqual(model.privacy_ledger_.epsilon_spent, 1.0, delta=1e-6)
-    self.assertLen(model.privacy_ledger_.releases, model.n_rounds_)
+    self.assertLen(model.privacy_ledger_.releases, model.n_iter_)
     self.assertEqual(model.privacy_spent_["unit"], "one point of one client")
     self.assertEqual(model.privacy_spent_["neighboring_relation"], "add_or_remove_one")
 

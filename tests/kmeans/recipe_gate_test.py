@@ -30,7 +30,7 @@ class RecipeGateTest(parameterized.TestCase):
       central = single_thread_kmeans.fit(
           clients.pooled_points, clients.num_clusters, n_init=10, random_state=seed
       )
-      model = FederatedKMeans(clients.num_clusters, seed=seed).fit(clients.points)
+      model = FederatedKMeans(clients.num_clusters, random_state=seed).fit(clients.points)
       self.assertLessEqual(model.inertia_, 1.01 * central.inertia_, f"seed {seed}")
 
   @parameterized.product(beta=[0.1, 1.0, 10.0], noise=[1.0, 1.5])

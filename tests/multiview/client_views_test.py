@@ -63,17 +63,28 @@ class ClientViewsTest(parameterized.TestCase):
       client_views.check_clients(clients, 2)
 
   @parameterized.named_parameters(
-      ("list_of_clients", lambda c: list(c.values()), "`clients` must be a mapping"),
-      ("one_array_per_client", lambda c: {"a": c["a"][0]},
-       r"`clients`\['a'\] must be a list of arrays, one per view, got ndarray"),
-      ("ids_that_are_no_text", lambda c: {1: c["a"], "1": c["b"]},
-       "`clients` must have strings as ids, got 1"),
+      ("no_clients", lambda c: 1, "`clients` must be one client, a list .* got int"),
+      ("no_list_of_views", lambda c: {"a": 1}, r"`clients`\['a'\] must be a list of arrays, one "
+       "per view, got int"),
+      ("ids_of_a_wrong_type", lambda c: {1.5: c["a"]}, "must have integers or text as ids, got 1.5"),
       ("text", lambda c: {"a": [np.array([["x"]])]}, r"`clients`\['a'\], view 0, must hold real"),
       ("complex", lambda c: {"a": [np.array([[1j]])]}, "must hold real numbers"),
   )
   def test_other_types_are_refused(self, make, message):
     with self.assertRaisesRegex(TypeError, message):
       client_views.check_clients(make(_clients()), 1)
+
+  def test_one_client_or_several(self):
+    clients = _clients()
+    a, b = clients.values()
+    for given, ids in (
+        (a, [None]), ([a, b], ["0", "1"]), ({2: b, 10: a}, [2, 10]), (clients, ["a", "b"]),
+    ):
+      views = client_views.check_clients(given, 1)
+      self.assertEqual(list(views.points), ids)
+      self.assertEqual(views.widths, (3, 2))
+    for one_view in (a[0], a[0].tolist(), {"a": a[0]}, [[a[0]], [b[0]]]):
+      self.assertEqual(client_views.check_clients(one_view, 1).widths, (3,))
 
   def test_messages_call_views_by_their_names(self):
     names = ("pixels", "shape")

@@ -9,6 +9,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+from sklearn import exceptions
 from sklearn import metrics
 
 from fl_clustering.multiview import FederatedMultiViewKMeans
@@ -68,7 +69,7 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
 
     with mock.patch.object(fitting.server_step, "next_model", remembered):
       model = _build(view_weights=rule, num_rounds=num_rounds, tol=0).fit(clients)
-    self.assertEqual(model.n_rounds_, num_rounds)
+    self.assertEqual(model.n_iter_, num_rounds)
     scaled, mean, std = _scaled(clients)
     betas = 1 / np.array(_WIDTHS)
     # On the grid every view has a total variance of one over its bandwidth, and here as much
@@ -145,24 +146,24 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     self.assertIsNone(model.privacy_spent_)
 
   def test_tol_ends_a_restart(self):
-    self.assertLess(_sample_fit("equal").n_rounds_, 50)
+    self.assertLess(_sample_fit("equal").n_iter_, 50)
 
   def test_more_restarts_are_never_worse(self):
     # No clusters: there are many local optima.
     clients, _ = sample_views.sample_views(separation=0.0)
     objectives = [
-        FederatedMultiViewKMeans(10, n_init=n, seed=1).fit(clients).objective_ for n in (1, 3)
+        FederatedMultiViewKMeans(10, n_init=n, random_state=1).fit(clients).objective_ for n in (1, 3)
     ]
     self.assertLess(objectives[1], objectives[0])
 
   def test_same_seed_same_numbers_whatever_the_order_of_clients(self):
     clients, _ = sample_views.sample_views(separation=0.3)
-    first = _build(seed=3).fit(clients)
-    second = _build(seed=3).fit(dict(reversed(clients.items())))
+    first = _build(random_state=3).fit(clients)
+    second = _build(random_state=3).fit(dict(reversed(clients.items())))
     self.assertEqual(first.objective_, second.objective_)
     for here, there in zip(first.cluster_centers_, second.cluster_centers_):
       np.testing.assert_array_equal(here, there)
-    other = _build(seed=4).fit(clients)
+    other = _build(random_state=4).fit(clients)
     self.assertNotEqual(first.objective_, other.objective_)
 
   @parameterized.named_parameters(*((name, name) for name in view_weights.VIEW_WEIGHTS))
@@ -212,12 +213,12 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
 
   def test_predict_refuses_other_views(self):
     clients, _ = sample_views.sample_views()
-    with self.assertRaisesRegex(ValueError, "`fit` must come before `predict`"):
+    with self.assertRaises(exceptions.NotFittedError):
       _build().predict(clients["a"])
     model = _sample_fit("equal")
-    with self.assertRaisesRegex(ValueError, "`views` must have 3 views"):
+    with self.assertRaisesRegex(ValueError, "`X` must have 3 views"):
       model.predict(clients["a"][:2])
-    with self.assertRaisesRegex(ValueError, "`views`, view 0, must have 4 columns"):
+    with self.assertRaisesRegex(ValueError, "`X`, view 0, must have 4 columns"):
       model.predict(clients["a"][::-1])
 
 
@@ -231,7 +232,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
         np.stack([rng.permutation(num_codes)[codes] for _ in range(width)], axis=1)
         for width in (1, 2, 3)
     ]
-    model = FederatedMultiViewKMeans(num_codes, n_init=1, seed=seed).fit(
+    model = FederatedMultiViewKMeans(num_codes, n_init=1, random_state=seed).fit(
         {str(i): [view[i::6] for view in views] for i in range(6)}
     )
     self.assertEqual(metrics.adjusted_rand_score(codes, model.predict(views)), 1.0)
@@ -273,7 +274,7 @@ class PrivateFitTest(parameterized.TestCase):
     self.assertEqual(spent["num_rounds"], len(model.privacy_ledger_.releases))
     self.assertTrue(model.privacy_ledger_.is_private)
     self.assertIsNone(model.objective_)
-    self.assertEqual(model.n_rounds_, 3)
+    self.assertEqual(model.n_iter_, 3)
     self.assertLen(model.history_, 3)
     for record in model.history_:
       self.assertAlmostEqual(record.cluster_sizes.sum(), 20_000, delta=500)

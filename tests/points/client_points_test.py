@@ -47,6 +47,7 @@ class CheckedClientsTest(parameterized.TestCase):
       ("no client", {}, "`clients` must have at least one client"),
       ("no rows", {"a": _GOOD, "b": np.ones((0, 2))}, r"`clients`\['b'\] must have at least one"),
       ("no columns", {"a": np.ones((3, 0))}, r"`clients`\['a'\] must be a matrix"),
+      ("an array", np.ones((2, 3, 2)), "`clients` must be a matrix"),
       ("a vector", {"a": np.ones(3)}, r"`clients`\['a'\] must be a matrix"),
       ("ragged", {"a": [[1, 2], [3]]}, r"`clients`\['a'\] must be a matrix"),
       ("other columns", {"a": _GOOD, "b": np.ones((3, 5))},
@@ -61,8 +62,7 @@ class CheckedClientsTest(parameterized.TestCase):
       client_points.checked_clients(clients)
 
   @parameterized.named_parameters(
-      ("an array", np.ones((2, 3, 2)), "`clients` must be a list of arrays or a mapping"),
-      ("ids that are no text", {1: _GOOD}, "`clients` must have strings as ids, got 1"),
+      ("no clients", 1, "`clients` must be one client, a list of clients or a mapping"),
       ("text", {"a": [["1", "x"]]}, r"`clients`\['a'\] must hold real numbers"),
       ("complex numbers", {"a": [[1j]]}, r"`clients`\['a'\] must hold real numbers"),
   )

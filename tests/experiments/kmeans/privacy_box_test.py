@@ -48,7 +48,7 @@ class DifferencingTest(absltest.TestCase):
       return means
 
     with mock.patch.object(rounds.Rounds, "gather", record):
-      FederatedKMeans(8, "fkm_lloyd", seed=0).fit(clients)
+      FederatedKMeans(8, "fkm_lloyd", random_state=0).fit(clients)
     num_found = 0
     for client_id, points in clients.items():
       rows = gathered[0][0].apply(points)

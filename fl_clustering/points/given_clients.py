@@ -1,0 +1,170 @@
+"""The clients as the user gives them: one table, several in a list, or several by id.
+
+Results for the clients have the same form.
+"""
+
+import collections.abc
+import dataclasses
+import numbers
+import re
+from typing import Any, Mapping
+
+import numpy as np
+from scipy import sparse
+
+from dp_clustering import data_frames
+
+# The id of a table that is given alone.
+ALONE = None
+
+
+def num_dims(value):
+  """Returns how many dimensions nested lists, arrays or frames have; 2 are one table."""
+  if data_frames.is_frame(value):
+    return 2
+  if hasattr(value, "__array__"):
+    return np.asarray(value).ndim
+  if isinstance(value, (str, bytes)) or not isinstance(value, collections.abc.Sequence):
+    return 0
+  return 1 + max(map(num_dims, value), default=0)
+
+
+def is_table(value):
+  """Returns whether a value is meant as one table: an array, a frame or a list of rows."""
+  if hasattr(value, "__array__") or sparse.issparse(value):
+    return True
+  return num_dims(value) == 2
+
+
+def _check_ids(ids, name):
+  """Raises an error unless ids are integers or text, and no two look alike."""
+  looks = {}
+  for client_id in ids:
+    is_number = isinstance(client_id, numbers.Integral) and not isinstance(client_id, bool)
+    if not is_number and not isinstance(client_id, str):
+      raise TypeError(f"`{name}` must have integers or text as ids, got {client_id!r}.")
+    other = looks.setdefault(str(client_id), client_id)
+    if other is not client_id:
+      raise ValueError(
+          f"`{name}` must have ids that look different, got {other!r} and {client_id!r}."
+      )
+
+
+def sorted_by_id(clients):
+  """Returns a mapping from client id in the order of the ids, `site_2` before `site_10`.
+
+  The order of a sum affects its rounding, k-FED starts from the first client's means, and
+  both can decide between two local optima.  Sorted, the user's order changes nothing.
+  """
+
+  def key(client_id):
+    text = str(client_id)
+    return re.sub("[0-9]+", lambda digits: digits[0].zfill(20), text), text
+
+  return {client_id: clients[client_id] for client_id in sorted(clients, key=key)}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Clients:
+  """What the user gave for every client.
+
+  Attributes:
+    by_id: A mapping from client id, in the order of the ids.
+    given_ids: The ids in the user's order.
+    is_list: Whether the user gave a list; its ids are "0", "1", and so on.
+    name: What the messages call all of it.
+    part: What they add for a part of every client, such as a view.
+  """
+
+  by_id: Mapping[Any, Any]
+  given_ids: tuple[Any, ...]
+  is_list: bool
+  name: str
+  part: str = ""
+
+  def label(self, client_id):
+    """Returns what messages call a client: "`clients`['north']"."""
+    which = "" if client_id is ALONE else f"[{client_id!r}]"
+    return f"`{self.name}`{which}{self.part}"
+
+  def replaced(self, by_id):
+    """Returns clients of the same form, with other values by id."""
+    return dataclasses.replace(self, by_id=by_id)
+
+  def map(self, function):
+    """Returns a function's value for every client in the user's form: one, a list, or by id."""
+    if self.given_ids == (ALONE,):
+      return function(self.by_id[ALONE])
+    values = {client_id: function(self.by_id[client_id]) for client_id in self.given_ids}
+    return list(values.values()) if self.is_list else values
+
+
+def clients_of(given, name="clients", is_one=is_table):
+  """Returns the `Clients` of what the user gave.
+
+  Args:
+    given: One client, a list of them, a mapping from client id, an integer or text; or
+      `Clients`, which are returned.
+    name: What the messages call it.
+    is_one: A function that returns whether a value is one client.
+
+  Raises:
+    TypeError: If it is none of these, or an id is neither an integer nor text.
+    ValueError: If there is no client, or two ids look alike.
+  """
+  if isinstance(given, Clients):
+    return given
+  is_list = False
+  if is_one(given):
+    by_id = {ALONE: given}
+  elif isinstance(given, collections.abc.Mapping):
+    _check_ids(given, name)
+    by_id = given
+  elif isinstance(given, collections.abc.Sequence) and not isinstance(given, (str, bytes)):
+    by_id, is_list = {str(index): one for index, one in enumerate(given)}, True
+  else:
+    raise TypeError(
+        f"`{name}` must be one client, a list of clients or a mapping from client id, got "
+        f"{type(given).__name__}."
+    )
+  if not by_id:
+    raise ValueError(f"`{name}` must have at least one client, got none.")
+  return Clients(sorted_by_id(by_id), tuple(by_id), is_list, name)
+
+
+def as_arrays(clients):
+  """Returns `Clients` of arrays where they were frames; see `data_frames.numbers`."""
+  return clients.replaced({
+      client_id: data_frames.numbers(table, clients.label(client_id))
+      for client_id, table in clients.by_id.items()
+  })
+
+
+def aligned(clients):
+  """Returns clients' tables with their columns in the order of the first one, and their names.
+
+  Args:
+    clients: `Clients` of frames, or of what is meant as an array.
+
+  Returns:
+    `Clients` of arrays where they were frames, and a list of the columns' names; None if they
+    have none.
+
+  Raises:
+    TypeError: If a table is sparse, or a column of a frame does not hold real numbers.
+    ValueError: If the tables' columns don't have the same names.
+  """
+  first, names, arrays = None, None, dict(as_arrays(clients).by_id)
+  for client_id, table in clients.by_id.items():
+    if not data_frames.is_frame(table) and not np.asarray(table).size:
+      continue  # A private client without rows.
+    label = clients.label(client_id)
+    own = data_frames.column_names(table, label)
+    if first is None:
+      first, names = label, own
+    elif own is not None and names is not None:
+      data_frames.check_same_columns(own, names, label, first)
+      arrays[client_id] = arrays[client_id][:, [own.index(column) for column in names]]
+    elif own is not names:
+      raise ValueError(f"{label} must have names of columns if {first} has, and none if not.")
+  return clients.replaced(arrays), names

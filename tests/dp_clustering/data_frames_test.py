@@ -1,0 +1,102 @@
+"""Tests for dp_clustering.data_frames."""
+
+import decimal
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from dp_clustering import data_frames
+
+_FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
+
+
+class _Interchanged:
+  """What has the interchange protocol and no attribute `columns`."""
+
+  def __dataframe__(self):
+    return _FRAME.__dataframe__()
+
+
+class ColumnNamesTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("frame", _FRAME, ["a", "b"]),
+      ("interchanged", _Interchanged(), ["a", "b"]),
+      ("numbered", pd.DataFrame([[1, 2]]), None),
+      ("array", np.ones((2, 2)), None),
+      ("rows", [[1, 2]], None),
+      ("no_columns", pd.DataFrame(), None),
+  )
+  def test_names(self, table, expected):
+    self.assertEqual(data_frames.column_names(table, "`X`"), expected)
+
+  def test_refuses(self):
+    with self.assertRaisesRegex(TypeError, r"`X` must have names .* got \['a', 1\]"):
+      data_frames.column_names(pd.DataFrame([[1, 2]], columns=["a", 1]), "`X`")
+    with self.assertRaisesRegex(ValueError, "`X` must .* different names, got 'a' twice"):
+      data_frames.column_names(pd.DataFrame([[1, 2]], columns=["a", "a"]), "`X`")
+
+
+class NumbersTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("floats", _FRAME),
+      ("nullable", _FRAME.astype("Int64")),
+      ("objects", _FRAME.astype(object)),
+      ("decimals", _FRAME.map(lambda x: decimal.Decimal(int(x)))),
+  )
+  def test_frames(self, frame):
+    found = data_frames.numbers(frame, "`X`")
+    self.assertIn(found.dtype.kind, "if")
+    np.testing.assert_array_equal(found, [[1, 3], [2, 4]])
+
+  def test_missing_numbers_are_nan(self):
+    frame = _FRAME.astype("Int64")
+    frame.loc[1, "a"] = pd.NA
+    np.testing.assert_array_equal(data_frames.numbers(frame, "`X`"), [[1, 3], [np.nan, 4]])
+
+  def test_truth_values_beside_floats_are_numbers(self):
+    frame = _FRAME.assign(b=[True, False])
+    np.testing.assert_array_equal(data_frames.numbers(frame, "`X`"), [[1, 1], [2, 0]])
+
+  def test_no_rows(self):
+    self.assertEqual(data_frames.numbers(_FRAME.astype("Int64")[:0], "`X`").shape, (0, 2))
+    self.assertEqual(data_frames.numbers(pd.DataFrame(), "`X`").shape, (0, 0))
+
+  def test_what_is_no_frame_stays(self):
+    rows = [[1, 2]]
+    self.assertIs(data_frames.numbers(rows, "`X`"), rows)
+
+  @parameterized.named_parameters(
+      ("text", _FRAME.assign(b="1"), "column 'b',` must hold real numbers"),
+      ("dates", _FRAME.assign(b=pd.Timestamp(0)), "column 'b',` must hold real numbers"),
+      ("sparse", sparse.csr_matrix(np.eye(2)), "must be dense, got a sparse csr_matrix"),
+  )
+  def test_refuses(self, table, message):
+    with self.assertRaisesRegex(TypeError, f"`X.*{message}"):
+      data_frames.numbers(table, "`X`")
+
+
+class CheckOrderTest(parameterized.TestCase):
+
+  def test_same_columns(self):
+    data_frames.check_order(_FRAME, np.array(["a", "b"], object), "`X`")
+    data_frames.check_order(_FRAME, None, "`X`")
+    data_frames.check_order(np.ones((2, 2)), ["b", "c"], "`X`")
+
+  @parameterized.named_parameters(
+      ("order", ["b", "a"], "in the order of the fit, got 'a' in the place of 'b'."),
+      ("more", ["a"], r"the columns of the fit, but has \['b'\] besides."),
+      ("fewer", ["a", "b", "c", "d"], r"the columns of the fit, but lacks \['c', 'd'\]\."),
+      ("other", ["a", "c"], r"but lacks \['c'\] and has \['b'\] besides\."),
+  )
+  def test_refuses(self, fitted, message):
+    with self.assertRaisesRegex(ValueError, f"`X` must have .*{message}"):
+      data_frames.check_order(_FRAME, fitted, "`X`")
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,359 @@
+"""Tests for what the federated estimators share, each by both of them."""
+
+import os
+import pickle
+import subprocess
+import sys
+import unittest
+import warnings
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+import psutil
+from sklearn import base
+from sklearn import exceptions
+from sklearn import pipeline
+from sklearn import preprocessing
+from sklearn.utils import estimator_checks
+
+from fl_clustering import kmeans
+from fl_clustering import multiview
+from fl_clustering import runtime
+
+
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+
+
+_WORDING = "The message is of this project's form: the argument, the rule and what was found."
+# What `check_estimator` asks for and can't hold, by estimator, with the reason.
+_BOTH_CANNOT_HOLD = {
+    "check_complex_data": "A wrong type is a TypeError here; scikit-learn wants a ValueError.",
+    "check_estimators_empty_data_messages": _WORDING,
+    "check_estimators_nan_inf": _WORDING + "  It names the row and the column of the `nan`.",
+    "check_fit2d_predict1d": _WORDING,
+}
+_CANNOT_HOLD = {
+    "kmeans": _BOTH_CANNOT_HOLD,
+    "multiview": {
+        **_BOTH_CANNOT_HOLD,
+        "check_n_features_in_after_fitting": _WORDING + "  It names the view.",
+        "check_fit2d_1sample": "A view that is the same at all points has no scale.",
+    },
+}
+_BOTH = (("kmeans", "kmeans"), ("multiview", "multiview"))
+_PRIVACY = {
+    "kmeans": kmeans.PointPrivacy(1e4, 1e-6, 10.0),
+    "multiview": multiview.PointPrivacy(1e4, 1e-6, (10.0,)),
+}
+
+
+def _estimator(name, **settings):
+  if name == "kmeans":
+    return kmeans.FederatedKMeans(3, **settings)
+  if "privacy" in settings:
+    settings["standardize"] = False
+  return multiview.FederatedMultiViewKMeans(3, **{"n_init": 1, **settings})
+
+
+def _private(name, **settings):
+  return _estimator(name, privacy=_PRIVACY[name], **settings)
+
+
+def _listed(name, tables):
+  """Returns clients as a list; a list of tables alone would be one client's views."""
+  return list(tables) if name == "kmeans" else [[table] for table in tables]
+
+
+def _points(seed=0, size=60):
+  rng = np.random.default_rng(seed)
+  corners = np.array([[6.0, 0.0], [0.0, 6.0], [-6.0, -6.0]])
+  return corners[rng.integers(3, size=size)] + 0.3 * rng.standard_normal((size, 2))
+
+
+def _frame(seed=0, columns=("height", "weight"), **kwargs):
+  return pd.DataFrame(_points(seed, **kwargs), columns=columns)
+
+
+class _Interchanged:
+  """A frame of another library: it has the interchange protocol and becomes an array."""
+
+  def __init__(self, frame):
+    self._frame = frame
+    self.shape = frame.shape
+
+  def __dataframe__(self, *args, **kwargs):
+    return self._frame.__dataframe__(*args, **kwargs)
+
+  def __array__(self, *args, **kwargs):
+    return self._frame.to_numpy(*args, **kwargs)
+
+
+# Fits without any runtime, prints the ids of all workers that were started, and the inertia.
+_FIT_ALONE = """
+import subprocess
+import numpy as np
+from fl_clustering.kmeans import FederatedKMeans
+
+workers, start = [], subprocess.Popen.__init__
+
+def record(process, *args, **kwargs):
+  start(process, *args, **kwargs)
+  workers.append(process.pid)
+
+subprocess.Popen.__init__ = record
+model = FederatedKMeans(1).fit(np.array([[0.0], [2.0]]))
+print(*workers, model.inertia_)
+"""
+
+
+class RuntimeTest(absltest.TestCase):
+
+  def test_a_fit_alone_leaves_no_worker_behind(self):
+    # `cat` returns only when nobody holds the pipe any more.
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -c "$1" | cat', sys.executable, _FIT_ALONE],
+        check=True, timeout=100, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    *workers, inertia = done.stdout.split()
+    self.assertEqual(float(inertia), 2.0)
+    self.assertLen(workers, 1)
+    self.assertFalse(psutil.pid_exists(int(workers[0])))
+
+
+class RulesOfScikitLearnTest(parameterized.TestCase):
+
+  def _check(self, estimator, cannot_hold):
+    outcomes = estimator_checks.check_estimator(
+        estimator, expected_failed_checks=cannot_hold, on_skip=None
+    )
+    failed = {
+        outcome["check_name"] for outcome in outcomes if outcome["status"] == "xfail"
+    }
+    self.assertGreater(len(outcomes), 40)
+    self.assertEqual(failed, set(cannot_hold))
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_all_but_the_exceptions_hold(self, name):
+    self._check(_estimator(name), _CANNOT_HOLD[name])
+
+
+class FormsTest(parameterized.TestCase):
+  """One table is one client; a list or a mapping has many, and results have the same form."""
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_results_have_the_form_of_what_was_given(self, name):
+    clients = {"b": _points(1, 20), 7: _points(2, 30), "a": _points(3, 10)}
+    by_id = _estimator(name).fit(clients)
+    self.assertEqual(list(by_id.labels_), ["b", 7, "a"])
+    as_list = _estimator(name).fit(_listed(name, clients.values()))
+    self.assertIsInstance(as_list.labels_, list)
+    alone = _estimator(name).fit(np.concatenate(list(clients.values())))
+    # The same bits, but perhaps another order of the clusters.
+    np.testing.assert_array_equal(alone.labels_, np.concatenate(as_list.labels_))
+    for model, given in ((by_id, clients), (as_list, _listed(name, clients.values()))):
+      for method in (model.predict, model.transform):
+        found = method(given)
+        self.assertIs(type(found), type(given))
+    for client_id, labels in by_id.labels_.items():
+      np.testing.assert_array_equal(labels, by_id.predict(clients[client_id]))
+      np.testing.assert_array_equal(
+          labels, by_id.transform(clients)[client_id].argmin(axis=1)
+      )
+    np.testing.assert_allclose(
+        by_id.score(clients), sum(by_id.score(table) for table in clients.values())
+    )
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_fit_with_another_method(self, name):
+    clients = {1: _points(1), 2: _points(2)}
+    model = _estimator(name)
+    transformed, labels = model.fit_transform(clients), model.fit_predict(clients)
+    self.assertEqual(list(labels), [1, 2])
+    for client_id in clients:
+      np.testing.assert_array_equal(labels[client_id], model.labels_[client_id])
+      np.testing.assert_array_equal(
+          transformed[client_id], model.transform(clients[client_id])
+      )
+
+  def test_the_score_is_minus_the_loss(self):
+    clients = [_points(seed) for seed in range(3)]
+    for standardize in (False, True):
+      model = _estimator("kmeans", standardize=standardize).fit(clients)
+      np.testing.assert_allclose(model.score(clients), -model.inertia_, rtol=1e-5)
+    views = [[_points(seed), _points(seed)[:, :1] ** 2] for seed in range(3)]
+    model = _estimator("multiview", view_weights="mvkm").fit(views)
+    np.testing.assert_allclose(model.score(views), -model.objective_, rtol=1e-5)
+
+  @parameterized.parameters("sums", "fkm_lloyd")
+  def test_transform_measures_in_the_data_s_units(self, algorithm):
+    # In the first fit one column is constant, and a later point may differ in it.
+    points = np.insert(_points(), 1, 5.0, axis=1)
+    model = _estimator("kmeans", algorithm=algorithm).fit(points)
+    points[:, 1] = 9.0
+    expected = np.linalg.norm(points[:, np.newaxis] - model.cluster_centers_, axis=2)
+    np.testing.assert_allclose(model.transform(points), expected, rtol=1e-6)
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_bad_ids_are_refused(self, name):
+    with self.assertRaisesRegex(ValueError, "ids that look different, got 1 and '1'"):
+      _estimator(name).fit({1: _points(), "1": _points()})
+    with self.assertRaisesRegex(TypeError, "integers or text as ids, got 1.5"):
+      _estimator(name).fit({1.5: _points()})
+
+  @parameterized.parameters("lloyd", "fkm", "kfed", "child_parent", "tff_minibatch")
+  def test_every_algorithm_takes_integers_as_ids(self, algorithm):
+    clients = {10: _points(1), 9: _points(2)}
+    model = _estimator("kmeans", algorithm=algorithm).fit(clients)
+    self.assertEqual(list(model.labels_), [10, 9])
+    other = _estimator("kmeans", algorithm=algorithm).fit({"10": clients[10], "9": clients[9]})
+    np.testing.assert_array_equal(model.cluster_centers_, other.cluster_centers_)
+
+
+class SettingsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_copies(self, name):
+    model = _private(name, random_state=3).fit(_points())
+    clone = base.clone(model)
+    self.assertEqual(clone.get_params(), model.get_params())
+    self.assertIn("random_state=3", repr(model))
+    with self.assertRaises(exceptions.NotFittedError):
+      clone.predict(_points())
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.predict(_points()), model.predict(_points()))
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_only_fit_refuses_settings(self, name):
+    for setting, value in (
+        ("n_clusters", 0), ("random_state", -1), ("random_state", None), ("num_rounds", 0),
+        ("compute_labels", 1), ("standardize", None),
+    ):
+      model = _estimator(name).set_params(**{setting: value})
+      with self.assertRaisesRegex(ValueError, f"`{setting}` must be"):
+        model.fit(_points())
+      self.assertFalse(hasattr(model, "cluster_centers_"))
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_labels_are_secret_with_privacy(self, name):
+    clients = {"a": _points(), "b": np.full((3, 2), np.nan), "c": np.zeros((0, 2))}
+    model = _private(name, compute_labels=True).fit(clients)
+    self.assertEqual([len(model.labels_[c]) for c in clients], [60, 3, 0])
+    self.assertEqual([model.transform(clients)[c].shape for c in "bc"], [(3, 3), (0, 3)])
+    self.assertLess(model.score(clients), 0)
+    model.set_params(compute_labels=None)
+    labels = model.fit_predict(clients)
+    self.assertFalse(hasattr(model, "labels_"))
+    self.assertEqual([len(labels[c]) for c in clients], [60, 3, 0])
+
+  def test_in_a_pipeline(self):
+    steps = pipeline.make_pipeline(preprocessing.StandardScaler(), _estimator("kmeans"))
+    self.assertEqual(len(set(steps.fit_predict(_points()))), 3)
+
+
+class ColumnNamesTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_columns_go_by_name(self, name):
+    clients = {"a": _frame(1), "b": _frame(2)}
+    plain = _estimator(name).fit({c: table.to_numpy() for c, table in clients.items()})
+    self.assertFalse(hasattr(plain, "feature_names_in_"))
+    clients["b"] = clients["b"][["weight", "height"]]
+    model = _estimator(name).fit(clients)
+    np.testing.assert_array_equal(np.ravel(model.feature_names_in_), ["height", "weight"])
+    self.assertEqual(model.n_features_in_, 2)
+    np.testing.assert_array_equal(
+        np.ravel(model.cluster_centers_), np.ravel(plain.cluster_centers_)
+    )
+    np.testing.assert_array_equal(model.labels_["b"], plain.labels_["b"])
+    np.testing.assert_array_equal(model.fit_predict(clients)["b"], plain.labels_["b"])
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_clients_with_other_columns_are_refused(self, name):
+    fit = _estimator(name).fit
+    with self.assertRaisesRegex(
+        ValueError, r"`clients`\['b'\].* must have the columns of `clients`\['a'\].* lacks "
+        r"\['weight'\] and has \['age'\] besides"
+    ):
+      fit({"a": _frame(), "b": _frame(columns=("height", "age"))})
+    with self.assertRaisesRegex(ValueError, r"`clients`\['b'\].* names of columns if"):
+      fit({"a": _frame(), "b": _points()})
+    with self.assertRaisesRegex(ValueError, "different names, got 'height' twice"):
+      fit(_frame(columns=("height", "height")))
+    with self.assertRaisesRegex(TypeError, "names of text for all columns or for none"):
+      fit(_frame(columns=("height", 1)))
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_predict_refuses_other_columns(self, name):
+    model = _estimator(name).fit(_frame())
+    for method in (model.predict, model.transform, model.score):
+      with self.assertRaisesRegex(
+          ValueError, "`X`.* in the order of the fit, got 'weight' in the place of 'height'"
+      ):
+        method(_frame()[["weight", "height"]])
+      with self.assertRaisesRegex(ValueError, r"lacks \['weight'\]\."):
+        method(_frame()[["height"]])
+      with self.assertRaisesRegex(ValueError, r"`X`\['b'\].* has \['age'\] besides\."):
+        method({"a": _frame(), "b": _frame().assign(age=1)})
+    np.testing.assert_array_equal(model.predict(_frame()), model.labels_)
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_numbered_columns_have_no_names(self, name):
+    model = _estimator(name).fit(_frame(columns=(1, 0)))
+    self.assertFalse(hasattr(model, "feature_names_in_"))
+    np.testing.assert_array_equal(model.labels_, _estimator(name).fit(_points()).labels_)
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_names_are_those_of_the_last_fit(self, name):
+    model = _estimator(name).fit(_frame()).fit(_points())
+    self.assertFalse(hasattr(model, "feature_names_in_"))
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_frames_of_other_libraries(self, name):
+    model = _estimator(name).fit(
+        _listed(name, (_Interchanged(_frame(1)), _Interchanged(_frame(2))))
+    )
+    np.testing.assert_array_equal(np.ravel(model.feature_names_in_), ["height", "weight"])
+    with self.assertRaisesRegex(ValueError, "in the order of the fit"):
+      model.predict(_Interchanged(_frame()[["weight", "height"]]))
+    np.testing.assert_array_equal(model.predict(_frame(2)), model.labels_[1])
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_kinds_of_columns(self, name):
+    frame = _frame().round()
+    mixed = frame.astype({"height": "Int64", "weight": object})
+    model = _estimator(name).fit(frame)
+    np.testing.assert_array_equal(model.predict(mixed), model.labels_)
+    with self.assertRaisesRegex(TypeError, "column 'city',` must hold real numbers.*text"):
+      _estimator(name).fit(frame.assign(city="Delft"))
+    mixed.loc[3, "height"] = pd.NA
+    with self.assertRaisesRegex(ValueError, "got nan in row 3, column 0"):
+      model.predict(mixed)
+    _private(name).fit({"a": mixed, "b": []} if name == "kmeans" else mixed)
+
+  def test_a_warning_says_that_names_can_t_be_compared(self):
+    model = _estimator("kmeans").fit(_frame())
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      model.predict(_frame())
+    with self.assertWarnsRegex(UserWarning, "X does not have valid feature names"):
+      model.predict(_points())
+
+  def test_views_have_names_of_their_own(self):
+    clients = {c: [_frame(c, ("a", "b")), _points(c), _frame(c, ("a", "c"))] for c in (1, 2)}
+    clients[2][2] = clients[2][2][["c", "a"]]
+    model = _estimator("multiview").fit(clients)
+    names = [None if own is None else list(own) for own in model.feature_names_in_]
+    self.assertEqual(names, [["a", "b"], None, ["a", "c"]])
+    self.assertEqual(model.n_features_in_, 6)
+    with self.assertRaisesRegex(ValueError, r"`X`, view 2, .* got 'c' in the place of 'a'"):
+      model.predict(clients[2])
+    np.testing.assert_array_equal(model.predict(clients[1]), model.labels_[1])
+
+
+if __name__ == "__main__":
+  absltest.main()
