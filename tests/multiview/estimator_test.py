@@ -279,6 +279,11 @@ class PrivateFitTest(parameterized.TestCase):
     for record in model.history_:
       self.assertAlmostEqual(record.cluster_sizes.sum(), 20_000, delta=500)
 
+  def test_rows_outside_the_balls_are_predicted_as_on_them(self):
+    model, _ = self._fit(1.0)
+    far = [1e6 * centers for centers in model.cluster_centers_]
+    np.testing.assert_array_equal(model.predict(far), [0, 1, 2])
+
   def test_noise_does_not_follow_the_seed(self):
     first, _ = self._fit(1.0)
     second, _ = self._fit(1.0)

@@ -227,6 +227,8 @@ class ContentTest(_Case):
     with mock.patch.object(federated_points.FederatedPoints, "totals", traced):
       with warnings.catch_warnings():
         warnings.simplefilter("error")
+        # Of the libraries, where they compute something for the first time in this process.
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
         fit = self._fit(clients, _config(rule="mvkm"))
     self.assertTrue(np.all(np.isfinite(fit.model.centers)))
     self.assertTrue(np.all(np.isfinite(fit.model.view_weights)))
