@@ -248,6 +248,8 @@ class QualityTest(parameterized.TestCase):
       ("subclusters", _subclusters, 12),
       ("almost_all_rows", lambda: np.random.default_rng(0).standard_normal((40, 3)), 38),
       ("one_column", lambda: np.random.default_rng(0).standard_normal((300, 1)) ** 3, 9),
+      # It takes more than 18 centers for the best 6.
+      ("a_long_tail", lambda: np.random.default_rng(10).lognormal(size=(200, 1)), 6),
   )
   def test_inertia(self, draw, k):
     rows = _grid_rows(draw())
