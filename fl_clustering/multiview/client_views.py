@@ -207,8 +207,8 @@ def check_private_clients(clients):
     ValueError: If the clients' views don't fit together.
   """
   clients = clients_of(clients)
-  shapes = list(map(np.shape, next(iter(clients.by_id.values()))))
-  widths = tuple(shape[-1] if len(shape) == 2 else 0 for shape in shapes)
+  first = map(clustering_params.unmasked, next(iter(clients.by_id.values())))
+  widths = tuple(view.shape[-1] if view.ndim == 2 else 0 for view in first)
   points = {}
   for client_id, views in clients.by_id.items():
     name = clients.label(client_id)

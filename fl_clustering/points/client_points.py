@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dp_clustering import clustering_params
 from dp_clustering import data_frames
 from fl_clustering.points import given_clients
 
