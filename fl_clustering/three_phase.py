@@ -20,6 +20,7 @@ writes no files but the clients' data and, through `checkpoint.py`, its state.
 import functools
 
 from clustering_basics import randomness
+from clustering_basics import validate
 from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
 from fl_clustering import control_repeats
@@ -60,7 +61,9 @@ def run(
 
   Raises:
     federated_training.TrainingDiverged: If a client's loss is not finite.
+    ValueError: If the settings are of another number of clients.
   """
+  _check_number_of_clients(config, task)
   # Compute the guarantee first, so it can't depend on the outcome.
   privacy = client_privacy.spent(config)
   stage_runner = stages.StageRunner(checkpoints, observers)
@@ -73,7 +76,9 @@ def run(
       aggregator.build(config.clients_per_round or config.num_training_clients), config.seed,
       aggregator.is_private,
   )
-  settings = stages.digest(config.training_settings(), task.fingerprint())
+  settings = stages.digest(
+      config.training_settings(), task.fingerprint(), task.model.parameter_shapes
+  )
   pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner, settings)
   config, choice = _with_number_of_clusters(config, pretrained)
   methods = {
@@ -126,6 +131,14 @@ def run(
           pretraining.local_weights, config, engine, pretrained.vector
       ),
   )
+
+
+def _check_number_of_clients(config, task):
+  for name, expected in (
+      ("num_clients", len(task.all_clients)), ("num_new_clients", len(task.new_clients))
+  ):
+    if getattr(config, name) != expected:
+      raise validate.error(name, f"be the task's {expected}", getattr(config, name))
 
 
 def _with_number_of_clusters(config, pretrained):

@@ -1,4 +1,5 @@
 import json
+import types
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -118,6 +119,19 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     )
     self.assertEqual(config.hierarchical_cut, "distance")
 
+  def test_the_models_options_are_completed(self):
+    self.assertEqual(_Config(model="mlp").hidden_units, "200")
+    self.assertEqual(_Config(model="mlp", hidden_units="30,20").model_options["hidden_units"],
+                     "30,20")
+    self.assertIsNone(_Config(model="logistic").hidden_units)
+
+  def test_a_task_of_the_callers_own_has_its_model(self):
+    task = types.SimpleNamespace(all_clients=range(7), new_clients=range(2))
+    config = _Config.for_task(task, methods=("kmeans",))
+    self.assertEqual((config.num_clients, config.num_training_clients), (7, 5))
+    self.assertEqual((config.dataset, config.model, config.num_clusters), (None, None, 5))
+    self.assertEqual(_Config(**config.to_json()), config)
+
   def test_dp_is_completed(self):
     config = _Config(aggregator="dp")
     self.assertEqual((config.clipping_norm, config.noise_multiplier), (1.0, 1.0))
@@ -231,6 +245,14 @@ class ThreePhaseConfigTest(parameterized.TestCase):
        "`distance_threshold` must.*hierarchical_cut=num_clusters"),
       ("representation", {"methods": (), "representation": "update"},
        "`representation` must"),
+      ("hidden_units", {"hidden_units": "9"},
+       "`hidden_units` must not be given with model=cnn_small, got '9'"),
+      ("hidden_width", {"model": "mlp", "hidden_units": "9,0"}, "`hidden_units` must be integers"),
+      ("own_partition", {"dataset": None, "model": None, "partition": "iid"},
+       "`partition` must be None for a task of your own"),
+      ("own_model", {"dataset": None}, "`model` must be None for a task of your own"),
+      ("own_option", {"dataset": None, "model": None, "num_groups": 2},
+       "`num_groups` must be None for a task of your own"),
       ("clipping", {"clipping_norm": 1.0}, "`clipping_norm` must not be given"),
       ("noise", {"aggregator": "clipped", "noise_multiplier": 1.0},
        "`noise_multiplier` must not be given"),

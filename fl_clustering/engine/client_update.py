@@ -98,7 +98,8 @@ def build_client_update(model, local_training):
         with tf.GradientTape() as tape:
           tape.watch(parameters)
           loss = loss_fn(parameters, inputs, tf.gather(labels, batch), dropout_seed)
-        gradients = tape.gradient(loss, parameters)
+        # An embedding's gradient is sparse.
+        gradients = map(tf.convert_to_tensor, tape.gradient(loss, parameters))
         parameters = [
             p - local_training.learning_rate * g for p, g in zip(parameters, gradients)
         ]

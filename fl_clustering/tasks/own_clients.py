@@ -69,6 +69,7 @@ def task_from_arrays(
     global_test = _pair("`global_test`", global_test)
   everything = [pair for of_client in parts.values() for pair in of_client]
   everything += [global_test] if global_test is not None else []
+  _check_shapes(parts)
   dtype = _dtype([x for x, _ in everything], model)
   parts, warnings = _large_enough(parts)
   group_of = {f"{client_id}": group for client_id, group in (groups or {}).items()}
@@ -170,6 +171,16 @@ def _pair(owner, pair):
         "y", f"have a label for each example of `x`, of shape {x.shape}, for {owner}", y.shape
     )
   return x, y
+
+
+def _check_shapes(parts):
+  shapes = {client_id: of_client[0][0].shape[1:] for client_id, of_client in parts.items()}
+  first, expected = next(iter(shapes.items()))
+  for client_id, shape in shapes.items():
+    if shape != expected:
+      raise validate.error(
+          "x", f"hold examples of the shape {expected} for {client_id!r}, as for {first!r}", shape
+      )
 
 
 def _dtype(arrays, model):

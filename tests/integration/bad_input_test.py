@@ -43,6 +43,8 @@ class BadInputTest(parameterized.TestCase):
       ("clusters", ["--num_clients=5", "--num_clusters=6"],
        r"`num_clusters` must be an integer in \[1, 5\], got 6"),
       ("unused_flag", ["--methods=kmeans", "--linkage=single"], "`linkage` must"),
+      ("hidden_units", ["--dataset=digits", "--model=mlp", "--hidden_units=20,x"],
+       "`hidden_units` must"),
       ("alpha", ["--dataset=digits", "--partition=dirichlet", "--dirichlet_alpha=0"],
        "`dirichlet_alpha` must"),
       ("no_data_dir", ["--dataset=idx"], "`data_dir` must"),
