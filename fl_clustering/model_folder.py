@@ -68,7 +68,7 @@ def read(directory):
     with open(path, encoding="utf-8") as file:
       document = json.load(file)
     kind, version = document.pop("kind"), document.pop("version")
-  except (ValueError, AttributeError, KeyError) as e:
+  except (ValueError, TypeError, AttributeError, KeyError) as e:
     raise ValueError(f"`run` must hold a model that can be read, got {path!r}: {e}.") from e
   if version != VERSION:
     raise ValueError(

@@ -61,7 +61,7 @@ def check_known(heads, options):
         )
 
 
-def _check_same(heads, options, names, owner):
+def _check_same(heads, options, names, owner, may_exclude):
   """Raises `BadTable` unless every file has these columns, and no others if all are used.
 
   Args:
@@ -69,6 +69,7 @@ def _check_same(heads, options, names, owner):
     options: `TableOptions`.
     names: The names of the columns that are used.
     owner: Who has these columns, in words.
+    may_exclude: Whether the user may still leave columns out.
   """
   for head in heads:
     for name in names:
@@ -77,9 +78,9 @@ def _check_same(heads, options, names, owner):
     if options.columns is None:
       for name in head.names:
         if name not in names and name not in options.exclude:
+          hint = f"; --exclude={cells.quoted([name])} leaves the column out" if may_exclude else ""
           raise cells.BadTable(
-              f"it has a column {name!r}, and {owner} has none; "
-              f"--exclude={cells.quoted([name])} leaves the column out", head.path
+              f"it has a column {name!r}, and {owner} has none{hint}", head.path
           )
 
 
@@ -113,7 +114,8 @@ def agree(heads, options):
   features = options.columns or tuple(name for name in heads[0].names if name not in others)
   categories = tuple(name for name in features if name in options.categories)
   columns = Columns(features, categories, options.roles)
-  _check_same(heads, options, (*features, *options.roles.values()), repr(heads[0].path))
+  used = (*features, *options.roles.values())
+  _check_same(heads, options, used, repr(heads[0].path), may_exclude=True)
   if not features:
     raise cells.BadTable("no column is left for the features", heads[0].path)
   if options.columns is None:
@@ -129,4 +131,5 @@ def check(heads, columns, options):
     columns: The model's `Columns`.
     options: `TableOptions`.
   """
-  _check_same(heads, options, (*columns.features, *columns.roles.values()), "the model")
+  used = (*columns.features, *columns.roles.values())
+  _check_same(heads, options, used, "the model", may_exclude=False)

@@ -320,6 +320,77 @@ class BadFilesTest(TablesTestCase):
       client_tables.open_folder("/no/such/folder", table_options.TableOptions())
 
 
+class ForAModelTest(TablesTestCase):
+  """Files that come after a model, in the format of the files that it was made of."""
+
+  FILES = {
+      "a.csv": "key;x;c;sick;part;note\np;1,5;red;no;train;n\nq;;blue;yes;test;n\n",
+      "b.csv": "key;x;c;sick;part;note\nr;4,5;red;yes;train;n\n",
+  }
+  OPTIONS = {
+      "decimal": ",", "missing": "indicator", "categories": ("c",), "exclude": ("note",),
+      "id_column": "key", "label_column": "sick", "split_column": "part",
+  }
+
+  def open_for_model(self, files, **options):
+    format_ = self.open(self.FILES, **{**self.OPTIONS, **options}).format
+    folder = self.create_tempdir().full_path
+    for name, content in files.items():
+      _write(os.path.join(folder, name), content)
+    return client_tables.open_folder_for(format_, folder)
+
+  def test_the_models_means_levels_and_classes_in_any_order_of_columns(self):
+    tables = self.open_for_model(
+        {"new.csv": "sick;c;key;note;x;part\nyes;blue;s;n;100,5;test\nno;red;t;n;;train\n"}
+    )
+    self.assertEqual(tables.feature_names, ("x", "c=blue", "c=red", "x is missing"))
+    table = tables.read("new")
+    np.testing.assert_array_equal(table.features, [[100.5, 1, 0, 0], [3, 0, 1, 1]])
+    np.testing.assert_array_equal(table.labels, [1, 0])
+    np.testing.assert_array_equal(table.is_test, [True, False])
+    self.assertEqual(table.row_ids, ("s", "t"))
+
+  def test_columns_with_a_role_may_be_absent(self):
+    tables = self.open_for_model({"new.csv": "c;x\nred;1\n", "newer.csv": "x;c\n2;blue\n"})
+    table = tables.read("newer")
+    np.testing.assert_array_equal(table.features, [[2, 1, 0, 0]])
+    self.assertIsNone(table.labels)
+    self.assertIsNone(table.is_test)
+    self.assertIsNone(table.row_ids)
+    self.assertIsNone(tables.format.options.label_column)
+
+  def test_a_threshold_of_labels_goes_with_them(self):
+    format_ = self.open({"a.csv": "x,y\n1,0\n2,3\n"}, label_column="y", label_above=1).format
+    os.remove(os.path.join(self.folder, "a.csv"))
+    _write(os.path.join(self.folder, "b.csv"), "x\n5\n")
+    tables = client_tables.open_folder_for(format_, self.folder)
+    np.testing.assert_array_equal(tables.read("b").features, [[5]])
+
+  def test_columns_that_were_not_chosen_are_left_alone(self):
+    tables = self.open_for_model(
+        {"new.csv": "x;z;c\n1;text;red\n"}, columns=("x", "c"), exclude=()
+    )
+    np.testing.assert_array_equal(tables.read("new").features, [[1, 0, 1, 0]])
+
+  @parameterized.named_parameters(
+      ("a level", "x;c\n1;green\n", "new.csv': row 1, column 'c' must be one of blue, red, got"),
+      ("a class", "x;c;sick\n1;red;no\n1;red;maybe\n",
+       "new.csv': row 2, column 'sick' must be one of no, yes, got 'maybe'"),
+      ("a column too few", "x\n1\n", "new.csv': it has no column 'c', and the model has"),
+      ("a column too many", "x;c;z\n1;red;2\n",
+       "new.csv': it has a column 'z', and the model has none.$"),
+      ("text", "x;c\nmuch;red\n", "line 2, column 'x': 'much' is not a number"),
+      ("no rows", "x;c\n", "new.csv': it has no rows"),
+  )
+  def test_refuses(self, text, message):
+    with self.assertRaisesRegex(ValueError, message):
+      self.open_for_model({"new.csv": text})
+
+  def test_a_role_of_some_files_only(self):
+    with self.assertRaisesRegex(ValueError, "b.csv': it has no column 'key', and the model has"):
+      self.open_for_model({"a.csv": "x;c;key\n1;red;u\n", "b.csv": "x;c\n1;red\n"})
+
+
 class OptionsTest(parameterized.TestCase):
 
   @parameterized.parameters(

@@ -4,6 +4,7 @@ from unittest import mock
 from absl.testing import absltest
 
 from experiment_shell import finished_run
+from experiments.multiview import figures
 from experiments.multiview import methods
 from experiments.multiview import report
 from tests.experiments.multiview import sample_results
@@ -60,6 +61,17 @@ class ReportTest(absltest.TestCase):
 
     self.assertNotIn("finds them all", page)
     self.assertIn("reaches ARI 0.900, so it does not find all clusters", page)
+
+
+class FiguresTest(absltest.TestCase):
+
+  def test_classes_of_the_user_have_their_names(self):
+    results = sample_results.sample_results()
+    axes = figures.confusion(results).axes[0]
+    self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["0", "1", "2"])
+    results.class_names = ["bird", "cat", "dog"]
+    axes = figures.confusion(results).axes[0]
+    self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["bird", "cat", "dog"])
 
 
 class FindingsTest(absltest.TestCase):
