@@ -88,7 +88,7 @@ EXPERIMENT = experiment.Experiment(
         "assignments.json", "client_metrics.csv", "client_weights.npz", "clients.csv",
         "group_recovery.csv", "metrics.csv", "num_clusters.csv",
     ),
-    folders=("checkpoints", "client_data", "figures", "tensorboard"),
+    folders=("checkpoints", "client_data", "figures", "model", "tensorboard"),
     versions_of=("numpy", "scikit-learn", "networkx", "tensorflow", "tensorflow-federated"),
     read_flags=experiment_flags.config,
     load=_load,

@@ -3,10 +3,13 @@
 from fl_clustering import model_folder
 from fl_clustering.kmeans import saved_kmeans
 from fl_clustering.multiview import saved_multiview
+from fl_clustering import saved_clusters
 
 # To add a kind: one class with `KIND`, `save`, `load`, `open_folder`, `predict` and
 # `predict_tables`.
-_CLASSES = (saved_kmeans.SavedKMeans, saved_multiview.SavedMultiView)
+_CLASSES = (
+    saved_clusters.SavedClusters, saved_kmeans.SavedKMeans, saved_multiview.SavedMultiView
+)
 KINDS = {model.KIND: model for model in _CLASSES}
 
 

@@ -9,7 +9,9 @@ from experiments.three_phase import data
 from experiments.three_phase import group_recovery
 from experiments.three_phase import run_files
 from fl_clustering import checkpoint
+from fl_clustering import model_folder
 from fl_clustering import runtime
+from fl_clustering import saved_clusters
 from fl_clustering import stages
 from fl_clustering import summary as summary_lib
 from fl_clustering import three_phase
@@ -82,6 +84,10 @@ def run(config, task, folder, reuse=None):
       result = three_phase.run(config, task, client_data, checkpoints, [files, bar])
       recovery = group_recovery.recovery_rows(config, task, result)
     files.finish(config, task, result, recovery)
+  if task.table_format is not None:
+    method = saved_clusters.most_accurate(config, result)
+    saved = saved_clusters.of_result(method, result, task, config.model_options)
+    saved.save(folder.join(model_folder.MODEL))
   # The clients' files serve training alone; the checkpoints hold the trained models.
   shutil.rmtree(client_data)
   return summary_lib.summarize(config, task, result)

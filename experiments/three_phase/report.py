@@ -94,6 +94,7 @@ _FILES = {
     "group_recovery.csv": "how well the true groups are found",
     "client_weights.npz": "the clients' weights that were grouped, and the global model",
     "checkpoints": "the trained models, and the state to resume from",
+    "model": "the models of the most accurate method's clusters, for experiments:predict",
     "tensorboard": "the same metrics for TensorBoard",
 }
 
