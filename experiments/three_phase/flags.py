@@ -4,6 +4,7 @@ import os
 
 from absl import flags
 
+from clustering_basics import validate
 from experiment_shell import path_flag
 from experiment_shell import run_flags
 from experiments import table_flags
@@ -202,8 +203,7 @@ def config():
   values = {name: getattr(flags.FLAGS, name) for name in _CONFIG_FLAGS}
   methods = tuple(name for name in values.pop("methods") if name)
   tables = _tables()
-  if values["num_clients"] is None:
-    values["num_clients"] = _num_clients(values, tables)
+  values["num_clients"] = _num_clients(values, tables)
   return config_lib.ThreePhaseConfig(methods=methods, tables=tables, **values)
 
 
@@ -220,6 +220,9 @@ def _num_clients(values, tables):
   """Returns the number of clients, which files have themselves."""
   dataset, test_share = values["dataset"], values["test_share"]
   task_registry.check_tables(dataset, tables, test_share)
+  num_clients = values["num_clients"]
   if not task_registry.DATASETS[dataset].reads_tables:
-    return _default("num_clients")
+    return _default("num_clients") if num_clients is None else num_clients
+  if num_clients is not None:
+    raise validate.error("num_clients", f"be left out for `dataset` {dataset}", num_clients)
   return files.num_clients(data_dir(), tables, test_share, values["seed"])

@@ -40,9 +40,10 @@ class TableFormat:
   classes: Optional[tuple[str, ...]] = None
 
   def without_roles(self, roles):
-    """Returns the format of tables without the columns of these roles."""
+    """Returns the format of tables whose columns of these roles are left out."""
     kept = {role: name for role, name in self.columns.roles.items() if role not in roles}
-    left_out = dict.fromkeys(set(self.columns.roles) - set(kept))
+    names = tuple(name for role, name in self.columns.roles.items() if role in roles)
+    left_out = {**dict.fromkeys(roles), "exclude": (*self.options.exclude, *names)}
     if "label_column" in left_out:
       left_out["label_above"] = None
     return dataclasses.replace(

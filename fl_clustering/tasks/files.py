@@ -127,7 +127,7 @@ def load_task(options):
       seed=options.seed,
       class_names=tables.format.classes,
       feature_names=tables.feature_names,
-      name="files",
+      name=f"tables in {options.data_dir}",
       **{name: value for name, value in options.model_options.items() if value is not None},
   )
   return dataclasses.replace(task, table_format=tables.format)

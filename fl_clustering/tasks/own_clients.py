@@ -87,7 +87,7 @@ def task_from_arrays(
     num_classes = _num_classes(model, class_names, [y for _, y in everything])
   return federated_task.FederatedTask(
       name=name,
-      source=f"{name}: {len(made):,} clients with {sum(len(y) for _, y in everything):,} examples",
+      source=f"{sum(len(y) for _, y in everything):,} examples ({name})",
       partition="natural",
       clients=made,
       global_test=pooled,

@@ -1,0 +1,185 @@
+"""Three phases on a folder of clients' tables, from the files to predictions."""
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+
+from experiment_shell import finished_run
+from fl_clustering import load_model
+from tests.integration import three_phase_program as program
+
+_SMALL = ("--pretrain_rounds=3", "--cluster_rounds=3", "--control_repeats=0",
+          "--methods=kmeans,ifca", "--num_clusters=2", "--learning_rate=0.5", "--hidden_units=8",
+          "--representation=update", "--client_epochs_per_round=10")
+_COLUMNS = ("--label_column=sick", "--categories=ward", "--id_column=id", "--missing=mean",
+            "--split_column=part")
+
+
+def _write_clients(folder, num_clients=6):
+  """Writes clients of which every other one has the classes the other way round."""
+  rng = np.random.default_rng(0)
+  os.makedirs(folder)
+  for i in range(num_clients):
+    age = rng.uniform(20, 80, 40)
+    frame = pd.DataFrame({
+        "id": [f"p{i}_{row}" for row in range(40)],
+        "age": np.where(rng.random(40) < 0.1, np.nan, age.round(1)),
+        "ward": np.where(age > 50, "north", rng.choice(["north", "south"], 40)),
+        "sick": np.where((age > 50) ^ (i % 2 == 1), "yes", "no"),
+        "part": np.where(np.arange(40) < 30, "train", "test"),
+    })
+    columns = list(frame)[:: 1 if i % 2 else -1]
+    frame[columns].to_csv(os.path.join(folder, f"site_{i}.csv"), index=False, sep=";")
+
+
+class OwnFilesTest(absltest.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    temporary = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(temporary.cleanup)
+    cls.base = os.path.realpath(temporary.name)
+    cls.data = os.path.join(cls.base, "data")
+    _write_clients(cls.data)
+    cls.folder = os.path.join(cls.base, "run")
+    result = program.run(
+        "--dataset=files", f"--data_dir={cls.data}", "--num_new_clients=2", *_COLUMNS, *_SMALL,
+        f"--output_dir={cls.folder}",
+    )
+    assert result.code == 0, result.stderr
+    cls.run_ = finished_run.FinishedRun(cls.folder)
+
+  def _predict(self, data):
+    """Runs the program that predicts; returns its result and the rows."""
+    output = os.path.join(self.create_tempdir().full_path, "predictions.csv")
+    result = subprocess.run(
+        [sys.executable, "-m", "experiments.predict", f"--run={self.folder}",
+         f"--data_dir={data}", f"--output={output}"],
+        check=False, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    if result.returncode:
+      return result, None
+    with open(output, encoding="utf-8") as file:
+      return result, list(csv.DictReader(file))
+
+  def test_the_data_are_described(self):
+    dataset = self.run_.document["dataset"]
+    self.assertEqual(dataset["num_clients"], 4)
+    self.assertEqual(dataset["num_new_clients"], 2)
+    self.assertEqual(dataset["partition"], "natural")
+    self.assertEqual((dataset["train_examples"], dataset["client_test_examples"]), (120, 40))
+    self.assertEqual(self.run_.settings["model"], "mlp")
+    self.assertEqual(self.run_.settings["tables"]["label_column"], "sick")
+
+  def test_predictions_have_the_accuracy_of_the_run(self):
+    _, rows = self._predict(self.data)
+    self.assertLen(rows, 240)
+    self.assertEqual(list(rows[0]), ["client", "row", "id", "cluster", "class", "probability"])
+    method = load_model.load_model(self.folder).method
+    for i in range(6):
+      truth = pd.read_csv(os.path.join(self.data, f"site_{i}.csv"), sep=";")
+      own = [row for row in rows if row["client"] == f"site_{i}"]
+      self.assertEqual([row["id"] for row in own], list(truth["id"]))
+      right = np.array([row["class"] for row in own]) == truth["sick"].to_numpy()
+      metrics = [
+          row for row in self.run_.rows("client_metrics.csv", ("clusters",))
+          if row["client_id"] == f"site_{i}" and row["method"] == method
+          and row["phase"] in ("cluster", "new_clients")
+      ]
+      self.assertLen(metrics, 1)
+      self.assertAlmostEqual(right[truth["part"] == "test"].mean(), metrics[0]["accuracy"])
+      self.assertEqual({row["cluster"] for row in own}, {metrics[0]["clusters"]})
+
+  def test_a_client_of_later_gets_the_cluster_of_least_loss(self):
+    folder = os.path.join(self.create_tempdir().full_path, "data")
+    os.mkdir(folder)
+    for i in (0, 1):
+      shutil.copy(
+          os.path.join(self.data, f"site_{i}.csv"), os.path.join(folder, f"later_{i}.csv")
+      )
+    _, rows = self._predict(folder)
+    clusters = load_model.load_model(self.folder).clusters
+    for i in (0, 1):
+      found = {row["cluster"] for row in rows if row["client"] == f"later_{i}"}
+      self.assertEqual(found, {str(clusters[f"site_{i}"][0])})
+
+  def test_a_client_of_later_without_labels_is_refused(self):
+    folder = os.path.join(self.create_tempdir().full_path, "data")
+    os.mkdir(folder)
+    frame = pd.read_csv(os.path.join(self.data, "site_0.csv"), sep=";")
+    path = os.path.join(folder, "site_0.csv")
+    frame.drop(columns=["sick", "part", "id"]).to_csv(path, index=False)
+    _, rows = self._predict(folder)  # It is known.
+    self.assertEqual(list(rows[0]), ["client", "row", "cluster", "class", "probability"])
+    os.rename(path, os.path.join(folder, "later.csv"))
+    result, _ = self._predict(folder)
+    self.assertEqual(result.returncode, 2)
+    self.assertRegex(
+        result.stderr, "^error: `data_dir` must have the column 'sick' for clients .*'later'.\n$"
+    )
+
+  def test_from_python(self):
+    model = load_model.load_model(self.folder)
+    frame = pd.read_csv(os.path.join(self.data, "site_0.csv"), sep=";")
+    probabilities = model.predict(frame, "site_0")
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+    _, rows = self._predict(self.data)
+    own = [row["class"] for row in rows if row["client"] == "site_0"]
+    self.assertEqual([model.format.classes[k] for k in probabilities.argmax(axis=1)], own)
+    with self.assertRaisesRegex(ValueError, "`client_id` must be a client of the run, got 'x'"):
+      model.predict(frame, "x")
+
+
+class BadInputTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("no folder", ("--label_column=sick",), "`data_dir` must name the folder"),
+      ("no labels", ("--data_dir={}",), "`label_column` must be given for `dataset` files"),
+      ("one class", ("--data_dir={}", *_COLUMNS, "--label_column=one", "--exclude=sick"),
+       "`label_column` must hold at least two classes"),
+      ("both splits", ("--data_dir={}", *_COLUMNS, "--test_share=0.5"),
+       "`test_share` must be left out with `split_column`"),
+      ("a share of all", ("--data_dir={}", "--label_column=sick", "--test_share=1"),
+       "`test_share` must be a number in .0, 1."),
+      ("a model of images", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--model=cnn"),
+       "`model` must be mlp or logistic for features of shape"),
+      ("a partition", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--partition=iid"),
+       "`partition` must be natural or left out for files"),
+      ("no new client left", ("--data_dir={}", *_COLUMNS, "--exclude=one",
+                              "--num_new_clients=3"), "`num_new_clients` must be"),
+      ("a number of clients", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--num_clients=2"),
+       "`num_clients` must be left out for `dataset` files"),
+      ("text", ("--data_dir={}", "--label_column=sick"), "'id', looks like the rows' ids"),
+  )
+  def test_is_refused(self, flags, message):
+    base = self.create_tempdir().full_path
+    data, out = os.path.join(base, "data"), os.path.join(base, "out")
+    _write_clients(data, num_clients=3)
+    for name in os.listdir(data):
+      frame = pd.read_csv(os.path.join(data, name), sep=";")
+      frame.assign(one=1).to_csv(os.path.join(data, name), index=False)
+    result = program.run(
+        "--dataset=files", *(flag.format(data) for flag in flags), f"--output_dir={out}"
+    )
+    self.assertEqual(result.code, 2)
+    self.assertRegex(result.stderr, f"^error: .*{message}.*\n$")
+    self.assertFalse(os.path.exists(out))
+
+  def test_a_flag_of_tables_with_other_data(self):
+    result = program.run("--dataset=digits", "--label_column=x")
+    self.assertEqual(result.code, 2)
+    self.assertRegex(result.stderr, "`label_column` must be left out with `dataset` digits")
+
+
+if __name__ == "__main__":
+  absltest.main()
