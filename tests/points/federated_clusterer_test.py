@@ -120,7 +120,7 @@ class RuntimeTest(absltest.TestCase):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     *workers, inertia = done.stdout.split()
-    self.assertEqual(float(inertia), 2.0)
+    self.assertAlmostEqual(float(inertia), 2.0, places=4)
     self.assertLen(workers, 1)
     self.assertFalse(psutil.pid_exists(int(workers[0])))
 
