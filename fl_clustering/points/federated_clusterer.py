@@ -73,7 +73,8 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
     with runtime.of_the_caller_or_own(), tempfile.TemporaryDirectory() as folder:
       self._fit(config, points.by_id, folder)
     vars(self).pop("labels_", None)
-    if self.privacy is None if self.compute_labels is None else self.compute_labels:
+    is_secret = self.privacy is not None
+    if not is_secret if self.compute_labels is None else self.compute_labels:
       self.labels_ = points.map(self._assign)
     return points
 
