@@ -27,7 +27,7 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
 
   @abc.abstractmethod
   def _points_to_fit(self, config, clients):
-    """Returns `client_tables.Clients` of points as `_fit` and `_assign` take them."""
+    """Returns `given_clients.Clients` of points as `_fit` and `_assign` take them."""
 
   @abc.abstractmethod
   def _fit(self, config, points, folder):
@@ -35,7 +35,7 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
 
   @abc.abstractmethod
   def _points(self, X):  # pylint: disable=invalid-name
-    """Returns `client_tables.Clients` of points as `_assign` takes them, to predict."""
+    """Returns `given_clients.Clients` of points as `_assign` takes them, to predict."""
 
   @abc.abstractmethod
   def _assign(self, points):
@@ -67,7 +67,7 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
       self.feature_names_in_ = np.array(names, object)
 
   def _fit_points(self, clients):
-    """Fits, and returns the `client_tables.Clients` of points."""
+    """Fits, and returns the `given_clients.Clients` of points."""
     config = self._config()
     points = self._points_to_fit(config, clients)
     with runtime.of_the_caller_or_own(), tempfile.TemporaryDirectory() as folder:
