@@ -118,7 +118,8 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       views = client_views.check_private_clients(tables)
       config.privacy.check_views(len(views.widths))
     self._widths = views.widths
-    self._set_columns(sum(views.widths), names if any(names) else None)
+    names = list(map(data_frames.name_array, names)) if any(names) else None
+    data_frames.set_columns(self, sum(views.widths), names)
     return tables.replaced(views.points)
 
   def _fit(self, config, points, folder):
@@ -143,7 +144,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
   def _points(self, X):
     validation.check_is_fitted(self)
     clients = client_views.clients_of(X, "X", len(self._widths))
-    for view, names in enumerate(getattr(self, "feature_names_in_", ())):
+    for view, names in enumerate(getattr(self, "feature_names_in_", [None] * len(self._widths))):
       tables = client_views.of_view(clients, view)
       for client_id, table in tables.by_id.items():
         data_frames.check_order(table, names, tables.label(client_id))

@@ -3,7 +3,6 @@
 import abc
 import tempfile
 
-import numpy as np
 from sklearn import base
 
 from clustering_basics import validate
@@ -58,13 +57,6 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
     del settings["compute_labels"]
     settings["seed"] = settings.pop("random_state")
     return settings
-
-  def _set_columns(self, width, names):
-    """Remembers the number of columns, and their names, if they have any."""
-    self.n_features_in_ = width
-    vars(self).pop("feature_names_in_", None)
-    if names is not None:
-      self.feature_names_in_ = np.array(names, object)
 
   def _fit_points(self, clients):
     """Fits, and returns the `given_clients.Clients` of points."""

@@ -92,7 +92,7 @@ class _Interchanged:
     return self._frame.to_numpy(*args, **kwargs)
 
 
-# Fits without any runtime, prints the ids of all workers that were started, and the inertia.
+# Fits without any runtime, prints the ids of the workers that were started, and the inertia.
 _FIT_ALONE = """
 import subprocess
 import numpy as np
@@ -100,9 +100,10 @@ from fl_clustering.kmeans import FederatedKMeans
 
 workers, start = [], subprocess.Popen.__init__
 
-def record(process, *args, **kwargs):
-  start(process, *args, **kwargs)
-  workers.append(process.pid)
+def record(process, args, **kwargs):
+  start(process, args, **kwargs)
+  if any(part.endswith("worker_binary") for part in args):
+    workers.append(process.pid)
 
 subprocess.Popen.__init__ = record
 model = FederatedKMeans(1).fit(np.array([[0.0], [2.0]]))
@@ -335,13 +336,16 @@ class ColumnNamesTest(parameterized.TestCase):
       model.predict(mixed)
     _private(name).fit({"a": mixed, "b": []} if name == "kmeans" else mixed)
 
-  def test_a_warning_says_that_names_can_t_be_compared(self):
-    model = _estimator("kmeans").fit(_frame())
+  @parameterized.named_parameters(*_BOTH)
+  def test_a_warning_says_that_names_can_t_be_compared(self, name):
+    model = _estimator(name).fit(_frame())
     with warnings.catch_warnings():
       warnings.simplefilter("error")
       model.predict(_frame())
-    with self.assertWarnsRegex(UserWarning, "X does not have valid feature names"):
+    with self.assertWarnsRegex(UserWarning, "`X`.* can't be compared: only the fit has"):
       model.predict(_points())
+    with self.assertWarnsRegex(UserWarning, "`X`.* can't be compared: only `X`.* has"):
+      model.fit(_points()).predict(_frame())
 
   def test_views_have_names_of_their_own(self):
     clients = {c: [_frame(c, ("a", "b")), _points(c), _frame(c, ("a", "c"))] for c in (1, 2)}
