@@ -1,10 +1,11 @@
 """Data frames as points: the names of their columns, and their numbers.
 
-A frame is what offers the interchange protocol `__dataframe__`: those of pandas and polars,
-and the tables of Arrow.  None of these libraries is needed.
+A frame is what offers the interchange protocol `__dataframe__`, or columns and Arrow's
+`__arrow_c_stream__`: those of pandas and polars, and the tables of Arrow.  None of these libraries
+is needed.
 """
 
-import sys
+import warnings
 
 import numpy as np
 from scipy import sparse
@@ -19,14 +20,15 @@ def numeric_array(values, name, num_dims):
 
 def is_frame(table):
   """Returns whether a table is a data frame."""
-  return hasattr(table, "__dataframe__")
+  has_columns = hasattr(table, "columns") and hasattr(table, "__arrow_c_stream__")
+  return has_columns or hasattr(table, "__dataframe__")
 
 
 def _all_names(frame):
-  pandas = sys.modules.get("pandas")
-  if pandas is not None and isinstance(frame, pandas.DataFrame):
-    return list(frame.columns)  # The protocol makes text of numbers.
-  return list(frame.__dataframe__().column_names())
+  names = getattr(frame, "column_names", None)  # Arrow.
+  if not isinstance(names, list):
+    names = getattr(frame, "columns", None)  # pandas and polars.
+  return list(frame.__dataframe__().column_names() if names is None else names)
 
 
 def column_names(table, name):
@@ -94,16 +96,43 @@ def check_same_columns(names, expected, name, others):
     raise ValueError(f"{name} must have the columns of {others}, but {' and '.join(faults)}.")
 
 
+def name_array(names):
+  """Returns the names of columns as scikit-learn's estimators have them; None for none."""
+  return None if names is None else np.array(names, object)
+
+
+def set_columns(estimator, width, names):
+  """Gives an estimator the attributes `n_features_in_` and, with names, `feature_names_in_`."""
+  estimator.n_features_in_ = width
+  vars(estimator).pop("feature_names_in_", None)
+  if names is not None:
+    estimator.feature_names_in_ = names
+
+
+def check_width(estimator, width):
+  """Raises scikit-learn's ValueError unless points have as many columns as those of the fit."""
+  if width != estimator.n_features_in_:
+    raise ValueError(
+        f"X has {width} features, but {type(estimator).__name__} is expecting "
+        f"{estimator.n_features_in_} features as input."
+    )
+
+
 def check_order(table, fitted, name):
   """Raises a ValueError unless a table has the columns of a fit, in their order.
 
+  Warns if only one of both has names.
+
   Args:
-    table: A frame or an array.  One without names has the columns of any fit.
+    table: A frame or an array.
     fitted: The names of the columns of the fit, or None.
     name: What the messages call the table.
   """
   names = column_names(table, name)
   if fitted is None or names is None:
+    if fitted is not None or names is not None:
+      with_names = "the fit" if names is None else name
+      warnings.warn(f"{name} and the fit can't be compared: only {with_names} has column names.")
     return
   check_same_columns(names, list(fitted), name, "the fit")
   for column, expected in zip(names, fitted):

@@ -72,10 +72,17 @@ class PrivateKMeans(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator
   def _validated(self, points, reset):
     if not reset:
       data_frames.check_order(points, getattr(self, "feature_names_in_", None), "`X`")
-    points = validation.validate_data(
-        self, points, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0
+    array = validation.check_array(
+        points, dtype=None, ensure_all_finite=False, ensure_min_samples=0, estimator=self,
+        input_name="X",
     )
-    return clustering_params.numeric_array("X", points, num_dims=2)
+    array = clustering_params.numeric_array("X", array, num_dims=2)
+    if reset:
+      names = data_frames.name_array(data_frames.column_names(points, "`X`"))
+      data_frames.set_columns(self, array.shape[1], names)
+    else:
+      data_frames.check_width(self, array.shape[1])
+    return array
 
   # scikit-learn calls the points X.
   # pylint: disable=invalid-name

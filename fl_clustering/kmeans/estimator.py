@@ -155,7 +155,8 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   def _points_to_fit(self, config, clients):
     tables, names = given_clients.aligned(given_clients.clients_of(clients))
     points = self._checked(tables)
-    self._set_columns(next(iter(points.by_id.values())).shape[1], names)
+    width = next(iter(points.by_id.values())).shape[1]
+    data_frames.set_columns(self, width, data_frames.name_array(names))
     return points
 
   def _fit(self, config, points, folder):
@@ -180,10 +181,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     for client_id, table in clients.by_id.items():
       data_frames.check_order(table, fitted, clients.label(client_id))
     points = self._checked(given_clients.as_arrays(clients))
-    for client_id, table in clients.by_id.items():
-      table = table if data_frames.is_frame(table) else points.by_id[client_id]
-      # Warns if only one of both has names, and compares the numbers of columns.
-      validation.validate_data(self, table, reset=False, skip_check_array=True)
+    data_frames.check_width(self, next(iter(points.by_id.values())).shape[1])
     return points
 
   def _bounded(self, points):

@@ -6,17 +6,13 @@ from sklearn.utils import validation
 from dp_clustering import data_frames
 from dp_clustering import noise as noise_lib
 from fl_clustering.multiview import client_views
+from fl_clustering.multiview import fit_result
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit
 from fl_clustering.multiview import sums
 from fl_clustering.points import federated_clusterer
 from fl_clustering.points import point_files
-
-# Rows that are given to clusters at a time.
-_BLOCK_ROWS = 2048
-# Grid steps beyond which the kernel sees nothing: far outside the ball that points are in.
-_FARTHEST = 2.0**40
 
 
 class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
@@ -122,7 +118,8 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       views = client_views.check_private_clients(tables)
       config.privacy.check_views(len(views.widths))
     self._widths = views.widths
-    self._set_columns(sum(views.widths), names if any(names) else None)
+    names = list(map(data_frames.name_array, names)) if any(names) else None
+    data_frames.set_columns(self, sum(views.widths), names)
     return tables.replaced(views.points)
 
   def _fit(self, config, points, folder):
@@ -147,7 +144,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
   def _points(self, X):
     validation.check_is_fitted(self)
     clients = client_views.clients_of(X, "X", len(self._widths))
-    for view, names in enumerate(getattr(self, "feature_names_in_", ())):
+    for view, names in enumerate(getattr(self, "feature_names_in_", [None] * len(self._widths))):
       tables = client_views.of_view(clients, view)
       for client_id, table in tables.by_id.items():
         data_frames.check_order(table, names, tables.label(client_id))
@@ -167,17 +164,14 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
   def _on_grid(self, points):
     """Returns rows of shape (n, D) in grid steps, as the clients of the fit computed them."""
     if self.privacy is None:
-      return np.rint(np.clip(self._result.scaling.apply(points), -_FARTHEST, _FARTHEST))
+      return fit_result.on_grid(points, self._result.scaling)
     norms = self.privacy.view_norms
     units = private_fit.grid_scaling(np.ones(len(norms)), self._widths)
     return np.rint(units.apply(private_fit.in_balls(points, norms, self._widths)))
 
   def _by_blocks(self, function, points):
-    """Returns a function of `sums` for the points (n, D), computed block by block."""
-    points, arrays = self._on_grid(points), self._result.model.arrays()
-    starts = range(0, max(1, len(points)), _BLOCK_ROWS)
-    blocks = (points[start : start + _BLOCK_ROWS] for start in starts)
-    return np.concatenate([function(np, block, arrays, self._widths) for block in blocks])
+    model = self._result.model
+    return fit_result.by_blocks(function, self._on_grid(points), model, self._widths)
 
   def _assign(self, points):
     return self._by_blocks(sums.nearest, points)

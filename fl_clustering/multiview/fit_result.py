@@ -36,6 +36,25 @@ class Fit:
   ledger: Optional[ledger_lib.Ledger] = None
 
 
+def on_grid(points, scaling):
+  """Returns points (n, D) in grid steps, as the clients of a fit without noise computed them."""
+  return np.rint(np.clip(scaling.apply(points), -_FARTHEST, _FARTHEST))
+
+
+def by_blocks(function, steps, model, widths):
+  """Returns a function's value for every point, computed block by block.
+
+  Args:
+    function: `sums.nearest` or `sums.closeness`.
+    steps: Points in grid steps, of shape (n, D).
+    model: `MultiViewModel`.
+    widths: The views' numbers of columns.
+  """
+  arrays, starts = model.arrays(), range(0, max(len(steps), 1), _BLOCK_ROWS)
+  blocks = (steps[start : start + _BLOCK_ROWS] for start in starts)
+  return np.concatenate([function(np, block, arrays, widths) for block in blocks])
+
+
 def assign(points, model, scaling, widths):
   """Returns the cluster of every point at a model without noise, an int array of shape (n,).
 
@@ -47,7 +66,4 @@ def assign(points, model, scaling, widths):
     scaling: The `Scaling` of the fit to grid steps.
     widths: The views' numbers of columns.
   """
-  steps = np.rint(np.clip(scaling.apply(points), -_FARTHEST, _FARTHEST))
-  arrays, starts = model.arrays(), range(0, max(len(steps), 1), _BLOCK_ROWS)
-  blocks = (steps[start : start + _BLOCK_ROWS] for start in starts)
-  return np.concatenate([sums.nearest(np, block, arrays, widths) for block in blocks])
+  return by_blocks(sums.nearest, on_grid(points, scaling), model, widths)

@@ -3,7 +3,6 @@
 import abc
 import tempfile
 
-import numpy as np
 from sklearn import base
 
 from clustering_basics import validate
@@ -27,7 +26,7 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
 
   @abc.abstractmethod
   def _points_to_fit(self, config, clients):
-    """Returns `client_tables.Clients` of points as `_fit` and `_assign` take them."""
+    """Returns `given_clients.Clients` of points as `_fit` and `_assign` take them."""
 
   @abc.abstractmethod
   def _fit(self, config, points, folder):
@@ -35,7 +34,7 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
 
   @abc.abstractmethod
   def _points(self, X):  # pylint: disable=invalid-name
-    """Returns `client_tables.Clients` of points as `_assign` takes them, to predict."""
+    """Returns `given_clients.Clients` of points as `_assign` takes them, to predict."""
 
   @abc.abstractmethod
   def _assign(self, points):
@@ -59,21 +58,15 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
     settings["seed"] = settings.pop("random_state")
     return settings
 
-  def _set_columns(self, width, names):
-    """Remembers the number of columns, and their names, if they have any."""
-    self.n_features_in_ = width
-    vars(self).pop("feature_names_in_", None)
-    if names is not None:
-      self.feature_names_in_ = np.array(names, object)
-
   def _fit_points(self, clients):
-    """Fits, and returns the `client_tables.Clients` of points."""
+    """Fits, and returns the `given_clients.Clients` of points."""
     config = self._config()
     points = self._points_to_fit(config, clients)
     with runtime.of_the_caller_or_own(), tempfile.TemporaryDirectory() as folder:
       self._fit(config, points.by_id, folder)
     vars(self).pop("labels_", None)
-    if self.privacy is None if self.compute_labels is None else self.compute_labels:
+    is_secret = self.privacy is not None
+    if not is_secret if self.compute_labels is None else self.compute_labels:
       self.labels_ = points.map(self._assign)
     return points
 

@@ -140,6 +140,11 @@ def as_arrays(clients):
   })
 
 
+def _has_no_rows(table):
+  is_array = not data_frames.is_frame(table) and hasattr(table, "__len__")
+  return is_array and num_dims(table) > 0 and not len(table)
+
+
 def aligned(clients):
   """Returns clients' tables with their columns in the order of the first one, and their names.
 
@@ -156,8 +161,8 @@ def aligned(clients):
   """
   first, names, arrays = None, None, dict(as_arrays(clients).by_id)
   for client_id, table in clients.by_id.items():
-    if not data_frames.is_frame(table) and not np.asarray(table).size:
-      continue  # A private client without rows.
+    if _has_no_rows(table):
+      continue  # With `privacy` that is no error.
     label = clients.label(client_id)
     own = data_frames.column_names(table, label)
     if first is None:

@@ -13,6 +13,18 @@ from dp_clustering import data_frames
 _FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
 
 
+class _ArrowStream:
+  """What has Arrow's stream, an attribute `columns` and no `__dataframe__`, as polars' frames."""
+
+  columns = ["a", "b"]
+
+  def __arrow_c_stream__(self, requested_schema=None):
+    raise NotImplementedError
+
+  def __array__(self, dtype=None):
+    return _FRAME.to_numpy(dtype)
+
+
 class _Interchanged:
   """What has the interchange protocol and no attribute `columns`."""
 
@@ -24,6 +36,7 @@ class ColumnNamesTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("frame", _FRAME, ["a", "b"]),
+      ("arrow_stream", _ArrowStream(), ["a", "b"]),
       ("interchanged", _Interchanged(), ["a", "b"]),
       ("numbered", pd.DataFrame([[1, 2]]), None),
       ("array", np.ones((2, 2)), None),
@@ -44,6 +57,7 @@ class NumbersTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("floats", _FRAME),
+      ("arrow_stream", _ArrowStream()),
       ("nullable", _FRAME.astype("Int64")),
       ("objects", _FRAME.astype(object)),
       ("decimals", _FRAME.map(lambda x: decimal.Decimal(int(x)))),
@@ -84,8 +98,11 @@ class CheckOrderTest(parameterized.TestCase):
 
   def test_same_columns(self):
     data_frames.check_order(_FRAME, np.array(["a", "b"], object), "`X`")
-    data_frames.check_order(_FRAME, None, "`X`")
-    data_frames.check_order(np.ones((2, 2)), ["b", "c"], "`X`")
+    data_frames.check_order(np.ones((2, 2)), None, "`X`")
+    with self.assertWarnsRegex(UserWarning, "only `X` has column names"):
+      data_frames.check_order(_FRAME, None, "`X`")
+    with self.assertWarnsRegex(UserWarning, "only the fit has column names"):
+      data_frames.check_order(np.ones((2, 2)), ["b", "c"], "`X`")
 
   @parameterized.named_parameters(
       ("order", ["b", "a"], "in the order of the fit, got 'a' in the place of 'b'."),

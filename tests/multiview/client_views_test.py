@@ -64,9 +64,11 @@ class ClientViewsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("no_clients", lambda c: 1, "`clients` must be one client, a list .* got int"),
-      ("no_list_of_views", lambda c: {"a": 1}, r"`clients`\['a'\] must be a list of arrays, one "
+      ("no_list_of_views", lambda c: {"a": 1},
+       r"`clients`\['a'\] must be a list of arrays, one "
        "per view, got int"),
-      ("ids_of_a_wrong_type", lambda c: {1.5: c["a"]}, "must have integers or text as ids, got 1.5"),
+      ("ids_of_a_wrong_type", lambda c: {1.5: c["a"]},
+       "must have integers or text as ids, got 1.5"),
       ("text", lambda c: {"a": [np.array([["x"]])]}, r"`clients`\['a'\], view 0, must hold real"),
       ("complex", lambda c: {"a": [np.array([[1j]])]}, "must hold real numbers"),
   )

@@ -152,7 +152,8 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     # No clusters: there are many local optima.
     clients, _ = sample_views.sample_views(separation=0.0)
     objectives = [
-        FederatedMultiViewKMeans(10, n_init=n, random_state=1).fit(clients).objective_ for n in (1, 3)
+        FederatedMultiViewKMeans(10, n_init=n, random_state=1).fit(clients).objective_
+        for n in (1, 3)
     ]
     self.assertLess(objectives[1], objectives[0])
 
