@@ -12,6 +12,7 @@ from typing import Any, Mapping
 import numpy as np
 from scipy import sparse
 
+from dp_clustering import clustering_params
 from dp_clustering import data_frames
 
 # The id of a table that is given alone.
@@ -156,7 +157,7 @@ def aligned(clients):
   """
   first, names, arrays = None, None, dict(as_arrays(clients).by_id)
   for client_id, table in clients.by_id.items():
-    if not data_frames.is_frame(table) and not np.asarray(table).size:
+    if not data_frames.is_frame(table) and not clustering_params.unmasked(table).size:
       continue  # A private client without rows.
     label = clients.label(client_id)
     own = data_frames.column_names(table, label)
