@@ -7,6 +7,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.points import client_points
+from fl_clustering.points import given_clients
 
 _GOOD = np.ones((3, 2))
 # Rows of which the second one lacks its first number.
@@ -91,7 +92,8 @@ class PrivateClientsTest(parameterized.TestCase):
   def test_masked_numbers_count_as_nan(self, points):
     with warnings.catch_warnings():
       warnings.simplefilter("error")
-      found = client_points.private_clients({"a": _GOOD, "b": points})["b"]
+      clients, _ = given_clients.aligned(given_clients.clients_of({"a": _GOOD, "b": points}))
+      found = client_points.private_clients(clients)["b"]
     self.assertIs(type(found), np.ndarray)
     np.testing.assert_array_equal(found, [[1, 2], [np.nan, 4]])
 
