@@ -84,15 +84,16 @@ class OpenFolderTest(ViewTablesTestCase):
   def test_the_digest_is_of_values_labels_and_names(self):
     same = self.open({**_FILES, "b/x.csv": "u,v\n7,8\n"}).sha256
     self.assertEqual(self.open(_FILES).sha256, same)
-    labels = [{"a/labels.csv": f"0\n{label}\n", "b/labels.csv": "0\n"} for label in (1, 2)]
+    labels = [
+        {"a/labels.csv": text, "b/labels.csv": "0\n"} for text in ("0\n1\n", "1\n0\n", "0\n2\n")
+    ]
     others = [
         self.open(files).sha256 for files in (
-            {**_FILES, "b/y.npy": np.array([[8]])}, {**_FILES, **labels[0]},
-            {**_FILES, **labels[1]},
+            {**_FILES, "b/y.npy": np.array([[8]])}, *({**_FILES, **files} for files in labels),
             {name.replace("y", "z"): content for name, content in _FILES.items()},
         )
     ]
-    self.assertLen({same, *others}, 5)
+    self.assertLen({same, *others}, 6)
 
 
 class LabelsTest(ViewTablesTestCase):

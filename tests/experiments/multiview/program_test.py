@@ -129,6 +129,8 @@ class SitesTest(absltest.TestCase):
         measured["points"],
         "; ".join(f"{kind}: {' '.join(map(str, row))}" for kind, row in enumerate(counts)),
     )
+    saved = load_model.load_model(self.output).model
+    self.assertEqual(" ".join(map(repr, saved.view_weights.tolist())), measured["view_weights"])
 
   def test_centroids_and_profiles_are_in_the_datas_units(self):
     clusters = [int(row["cluster"]) for row in _rows(self.output, "clusters.csv")]
