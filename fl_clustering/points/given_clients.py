@@ -12,7 +12,6 @@ from typing import Any, Mapping
 import numpy as np
 from scipy import sparse
 
-from dp_clustering import clustering_params
 from dp_clustering import data_frames
 
 # The id of a table that is given alone.
