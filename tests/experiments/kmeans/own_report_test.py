@@ -21,7 +21,7 @@ _PRIVATE_FILES = {
         "config": config.OwnDataConfig(
             num_clusters=2, epsilon=0.5, delta=1e-5, radius=100.0, max_points=7
         ).to_json(),
-        "data": {"clients": ["<north>", "south"], "num_columns": 2, "column_names": None},
+        "data": {"clients": ["<north>", "south"], "features": ["a", "b"], "levels": {}},
         "versions": {"numpy": "1"},
     }),
     "summary.json": json.dumps({
@@ -74,21 +74,24 @@ class PrivateReportTest(absltest.TestCase):
 
 class OwnReportTest(absltest.TestCase):
 
-  def _finished(self, column_names, **settings):
+  def _finished(self, names=("x", "y"), **settings):
     """Returns a finished run in a folder, as the program leaves it."""
     folder = self.create_tempdir().full_path
     files = {
         "config.json": json.dumps({
             "config": config.OwnDataConfig(**settings).to_json(),
             "data": {
-                "clients": {"<north>": 4, "south": 2}, "num_columns": 2,
-                "column_names": column_names, "sha256": "0" * 64,
+                "clients": {"<north>": 4, "south": 2}, "features": names, "levels": {},
+                "sha256": "0" * 64,
             },
             "versions": {"numpy": "1"},
         }),
         "summary.json": json.dumps(_SUMMARY),
         "k_selection.csv": "num_clusters,simplified_silhouette,inertia,rounds\n"
                            "2,0.75,12.5,4\n3,0.5,9.0,6\n",
+        "profiles.csv": "cluster,num_rows,feature,mean,standard_deviation,share_explained\n"
+                        "0,3,7,71.5,1,0.5\n0,3,x,20.25,2,0.25\n1,3,7,82.5,3,0.5\n"
+                        "1,3,x,50,4,0.25\n",
         "centroids.csv": "cluster,num_points,cluster,age\n0,3,71.5,20.25\n1,3,82.5,50.0\n",
     }
     for name, text in files.items():
@@ -116,28 +119,25 @@ class OwnReportTest(absltest.TestCase):
         "<td>0.5000</td>",
     ):
       self.assertIn(text, page)
-    self.assertEqual(page.count("<figure>"), 1)
+    self.assertEqual(page.count("<figure>"), 2)
 
   def test_a_column_may_be_called_as_one_of_ours(self):
     page = self._page(["cluster", "age"])
     for centroid in (("71.5", "20.25"), ("82.5", "50")):
       self.assertIn("".join(f"<td>{value}</td>" for value in centroid), page)
 
-  def test_columns_without_names_get_numbers(self):
-    self.assertIn("column_2", self._page(None))
-
   def test_the_default_sends_totals(self):
-    page = self._page(None)
+    page = self._page()
     self.assertIn("a cluster that holds one point is that point", page)
     self.assertNotIn("own means and counts", page)
 
   def test_means_are_not_spoken_of_where_none_are_sent(self):
-    page = self._page(None, algorithm="lloyd")
+    page = self._page(algorithm="lloyd")
     self.assertNotIn("No mean of fewer than", page)
     self.assertIn("The server gets exact sums, counts and the inertia.", page)
 
   def test_where_means_are_sent_it_is_said(self):
-    page = self._page(None, algorithm="fkm_lloyd", min_count=3)
+    page = self._page(algorithm="fkm_lloyd", min_count=3)
     self.assertIn("every client&#x27;s own means and counts", page)
     self.assertIn("No mean of fewer than 3 points leaves a client", page)
 
