@@ -5,7 +5,9 @@
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+import dataclasses
 import os
+from typing import Callable
 
 from absl import flags
 
@@ -16,13 +18,43 @@ from experiments.clients import activity
 from experiments.clients import downloads
 from experiments.clients import hospitals
 
-# To add data: one module with `URL`, `SHA256` and `files`.
-DATASETS = {"activity": activity, "hospitals": hospitals}
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+  """Data that can be downloaded.
+
+  Attributes:
+    url: The address of an archive.
+    sha256: Its digest, in hex.
+    files: A function from the archive's bytes to the files to write, contents by name.
+    about: What it is, in a few words.
+  """
+
+  url: str
+  sha256: str
+  files: Callable[[bytes], dict[str, bytes]]
+  about: str
+
+
+DATASETS = {
+    "activity": Source(
+        activity.URL, activity.SHA256, activity.files, "30 people with a phone, a file each"
+    ),
+    "activity_views": Source(
+        activity.URL, activity.SHA256, activity.view_files,
+        "the same people, a folder each with a file per sensor",
+    ),
+    "hospitals": Source(
+        hospitals.URL, hospitals.SHA256, hospitals.files,
+        "heart disease at four hospitals, one table",
+    ),
+}
 
 flags.DEFINE_enum(
     "dataset", None, DATASETS,
-    "What to download: `activity`, 30 people with a phone (19 MB); `hospitals`, heart disease at "
-    "four hospitals (a table of 0.1 MB in a package of 2 MB).")
+    "What to download: "
+    + "; ".join(f"`{name}`: {source.about}" for name, source in DATASETS.items()) + ".")
 path_flag.define("output_dir", None, "Folder to write to; files in it stay.")
 
 
@@ -34,11 +66,12 @@ def main():
     folder, source = flags.FLAGS.output_dir, DATASETS[flags.FLAGS.dataset]
     os.makedirs(folder, exist_ok=True)
   try:
-    files = source.files(downloads.download(source.URL, source.SHA256))
+    files = source.files(downloads.download(source.url, source.sha256))
   except downloads.DownloadFailed as e:
     raise launch.RunFailed(f"{e}.") from e
   with launch.run_errors(folder):
     for name, content in files.items():
+      os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
       with atomic_file.atomic_path(os.path.join(folder, name)) as temporary:
         with open(temporary, "wb") as file:
           file.write(content)

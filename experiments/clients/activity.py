@@ -32,6 +32,8 @@ _ACTIVITIES = {
     6: "lying",
 }
 _WINDOW = 128
+# From the names of the sensors to what their channels begin with.
+_VIEWS = {"accelerometer": "acc-", "gyroscope": "gyro-"}
 
 
 class _State:
@@ -110,24 +112,65 @@ def _rows(recording):
   return _statistics(windows), [_ACTIVITIES[label] for label in labels[starts]]
 
 
+def _people(content):
+  """Returns every person's recordings, by number.
+
+  Args:
+    content: The bytes of the download.
+  """
+  with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+    return _Unpickler(gzip.open(archive.extractfile(_MEMBER))).load()
+
+
+def _table(columns):
+  """Returns the bytes of a CSV file.
+
+  Args:
+    columns: A dict of columns of numbers or text by name.
+  """
+  lines = [",".join(columns)]
+  for row in zip(*columns.values()):
+    lines.append(",".join(c if isinstance(c, str) else f"{c:.6g}" for c in row))
+  return "\n".join([*lines, ""]).encode()
+
+
+def _joined(tables):
+  """Returns the columns of several tables, one below the other."""
+  return {name: [cell for table in tables for cell in table[name]] for name in tables[0]}
+
+
 def files(content):
   """Returns the files to write, a dict of their contents by name: one for every person.
 
   Args:
     content: The bytes of the download.
   """
-  with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-    packed = archive.extractfile(_MEMBER)
-    people = _Unpickler(gzip.open(packed)).load()
   written = {}
-  for person, recordings in people.items():
-    lines = []
+  for person, recordings in _people(content).items():
+    tables = []
     for recording in recordings:
       features, activities = _rows(recording)
       part = "test" if recording is recordings[-1] else "train"
-      header = ",".join([*features, "activity", "part"])
-      for row in zip(*features.values(), activities):
-        *numbers, activity = row
-        lines.append(",".join([*(f"{number:.6g}" for number in numbers), activity, part]))
-    written[f"person_{person:02d}.csv"] = "\n".join([header, *lines, ""]).encode()
+      tables.append({**features, "activity": activities, "part": [part] * len(activities)})
+    written[f"person_{person:02d}.csv"] = _table(_joined(tables))
+  return written
+
+
+def view_files(content):
+  """Returns the files to write: for every person a folder with a file per sensor, and labels.
+
+  Args:
+    content: The bytes of the download.
+  """
+  written = {}
+  for person, recordings in _people(content).items():
+    tables = []
+    for recording in recordings:
+      features, activities = _rows(recording)
+      tables.append({**features, "activity": activities})
+    columns = _joined(tables)
+    for view, prefix in _VIEWS.items():
+      own = {name: cells for name, cells in columns.items() if name.startswith(prefix)}
+      written[f"person_{person:02d}/{view}.csv"] = _table(own)
+    written[f"person_{person:02d}/labels.csv"] = _table({"activity": columns["activity"]})
   return written

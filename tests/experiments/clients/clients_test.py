@@ -41,8 +41,9 @@ class ActivityTest(absltest.TestCase):
         features["acc-x change"][0], np.abs(np.diff(signal[0, :128])).mean()
     )
 
-  def test_the_last_recording_is_for_testing(self):
-    signal = np.zeros((6, 128))
+  def _files(self, function):
+    """Returns the files of a person with three recordings of one window each."""
+    signal = np.repeat(np.arange(6), 128).reshape(6, 128)
     people = {7: [_recording(np.full(128, label), signal) for label in (4, 5, 6)]}
     with (
         mock.patch.object(tarfile, "open"),
@@ -50,13 +51,28 @@ class ActivityTest(absltest.TestCase):
         mock.patch.object(activity, "_Unpickler") as unpickler,
     ):
       unpickler.return_value.load.return_value = people
-      files = activity.files(b"")
+      return function(b"")
+
+  def test_the_last_recording_is_for_testing(self):
+    files = self._files(activity.files)
     self.assertEqual(list(files), ["person_07.csv"])
     header, *lines = files["person_07.csv"].decode().splitlines()
     self.assertEndsWith(header, "gyro-z change,activity,part")
     ends = [line.rsplit(",", 2)[1:] for line in lines]
     self.assertEqual(
         ends, [["sitting", "train"], ["standing", "train"], ["lying", "test"]]
+    )
+
+  def test_a_file_per_sensor(self):
+    files = self._files(activity.view_files)
+    self.assertEqual(list(files), [
+        "person_07/accelerometer.csv", "person_07/gyroscope.csv", "person_07/labels.csv"
+    ])
+    header, *lines = files["person_07/gyroscope.csv"].decode().splitlines()
+    self.assertStartsWith(header, "gyro-x mean,gyro-y mean,gyro-z mean,gyro-x sd")
+    self.assertEqual([line[:6] for line in lines], ["3,4,5,"] * 3)
+    self.assertEqual(
+        files["person_07/labels.csv"], b"activity\nsitting\nstanding\nlying\n"
     )
 
   def test_nothing_but_arrays_is_made_of_the_file(self):
