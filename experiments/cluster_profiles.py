@@ -127,7 +127,8 @@ def draw(table):
         j, i, f"{means[i, j]:.3g}", ha="center", va="center",
         color="white" if is_dark else "black", fontsize=8,
     )
-  axes.set_xticks(range(len(clusters)), [f"{k}\n{counts[k]:,} rows" for k in clusters])
+  axes.set_xticks(range(len(clusters)), [f"{k}\n{counts[k]:,}" for k in clusters])
+  axes.set_xlabel("cluster, and its number of rows")
   axes.set_yticks(range(len(features)), features)
   axes.grid(False)
   figure.colorbar(image, label="standard deviations\nfrom the mean of all rows")

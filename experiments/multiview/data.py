@@ -147,7 +147,7 @@ def load_sites(data_dir, options, num_clusters=None):
   ends = np.cumsum(list(tables.num_rows.values()))[:-1]
   return MultiViewData(
       name=SITES,
-      source=f"{len(tables.client_ids)} sites in {os.path.abspath(data_dir)}",
+      source=f"{len(tables.client_ids)} sites in {os.path.basename(os.path.abspath(data_dir))}",
       views=pooled,
       labels=labels,
       num_clusters=num_clusters,

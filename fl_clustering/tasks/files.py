@@ -7,6 +7,7 @@ row for testing, and no new client, has a part in them.
 
 import dataclasses
 import functools
+import os
 
 import numpy as np
 
@@ -127,7 +128,7 @@ def load_task(options):
       seed=options.seed,
       class_names=tables.format.classes,
       feature_names=tables.feature_names,
-      name=f"tables in {options.data_dir}",
+      name=f"tables in {os.path.basename(os.path.abspath(options.data_dir))}",
       **{name: value for name, value in options.model_options.items() if value is not None},
   )
   return dataclasses.replace(task, table_format=tables.format)

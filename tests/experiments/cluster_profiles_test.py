@@ -51,7 +51,7 @@ class ClusterProfilesTest(absltest.TestCase):
     axes = figure.axes[0]
     self.assertEqual([t.get_text() for t in axes.get_yticklabels()], ["b", "a", "c"])
     self.assertLen(axes.texts, 9)
-    self.assertEqual(axes.get_xticklabels()[1].get_text(), "2\n30 rows")
+    self.assertEqual(axes.get_xticklabels()[1].get_text(), "2\n30")
 
 
 if __name__ == "__main__":
