@@ -99,7 +99,8 @@ class LoadModelTest(parameterized.TestCase):
   def test_an_unknown_kind(self):
     self._edit(kind="oracle")
     self.assertRegex(
-        self._refused(), "must hold a model of a kind in federated_kmeans, .*, got 'oracle' in '"
+        self._refused(),
+        f"must hold a model of a kind in {', '.join(load_model.KINDS)}, got 'oracle' in '",
     )
 
   def test_a_document_without_its_tables(self):
