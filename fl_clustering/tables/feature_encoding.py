@@ -94,8 +94,10 @@ def _one_hot(name, column, levels):
 
 
 def level_of(text):
-  """Returns the level that a cell's text stands for: 1, 1.0 and 01 are the same."""
-  return f"{float(text):.17g}" if cells.is_number(text) else text
+  """Returns the level that a cell's text stands for: 1, 1.0 and 01 are one, TRUE and True too."""
+  if cells.is_number(text):
+    return f"{float(text):.17g}"
+  return text.lower() if text.lower() in ("true", "false") else text
 
 
 def sorted_levels(levels):

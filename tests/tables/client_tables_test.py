@@ -184,6 +184,18 @@ class RolesTest(TablesTestCase):
         tables, {"a": [[0, 0, 1, 1, 0], [1, 0, 0, 0, 1]], "b": [[0, 1, 0, 1, 0]]}
     )
 
+  def test_levels_are_written_in_many_ways(self):
+    tables = self.open(
+        {
+            "a.csv": "x\nTRUE\nfalse\n", "b.csv": "x\nTrue\n",
+            "c.parquet": pd.DataFrame({"x": [False]}),
+        },
+        categories=("x",),
+    )
+    self.assertEqual(tables.feature_names, ("x=false", "x=true"))
+    frame = pd.DataFrame({"x": [True, False]})
+    np.testing.assert_array_equal(tables.format.features(frame), [[0, 1], [1, 0]])
+
   def test_other_values_other_digest(self):
     texts = ("x,y\n1,2\n", "x,y\n1,3\n", "y,x\n2,1\n")
     digests = [self.open({"a.csv": text}).sha256 for text in texts]
