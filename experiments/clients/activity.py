@@ -134,9 +134,19 @@ def _table(columns):
   return "\n".join([*lines, ""]).encode()
 
 
-def _joined(tables):
-  """Returns the columns of several tables, one below the other."""
-  return {name: [cell for table in tables for cell in table[name]] for name in tables[0]}
+def _tables(content):
+  """Yields every person's number and columns by name, `activity` and `part` among them.
+
+  Args:
+    content: The bytes of the download.
+  """
+  for person, recordings in _people(content).items():
+    tables = []
+    for recording in recordings:
+      features, activities = _rows(recording)
+      part = "test" if recording is recordings[-1] else "train"
+      tables.append({**features, "activity": activities, "part": [part] * len(activities)})
+    yield person, {name: [c for table in tables for c in table[name]] for name in tables[0]}
 
 
 def files(content):
@@ -145,15 +155,9 @@ def files(content):
   Args:
     content: The bytes of the download.
   """
-  written = {}
-  for person, recordings in _people(content).items():
-    tables = []
-    for recording in recordings:
-      features, activities = _rows(recording)
-      part = "test" if recording is recordings[-1] else "train"
-      tables.append({**features, "activity": activities, "part": [part] * len(activities)})
-    written[f"person_{person:02d}.csv"] = _table(_joined(tables))
-  return written
+  return {
+      f"person_{person:02d}.csv": _table(columns) for person, columns in _tables(content)
+  }
 
 
 def view_files(content):
@@ -163,12 +167,7 @@ def view_files(content):
     content: The bytes of the download.
   """
   written = {}
-  for person, recordings in _people(content).items():
-    tables = []
-    for recording in recordings:
-      features, activities = _rows(recording)
-      tables.append({**features, "activity": activities})
-    columns = _joined(tables)
+  for person, columns in _tables(content):
     for view, prefix in _VIEWS.items():
       own = {name: cells for name, cells in columns.items() if name.startswith(prefix)}
       written[f"person_{person:02d}/{view}.csv"] = _table(own)

@@ -93,8 +93,8 @@ def _check_no_id(head, features):
     if name in features and (is_unnamed or is_like):
       raise cells.BadTable(
           f"column {position + 1}, {name!r}, looks like the rows' ids; --id_column={name} names "
-          f"the rows by it, --exclude={name} leaves it out, and --columns (not for views) takes it as a feature",
-          head.path,
+          f"the rows by it, --exclude={name} leaves it out, and --columns, where there are no views, "
+          "takes it as a feature", head.path,
       )
 
 
