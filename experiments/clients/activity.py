@@ -1,10 +1,10 @@
 """What 30 people were doing, from the accelerometer and the gyroscope of a phone at their waist.
 
 The UCI data set HAPT (Reyes-Ortiz, Oneto, Sama, Parra, Anguita, "Transition-Aware Human Activity
-Recognition Using Smartphones", Neurocomputing 2016): 50 samples a second in six channels, two
-or three recordings per person.  As there, a row is a window of 2.56 seconds, and the next one begins half
-a window later; its features are statistics of the channels.  The last recording is for
-testing, since windows that overlap must not be on both sides.
+Recognition Using Smartphones", Neurocomputing 2016): 50 samples a second in six channels, two or
+three recordings per person.  As there, a row is a window of 2.56 seconds, and the next one
+begins half a window later; its features are statistics of the channels.  The last recording is
+for testing, since windows that overlap must not be on both sides.
 
 The package that has the data keeps them as a pickle of an old version of pandas.  They are read
 here without pandas, and nothing but arrays can be made from the file.

@@ -93,7 +93,7 @@ def _check_no_id(head, features):
     if name in features and (is_unnamed or is_like):
       raise cells.BadTable(
           f"column {position + 1}, {name!r}, looks like the rows' ids; --id_column={name} names "
-          f"the rows by it, --exclude={name} leaves it out, and --columns, where there are no views, "
+          f"the rows by it, --exclude={name} leaves it out, and --columns, if there are no views, "
           "takes it as a feature", head.path,
       )
 
