@@ -128,8 +128,13 @@ def load_task(options):
       seed=options.seed,
       class_names=tables.format.classes,
       feature_names=tables.feature_names,
-      name=f"tables in {os.path.basename(os.path.abspath(options.data_dir))}",
       **{name: value for name, value in options.model_options.items() if value is not None},
   )
-  return dataclasses.replace(task, table_format=tables.format)
+  num_rows, folder = sum(tables.num_rows.values()), os.path.abspath(options.data_dir)
+  return dataclasses.replace(
+      task,
+      name=options.dataset,
+      source=f"{num_rows:,} rows of tables in {os.path.basename(folder)}",
+      table_format=tables.format,
+  )
 

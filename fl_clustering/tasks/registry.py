@@ -204,11 +204,12 @@ def check_tables(dataset, tables, test_share):
       raise validate.error(name, f"be left out with `dataset` {dataset}", value)
 
 
-def load_task(**options):
+def load_task(model=None, **options):
   """Returns the `FederatedTask` asked for, and logs its warnings.
 
   Args:
-    **options: The fields of `federated_task.TaskOptions`, and the partition's and the
+    model: A name in `models.MODELS`; None for the data set's default.
+    **options: The other fields of `federated_task.TaskOptions`, and the partition's and the
       model's options, by name.
 
   Raises:
@@ -222,10 +223,13 @@ def load_task(**options):
   )
   validate.integer(minimum=1, num_clients=options.num_clients)
   validate.integer(minimum=0, seed=options.seed)
-  models.choose(options.model, **model_options)
   check_options(
       options.dataset, options.partition, options.num_clients, **partition_options
   )
+  if model is None:
+    model = DATASETS[options.dataset].default_model
+  options = dataclasses.replace(options, model=model)
+  models.choose(model, **model_options)
   check_tables(options.dataset, options.tables, options.test_share)
   task = DATASETS[options.dataset].load(options)
   for warning in task.warnings:

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from fl_clustering import options as options_lib
+from fl_clustering.tables import table_options
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task
@@ -349,13 +350,21 @@ class DatasetContractTest(parameterized.TestCase):
         "digits": {},
         "emnist": {"data_dir": os.path.join(root, "emnist")},
         "idx": {"data_dir": os.path.join(root, "idx")},
+        "files": {
+            "data_dir": os.path.join(root, "files"),
+            "tables": table_options.TableOptions(label_column="y"),
+        },
     }
-    for name in ("auto", "emnist", "idx"):
+    for name in ("auto", "emnist", "idx", "files"):
       os.mkdir(cls._options[name]["data_dir"])
     data_files.write_emnist_file(cls._options["emnist"]["data_dir"], data_files.writer_examples())
     data_files.write_idx_files(
         cls._options["idx"]["data_dir"], data_files.idx_arrays(num_train=400, num_test=50)
     )
+    for i in range(5):
+      rows = "".join(f"{row},{row * i % 7},{row % 3}\n" for row in range(20))
+      with open(os.path.join(root, "files", f"{i}.csv"), "w", encoding="utf-8") as file:
+        file.write(f"a,b,y\n{rows}")
 
   def setUp(self):
     super().setUp()
@@ -374,14 +383,15 @@ class DatasetContractTest(parameterized.TestCase):
     self.assertLen(task.clients, 5)
     self.assertIn(task.name, registry.DATASETS)
     self.assertIn(task.partition, registry.PARTITION_NAMES)
-    self.assertEqual(task.model.name, "cnn_small")
-    self.assertEqual(task.model.input_shape, (28, 28, 1))
+    self.assertEqual(task.model.name, registry.DATASETS[name].default_model)
+    self.assertEqual(task.model.input_shape, (2,) if name == "files" else (28, 28, 1))
     for text in (task.source, task.global_test_source, *task.warnings):
       self.assertRegex(text, r"^\S.*\S$")
     self.assertEqual(task.fallback_reason is not None, name == "auto")
     self.assertEqual(load().fingerprint(), task.fingerprint())
     self.assertNotEqual(load(seed=2).fingerprint(), task.fingerprint())
-    self.assertEqual(load(model="cnn").model.name, "cnn")
+    other = "logistic" if name == "files" else "cnn"
+    self.assertEqual(load(model=other).model.name, other)
 
   @parameterized.product(dataset=list(registry.DATASETS), partition_name=registry.PARTITION_NAMES)
   def test_takes_the_partitions_that_its_check_lets_pass(self, dataset, partition_name):
