@@ -11,6 +11,7 @@ HEADER = ("cluster", "num_rows", "feature", "mean", "standard_deviation", "share
 # More features or clusters don't fit on a page.
 _MOST_FEATURES = 15
 _MOST_CLUSTERS = 12
+_MOST_CHARACTERS = 36
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,9 +128,9 @@ def draw(table):
         j, i, f"{means[i, j]:.3g}", ha="center", va="center",
         color="white" if is_dark else "black", fontsize=8,
     )
-  axes.set_xticks(range(len(clusters)), [f"{k}\n{counts[k]:,}" for k in clusters])
-  axes.set_xlabel("cluster, and its number of rows")
-  axes.set_yticks(range(len(features)), features)
+  axes.set_xticks(range(len(clusters)), [f"{k}\n{counts[k]:,} rows" for k in clusters])
+  names = [figure_style.shortened(name, _MOST_CHARACTERS) for name in features]
+  axes.set_yticks(range(len(features)), names, parse_math=False)
   axes.grid(False)
   figure.colorbar(image, label="standard deviations\nfrom the mean of all rows")
   figure_style.set_title(figure, "Means of the clusters", "What the clusters are like")

@@ -131,5 +131,18 @@ def load_task(options):
       name=f"tables in {os.path.basename(os.path.abspath(options.data_dir))}",
       **{name: value for name, value in options.model_options.items() if value is not None},
   )
-  return dataclasses.replace(task, table_format=tables.format)
+  return dataclasses.replace(
+      task,
+      source=_source(options, clients, tables),
+      table_format=tables.format,
+  )
+
+
+def _source(options, clients, tables):
+  """Returns what the data are, in one line."""
+  num_rows = sum(len(labels) for parts in clients.values() for _, labels in parts)
+  return (
+      f"{num_rows:,} rows of tables in {options.data_dir}: {len(tables.feature_names)} features, "
+      f"and {len(tables.format.classes)} classes in the column {options.tables.label_column}"
+  )
 
