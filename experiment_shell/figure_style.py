@@ -117,8 +117,11 @@ def draw_band(axes, places, spreads, **look):
 
 
 def shortened(text, length):
-  """Returns text of at most `length` characters; what is longer ends with dots."""
-  return text if len(text) <= length else f"{text[: length - 3]}..."
+  """Returns text of at most `length` characters; what is longer has dots in its middle."""
+  if len(text) <= length:
+    return text
+  end = (length - 3) // 2
+  return f"{text[: length - 3 - end]}...{text[-end:]}"
 
 
 def evenly_spaced(items, limit):

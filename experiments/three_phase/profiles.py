@@ -19,7 +19,7 @@ def _in_units(profiles, encoding):
   step = 10.0 ** (np.floor(np.log10(np.where(is_constant, 1, unit))) - 5)
 
   def rounded(values):
-    return np.where(is_constant, values, np.rint(values / step) * step)
+    return np.where(is_constant, values, np.rint(values / step) * step + 0.0)  # No -0.
 
   return dataclasses.replace(
       profiles,
