@@ -122,8 +122,8 @@ def _profiles(results):
   method = results_lib.method_label(results.saved_method)
   return [
       html_page.paragraph(
-          f"{method} is the most accurate method here, and the folder {model_folder.MODEL} holds "
-          "the models of its clusters. The figure shows the training rows of the clients in "
+          f"No method that groups clients is more accurate here than {method}. The folder "
+          f"{model_folder.MODEL} holds the models of its clusters. The figure shows the training rows of the clients in "
           f"each cluster; {results_lib.PROFILES} has all their features, with the spread."
       ),
       *report_sections.write_figures(
