@@ -132,7 +132,7 @@ def draw(table):
   counts = np.array([cell["num_rows"] for cell in cells[0]])
   scores = _scores(means, deviations, counts)
   names = [figure_style.shortened(name, _MOST_CHARACTERS) for name in features]
-  sizes = [f"{count:,} rows" for count in counts]
+  sizes = [f"{count:,}" for count in counts]
   numbers = [[f"{mean:.3g}" for mean in row] for row in means]
   # Texts are upright where they would overlap, and the rows as high as the texts.
   rotation, height, separator = 0, _ROW, "\n"
@@ -151,6 +151,7 @@ def draw(table):
     )
   labels = [f"{k}{separator}{size}" for k, size in zip(clusters, sizes)]
   axes.set_xticks(range(len(clusters)), labels, rotation=rotation)
+  axes.set_xlabel("cluster, and its number of rows")
   axes.set_yticks(range(len(features)), names, parse_math=False)
   axes.grid(False)
   figure.colorbar(image, label="standard deviations\nfrom the mean of all rows")

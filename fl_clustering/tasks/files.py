@@ -131,11 +131,8 @@ def load_task(options):
       name=f"tables in {os.path.basename(os.path.abspath(options.data_dir))}",
       **{name: value for name, value in options.model_options.items() if value is not None},
   )
-  return dataclasses.replace(
-      task,
-      source=_source(options, clients, tables),
-      table_format=tables.format,
-  )
+  source = _source(options, clients, tables)
+  return dataclasses.replace(task, source=source, table_format=tables.format)
 
 
 def _source(options, clients, tables):
@@ -145,4 +142,3 @@ def _source(options, clients, tables):
       f"{num_rows:,} rows of tables in {options.data_dir}: {len(tables.feature_names)} features, "
       f"and {len(tables.format.classes)} classes in the column {options.tables.label_column}"
   )
-
