@@ -123,8 +123,9 @@ def _profiles(results):
   return [
       html_page.paragraph(
           f"No method that groups clients is more accurate here than {method}. The folder "
-          f"{model_folder.MODEL} holds the models of its clusters. The figure shows the training rows of the clients in "
-          f"each cluster; {results_lib.PROFILES} has all their features, with the spread."
+          f"{model_folder.MODEL} holds the models of its clusters. The figure shows the training "
+          f"rows of the clients in each cluster; {results_lib.PROFILES} has all features, with "
+          "the spread."
       ),
       *report_sections.write_figures(
           results.finished.path, (cluster_profiles.FIGURE,), results.profiles
