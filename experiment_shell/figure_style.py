@@ -87,7 +87,8 @@ def set_title(figure, data, text, note=""):
   lines = [textwrap.fill(text, 78), textwrap.fill(data, 78)]
   if note:
     lines.append(textwrap.fill(note, 78))
-  figure.suptitle("\n".join(lines), x=0.012, ha="left", fontsize=10.5)
+  # The data's name may have dollar signs, which are no formula.
+  figure.suptitle("\n".join(lines), x=0.012, ha="left", fontsize=10.5, parse_math=False)
 
 
 def panel_grid(figure, num_panels):
@@ -113,6 +114,14 @@ def draw_band(axes, places, spreads, **look):
       color=look["color"], alpha=0.22, linewidth=0,
   )
   axes.plot(places, [s.mean for s in spreads], **look)
+
+
+def shortened(text, length):
+  """Returns text of at most `length` characters; what is longer has dots in its middle."""
+  if len(text) <= length:
+    return text
+  end = (length - 3) // 2
+  return f"{text[: length - 3 - end]}...{text[-end:]}"
 
 
 def evenly_spaced(items, limit):

@@ -11,6 +11,9 @@ HEADER = ("cluster", "num_rows", "feature", "mean", "standard_deviation", "share
 # More features or clusters don't fit on a page.
 _MOST_FEATURES = 15
 _MOST_CLUSTERS = 12
+_MOST_CHARACTERS = 36
+# Inches of a character, a row, and the colour bar with its labels.
+_CHARACTER, _ROW, _COLOR_BAR = 0.08, 0.34, 1.5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,6 +102,21 @@ def rows(profiles, names):
         )
 
 
+def _scores(means, deviations, counts):
+  """Returns how far clusters' means are from that of all rows, in standard deviations, (d, K)."""
+  weights = counts / counts.sum()
+  offsets = means - (means @ weights)[:, np.newaxis]
+  variance = (deviations**2 + offsets**2) @ weights
+  return offsets / np.sqrt(np.where(variance > 0, variance, 1))[:, np.newaxis]
+
+
+def _are_wide(columns, names):
+  """Returns whether texts in columns don't fit beside each other, right of the names."""
+  widest = max(len(text) for column in columns for text in column)
+  room = figure_style.WIDTH - _COLOR_BAR - _CHARACTER * max(map(len, names))
+  return len(columns) * _CHARACTER * widest > room
+
+
 def draw(table):
   """Returns a figure of the clusters' means, those of the best features.
 
@@ -108,28 +126,33 @@ def draw(table):
   clusters = sorted({row["cluster"] for row in table})[:_MOST_CLUSTERS]
   features = list(dict.fromkeys(row["feature"] for row in table))[:_MOST_FEATURES]
   by_place = {(row["cluster"], row["feature"]): row for row in table}
-  counts = {row["cluster"]: row["num_rows"] for row in table}
-  means = np.array([[by_place[k, f]["mean"] for k in clusters] for f in features])
-  weights = np.array([counts[k] for k in clusters], float)
-  center = means @ weights / weights.sum()
-  within = np.array([
-      [by_place[k, f]["standard_deviation"] ** 2 for k in clusters] for f in features
-  ])
-  variance = (within + (means - center[:, np.newaxis]) ** 2) @ weights / weights.sum()
-  scores = (means - center[:, np.newaxis]) / np.sqrt(np.where(variance > 0, variance, 1))[:, None]
-  figure = figure_style.new_figure(1.4 + 0.34 * len(features))
+  cells = [[by_place[k, f] for k in clusters] for f in features]
+  means = np.array([[cell["mean"] for cell in row] for row in cells])
+  deviations = np.array([[cell["standard_deviation"] for cell in row] for row in cells])
+  counts = np.array([cell["num_rows"] for cell in cells[0]])
+  scores = _scores(means, deviations, counts)
+  names = [figure_style.shortened(name, _MOST_CHARACTERS) for name in features]
+  sizes = [f"{count:,}" for count in counts]
+  numbers = [[f"{mean:.3g}" for mean in row] for row in means]
+  # Texts are upright where they would overlap, and the rows as high as the texts.
+  rotation, height, separator = 0, _ROW, "\n"
+  if _are_wide([(size, *column) for size, column in zip(sizes, zip(*numbers))], names):
+    longest = max(len(number) for row in numbers for number in row)
+    rotation, height, separator = 90, max(_ROW, _CHARACTER * longest), ": "
+  figure = figure_style.new_figure(1.4 + height * len(features))
   axes = figure.add_subplot()
   limit = max(1.0, np.abs(scores).max())
   image = axes.imshow(scores, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
   for i, j in np.ndindex(*means.shape):
     is_dark = abs(scores[i, j]) > 0.6 * limit
     axes.text(
-        j, i, f"{means[i, j]:.3g}", ha="center", va="center",
+        j, i, numbers[i][j], ha="center", va="center", rotation=rotation,
         color="white" if is_dark else "black", fontsize=8,
     )
-  axes.set_xticks(range(len(clusters)), [f"{k}\n{counts[k]:,}" for k in clusters])
+  labels = [f"{k}{separator}{size}" for k, size in zip(clusters, sizes)]
+  axes.set_xticks(range(len(clusters)), labels, rotation=rotation)
   axes.set_xlabel("cluster, and its number of rows")
-  axes.set_yticks(range(len(features)), features)
+  axes.set_yticks(range(len(features)), names, parse_math=False)
   axes.grid(False)
   figure.colorbar(image, label="standard deviations\nfrom the mean of all rows")
   figure_style.set_title(figure, "Means of the clusters", "What the clusters are like")

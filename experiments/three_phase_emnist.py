@@ -1,4 +1,4 @@
-"""Three-phase federated learning with client clustering, on handwritten digits.
+"""Three-phase federated learning with client clustering, on digits or on clients' own tables.
 
   bazel run experiments:three_phase_emnist -- --methods=kmeans --output_dir=out
 
@@ -86,7 +86,7 @@ EXPERIMENT = experiment.Experiment(
     program="three_phase_emnist",
     files=(
         "assignments.json", "client_metrics.csv", "client_weights.npz", "clients.csv",
-        "group_recovery.csv", "metrics.csv", "num_clusters.csv",
+        "group_recovery.csv", "metrics.csv", "num_clusters.csv", "profiles.csv",
     ),
     folders=("checkpoints", "client_data", "figures", "model", "tensorboard"),
     versions_of=("numpy", "scikit-learn", "networkx", "tensorflow", "tensorflow-federated"),

@@ -20,7 +20,10 @@ MODEL = "model"
 # What this code writes, and all that it can read.
 VERSION = 1
 
-_DOCUMENT, _ARRAYS = "model.json", "arrays.npz"
+# What people read of it.
+DOCUMENT = "model.json"
+
+_ARRAYS = "arrays.npz"
 
 
 def write(directory, kind, document, arrays):
@@ -36,7 +39,7 @@ def write(directory, kind, document, arrays):
   atomic_file.write_arrays(os.path.join(directory, _ARRAYS), arrays)
   document = {"kind": kind, "version": VERSION, **document}
   text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-  atomic_file.write_text(os.path.join(directory, _DOCUMENT), text)
+  atomic_file.write_text(os.path.join(directory, DOCUMENT), text)
 
 
 def find(path):
@@ -46,7 +49,7 @@ def find(path):
     ValueError: If there is none.
   """
   for directory in (os.path.join(path, MODEL), path):
-    if os.path.isfile(os.path.join(directory, _DOCUMENT)):
+    if os.path.isfile(os.path.join(directory, DOCUMENT)):
       return directory
   raise ValueError(
       f"`run` must be the folder of a finished run with a model in it, got {path!r}."
@@ -63,7 +66,7 @@ def read(directory):
     ValueError: If a file is damaged, or of another version.
     OSError: If a file is missing.
   """
-  path = os.path.join(directory, _DOCUMENT)
+  path = os.path.join(directory, DOCUMENT)
   try:
     with open(path, encoding="utf-8") as file:
       document = json.load(file)

@@ -17,6 +17,9 @@ _MAX_POINTS = 1000
 _MAX_MATRIX_CLIENTS = 400
 _MAX_BARS = 300
 _MAX_LEGEND_CLUSTERS = 9
+_MAX_NAMED_LABELS = 40
+_MAX_NAME = 32  # Characters of a label's name.
+_KEY_WIDTH, _KEY_ROW = 80, 0.2  # Characters of a line of the key, and its inches.
 _LABEL_COLORS = (*figure_style.CATEGORY_COLORS, "#bbbbbb")
 _MARKERS = "osD^vPX*"
 
@@ -186,9 +189,10 @@ def distance_matrix(results):
     panels[0].set_yticks([])
   for axes in panels:
     axes.spines[:].set_visible(False)
+  unit = "" if results.representation == "normalized_update" else " (units of the parameters)"
   figure.colorbar(
       image, ax=panels, location="bottom", shrink=0.7, aspect=35,
-      label=f"Euclidean distance between {_representation_name(results)} (units of the parameters)",
+      label=f"Euclidean distance between {_representation_name(results)}{unit}",
   )
   title = "Distance between every two clients"
   if partitions:
@@ -238,18 +242,35 @@ def _draw_by_cluster(axes, results, clients, name, assignment):
   axes.set_xlabel(f"client, by {order} (black lines separate them)")
 
 
-def _draw_key(figure, panels, num_labels):
-  """Draws the legend of the labels, or a colour bar where they are many."""
-  if num_labels > len(_LABEL_COLORS):
-    scale = cm.ScalarMappable(mpl_colors.Normalize(0, num_labels - 1), "viridis")
-    figure.colorbar(scale, ax=panels, location="bottom", shrink=0.7, aspect=35, label="label")
+def _has_legend(results):
+  """Returns whether every label has its place in the key; names need more than numbers."""
+  named = results.dataset["class_names"] is not None
+  return len(results.label_names) <= (_MAX_NAMED_LABELS if named else len(_LABEL_COLORS))
+
+
+def _key_columns(names):
+  """Returns how many labels of the key fit beside each other."""
+  return max(1, min(len(_LABEL_COLORS), _KEY_WIDTH // (max(map(len, names)) + 4)))
+
+
+def _draw_key(figure, panels, results):
+  """Draws the legend of the labels, or a colour bar where they are too many."""
+  names = [figure_style.shortened(name, _MAX_NAME) for name in results.label_names]
+  title = figure_style.shortened(results.label_word, _KEY_WIDTH)
+  if not _has_legend(results):
+    scale = cm.ScalarMappable(mpl_colors.Normalize(0, len(names) - 1), "viridis")
+    if results.dataset["class_names"] is not None:
+      title += " (number in the list class_names of config.json)"
+    bar = figure.colorbar(scale, ax=panels, location="bottom", shrink=0.7, aspect=35)
+    bar.set_label(title, parse_math=False)
     return
-  handles = [
-      patches.Patch(color=color, label=str(label))
-      for label, color in enumerate(_label_colors(num_labels))
-  ]
-  figure.legend(handles=handles, loc="outside lower center", ncols=10, title="label",
-                handlelength=1, columnspacing=1)
+  handles = [patches.Patch(color=color) for color in _label_colors(len(names))]
+  legend = figure.legend(
+      handles, names, loc="outside lower center", ncols=_key_columns(names), title=title,
+      handlelength=1, columnspacing=1,
+  )
+  for text in (legend.get_title(), *legend.get_texts()):
+    text.set_parse_math(False)
 
 
 def label_mix(results):
@@ -258,14 +279,18 @@ def label_mix(results):
   shown = figure_style.evenly_spaced(by_size, _MAX_BARS)
   # A client in overlapping clusters has no single place in their order.
   by_cluster = [item for item in results.partitions.items() if not item[1].overlapping][:1]
-  figure = figure_style.new_figure(6.4 if by_cluster else 3.9)
+  height = 6.4 if by_cluster else 3.9
+  if _has_legend(results):
+    names = [name[:_MAX_NAME] for name in results.label_names]
+    height += _KEY_ROW * (-(-len(names) // _key_columns(names)) - 1)
+  figure = figure_style.new_figure(height)
   panels = figure.subplots(1 + len(by_cluster), 1, squeeze=False)[:, 0]
   _draw_bars(panels[0], np.array([results.label_counts(client) for client in shown]))
   panels[0].set_ylabel("training examples")
   panels[0].set_xlabel("client, largest first")
   for axes, (name, assignment) in zip(panels[1:], by_cluster):
     _draw_by_cluster(axes, results, shown, name, assignment)
-  _draw_key(figure, panels, results.dataset["num_classes"])
+  _draw_key(figure, panels, results)
   note = ""
   if len(shown) < len(by_size):
     note = f"shown: {len(shown):,} of {len(by_size):,} clients, evenly spaced by size"

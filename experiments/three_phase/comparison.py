@@ -109,14 +109,20 @@ def _mean(distribution):
   return distribution["mean"]
 
 
-def _of_clients(part):
-  """Returns the columns of clients' accuracy, in `part` of a method's summary."""
+def of_clients(part, balanced=False):
+  """Returns the columns of clients' accuracy.
+
+  Args:
+    part: The part of a method's summary that holds it.
+    balanced: Whether the mean recall, which is the balanced accuracy, is called so.
+  """
+  recall = "balanced accuracy" if balanced else "recall, mean"
   return (
       Column((part, "accuracy"), "accuracy, mean ± sd", _mean_sd, _mean),
       Column((part, "accuracy", "p10"), "10th perc.", score_text, _itself),
       Column((part, "accuracy", "max"), "best client", score_text, _itself),
       Column((part, "share_at_target"), "share at target", _share, _itself),
-      Column((part, "recall", "mean"), "recall, mean", score_text, _itself),
+      Column((part, "recall", "mean"), recall, score_text, _itself),
       Column((part, "pooled_accuracy"), "pooled accuracy", score_text, _itself),
   )
 
@@ -124,8 +130,6 @@ def _of_clients(part):
 MEAN = Column(("clients", "accuracy", "mean"), "mean", score_text)
 AT_TARGET = Column(("clients", "share_at_target"), "at target", _share)
 NUM_CLUSTERS = Column(("num_clusters",), "clusters", _whole)
-CLIENTS = _of_clients("clients")
-NEW_CLIENTS = _of_clients("new_clients")
 GAIN = (
     Column(("gain", "mean"), "gain", points),
     Column(("gain",), "interval", interval),

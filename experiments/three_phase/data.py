@@ -68,6 +68,7 @@ def describe(config, task, data_dir):
           "num_clients": len(task.clients),
           "num_new_clients": len(task.new_clients),
           "num_classes": task.num_classes,
+          "class_names": task.class_names and list(task.class_names),
           "input_shape": list(task.model.input_shape),
           "input_dtype": task.model.input_dtype,
           "train_examples": task.num_train_examples,

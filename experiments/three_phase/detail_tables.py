@@ -8,6 +8,8 @@ from experiments.three_phase import tables
 _MAX_OPEN_ROWS = 10
 _MAX_CLIENTS_NAMED = 4
 _MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
+
+
 def _new_client_cell(results, method, client_id):
   clusters, accuracy = results.new_client(method, client_id)
   shown = comparison.score_text(accuracy)
@@ -20,8 +22,9 @@ def new_client_tables(results):
   if not clients:
     return []
   rows = comparison.comparison_rows(summary)
+  columns = comparison.of_clients("new_clients", results.has_tables)
   accuracy = tables.methods_table(
-      rows, [("new clients' own test data", comparison.NEW_CLIENTS)],
+      rows, [("new clients' own test data", columns)],
       tables.caption_text(
           f"Accuracy of {results_lib.clients_text(len(clients))} that came after the training, on "
           f"{summary['num_test_examples']['new_clients']:,} test examples of their own; highest "
@@ -96,6 +99,29 @@ def cluster_tables(results):
   return [_clusters_of(results, name, clusters) for name, clusters in results.assignments.items()]
 
 
+def saved_clusters_table(results):
+  """Returns a table of the clients in the clusters whose models were saved."""
+  method = results.saved_method
+  metrics = results.client_metrics(method)
+  rows = []
+  for client in results.clients:
+    found = metrics[client["client_id"]]
+    rows.append([
+        client["client_id"], found["clusters"].replace(" ", ", "), f"{client['num_train']:,}",
+        f"{client['num_test']:,}", comparison.score_text(found["accuracy"]),
+        comparison.score_text(found["recall"]),
+    ])
+  table = html_page.table(
+      ["client", "cluster", "training rows", "test rows", "accuracy", "balanced accuracy"], rows,
+      tables.caption_text(
+          f"The clients in the clusters of {results_lib.method_label(method)}", results.summary
+      ),
+  )
+  if len(rows) > _MAX_OPEN_ROWS:
+    return html_page.details(f"Each of the {len(rows):,} clients", table)
+  return table
+
+
 def _global_models(results):
   """Returns (method, kind, label, the method's summary) of every global model."""
   label = results_lib.method_name(results_lib.PRETRAIN)
@@ -111,13 +137,14 @@ def _global_models(results):
 
 
 def global_model_tables(results):
-  """Returns the global models' macro averages, and their recall per label."""
+  """Returns the global models' macro averages, and their recall per label, by its name."""
   models = _global_models(results)
   averages = [
       [comparison.score_text(part[kind][metric]) for metric in ("accuracy", "recall", "precision")]
       for _, kind, _, part in models
   ]
-  num_labels = results.dataset["num_classes"]
+  all_labels = results.label_names
+  num_labels = len(all_labels)
   recalls = [
       [
           comparison.score_text(results.evaluation(method, f"{kind}_recall_class_{label}"))
@@ -133,7 +160,7 @@ def global_model_tables(results):
     rows = [[name, *of_model] for name, of_model in zip(names, cells)]
     return html_page.table(["model", *header], rows, caption, header_groups=[("", 1), *groups])
 
-  all_labels, recall_group = list(range(num_labels)), ("recall of label", num_labels)
+  recall_group = (f"recall of {results.label_word}", num_labels)
   if num_labels <= _MAX_OPEN_ROWS:
     together = [average + recall for average, recall in zip(averages, recalls)]
     return [table(metrics + all_labels, together, [("", len(metrics)), recall_group])]

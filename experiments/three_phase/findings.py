@@ -12,7 +12,7 @@ _SEES_MORE = {
     "cfl_as_copied": "For CFL it also sees every client's update in every round.",
     "fesem": "For FeSEM it also sees every client's own weights in every round.",
     "pacfl": "For PACFL it also sees directions of every client's raw data: the first one of a "
-    "label looks like the client's average image of that label.",
+    "label can look like the client's average example of that label.",
 }
 
 
@@ -178,6 +178,17 @@ def _clients_sentence(results):
   )
 
 
+def _balance_sentence(results):
+  """Returns what accuracy is reached without any feature of a table, None for other data."""
+  if not results.has_tables:
+    return None
+  return (
+      f"A client's most frequent class has {results.mean_majority_share:.0%} of its training rows, "
+      "on average over the clients. A model that always predicts it has about this accuracy; the "
+      "balanced accuracy gives no credit for it."
+  )
+
+
 def _participation_sentence(results):
   """Returns how many clients take part in a round, None if all do."""
   chosen = results.settings["clients_per_round"]
@@ -206,6 +217,7 @@ def notes(results):
       (_controls_sentence(results), _finetuned_sentence(results)),
       (_work_sentence(results),),
       (_clients_sentence(results), _participation_sentence(results)),
+      (_balance_sentence(results),),
       (_global_test_sentence(results),),
   )
   paragraphs = (" ".join(filter(None, sentences)) for sentences in groups)

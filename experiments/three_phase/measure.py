@@ -7,6 +7,8 @@ import tqdm
 
 from experiments.three_phase import data
 from experiments.three_phase import group_recovery
+from experiments.three_phase import profiles
+from experiments.three_phase import results as results_lib
 from experiments.three_phase import run_files
 from fl_clustering import checkpoint
 from fl_clustering import model_folder
@@ -88,6 +90,8 @@ def run(config, task, folder, reuse=None):
     method = saved_clusters.most_accurate(config, result)
     saved = saved_clusters.of_result(method, result, task, config.model_options)
     saved.save(folder.join(model_folder.MODEL))
+    if len(saved.vectors) > 1:
+      folder.write_text(results_lib.PROFILES, profiles.profiles_text(task, saved))
   # The clients' files serve training alone; the checkpoints hold the trained models.
   shutil.rmtree(client_data)
   return summary_lib.summarize(config, task, result)

@@ -3,6 +3,7 @@
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
+from experiments import cluster_profiles
 from experiments.three_phase import cluster_figures
 from experiments.three_phase import detail_tables
 from experiments.three_phase import figures
@@ -11,6 +12,7 @@ from experiments.three_phase import gains_figure
 from experiments.three_phase import num_clusters_figure
 from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
+from fl_clustering import model_folder
 
 def _num_clusters(results):
   """Returns the figure of how the number of clusters was chosen; None if it was given."""
@@ -89,6 +91,8 @@ _FILES = {
     "metrics.csv": "every metric per phase, method, cluster and round",
     "client_metrics.csv": "every client's metrics per method",
     "clients.csv": "every client's number of examples and labels, and whether it is a new client",
+    results_lib.PROFILES: "mean and spread of every feature in the most accurate method's "
+    "clusters, in the data's units",
     "assignments.json": "the clients of every cluster after the last round",
     "num_clusters.csv": "the scores by which the number of clusters was chosen",
     "group_recovery.csv": "how well the true groups are found",
@@ -97,6 +101,37 @@ _FILES = {
     "model": "the models of the most accurate method's clusters, for experiments:predict",
     "tensorboard": "the same metrics for TensorBoard",
 }
+
+
+def _subtitle(results):
+  """Returns the line below the page's title: data, model, rounds and seed."""
+  model = results.finished.document["model"]
+  partition = "" if results.has_tables else f" Partition: {results.partition}."
+  return (
+      f"{results.dataset['source']}.{partition} Model: {model['name']}, "
+      f"{model['num_parameters']:,} parameters. Rounds: "
+      f"{results.settings['pretrain_rounds']} in phase 1, "
+      f"{results.settings['cluster_rounds']} in phase 2. Seed: {results.summary['seed']}."
+  )
+
+
+def _profiles(results):
+  """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
+  if not results.profiles:
+    return []
+  method = results_lib.method_label(results.saved_method)
+  return [
+      html_page.paragraph(
+          f"No method that groups clients is more accurate here than {method}. The folder "
+          f"{model_folder.MODEL} holds the models of its clusters. The figure shows the training "
+          f"rows of the clients in each cluster; {results_lib.PROFILES} has all features, with "
+          "the spread."
+      ),
+      *report_sections.write_figures(
+          results.finished.path, (cluster_profiles.FIGURE,), results.profiles
+      ),
+      detail_tables.saved_clusters_table(results),
+  ]
 
 
 def _summary(results):
@@ -119,20 +154,16 @@ def write_report(results):
     OSError: If a file of the run is missing, or the folder can't be written.
   """
   # What is missing is noticed before anything is written.
-  dataset, seed = results.dataset, results.summary["seed"]
-  model = results.finished.document["model"]
+  dataset, model = results.dataset, results.finished.document["model"]
   first = report_sections.write_figures(results.finished.path, _FIRST_FIGURES, results)
   pictures = report_sections.write_figures(results.finished.path, _FIGURES, results)
-  clusters = detail_tables.cluster_tables(results)
+  clusters = [*_profiles(results), *detail_tables.cluster_tables(results)]
   new_clients = detail_tables.new_client_tables(results)
   html_page.write_page(
       results.finished.join(output_folder.REPORT),
       f"Three-phase clustering of {results_lib.clients_text(results.num_clients)}: "
       f"{dataset['name']}",
-      f"{dataset['source']}. Partition: {results.partition}. Model: {model['name']}, "
-      f"{model['num_parameters']:,} parameters. Rounds: "
-      f"{results.settings['pretrain_rounds']} in phase 1, "
-      f"{results.settings['cluster_rounds']} in phase 2. Seed: {seed}.",
+      _subtitle(results),
       _summary(results),
       *([html_page.section("Gains", *first)] if first else []),
       html_page.section("Comparison", *tables.comparison_tables(results)),

@@ -3,10 +3,13 @@
 import dataclasses
 import functools
 import itertools
+import os
+import statistics
 
 from experiment_shell import finished_run
 from fl_clustering import client_weights
 from fl_clustering import cluster_assignment
+from fl_clustering import model_folder
 
 PRETRAIN = "pretrain"
 FEDAVG = "fedavg"
@@ -16,6 +19,7 @@ LOCAL = "local"
 # In the order of the tables: from no cooperation to everyone together.
 CONTROLS = (LOCAL, FINETUNED, FEDAVG, FEDAVG_MATCHED)
 TRUE_GROUPS = "true groups"
+PROFILES = "profiles.csv"
 NEW_CLIENTS = "new_clients"  # The phase of new clients in `client_metrics.csv`.
 
 _LABELS = {
@@ -139,7 +143,14 @@ class Results:
   @property
   def data_line(self):
     """The data, in one line for figures."""
-    return f"{self.dataset['name']}, {clients_text(self.num_clients)}, {self.partition}"
+    parts = [self.dataset["name"], clients_text(self.num_clients)]
+    # The clients of tables are as they were given.
+    return ", ".join(parts if self.has_tables else [*parts, self.partition])
+
+  @property
+  def has_tables(self):
+    """Whether the examples are rows of clients' tables."""
+    return self.settings["tables"] is not None
 
   @property
   def tests_on_clients(self):
@@ -164,6 +175,25 @@ class Results:
   def new_clients(self):
     """The rows of the clients that came after the training, as `clients`."""
     return [client for client in self._all_clients if client["new"]]
+
+  @property
+  def label_names(self):
+    """What the labels mean, as text; their numbers where that is unknown."""
+    names = self.dataset["class_names"]
+    return list(map(str, range(self.dataset["num_classes"])) if names is None else names)
+
+  @property
+  def label_word(self):
+    """What a label is called, with the tables' column if the data are tables."""
+    if not self.has_tables:
+      return "label"
+    return f"class (column {self.settings['tables']['label_column']})"
+
+  @property
+  def mean_majority_share(self):
+    """The share of a client's most frequent label in its training data, a mean over clients."""
+    counts = map(self.label_counts, self.clients)
+    return statistics.fmean(max(of_client) / sum(of_client) for of_client in counts)
 
   @property
   def num_clients(self):
@@ -230,6 +260,18 @@ class Results:
     """The methods' assignments by name, and the true groups where they are known."""
     true_groups = self.true_groups
     return {**self.assignments, **({TRUE_GROUPS: true_groups} if true_groups else {})}
+
+  @property
+  def saved_method(self):
+    """The method whose clusters' models are in the folder `model`."""
+    return self.finished.json(os.path.join(model_folder.MODEL, model_folder.DOCUMENT))["method"]
+
+  @functools.cached_property
+  def profiles(self):
+    """The rows of `profiles.csv`; empty without tables, and with one cluster."""
+    if not self.finished.has(PROFILES):
+      return []
+    return self.finished.rows(PROFILES, text_columns=("feature",))
 
   # The metrics.
 
@@ -303,6 +345,10 @@ class Results:
     phase = PRETRAIN if method == PRETRAIN else "cluster"
     rows = self._client_metrics[phase, method]
     return {client_id: row["accuracy"] for client_id, row in rows.items()}
+
+  def client_metrics(self, method):
+    """Returns the rows of `client_metrics.csv` of a method's clusters, by client id."""
+    return self._client_metrics["cluster", method]
 
   def new_client(self, method, client_id):
     """Returns a new client's clusters, as text, and its accuracy under a method."""

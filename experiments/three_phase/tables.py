@@ -38,14 +38,15 @@ def methods_table(rows, groups, caption):
   )
 
 
-def _accuracy_table(rows, summary):
+def _accuracy_table(rows, results):
+  summary = results.summary
   num_examples = summary["num_test_examples"]["clients"]
   level = f"{summary['comparison']['level']:.0%}"
   return methods_table(
       rows,
       [
           ("", [comparison.NUM_CLUSTERS]),
-          ("clients' own test data", comparison.CLIENTS),
+          ("clients' own test data", comparison.of_clients("clients", results.has_tables)),
           (f"over FedAvg, points, {level} interval", comparison.GAIN),
       ],
       caption_text(
@@ -76,12 +77,16 @@ def _controls_text(summary):
 
 def _accuracy_key(results):
   num_comparisons = results.summary["comparison"]["num_comparisons"]
+  balanced = (
+      "Balanced accuracy: mean recall of a client's classes, so that rare ones weigh as much as "
+      "frequent ones; then the mean over the clients. " if results.has_tables else ""
+  )
   return html_page.paragraph(
       "All clients weigh alike, but in the pooled accuracy all their test examples do. sd: "
       "standard deviation over the clients. 10th perc.: a tenth of the clients is below it. Share "
       "at target: clients with an accuracy of at least "
-      f"{results.settings['target_accuracy']:g}. Gain: mean over the clients, in percentage "
-      f"points; its intervals hold for all {num_comparisons} comparisons together. "
+      f"{results.settings['target_accuracy']:g}. {balanced}Gain: mean over the clients, in "
+      f"percentage points; its intervals hold for all {num_comparisons} comparisons together. "
       "Can't tell: the interval includes zero, so the highest value may be highest by chance.",
       f"{_controls_text(results.summary)} {scores.ABSENT}: does not apply.",
       quiet=True,
@@ -158,7 +163,7 @@ def comparison_tables(results):
   summary = results.summary
   rows = comparison.comparison_rows(summary)
   blocks = [
-      _accuracy_table(rows, summary),
+      _accuracy_table(rows, results),
       _accuracy_key(results),
       _cost_table(rows, summary),
       html_page.paragraph(_COST_KEY, quiet=True),

@@ -130,11 +130,19 @@ def load_task(options):
       feature_names=tables.feature_names,
       **{name: value for name, value in options.model_options.items() if value is not None},
   )
-  num_rows, folder = sum(tables.num_rows.values()), os.path.abspath(options.data_dir)
   return dataclasses.replace(
       task,
       name=options.dataset,
-      source=f"{num_rows:,} rows of tables in {os.path.basename(folder)}",
+      source=_source(options, clients, tables),
       table_format=tables.format,
   )
 
+
+def _source(options, clients, tables):
+  """Returns what the data are, in one line."""
+  num_rows = sum(len(labels) for parts in clients.values() for _, labels in parts)
+  folder = os.path.basename(os.path.abspath(options.data_dir))
+  return (
+      f"{num_rows:,} rows of tables in {folder}: {len(tables.feature_names)} features, "
+      f"and {len(tables.format.classes)} classes in the column {options.tables.label_column}"
+  )

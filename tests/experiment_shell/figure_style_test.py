@@ -16,6 +16,10 @@ class FigureStyleTest(parameterized.TestCase):
     self.assertLen(shown, limit)
     self.assertEqual(shown, sorted(set(shown)))
 
+  def test_shortened_keeps_both_ends(self):
+    self.assertEqual(figure_style.shortened("abcdefgh", 8), "abcdefgh")
+    self.assertEqual(figure_style.shortened("abcdefghi", 8), "abc...hi")
+
   def test_blocks(self):
     self.assertEqual(
         figure_style.blocks(np.array([4, 4, 4, 0, 7, 7])), [(0, 3), (3, 4), (4, 6)]

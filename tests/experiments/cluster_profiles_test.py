@@ -53,6 +53,28 @@ class ClusterProfilesTest(absltest.TestCase):
     self.assertLen(axes.texts, 9)
     self.assertEqual(axes.get_xticklabels()[1].get_text(), "2\n30")
 
+  def _figure(self, num_clusters, count, name="a"):
+    values = [(k, count, name, -1e-7 * k, 1.0, 0.5) for k in range(num_clusters)]
+    return cluster_profiles.draw([dict(zip(cluster_profiles.HEADER, row)) for row in values])
+
+  def test_texts_do_not_overlap(self):
+    for num_clusters, count in ((2, 10), (3, 123_456), (6, 1), (12, 123_456)):
+      figure = self._figure(num_clusters, count, "a feature with a name that is too long for it")
+      figure.draw_without_rendering()
+      axes = figure.axes[0]
+      for texts in (axes.texts, axes.get_xticklabels()):
+        boxes = [text.get_window_extent() for text in texts]
+        for left, right in zip(boxes, boxes[1:]):
+          self.assertLess(left.x1, right.x0, (num_clusters, count))
+
+  def test_a_name_is_no_formula_and_long_ones_keep_their_ends(self):
+    figure = self._figure(2, 10, "$x^{$ of a feature with a name that is too long: number 17")
+    figure.draw_without_rendering()
+    self.assertEqual(
+        [t.get_text() for t in figure.axes[0].get_yticklabels()],
+        ["$x^{$ of a featur... long: number 17"],
+    )
+
 
 if __name__ == "__main__":
   absltest.main()

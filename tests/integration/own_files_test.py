@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from experiment_shell import finished_run
+from experiments import three_phase_emnist
 from fl_clustering import load_model
 from tests.integration import three_phase_program as program
 
@@ -80,6 +81,51 @@ class OwnFilesTest(absltest.TestCase):
     self.assertEqual((dataset["train_examples"], dataset["client_test_examples"]), (120, 40))
     self.assertEqual(self.run_.settings["model"], "mlp")
     self.assertEqual(self.run_.settings["tables"]["label_column"], "sick")
+
+  def test_names_instead_of_numbers_and_paths(self):
+    self.assertEqual(self.run_.document["dataset"]["class_names"], ["no", "yes"])
+    self.assertEqual(self.run_.summary["dataset"], "tables in data")
+    page = program.read_text(self.folder, "report.html")
+    self.assertIn("<h1>Three-phase clustering of 4 clients: tables in data</h1>", page)
+    self.assertIn(
+        f"240 rows of tables in {self.data}: 3 features, and 2 classes in the column sick. Model",
+        page,
+    )
+    self.assertIn('<th scope="col">yes</th>', page)
+
+  def test_profiles_are_those_of_the_training_rows(self):
+    clusters = load_model.load_model(self.folder).clusters
+    training = {row["client_id"] for row in self.run_.rows("clients.csv") if not row["new"]}
+    found = {
+        (row["cluster"], row["feature"]): row
+        for row in self.run_.rows("profiles.csv", ("feature",))
+    }
+    for k in (0, 1):
+      rows = pd.concat([
+          pd.read_csv(os.path.join(self.data, f"{client_id}.csv"), sep=";")
+          for client_id in training if k in clusters[client_id]
+      ])
+      rows = rows[rows["part"] == "train"]
+      north = found[k, "ward=north"]
+      self.assertEqual(north["num_rows"], len(rows))
+      self.assertAlmostEqual(north["mean"], (rows["ward"] == "north").mean(), places=5)
+
+  def test_the_report_can_be_drawn_again_from_the_files(self):
+    folder = os.path.join(self.create_tempdir().full_path, "copy")
+    shutil.copytree(self.folder, folder)
+    drawn = ["report.html", *(f"figures/{name}" for name in os.listdir(f"{folder}/figures"))]
+    self.assertIn("figures/profiles.png", drawn)
+    for name in drawn:
+      os.remove(os.path.join(folder, name))
+
+    three_phase_emnist.EXPERIMENT.build_write_report()(finished_run.FinishedRun(folder))
+
+    for name in drawn:
+      with (
+          open(os.path.join(folder, name), "rb") as again,
+          open(os.path.join(self.folder, name), "rb") as before,
+      ):
+        self.assertEqual(again.read(), before.read(), name)
 
   def test_predictions_have_the_accuracy_of_the_run(self):
     _, rows = self._predict(self.data)

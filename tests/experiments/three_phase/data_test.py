@@ -35,6 +35,15 @@ class DataTest(parameterized.TestCase):
     self.assertIsNone(dataset["dirichlet_alpha"])
     self.assertEqual(self.document["model"]["name"], "cnn_small")
 
+  def test_document_has_the_names_of_the_classes(self):
+    names = tuple("abcdefghij")
+    task = dataclasses.replace(self.task, class_names=names)
+
+    document = data.describe(_CONFIG, task, self.folder)
+
+    self.assertEqual(document["dataset"]["class_names"], list(names))
+    self.assertIsNone(self.document["dataset"]["class_names"])
+
   def test_document_says_what_privacy_is_spent(self):
     config = dataclasses.replace(_CONFIG, aggregator="dp")
 

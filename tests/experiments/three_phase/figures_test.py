@@ -293,6 +293,45 @@ class LabelFiguresTest(_FigureTest):
     self.assertLen(many.axes, len(few.axes) + 1)
     self.assertEmpty(many.legends)
 
+  def _key(self, **changes):
+    """Returns the texts of a figure's legend, which is inside of the figure."""
+    figure = cluster_figures.label_mix(self._run(label_column="num", **changes))
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    self.assertBetween(box.x0, 0, box.x1)
+    self.assertLessEqual(box.x1, figure.bbox.x1)
+    self.assertGreaterEqual(box.y0, 0)
+    # It doesn't cover a panel, and leaves them room.
+    for axes in figure.axes:
+      self.assertGreater(axes.get_tightbbox().y0, box.y1)
+      self.assertGreater(axes.get_window_extent().height, 0.2 * 6.4 * figure.dpi)
+    return legend.get_title().get_text(), [text.get_text() for text in legend.get_texts()]
+
+  def test_names_of_the_labels_are_in_the_key(self):
+    title, names = self._key(num_classes=3, class_names=("lying", "$x^{$", "walking"))
+
+    self.assertEqual(title, "class (column num)")
+    self.assertEqual(names, ["lying", "$x^{$", "walking"])
+
+  def test_many_long_names_fit(self):
+    names = tuple(f"a class with a name that is too long: {i}" for i in range(40))
+
+    _, shown = self._key(num_classes=40, class_names=names)
+
+    self.assertLen(set(shown), 40)
+    self.assertLessEqual(max(map(len, shown)), 32)
+
+  def test_too_many_names_get_a_colour_bar(self):
+    names = tuple(f"{i}" for i in range(41))
+
+    figure = cluster_figures.label_mix(
+        self._run(num_classes=41, class_names=names, label_column="num")
+    )
+
+    self.assertEmpty(figure.legends)
+    self.assertIn("class_names of config.json", figure.axes[-1].get_xlabel())
+
   def test_overlapping_clusters_alone_give_no_order(self):
     run = self._run(groupings=("dynamic_distance",), true_groups=False)
 

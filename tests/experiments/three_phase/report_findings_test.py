@@ -2,6 +2,7 @@ from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
 
 from experiment_shell import finished_run
 from experiments.three_phase import findings
@@ -42,6 +43,17 @@ class FindingsTest(parameterized.TestCase):
     )
 
     self.assertRegex(findings.verdict(run), expected)
+
+  def test_tables_tell_what_the_most_frequent_class_alone_gives(self):
+    run = self._run(label_column="num")
+    counts = np.array([run.label_counts(client) for client in run.clients])
+    share = (counts.max(axis=1) / counts.sum(axis=1)).mean()
+
+    self.assertIn(
+        f"A client's most frequent class has {share:.0%} of its training rows",
+        " ".join(findings.notes(run)),
+    )
+    self.assertNotIn("most frequent class", self._notes())
 
   def test_all_methods_are_judged_and_none_is_picked(self):
     run = self._run(mean_accuracy=_accuracy(

@@ -92,6 +92,26 @@ class ReportTest(parameterized.TestCase):
     self.assertIn('<th scope="row">late</th>', page)
     self.assertNotIn("<h2>New clients</h2>", self.page)
 
+  def test_tables_have_the_profiles_of_the_saved_clusters(self):
+    folder, page = self._write(label_column="num", class_names=("<= 0", "> 0", "x"))
+
+    self.assertIn("profiles.png", os.listdir(os.path.join(folder, "figures")))
+    self.assertIn("is more accurate here than K-means. The folder model holds", page)
+    self.assertIn("<code>profiles.csv</code>", page)
+    self.assertIn('<p class="subtitle">invented digits. Model: cnn_small', page)
+    self.assertNotIn("The folder model holds", self.page)
+    self.assertIn('<p class="subtitle">invented digits. Partition: rotated (2 groups', self.page)
+
+  def test_one_cluster_has_no_profile(self):
+    folder = sample_run.write(
+        sample_run.sample_run(label_column="num"), self.create_tempdir().full_path
+    )
+    os.remove(os.path.join(folder, "profiles.csv"))
+
+    report.write_report(sample_run.read(folder))
+
+    self.assertNotIn("profiles.png", os.listdir(os.path.join(folder, "figures")))
+
   def test_client_ids_are_escaped(self):
     ids = ("<script>alert(1)</script>", "a&b", "$title", "x")
     assignments = {

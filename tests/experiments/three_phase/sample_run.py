@@ -9,6 +9,7 @@ from typing import Optional
 import numpy as np
 
 from experiment_shell import finished_run
+from experiments import cluster_profiles
 from experiments.three_phase import results as results_lib
 
 GROUPINGS = ("kmeans", "dynamic_distance")
@@ -43,6 +44,8 @@ class SampleRun:
     new_client_ids: The clients that came after the training.
     chooses_num_clusters: Whether the number of clusters was left to the run.
     tests_on_clients: Whether the global test set is the clients' test data.
+    class_names: What the labels mean; None if they are numbers.
+    label_column: The column of tables with the labels; None for data that are no tables.
   """
   mean_accuracy: dict
   client_ids: tuple[str, ...]
@@ -64,6 +67,8 @@ class SampleRun:
   new_client_ids: tuple[str, ...] = ()
   chooses_num_clusters: bool = False
   tests_on_clients: bool = False
+  class_names: Optional[tuple[str, ...]] = None
+  label_column: Optional[str] = None
 
   @property
   def methods(self):
@@ -229,6 +234,7 @@ def _config(run):
       "representation": "update" if run.assignments else None,
       "grouping_epochs": None,
       "num_clusters_criterion": "eigengap" if run.chooses_num_clusters else None,
+      "tables": None if run.label_column is None else {"label_column": run.label_column},
       "target_accuracy": 0.8,
       "seed": 7,
   }
@@ -240,6 +246,7 @@ def _config(run):
       "dirichlet_alpha": 0.5,
       "num_groups": 2 if run.true_groups else None,
       "num_classes": run.num_classes,
+      "class_names": run.class_names,
       "global_test_source": "invented as well",
       "global_test_is_clients": run.tests_on_clients,
       "fallback_reason": run.fallback_reason,
@@ -282,10 +289,10 @@ def _client_metrics_rows(run):
   for method in run.mean_accuracy:
     phase = "pretrain" if method == "pretrain" else "cluster"
     for client_id, accuracy in zip(run.client_ids, _accuracies(run, method)):
-      yield phase, method, client_id, "0", 10, accuracy
+      yield phase, method, client_id, "0", 10, accuracy, accuracy - 0.01
     for i, accuracy in enumerate(_new_accuracies(run, method)):
       clusters = "0 1" if method in run.assignments else ""
-      yield "new_clients", method, run.new_client_ids[i], clusters, 10, accuracy
+      yield "new_clients", method, run.new_client_ids[i], clusters, 10, accuracy, accuracy - 0.01
 
 
 def _write_csv(path, header, rows):
@@ -293,6 +300,17 @@ def _write_csv(path, header, rows):
     writer = csv.writer(file)
     writer.writerow(header)
     writer.writerows(rows)
+
+
+def _write_model(path):
+  """Writes what a report reads of the model, and the profiles of its two clusters."""
+  os.mkdir(path("model"))
+  with open(path("model/model.json"), "w", encoding="utf-8") as file:
+    json.dump({"method": "kmeans"}, file)
+  _write_csv(
+      path("profiles.csv"), cluster_profiles.HEADER,
+      [[k, 30, name, 1.5 + k, 0.5, 0.9] for k in (0, 1) for name in ("age", "$b$")],
+  )
 
 
 def write(run, folder):
@@ -319,7 +337,7 @@ def write(run, folder):
   _write_csv(path("metrics.csv"), ["phase", "method", "cluster", "round", "metric", "value"],
              _metrics_rows(run))
   _write_csv(path("client_metrics.csv"),
-             ["phase", "method", "client_id", "clusters", "num_test", "accuracy"],
+             ["phase", "method", "client_id", "clusters", "num_test", "accuracy", "recall"],
              _client_metrics_rows(run))
   if run.true_groups and run.assignments:
     _write_csv(
@@ -330,6 +348,8 @@ def write(run, folder):
          ["kmeans", "update", 5, 1.0, 1.0, 0],
          ["kmeans", "weights", 5, -0.2, 0.5, 0]],
     )
+  if run.label_column is not None:
+    _write_model(path)
   if run.chooses_num_clusters:
     _write_csv(path("num_clusters.csv"), ["criterion", "num_clusters", "score", "chosen"],
                [["eigengap", 1, 0.2, 0], ["eigengap", 2, 0.5, 1]])

@@ -181,6 +181,50 @@ class ComparisonTablesTest(absltest.TestCase):
       self.assertEqual(cells[3:], ["0.300" if kind == "blended" else "0.400"] * 3)
     self.assertEqual(_cells(blocks, "FedAvg")[0][0], "0.700")
 
+  def test_names_of_classes_stand_above_their_recall(self):
+    names = ("<= 0", "> 0", "a & b")
+    with_names = " ".join(detail_tables.global_model_tables(
+        self._results(class_names=names, label_column="num")
+    ))
+    numbers = " ".join(detail_tables.global_model_tables(self._results()))
+
+    for name in names:
+      self.assertIn(f'<th scope="col">{html.escape(name)}</th>', with_names)
+    self.assertIn("recall of class (column num)", with_names)
+    self.assertIn('<th scope="col">2</th>', numbers)
+    self.assertIn("recall of label", numbers)
+
+  def test_many_named_classes_are_folded(self):
+    names = tuple(f"class {i}" for i in range(11))
+    _, recalls = detail_tables.global_model_tables(
+        self._results(num_classes=11, class_names=names, label_column="num")
+    )
+
+    self.assertStartsWith(recalls, "<details>")
+    self.assertIn('<th scope="col">class 10</th>', recalls)
+
+  def test_tables_have_a_balanced_accuracy(self):
+    images = " ".join(tables.comparison_tables(self._results()))
+    results = self._results(label_column="num", new_client_ids=("late",))
+    rows = " ".join(tables.comparison_tables(results))
+
+    self.assertIn(">balanced accuracy<", rows)
+    self.assertIn("Balanced accuracy: mean recall of a client's classes", html.unescape(rows))
+    self.assertIn(">balanced accuracy<", " ".join(detail_tables.new_client_tables(results)))
+    self.assertNotIn("alanced accuracy", images)
+    self.assertIn(">recall, mean<", images)
+
+  def test_clients_of_the_saved_clusters(self):
+    results = self._results(label_column="num")
+    client, accuracy = results.clients[2], results.client_accuracy("kmeans")["client_0002"]
+
+    table = detail_tables.saved_clusters_table(results)
+
+    self.assertIn("The clients in the clusters of K-means", _captions([table])[0])
+    self.assertEqual(_cells([table], "client_0002"), [[
+        "0", str(client["num_train"]), "10", f"{accuracy:.3f}", f"{accuracy - 0.01:.3f}",
+    ]])
+
   def test_new_clients_have_their_accuracy_and_clusters(self):
     results = self._results(new_client_ids=("late", "later"))
 
