@@ -84,11 +84,11 @@ class OwnFilesTest(absltest.TestCase):
 
   def test_names_instead_of_numbers_and_paths(self):
     self.assertEqual(self.run_.document["dataset"]["class_names"], ["no", "yes"])
-    self.assertEqual(self.run_.summary["dataset"], "tables in data")
+    self.assertEqual(self.run_.summary["dataset"], "files")
     page = program.read_text(self.folder, "report.html")
-    self.assertIn("<h1>Three-phase clustering of 4 clients: tables in data</h1>", page)
+    self.assertIn("<h1>Three-phase clustering of 4 clients: files</h1>", page)
     self.assertIn(
-        f"240 rows of tables in {self.data}: 3 features, and 2 classes in the column sick. Model",
+        "240 rows of tables in data: 3 features, and 2 classes in the column sick. Model",
         page,
     )
     self.assertIn('<th scope="col">yes</th>', page)
