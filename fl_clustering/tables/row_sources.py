@@ -3,15 +3,21 @@
 import contextlib
 import dataclasses
 import hashlib
+import os
 from typing import Callable, Mapping
 
 import numpy as np
+import psutil
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import feature_encoding
 from fl_clustering.tables import headers
 from fl_clustering.tables import table_files
 from fl_clustering.tables import table_options
+
+
+# What reading a table takes at least: its text, or its numbers, and a copy.
+_LEAST_BYTES_PER_BYTE = 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,6 +81,26 @@ class RowSources:
       return self._read(client_id)
 
 
+def check_memory(paths, options, argument):
+  """Raises a ValueError if the largest file, or with `client_column` all, can't fit into memory.
+
+  Args:
+    paths: A mapping of anything to a path.
+    options: `TableOptions`.
+    argument: What messages call the folder that the files are in.
+  """
+  available = psutil.virtual_memory().available
+  sizes = {path: _LEAST_BYTES_PER_BYTE * os.path.getsize(path) for path in paths.values()}
+  if options.client_column is not None:
+    sizes = {next(iter(sizes)): sum(sizes.values())}
+  path = max(sizes, key=sizes.get)
+  if sizes[path] > available:
+    raise ValueError(
+        f"`{argument}` must hold tables that fit into memory, of which {available / 1e9:.1f} GB "
+        f"are free, got {path!r}, which takes {sizes[path] / 1e9:.1f} GB at least."
+    )
+
+
 def read_heads(paths, options, argument):
   """Returns the `Head`s of files, with names, under the keys of their paths.
 
@@ -83,6 +109,7 @@ def read_heads(paths, options, argument):
     options: `TableOptions`.
     argument: What messages call the folder that the files are in.
   """
+  check_memory(paths, options, argument)
   heads = []
   for path in paths.values():
     with refusing(argument, path):

@@ -10,6 +10,7 @@ import functools
 import os
 
 import numpy as np
+import psutil
 
 from clustering_basics import randomness
 from clustering_basics import validate
@@ -91,6 +92,16 @@ def num_clients(data_dir, tables, test_share, seed):
   return len(_usable(_rows_for_testing(opened, test_share, seed)))
 
 
+def _check_memory(num_cells):
+  """Raises a ValueError if so many features, which training keeps, can't fit into memory."""
+  needed, available = 4 * num_cells, psutil.virtual_memory().available  # They are float32.
+  if needed > available:
+    raise ValueError(
+        f"`data_dir` must hold tables that fit into memory, of which {available / 1e9:.1f} GB are "
+        f"free, got {needed / 1e9:.1f} GB of features."
+    )
+
+
 def load_task(options):
   """Returns the `FederatedTask` of a folder of tables.
 
@@ -115,6 +126,7 @@ def load_task(options):
     return ~tests[client_id] & np.full(len(table.rows), client_id in training)
 
   tables = tables.filled(trains).standardized(trains)
+  _check_memory(sum(tables.num_rows.values()) * len(tables.feature_names))
   clients = {}
   for client_id in tables.client_ids:
     table = tables.read(client_id)

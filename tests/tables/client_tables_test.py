@@ -2,11 +2,13 @@
 
 import gzip
 import os
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
+import psutil
 
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import table_options
@@ -326,6 +328,20 @@ class BadFilesTest(TablesTestCase):
     with self.assertRaisesRegex(ValueError, message) as caught:
       self.open(files, **options)
     self.assertNotIn("\n", str(caught.exception))
+
+  @parameterized.parameters(({}, 1e5, 1.5e5), ({"client_column": "y"}, 1.5e5, 2.5e5))
+  def test_more_than_memory(self, options, too_little, enough):
+    files = {name: "x,y\n" + "1,2\n" * 12_500 for name in ("a.csv", "b.csv")}
+    for available in (too_little, enough):
+      memory = mock.Mock(available=available)
+      with mock.patch.object(psutil, "virtual_memory", return_value=memory):
+        if available == enough:
+          self.open(files, **options)
+          continue
+        with self.assertRaisesRegex(
+            ValueError, "`data_dir` must hold tables that fit into memory, of which 0.0 GB"
+        ):
+          self.open(files, **options)
 
   def test_no_folder(self):
     with self.assertRaisesRegex(ValueError, "`data_dir` must be a folder, got '/no/such/folder'"):

@@ -1,0 +1,93 @@
+"""Tests for fl_clustering.tasks.files."""
+
+import os
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+import psutil
+
+from fl_clustering.tables import table_options
+from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import files
+
+
+class FilesTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    files.open_clients.cache_clear()
+    rng = np.random.default_rng(0)
+    self.frames = {}
+    for i in range(5):
+      frame = pd.DataFrame({
+          "a": rng.normal(10 * i, 1 + i, 12).round(3), "b": 7.0, "y": np.arange(12) % 3,
+          "part": ["train"] * 8 + ["test"] * 4,
+      })
+      frame.loc[[0, 9], "a"] = np.nan
+      self.frames[f"c{i}"] = frame
+      frame.to_csv(os.path.join(self.folder, f"c{i}.csv"), index=False)
+
+  def _load(self, num_new_clients=0, split_column="part", seed=0, **options):
+    tables = table_options.TableOptions(
+        label_column="y", split_column=split_column, missing="mean",
+        exclude=() if split_column else ("part",),
+    )
+    return files.load_task(federated_task.TaskOptions(
+        dataset="files", data_dir=self.folder, model="mlp", tables=tables, seed=seed,
+        num_new_clients=num_new_clients, **options,
+    ))
+
+  @parameterized.parameters(0, 2)
+  def test_means_are_those_of_the_rows_that_train(self, num_new_clients):
+    task = self._load(num_new_clients)
+    task = federated_task.hold_out(task, num_new_clients, 0)
+    self.assertLen(task.new_clients, num_new_clients)
+    rows = np.concatenate([self.frames[c]["a"].iloc[:8] for c in task.client_ids])
+    encoding = task.table_format.encoding
+    self.assertAlmostEqual(encoding.means[0], np.nanmean(rows), places=9)
+    filled = np.where(np.isnan(rows), np.nanmean(rows), rows)
+    np.testing.assert_allclose(encoding.shift, [filled.mean(), 7])
+    np.testing.assert_allclose(encoding.factor, [1 / filled.std(), 0])
+    train = np.concatenate([client.train.features for client in task.clients])
+    np.testing.assert_allclose(train.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(train.std(axis=0), [1, 0], rtol=1e-5)
+
+  def test_rows_are_where_their_column_says(self):
+    task = self._load()
+    for client in task.clients:
+      np.testing.assert_array_equal(client.train.labels, np.arange(8) % 3)
+      np.testing.assert_array_equal(client.test.labels, np.arange(8, 12) % 3)
+    self.assertEqual(task.class_names, ("0", "1", "2"))
+    self.assertEqual(task.feature_names, ("a", "b"))
+
+  def test_a_share_of_every_client_is_drawn(self):
+    tasks = [self._load(split_column=None, seed=seed, test_share=0.25) for seed in (0, 0, 1)]
+    for client in tasks[0].clients:
+      self.assertEqual((len(client.train), len(client.test)), (9, 3))
+    self.assertEqual(tasks[0].fingerprint(), tasks[1].fingerprint())
+    self.assertNotEqual(tasks[0].fingerprint(), tasks[2].fingerprint())
+
+  def test_a_client_that_can_not_be_tested_is_left_out(self):
+    self.frames["c1"].assign(part="train").to_csv(
+        os.path.join(self.folder, "c1.csv"), index=False
+    )
+    task = self._load()
+    self.assertEqual(task.client_ids, ("c0", "c2", "c3", "c4"))
+    self.assertRegex(task.warnings[0], r"^1 of 5 clients \(c1\) are left out")
+    options = table_options.TableOptions(label_column="y", split_column="part", missing="mean")
+    self.assertEqual(files.num_clients(self.folder, options, None, 0), 4)
+
+  def test_more_features_than_memory(self):
+    self._load()  # The files have been looked at.
+    memory = mock.Mock(available=4 * 5 * 12 * 2 - 1)
+    with mock.patch.object(psutil, "virtual_memory", return_value=memory):
+      with self.assertRaisesRegex(ValueError, "`data_dir` must hold tables that fit into memory"):
+        self._load()
+
+
+if __name__ == "__main__":
+  absltest.main()
