@@ -8,7 +8,6 @@ is needed.
 import warnings
 
 import numpy as np
-from scipy import sparse
 
 from dp_clustering import clustering_params
 
@@ -22,6 +21,12 @@ def is_frame(table):
   """Returns whether a table is a data frame."""
   has_columns = hasattr(table, "columns") and hasattr(table, "__arrow_c_stream__")
   return has_columns or hasattr(table, "__dataframe__")
+
+
+def is_sparse(table):
+  """Returns whether a table is a sparse matrix of SciPy."""
+  sparse = sys.modules.get("scipy.sparse")  # Whoever has one has imported this.
+  return sparse is not None and sparse.issparse(table)
 
 
 def _all_names(frame):
@@ -66,7 +71,7 @@ def numbers(table, name):
   Raises:
     TypeError: If it is sparse, or a column of a frame does not hold real numbers.
   """
-  if sparse.issparse(table):
+  if is_sparse(table):
     raise TypeError(f"{name} must be dense, got a sparse {type(table).__name__}.")
   if not is_frame(table):
     return table

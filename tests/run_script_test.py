@@ -10,10 +10,10 @@ from tools import run_script
 class RunScriptTest(absltest.TestCase):
 
   def test_runs_a_script_where_the_user_stands_with_the_projects_modules(self):
-    folder = self.create_tempdir()
+    folder, workspace = self.create_tempdir("user"), self.create_tempdir("project")
+    workspace.create_file("project_module.py", content="NAME = 'of the project'")
     folder.create_file("mine.py", content=(
-        "import os, sys; from clustering_basics import validate; "
-        "print(validate.__name__, sys.argv, os.getcwd())"
+        "import os, sys, project_module; print(project_module.NAME, sys.argv, os.getcwd())"
     ))
     program = os.path.abspath(run_script.__file__)
     output = subprocess.run(
@@ -21,10 +21,10 @@ class RunScriptTest(absltest.TestCase):
         stdout=subprocess.PIPE,
         env={
             **os.environ, "BUILD_WORKING_DIRECTORY": folder.full_path,
-            "BUILD_WORKSPACE_DIRECTORY": os.getcwd(),
+            "BUILD_WORKSPACE_DIRECTORY": workspace.full_path,
         },
     ).stdout
-    expected = f"clustering_basics.validate ['mine.py', '--flag=1'] {folder.full_path}"
+    expected = f"of the project ['mine.py', '--flag=1'] {folder.full_path}"
     self.assertEqual(output.strip(), expected)
 
 

@@ -10,7 +10,6 @@ import re
 from typing import Any, Mapping
 
 import numpy as np
-from scipy import sparse
 
 from dp_clustering import data_frames
 
@@ -31,7 +30,7 @@ def num_dims(value):
 
 def is_table(value):
   """Returns whether a value is meant as one table: an array, a frame or a list of rows."""
-  if hasattr(value, "__array__") or sparse.issparse(value):
+  if hasattr(value, "__array__") or data_frames.is_sparse(value):
     return True
   return num_dims(value) == 2
 
