@@ -5,6 +5,7 @@ A frame is what offers the interchange protocol `__dataframe__`, or columns and 
 is needed.
 """
 
+import sys
 import warnings
 
 import numpy as np
