@@ -98,6 +98,17 @@ def _parquet(function, *arguments, **options):
     raise cells.BadTable(f"it can't be read as Parquet ({str(e).splitlines()[0]})") from e
 
 
+def _without_missing(column):
+  """Returns an Arrow column, its text as cells of text files: trimmed, null where missing."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+    return column
+  texts = ["" if text is None else text.strip() for text in column.to_pylist()]
+  found = pa.array([None if cells.is_missing(text) else text for text in texts], pa.string())
+  return pa.chunked_array([found])
+
+
 def read_parquet(head, numbers, texts):
   """Returns the columns by name, as `read_array` does."""
   # pylint: disable=g-import-not-at-top
@@ -110,7 +121,10 @@ def read_parquet(head, numbers, texts):
   for name in (*numbers, *texts):
     try:
       # As from text: integers become the nearest float64.
-      columns[name] = table[name].cast(pa.float64() if name in numbers else pa.string(), safe=False)
+      columns[name] = (
+          _without_missing(table[name]).cast(pa.float64(), safe=False) if name in numbers
+          else table[name].cast(pa.string())
+      )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
       others[name] = table[name].to_pylist()
   if others:

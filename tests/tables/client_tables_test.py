@@ -50,6 +50,14 @@ class TablesTestCase(parameterized.TestCase):
 
 class FilesTest(TablesTestCase):
 
+  @parameterized.parameters(
+      ([1.5, None, 2],), (["1.5", "?", " 2 "],), (pd.Categorical(["1.5", None, "2"]),),
+      (pd.Categorical([1.5, None, 2]),), (pd.array([1.5, None, 2], "Float64"),),
+  )
+  def test_numbers_in_parquet(self, column):
+    tables = self.open({"a.parquet": pd.DataFrame({"x": column})}, missing="mean")
+    self.assert_features(tables, {"a": [[1.5], [1.75], [2]]})
+
   def test_large_integers_in_parquet(self):
     tables = self.open({"a.parquet": pd.DataFrame({"x": [2**53 + 1, 1]})})
     self.assert_features(tables, {"a": [[2.0**53], [1]]})
