@@ -58,7 +58,8 @@ def quoted(names):
   return shlex.quote(line.getvalue())
 
 
-def _leaving_out(names):
+def leaving_out(names):
+  """Returns words for the flag that leaves columns out."""
   columns = "the column" if len(names) == 1 else "such columns"
   return f"--exclude={quoted(names)} leaves {columns} out"
 
@@ -77,10 +78,10 @@ def no_numbers(place, texts, decimal="."):
   elif is_number(cell) or _WITH_THOUSANDS[decimal].fullmatch(cell.strip()):
     hint = (
         "all files must have the same decimal mark and none between thousands, "
-        + _leaving_out([name])
+        + leaving_out([name])
     )
   else:
-    hint = f"--categories={quoted(texts)} makes a column of every level, {_leaving_out(texts)}"
+    hint = f"--categories={quoted(texts)} makes a column of every level, {leaving_out(texts)}"
   return BadTable(f"{place}, column {name!r}: {cell!r} is not a number", hint=hint)
 
 
@@ -88,7 +89,7 @@ def missing_values(place, names):
   """Returns the `BadTable` for cells that are missing in columns where none may be."""
   return BadTable(
       f"{place}, column {names[0]!r} is empty",
-      hint="--missing=mean or --missing=indicator fills such cells in, " + _leaving_out(names),
+      hint="--missing=mean or --missing=indicator fills such cells in, " + leaving_out(names),
   )
 
 
@@ -98,4 +99,4 @@ def bad_value(place, name, value):
       f"is not between {-LARGEST:g} and {LARGEST:g}" if math.isfinite(value)
       else "is not a finite number"
   )
-  return BadTable(f"{place}, column {name!r}: {value:g} {rule}", hint=_leaving_out([name]))
+  return BadTable(f"{place}, column {name!r}: {value:g} {rule}", hint=leaving_out([name]))

@@ -76,13 +76,17 @@ def _check_same(heads, options, names, owner):
   for head in heads:
     for name in names:
       if name not in head.names:
-        raise cells.BadTable(f"it has no column {name!r}, and {owner} has", head.path)
+        may_exclude = options.columns is None and name not in options.roles.values()
+        raise cells.BadTable(
+            f"it has no column {name!r}, and {owner} has", head.path,
+            hint=cells.leaving_out([name]) if may_exclude else None,
+        )
     if options.columns is None:
       for name in head.names:
         if name not in names and name not in options.exclude:
           raise cells.BadTable(
               f"it has a column {name!r}, and {owner} has none", head.path,
-              hint=f"--exclude={cells.quoted([name])} leaves the column out",
+              hint=cells.leaving_out([name]),
           )
 
 
