@@ -110,13 +110,14 @@ def _select(config, files, selection):
   return _fit(config, best_num_clusters(selection.rows), files)
 
 
-def _write_fit(folder, names, fit, sizes):
+def _write_fit(folder, names, fit, centroids, sizes):
   """Writes centroids and rounds.
 
   Args:
     folder: The `OutputFolder`.
     names: The features' names.
     fit: The `Fit`.
+    centroids: What to write as centroids, of shape (K, d).
     sizes: The clusters' numbers of points, or None where they are secret.
   """
   columns = {} if sizes is None else {"num_points": sizes}
@@ -126,7 +127,7 @@ def _write_fit(folder, names, fit, sizes):
           ("cluster", *columns, *names),
           (
               (k, *(column[k] for column in columns.values()), *map(float, c))
-              for k, c in enumerate(fit.centroids)
+              for k, c in enumerate(centroids)
           ),
       ),
   )
@@ -210,18 +211,20 @@ def measure_all(config, inputs, folder):
       sizes_by_client[client_id] = np.bincount(clusters, minlength=len(fit.centroids))
       yield features, clusters
 
-  names, sizes = tables.feature_names, None
+  names, centroids, sizes = tables.feature_names, fit.centroids, None
   if is_private:
     collections.deque(assigned(), maxlen=0)
   else:
     profiles = cluster_profiles.measure(assigned(), len(fit.centroids), len(names))
     sizes = sum(sizes_by_client.values())
+    # The sums' grid is as coarse as the widest column allows, which hides narrow ones.
+    centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
     folder.write_text(
         config_lib.PROFILES,
         output_folder.csv_text(
             cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)
         ),
     )
-  _write_fit(folder, names, fit, sizes)
+  _write_fit(folder, names, fit, centroids, sizes)
   model.save(folder.join(config_lib.MODEL))
   return _summary(fit, sizes_by_client)

@@ -12,7 +12,7 @@ from fl_clustering.points import privacy as privacy_lib
 
 _FILES = {
     output_folder.REPORT: "this page",
-    config_lib.CENTROIDS: "the centroids in the data's units, with their numbers of points",
+    config_lib.CENTROIDS: "the means of the clusters' points, with their numbers of points",
     config_lib.PROFILES: "mean and spread of every column in every cluster",
     config_lib.ASSIGNMENTS: "a file per client, with the cluster of each of its rows",
     config_lib.MODEL: "the model, for experiments:predict and load_model",

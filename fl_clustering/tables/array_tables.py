@@ -42,6 +42,19 @@ def read_array_head(path, unused_options):
   return table_head.Head(path, loaded.shape[1])
 
 
+def _no_numbers(columns):
+  """Returns the `BadTable` for columns, lists by name, that can't be read as numbers."""
+  found = {}
+  for name, values in columns.items():
+    texts = [str(value) for value in values]
+    is_text = [not cells.is_missing(text) and not cells.is_number(text) for text in texts]
+    row = is_text.index(True) if any(is_text) else 0
+    found[name] = (row, texts[row])
+  found = dict(sorted(found.items(), key=lambda item: item[1][0]))
+  place = where(None, next(iter(found.values()))[0])
+  return cells.no_numbers(place, {name: text for name, (_, text) in found.items()})
+
+
 def read_array(head, numbers, texts):
   """Returns the columns by name, as Arrow arrays of float64 and of text.
 
@@ -58,9 +71,12 @@ def read_array(head, numbers, texts):
   loaded = _load(head.path)
   if not isinstance(loaded, dict):
     loaded = dict(zip(head.names, loaded.T))
-  for name in numbers:
-    if loaded[name].dtype.kind not in "biuf":
-      raise cells.BadTable(cells.no_numbers({name: str(loaded[name][0])}))
+  no_numbers = {
+      name: loaded[name] for name in numbers
+      if loaded[name].dtype.kind not in "biuf" and len(loaded[name])
+  }
+  if no_numbers:
+    raise _no_numbers({name: column.tolist() for name, column in no_numbers.items()})
   columns = {name: pa.array(np.asarray(loaded[name], np.float64)) for name in numbers}
   return columns | {name: pa.array(loaded[name].astype(str)) for name in texts}
 
@@ -82,6 +98,17 @@ def _parquet(function, *arguments, **options):
     raise cells.BadTable(f"it can't be read as Parquet ({str(e).splitlines()[0]})") from e
 
 
+def _without_missing(column):
+  """Returns an Arrow column, its text as cells of text files: trimmed, null where missing."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+    return column
+  texts = ["" if text is None else text.strip() for text in column.to_pylist()]
+  found = pa.array([None if cells.is_missing(text) else text for text in texts], pa.string())
+  return pa.chunked_array([found])
+
+
 def read_parquet(head, numbers, texts):
   """Returns the columns by name, as `read_array` does."""
   # pylint: disable=g-import-not-at-top
@@ -90,10 +117,16 @@ def read_parquet(head, numbers, texts):
   # pylint: enable=g-import-not-at-top
 
   table = _parquet(parquet.read_table, head.path, columns=[*numbers, *texts])
-  columns = {}
+  columns, others = {}, {}
   for name in (*numbers, *texts):
     try:
-      columns[name] = table[name].cast(pa.float64() if name in numbers else pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-      raise cells.BadTable(cells.no_numbers({name: str(table[name][0])})) from e
+      # As from text: integers become the nearest float64.
+      columns[name] = (
+          _without_missing(table[name]).cast(pa.float64(), safe=False) if name in numbers
+          else table[name].cast(pa.string())
+      )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+      others[name] = table[name].to_pylist()
+  if others:
+    raise _no_numbers(others)
   return columns

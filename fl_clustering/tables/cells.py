@@ -1,5 +1,7 @@
 """Cells of tables as text: which are numbers, which are missing, and what is wrong with one."""
 
+import csv
+import io
 import math
 import re
 import shlex
@@ -13,6 +15,11 @@ MISSING = (
     "", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None",
     "none", "<NA>", "-nan", "-NaN",
 )
+# By decimal mark.
+_WITH_THOUSANDS = {
+    ".": re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII),
+    ",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?", re.ASCII),
+}
 _NUMBER = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
 )
@@ -23,11 +30,13 @@ class BadTable(Exception):
 
   Attributes:
     path: The file, or None where whoever reads it knows.
+    hint: Which flag helps, in words; None if there is none.
   """
 
-  def __init__(self, problem, path=None):
+  def __init__(self, problem, path=None, hint=None):
     super().__init__(problem)
     self.path = path
+    self.hint = hint
 
 
 def is_number(cell, decimal="."):
@@ -43,41 +52,51 @@ def is_missing(cell):
 
 
 def quoted(names):
-  """Returns names as a flag takes them in a shell."""
-  return shlex.quote(",".join(names))
+  """Returns names as a flag of a list takes them in a shell."""
+  line = io.StringIO()
+  csv.writer(line, lineterminator="").writerow(names)
+  return shlex.quote(line.getvalue())
 
 
-def no_numbers(texts, decimal="."):
-  """Returns what is wrong with text in columns of numbers.
+def leaving_out(names):
+  """Returns words for the flag that leaves columns out."""
+  columns = "the column" if len(names) == 1 else "such columns"
+  return f"--exclude={quoted(names)} leaves {columns} out"
+
+
+def no_numbers(place, texts, decimal="."):
+  """Returns the `BadTable` for text in columns of numbers.
 
   Args:
+    place: Words for the place of the first text.
     texts: A mapping from the columns' names to a text in each, the first one first.
     decimal: The decimal mark.
   """
   name, cell = next(iter(texts.items()))
-  problem = f"column {name!r}: {cell!r} is not a number; "
   if decimal == "." and is_number(cell, ","):
-    return problem + "--decimal=, reads numbers with decimal commas"
-  names = quoted(texts)
-  return problem + (
-      f"--categories={names} makes a column of every level, --exclude={names} leaves "
-      f"{'the column' if len(texts) == 1 else 'such columns'} out"
+    hint = "--decimal=, reads numbers with decimal commas, but none may stand between thousands"
+  elif is_number(cell) or _WITH_THOUSANDS[decimal].fullmatch(cell.strip()):
+    hint = (
+        "all files must have the same decimal mark and none between thousands, "
+        + leaving_out([name])
+    )
+  else:
+    hint = f"--categories={quoted(texts)} makes a column of every level, {leaving_out(texts)}"
+  return BadTable(f"{place}, column {name!r}: {cell!r} is not a number", hint=hint)
+
+
+def missing_values(place, names):
+  """Returns the `BadTable` for cells that are missing in columns where none may be."""
+  return BadTable(
+      f"{place}, column {names[0]!r} is empty",
+      hint="--missing=mean or --missing=indicator fills such cells in, " + leaving_out(names),
   )
 
 
-def missing_values(names):
-  """Returns what is wrong with cells that are missing in columns where none may be."""
-  listed = quoted(names)
-  return (
-      f"column {names[0]!r} is empty; --missing=mean or --missing=indicator fills such cells in, "
-      f"--exclude={listed} leaves {'the column' if len(names) == 1 else 'such columns'} out"
-  )
-
-
-def bad_value(name, value):
-  """Returns what is wrong with a number that is not finite or too large."""
+def bad_value(place, name, value):
+  """Returns the `BadTable` for a number that is not finite or too large."""
   rule = (
       f"is not between {-LARGEST:g} and {LARGEST:g}" if math.isfinite(value)
       else "is not a finite number"
   )
-  return f"column {name!r}: {value:g} {rule}; --exclude={quoted([name])} leaves the column out"
+  return BadTable(f"{place}, column {name!r}: {value:g} {rule}", hint=leaving_out([name]))

@@ -192,7 +192,7 @@ def _client_table(rows, format_):
     is_test = _is_test(rows, roles["split_column"])
   if "id_column" in roles:
     row_ids = tuple(rows.cells[roles["id_column"]])
-  features = format_.encoding.encode(rows.cells)
+  features = format_.encoding.encode(rows.cells, rows.numbers)
   return ClientTable(features, labels, is_test, rows.numbers, row_ids)
 
 
@@ -310,6 +310,7 @@ def open_folder(directory, options, argument="data_dir"):
   return open_files(_paths(directory, options, argument), options, argument)
 
 
+@row_sources.without_hints()
 def open_files_for(format_, paths, argument="data_dir"):
   """Looks at files that a model is to be used on.
 

@@ -2,11 +2,14 @@
 
 import dataclasses
 import re
+import shlex
 
 from fl_clustering.tables import cells
 
 # Names of columns that number rows or people.
-_LIKE_AN_ID = re.compile(r"(.*[_ .-])?(id|index|uuid|row|rownum|unnamed: 0)|.*[a-z](Id|ID)")
+_LIKE_AN_ID = re.compile(
+    r"(.*[_ .-])?(id|index|uuid|row|rownum|unnamed: 0)|__index_level_\d+__|.*[a-z](Id|ID)"
+)
 _MOST_NAMES = 20
 
 
@@ -61,7 +64,7 @@ def check_known(heads, options):
         )
 
 
-def _check_same(heads, options, names, owner, may_exclude):
+def _check_same(heads, options, names, owner):
   """Raises `BadTable` unless every file has these columns, and no others if all are used.
 
   Args:
@@ -69,18 +72,21 @@ def _check_same(heads, options, names, owner, may_exclude):
     options: `TableOptions`.
     names: The names of the columns that are used.
     owner: Who has these columns, in words.
-    may_exclude: Whether the user may still leave columns out.
   """
   for head in heads:
     for name in names:
       if name not in head.names:
-        raise cells.BadTable(f"it has no column {name!r}, and {owner} has", head.path)
+        may_exclude = options.columns is None and name not in options.roles.values()
+        raise cells.BadTable(
+            f"it has no column {name!r}, and {owner} has", head.path,
+            hint=cells.leaving_out([name]) if may_exclude else None,
+        )
     if options.columns is None:
       for name in head.names:
         if name not in names and name not in options.exclude:
-          hint = f"; --exclude={cells.quoted([name])} leaves the column out" if may_exclude else ""
           raise cells.BadTable(
-              f"it has a column {name!r}, and {owner} has none{hint}", head.path
+              f"it has a column {name!r}, and {owner} has none", head.path,
+              hint=cells.leaving_out([name]),
           )
 
 
@@ -92,9 +98,10 @@ def _check_no_id(head, features):
     is_like = _LIKE_AN_ID.fullmatch(name) or _LIKE_AN_ID.fullmatch(name.lower())
     if name in features and (is_unnamed or is_like):
       raise cells.BadTable(
-          f"column {position + 1}, {name!r}, looks like the rows' ids; --id_column={name} names "
-          f"the rows by it, --exclude={name} leaves it out, and --columns, if there are no views, "
-          "takes it as a feature", head.path,
+          f"column {position + 1}, {name!r}, looks like the rows' ids", head.path,
+          hint=f"--id_column={shlex.quote(name)} names the rows by it, "
+          f"--exclude={cells.quoted([name])} leaves it out, and --columns, if there are no views, "
+          "takes it as a feature",
       )
 
 
@@ -115,7 +122,7 @@ def agree(heads, options):
   categories = tuple(name for name in features if name in options.categories)
   columns = Columns(features, categories, options.roles)
   used = (*features, *options.roles.values())
-  _check_same(heads, options, used, repr(heads[0].path), may_exclude=True)
+  _check_same(heads, options, used, repr(heads[0].path))
   if not features:
     raise cells.BadTable("no column is left for the features", heads[0].path)
   if options.columns is None:
@@ -132,4 +139,4 @@ def check(heads, columns, options):
     options: `TableOptions`.
   """
   used = (*columns.features, *columns.roles.values())
-  _check_same(heads, options, used, "the model", may_exclude=False)
+  _check_same(heads, options, used, "the model")

@@ -93,7 +93,7 @@ def _check_lines(head, numbers):
     if len(line) != head.num_columns:
       raise cells.BadTable(
           f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
-          f"{head.separator!r} between cells; --separator names another one"
+          f"{head.separator!r} between cells", hint="--separator names another one",
       )
     for name, place in places.items():
       cell = line[place]
@@ -101,7 +101,7 @@ def _check_lines(head, numbers):
         first = first or f"line {number}"
         texts.setdefault(name, cell)
   if texts:
-    raise cells.BadTable(f"{first}, {cells.no_numbers(texts, head.decimal)}")
+    raise cells.no_numbers(first, texts, head.decimal)
 
 
 def read(head, numbers, texts):

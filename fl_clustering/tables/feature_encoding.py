@@ -49,17 +49,18 @@ class FeatureEncoding:
     starts = dict(zip(self.columns, np.cumsum([0, *widths]).tolist()))
     return [starts[name] for name in names]
 
-  def encode(self, table):
+  def encode(self, table, row_numbers):
     """Returns float64 of shape (num_rows, num_encoded), NaN where a value is missing.
 
     Args:
       table: The columns by name, as `table_files.read` returns them.
+      row_numbers: What messages call the rows.
 
     Raises:
       BadTable: If a level is unknown.
     """
     return np.concatenate([
-        _one_hot(name, table[name], self.levels[name]) if name in self.levels
+        _one_hot(name, table[name], self.levels[name], row_numbers) if name in self.levels
         else table[name][:, np.newaxis]
         for name in self.columns
     ], axis=1)
@@ -78,7 +79,7 @@ class FeatureEncoding:
     return features if self.shift is None else (features - self.shift) * self.factor
 
 
-def _one_hot(name, column, levels):
+def _one_hot(name, column, levels, row_numbers):
   number = {level: i for i, level in enumerate(levels)}
   encoded = np.zeros((len(column), len(levels)))
   for row, cell in enumerate(column):
@@ -88,7 +89,8 @@ def _one_hot(name, column, levels):
       encoded[row, number[level_of(cell)]] = 1
     else:
       raise cells.BadTable(
-          f"row {row + 1}, column {name!r} must be one of {', '.join(levels)}, got {cell!r}"
+          f"row {row_numbers[row]}, column {name!r} must be one of {', '.join(levels)}, got "
+          f"{cell!r}"
       )
   return encoded
 

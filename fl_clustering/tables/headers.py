@@ -30,7 +30,7 @@ def _is_header_of_numbers(heads):
   if len(heads) > 1 and len(first) > 2 and _counts_up(first):
     return True
   raise cells.BadTable(
-      f"line 1, {','.join(first)}, may be a row or the columns' names; {_SAY}", heads[0].path
+      f"line 1, {','.join(first)}, may be a row or the columns' names", heads[0].path, hint=_SAY
   )
 
 
@@ -53,7 +53,7 @@ def _have_header(heads, header):
     named = next(head for head in heads if head not in without)
     raise cells.BadTable(
         f"line 1 holds numbers, and that of {named.path!r} names; either all files have names "
-        f"or none, {_SAY}", without[0].path
+        "or none", without[0].path, hint=_SAY,
     )
   # A row may hold text, but hardly the same one at all clients.
   if len(heads) > 1 and len({tuple(sorted(head.first_line)) for head in heads}) == 1:
@@ -62,7 +62,7 @@ def _have_header(heads, header):
     if sum(_are_names(head)) + head.first_line.count("") < head.num_columns:
       raise cells.BadTable(
           f"line 1, {','.join(head.first_line)}, has numbers and text; it may be a row or the "
-          f"columns' names, {_SAY}", head.path
+          "columns' names", head.path, hint=_SAY,
       )
   return True
 

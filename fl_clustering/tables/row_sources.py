@@ -47,15 +47,35 @@ class Rows:
     return digest.digest()
 
 
+class UnusableTable(ValueError):
+  """A file can't be used.
+
+  Attributes:
+    problem: The message without its hint.
+  """
+
+  def __init__(self, problem, hint):
+    super().__init__(f"{problem}; {hint}." if hint else f"{problem}.")
+    self.problem = problem
+
+
 @contextlib.contextmanager
 def refusing(argument, path):
   """Turns a `BadTable` into a ValueError that names the file."""
   try:
     yield
   except cells.BadTable as e:
-    raise ValueError(
-        f"`{argument}` must hold tables that can be used, got {e.path or path!r}: {e}."
-    ) from e
+    problem = f"`{argument}` must hold tables that can be used, got {e.path or path!r}: {e}"
+    raise UnusableTable(problem, e.hint) from e
+
+
+@contextlib.contextmanager
+def without_hints():
+  """Leaves hints at flags out of messages, where a model has settled how tables are read."""
+  try:
+    yield
+  except UnusableTable as e:
+    raise ValueError(f"{e.problem}.") from e
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -133,12 +133,11 @@ def _check(values, columns, needed, allow_any_number, where):
       place = where(missing[name][0])
       raise cells.BadTable(f"{place}, column {name!r} is empty, and every row must have one")
   if names:
-    place = where(min(missing[name][0] for name in names))
     names.sort(key=lambda name: missing[name][0])
-    raise cells.BadTable(f"{place}, {cells.missing_values(names)}")
+    raise cells.missing_values(where(missing[names[0]][0]), names)
   for name in () if allow_any_number else columns.numbers:
     for row in np.flatnonzero(np.abs(values[name]) > cells.LARGEST)[:1]:
-      raise cells.BadTable(f"{where(row)}, {cells.bad_value(name, values[name][row])}")
+      raise cells.bad_value(where(row), name, values[name][row])
 
 
 def read(head, columns, needed, allow_any_number=False):

@@ -75,7 +75,8 @@ class TableFormat:
       except (TypeError, ValueError) as e:
         raise ValueError(f"`frame` must hold numbers in column {name!r}: {e}.") from e
     try:
-      features = self.encoding.finish(self.encoding.encode(columns))
+      row_numbers = range(1, len(frame) + 1)
+      features = self.encoding.finish(self.encoding.encode(columns, row_numbers))
     except cells.BadTable as e:
       raise ValueError(f"`frame` must be like the tables of the fit: {e}.") from e
     if not self.options.allow_any_number and not np.isfinite(features).all():

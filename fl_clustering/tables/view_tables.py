@@ -193,8 +193,8 @@ def _label_columns(head, options):
   own = [name for name in head.names if name not in (options.id_column, *options.exclude)]
   if len(own) != 1:
     raise cells.BadTable(
-        f"it must have one column of classes, got {len(own)}; --id_column names the rows' ids, "
-        "--exclude leaves columns out"
+        f"it must have one column of classes, got {len(own)}",
+        hint="--id_column names the rows' ids, --exclude leaves columns out",
     )
   has_ids = options.id_column in head.names
   ids = {"id_column": options.id_column} if has_ids else {}
@@ -258,7 +258,7 @@ def _check_same_rows(files):
     if file.num_rows != files[0].num_rows:
       raise cells.BadTable(
           f"it has {file.num_rows} rows, and {files[0].path!r} has {files[0].num_rows}; all views "
-          "must have the same rows; --header says whether line 1 is one", file.path
+          "must have the same rows", file.path, hint="--header says whether line 1 is one",
       )
 
 
@@ -323,6 +323,7 @@ def open_folder(directory, options, argument="data_dir"):
   return _checked(ViewTables(views, labels), paths, files, argument)
 
 
+@row_sources.without_hints()
 def open_folder_for(format_, directory, argument="data_dir"):
   """Looks at the files of a folder that a model is to be used on.
 

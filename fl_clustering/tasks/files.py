@@ -87,9 +87,19 @@ def num_clients(data_dir, tables, test_share, seed):
     tables: Likewise.
     test_share: The share of every client's rows that is for testing, or None.
     seed: Decides which rows these are.
+
+  Raises:
+    ValueError: If there are less than two, or as `open_clients`.
   """
   opened = open_clients(data_dir, tables)
-  return len(_usable(_rows_for_testing(opened, test_share, seed)))
+  found = len(_usable(_rows_for_testing(opened, test_share, seed)))
+  if found < 2:
+    raise ValueError(
+        "`data_dir` must hold two clients or more with rows for training and for testing, got "
+        f"{found} in {data_dir!r}; --client_column says whose row it is, where a table holds the "
+        "rows of several clients."
+    )
+  return found
 
 
 def _check_memory(num_cells):

@@ -193,6 +193,8 @@ class BadInputTest(parameterized.TestCase):
       ("no labels", ("--data_dir={}",), "`label_column` must be given for `dataset` files"),
       ("one class", ("--data_dir={}", *_COLUMNS, "--label_column=one", "--exclude=sick"),
        "`label_column` must hold at least two classes"),
+      ("one client", ("--data_dir={}", *_COLUMNS, "--client_column=one"),
+       "`data_dir` must hold two clients or more .* got 1 in '.*data'; --client_column says"),
       ("both splits", ("--data_dir={}", *_COLUMNS, "--test_share=0.5"),
        "`test_share` must be left out with `split_column`"),
       ("a share of all", ("--data_dir={}", "--label_column=sick", "--test_share=1"),

@@ -50,6 +50,18 @@ class TablesTestCase(parameterized.TestCase):
 
 class FilesTest(TablesTestCase):
 
+  @parameterized.parameters(
+      ([1.5, None, 2],), (["1.5", "?", " 2 "],), (pd.Categorical(["1.5", None, "2"]),),
+      (pd.Categorical([1.5, None, 2]),), (pd.array([1.5, None, 2], "Float64"),),
+  )
+  def test_numbers_in_parquet(self, column):
+    tables = self.open({"a.parquet": pd.DataFrame({"x": column})}, missing="mean")
+    self.assert_features(tables, {"a": [[1.5], [1.75], [2]]})
+
+  def test_large_integers_in_parquet(self):
+    tables = self.open({"a.parquet": pd.DataFrame({"x": [2**53 + 1, 1]})})
+    self.assert_features(tables, {"a": [[2.0**53], [1]]})
+
   def test_ids_names_and_rows(self):
     tables = self.open({
         "leiden.csv": "age,income\n30,1.5\n40,-2e3\n\n",
@@ -250,10 +262,18 @@ class BadFilesTest(TablesTestCase):
        "a.csv': line 3, column 'y': 'yes' is not a number; --categories=y,z makes .*"
        "--exclude=y,z leaves"),
       ("a name with a space", {"a.csv": "a b\n1\nyes\n"}, {}, "--categories='a b' makes"),
+      ("a name with a comma", {"a.csv": '"a, b",c\n1,2\nyes,3\n'}, {},
+       """--categories='"a, b"' makes .*--exclude='"a, b"' leaves"""),
       ("text in a quoted cell of two lines", {"a.csv": 'x,y\n1,"\n"\n3,yes\n'}, {},
        "line 4, column 'y': 'yes'"),
       ("a decimal comma", {"a.csv": "x;y\n1,5;2\n"}, {},
-       "'1,5' is not a number; --decimal=, reads"),
+       "'1,5' is not a number; --decimal=, reads .* none may stand between thousands"),
+      ("points between thousands", {"a.csv": "x;y\n1,5;1.234,5\n"}, {"decimal": ","},
+       "'1.234,5' is not a number; all files .* none between thousands, --exclude=y"),
+      ("a decimal point", {"a.csv": "x;y\n1,5;1.2\n"}, {"decimal": ","},
+       "'1.2' is not a number; all files must have the same decimal mark"),
+      ("commas between thousands", {"a.csv": 'x,y\n1.5,"1,234.5"\n'}, {},
+       "'1,234.5' is not a number; all files .* none between thousands, --exclude=y"),
       ("true", {"a.csv": "x\n1\nTrue\n"}, {}, "line 3, column 'x': 'True' is not a number"),
       ("a digit separator", {"a.csv": "x\n1\n1_000\n"}, {}, "'1_000' is not a number"),
       ("missing", {"a.csv": "x,y\n1,2\n\n3,\n,1\n"}, {},
@@ -281,9 +301,18 @@ class BadFilesTest(TablesTestCase):
       ("ids", {"a.csv": "x,patient_id\n0,4\n"}, {}, "column 2, 'patient_id', looks like"),
       ("ids in camel case", {"a.csv": "x,patientID\n0,4\n"}, {},
        "column 2, 'patientID', looks like"),
+      ("ids with a space in their name", {"a.csv": "x,Patient ID\n0,4\n"}, {},
+       "--id_column='Patient ID' names .*--exclude='Patient ID' leaves"),
+      ("the rows' names in a frame",
+       {"a.parquet": pd.DataFrame({"x": [1, 2]}, index=[4, 2])}, {},
+       "column 2, '__index_level_0__', looks like the rows' ids"),
       ("a name twice", {"a.csv": "x,x\n0,4\n"}, {}, "line 1 names the column 'x' twice"),
       ("a column too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"}, {},
-       "b.csv': it has no column 'y', and '.*a.csv' has"),
+       "b.csv': it has no column 'y', and '.*a.csv' has; --exclude=y leaves the column out"),
+      ("a chosen column too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"},
+       {"columns": ("x", "y")}, "b.csv': it has no column 'y', and '.*a.csv' has.$"),
+      ("a label too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"}, {"label_column": "y"},
+       "b.csv': it has no column 'y', and '.*a.csv' has.$"),
       ("a column too many", {"a.csv": "x\n1\n", "b.csv": "x,y\n1,2\n"}, {},
        "b.csv': it has a column 'y', and .*a.csv' has none; --exclude=y"),
       ("arrays of other widths", {"a.npy": np.ones((2, 2)), "b.npy": np.ones((2, 3))}, {},
@@ -308,8 +337,11 @@ class BadFilesTest(TablesTestCase):
       ("half a gzip", {"a.csv.gz": gzip.compress(b"x,y\n1,2\n" * 99)[:-9]}, {},
        "a.csv.gz': it can't be read"),
       ("no parquet", {"a.parquet": b"x"}, {}, "a.parquet': it can't be read as Parquet"),
-      ("text in parquet", {"a.parquet": pd.DataFrame({"x": [1, 2], "y": ["u", "v"]})}, {},
-       "a.parquet': column 'y': 'u' is not a number; --categories=y"),
+      ("text in parquet",
+       {"a.parquet": pd.DataFrame({"x": [1, 2], "y": ["u", "v"], "z": ["1", "w"]})}, {},
+       "a.parquet': row 1, column 'y': 'u' is not a number; --categories=y,z makes"),
+      ("text after numbers in parquet", {"a.parquet": pd.DataFrame({"x": ["1", None, "u"]})}, {},
+       "a.parquet': row 3, column 'x': 'u' is not a number"),
       ("nan in parquet", {"a.parquet": pd.DataFrame({"x": [1, np.nan]})}, {},
        "a.parquet': row 2, column 'x' is empty"),
       ("no npy", {"a.npy": "text"[:0] + "x"}, {}, "a.npy': it can't be read as an array"),
@@ -318,6 +350,7 @@ class BadFilesTest(TablesTestCase):
        "a.npz': its vectors, which are columns, must have the same length"),
       ("no rows in an array", {"a.npy": np.ones((0, 3))}, {}, "a.npy': it has no rows"),
       ("no columns in an array", {"a.npy": np.ones((3, 0))}, {}, "a.npy': it has no columns"),
+      ("no rows of text", {"a.npz": {"x": np.array([], str)}}, {}, "a.npz': it has no rows"),
       ("text in an array", {"a.npy": np.array([["u"]])}, {}, "'u' is not a number"),
   )
   def test_refuses(self, files, options, message):
@@ -407,12 +440,26 @@ class ForAModelTest(TablesTestCase):
       ("a column too few", "x\n1\n", "new.csv': it has no column 'c', and the model has"),
       ("a column too many", "x;c;z\n1;red;2\n",
        "new.csv': it has a column 'z', and the model has none.$"),
-      ("text", "x;c\nmuch;red\n", "line 2, column 'x': 'much' is not a number"),
+      ("text", "x;c\nmuch;red\n", "line 2, column 'x': 'much' is not a number.$"),
+      ("cells", "x;c\n1\n", "line 2 has 1 cells, line 1 has 2, with .* between cells.$"),
       ("no rows", "x;c\n", "new.csv': it has no rows"),
   )
   def test_refuses(self, text, message):
     with self.assertRaisesRegex(ValueError, message):
       self.open_for_model({"new.csv": text})
+
+  def test_the_row_of_a_level_in_a_file_of_several_clients(self):
+    options = {"client_column": "who", "categories": ("c",)}
+    format_ = self.open({"a.csv": "who,c\nu,red\nv,blue\n"}, **options).format
+    _write(os.path.join(self.folder, "a.csv"), "who,c\nu,red\nv,blue\nv,green\n")
+    with self.assertRaisesRegex(ValueError, "a.csv': row 3, column 'c' must be one of blue, red"):
+      client_tables.open_folder_for(format_, self.folder)
+
+  def test_a_missing_cell(self):
+    format_ = self.open({"a.csv": "x,y\n1,2\n"}).format
+    _write(os.path.join(self.folder, "a.csv"), "x,y\n1,\n")
+    with self.assertRaisesRegex(ValueError, "a.csv': line 2, column 'y' is empty.$"):
+      client_tables.open_folder_for(format_, self.folder)
 
   def test_a_role_of_some_files_only(self):
     with self.assertRaisesRegex(ValueError, "b.csv': it has no column 'key', and the model has"):

@@ -93,6 +93,16 @@ class OwnDataTest(absltest.TestCase):
       self.assertAlmostEqual(float(row["income"]), income, delta=4e3)
     self.assertEqual(sum(int(row["num_points"]) for row in rows), 180)
 
+  def test_centroids_are_the_means_of_their_points_to_the_last_digit(self):
+    points, clusters = [], []
+    for client in self.groups:
+      points.append(np.loadtxt(os.path.join(self.data, f"{client}.csv"), delimiter=",", skiprows=1))
+      clusters += [int(row["cluster"]) for row in _rows(self.folder, f"assignments/{client}.csv")]
+    points, clusters = np.concatenate(points), np.array(clusters)
+    for k, row in enumerate(_rows(self.folder, "centroids.csv")):
+      found = [float(row["age"]), float(row["income"])]
+      np.testing.assert_allclose(found, points[clusters == k].mean(axis=0), rtol=1e-12)
+
   def test_every_row_has_its_cluster(self):
     names = {}
     for client, clusters in self.groups.items():
