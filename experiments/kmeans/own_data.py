@@ -56,9 +56,8 @@ def load(config, folder, recorded):
     )
   config.check_enough_clients(len(tables.client_ids))
   config.check_enough_points(sum(tables.num_rows.values()))
-  return experiment.Inputs(
-      tables, {"data": described}, (f"data: {len(tables.client_ids)} clients in {folder}",)
-  )
+  clients = "1 client" if len(tables.client_ids) == 1 else f"{len(tables.client_ids)} clients"
+  return experiment.Inputs(tables, {"data": described}, (f"data: {clients} in {folder}",))
 
 
 def best_num_clusters(selection):
