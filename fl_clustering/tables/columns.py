@@ -8,7 +8,8 @@ from fl_clustering.tables import cells
 
 # Names of columns that number rows or people.
 _LIKE_AN_ID = re.compile(
-    r"(.*[_ .-])?(id|index|uuid|row|rownum|unnamed: 0)|__index_level_\d+__|.*[a-z](Id|ID)"
+    r"(.*[_ .-])?(id|index|uuid|row|rownum|unnamed: 0)|__index_level_\d+__|.*[a-z](Id|ID)|"
+    r"(row|record|case|sample|person|people|patient|subject|user|customer|client)id"
 )
 _MOST_NAMES = 20
 
