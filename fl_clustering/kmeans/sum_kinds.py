@@ -19,7 +19,7 @@ DIRECTION_STEPS = 2**25
 
 
 def _limbs(xp, values):
-  """Returns integers in [0, 2^53) as a list of their higher and their lower part."""
+  """Returns integers in (-2^53, 2^53) as a list of their higher and their lower part."""
   high = xp.floor(values / _LIMB)
   return [high, values - high * _LIMB]
 
@@ -28,12 +28,12 @@ def whole(limbs):
   """Returns sums of what was sent as two parts, as Python's integers of any size.
 
   Args:
-    limbs: int64 array of shape (num_groups, 2).
+    limbs: int64 array of shape (..., 2).
 
   Returns:
-    An array of objects of shape (num_groups,).
+    An array of objects of shape (...).
   """
-  high, low = limbs.astype(object).T
+  high, low = np.moveaxis(limbs.astype(object), -1, 0)
   return high * int(_LIMB) + low
 
 
@@ -116,6 +116,28 @@ class ChildSums:
     upper = xp.where(is_upper, 1.0, 0.0)
     parts = [xp.full_like(upper, 1.0), upper, residuals, upper * residuals, *losses]
     return nearest, xp.concatenate(parts, axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class FineSums:
+  """A kind of sum: counts and sums of points in steps of every column, by the nearest center.
+
+  The grid is as fine as the widest column allows, and a column may be narrower than its steps.
+  So here the points are in other steps, below 2^53 of them, and are rounded to the grid to find
+  their center.  The sums are sent in two parts.
+
+  The arrays of the query are `centers`, on the grid, and `cells`, a column's steps in grid
+  steps, the same row for every center.
+  """
+
+  def widths(self, dim):
+    return {"counts": 1, "high_sums": dim, "low_sums": dim}
+
+  def contributions(self, xp, points, arrays):
+    on_grid = xp.floor(points * arrays["cells"][:1] + 0.5)
+    ones = xp.full_like(points[:, :1], 1.0)
+    nearest = point_grid.nearest(xp, on_grid, arrays["centers"])
+    return nearest, xp.concatenate([ones, *_limbs(xp, points)], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
