@@ -2,7 +2,7 @@
 
 Points and centers are integers on the grid of `point_grid`, in a ball of radius 2^25 steps.
 Distances, products and losses are then integers below 2^53, which float64 holds exactly.
-What is larger than a contribution may be is sent as two of them (`_limbs`).
+What is larger than a contribution may be is sent as two of them (`limbs`).
 """
 
 import dataclasses
@@ -18,22 +18,22 @@ _LIMB = 2.0**26
 DIRECTION_STEPS = 2**25
 
 
-def _limbs(xp, values):
+def limbs(xp, values):
   """Returns integers in (-2^53, 2^53) as a list of their higher and their lower part."""
   high = xp.floor(values / _LIMB)
   return [high, values - high * _LIMB]
 
 
-def whole(limbs):
+def whole(parts):
   """Returns sums of what was sent as two parts, as Python's integers of any size.
 
   Args:
-    limbs: int64 array of shape (..., 2).
+    parts: int64 array of shape (..., 2).
 
   Returns:
     An array of objects of shape (...).
   """
-  high, low = np.moveaxis(limbs.astype(object), -1, 0)
+  high, low = np.moveaxis(parts.astype(object), -1, 0)
   return high * int(_LIMB) + low
 
 
@@ -76,7 +76,7 @@ class Start:
 
   def contributions(self, xp, points, arrays):
     squares = xp.einsum("ij,ij->i", points, points)[:, np.newaxis]
-    parts = [xp.full_like(squares, 1.0), *_limbs(xp, squares)]
+    parts = [xp.full_like(squares, 1.0), *limbs(xp, squares)]
     return point_grid.nearest(xp, points, arrays["origin"]), xp.concatenate(parts, axis=1)
 
 
@@ -105,7 +105,7 @@ class ChildSums:
     losses = []
     if self.with_losses:
       nearest, first, second = _two_nearest(xp, points, arrays["centers"])
-      losses = _limbs(xp, 2 * (first - second))
+      losses = limbs(xp, 2 * (first - second))
     else:
       nearest = point_grid.nearest(xp, points, arrays["centers"])
     residuals = -xp.take(arrays["centers"], nearest, axis=0)
@@ -137,7 +137,7 @@ class FineSums:
     on_grid = xp.floor(points * arrays["cells"][:1] + 0.5)
     ones = xp.full_like(points[:, :1], 1.0)
     nearest = point_grid.nearest(xp, on_grid, arrays["centers"])
-    return nearest, xp.concatenate([ones, *_limbs(xp, points)], axis=1)
+    return nearest, xp.concatenate([ones, *limbs(xp, points)], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,6 @@ from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.points import federated_points
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import scaling as scaling_lib
 
 # Mean square of a coordinate's distance to its center, in squared grid steps.  Below, the
 # rounding to the grid, 1/12, is a percent or more of it.
@@ -43,14 +42,11 @@ def _fine_means(grid, points, asked):
     points: `FederatedPoints` on the grid.
     asked: The centers, integers of shape (M, d); those without points are left out.
   """
-  scaling = scaling_lib.Scaling(grid.scaling.shift, grid.column_factor)
-  fine = dataclasses.replace(points, files=points.files.scaled(scaling))
-  varies = grid.column_factor > 0
-  cells = np.divide(grid.scaling.factor, grid.column_factor, where=varies, out=np.zeros(points.dim))
+  files, cells = grid_scaling.in_column_steps(points.files, grid.column_factor)
   query = sum_query.SumQuery(
       sum_kinds.FineSums(), {"centers": asked, "cells": np.tile(cells, (len(asked), 1))}
   )
-  parts = query.split(fine.totals(query))
+  parts = query.split(dataclasses.replace(points, files=files).totals(query))
   filled = parts["counts"][:, 0] > 0
   sums = sum_kinds.whole(np.stack([parts["high_sums"], parts["low_sums"]], axis=-1))
   return (sums[filled] / parts["counts"][filled]).astype(np.float64) * cells

@@ -198,3 +198,20 @@ def find_grid(files, standardize):
       num_points=num_points,
       num_rounds=5,
   )
+
+
+def in_column_steps(files, column_factor):
+  """Returns clients in steps of every column's own, and how long these are in grid steps.
+
+  Args:
+    files: The clients as `PointFiles`, scaled to a grid.
+    column_factor: See `Grid`.
+
+  Returns:
+    `PointFiles`, and float64 of shape (d,); zero for columns that the grid drops.
+  """
+  grid = files.scaling
+  cells = np.divide(
+      grid.factor, column_factor, out=np.zeros_like(grid.factor), where=column_factor > 0
+  )
+  return files.scaled(scaling_lib.Scaling(grid.shift, column_factor)), cells
