@@ -62,7 +62,10 @@ def load(config, folder, recorded):
         "`data_dir` must hold what the run to resume began with, got other points, clients or "
         "columns."
     )
-  config.check_enough_clients(len(tables.client_ids))
+  try:
+    config.check_enough_clients(len(tables.client_ids))
+  except ValueError as e:
+    raise ValueError(f"{str(e).rstrip('.')}; {columns_lib.SEVERAL_CLIENTS}.") from e
   config.check_enough_points(sum(tables.num_rows.values()))
   return experiment.Inputs(tables, {"data": described}, (_data_line(tables, folder),))
 

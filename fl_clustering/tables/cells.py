@@ -25,7 +25,7 @@ LEAVES_OUT = "--exclude leaves columns out"
 _LEVELS = "--categories makes a column of every level"
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 _COMMAS = "--decimal=, reads numbers with decimal commas, but none may stand between thousands"
-_ONE_MARK = "all files must have the same decimal mark and none between thousands"
+_ONE_MARK = "all files must have the decimal mark of --decimal and none between thousands"
 # By decimal mark.
 _WITH_THOUSANDS = {
     ".": re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII),

@@ -273,9 +273,9 @@ def _opened(sources, format_, learns_means=False):
     for client_id in sources.paths:
       with part(), sources.refusing(client_id):
         rows = sources.read(client_id)
-        table = _client_table(rows, format_)  # Checks labels, levels and splits.
+        # Checks labels, levels and splits.
+        num_values += (~np.isnan(_client_table(rows, format_).features)).sum(axis=0)
         num_rows[client_id] = len(rows.numbers)
-        num_values += (~np.isnan(table.features)).sum(axis=0)
         digest.update(repr(client_id).encode() + rows.digest())
   if learns_means:
     with sources.refusing(next(iter(sources.paths))):

@@ -107,7 +107,8 @@ def _check_lines(head, numbers):
         has_points = has_points or "." in cell
   if firsts:
     columns = {name: cells.TextColumn(*first, levels[name]) for name, first in firsts.items()}
-    may_have_commas = head.decimal == "." and not has_points
+    # Between commas, one in a number stands between thousands.
+    may_have_commas = head.decimal == "." and head.separator != "," and not has_points
     raise cells.no_numbers(columns, num_rows, len(numbers), head.decimal, may_have_commas)
 
 

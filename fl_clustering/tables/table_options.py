@@ -101,8 +101,11 @@ class TableOptions:
     Args:
       exclude: Further columns to leave out.
       categories: Further columns that hold levels; those that are left out are not taken.
+        Private algorithms leave them all out, since a level's name leaves its client.
       **changes: Other attributes.
     """
+    if self.allow_any_number:
+      exclude, categories = (*exclude, *categories), ()
     left_out = dict.fromkeys((*self.exclude, *exclude))
     levels = dict.fromkeys((*self.categories, *categories))
     if self.columns is not None:
