@@ -102,6 +102,12 @@ class TextColumn:
     return len(self.levels) <= min(MOST_LEVELS, max(2, num_rows // 2))
 
 
+def _is_unclear(text, decimal):
+  """Returns whether text may be a number with another decimal mark, or with thousands apart."""
+  with_thousands = _WITH_THOUSANDS[decimal].fullmatch(text.strip()) is not None
+  return with_thousands or is_number(text) or is_number(text, ",")
+
+
 def no_numbers(columns, num_rows, num_columns, decimal=".", may_have_commas=False):
   """Returns the `BadTable` for text in columns of numbers.
 
@@ -123,21 +129,18 @@ def no_numbers(columns, num_rows, num_columns, decimal=".", may_have_commas=Fals
   )
   if with_commas:
     return BadTable(problem, hints=(_COMMAS,), decimal=",")
-  unclear = [
-      name for name, column in columns.items()
-      if is_number(column.text) or is_number(column.text, ",")
-      or _WITH_THOUSANDS[decimal].fullmatch(column.text.strip())
-  ]
+  unclear = [name for name, column in columns.items() if _is_unclear(column.text, decimal)]
   levels = [
       name for name, column in columns.items()
       if name not in unclear and column.may_be_levels(num_rows)
   ]
   if not levels and len(columns) == num_columns:
     levels = list(columns)  # Something has to be left.
-  fix = {"categories": tuple(levels)} if levels else {}
-  left_out = tuple(name for name in columns if name not in levels)
-  hints = (_ONE_MARK, LEAVES_OUT) if unclear else (_LEVELS, LEAVES_OUT)
-  return BadTable(problem, hints=hints, **fix, **({"exclude": left_out} if left_out else {}))
+  hints = [_ONE_MARK] * bool(unclear) + [_LEVELS] * (len(unclear) < len(columns))
+  return BadTable(
+      problem, hints=(*hints, LEAVES_OUT), categories=tuple(levels),
+      exclude=tuple(name for name in columns if name not in levels),
+  )
 
 
 def missing_values(place, names):

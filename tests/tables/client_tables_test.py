@@ -427,6 +427,12 @@ class AllAtOnceTest(TablesTestCase):
       ("names and dates are no levels",
        {"a.csv": _rows("name,day,x", *(f"n{i},2021-01-{i % 28:02},{i}" for i in range(50)))}, {},
        "", {"exclude": ("name", "day")}, ("x",)),
+      ("something has to be left", {"a.csv": "id,name\n1,u\n2,v\n3,w\n"}, {}, "",
+       {"exclude": ("id",), "categories": ("name",)}, ("name=u", "name=v", "name=w")),
+      ("other columns in every file",
+       {"a.csv": "x,y,z\n1,2,3\n", "b.csv": "x,y,u\n1,2,3\n", "c.csv": "x,z,v\n1,2,3\n"}, {},
+       "b.csv': it has no column 'z', and '.*a.csv' has;",
+       {"exclude": ("z", "y", "u", "v")}, ("x",)),
       ("text in other columns of other files",
        {"a.csv": "x,y\n1,2\nu,3\n", "b.csv": "x,y\n1,2\n2,v\n"}, {},
        "a.csv': line 3, column 'x': .*b.csv': line 3, column 'y':", {"categories": ("x", "y")},
@@ -476,11 +482,12 @@ class AllAtOnceTest(TablesTestCase):
         ValueError,
         "a.csv': line 2, column 'c': 'u' .*b.csv': it has no rows.*; .*c.csv': line 2, column 'y' "
         "is empty, and every row must have one; .*Try: --categories=c$",
-    ):
+    ) as caught:
       self.open(
           {"a.csv": "c,y\nu,1\nu,2\n", "b.csv": "c,y\n", "c.csv": "c,y\nu,\n"},
           label_column="y",
       )
+    self.assertLen(re.findall("it has no rows", str(caught.exception)), 1)
 
   def test_all_unreadable_files(self):
     with self.assertRaisesRegex(ValueError, "a.csv': it is empty; '.*b.csv': it is no text"):
