@@ -13,6 +13,7 @@ from experiment_shell import study
 from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
 from fl_clustering.tables import client_tables
+from fl_clustering.tables import columns as columns_lib
 
 _KEYS = ("num_clusters",)
 _VALUES = ("simplified_silhouette", "inertia", "rounds")
@@ -28,6 +29,13 @@ def _describe(tables, is_private):
   if is_private:
     return described
   return {**described, "clients": dict(tables.num_rows), "sha256": tables.sha256}
+
+
+def _data_line(tables, folder):
+  """Returns what the program prints of the data."""
+  if len(tables.client_ids) > 1:
+    return f"data: {len(tables.client_ids)} clients in {folder}"
+  return f"data: 1 client in {folder}; {columns_lib.SEVERAL_CLIENTS}"
 
 
 def load(config, folder, recorded):
@@ -54,10 +62,12 @@ def load(config, folder, recorded):
         "`data_dir` must hold what the run to resume began with, got other points, clients or "
         "columns."
     )
-  config.check_enough_clients(len(tables.client_ids))
+  try:
+    config.check_enough_clients(len(tables.client_ids))
+  except ValueError as e:
+    raise ValueError(f"{str(e).rstrip('.')}; {columns_lib.SEVERAL_CLIENTS}.") from e
   config.check_enough_points(sum(tables.num_rows.values()))
-  clients = "1 client" if len(tables.client_ids) == 1 else f"{len(tables.client_ids)} clients"
-  return experiment.Inputs(tables, {"data": described}, (f"data: {clients} in {folder}",))
+  return experiment.Inputs(tables, {"data": described}, (_data_line(tables, folder),))
 
 
 def best_num_clusters(selection):

@@ -11,12 +11,13 @@ _MEANS = (
 # By the names of `--algorithm`.
 _LEAVES = {
     "sums": (
-        "The server gets totals over all clients: counts and sums of points by cluster; and before "
-        "the first round, sums and sums of squares by column, and how many numbers of a column and "
-        "how many points are of which order of magnitude. They are added up in secure sums, so it "
-        "gets nothing of a single client. The totals are exact, so they can still show a single "
-        "point, though not whose it is: a cluster that holds one point is that point, and so may "
-        "be the difference of two rounds."
+        "The server gets totals over all clients: counts and sums of points by cluster, the last "
+        "ones to float precision in every column; and before the first round, sums and sums of "
+        "squares by column, and how many numbers of a column and how many points are of which "
+        "order of magnitude. They are added up in secure sums, so it gets nothing of a single "
+        "client. The totals are exact, so they can still show a single point, though not whose it "
+        "is: a cluster that holds one point is that point, and so may be the difference of two "
+        "rounds."
     ),
     "lloyd": (
         "The server gets exact sums, counts and the inertia. They hide a client only if they are "

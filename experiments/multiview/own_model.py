@@ -34,7 +34,7 @@ def _fit(tables, num_clusters, config):
   with tempfile.TemporaryDirectory() as clients:
     files = point_files.write_files(features, clients)
     fit = fitting.fit(settings, files, tables.format.widths)
-  return saved_multiview.SavedMultiView(fit.model, fit.scaling, tables.format)
+  return saved_multiview.SavedMultiView(fit.model, fit.scaling, fit.centroids, tables.format)
 
 
 def _write_clusters(folder, predicted):

@@ -44,7 +44,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     history_: Tuple of `fitting.RoundRecord`, one for each round of the best restart that had
       centroids.
     n_iter_: Number of all rounds of the best restart; with `sums` also those that find the
-      scale before it and the inertia after it.
+      scale before it, and its final means and their inertia after it.
     labels_: The clusters of the points, an int array for every client, in the form of what `fit`
       was given: one array, a list, or a dict by client id.  They are computed from the points
       and are NOT private, so with `privacy` they are kept only if `compute_labels` says so.
@@ -93,8 +93,8 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
         "tff_minibatch": TFF's own mini-batch k-means, for comparison.
       n_init: Number of restarts; the one with the lowest inertia is taken.  Default: 5 for
         `fkm_lloyd` and `lloyd`, 1 for the others that have it.
-      num_rounds: The most rounds.  With `sums` at least 6; up to seven more find the scale and
-        the final inertia.  With `fkm_lloyd` these are the rounds of Lloyd that follow those of
+      num_rounds: The most rounds.  With `sums` at least 6; eight more find the scale, the final
+        means and their inertia.  With `fkm_lloyd` these are the rounds of Lloyd that follow those of
         FKM.  Default: 30 for `sums`, 100 for `fkm_lloyd` and `lloyd`, 20 for `fkm` and
         `tff_minibatch`.  `kfed` and `child_parent` have one round.  With `privacy` the number
         of rounds follows from `n_clusters`.

@@ -74,12 +74,14 @@ class Result:
   """What `sums_kmeans` found.
 
   Attributes:
-    centers: In grid steps; float64 of shape (k, d).  Where there are fewer different points
-      than k, some centers occur several times.
+    asked: On the grid; float64 of shape (M, d), with M at most k.
+    centers: The means of the points nearest to each of `asked`, in grid steps; float64 of shape
+      (k, d).  Where there are fewer different points than k, some centers occur several times.
     inertia: As in the `Round` that the centers are from.
     history: Tuple of `Round`.
   """
 
+  asked: np.ndarray
   centers: np.ndarray
   inertia: float
   history: tuple[Round, ...]
@@ -377,4 +379,5 @@ def sums_kmeans(totals, dim, total_square, k, rng, max_rounds=30):
   nodes = _undirected(_reduced(answer, k, rng), rng)
   answer = _lloyd(asker, "lloyd", nodes, rng)
   best = _settle(asker, _swap(asker, answer, k, rng), rng)
-  return Result(np.resize(best.means, (k, dim)), best.inertia, tuple(asker.history))
+  centers = np.resize(best.means, (k, dim))
+  return Result(best.asked, centers, best.inertia, tuple(asker.history))

@@ -2,7 +2,7 @@
 
 Points and centers are integers on the grid of `point_grid`, in a ball of radius 2^25 steps.
 Distances, products and losses are then integers below 2^53, which float64 holds exactly.
-What is larger than a contribution may be is sent as two of them (`_limbs`).
+What is larger than a contribution may be is sent as two of them (`limbs`).
 """
 
 import dataclasses
@@ -18,22 +18,22 @@ _LIMB = 2.0**26
 DIRECTION_STEPS = 2**25
 
 
-def _limbs(xp, values):
-  """Returns integers in [0, 2^53) as a list of their higher and their lower part."""
+def limbs(xp, values):
+  """Returns integers in (-2^53, 2^53) as a list of their higher and their lower part."""
   high = xp.floor(values / _LIMB)
   return [high, values - high * _LIMB]
 
 
-def whole(limbs):
+def whole(parts):
   """Returns sums of what was sent as two parts, as Python's integers of any size.
 
   Args:
-    limbs: int64 array of shape (num_groups, 2).
+    parts: int64 array of shape (..., 2).
 
   Returns:
-    An array of objects of shape (num_groups,).
+    An array of objects of shape (...).
   """
-  high, low = limbs.astype(object).T
+  high, low = np.moveaxis(parts.astype(object), -1, 0)
   return high * int(_LIMB) + low
 
 
@@ -76,7 +76,7 @@ class Start:
 
   def contributions(self, xp, points, arrays):
     squares = xp.einsum("ij,ij->i", points, points)[:, np.newaxis]
-    parts = [xp.full_like(squares, 1.0), *_limbs(xp, squares)]
+    parts = [xp.full_like(squares, 1.0), *limbs(xp, squares)]
     return point_grid.nearest(xp, points, arrays["origin"]), xp.concatenate(parts, axis=1)
 
 
@@ -105,7 +105,7 @@ class ChildSums:
     losses = []
     if self.with_losses:
       nearest, first, second = _two_nearest(xp, points, arrays["centers"])
-      losses = _limbs(xp, 2 * (first - second))
+      losses = limbs(xp, 2 * (first - second))
     else:
       nearest = point_grid.nearest(xp, points, arrays["centers"])
     residuals = -xp.take(arrays["centers"], nearest, axis=0)
@@ -116,6 +116,28 @@ class ChildSums:
     upper = xp.where(is_upper, 1.0, 0.0)
     parts = [xp.full_like(upper, 1.0), upper, residuals, upper * residuals, *losses]
     return nearest, xp.concatenate(parts, axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class FineSums:
+  """A kind of sum: counts and sums of points in steps of every column, by the nearest center.
+
+  The grid is as fine as the widest column allows, and a column may be narrower than its steps.
+  So here the points are in other steps, below 2^53 of them, and are rounded to the grid to find
+  their center.  The sums are sent in two parts.
+
+  The arrays of the query are `centers`, on the grid, and `cells`, a column's steps in grid
+  steps, the same row for every center.
+  """
+
+  def widths(self, dim):
+    return {"counts": 1, "high_sums": dim, "low_sums": dim}
+
+  def contributions(self, xp, points, arrays):
+    on_grid = xp.floor(points * arrays["cells"][:1] + 0.5)
+    ones = xp.full_like(points[:, :1], 1.0)
+    nearest = point_grid.nearest(xp, on_grid, arrays["centers"])
+    return nearest, xp.concatenate([ones, *limbs(xp, points)], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A fit by secure sums alone: the grid, the splits and swaps, and the final scores.
+"""A fit by secure sums alone: the grid, splits and swaps, the final centroids and scores.
 
 No client's own mean, row or count reaches the server, only totals over all clients.  Exact
 totals can still show a single point: a cluster that holds one point *is* that point.  Only
@@ -30,6 +30,26 @@ def sum_of_squares(points):
   start = sum_query.SumQuery(sum_kinds.Start(), {"origin": np.zeros((1, points.dim))})
   (total,) = sum_kinds.whole(start.split(points.totals(start))["squares"])
   return total
+
+
+def _fine_means(grid, points, asked):
+  """Returns the means of the points nearest to every center, in grid steps, of shape (M, d).
+
+  They are exact in every column, also in one that is narrower than a step of the grid.
+
+  Args:
+    grid: The `Grid`.
+    points: `FederatedPoints` on the grid.
+    asked: The centers, integers of shape (M, d); those without points are left out.
+  """
+  files, cells = grid_scaling.in_column_steps(points.files, grid.column_factor)
+  query = sum_query.SumQuery(
+      sum_kinds.FineSums(), {"centers": asked, "cells": np.tile(cells, (len(asked), 1))}
+  )
+  parts = query.split(dataclasses.replace(points, files=files).totals(query))
+  filled = parts["counts"][:, 0] > 0
+  sums = sum_kinds.whole(np.stack([parts["high_sums"], parts["low_sums"]], axis=-1))
+  return (sums[filled] / parts["counts"][filled]).astype(np.float64) * cells
 
 
 def _scores(points, total_square, centers):
@@ -113,11 +133,13 @@ def fit(config, files):
       totals, points.dim, total_square, config.n_clusters,
       randomness.generator(config.seed, "k-means from sums"), config.num_rounds,
   )
-  inertia, silhouette = _scores(points, total_square, result.centers)
+  means = _fine_means(grid, points, result.asked)
+  centers = np.resize(means, (config.n_clusters, points.dim))
+  inertia, silhouette = _scores(points, total_square, centers)
   _warn_if_too_coarse(grid, inertia)
   unit = grid.step**2
   *history, last = _history(result, message_bytes, grid.scaling, unit)
-  centroids = grid.scaling.undo(result.centers)
+  centroids = grid.scaling.undo(centers)
   last = dataclasses.replace(last, centroids=centroids, inertia=inertia * unit)
   return fit_result.Fit(
       scaling=grid.scaling,
@@ -125,6 +147,6 @@ def fit(config, files):
       inertia=inertia * unit,
       silhouette=silhouette,
       history=(*history, last),
-      num_rounds=grid.num_rounds + 2 + len(result.history),
+      num_rounds=grid.num_rounds + 3 + len(result.history),
       column_scales=grid.scaling.factor * grid.step if config.standardize else np.ones(points.dim),
   )

@@ -131,7 +131,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       fit = private_fit.fit(config, files, self._widths, noise_lib.SecureNoise())
     self._result = fit
     self.cluster_centers_ = np.split(
-        fit.scaling.undo(fit.model.centers), np.cumsum(self._widths)[:-1], axis=1
+        fit.centroids, np.cumsum(self._widths)[:-1], axis=1
     )
     self.view_weights_ = fit.model.view_weights
     self.history_ = fit.history

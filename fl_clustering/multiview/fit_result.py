@@ -23,6 +23,8 @@ class Fit:
   Attributes:
     scaling: The `Scaling` to grid steps, in which points were clustered.
     model: A `MultiViewModel`.
+    centroids: Its centers in the data's units, float64 of shape (K, D).  Without noise they are
+      right to float precision in every column, also in one that is narrower than a grid step.
     history: Tuple of `RoundRecord`, one per round: of the model that the round
       started from.  Without noise, the last one is of `model` itself.
     privacy_spent: What a private fit guarantees, or None.
@@ -31,6 +33,7 @@ class Fit:
 
   scaling: scaling_lib.Scaling
   model: server_step.MultiViewModel
+  centroids: np.ndarray
   history: tuple[server_step.RoundRecord, ...]
   privacy_spent: Optional[Mapping[str, Any]] = None
   ledger: Optional[ledger_lib.Ledger] = None

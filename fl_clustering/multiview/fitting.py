@@ -22,6 +22,7 @@ from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.multiview import view_grid
 from fl_clustering.multiview import view_weights
 from fl_clustering.points import federated_points
+from fl_clustering.points import grid_scaling
 
 
 def _has_converged(history, tol):
@@ -86,11 +87,21 @@ class _Problem:
     for _ in range(self.config.num_rounds):
       sums = kernel_sums(model)
       history.append(server_step.record(model, sums))
+      asked = model
       model = server_step.next_model(model, sums, self.widths, weigh)
       if _has_converged(history, self.config.tol):
         break
     last = server_step.record(model, kernel_sums(model))
-    return fit_result.Fit(self.grid.files.scaling, model, (*history, last))
+    return fit_result.Fit(
+        self.grid.files.scaling, model, self._centroids(asked), (*history, last)
+    )
+
+  def _centroids(self, asked):
+    """Returns the centers that a round at a model led to, in the data's units, (K, D)."""
+    files, cells = grid_scaling.in_column_steps(self.grid.files, self.grid.column_factor)
+    points = federated_points.FederatedPoints(files, self.config.n_clusters)
+    query = server_step.fine_query(asked, cells, self.widths)
+    return self.grid.files.scaling.undo(server_step.fine_means(query, points.totals(query)))
 
   def own_costs(self):
     """Returns the cost that every view reaches when it is clustered alone.

@@ -186,9 +186,11 @@ def fit(config, files, widths, noise_source):
     )
     history.append(server_step.record(model, sums))
     model = next_model(model, sums, std, widths, weigh)
+  scaling = grid_scaling(config.privacy.view_norms, widths)
   return fit_result.Fit(
-      scaling=grid_scaling(config.privacy.view_norms, widths),
+      scaling=scaling,
       model=model,
+      centroids=scaling.undo(model.centers),
       history=tuple(history),
       privacy_spent=privacy_lib.guarantee(privacy, ledger.freeze(), num_clients)
       | {"covers": _COVERS},

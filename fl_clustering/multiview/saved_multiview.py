@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+
 from fl_clustering import model_folder
 from fl_clustering.multiview import fit_result
 from fl_clustering.multiview import server_step
@@ -19,6 +21,7 @@ class SavedMultiView:
   Attributes:
     model: The `MultiViewModel` of the fit, in grid steps.
     scaling: The `Scaling` of the fit to grid steps.
+    centroids: The centers in the data's units, the views side by side: float64 of shape (K, D).
     format: The `ViewFormat` of the tables.
   """
 
@@ -26,26 +29,21 @@ class SavedMultiView:
 
   model: server_step.MultiViewModel
   scaling: scaling_lib.Scaling
+  centroids: np.ndarray
   format: view_format.ViewFormat
-
-  @property
-  def centroids(self):
-    """The centers in the data's units, the views side by side: float64 of shape (K, D)."""
-    return self.scaling.undo(self.model.centers)
 
   def save(self, directory):
     """Writes the model into a folder, which is made."""
-    arrays = {name: getattr(self.model, name) for name in _ARRAYS_OF_MODEL}
+    arrays = {name: getattr(self.model, name) for name in _ARRAYS_OF_MODEL} | {
+        "centroids": self.centroids, "shift": self.scaling.shift, "factor": self.scaling.factor,
+    }
     document = {
         "num_clusters": len(self.model.centers),
         "alpha": self.model.alpha,
         "feature_names": list(self.format.feature_names),
         "views": self.format.to_json(),
     }
-    model_folder.write(
-        directory, self.KIND, document,
-        {**arrays, "shift": self.scaling.shift, "factor": self.scaling.factor},
-    )
+    model_folder.write(directory, self.KIND, document, arrays)
 
   @classmethod
   def load(cls, document, arrays):
@@ -55,6 +53,7 @@ class SavedMultiView:
             alpha=document["alpha"], **{name: arrays[name] for name in _ARRAYS_OF_MODEL}
         ),
         scaling_lib.Scaling(arrays["shift"], arrays["factor"]),
+        arrays["centroids"],
         view_format.ViewFormat.from_json(document["views"]),
     )
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from dp_clustering import point_grid
 from dp_clustering import sum_query
+from fl_clustering.kmeans import sum_kinds
 from fl_clustering.multiview import sums as sums_lib
 
 # Steps of a contribution to one, without noise: as many as a message has room for.
@@ -135,6 +136,37 @@ def moves(model, sums, widths, least_kernel_weight=_LEAST_KERNEL_WEIGHT):
   weights = np.repeat(sums.kernel_weights * np.sqrt(model.rates), widths, axis=1)
   stays = np.repeat(sums.kernel_weights <= least_kernel_weight, widths, axis=1)
   return np.where(stays, 0.0, sums.residual_sums / np.where(stays, 1.0, weights))
+
+
+def fine_query(model, cells, widths):
+  """Returns the `SumQuery` that `fine_means` needs the totals of.
+
+  Args:
+    model: The `MultiViewModel` to send.
+    cells: Every column's own steps in grid steps, of shape (D,).
+    widths: The views' numbers of columns.
+  """
+  arrays = model.arrays() | {"cells": np.tile(cells, (len(model.centers), 1))}
+  return sum_query.SumQuery(sums_lib.FineKernelSums(tuple(widths)), arrays)
+
+
+def fine_means(query, totals):
+  """Returns the kernel-weighted means of every center's points, in grid steps, of shape (K, D).
+
+  They are right to float precision in every column.  Where the sum of kernels is too small, a
+  center stays.
+
+  Args:
+    query: From `fine_query`.
+    totals: Its totals.
+  """
+  parts = query.split(totals)
+  sums = sum_kinds.whole(np.stack([parts["high_sums"], parts["low_sums"]], axis=-1))
+  centers, cells = query.arrays["centers"], query.arrays["cells"]
+  points, kernels = np.split(sums.astype(np.float64), [centers.shape[1]], axis=1)
+  weights = np.repeat(kernels / sums_lib.FINE_STEPS, query.kind.view_widths, axis=1)
+  stays = weights <= _LEAST_KERNEL_WEIGHT
+  return np.where(stays, centers, points / np.where(stays, 1.0, weights) * cells)
 
 
 def on_grid(centers):

@@ -28,6 +28,8 @@ References:
 import dataclasses
 import math
 
+from fl_clustering.kmeans import sum_kinds
+
 # Exponents are cut here, so that neither a kernel nor its product with the factor of a view
 # is so small that TensorFlow would make it zero where NumPy does not.
 _LARGEST_EXPONENT = 512.0
@@ -36,6 +38,8 @@ _SQUARINGS = 10
 _TAYLOR = tuple((-1.0) ** n / math.factorial(n) for n in range(17))
 # Kernels are rounded, so what is made of them stays inside its bound by this factor.
 _INSIDE = 1 - 2.0**-30
+# Steps of a kernel to one, in `FineKernelSums`.
+FINE_STEPS = 2.0**52
 
 
 def decay(xp, exponents):
@@ -97,6 +101,23 @@ def nearest(xp, points, arrays, widths):
   return xp.argmax(closeness(xp, points, arrays, widths), axis=1)
 
 
+def _own_kernels(xp, residuals, rates, widths):
+  """Returns the kernels of points at their own clusters, an array of shape (n, 1) per view.
+
+  Args:
+    xp: The module of array functions.
+    residuals: The points minus the centers of their clusters, of shape (n, D).
+    rates: The bandwidths of their clusters, of shape (n, H).
+    widths: The views' numbers of columns.
+  """
+  kernels = []
+  for view, place in enumerate(columns(widths)):
+    residual, rate = residuals[:, place], rates[:, view : view + 1]
+    squares = xp.einsum("ij,ij->i", residual, residual)[:, None]
+    kernels.append(decay(xp, rate * squares))
+  return kernels
+
+
 @dataclasses.dataclass(frozen=True)
 class KernelSums:
   """A kind of sum: the kernel-weighted residuals and the kernels of a cluster's points.
@@ -125,14 +146,47 @@ class KernelSums:
     residuals = points - xp.take(arrays["centers"], clusters, axis=0)
     rates = xp.take(arrays["rates"], clusters, axis=0)
     weighted, excesses = [], []
-    for view, place in enumerate(columns(self.view_widths)):
-      residual, rate = residuals[:, place], rates[:, view : view + 1]
-      squares = xp.einsum("ij,ij->i", residual, residual)[:, None]
-      kernels = decay(xp, rate * squares)
-      weighted.append(residual * (kernels * xp.sqrt(rate) * (_INSIDE * self.steps)))
+    own = _own_kernels(xp, residuals, rates, self.view_widths)
+    for view, (place, kernels) in enumerate(zip(columns(self.view_widths), own)):
+      root = xp.sqrt(rates[:, view : view + 1])
+      weighted.append(residuals[:, place] * (kernels * root * (_INSIDE * self.steps)))
       excesses.append((kernels - 0.5) * (_INSIDE * self.steps))
     counts = xp.full_like(excesses[0], self.steps)
     return clusters, xp.concatenate([*weighted, *excesses, counts], axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class FineKernelSums:
+  """A kind of sum: kernel-weighted points in steps of every column, and kernels.
+
+  A column may be narrower than the steps of the grid.  So here the points are in other steps,
+  below 2^53 of them, and are rounded to the grid to find their cluster and kernels.  A point
+  adds (w_1 x_1, ..., w_H x_H) and its kernels in steps of `FINE_STEPS` to one, in two parts.
+
+  The arrays of the query are those of `KernelSums`, and `cells`, a column's steps in grid
+  steps, the same row for every cluster.
+
+  Attributes:
+    view_widths: The views' numbers of columns, a tuple that sums to D.
+  """
+
+  view_widths: tuple[int, ...]
+
+  def widths(self, dim):
+    width = dim + len(self.view_widths)
+    return {"high_sums": width, "low_sums": width}
+
+  def contributions(self, xp, points, arrays):
+    on_grid = xp.floor(points * arrays["cells"][:1] + 0.5)
+    clusters = nearest(xp, on_grid, arrays, self.view_widths)
+    residuals = on_grid - xp.take(arrays["centers"], clusters, axis=0)
+    rates = xp.take(arrays["rates"], clusters, axis=0)
+    own = _own_kernels(xp, residuals, rates, self.view_widths)
+    weighted = [
+        points[:, place] * kernels for place, kernels in zip(columns(self.view_widths), own)
+    ]
+    values = xp.concatenate([*weighted, *(kernels * FINE_STEPS for kernels in own)], axis=1)
+    return clusters, xp.concatenate(sum_kinds.limbs(xp, values), axis=1)
 
 
 def sensitivity(num_views, count_weight):

@@ -17,8 +17,6 @@ from fl_clustering.points import grid_scaling
 from fl_clustering.points import point_files
 from fl_clustering.points import scaling as scaling_lib
 
-_LIMB = 2.0**26
-
 
 @dataclasses.dataclass(frozen=True)
 class _Moments:
@@ -31,9 +29,7 @@ class _Moments:
     return {"sums": dim, "high_squares": dim, "low_squares": dim}
 
   def contributions(self, xp, points, arrays):
-    squares = points * points
-    high = xp.floor(squares / _LIMB)
-    parts = [points, high, squares - high * _LIMB]
+    parts = [points, *sum_kinds.limbs(xp, points * points)]
     return point_grid.nearest(xp, points, arrays["origin"]), xp.concatenate(parts, axis=1)
 
 
@@ -62,10 +58,12 @@ class ViewGrid:
       views have the same total variance, and columns that don't vary are zero.
     rates: The views' bandwidths, one over the total variance, per squared grid step;
       float64 of shape (H,).
+    column_factor: As in `grid_scaling.Grid`, zero for columns that don't vary.
   """
 
   files: point_files.PointFiles
   rates: np.ndarray
+  column_factor: np.ndarray
 
 
 def find_view_grid(files, widths, standardize):
@@ -102,4 +100,5 @@ def find_view_grid(files, widths, standardize):
   return ViewGrid(
       files=files.scaled(scaling_lib.Scaling(shift, steps * factor)),
       rates=np.full(len(widths), 1 / steps**2),
+      column_factor=np.where(varies, grid.column_factor, 0.0),
   )

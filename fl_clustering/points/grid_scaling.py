@@ -26,6 +26,8 @@ _NUM_BINS = (_HIGHEST - _LOWEST) // _EXPONENTS_PER_BIN
 # Bits of a coordinate in the sums of columns and of their squares, and in norms.
 _MOMENT_BITS = 30
 _NORM_BITS = 20
+# Bits of a coordinate in steps of its column.
+_COLUMN_BITS = 52
 _NUM_NORM_BINS = 64
 # Sums of 2^31 of so many points stay below the modulus.
 _MOST_POINTS = 2**30
@@ -139,12 +141,16 @@ class Grid:
   Attributes:
     scaling: The `Scaling` from the data's units to grid steps.  It drops constant columns.
     step: The length of a grid step; in standardised columns, if they are.
+    column_factor: Instead of `scaling.factor`, for coordinates in a step of every column's own.
+      They are then below 2^52 around any origin between the points, however narrow a column is
+      beside others.  Powers of two, or zero for a constant column; float64 of shape (d,).
     num_points: Number of points of all clients.
     num_rounds: Number of rounds that it took.
   """
 
   scaling: scaling_lib.Scaling
   step: float
+  column_factor: np.ndarray
   num_points: int
   num_rounds: int
 
@@ -188,6 +194,24 @@ def find_grid(files, standardize):
   return Grid(
       scaling=scaling_lib.Scaling(origin, factor / step),
       step=float(step),
+      column_factor=np.where(factor > 0, 2.0 ** (_COLUMN_BITS - 1) / bounds, 0.0),
       num_points=num_points,
       num_rounds=5,
   )
+
+
+def in_column_steps(files, column_factor):
+  """Returns clients in steps of every column's own, and how long these are in grid steps.
+
+  Args:
+    files: The clients as `PointFiles`, scaled to a grid.
+    column_factor: See `Grid`.
+
+  Returns:
+    `PointFiles`, and float64 of shape (d,); zero for columns that the grid drops.
+  """
+  grid = files.scaling
+  cells = np.divide(
+      grid.factor, column_factor, out=np.zeros_like(grid.factor), where=column_factor > 0
+  )
+  return files.scaled(scaling_lib.Scaling(grid.shift, column_factor)), cells

@@ -42,17 +42,18 @@ def read_array_head(path, unused_options):
   return table_head.Head(path, loaded.shape[1])
 
 
-def _no_numbers(columns):
+def _no_numbers(columns, num_columns):
   """Returns the `BadTable` for columns, lists by name, that can't be read as numbers."""
   found = {}
   for name, values in columns.items():
-    texts = [str(value) for value in values]
+    texts = ["" if value is None else str(value) for value in values]
     is_text = [not cells.is_missing(text) and not cells.is_number(text) for text in texts]
     row = is_text.index(True) if any(is_text) else 0
-    found[name] = (row, texts[row])
-  found = dict(sorted(found.items(), key=lambda item: item[1][0]))
-  place = where(None, next(iter(found.values()))[0])
-  return cells.no_numbers(place, {name: text for name, (_, text) in found.items()})
+    levels = {text.strip() for text in texts if not cells.is_missing(text)}
+    found[name] = (row, cells.TextColumn(where(None, row), texts[row], levels))
+  found = sorted(found.items(), key=lambda item: item[1][0])
+  num_rows = max(map(len, columns.values()))
+  return cells.no_numbers({name: text for name, (_, text) in found}, num_rows, num_columns)
 
 
 def read_array(head, numbers, texts):
@@ -76,7 +77,9 @@ def read_array(head, numbers, texts):
       if loaded[name].dtype.kind not in "biuf" and len(loaded[name])
   }
   if no_numbers:
-    raise _no_numbers({name: column.tolist() for name, column in no_numbers.items()})
+    raise _no_numbers(
+        {name: column.tolist() for name, column in no_numbers.items()}, len(numbers)
+    )
   columns = {name: pa.array(np.asarray(loaded[name], np.float64)) for name in numbers}
   return columns | {name: pa.array(loaded[name].astype(str)) for name in texts}
 
@@ -128,5 +131,5 @@ def read_parquet(head, numbers, texts):
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
       others[name] = table[name].to_pylist()
   if others:
-    raise _no_numbers(others)
+    raise _no_numbers(others, len(numbers))
   return columns

@@ -22,6 +22,7 @@ from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import feature_encoding
+from fl_clustering.tables import findings
 from fl_clustering.tables import row_sources
 from fl_clustering.tables import table_files
 from fl_clustering.tables import table_format
@@ -118,7 +119,7 @@ class ClientTables:
       name = encoding.encoded_names[position]
       raise ValueError(
           f"`missing` must leave something to take a mean of, got no value in column {name!r}; "
-          f"--exclude={name} leaves it out."
+          f"{cells.LEAVES_OUT}."
       )
     indicators = ()
     if options.missing == table_options.INDICATOR:
@@ -232,13 +233,14 @@ def _learned_format(sources, columns, options):
   """
   levels, classes = {name: set() for name in columns.categories}, set()
   if columns.categories or options.label_column is not None:
-    for client_id in sources.paths:
-      rows = sources.read(client_id)
-      for name, found in levels.items():
-        found.update(feature_encoding.level_of(c) for c in rows.cells[name] if c is not None)
-      if options.label_column is not None:
-        with sources.refusing(client_id):
-          classes.update(_class_names(rows, options))
+    with findings.gathered(sources.argument) as part:
+      for client_id in sources.paths:
+        with part(), sources.refusing(client_id):
+          rows = sources.read(client_id)
+          for name, found in levels.items():
+            found.update(feature_encoding.level_of(c) for c in rows.cells[name] if c is not None)
+          if options.label_column is not None:
+            classes.update(_class_names(rows, options))
   levels = {name: feature_encoding.sorted_levels(found) for name, found in levels.items()}
   return table_format.TableFormat(
       options,
@@ -248,17 +250,36 @@ def _learned_format(sources, columns, options):
   )
 
 
-def _opened(sources, format_):
-  """Returns the `ClientTables`, all of which have been read once."""
-  num_rows, digest = {}, hashlib.sha256()
-  for client_id in sources.paths:
-    rows = sources.read(client_id)
-    with sources.refusing(client_id):
-      if not len(rows.numbers) and not format_.options.allow_any_number:
-        raise cells.BadTable("it has no rows")
-      _client_table(rows, format_)  # Checks labels, levels and splits.
-    num_rows[client_id] = len(rows.numbers)
-    digest.update(repr(client_id).encode() + rows.digest())
+def _check_values(encoding, num_values):
+  """Raises `BadTable` if a column has no value at any client."""
+  empty = tuple(name for name, count in zip(encoding.encoded_names, num_values) if not count)
+  if empty:
+    raise cells.BadTable(
+        f"column {empty[0]!r} is empty everywhere{cells.also(empty[1:])}",
+        hints=(cells.LEAVES_OUT,), exclude=empty,
+    )
+
+
+def _opened(sources, format_, learns_means=False):
+  """Returns the `ClientTables`, all of which have been read once.
+
+  Args:
+    sources: The `RowSources`.
+    format_: The `TableFormat`.
+    learns_means: Whether missing values become means that are not known yet.
+  """
+  num_rows, digest, num_values = {}, hashlib.sha256(), 0
+  with findings.gathered(sources.argument) as part:
+    for client_id in sources.paths:
+      with part(), sources.refusing(client_id):
+        rows = sources.read(client_id)
+        # Checks labels, levels and splits.
+        num_values += (~np.isnan(_client_table(rows, format_).features)).sum(axis=0)
+        num_rows[client_id] = len(rows.numbers)
+        digest.update(repr(client_id).encode() + rows.digest())
+  if learns_means:
+    with sources.refusing(next(iter(sources.paths))):
+      _check_values(format_.encoding, num_values)
   return ClientTables(num_rows, format_, digest.hexdigest(), sources)
 
 
@@ -280,18 +301,8 @@ def open_heads(heads, options, argument="data_dir"):
   with row_sources.refusing(argument, None):
     columns = columns_lib.agree(list(heads.values()), options)
   sources = row_sources.open_heads(heads, columns, options, argument)
-  return _opened(sources, _learned_format(sources, columns, options))
-
-
-def open_files(paths, options, argument="data_dir"):
-  """Looks at clients' files, as `open_heads` does.
-
-  Args:
-    paths: A mapping from client id to path; with `client_column` from anything.
-    options: `TableOptions`.
-    argument: What messages call the folder that the files are in.
-  """
-  return open_heads(row_sources.read_heads(paths, options, argument), options, argument)
+  learns_means = options.missing != table_options.ERROR
+  return _opened(sources, _learned_format(sources, columns, options), learns_means)
 
 
 def _paths(directory, options, argument):
@@ -300,17 +311,37 @@ def _paths(directory, options, argument):
 
 
 def open_folder(directory, options, argument="data_dir"):
-  """Looks at the files of a folder, as `open_files` does.
+  """Looks at the files of a folder, and returns what reads them, as `open_heads` does.
 
   Args:
     directory: The folder.
     options: `TableOptions`.
     argument: What messages call the folder.
+
+  Raises:
+    ValueError: If files can't be used.  The message says all that is wrong, and which flags
+      help.
+    OSError: If a file can't be read.
   """
-  return open_files(_paths(directory, options, argument), options, argument)
+  paths = _paths(directory, options, argument)
+  is_one = len(paths) == 1 and options.client_column is None
+
+  def open_with(tried):
+    with findings.gathered(argument) as part:
+      with part():
+        table_files.check_kinds([directory], argument)
+      with part():
+        heads = row_sources.read_heads(paths, tried, argument)
+        if is_one:
+          with row_sources.refusing(argument, None):
+            columns_lib.check_no_clients(next(iter(heads.values())), tried)
+        opened = open_heads(heads, tried, argument)
+    return opened
+
+  return findings.open_tables(open_with, options, argument, (columns_lib.SEVERAL_CLIENTS,) * is_one)
 
 
-@row_sources.without_hints()
+@findings.without_hints()
 def open_files_for(format_, paths, argument="data_dir"):
   """Looks at files that a model is to be used on.
 
@@ -318,7 +349,7 @@ def open_files_for(format_, paths, argument="data_dir"):
 
   Args:
     format_: The model's `TableFormat`.
-    paths: As for `open_files`.
+    paths: A mapping from client id to path; with `client_column` from anything.
     argument: What messages call the folder that the files are in.
 
   Returns:
@@ -349,4 +380,7 @@ def open_folder_for(format_, directory, argument="data_dir"):
     directory: The folder.
     argument: What messages call the folder.
   """
-  return open_files_for(format_, _paths(directory, format_.options, argument), argument)
+  paths = _paths(directory, format_.options, argument)
+  with findings.without_hints():
+    table_files.check_kinds([directory], argument)
+  return open_files_for(format_, paths, argument)

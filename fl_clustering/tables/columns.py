@@ -8,10 +8,19 @@ from fl_clustering.tables import cells
 
 # Names of columns that number rows or people.
 _LIKE_AN_ID = re.compile(
-    r"(.*[_ .-])?(id|index|uuid|row|rownum|unnamed: 0)|__index_level_\d+__|.*[a-z](Id|ID)|"
-    r"(row|record|case|sample|person|people|patient|subject|user|customer|client)id"
+    r"(.*[_ .-])?(id|index|uuid|row|rownum|nr|unnamed: 0)|__index_level_\d+__|.*[a-z](Id|ID)|"
+    r"(row|record|case|sample|person|people|patient|subject|participant|user|customer|client|visit)"
+    r"[_ .-]?(id|no|nr|num|number|key|code|name)"
 )
-_MOST_NAMES = 20
+# Names of columns that say whose row it is.
+_LIKE_A_CLIENT = re.compile(
+    r"(client|site|hospital|clinic|center|centre|institution|school|branch)"
+    r"([_ .-]?(id|no|nr|num|number|key|code|name))?"
+)
+# What may be wrong if there is one client only.
+SEVERAL_CLIENTS = (
+    "--client_column says whose row it is, where a table holds the rows of several clients"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +48,6 @@ class Columns:
     return (*self.categories, *self.roles.values())
 
 
-def _listed(names):
-  shown = ", ".join(names[:_MOST_NAMES])
-  return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
-
-
 def check_known(heads, options):
   """Raises a ValueError if an option names a column that no file has.
 
@@ -61,7 +65,7 @@ def check_known(heads, options):
       if name not in known:
         raise ValueError(
             f"`{argument}` must name columns of the tables, got {name!r}; {heads[0].path!r} has "
-            f"{_listed(heads[0].names)}."
+            f"{cells.listed(heads[0].names)}."
         )
 
 
@@ -74,35 +78,63 @@ def _check_same(heads, options, names, owner):
     names: The names of the columns that are used.
     owner: Who has these columns, in words.
   """
+  lacked, further = [], []
   for head in heads:
-    for name in names:
-      if name not in head.names:
-        may_exclude = options.columns is None and name not in options.roles.values()
-        raise cells.BadTable(
-            f"it has no column {name!r}, and {owner} has", head.path,
-            hint=cells.leaving_out([name]) if may_exclude else None,
-        )
+    lacked += [(name, head.path) for name in names if name not in head.names]
     if options.columns is None:
-      for name in head.names:
-        if name not in names and name not in options.exclude:
-          raise cells.BadTable(
-              f"it has a column {name!r}, and {owner} has none", head.path,
-              hint=cells.leaving_out([name]),
-          )
+      others = {*names, *options.exclude}
+      further += [(name, head.path) for name in head.names if name not in others]
+  for name, path in lacked:
+    if name in options.roles.values():
+      raise cells.BadTable(f"it has no column {name!r}, and {owner} has", path)
+  left_out = tuple(dict.fromkeys(name for name, _ in (*lacked, *further)))
+  for name, path in lacked:
+    raise cells.BadTable(
+        f"it has no column {name!r}, and {owner} has", path, (cells.LEAVES_OUT,), exclude=left_out
+    )
+  for name, path in further:
+    raise cells.BadTable(
+        f"it has a column {name!r}, and {owner} has none", path, (cells.LEAVES_OUT,),
+        exclude=left_out,
+    )
 
 
 def _check_no_id(head, features):
   """Raises `BadTable` if rows would be clustered by their numbers."""
+  found = []
   for position, name in enumerate(head.names):
     # Where the other columns have names, one without holds what R and pandas number rows by.
     is_unnamed = head.has_header and not head.first_line[position]
     is_like = _LIKE_AN_ID.fullmatch(name) or _LIKE_AN_ID.fullmatch(name.lower())
     if name in features and (is_unnamed or is_like):
+      found.append((position + 1, name))
+  if found:
+    names = tuple(name for _, name in found)
+    raise cells.BadTable(
+        f"column {found[0][0]}, {names[0]!r}, looks like the rows' ids{cells.also(names[1:])}",
+        head.path, (
+            f"--id_column={shlex.quote(names[0])} names the rows by it instead",
+            cells.LEAVES_OUT,
+            "--columns, if there are no views, takes it as a feature",
+        ), exclude=names,
+    )
+
+
+def check_no_clients(head, options):
+  """Raises `BadTable` if one table seems to say whose row it is, and no option is about that.
+
+  Args:
+    head: The table's `Head`, with names.
+    options: `TableOptions`.
+  """
+  if options.client_column is not None or options.columns is not None:
+    return
+  others = {*options.roles.values(), *options.exclude, *options.categories}
+  for position, name in enumerate(head.names):
+    if name not in others and _LIKE_A_CLIENT.fullmatch(name.lower()):
       raise cells.BadTable(
-          f"column {position + 1}, {name!r}, looks like the rows' ids", head.path,
-          hint=f"--id_column={shlex.quote(name)} names the rows by it, "
-          f"--exclude={cells.quoted([name])} leaves it out, and --columns, if there are no views, "
-          "takes it as a feature",
+          f"column {position + 1}, {name!r}, looks like the clients' names", head.path,
+          (SEVERAL_CLIENTS, cells.LEAVES_OUT), client_column=name,
       )
 
 
@@ -119,7 +151,9 @@ def agree(heads, options):
   """
   check_known(heads, options)
   others = {*options.roles.values(), *options.exclude}
-  features = options.columns or tuple(name for name in heads[0].names if name not in others)
+  features = options.columns
+  if features is None:
+    features = tuple(name for name in heads[0].names if name not in others)
   categories = tuple(name for name in features if name in options.categories)
   columns = Columns(features, categories, options.roles)
   used = (*features, *options.roles.values())

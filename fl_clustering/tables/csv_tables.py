@@ -88,20 +88,28 @@ def where(head, row):
 def _check_lines(head, numbers):
   """Raises `BadTable` with the first line that can't be read, if there is one."""
   places = {name: head.names.index(name) for name in numbers}
-  first, texts = None, {}
-  for number, line in _rows(head):
+  firsts, levels, num_rows, has_points = {}, {name: set() for name in numbers}, 0, False
+  for num_rows, (number, line) in enumerate(_rows(head), start=1):
     if len(line) != head.num_columns:
       raise cells.BadTable(
           f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
-          f"{head.separator!r} between cells", hint="--separator names another one",
+          f"{head.separator!r} between cells", hints=("--separator names another one",),
       )
     for name, place in places.items():
       cell = line[place]
-      if not cells.is_missing(cell) and not cells.is_number(cell, head.decimal):
-        first = first or f"line {number}"
-        texts.setdefault(name, cell)
-  if texts:
-    raise cells.no_numbers(first, texts, head.decimal)
+      if cells.is_missing(cell):
+        continue
+      if len(levels[name]) <= cells.MOST_LEVELS:
+        levels[name].add(cell.strip())
+      if not cells.is_number(cell, head.decimal):
+        firsts.setdefault(name, (f"line {number}", cell))
+      else:
+        has_points = has_points or "." in cell
+  if firsts:
+    columns = {name: cells.TextColumn(*first, levels[name]) for name, first in firsts.items()}
+    # Between commas, one in a number stands between thousands.
+    may_have_commas = head.decimal == "." and head.separator != "," and not has_points
+    raise cells.no_numbers(columns, num_rows, len(numbers), head.decimal, may_have_commas)
 
 
 def read(head, numbers, texts):

@@ -5,7 +5,7 @@ import dataclasses
 from fl_clustering.tables import cells
 from fl_clustering.tables import table_options
 
-_SAY = "say which with --header=yes or --header=no"
+_SAY = ("--header=yes or --header=no says which",)
 
 
 def _are_names(head):
@@ -30,8 +30,17 @@ def _is_header_of_numbers(heads):
   if len(heads) > 1 and len(first) > 2 and _counts_up(first):
     return True
   raise cells.BadTable(
-      f"line 1, {','.join(first)}, may be a row or the columns' names", heads[0].path, hint=_SAY
+      f"line 1, {','.join(first)}, may be a row or the columns' names", heads[0].path, _SAY,
+      header=table_options.YES,
   )
+
+
+def _likely_header(heads):
+  """Returns the likelier of `YES` and `NO` where first lines have numbers and text."""
+  first = heads[0].first_line
+  # Names stand once, and other files have most of them, too.
+  shared = set(first).intersection(*(head.first_line for head in heads))
+  return table_options.YES if 2 * len(shared) > len(first) else table_options.NO
 
 
 def _have_header(heads, header):
@@ -53,7 +62,7 @@ def _have_header(heads, header):
     named = next(head for head in heads if head not in without)
     raise cells.BadTable(
         f"line 1 holds numbers, and that of {named.path!r} names; either all files have names "
-        "or none", without[0].path, hint=_SAY,
+        "or none", without[0].path,
     )
   # A row may hold text, but hardly the same one at all clients.
   if len(heads) > 1 and len({tuple(sorted(head.first_line)) for head in heads}) == 1:
@@ -62,7 +71,7 @@ def _have_header(heads, header):
     if sum(_are_names(head)) + head.first_line.count("") < head.num_columns:
       raise cells.BadTable(
           f"line 1, {','.join(head.first_line)}, has numbers and text; it may be a row or the "
-          "columns' names", head.path, hint=_SAY,
+          "columns' names", head.path, _SAY, header=_likely_header(heads),
       )
   return True
 

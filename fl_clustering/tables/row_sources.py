@@ -11,6 +11,7 @@ import psutil
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import feature_encoding
+from fl_clustering.tables import findings
 from fl_clustering.tables import headers
 from fl_clustering.tables import table_files
 from fl_clustering.tables import table_options
@@ -47,35 +48,14 @@ class Rows:
     return digest.digest()
 
 
-class UnusableTable(ValueError):
-  """A file can't be used.
-
-  Attributes:
-    problem: The message without its hint.
-  """
-
-  def __init__(self, problem, hint):
-    super().__init__(f"{problem}; {hint}." if hint else f"{problem}.")
-    self.problem = problem
-
-
 @contextlib.contextmanager
 def refusing(argument, path):
-  """Turns a `BadTable` into a ValueError that names the file."""
+  """Turns a `BadTable` into an `UnusableTables` that names the file."""
   try:
     yield
   except cells.BadTable as e:
-    problem = f"`{argument}` must hold tables that can be used, got {e.path or path!r}: {e}"
-    raise UnusableTable(problem, e.hint) from e
-
-
-@contextlib.contextmanager
-def without_hints():
-  """Leaves hints at flags out of messages, where a model has settled how tables are read."""
-  try:
-    yield
-  except UnusableTable as e:
-    raise ValueError(f"{e.problem}.") from e
+    found = findings.Finding(e.path or path, str(e), e.hints, e.fix)
+    raise findings.UnusableTables(argument, [found]) from e
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,9 +111,10 @@ def read_heads(paths, options, argument):
   """
   check_memory(paths, options, argument)
   heads = []
-  for path in paths.values():
-    with refusing(argument, path):
-      heads.append(table_files.read_head(path, options))
+  with findings.gathered(argument) as part:
+    for path in paths.values():
+      with part(), refusing(argument, path):
+        heads.append(table_files.read_head(path, options))
   with refusing(argument, None):
     return dict(zip(paths, headers.with_names(heads, options.header)))
 
@@ -155,13 +136,20 @@ def open_heads(heads, columns, options, argument):
     table = table_files.read(head, columns, needed, options.allow_any_number)
     return Rows(table, np.arange(1, len(next(iter(table.values()))) + 1))
 
+  def read_client(client_id):
+    rows = read(heads[client_id])
+    if not len(rows.numbers) and not options.allow_any_number:
+      raise cells.BadTable("it has no rows")
+    return rows
+
   if options.client_column is None:
     paths = {client_id: head.path for client_id, head in heads.items()}
-    return RowSources(paths, argument, lambda client_id: read(heads[client_id]))
+    return RowSources(paths, argument, read_client)
   files = {}
-  for head in heads.values():
-    with refusing(argument, head.path):
-      files[head.path] = read(head)
+  with findings.gathered(argument) as part:
+    for head in heads.values():
+      with part(), refusing(argument, head.path):
+        files[head.path] = read(head)
   return _shared(files, options.client_column, argument)
 
 
@@ -172,6 +160,9 @@ def _shared(files, client_column, argument):
       {name: np.concatenate([rows.cells[name] for rows in files.values()]) for name in names},
       np.concatenate([rows.numbers for rows in files.values()]),
   )
+  if not len(joined.numbers):
+    with refusing(argument, next(iter(files))):
+      raise cells.BadTable("it has no rows")
   owners = joined.cells[client_column]
   files_of_rows = np.repeat(list(files), [len(rows.numbers) for rows in files.values()])
   paths = {

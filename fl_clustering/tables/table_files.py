@@ -10,6 +10,7 @@ import numpy as np
 from fl_clustering.tables import array_tables
 from fl_clustering.tables import cells
 from fl_clustering.tables import csv_tables
+from fl_clustering.tables import findings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,27 +59,42 @@ def check_folder(directory, argument):
     raise ValueError(f"`{argument}` must be a folder, got {directory!r}.")
 
 
+def _files(directory):
+  """Yields (file name, path, ending or None) of a folder's files that are not hidden."""
+  for name in sorted(os.listdir(directory)):
+    path = os.path.join(directory, name)
+    if not name.startswith(".") and not os.path.isdir(path):
+      yield name, path, _ending(name)
+
+
+def check_kinds(directories, argument):
+  """Raises `UnusableTables` if folders have files of other kinds; messages call them `argument`."""
+  hints = (f"kinds are {', '.join(KINDS)}",)
+  found = [
+      findings.Finding(path, "it is of no kind that can be read", hints)
+      for directory in directories for _, path, ending in _files(directory) if ending is None
+  ]
+  if found:
+    raise findings.UnusableTables(argument, found)
+
+
 def paths(directory, argument, what):
   """Returns the paths of a folder's files by their names without endings.
 
   Args:
-    directory: The folder; folders in it and hidden files are left alone.
+    directory: The folder; folders in it, hidden files and those of other kinds are left alone.
     argument: What messages call it.
     what: What a file is of, such as "client".
 
   Raises:
-    ValueError: If it is no folder, or has none, another kind of file, or one name twice.
+    ValueError: If it is no folder, or has none, or one name twice.
     OSError: If the folder can't be read.
   """
   check_folder(directory, argument)
   found = {}
-  for file_name in sorted(os.listdir(directory)):
-    path = os.path.join(directory, file_name)
-    if file_name.startswith(".") or os.path.isdir(path):
-      continue
-    ending = _ending(file_name)
+  for file_name, path, ending in _files(directory):
     if ending is None:
-      raise ValueError(f"`{argument}` must hold {', '.join(KINDS)} files only, got {path!r}.")
+      continue
     name = file_name[: -len(ending)]
     if name in found:
       raise ValueError(
@@ -127,17 +143,23 @@ def _check(values, columns, needed, allow_any_number, where):
     where: A function from a row to words for its place.
   """
   missing = {name: np.flatnonzero(_is_missing(values[name])) for name in needed}
-  names = [name for name in missing if len(missing[name])]
-  for name in names:
-    if name in columns.roles.values():
-      place = where(missing[name][0])
-      raise cells.BadTable(f"{place}, column {name!r} is empty, and every row must have one")
+  missing = {name: rows[0] for name, rows in missing.items() if len(rows)}
+  # What flags can help with comes first.
+  names = [name for name in columns.features if name in missing]
   if names:
-    names.sort(key=lambda name: missing[name][0])
-    raise cells.missing_values(where(missing[names[0]][0]), names)
-  for name in () if allow_any_number else columns.numbers:
-    for row in np.flatnonzero(np.abs(values[name]) > cells.LARGEST)[:1]:
-      raise cells.bad_value(where(row), name, values[name][row])
+    names.sort(key=missing.get)
+    raise cells.missing_values(where(missing[names[0]]), names)
+  bad = {
+      name: np.flatnonzero(np.abs(values[name]) > cells.LARGEST)
+      for name in (() if allow_any_number else columns.numbers)
+  }
+  bad = {name: rows[0] for name, rows in bad.items() if len(rows)}
+  if bad:
+    names = sorted(bad, key=bad.get)
+    row = bad[names[0]]
+    raise cells.bad_values(where(row), names, values[names[0]][row])
+  for name, row in missing.items():
+    raise cells.BadTable(f"{where(row)}, column {name!r} is empty, and every row must have one")
 
 
 def read(head, columns, needed, allow_any_number=False):

@@ -95,6 +95,29 @@ class TableOptions:
     """The columns that are no features but have a role, by role."""
     return {role: getattr(self, role) for role in _ROLES if getattr(self, role) is not None}
 
+  def repaired(self, exclude=(), categories=(), **changes):
+    """Returns options with changes that make tables usable.
+
+    Args:
+      exclude: Further columns to leave out.
+      categories: Further columns that hold levels; those that are left out are not taken.
+        Private algorithms leave them all out, since a level's name leaves its client.
+      **changes: Other attributes.
+    """
+    if self.allow_any_number:
+      exclude, categories = (*exclude, *categories), ()
+    left_out = dict.fromkeys((*self.exclude, *exclude))
+    levels = dict.fromkeys((*self.categories, *categories))
+    if self.columns is not None:
+      changes["columns"] = tuple(name for name in self.columns if name not in left_out)
+      left_out = self.exclude
+    return dataclasses.replace(
+        self,
+        exclude=tuple(left_out),
+        categories=tuple(name for name in levels if name not in (*self.exclude, *exclude)),
+        **changes,
+    )
+
   def to_json(self):
     """Returns the options that are not their defaults, a dict for JSON."""
     default = TableOptions()

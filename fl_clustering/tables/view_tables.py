@@ -24,6 +24,7 @@ from fl_clustering.tables import cells
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import feature_encoding
+from fl_clustering.tables import findings
 from fl_clustering.tables import row_sources
 from fl_clustering.tables import table_files
 from fl_clustering.tables import table_options
@@ -126,7 +127,7 @@ class ViewTables:
 
 
 def _folders(directory, argument):
-  """Returns the paths of every client's files, by client and name."""
+  """Returns the clients' folders, by client."""
   table_files.check_folder(directory, argument)
   folders = {
       name: os.path.join(directory, name) for name in os.listdir(directory)
@@ -137,9 +138,14 @@ def _folders(directory, argument):
         f"`{argument}` must hold a folder per client with a file per view in it, got no folder "
         f"in {directory!r}."
     )
+  return given_clients.sorted_by_id(folders)
+
+
+def _files(folders, argument):
+  """Returns the paths of every client's files, by client and name."""
   return {
       client_id: table_files.paths(path, argument, "view")
-      for client_id, path in given_clients.sorted_by_id(folders).items()
+      for client_id, path in folders.items()
   }
 
 
@@ -194,7 +200,7 @@ def _label_columns(head, options):
   if len(own) != 1:
     raise cells.BadTable(
         f"it must have one column of classes, got {len(own)}",
-        hint="--id_column names the rows' ids, --exclude leaves columns out",
+        hints=("--id_column names the rows by a column", cells.LEAVES_OUT),
     )
   has_ids = options.id_column in head.names
   ids = {"id_column": options.id_column} if has_ids else {}
@@ -258,7 +264,7 @@ def _check_same_rows(files):
     if file.num_rows != files[0].num_rows:
       raise cells.BadTable(
           f"it has {file.num_rows} rows, and {files[0].path!r} has {files[0].num_rows}; all views "
-          "must have the same rows", file.path, hint="--header says whether line 1 is one",
+          "must have the same rows", file.path, ("--header says whether line 1 is one",),
       )
 
 
@@ -305,25 +311,50 @@ def open_folder(directory, options, argument="data_dir"):
   for name, why in _REFUSED.items():
     if getattr(options, name) is not None:
       raise validate.error(name, f"be left out: {why}", getattr(options, name))
-  paths = _by_name(_folders(directory, argument), argument)
+  folders = _folders(directory, argument)
+  paths = _by_name(_files(folders, argument), argument)
   label_paths = paths.pop(LABELS, None)
   if not paths:
     raise ValueError(f"`{argument}` must hold a file per view, got {LABELS!r} only.")
-  heads = {
-      name: row_sources.read_heads(of_view, options, argument) for name, of_view in paths.items()
-  }
+
+  def open_with(tried):
+    with findings.gathered(argument) as part:
+      with part():
+        table_files.check_kinds(folders.values(), argument)
+      with part():
+        opened = _opened(paths, label_paths, tried, argument)
+    return opened
+
+  return findings.open_tables(open_with, options, argument)
+
+
+def _opened(paths, label_paths, options, argument):
+  """Returns the `ViewTables` of files.
+
+  Args:
+    paths: The paths of the views' files, by view and client.
+    label_paths: The paths of the files of labels, by client; None if there are none.
+    options: `TableOptions`.
+    argument: What messages call the folder that the files are in.
+  """
+  heads = {}
+  with findings.gathered(argument) as part:
+    for name, of_view in paths.items():
+      with part():
+        heads[name] = row_sources.read_heads(of_view, options, argument)
   label_heads = {} if label_paths is None else _label_heads(label_paths, options, argument)
   all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
   columns_lib.check_known(all_heads, options)
-  views = {
-      name: client_tables.open_heads(of_view, _of_view(options, of_view), argument)
-      for name, of_view in heads.items()
-  }
+  views = {}
+  with findings.gathered(argument) as part:
+    for name, of_view in heads.items():
+      with part():
+        views[name] = client_tables.open_heads(of_view, _of_view(options, of_view), argument)
   labels, files = (None, {}) if not label_heads else _read_labels(label_heads, options, argument)
   return _checked(ViewTables(views, labels), paths, files, argument)
 
 
-@row_sources.without_hints()
+@findings.without_hints()
 def open_folder_for(format_, directory, argument="data_dir"):
   """Looks at the files of a folder that a model is to be used on.
 
@@ -342,11 +373,13 @@ def open_folder_for(format_, directory, argument="data_dir"):
       a level is unknown.
     OSError: If a file can't be read.
   """
-  folders = {
-      client_id: {name: path for name, path in files.items() if name != LABELS}
-      for client_id, files in _folders(directory, argument).items()
+  folders = _folders(directory, argument)
+  table_files.check_kinds(folders.values(), argument)
+  files = {
+      client_id: {name: path for name, path in found.items() if name != LABELS}
+      for client_id, found in _files(folders, argument).items()
   }
-  paths = _by_name(folders, argument)
+  paths = _by_name(files, argument)
   if paths.keys() != format_.views.keys():
     raise ValueError(
         f"`{argument}` must hold the model's views, {', '.join(format_.views)}, got "

@@ -15,6 +15,7 @@ import psutil
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tables import client_tables
+from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import own_clients
 
@@ -96,8 +97,7 @@ def num_clients(data_dir, tables, test_share, seed):
   if found < 2:
     raise ValueError(
         "`data_dir` must hold two clients or more with rows for training and for testing, got "
-        f"{found} in {data_dir!r}; --client_column says whose row it is, where a table holds the "
-        "rows of several clients."
+        f"{found} in {data_dir!r}; {columns_lib.SEVERAL_CLIENTS}."
     )
   return found
 

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -184,6 +185,34 @@ class OwnFilesTest(absltest.TestCase):
     self.assertEqual([model.format.classes[k] for k in probabilities.argmax(axis=1)], own)
     with self.assertRaisesRegex(ValueError, "`client_id` must be a client of the run, got 'x'"):
       model.predict(frame, "x")
+
+
+class SecondTryTest(absltest.TestCase):
+  """Someone else's folder is accepted with the flags that the first message ends with."""
+
+  def _try(self, *flags):
+    return program.run(
+        "--dataset=files", f"--data_dir={self.data}", "--label_column=sick", *_SMALL, *flags,
+        f"--output_dir={self.folder}",
+    )
+
+  def test_semicolons_ids_text_and_missing_cells(self):
+    base = self.create_tempdir().full_path
+    self.data, self.folder = os.path.join(base, "data"), os.path.join(base, "run")
+    _write_clients(self.data, num_clients=3)
+
+    first = self._try()
+
+    self.assertEqual(first.code, 2)
+    self.assertLen(first.stderr.splitlines(), 1)
+    self.assertRegex(
+        first.stderr,
+        "^error: .*'id', looks like the rows' ids.*column '(ward|part)': .* is not a number.*"
+        "column 'age' is empty",
+    )
+    self.assertFalse(os.path.exists(self.folder))
+    second = self._try(*shlex.split(first.stderr.split(" Try: ")[1]))
+    self.assertEqual(second.code, 0, second.stderr)
 
 
 class BadInputTest(parameterized.TestCase):

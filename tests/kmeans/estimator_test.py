@@ -155,6 +155,26 @@ class FederatedKMeansTest(parameterized.TestCase):
     )
     np.testing.assert_array_equal(model.predict(points), expected)
 
+  @parameterized.named_parameters(
+      ("own_units", False, [1e6, 1e-3, 1.0, 1e-9]),
+      ("an_outlier", False, [1e6, 1e-3, 1.0, 1e-9], 1e3),
+      ("standardized", True, [1e6, 1e-3, 1.0, 1e-9]),
+      ("wide_and_constant", False, [1e90, 1e-90, 0.0, 1.0]),
+  )
+  def test_centers_are_means_in_columns_of_any_width(self, standardize, widths, outlier=1.0):
+    rng = np.random.default_rng(0)
+    clusters = rng.integers(3, size=300)
+    points = np.stack([10 * clusters, clusters % 2, -clusters, 2 * (clusters == 1)], axis=1)
+    points = (points + 0.3 * rng.standard_normal((300, 4)) + [0.0, 5.0, 1e3, 0.0]) * widths
+    points[0, 3] *= outlier
+    model = FederatedKMeans(3, standardize=standardize).fit(np.split(points, [1, 150]))
+    labels = model.predict(points)
+    means = np.array([points[labels == cluster].mean(axis=0) for cluster in range(3)])
+    errors = np.abs(model.cluster_centers_ - means).max(axis=0)
+    self.assertTrue(np.all(errors <= 1e-9 * points.std(axis=0)), errors)
+    again = FederatedKMeans(3, standardize=standardize).fit(points[::-1])
+    np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
+
   def test_warm_server_and_local_iterations(self):
     clients = numpy_reference.sample_clients(noise=2.0)
     fits = [

@@ -42,10 +42,14 @@ def _child_query(centers, with_losses):
 
 
 def _queries(centers):
+  cells = np.linspace(0.3, 1, centers.shape[1])
   return {
       "start": sum_query.SumQuery(sum_kinds.Start(), {"origin": np.zeros((1, centers.shape[1]))}),
       "children": _child_query(centers, False),
       "children_and_losses": _child_query(centers, True),
+      "fine_sums": sum_query.SumQuery(sum_kinds.FineSums(), {
+          "centers": centers, "cells": np.tile(cells, (len(centers), 1)),
+      }),
       "scores": sum_query.SumQuery(sum_kinds.Scores(), {"centers": centers}),
   }
 
@@ -88,6 +92,29 @@ class OnePointAtATimeTest(absltest.TestCase):
       np.testing.assert_array_equal(totals[name], expected[name].astype(np.int64), name)
     self.assertEqual(sum_kinds.whole(totals["losses"]).tolist(), losses.tolist())
     self.assertBetween(totals["upper_counts"].sum(), 50, 250)
+
+  def test_fine_sums(self):
+    # Of a wide column, and of one within a single cell of the grid.
+    cells, rng = np.array([2.0**-27, 2.0**-60]), np.random.default_rng(0)
+    points = np.rint(rng.uniform(-1, 1, (300, 2)) * 2.0**52)
+    centers = np.array([[-(2.0**24), 0.0], [2.0**20, 0.0], [2.0**25, 3.0]])
+    query = sum_query.SumQuery(
+        sum_kinds.FineSums(), {"centers": centers, "cells": np.tile(cells, (3, 1))}
+    )
+    groups, values = query.kind.contributions(np, points, query.arrays)
+    tensors = {name: tnp.asarray(array) for name, array in query.arrays.items()}
+    found = query.kind.contributions(tnp, tnp.asarray(points), tensors)
+    np.testing.assert_array_equal(found[0].numpy(), groups)
+    np.testing.assert_array_equal(found[1].numpy(), values)
+    self.assertLess(np.abs(values).max(), 2**31)
+    distances = np.abs(points[:, :1] * cells[0] - centers[:, 0])
+    np.testing.assert_array_equal(groups, distances.argmin(axis=1))
+    for group in range(3):
+      totals = values[groups == group].astype(np.int64).sum(axis=0)
+      parts = query.split(totals[np.newaxis])
+      sums = sum_kinds.whole(np.stack([parts["high_sums"], parts["low_sums"]], axis=-1))
+      self.assertEqual(parts["counts"], (groups == group).sum())
+      self.assertEqual(sums.tolist(), [_integers(points[groups == group]).sum(axis=0).tolist()])
 
   def test_scores(self):
     centers = _centers()

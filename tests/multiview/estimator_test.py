@@ -102,6 +102,32 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
         np.testing.assert_array_equal(here, there)
 
 
+  @parameterized.product(standardize=[True, False], num_rounds=[1, 50])
+  def test_centers_are_means_in_columns_of_any_width(self, standardize, num_rounds):
+    rng = np.random.default_rng(0)
+    clusters = rng.integers(3, size=300)
+    points = np.stack([10 * clusters, clusters % 2, -clusters, 2 * (clusters == 1)], axis=1)
+    points = (points + 0.3 * rng.standard_normal((300, 4)) + 5) * [1e6, 1e-3, 1.0, 1e-9]
+    asked, fine_query = [], fitting.server_step.fine_query
+
+    def remembered(model, *args):
+      asked.append(model)
+      return fine_query(model, *args)
+
+    clients = [[part[:, :3], part[:, 3:]] for part in np.split(points, [1, 150])]
+    with mock.patch.object(fitting.server_step, "fine_query", remembered):
+      model = _build(standardize=standardize, num_rounds=num_rounds).fit(clients)
+    found = np.concatenate(model.cluster_centers_, axis=1)
+    (start,), fit = asked, model._result  # pylint: disable=protected-access
+    moved, _, _ = central_reference.iterate(
+        fit.scaling.apply(points), start.centers, start.rates, start.view_factors, (3, 1)
+    )
+    errors = np.abs(found - fit.scaling.undo(moved)).max(axis=0) / points.std(axis=0)
+    self.assertTrue(np.all(errors < 1e-6), errors)
+    # They are the centers of the result, up to its grid.
+    np.testing.assert_allclose(fit.scaling.apply(found), fit.model.centers, atol=2)
+
+
 class FederatedMultiViewKMeansTest(parameterized.TestCase):
 
   def test_every_argument_is_documented_where_it_is_typed(self):

@@ -24,7 +24,7 @@ _WIDTHS = (2, 1)
 
 def _grid():
   files = point_files.PointFiles({}, scaling_lib.Scaling(np.zeros(3), np.array([5.0, 6.0, 7.0])))
-  return view_grid.ViewGrid(files, np.ones(2))
+  return view_grid.ViewGrid(files, np.ones(2), np.ones(3))
 
 
 def _fit(view_costs):
@@ -32,7 +32,7 @@ def _fit(view_costs):
   model = server_step.MultiViewModel(np.zeros((1, 3)), np.full(2, 0.5), 2.0, np.ones(2))
   costs = np.array(view_costs, float)
   record = server_step.RoundRecord(0.25 * costs.sum(), model.view_weights, costs, np.ones(1))
-  return fit_result.Fit(_grid().files.scaling, model, (record,))
+  return fit_result.Fit(_grid().files.scaling, model, model.centers, (record,))
 
 
 class FittingTest(absltest.TestCase):

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from fl_clustering import load_model
-from fl_clustering import runtime
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import saved_multiview
 from fl_clustering.points import point_files
+from fl_clustering import runtime
 from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
 from tests.multiview import sample_views
@@ -53,7 +53,9 @@ class SavedMultiViewTest(absltest.TestCase):
     with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime():
       files = point_files.write_files(features, folder)
       cls.fit = fitting.fit(config, files, tables.format.widths)
-    cls.model = saved_multiview.SavedMultiView(cls.fit.model, cls.fit.scaling, tables.format)
+    cls.model = saved_multiview.SavedMultiView(
+        cls.fit.model, cls.fit.scaling, cls.fit.centroids, tables.format
+    )
     cls.model.save(cls.saved)
     cls.loaded = load_model.load_model(cls.saved)
 

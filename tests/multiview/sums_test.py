@@ -83,6 +83,42 @@ class DecayTest(parameterized.TestCase):
       np.testing.assert_array_equal(whole[start:end], compiled(part))
 
 
+def _fine(model, points):
+  """Returns the query of points in finer steps, and the points.
+
+  The first column is wide, the second within one cell of the grid.
+  """
+  cells = np.array([2.0**-27, 2.0**-60, *[2.0**-25] * 4])
+  narrowed = points * [1, 2e-9, 1, 1, 1, 1]
+  return server_step.fine_query(model, cells, _WIDTHS), np.rint(narrowed / cells)
+
+
+class FineKernelSumsTest(parameterized.TestCase):
+
+  def test_means_are_those_of_the_definition(self):
+    model = _model(_points(4, seed=1))
+    query, points = _fine(model, _points(60))
+    cells = query.arrays["cells"][0]
+    expected, _, _ = _reference(points * cells, model)
+    found = server_step.fine_means(query, _totals(query, points))
+    np.testing.assert_allclose(found / cells, expected / cells, rtol=1e-6)
+
+  def test_a_center_without_points_stays(self):
+    model = _model(np.concatenate([_points(2, seed=1), np.full((1, 6), -4 * _STEPS)]))
+    query, points = _fine(model, _points(2, seed=1))
+    found = server_step.fine_means(query, _totals(query, points))
+    np.testing.assert_array_equal(found[2], model.centers[2])
+
+  def test_contributions_fit_into_a_message_and_both_engines_agree(self):
+    model = _model(_points(5, seed=1))
+    query, points = _fine(model, _points(2000, seed=2))
+    limits = np.rint(np.random.default_rng(0).choice([-1, 1], (50, 6)) * 2.0**52)
+    points = np.concatenate([points, limits])
+    _, values = query.kind.contributions(np, points, query.arrays)
+    self.assertLess(np.abs(values).max(), 2.0**31)
+    np.testing.assert_array_equal(_totals(query, points, tnp), _totals(query, points))
+
+
 class KernelSumsTest(parameterized.TestCase):
 
   def test_clusters_are_those_of_the_definition(self):

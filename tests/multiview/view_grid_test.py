@@ -66,6 +66,17 @@ class ViewGridTest(parameterized.TestCase):
     np.testing.assert_array_equal(first.files.scaling.shift, second.files.scaling.shift)
     np.testing.assert_array_equal(first.files.scaling.factor, second.files.scaling.factor)
     np.testing.assert_array_equal(first.rates, second.rates)
+    np.testing.assert_array_equal(first.column_factor, second.column_factor)
+
+  def test_steps_of_a_column(self):
+    points = _points()
+    points[:, 4] = 1e7
+    for standardize in (True, False):
+      grid = self._find({"a": points}, standardize)
+      ranges = np.abs((points - grid.files.scaling.shift) * grid.column_factor).max(axis=0)
+      self.assertEqual(ranges[4], 0)
+      self.assertBetween(np.delete(ranges, 4).min(), 2.0**36, 2.0**52)
+      self.assertLess(ranges.max(), 2.0**52)
 
   def test_columns_that_do_not_vary_are_dropped(self):
     points = _points()

@@ -47,6 +47,9 @@ def _queries(dim=3):
       "clipped": sum_query.SumQuery(cluster_statistics.ClippedResiduals(False), clipped),
       "excesses": sum_query.SumQuery(cluster_statistics.ClippedResiduals(True), clipped),
       "halves": sum_query.SumQuery(sum_kinds.ChildSums(True), halves),
+      "fine_sums": sum_query.SumQuery(
+          sum_kinds.FineSums(), {"centers": centers, "cells": np.full((5, dim), 0.7)}
+      ),
       "scores": sum_query.SumQuery(sum_kinds.Scores(), {"centers": centers}),
   }
 

@@ -64,6 +64,20 @@ class FindGridTest(parameterized.TestCase):
       first, second = (getattr(grid.scaling, field) for grid in grids)
       np.testing.assert_array_equal(first, second)
     self.assertEqual(grids[0].step, grids[1].step)
+    np.testing.assert_array_equal(grids[0].column_factor, grids[1].column_factor)
+
+  @parameterized.product(name=list(_samples()), standardize=[False, True])
+  def test_steps_of_a_column(self, name, standardize):
+    points = _samples()[name]
+    grid = self._grid([points], standardize)
+    varies = np.ptp(points, axis=0) > 0
+    np.testing.assert_array_equal(grid.column_factor > 0, varies)
+    ranges = np.abs((points - grid.scaling.shift) * grid.column_factor).max(axis=0)[varies]
+    self.assertTrue(np.all(ranges < 2.0**52), ranges)
+    # Bounds are known up to a factor of 2^9, and of more where rounding moved the mean.
+    self.assertTrue(np.all(ranges > 2.0**36), ranges)
+    mantissas, _ = np.frexp(grid.column_factor[varies])
+    np.testing.assert_array_equal(mantissas, 0.5)
 
   def test_a_step_is_a_length_in_the_datas_units(self):
     points = _samples()["wine"]

@@ -138,9 +138,10 @@ class BadFoldersTest(ViewTablesTestCase):
       ("a view too many", _with(_FILES, b_z="1\n"), {}, "got 'z' at 'b' but not at 'a'"),
       ("labels of one client", _with(_FILES, b_labels="1\n"), {}, "got 'labels' at 'b' but not"),
       ("a view twice", _with(_FILES, b_y="1\n"), {}, "one file per view, got .*y.csv.* and .*y.npy"),
-      ("another kind", {**_FILES, "b/y.xlsx": ""}, {}, "files only, got .*b/y.xlsx"),
+      ("another kind", {**_FILES, "b/y.xlsx": ""}, {},
+       "got '.*b/y.xlsx': it is of no kind that can be read; kinds are .csv, "),
       ("text", _with(_FILES, b_x="u,v\n1,no\n"), {},
-       "b/x.csv': line 2, column 'v': 'no' is not a number; --categories=v"),
+       "b/x.csv': line 2, column 'v': 'no' is not a number; .*Try: --categories=v$"),
       ("a missing cell", _with(_FILES, b_x="u,v\n1,\n"), {},
        "b/x.csv': line 2, column 'v' is empty; --missing=mean"),
       ("a column too few", _with(_FILES, b_x="u\n1\n"), {},
@@ -180,12 +181,29 @@ class BadFoldersTest(ViewTablesTestCase):
        "`label_column` must be left out: classes are in the files 'labels'"),
       ("a split", _FILES, {"split_column": "u"}, "`split_column` must be left out"),
       ("all missing", _with(_FILES, a_x="u,v\n1,\n1,\n", b_x="u,v\n1,\n"), {"missing": "mean"},
-       "got no value in column 'v'; --exclude=v"),
+       "x.csv': column 'v' is empty everywhere; .*Try: --exclude=v$"),
   )
   def test_refuses(self, files, options, message):
     with self.assertRaisesRegex(ValueError, message) as caught:
       self.open(files, **options)
     self.assertNotIn("\n", str(caught.exception))
+
+  def test_all_views_at_once(self):
+    files = _with(
+        _FILES, a_x="id;u\n1;2,5\n2;\n", b_x="id;u\n1;2,5\n", a_y="w\nred\nred\n", b_y="w\nblue\n"
+    )
+    files = {name: text for name, text in files.items() if not name.endswith(".npy")}
+    with self.assertRaisesRegex(
+        ValueError,
+        "a/x.csv': column 1, 'id', looks .*a/y.csv': line 2, column 'w': 'red' .*a/x.csv': line 2, "
+        "column 'u': '2,5' .*line 3, column 'u' is empty; .* Try: --exclude=id --categories=w "
+        "--missing=mean --decimal=,$",
+    ):
+      self.open(files)
+    tables = self.open(
+        files, exclude=("id",), categories=("w",), missing="mean", decimal=","
+    )
+    np.testing.assert_array_equal(tables.read("a").features, [[2.5, 0, 1], [2.5, 0, 1]])
 
   def test_no_folder(self):
     with self.assertRaisesRegex(ValueError, "`here` must be a folder, got '/no/such'"):

@@ -284,7 +284,7 @@ class BadInputTest(parameterized.TestCase):
       ("the server adds the noise", (*_PRIVATE, "--min_clients=1"),
        "`min_clients` must be left out with `trust`='server', got 1."),
       ("more shares than clients", (*_PRIVATE, "--trust=none", "--min_clients=2"),
-       "`min_clients` must be at most the 1 clients, got 2."),
+       "`min_clients` must be at most the 1 clients, got 2; --client_column says whose row it is"),
       ("data of another figure", ("--figure=sse", "--dataset=emnist"),
        "`dataset` must be left out without the figure `real`"),
   )
@@ -297,6 +297,13 @@ class BadInputTest(parameterized.TestCase):
       _run(*(a.format(self.data) for a in arguments), f"--output_dir={out}")
     self.assertIn(message, str(raised.exception))
     self.assertFalse(os.path.exists(out))
+
+  def test_one_table_may_hold_several_clients(self):
+    printed = _run(
+        f"--data_dir={self.data}", "--num_clusters=1",
+        f"--output_dir={self.create_tempdir().full_path}/out",
+    )
+    self.assertIn(f"data: 1 client in {self.data}; --client_column says whose row it is", printed)
 
   def test_ends_a_process_with_one_line_and_code_2(self):
     result = _run_process("experiments.federated_kmeans", "--figure=9", "--output_dir=/x")

@@ -295,7 +295,7 @@ class ProgramTest(parameterized.TestCase):
       ("an_unknown_column", None, ("--exclude=t",), "`exclude` must name columns of the tables"),
       ("decimal_commas", None, ("--id_column=key", "--decimal=."), "--decimal=, reads numbers"),
       ("ids", None, ("--decimal=,", "--categories=flat"),
-       "column 'key': 'n0' is not a number; --categories=key makes"),
+       "column 'key': 'n0' is not a number; --categories makes"),
       ("too_many_clusters", None, ("--decimal=,", "--id_column=key", "--num_clusters=51"),
        "`num_clusters` must be at most the 50 points"),
       ("a_view_that_is_the_same_everywhere", None,
