@@ -9,9 +9,9 @@ import concurrent.futures
 import time
 
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 from tensorflow_federated.python.core.impl.types import type_conversions
-import tree
 
 from clustering_basics import validate
 from fl_clustering import runtime
@@ -41,7 +41,7 @@ def _on_paths(convert, value):
       return np.array([convert(path) for path in leaf.tolist()])
     return leaf
 
-  return tree.map_structure(convert_leaf, value)
+  return tf.nest.map_structure(convert_leaf, value)
 
 
 class _Argument:
@@ -111,11 +111,12 @@ def _deal(clients, workers):
 class _PoolContext(tff.framework.SyncContext):
   """Computes at workers what clients do, and at `home` what the server does."""
 
-  def __init__(self, workers, local_files, home, timeout):
+  def __init__(self, workers, local_files, home, timeout, tell):
     self._workers = workers
     self._local_files = local_files
     self._home = home
     self._timeout = timeout
+    self._tell = tell
     self._callers = concurrent.futures.ThreadPoolExecutor(len(workers))
     self._connectors = concurrent.futures.ThreadPoolExecutor(len(workers))
     self._connecting = {}
@@ -189,6 +190,7 @@ class _PoolContext(tff.framework.SyncContext):
         except runtime.WorkerLost as e:
           reasons.append(str(e))
           missing += clients
+          self._tell(f"{e} Its clients go to the other workers.")
       if not missing:
         return done
       missing.sort()
@@ -221,12 +223,13 @@ class Pool:
   Use it as a context manager, from the main thread.
   """
 
-  def __init__(self, addresses, timeout=60):
+  def __init__(self, addresses, timeout=60, tell=lambda line: None):
     """Connects to the workers.
 
     Args:
       addresses: Their hosts and ports, such as `("10.0.0.2:8000", "10.0.0.3:8000")`.
       timeout: Seconds after which a worker that does not answer counts as lost.
+      tell: A function that tells the user a line, which is called when a worker is lost.
 
     Raises:
       remote_worker.WorkerUnusable: If one of them does not answer, is of another version, or
@@ -241,7 +244,7 @@ class Pool:
     workers = [
         remote_worker.RemoteWorker(address, timeout, local_files) for address in addresses
     ]
-    self._context = _PoolContext(workers, local_files, self._home.context, timeout)
+    self._context = _PoolContext(workers, local_files, self._home.context, timeout, tell)
     try:
       self._context.connect()
     except BaseException:

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 from tensorflow_federated.proto.v0 import executor_pb2
 from tensorflow_federated.proto.v0 import executor_pb2_grpc
+from tensorflow_federated.python.core.impl.executors import value_serialization
 
 from fl_clustering import runtime
 from fl_clustering.workers import announcement as announcement_lib
@@ -123,6 +124,12 @@ def _no_room(error):
 class _Stub(tff.framework.RemoteExecutorGrpcStub):
   """TFF's calls; what a lost worker holds need not be given up one by one."""
 
+  def __init__(self, channel):
+    # TFF's own also watches the channel, from a thread that fails when the channel is closed.
+    # pylint: disable=super-init-not-called
+    self._channel = channel
+    self._stub = executor_pb2_grpc.ExecutorGroupStub(channel)
+
   def dispose(self, request):
     self._unless_lost(super().dispose, request)
 
@@ -153,13 +160,12 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
     self._lock = threading.Lock()
     self._closed = threading.Event()
     self._channel = grpc.insecure_channel(address, runtime.CHANNEL_OPTIONS)
-    try:
-      grpc.channel_ready_future(self._channel).result(min(timeout, _CONNECT_SECONDS))
-    except grpc.FutureTimeoutError:
-      self.reason = "does not answer"
-      self._channel.close()
-      return
     self._questions = executor_pb2_grpc.ExecutorGroupStub(self._channel)
+    try:
+      self._ask(min(timeout, _CONNECT_SECONDS))
+    except grpc.RpcError:
+      self._lose("does not answer")
+      return
     stub = _Stub(grpc.intercept_channel(self._channel, self))
     self.context = runtime.Context(stub, self.check)
     self.files = worker_files.WorkerFiles(self.context, local_files)
@@ -193,20 +199,24 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
       with self._lock:
         self._num_calls -= 1
 
+  def _ask(self, timeout):
+    """Asks the worker something that it answers at once."""
+    self._questions.GetExecutor(
+        executor_pb2.GetExecutorRequest(
+            cardinalities=value_serialization.serialize_cardinalities({tff.CLIENTS: 0})
+        ),
+        timeout=timeout, wait_for_ready=True,
+    )
+
   def _watch(self):
-    """Asks the worker something every now and then, and gives it up if it doesn't answer."""
-    question = executor_pb2.GetExecutorRequest()
+    """Asks the worker every now and then, and gives it up if it doesn't answer."""
     while not self._closed.wait(min(_SECONDS_BETWEEN_QUESTIONS, self._timeout)):
       with self._lock:
         if not self._num_calls:
           continue
       try:
-        self._questions.GetExecutor(question, timeout=self._timeout)
-      except (grpc.RpcError, ValueError) as e:
-        if self._closed.is_set():
-          return
-        if isinstance(e, grpc.RpcError) and e.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+        self._ask(self._timeout)
+      except (grpc.RpcError, ValueError):  # The latter is gRPC's of a closed channel.
+        if not self._closed.is_set():
           self._lose(f"did not answer for {self._timeout:g} s")
-        else:
-          self._lose(f"ended, or its connection did ({e})")
         return

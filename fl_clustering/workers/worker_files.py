@@ -33,7 +33,7 @@ class LocalFiles:
     file_id = path, status.st_ino, status.st_size, status.st_mtime_ns
     if file_id not in self._names:
       with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.sha256(file.read()).hexdigest()
       self._names[file_id] = f"{digest}.client"
     return self._names[file_id]
 
