@@ -224,7 +224,7 @@ def measure_all(config, inputs, folder, open_runtime):
   else:
     profiles = cluster_profiles.measure(assigned(), len(fit.centroids), len(names))
     sizes = sum(sizes_by_client.values())
-    # The sums' grid is as coarse as the widest column allows, which hides narrow ones.
+    # Whatever the algorithm's last step was, the file holds the means of the clusters' points.
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
     folder.write_text(
         config_lib.PROFILES,
