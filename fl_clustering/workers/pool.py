@@ -20,7 +20,9 @@ from fl_clustering.workers import worker_files
 
 # How often clients whose worker was lost are tried elsewhere, within one call.
 _MAX_ATTEMPTS = 5
-_RECONNECT_SECONDS = 1.0
+_CONNECT_SECONDS = 10
+# Between two attempts, and for each of them.
+_RECONNECT_SECONDS = 1
 
 
 def _at_clients(type_spec):
@@ -130,7 +132,7 @@ class _PoolContext(tff.framework.SyncContext):
 
   def connect(self):
     """Connects to all workers, none of which may be missing."""
-    list(self._connectors.map(lambda worker: worker.connect(), self._workers))
+    list(self._connectors.map(lambda worker: worker.connect(_CONNECT_SECONDS), self._workers))
     for worker in self._workers:
       if worker.reason is not None:
         raise remote_worker.WorkerUnusable(
@@ -204,7 +206,9 @@ class _PoolContext(tff.framework.SyncContext):
     while True:
       for worker in self._workers:
         if worker.reason is not None and self._is_free(worker):
-          self._connecting[worker] = self._connectors.submit(worker.connect)
+          self._connecting[worker] = self._connectors.submit(
+              worker.connect, _RECONNECT_SECONDS
+          )
       usable = [worker for worker in self._workers if worker.reason is None]
       if usable:
         return usable

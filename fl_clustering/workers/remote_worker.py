@@ -16,7 +16,6 @@ from fl_clustering.workers import worker_files
 
 # A worker that computes answers a question at once.
 _SECONDS_BETWEEN_QUESTIONS = 5
-_CONNECT_SECONDS = 10
 
 
 class WorkerUnusable(ValueError):
@@ -52,15 +51,20 @@ class RemoteWorker:
     self._local_files = local_files
     self._connection = None
 
-  def connect(self):
+  def connect(self, seconds):
     """Connects to the worker, again if the connection was lost, and asks what it is.
+
+    Args:
+      seconds: How long to wait for it.
 
     Raises:
       WorkerUnusable: If it is one of another version, or none of this project's.
     """
     if self._connection is not None:
       self._connection.close()
-    self._connection = _Connection(self.address, self._timeout, self._local_files)
+    self._connection = _Connection(
+        self.address, seconds, self._timeout, self._local_files
+    )
     try:
       text = self._call(lambda: self._connection.context.invoke(_read_announcement, None))
       self.num_cores = announcement_lib.parse(text).num_cores
@@ -153,7 +157,7 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
     files: The `WorkerFiles`.
   """
 
-  def __init__(self, address, timeout, local_files):
+  def __init__(self, address, seconds, timeout, local_files):
     self.reason = None
     self._timeout = timeout
     self._num_calls = 0
@@ -162,7 +166,7 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
     self._channel = grpc.insecure_channel(address, runtime.CHANNEL_OPTIONS)
     self._questions = executor_pb2_grpc.ExecutorGroupStub(self._channel)
     try:
-      self._ask(min(timeout, _CONNECT_SECONDS))
+      self._ask(seconds)
     except grpc.RpcError:
       self._lose("does not answer")
       return
