@@ -222,13 +222,7 @@ class Results:
     if not self.finished.has("client_weights.npz"):
       return None
     weights = client_weights.ClientWeights.load(self.finished.join("client_weights.npz"))
-    rows = {client_id: row for row, client_id in enumerate(weights.client_ids)}
-    wanted = client_weights.ClientWeights(
-        client_ids=client_ids,
-        vectors=weights.vectors[[rows[client_id] for client_id in client_ids]],
-        global_vector=weights.global_vector,
-    )
-    return wanted.representation(self.representation)
+    return weights.represented(self.representation, client_ids)[:]
 
   # The clusters.
 

@@ -156,7 +156,7 @@ class DynamicDistance:
     distance_threshold: The largest distance of neighbours: `mean` (of the
       distances of all pairs), a number, or a quantile of them such as `q0.3`.
     max_clusters: Most clusters, as of `cluster_neighbours`.
-    representation: What of the weights is grouped, a key of
+    representation: What of the weights is grouped, one of
       `client_weights.REPRESENTATIONS`.
     overlap_training: How the clusters train afterwards, which the grouping itself does
       not use: `shared` or `separate`, see `methods/one_shot.py`.

@@ -56,7 +56,7 @@ class Hierarchical:
     linkage: `single`, `complete`, `average` or, with the metric `l2`, `ward`.
     metric: The clients' distance: `l1`, `l2` or `cosine` (1 minus the cosine of the
       angle between their vectors).
-    representation: What of the weights is grouped, a key of
+    representation: What of the weights is grouped, one of
       `client_weights.REPRESENTATIONS`.
   """
 

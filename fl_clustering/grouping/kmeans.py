@@ -38,7 +38,7 @@ class KMeans:
 
   Attributes:
     num_clusters: K, at most the number of clients.
-    representation: What of the weights is grouped, a key of
+    representation: What of the weights is grouped, one of
       `client_weights.REPRESENTATIONS`.
     n_init: Number of starts, of which the best result is taken.
   """

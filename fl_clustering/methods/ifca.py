@@ -70,7 +70,7 @@ class Ifca:
   Attributes:
     num_clusters: K, the number of models, at most the number of clients.
     representation: What of the clients' own weights K-means groups for the start
-      `grouped`, a key of `client_weights.REPRESENTATIONS`.
+      `grouped`, one of `client_weights.REPRESENTATIONS`.
     ifca_restarts: Sets of K models that are trained side by side from the start `random`.
       A round costs so many times as much, in the clients' work and in traffic.
     ifca_start: What the models start from, a key of `_STARTS`.
