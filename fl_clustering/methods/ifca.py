@@ -223,10 +223,11 @@ def ifca(settings, engine):
 
   def next_state(state, round_):
     before = _from_state(state)
+    taking_part = set(round_.client_ids)
     late = tuple(
         client_id
         for client_id, is_current in zip(engine.client_ids, before.is_current)
-        if client_id in round_.client_ids and not is_current
+        if client_id in taking_part and not is_current
     )
     choices = _choose(before, late, engine)
     # Whoever takes part got all models when it chose.
