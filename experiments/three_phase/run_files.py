@@ -10,6 +10,7 @@ import tensorflow_federated as tff
 
 from experiment_shell import output_folder
 from experiments.three_phase import results as results_lib
+from fl_clustering import final_evaluation
 from fl_clustering import metrics as metrics_lib
 from fl_clustering import pretraining
 from fl_clustering import stages
@@ -47,7 +48,8 @@ def evaluation_rows(result):
       rows += stages.metric_rows(_EVALUATE, method, k, "", {"best_accuracy": accuracy})
     rows += _model_rows(method, "global_mean", "", r.global_mean)
     rows += _model_rows(method, "global_weighted", "", r.global_weighted)
-    for k, confusion in enumerate(r.global_blended):
+    tested = final_evaluation.blended_on_global_test(len(r.best_accuracy))
+    for k, confusion in zip(tested, r.global_blended):
       rows += _model_rows(method, "global_blended", k, confusion)
     rows += _total_rows(method, r.cost)
   return rows
