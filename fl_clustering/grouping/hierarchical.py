@@ -32,7 +32,7 @@ def _labels(distances, linkage, cut):
   if linkage == "ward":
     # Ward's criterion is a variance, so scikit-learn asks for points.
     clustering = cluster.AgglomerativeClustering(linkage=linkage, **cut)
-    return clustering.fit_predict(distances_lib.euclidean_embedding(distances))
+    return clustering.fit_predict(distances_lib.euclidean_points(distances))
   clustering = cluster.AgglomerativeClustering(
       linkage=linkage, metric="precomputed", **cut
   )

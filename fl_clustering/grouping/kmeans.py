@@ -19,7 +19,7 @@ from fl_clustering.grouping import grouping
 def _labels(distances, num_clusters, n_init, rng):
   """Returns K-means labels, an int array of shape (N,); maybe fewer than K values."""
   return single_thread_kmeans.fit(
-      distances_lib.euclidean_embedding(distances),
+      distances_lib.euclidean_points(distances),
       num_clusters,
       n_init=n_init,
       # Until no client changes its cluster: the default depends on the number of
