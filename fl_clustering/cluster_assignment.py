@@ -19,11 +19,11 @@ def clusters_of(clusters):
   Returns:
     A dict from client id to a tuple of ints.
   """
-  indices = collections.defaultdict(tuple)
+  indices = collections.defaultdict(list)
   for k, members in enumerate(clusters):
     for client_id in members:
-      indices[client_id] += (k,)
-  return dict(indices)
+      indices[client_id].append(k)
+  return {client_id: tuple(of_client) for client_id, of_client in indices.items()}
 
 
 def mean_vectors(vectors, sets):
@@ -89,10 +89,11 @@ class ClusterAssignment:
     self._check_no_subsets()
 
   def _check_no_subsets(self):
+    sets = list(map(frozenset, self.clusters))
     for k, members in enumerate(self.clusters):
       # Few other clusters hold the first member, so this is quick for many clusters.
       for other in self.clusters_of(members[0]):
-        if other != k and set(members) <= set(self.clusters[other]):
+        if other != k and sets[k] <= sets[other]:
           raise validate.error(
               "clusters", f"hold no part of the cluster {self.clusters[other]}", members
           )

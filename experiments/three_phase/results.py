@@ -97,10 +97,11 @@ def main_clusters(assignment):
     assignment: A `ClusterAssignment`.
   """
   clusters = assignment.clusters
+  # Each client once, though it may be in many clusters.
+  client_ids = dict.fromkeys(client_id for members in clusters for client_id in members)
   return {
       client_id: max(assignment.clusters_of(client_id), key=lambda k: len(clusters[k]))
-      for members in clusters
-      for client_id in members
+      for client_id in client_ids
   }
 
 

@@ -16,6 +16,8 @@ from fl_clustering import pretraining
 from fl_clustering import stages
 
 _EVALUATE = "evaluate"
+# Most clusters of a method that TensorBoard shows.
+_MOST_CHARTED = 100
 
 
 def _model_rows(method, kind, cluster, confusion):
@@ -150,10 +152,13 @@ class RunFiles(stages.RunObserver):
       self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
           self._folder.join(os.path.join("tensorboard", stage))
       )
-    scalars = {
-        row.metric if row.cluster == "" else f"cluster_{row.cluster}/{row.metric}": row.value
-        for row in rows
-    }
+    scalars = {row.metric: row.value for row in rows if row.cluster == ""}
+    of_clusters = [row for row in rows if row.cluster != ""]
+    # A chart for each of thousands of clients helps nobody, and takes longer than their training.
+    if len({row.cluster for row in of_clusters}) <= _MOST_CHARTED:
+      scalars.update(
+          (f"cluster_{row.cluster}/{row.metric}", row.value) for row in of_clusters
+      )
     step = self._rounds_before[stage] + round_num
     asyncio.run(self._tensorboard[stage].release(scalars, step))
 
