@@ -258,7 +258,7 @@ def client_accuracy(results):
   axes.set_xlabel("accuracy on a client's own test data (share correct)")
   shown = "one point per client"
   if results.num_clients > _MAX_POINTS:
-    shown = f"as histograms of {_BINS} bins"
+    shown = "as histograms"
   figure_style.set_title(
       figure, results.data_line,
       f"Every client's accuracy after phase 1 and after phase 2, {shown}",
