@@ -52,6 +52,28 @@ def square(condensed):
   return distance.squareform(condensed)
 
 
+class Rows:
+  """Vectors that are no array, as one: a copy of all would be gigabytes for large models.
+
+  Attributes:
+    shape: (num_vectors, num_columns).
+  """
+
+  def __init__(self, vectors):
+    """Keeps a sequence of arrays of shape (num_columns,)."""
+    self._vectors = vectors
+    self.shape = (len(vectors), len(vectors[0]))
+
+  def __len__(self):
+    return len(self._vectors)
+
+  def __getitem__(self, key):
+    """Returns a row, or some columns of all rows (`rows[:, columns]`)."""
+    if isinstance(key, tuple):
+      return np.stack([vector[key[1]] for vector in self._vectors])
+    return self._vectors[key]
+
+
 def _blocks(vectors, numbers_per_block):
   """Returns slices of columns, of at most so many numbers and 4,096 columns."""
   num_rows, num_columns = vectors.shape
@@ -160,7 +182,7 @@ def _cosine(vectors):
 
 
 # From its name to a function from vectors to condensed distances.  The vectors are an array of
-# shape (N, P), or a `client_weights.Represented`.
+# shape (N, P), a `client_weights.Represented` or `Rows`.
 METRICS = {"l1": _l1, "l2": _l2, "cosine": _cosine}
 
 
