@@ -33,7 +33,7 @@ _RIGHT_ANGLE = 90.0
 _LEAST_SINGULAR_VALUE = 1e-5
 # Clients that are compared with others at a time: the spaces of thousands, or all their angles
 # at once, are gigabytes.
-_BLOCK = 256
+_BLOCK, _ROWS = 256, 32
 # Pairs of clients that take several seconds.
 _LONG = 10**5
 
@@ -54,10 +54,11 @@ def smallest_angles(spaces, others):
   are_same = spaces is others
   for columns in _with_progress(blocks, len(spaces), len(others)):
     other_bases = _stacked(others[columns])
-    last = columns.start + len(other_bases) if are_same else len(spaces)
-    for i in range(last):
-      cosines = np.linalg.norm(_basis(spaces[i]).T @ other_bases, ord=2, axis=(1, 2))
-      angles[i, columns] = _angle(cosines)
+    last = columns.start + other_bases.shape[1] if are_same else len(spaces)
+    for start in range(0, last, _ROWS):
+      rows = slice(start, min(start + _ROWS, last))
+      products = np.tensordot(_stacked(spaces[rows]), other_bases, (0, 0))
+      angles[rows, columns] = _angle(np.linalg.norm(products, ord=2, axis=(1, 3)))
     if are_same:
       angles[columns, : columns.start] = angles[: columns.start, columns].T
   return angles
@@ -72,11 +73,12 @@ def _with_progress(blocks, num_clients, num_others):
 
 
 def _stacked(spaces):
-  """Returns orthonormal bases of n spaces, as (n, num_features, most vectors)."""
+  """Returns orthonormal bases of n spaces, as (num_features, n, most vectors)."""
   bases = list(map(_basis, spaces))
   most = max(basis.shape[1] for basis in bases)
   # Columns of zeros make them alike; they add no angle.
-  return np.stack([np.pad(basis, ((0, 0), (0, most - basis.shape[1]))) for basis in bases])
+  padded = [np.pad(basis, ((0, 0), (0, most - basis.shape[1]))) for basis in bases]
+  return np.stack(padded, axis=1)
 
 
 def _basis(space):
