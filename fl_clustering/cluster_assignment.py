@@ -9,6 +9,8 @@ import numpy as np
 
 from clustering_basics import validate
 
+_SETS_AT_A_TIME = 512
+
 
 def clusters_of(clusters):
   """Returns the indices, ascending, of the clusters that each client is in.
@@ -24,6 +26,27 @@ def clusters_of(clusters):
     for client_id in members:
       indices[client_id].append(k)
   return {client_id: tuple(of_client) for client_id, of_client in indices.items()}
+
+
+def clients_alike(clusters, client_ids):
+  """Yields the clients by the set of clusters that they are in, some sets at a time.
+
+  The models of all sets at once are gigabytes for large models and thousands of clients.
+
+  Args:
+    clusters: Tuples of client ids; they may overlap or be empty.
+    client_ids: Every client's id, the order that the sets and their clients follow.
+
+  Yields:
+    Dicts of at most 512 items from a tuple of indices of clusters to a tuple of client ids.
+  """
+  found = clusters_of(clusters)
+  alike = {}
+  for client_id in client_ids:
+    alike.setdefault(found[client_id], []).append(client_id)
+  items = [(indices, tuple(clients)) for indices, clients in alike.items()]
+  for start in range(0, len(items), _SETS_AT_A_TIME):
+    yield dict(items[start : start + _SETS_AT_A_TIME])
 
 
 def mean_vectors(vectors, sets):
