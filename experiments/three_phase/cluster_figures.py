@@ -61,16 +61,31 @@ def _category_marks(count):
   ]
 
 
+def _colored_clusters(assignment):
+  """Returns the clusters that have a mark of their own: all, or the largest of very many."""
+  clusters = assignment.clusters
+  if len(clusters) <= len(figure_style.CATEGORY_COLORS) * len(_MARKERS):
+    return range(len(clusters))
+  largest = sorted(range(len(clusters)), key=lambda k: -len(clusters[k]))
+  return sorted(largest[:_MAX_LEGEND_CLUSTERS])
+
+
 def _scatter(axes, points, client_ids, name, assignment):
   """Draws one panel of `client_weights`."""
   main = results_lib.main_clusters(assignment)
   of_clients = np.array([main[client_id] for client_id in client_ids])
   counts = np.array([len(assignment.clusters_of(client_id)) for client_id in client_ids])
-  marks = _category_marks(len(assignment.clusters))
+  colored = _colored_clusters(assignment)
+  marks = _category_marks(len(colored))
   base_size = 22 if len(client_ids) <= 200 else 10
   sizes = base_size * (1 + 2 * (counts - 1) / max(counts.max() - 1, 1))
+  others = ~np.isin(of_clients, colored)
+  axes.scatter(
+      points[others, 0], points[others, 1], s=sizes[others], color=figure_style.QUIET,
+      linewidths=0, alpha=0.35,
+  )
   handles = []
-  for index, (color, marker) in enumerate(marks):
+  for index, (color, marker) in zip(colored, marks):
     chosen = of_clients == index
     axes.scatter(
         points[chosen, 0], points[chosen, 1], s=sizes[chosen], color=color, marker=marker,
@@ -91,6 +106,8 @@ def _scatter(axes, points, client_ids, name, assignment):
     title.append(f"size: in how many it is ({counts.min()} to {counts.max()})")
   if len(marks) > _MAX_LEGEND_CLUSTERS:
     title.append("one colour and shape per cluster")
+  if len(colored) < len(assignment.clusters):
+    title.append(f"coloured: the {len(colored)} largest clusters")
   axes.set_title("\n".join(title), loc="left", fontsize=9)
 
 

@@ -283,6 +283,21 @@ class WeightFiguresTest(_FigureTest):
     self.assertIn("shown: 200 of 1,200 clients", _titles(cluster_figures.distance_matrix(run)))
     self.assertIn("shown: 100 of 1,200 clients", _titles(cluster_figures.label_mix(run)))
 
+  def test_of_very_many_clusters_the_largest_are_coloured(self):
+    ids = [f"{i:02d}" for i in range(82)]
+    run = self._run(
+        num_clients=82, client_ids=tuple(ids), groupings=("kmeans",), true_groups=False,
+        assignments={"kmeans": {
+            "clusters": [*([i] for i in ids[:78]), ids[78:]], "overlapping": False,
+            "warning": None,
+        }},
+    )
+    (axes,) = cluster_figures.client_weights(run).axes
+    self.assertIn("coloured: the 9 largest clusters", axes.get_title(loc="left"))
+    sizes = [len(points.get_offsets()) for points in axes.collections]
+    self.assertEqual(sizes, [82 - 8 - 4, *(8 * [1]), 4])
+    self.assertEqual(axes.get_legend().get_texts()[-1].get_text(), "78 (4)")
+
   def test_no_lines_between_many_clusters(self):
     ids = tuple(f"{i:02d}" for i in range(60))
     run = self._run(
