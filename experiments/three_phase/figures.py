@@ -34,7 +34,7 @@ _KNOWN_LOOKS = {
 _SPARE_MARKERS = "pH8"
 # More clients are shown by a histogram: points would lie on top of each other.
 _MAX_POINTS = 500
-_BINS = 50  # Of the range from 0 to 1.
+_BINS = 40  # Of the range from 0 to 1.
 _FEW_ROUNDS = 12
 _MATCHED_SHOWN = 1.5  # Times the rounds of all others.
 # Colour, marker and size; smaller markers come later, so that all show where they coincide.
@@ -202,7 +202,7 @@ def _draw_points(axes, position, values, color, rng):
 
 def _draw_shape(axes, position, values, color):
   """Draws a histogram around the row's middle, its highest bar as high as the box."""
-  # Bins have their middle at 0, .02, .04 ... 1.
+  # Bins have their middle at 0, .025, .05 ... 1.
   counts, edges = np.histogram(values, _BINS + 1, (-0.5 / _BINS, 1 + 0.5 / _BINS))
   half = 0.32 * counts / counts.max()
   axes.bar(
