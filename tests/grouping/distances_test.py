@@ -82,7 +82,8 @@ class ManyVectorsTest(parameterized.TestCase):
     def rounded_otherwise(*args):
       # As where a product depends on where in the matrix it stands.
       found = products(*args)
-      return found + 1e-12 * np.random.default_rng(0).normal(size=found.shape)
+      noise = 1e-12 * np.random.default_rng(0).normal(size=found.shape)
+      return found + noise + noise.T
 
     self.enter_context(mock.patch.object(distances, "_products", rounded_otherwise))
     vectors = _random_vectors(self._MANY, 50)
