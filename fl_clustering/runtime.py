@@ -23,6 +23,7 @@ import portpicker
 import tensorflow_federated as tff
 from tensorflow_federated.python.core.impl.context_stack import runtime_error_context
 
+from fl_clustering import array_executor
 from fl_clustering import worker_watch
 
 # One gRPC message can't hold more; TFF's own default overflows.
@@ -118,7 +119,7 @@ class Context(tff.framework.SyncExecutionContext):
       check_alive()
       cardinalities.setdefault(tff.CLIENTS, 0)
       # TFF's own default keeps the values of several calls, for large models gigabytes.
-      executor = tff.framework.RemoteExecutor(stub, dispose_batch_size=1)
+      executor = array_executor.ArrayExecutor(stub, dispose_batch_size=1)
       executor.set_cardinalities(cardinalities)
       return executor
 
