@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import struct
 import threading
 import time
 
@@ -13,10 +14,13 @@ _PAUSE_SECONDS = 0.1
 _SECONDS_UNTIL_ASKED = 60
 _SECONDS_BETWEEN_QUESTIONS = 15
 _NUM_QUESTIONS = 4
+# A `struct linger`: closing resets the connection.  Otherwise a program that still sends, to a
+# worker that is gone, may wait until the kernel forgets the connection, a minute later.
+_RESET = struct.pack("ii", 1, 0)
 
 
 def _copy(source, sink):
-  """Passes on one direction of a connection until it ends; an error ends both directions."""
+  """Passes on one direction of a connection until it ends; an error breaks off both."""
   try:
     piece = memoryview(bytearray(_PIECE_BYTES))
     while size := source.recv_into(piece):
@@ -25,6 +29,7 @@ def _copy(source, sink):
   except OSError:
     for end in (source, sink):
       with contextlib.suppress(OSError):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         end.shutdown(socket.SHUT_RDWR)
 
 

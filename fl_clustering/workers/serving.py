@@ -4,12 +4,16 @@ import contextlib
 import time
 
 import grpc
+import tensorflow_federated as tff
+from tensorflow_federated.proto.v0 import executor_pb2
+from tensorflow_federated.proto.v0 import executor_pb2_grpc
+from tensorflow_federated.python.core.impl.executors import value_serialization
 
 from fl_clustering import runtime
 from fl_clustering.workers import announcement
 
 _START_TIMEOUT_SECONDS = 60
-_SECONDS_BETWEEN_LOOKS = 0.2
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def end_text(code):
@@ -22,14 +26,18 @@ def end_text(code):
 
 
 def _wait_until_it_answers(process, port):
+  question = executor_pb2.GetExecutorRequest(
+      cardinalities=value_serialization.serialize_cardinalities({tff.CLIENTS: 0})
+  )
   deadline = time.monotonic() + _START_TIMEOUT_SECONDS
   with grpc.insecure_channel(f"127.0.0.1:{port}", runtime.CHANNEL_OPTIONS) as channel:
-    answers = grpc.channel_ready_future(channel)
+    ask = executor_pb2_grpc.ExecutorGroupStub(channel).GetExecutor
     while time.monotonic() < deadline:
       if process.poll() is not None:
         raise runtime.WorkerLost(end_text(process.returncode))
-      with contextlib.suppress(grpc.FutureTimeoutError):
-        return answers.result(_SECONDS_BETWEEN_LOOKS)
+      with contextlib.suppress(grpc.RpcError):
+        ask(question, timeout=_SECONDS_BETWEEN_LOOKS, wait_for_ready=True)
+        return
   raise runtime.WorkerLost(f"the worker did not answer within {_START_TIMEOUT_SECONDS} s.")
 
 
