@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 from absl.testing import absltest
@@ -76,7 +77,9 @@ class RunningWorkerTest(absltest.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.folder = absltest.TestCase.create_tempdir(cls()).full_path
+    folder = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(folder.cleanup)
+    cls.folder = folder.name
     cls.program = worker_program.WorkerProgram(cls.folder, "--num_cores=1")
     cls.addClassCleanup(cls.program.__exit__)
     cls.line = cls.program.first_line()
