@@ -225,6 +225,9 @@ class Pool:
   """Workers on any machines, installed as TFF's default context.
 
   Use it as a context manager, from the main thread.
+
+  Attributes:
+    context: The TFF context.
   """
 
   def __init__(self, addresses, timeout=60, tell=lambda line: None):
@@ -248,13 +251,13 @@ class Pool:
     workers = [
         remote_worker.RemoteWorker(address, timeout, local_files) for address in addresses
     ]
-    self._context = _PoolContext(workers, local_files, self._home.context, timeout, tell)
+    self.context = _PoolContext(workers, local_files, self._home.context, timeout, tell)
     try:
-      self._context.connect()
+      self.context.connect()
     except BaseException:
       self.close()
       raise
-    tff.framework.set_default_context(self._context)
+    tff.framework.set_default_context(self.context)
 
   def __enter__(self):
     return self
@@ -264,5 +267,5 @@ class Pool:
 
   def close(self):
     """Ends the connections; the workers go on."""
-    self._context.close()
+    self.context.close()
     self._home.close()
