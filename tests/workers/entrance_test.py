@@ -78,6 +78,18 @@ class EntranceTest(parameterized.TestCase):
         lines, [f"`port` must be one that no other program uses, got {self.port}."]
     )
 
+  def test_a_port_that_the_kernel_refuses(self):
+    lines = self._run("""
+        def create_server(*unused_arguments, **unused_more):
+          raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        socket.create_server = create_server
+        try:
+          entrance.take("127.0.0.1", 443)
+        except ValueError as e:
+          print(e)
+    """)
+    self.assertEqual(lines, ["`port` must be one that this user may open, got 443."])
+
 
 if __name__ == "__main__":
   absltest.main()
