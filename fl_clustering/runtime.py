@@ -14,8 +14,6 @@ import contextlib
 import errno
 import os
 import re
-import subprocess
-import sys
 import time
 
 import grpc
@@ -24,29 +22,10 @@ import tensorflow_federated as tff
 from tensorflow_federated.python.core.impl.context_stack import runtime_error_context
 
 from fl_clustering import array_executor
+from fl_clustering import worker_process
 from fl_clustering import worker_watch
 
-# One gRPC message can't hold more; TFF's own default overflows.
-_MAX_MESSAGE_BYTES = 1_895_825_408
-CHANNEL_OPTIONS = [
-    ("grpc.max_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-    # The worker is on this machine, where http_proxy does not lead.
-    ("grpc.enable_http_proxy", 0),
-]
 _START_TIMEOUT_SECONDS = 60
-
-# Run in the child before it becomes the worker: asks the kernel for SIGKILL at
-# the parent's death (PR_SET_PDEATHSIG = 1), and looks whether the parent is
-# already gone.
-_BECOME_WORKER = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-if os.getppid() != int(sys.argv[1]):
-  sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 # What TensorFlow says of a file that it can't read, within the worker's error.
 _UNREADABLE_FILE = re.compile(
@@ -60,41 +39,6 @@ class WorkerLost(RuntimeError):
 
 class ClientFileUnreadable(OSError):
   """A client's computation can't read a file; it may have been removed."""
-
-
-def _worker_binary():
-  return os.path.join(os.path.dirname(tff.__file__), "data", "worker_binary")
-
-
-def start_worker(port, num_cores, folder=None):
-  """Starts TFF's worker process, which ends with the thread that starts it.
-
-  Args:
-    port: The port at which it answers.
-    num_cores: How many clients it computes at a time.
-    folder: Its working directory; this process's own by default.
-
-  Returns:
-    A `subprocess.Popen`.
-  """
-  return subprocess.Popen(
-      [sys.executable, "-I", "-S", "-c", _BECOME_WORKER, str(os.getpid())]
-      + [
-          _worker_binary(),
-          f"--port={port}",
-          f"--max_concurrent_computation_calls={num_cores}",
-      ],
-      cwd=folder,
-      stdin=subprocess.DEVNULL,
-      stdout=subprocess.DEVNULL,
-      env={
-          "TF_CPP_MIN_LOG_LEVEL": "3",
-          **os.environ,
-          "TF_NUM_INTRAOP_THREADS": "1",
-          # More pools would each keep what their largest client needed.
-          "MALLOC_ARENA_MAX": "2",
-      },
-  )
 
 
 class Context(tff.framework.SyncExecutionContext):
@@ -164,9 +108,9 @@ class LocalRuntime:
     """
     self._num_cores = num_cores or len(os.sched_getaffinity(0))
     port = portpicker.pick_unused_port()
-    self._process = start_worker(port, self._num_cores)
+    self._process = worker_process.start(port, self._num_cores)
     self._watch = worker_watch.WorkerWatch(self._process)
-    channel = grpc.insecure_channel(f"localhost:{port}", CHANNEL_OPTIONS)
+    channel = grpc.insecure_channel(f"localhost:{port}", worker_process.CHANNEL_OPTIONS)
     self._stub = tff.framework.RemoteExecutorGrpcStub(
         grpc.intercept_channel(channel, self._watch)
     )

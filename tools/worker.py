@@ -45,10 +45,7 @@ def _handle_signals():
 
 
 def _run(entrance, folder, num_cores):
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering import runtime
-  from fl_clustering.workers import serving
-  # pylint: enable=g-import-not-at-top
+  from fl_clustering.workers import serving  # pylint: disable=g-import-not-at-top; has threads.
 
   _handle_signals()
   cores = "1 core" if num_cores == 1 else f"{num_cores} cores"
@@ -59,7 +56,7 @@ def _run(entrance, folder, num_cores):
           flush=True,
       )
       code = process.wait()
-  except runtime.WorkerLost as e:
+  except serving.WorkerNotStarted as e:
     raise launch.RunFailed(str(e)) from e
   raise launch.RunFailed(serving.end_text(code))
 

@@ -42,7 +42,7 @@ def _start_workers(number, stack):
   # pylint: disable=g-import-not-at-top
   import portpicker
 
-  from fl_clustering import runtime
+  from fl_clustering import worker_process
   from fl_clustering.workers import announcement
   # pylint: enable=g-import-not-at-top
 
@@ -51,7 +51,7 @@ def _start_workers(number, stack):
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     announcement.write(folder, num_cores=1)
     port = portpicker.pick_unused_port()
-    process = runtime.start_worker(port, 1, folder)
+    process = worker_process.start(port, 1, folder)
     stack.callback(process.wait)
     stack.callback(process.kill)
     addresses.append(f"localhost:{port}")

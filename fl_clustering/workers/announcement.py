@@ -5,11 +5,9 @@ to the folder, whichever machine it is on.
 """
 
 import dataclasses
+import importlib.metadata
 import json
 import os
-
-import tensorflow as tf
-import tensorflow_federated as tff
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
@@ -23,8 +21,8 @@ def versions():
   """Returns the versions that a worker and a program have in common, a dict."""
   return {
       "protocol": _PROTOCOL,
-      "tensorflow": tf.__version__,
-      "tensorflow_federated": tff.__version__,
+      "tensorflow": importlib.metadata.version("tensorflow"),
+      "tensorflow_federated": importlib.metadata.version("tensorflow-federated"),
   }
 
 

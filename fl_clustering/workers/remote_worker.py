@@ -11,6 +11,7 @@ from tensorflow_federated.proto.v0 import executor_pb2_grpc
 from tensorflow_federated.python.core.impl.executors import value_serialization
 
 from fl_clustering import runtime
+from fl_clustering import worker_process
 from fl_clustering.workers import announcement as announcement_lib
 from fl_clustering.workers import worker_files
 
@@ -163,7 +164,7 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
     self._num_calls = 0
     self._lock = threading.Lock()
     self._closed = threading.Event()
-    self._channel = grpc.insecure_channel(address, runtime.CHANNEL_OPTIONS)
+    self._channel = grpc.insecure_channel(address, worker_process.CHANNEL_OPTIONS)
     self._questions = executor_pb2_grpc.ExecutorGroupStub(self._channel)
     try:
       self._ask(seconds)

@@ -1,19 +1,21 @@
-"""Runs a worker for programs on other machines."""
+"""Runs a worker for programs on other machines, without TFF in the memory of this process."""
 
 import contextlib
 import time
 
 import grpc
-import tensorflow_federated as tff
-from tensorflow_federated.proto.v0 import executor_pb2
-from tensorflow_federated.proto.v0 import executor_pb2_grpc
-from tensorflow_federated.python.core.impl.executors import value_serialization
 
-from fl_clustering import runtime
+from fl_clustering import worker_process
 from fl_clustering.workers import announcement
 
 _START_TIMEOUT_SECONDS = 60
 _SECONDS_BETWEEN_LOOKS = 0.5
+# A call of TFF's service.  Without an argument, a worker that works answers NOT_FOUND.
+_QUESTION = "/tensorflow_federated.v0.ExecutorGroup/GetExecutor"
+
+
+class WorkerNotStarted(RuntimeError):
+  """The worker ended at once, or never answered."""
 
 
 def end_text(code):
@@ -26,19 +28,18 @@ def end_text(code):
 
 
 def _wait_until_it_answers(process, port):
-  question = executor_pb2.GetExecutorRequest(
-      cardinalities=value_serialization.serialize_cardinalities({tff.CLIENTS: 0})
-  )
   deadline = time.monotonic() + _START_TIMEOUT_SECONDS
-  with grpc.insecure_channel(f"127.0.0.1:{port}", runtime.CHANNEL_OPTIONS) as channel:
-    ask = executor_pb2_grpc.ExecutorGroupStub(channel).GetExecutor
+  with grpc.insecure_channel(f"127.0.0.1:{port}", worker_process.CHANNEL_OPTIONS) as channel:
+    ask = channel.unary_unary(_QUESTION)
     while time.monotonic() < deadline:
       if process.poll() is not None:
-        raise runtime.WorkerLost(end_text(process.returncode))
-      with contextlib.suppress(grpc.RpcError):
-        ask(question, timeout=_SECONDS_BETWEEN_LOOKS, wait_for_ready=True)
-        return
-  raise runtime.WorkerLost(f"the worker did not answer within {_START_TIMEOUT_SECONDS} s.")
+        raise WorkerNotStarted(end_text(process.returncode))
+      try:
+        ask(b"", timeout=_SECONDS_BETWEEN_LOOKS, wait_for_ready=True)
+      except grpc.RpcError as e:
+        if e.code() is grpc.StatusCode.NOT_FOUND:
+          return
+  raise WorkerNotStarted(f"the worker did not answer within {_START_TIMEOUT_SECONDS} s.")
 
 
 @contextlib.contextmanager
@@ -54,10 +55,10 @@ def worker(entrance, folder, num_cores):
     Its process, a `subprocess.Popen`.
 
   Raises:
-    runtime.WorkerLost: If it does not start.
+    WorkerNotStarted: If it does not start.
   """
   announcement.write(folder, num_cores)
-  process = runtime.start_worker(entrance.port, num_cores, folder)
+  process = worker_process.start(entrance.port, num_cores, folder)
   try:
     _wait_until_it_answers(process, entrance.port)
     entrance.open()

@@ -6,7 +6,7 @@ import tempfile
 
 import portpicker
 
-from fl_clustering import runtime
+from fl_clustering import worker_process
 from fl_clustering.workers import announcement
 
 
@@ -29,7 +29,7 @@ class StartedWorker:
     test.addCleanup(self.kill)
 
   def start(self):
-    self._process = runtime.start_worker(self._port, 1, self.folder)
+    self._process = worker_process.start(self._port, 1, self.folder)
 
   def kill(self):
     self._process.kill()
