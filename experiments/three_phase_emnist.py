@@ -49,7 +49,7 @@ def _measure(config, inputs, folder):
   # pylint: disable=g-import-not-at-top
   from experiments.three_phase import measure
   from fl_clustering import checkpoint
-  from fl_clustering.engine import federated_training
+  from fl_clustering.engine import divergence
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
@@ -58,7 +58,7 @@ def _measure(config, inputs, folder):
     return measure.run(config, inputs.data, folder, experiment_flags.reuse())
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
-  except federated_training.TrainingDiverged as e:
+  except divergence.TrainingDiverged as e:
     # The same run would end the same way, and it can't be resumed with other settings.
     raise launch.RunFailed(
         f"{e} {kept} another rate needs a new run, in another --output_dir or with --overwrite."

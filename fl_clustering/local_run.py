@@ -23,7 +23,7 @@ def run(
     A `three_phase_result.ThreePhaseResult`, whose `local_weights` can't be called any more.
 
   Raises:
-    federated_training.TrainingDiverged: If a client's loss is not finite.
+    divergence.TrainingDiverged: If a client's loss is not finite.
   """
   with runtime.LocalRuntime(), tempfile.TemporaryDirectory() as folder:
     return three_phase.run(config, task, folder, observers=observers)

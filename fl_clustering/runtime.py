@@ -35,8 +35,6 @@ _CHANNEL_OPTIONS = [
     ("grpc.enable_http_proxy", 0),
 ]
 _START_TIMEOUT_SECONDS = 60
-# Model vectors in one message: far enough below TFF's limit to need little memory.
-_BATCH_BYTES = 256 * 2**20
 
 # Run in the child before it becomes the worker: asks the kernel for SIGKILL at
 # the parent's death (PR_SET_PDEATHSIG = 1), and looks whether the parent is
@@ -61,20 +59,6 @@ class WorkerLost(RuntimeError):
 
 class ClientFileUnreadable(OSError):
   """A client's computation can't read a file; it may have been removed."""
-
-
-def message_batches(jobs, bytes_per_job):
-  """Cuts a list of jobs into lists that fit one TFF message each.
-
-  Args:
-    jobs: A list of what is sent to the clients.
-    bytes_per_job: The size of a job, in bytes.
-
-  Returns:
-    A list of lists, in the order of `jobs`.
-  """
-  size = max(1, _BATCH_BYTES // bytes_per_job)
-  return [jobs[i : i + size] for i in range(0, len(jobs), size)]
 
 
 def _worker_binary():
@@ -195,7 +179,8 @@ class LocalRuntime:
     # for ever with a worker that is gone.
     self._check_alive()
     cardinalities.setdefault(tff.CLIENTS, 0)
-    executor = tff.framework.RemoteExecutor(self._stub)
+    # TFF's own default keeps the values of several calls, which for large models are gigabytes.
+    executor = tff.framework.RemoteExecutor(self._stub, dispose_batch_size=1)
     executor.set_cardinalities(cardinalities)
     return executor
 

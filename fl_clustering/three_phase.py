@@ -60,7 +60,7 @@ def run(
     A `three_phase_result.ThreePhaseResult`.
 
   Raises:
-    federated_training.TrainingDiverged: If a client's loss is not finite.
+    divergence.TrainingDiverged: If a client's loss is not finite.
     ValueError: If the settings are of another number of clients.
   """
   _check_number_of_clients(config, task)

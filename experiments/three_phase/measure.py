@@ -72,7 +72,7 @@ def run(config, task, folder, reuse=None):
 
   Raises:
     checkpoint.DamagedCheckpoint: If a checkpoint can't be read.
-    federated_training.TrainingDiverged: If a client's loss is not finite.
+    divergence.TrainingDiverged: If a client's loss is not finite.
     runtime.WorkerLost: If TFF's worker process ends.
   """
   folder.write_text("clients.csv", data.clients_text(task))

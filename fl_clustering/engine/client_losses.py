@@ -17,7 +17,7 @@ import tensorflow_federated as tff
 
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cluster_training
-from fl_clustering import runtime
+from fl_clustering.engine import model_jobs
 
 # Examples that go through a model at a time.
 _BATCH_EXAMPLES = 250
@@ -75,7 +75,7 @@ def build_losses(model):
       means = means.write(m, tf.math.segment_mean(losses.concat(), file_index))
     return means.stack()
 
-  vectors_type = tff.TensorType(np.float32, [None, model.num_parameters])
+  vectors_type = model_jobs.models_type(model.num_parameters)
   job_type = tff.StructWithPythonType(
       [("index", np.int32), ("paths", tff.TensorType(np.str_, [None]))],
       collections.OrderedDict,
@@ -133,8 +133,8 @@ class ClientLosses:
     losses = np.empty((len(vectors), len(place)), np.float32)
     if not jobs:
       return losses
-    for rows in runtime.message_batches(np.arange(len(vectors)), 4 * vectors.shape[1]):
-      for index, part_losses in self._evaluate_all(vectors[rows], jobs):
+    for batch in model_jobs.batches([vectors.shape[1]] * len(vectors)):
+      for index, part_losses in self._evaluate_all(vectors[batch], jobs):
         columns = [place[c] for c in parts[index].members]
-        losses[np.ix_(rows, columns)] = part_losses
+        losses[batch, columns] = part_losses
     return np.where(np.isnan(losses), np.float32(np.inf), losses)

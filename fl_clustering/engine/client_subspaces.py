@@ -18,7 +18,7 @@ import tensorflow_federated as tff
 
 from clustering_basics import validate
 from fl_clustering.engine import client_update
-from fl_clustering import runtime
+from fl_clustering.engine import model_jobs
 
 # Singular values below this part of the largest one count as zero.  They come from a Gram
 # matrix in float64, whose rounding errors are about 1e-8 of the largest one.
@@ -140,10 +140,10 @@ class ClientSubspaces:
       # More would be zeros, which need not travel.
       most = min(num_vectors, file.num_examples)
       jobs.append(collections.OrderedDict(index=i, path=file.path, num_vectors=most))
-    result_bytes = 4 * self._num_features * num_vectors * self._num_classes
+    size = self._num_features * num_vectors * self._num_classes
     subspaces = [None] * len(jobs)
-    for batch in runtime.message_batches(jobs, result_bytes):
-      for index, labels, bases in self._find_all(batch):
+    for batch in model_jobs.batches([size] * len(jobs)):
+      for index, labels, bases in self._find_all(jobs[batch]):
         subspaces[index] = {
             int(label): basis[:, np.any(basis, axis=0)]
             for label, basis in zip(labels, bases)

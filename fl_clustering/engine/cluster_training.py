@@ -1,9 +1,8 @@
 """FedAvg in many clusters at once, which may overlap, as a TFF computation.
 
 Every TFF client is a *cluster head*, which trains some members of one cluster in
-turn and returns their weighted sum.  So TFF's messages hold only one vector per
-head, and a bounded number of heads.  With one cluster per client this is local
-training, which is how the server gets every client's own weights.
+turn and returns their weighted sum.  So TFF's messages hold one vector per cluster on
+the way to the heads and one per head on the way back, however many clients there are.
 """
 
 import collections
@@ -17,26 +16,19 @@ import tensorflow_federated as tff
 
 from clustering_basics import randomness
 from fl_clustering.engine import client_update as client_update_lib
-from fl_clustering.engine import federated_training
-from fl_clustering import runtime
+from fl_clustering.engine import divergence
+from fl_clustering.engine import model_jobs
 
 # About 1/16 of a round's work is the most that one cluster head does: small
 # enough that no core waits long for the last one, whatever the cluster sizes.
 _HEADS_PER_ROUND = 16
 
 
-def head_job_type(num_parameters):
-  """Returns the TFF type of what a cluster head is sent."""
-  return tff.StructWithPythonType(
-      [
-          ("index", np.int32),
-          ("vector", tff.TensorType(np.float32, [num_parameters])),
-          ("paths", tff.TensorType(np.str_, [None])),
-          ("seeds", tff.TensorType(np.int32, [None, 2])),
-          ("num_epochs", np.int32),
-      ],
-      collections.OrderedDict,
-  )
+HEAD_JOB = model_jobs.job_type(
+    ("paths", tff.TensorType(np.str_, [None])),
+    ("seeds", tff.TensorType(np.int32, [None, 2])),
+    ("num_epochs", np.int32),
+)
 
 
 @functools.cache
@@ -48,40 +40,28 @@ def build_train_heads(model, local_training):
     local_training: How a client trains, a `client_update.LocalTraining`.
 
   Returns:
-    The computation `{job}@CLIENTS -> {(index, weighted sum of the members'
-    parameters, their number of examples, loss of every member)}@CLIENTS`.
+    The computation of `model_jobs.on_clients`.  A job's result is the weighted sum of the
+    members' parameters, their number of examples and every member's loss.
   """
   client_update = client_update_lib.build_client_update(model, local_training)
 
   @tf.function
-  def train_members(vector, paths, seeds, num_epochs):
+  def train_members(vector, job):
+    paths = job["paths"]
     parameters = client_update_lib.unflatten(model, vector)
     weighted_sum = [tf.zeros_like(p) for p in parameters]
     total = 0.0
     losses = tf.TensorArray(tf.float32, tf.shape(paths)[0])
     for i in tf.range(tf.shape(paths)[0]):
       trained, loss, num_examples = client_update(
-          parameters, paths[i], seeds[i], num_epochs
+          parameters, paths[i], job["seeds"][i], job["num_epochs"]
       )
       weighted_sum = [s + num_examples * t for s, t in zip(weighted_sum, trained)]
       total += num_examples
       losses = losses.write(i, loss)
     return client_update_lib.flatten(weighted_sum), total, losses.stack()
 
-  @tff.tensorflow.computation(head_job_type(model.num_parameters))
-  def train_head(job):
-    weighted_sum, total, losses = train_members(
-        job["vector"], job["paths"], job["seeds"], job["num_epochs"]
-    )
-    return job["index"], weighted_sum, total, losses
-
-  @tff.federated_computation(
-      tff.FederatedType(head_job_type(model.num_parameters), tff.CLIENTS)
-  )
-  def train_heads(jobs):
-    return tff.federated_map(train_head, jobs)
-
-  return train_heads
+  return model_jobs.on_clients(train_members, model.num_parameters, HEAD_JOB)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,49 +99,45 @@ def plan_heads(clusters, num_examples):
   return sorted(heads, key=lambda head: -work(head.members))
 
 
-def head_jobs(heads, vectors, round_, files, seed):
+def head_jobs(heads, round_, files, seed):
   """Returns what the heads are sent.
 
   Args:
     heads: `Head`s.
-    vectors: The clusters' models, float32 of shape (num_clusters, P).
     round_: A `participation.Round`.
     files: The task's `ClientFiles`.
     seed: The run's seed.
 
   Returns:
-    The heads' jobs, of `head_job_type`, whose index is the head's place; and per head the
-    list of its members that take part.  A head without any has a job all the same: TFF
-    prepares itself anew for every number of clients that it has not seen lately.
+    The heads' jobs, for `model_jobs.results`; and per head the list of its members that
+    take part.  A head without any has a job all the same: TFF prepares itself anew for
+    every number of clients that it has not seen lately.
   """
   taking_part = set(round_.client_ids)
   jobs, members_of_job = [], []
-  for i, head in enumerate(heads):
+  for head in heads:
     members = [m for m in head.members if m in taking_part]
     members_of_job.append(members)
     seeds = [
         randomness.stateless_seed(seed, "local_training", round_.number, m) for m in members
     ]
-    jobs.append(
-        collections.OrderedDict(
-            index=i,
-            vector=vectors[head.cluster],
-            paths=np.array([files.train[m].path for m in members], np.str_),
-            seeds=np.array(seeds, np.int32).reshape(-1, 2),
-            num_epochs=round_.num_epochs,
-        )
-    )
+    jobs.append({
+        "model": head.cluster,
+        "paths": np.array([files.train[m].path for m in members], np.str_),
+        "seeds": np.array(seeds, np.int32).reshape(-1, 2),
+        "num_epochs": round_.num_epochs,
+    })
   return jobs, members_of_job
 
 
-def new_models(vectors, head_results, round_):
+def new_models(vectors, heads, head_results, round_):
   """Returns the clusters' models after a round.
 
   Args:
     vectors: The clusters' models before it, float32 of shape (num_clusters, P).
-    head_results: An iterable of (cluster, weighted sum of the members' parameters, their
-      number of examples, dict of client id to loss), one for each of `plan_heads` and in
-      that order.
+    heads: All `Head`s of the round.
+    head_results: An iterable of (weighted sum of the members' parameters, their number of
+      examples, dict of client id to loss), aligned with `heads`.
     round_: A `participation.Round`.
 
   Returns:
@@ -169,26 +145,31 @@ def new_models(vectors, head_results, round_):
     training loss.
 
   Raises:
-    federated_training.TrainingDiverged: If a loss or weight is not finite.
+    divergence.TrainingDiverged: If a loss or weight is not finite.
   """
-  sums = np.zeros(vectors.shape, np.float64)
+  missing = collections.Counter(head.cluster for head in heads)
+  # In float64 only until a cluster's last head is there: all of them would be gigabytes.
+  sums = {}
   totals = np.zeros(len(vectors))
   losses = [{} for _ in vectors]
-  for cluster, weighted_sum, total, head_losses in head_results:
-    sums[cluster] += weighted_sum
+  vectors = vectors.copy()
+  for head, (weighted_sum, total, head_losses) in zip(heads, head_results):
+    cluster = head.cluster
+    sums[cluster] = sums.get(cluster, 0) + np.asarray(weighted_sum, np.float64)
     totals[cluster] += total
     losses[cluster].update(head_losses)
-  for cluster, cluster_losses in enumerate(losses):
-    federated_training.check_losses(
-        cluster_losses, f"round {round_.number}, cluster {cluster}"
-    )
-  vectors = vectors.copy()
-  # One at a time: more copies of all in float64 are gigabytes for large models.
+    missing[cluster] -= 1
+    if not missing[cluster]:
+      of_cluster = sums.pop(cluster)
+      if totals[cluster]:
+        vectors[cluster] = of_cluster / totals[cluster]
+  where = [f"round {round_.number}"]
+  if len(vectors) > 1:
+    where = [f"round {round_.number}, cluster {cluster}" for cluster in range(len(vectors))]
+  for of_cluster, cluster_losses in zip(where, losses):
+    divergence.check_losses(cluster_losses, of_cluster)
   for cluster in np.flatnonzero(totals):
-    vectors[cluster] = sums[cluster] / totals[cluster]
-    federated_training.check_vector(
-        vectors[cluster], f"round {round_.number}, cluster {cluster}"
-    )
+    divergence.check_vector(vectors[cluster], where[cluster])
   return vectors, losses
 
 
@@ -205,8 +186,8 @@ class ClusterTraining:
       seed: The run's seed.
     """
     self._files = files
+    self._num_examples = {c: file.num_examples for c, file in files.train.items()}
     self._seed = seed
-    self._num_parameters = task.model.num_parameters
     self._train_heads = build_train_heads(task.model, local_training)
 
   def next(self, vectors, clusters, round_):
@@ -223,21 +204,15 @@ class ClusterTraining:
       id to mean training loss.
 
     Raises:
-      federated_training.TrainingDiverged: If a loss or weight is not finite.
+      divergence.TrainingDiverged: If a loss or weight is not finite.
     """
-    heads = plan_heads(
-        clusters, {c: file.num_examples for c, file in self._files.train.items()}
+    heads = plan_heads(clusters, self._num_examples)
+    jobs, members_of_job = head_jobs(heads, round_, self._files, self._seed)
+    results = model_jobs.results(
+        self._train_heads, vectors, jobs, [vectors.shape[1]] * len(jobs)
     )
-    jobs, members_of_job = head_jobs(heads, vectors, round_, self._files, self._seed)
-
-    def head_results():
-      for batch in runtime.message_batches(jobs, 4 * self._num_parameters):
-        # Sorted, because TFF may return results in the order of completion.
-        for i, weighted_sum, total, losses in sorted(
-            self._train_heads(batch), key=lambda result: result[0]
-        ):
-          yield heads[i].cluster, weighted_sum, total, zip(
-              members_of_job[i], map(float, losses)
-          )
-
-    return new_models(vectors, head_results(), round_)
+    head_results = (
+        (weighted_sum, total, zip(members, map(float, losses)))
+        for (weighted_sum, total, losses), members in zip(results, members_of_job)
+    )
+    return new_models(vectors, heads, head_results, round_)

@@ -133,7 +133,7 @@ class Engine:
       ids of the members that trained it to their mean training loss.
 
     Raises:
-      federated_training.TrainingDiverged: If a loss or weight is not finite.
+      divergence.TrainingDiverged: If a loss or weight is not finite.
     """
     new_vectors, losses = self._training.next(vectors, members, round_)
     self._count_training(losses, round_.num_epochs, already_sent)
@@ -153,7 +153,7 @@ class Engine:
       of shape (P,); and the losses, which are those of `train`.
 
     Raises:
-      federated_training.TrainingDiverged: If a loss or weight is not finite.
+      divergence.TrainingDiverged: If a loss or weight is not finite.
     """
     new_vectors, own, losses = self._member_training.next(vectors, members, round_)
     self._count_training(losses, round_.num_epochs)
@@ -165,7 +165,8 @@ class Engine:
     Args:
       vectors: The model that each client starts from, float32 of shape
         (len(client_ids), P).
-      client_ids: The clients that train, whether they take part in the round or not.
+      client_ids: The clients that train, each named once, whether they take part in the
+        round or not.
       round_: A `participation.Round`.  A client that trains several times in one round
         uses the same random numbers each time.
 
@@ -174,15 +175,11 @@ class Engine:
       of client id to mean training loss.
 
     Raises:
-      federated_training.TrainingDiverged: If a loss or weight is not finite.
+      divergence.TrainingDiverged: If a loss or weight is not finite.
     """
-    trained, losses = self._training.next(
-        vectors,
-        tuple((client_id,) for client_id in client_ids),
-        dataclasses.replace(round_, client_ids=client_ids),
-    )
-    self._count_training(losses, round_.num_epochs)
-    return trained, {c: loss for part in losses for c, loss in part.items()}
+    trained, losses = self._member_training.each(vectors, client_ids, round_)
+    self._count_training([losses], round_.num_epochs)
+    return trained, losses
 
   def confusions(self, vectors, requests):
     """Evaluates models on files.

@@ -6,7 +6,6 @@ serves every evaluation here: models on the global test set, a cluster's model
 on its clients' test data, a client's own model on its own.
 """
 
-import collections
 import dataclasses
 import functools
 
@@ -15,12 +14,14 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering.engine import client_update
-from fl_clustering import runtime
+from fl_clustering.engine import model_jobs
 
 # Examples that go through a model at a time, and the most that one TFF client
 # evaluates when there are many.
 _BATCH_EXAMPLES = 250
 _JOB_EXAMPLES = 500
+
+_JOB = model_jobs.job_type(("paths", tff.TensorType(np.str_, [None])))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,12 +45,14 @@ def build_confusions(model):
     model: A `model.Model`.
 
   Returns:
-    The computation `{(index, vector, paths)}@CLIENTS -> {(index, confusion)}@CLIENTS`.
+    The computation of `model_jobs.on_clients`.  A job's result is the confusion matrix of
+    each of its files.
   """
   num_classes = model.num_classes
 
   @tf.function
-  def confusions(vector, paths):
+  def confusions(vector, job):
+    paths = job["paths"]
     parameters = client_update.unflatten(model, vector)
     contents = tf.map_fn(tf.io.read_file, paths)
     rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
@@ -70,26 +73,9 @@ def build_confusions(model):
     cell = (file_index * num_classes + labels) * num_classes + predictions.concat()
     size = tf.shape(paths)[0] * num_classes**2
     counts = tf.math.bincount(cell, minlength=size, maxlength=size)
-    return tf.reshape(counts, [-1, num_classes, num_classes])
+    return (tf.reshape(counts, [-1, num_classes, num_classes]),)
 
-  job_type = tff.StructWithPythonType(
-      [
-          ("index", np.int32),
-          ("vector", tff.TensorType(np.float32, [model.num_parameters])),
-          ("paths", tff.TensorType(np.str_, [None])),
-      ],
-      collections.OrderedDict,
-  )
-
-  @tff.tensorflow.computation(job_type)
-  def evaluate(job):
-    return job["index"], confusions(job["vector"], job["paths"])
-
-  @tff.federated_computation(tff.FederatedType(job_type, tff.CLIENTS))
-  def evaluate_all(jobs):
-    return tff.federated_map(evaluate, jobs)
-
-  return evaluate_all
+  return model_jobs.on_clients(confusions, model.num_parameters, _JOB)
 
 
 def _cut(files):
@@ -109,7 +95,7 @@ class Evaluation:
 
   def __init__(self, model):
     """Builds the TFF computation for a `model.Model`."""
-    self._model = model
+    self._num_classes = model.num_classes
     self._evaluate_all = build_confusions(model)
 
   def confusions(self, vectors, requests):
@@ -128,20 +114,18 @@ class Evaluation:
     for r, request in enumerate(requests):
       for positions in _cut(request.files):
         places.append((r, positions))
-        jobs.append(
-            collections.OrderedDict(
-                index=len(jobs),
-                vector=vectors[request.vector],
-                paths=np.array([request.files[p].path for p in positions], np.str_),
-            )
-        )
-    num_classes = self._model.num_classes
-    results = [
-        np.zeros((len(request.files), num_classes, num_classes), np.int64)
+        jobs.append({
+            "model": request.vector,
+            "paths": np.array([request.files[p].path for p in positions], np.str_),
+        })
+    size = self._num_classes**2
+    confusions = [
+        np.zeros((len(request.files), self._num_classes, self._num_classes), np.int64)
         for request in requests
     ]
-    for batch in runtime.message_batches(jobs, 4 * vectors.shape[1]):
-      for index, confusion in self._evaluate_all(batch):
-        r, positions = places[index]
-        results[r][positions] = confusion
-    return results
+    results = model_jobs.results(
+        self._evaluate_all, vectors, jobs, [size * len(positions) for _, positions in places]
+    )
+    for (r, positions), (confusion,) in zip(places, results):
+      confusions[r][positions] = confusion
+    return confusions

@@ -3,8 +3,11 @@
 FedAvg (McMahan et al., "Communication-Efficient Learning of Deep Networks from
 Decentralized Data", AISTATS 2017, Algorithm 1): every client trains the model
 it is sent on its own examples, the server averages the results weighted by the
-number of examples.  Every TFF client is a client, so TFF's aggregators plug in
-(clipping, differential privacy).  Many clusters at once: `cluster_training.py`.
+number of examples.
+
+The weighted mean is the training of one cluster, see `cluster_training.py`: it needs the
+sums of a bounded number of heads.  With one of TFF's aggregators (clipping, differential
+privacy), every TFF client is a client, because they take single updates.
 
 Every client's random numbers are a function of (seed, round, client id): see
 `randomness.py`.
@@ -13,7 +16,6 @@ Every client's random numbers are a function of (seed, round, client id): see
 import collections
 import dataclasses
 import functools
-import math
 
 import numpy as np
 import tensorflow as tf
@@ -21,29 +23,8 @@ import tensorflow_federated as tff
 
 from clustering_basics import randomness
 from fl_clustering.engine import client_update as client_update_lib
-
-
-class TrainingDiverged(RuntimeError):
-  """A client's loss or weights are no longer finite."""
-
-
-def check_losses(losses, where):
-  """Raises `TrainingDiverged` unless all losses (by client id) are finite."""
-  for client_id, loss in losses.items():
-    if not math.isfinite(loss):
-      raise TrainingDiverged(
-          f"the training loss is {loss} in {where}, client {client_id!r}; "
-          "a lower learning rate may help."
-      )
-
-
-def check_vector(vector, where):
-  """Raises `TrainingDiverged` unless the averaged weights are finite."""
-  if not np.all(np.isfinite(vector)):
-    raise TrainingDiverged(
-        f"the averaged weights are not finite after {where}; "
-        "a lower learning rate may help."
-    )
+from fl_clustering.engine import cluster_training
+from fl_clustering.engine import divergence
 
 
 def _client_job_type():
@@ -59,14 +40,14 @@ def _client_job_type():
 
 
 @functools.cache
-def build_fedavg_round(model, local_training, aggregator, num_clients):
-  """Returns (initialize, next) of FedAvg as TFF computations.
+def build_aggregated_round(model, local_training, aggregator, num_clients):
+  """Returns (initialize, next) of FedAvg with an aggregator as TFF computations.
 
   Args:
     model: A `model.Model`.
     local_training: How a client trains, a `client_update.LocalTraining`.
     aggregator: A `tff.aggregators` factory, weighted or not, for the clients'
-      updates (trained minus sent); `None` is their mean weighted by examples.
+      updates (trained minus sent).
     num_clients: Number of clients of the task; their indices are below it.
 
   Returns:
@@ -79,7 +60,8 @@ def build_fedavg_round(model, local_training, aggregator, num_clients):
   vector_type = tff.TensorType(np.float32, [model.num_parameters])
   job_type = _client_job_type()
 
-  def train(vector, job):
+  @tff.tensorflow.computation(vector_type, job_type)
+  def local_update(vector, job):
     trained, loss, num_examples = client_update(
         client_update_lib.unflatten(model, vector), job["path"], job["seed"], job["num_epochs"]
     )
@@ -90,13 +72,6 @@ def build_fedavg_round(model, local_training, aggregator, num_clients):
   @tff.tensorflow.computation(vector_type, vector_type)
   def apply_update(vector, update):
     return vector + update
-
-  if aggregator is None:
-    return _build_weighted_mean_round(vector_type, job_type, train)
-
-  @tff.tensorflow.computation(vector_type, job_type)
-  def local_update(vector, job):
-    return train(vector, job)
 
   weight_type = ()
   if isinstance(aggregator, tff.aggregators.WeightedAggregationFactory):
@@ -120,39 +95,6 @@ def build_fedavg_round(model, local_training, aggregator, num_clients):
   return process.initialize, next_round
 
 
-def _build_weighted_mean_round(vector_type, job_type, train):
-  """Returns (initialize, next) of FedAvg by sums alone, without a state.
-
-  It equals the round with `tff.aggregators.MeanFactory`, which visits every client
-  once more to weight its update; here the client does that with its training.
-  """
-
-  @tff.tensorflow.computation(vector_type, job_type)
-  def local_update(vector, job):
-    update, num_examples, losses = train(vector, job)
-    return num_examples * update, num_examples, losses
-
-  @tff.tensorflow.computation(vector_type, vector_type, np.float32)
-  def apply_sums(vector, weighted_sum, total):
-    return vector + weighted_sum / total
-
-  @tff.federated_computation
-  def initialize():
-    return tff.federated_value((), tff.SERVER)
-
-  @tff.federated_computation(
-      tff.FederatedType(vector_type, tff.SERVER),
-      initialize.type_signature.result,
-      tff.FederatedType(job_type, tff.CLIENTS),
-  )
-  def next_round(vector, state, jobs):
-    results = tff.federated_map(local_update, (tff.federated_broadcast(vector), jobs))
-    weighted_sum, total, losses = tff.federated_sum(results)
-    return tff.federated_map(apply_sums, (vector, weighted_sum, total)), state, losses
-
-  return initialize, next_round
-
-
 @dataclasses.dataclass(frozen=True)
 class FedAvgState:
   """The server's state between rounds.
@@ -166,55 +108,25 @@ class FedAvgState:
   aggregator_state: tuple[np.ndarray, ...]
 
 
-class FedAvg:
-  """FedAvg over all clients of a task: `initialize`, then `next` every round."""
+class _AggregatedRounds:
+  """FedAvg's rounds with one of TFF's aggregators."""
 
-  def __init__(self, task, files, local_training, aggregator, seed, is_private=False):
-    """Builds the TFF computations.
-
-    Args:
-      task: A `FederatedTask`.
-      files: The task's `ClientFiles`.
-      local_training: How a client trains, a `client_update.LocalTraining`.
-      aggregator: A `tff.aggregators` factory, or `None` for the weighted mean.
-      seed: The run's seed.
-      is_private: Whether the aggregator protects the clients.  Then a loss that is not finite
-        ends nothing: an error would tell of a client.
-    """
+  def __init__(self, task, files, local_training, aggregator, seed):
     self._files = files
-    self._is_private = is_private
     self._seed = seed
-    self._model = task.model
     self._index = {client_id: i for i, client_id in enumerate(task.client_ids)}
-    initialize, self._next_round = build_fedavg_round(
+    initialize, self._next_round = build_aggregated_round(
         task.model, local_training, aggregator, len(task.client_ids)
     )
     self._initial_aggregator_state = initialize()
 
-  def initialize(self):
-    """Returns the `FedAvgState` before the first round."""
-    parameters = self._model.initial_parameters(
-        randomness.generator(self._seed, "initial_parameters")
-    )
-    vector = np.concatenate([p.ravel() for p in parameters])
+  def initial_state(self, vector):
     return FedAvgState(vector, self._leaves(self._initial_aggregator_state))
 
   def _leaves(self, aggregator_state):
     return tuple(map(np.asarray, tf.nest.flatten(aggregator_state)))
 
   def next(self, state, round_):
-    """Runs one round.
-
-    Args:
-      state: The state before.
-      round_: A `participation.Round`.
-
-    Returns:
-      The `FedAvgState` after, and a dict of client id to mean training loss.
-
-    Raises:
-      TrainingDiverged: If a loss or weight is not finite.
-    """
     jobs = [
         collections.OrderedDict(
             index=self._index[client_id],
@@ -234,8 +146,71 @@ class FedAvg:
         jobs,
     )
     losses = {c: float(all_losses[self._index[c]]) for c in round_.client_ids}
+    return FedAvgState(np.asarray(vector), self._leaves(aggregator_state)), losses
+
+
+class _MeanRounds:
+  """FedAvg's own rounds, with the mean weighted by examples."""
+
+  def __init__(self, task, files, local_training, seed):
+    self._training = cluster_training.ClusterTraining(task, files, local_training, seed)
+    self._client_ids = task.client_ids
+
+  def initial_state(self, vector):
+    return FedAvgState(vector, ())
+
+  def next(self, state, round_):
+    vectors, (losses,) = self._training.next(
+        state.vector[None], (self._client_ids,), round_
+    )
+    return FedAvgState(vectors[0], ()), losses
+
+
+class FedAvg:
+  """FedAvg over all clients of a task: `initialize`, then `next` every round."""
+
+  def __init__(self, task, files, local_training, aggregator, seed, is_private=False):
+    """Builds the TFF computations.
+
+    Args:
+      task: A `FederatedTask`.
+      files: The task's `ClientFiles`.
+      local_training: How a client trains, a `client_update.LocalTraining`.
+      aggregator: A `tff.aggregators` factory, or `None` for the weighted mean.
+      seed: The run's seed.
+      is_private: Whether the aggregator protects the clients.  Then a loss that is not finite
+        ends nothing: an error would tell of a client.
+    """
+    self._is_private = is_private
+    self._seed = seed
+    self._model = task.model
+    if aggregator is None:
+      self._rounds = _MeanRounds(task, files, local_training, seed)
+    else:
+      self._rounds = _AggregatedRounds(task, files, local_training, aggregator, seed)
+
+  def initialize(self):
+    """Returns the `FedAvgState` before the first round."""
+    parameters = self._model.initial_parameters(
+        randomness.generator(self._seed, "initial_parameters")
+    )
+    return self._rounds.initial_state(np.concatenate([p.ravel() for p in parameters]))
+
+  def next(self, state, round_):
+    """Runs one round.
+
+    Args:
+      state: The state before.
+      round_: A `participation.Round`.
+
+    Returns:
+      The `FedAvgState` after, and a dict of client id to mean training loss.
+
+    Raises:
+      divergence.TrainingDiverged: If a loss or weight is not finite.
+    """
+    after, losses = self._rounds.next(state, round_)
     if not self._is_private:
-      check_losses(losses, f"round {round_.number}")
-    vector = np.asarray(vector)
-    check_vector(vector, f"round {round_.number}")
-    return FedAvgState(vector, self._leaves(aggregator_state)), losses
+      divergence.check_losses(losses, f"round {round_.number}")
+    divergence.check_vector(after.vector, f"round {round_.number}")
+    return after, losses

@@ -8,11 +8,11 @@ import functools
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from fl_clustering.engine import client_update as client_update_lib
 from fl_clustering.engine import cluster_training
-from fl_clustering import runtime
+from fl_clustering.engine import divergence
+from fl_clustering.engine import model_jobs
 
 # What one head returns is at most this part of a message: so all cores have work, however
 # few members' models a message holds.
@@ -28,38 +28,28 @@ def build_train_members(model, local_training):
     local_training: How a client trains, a `client_update.LocalTraining`.
 
   Returns:
-    The computation `{job}@CLIENTS -> {(index, parameters of every member, of shape
-    (num_members, P), loss of every member)}@CLIENTS`.
+    The computation of `model_jobs.on_clients`.  A job's result is the members' trained
+    parameters, of shape (num_members, P), and their losses.
   """
   client_update = client_update_lib.build_client_update(model, local_training)
-  job_type = cluster_training.head_job_type(model.num_parameters)
 
   @tf.function
-  def train_all(vector, paths, seeds, num_epochs):
+  def train_all(vector, job):
     parameters = client_update_lib.unflatten(model, vector)
-    num_members = tf.shape(paths)[0]
+    num_members = tf.shape(job["paths"])[0]
     vectors = tf.TensorArray(
         tf.float32, num_members, element_shape=[model.num_parameters]
     )
     losses = tf.TensorArray(tf.float32, num_members)
     for i in tf.range(num_members):
-      trained, loss, _ = client_update(parameters, paths[i], seeds[i], num_epochs)
+      trained, loss, _ = client_update(
+          parameters, job["paths"][i], job["seeds"][i], job["num_epochs"]
+      )
       vectors = vectors.write(i, client_update_lib.flatten(trained))
       losses = losses.write(i, loss)
     return vectors.stack(), losses.stack()
 
-  @tff.tensorflow.computation(job_type)
-  def train_head(job):
-    vectors, losses = train_all(
-        job["vector"], job["paths"], job["seeds"], job["num_epochs"]
-    )
-    return job["index"], vectors, losses
-
-  @tff.federated_computation(tff.FederatedType(job_type, tff.CLIENTS))
-  def train_members(jobs):
-    return tff.federated_map(train_head, jobs)
-
-  return train_members
+  return model_jobs.on_clients(train_all, model.num_parameters, cluster_training.HEAD_JOB)
 
 
 class MemberTraining:
@@ -77,7 +67,6 @@ class MemberTraining:
     self._files = files
     self._num_examples = {c: file.num_examples for c, file in files.train.items()}
     self._seed = seed
-    self._vector_bytes = 4 * task.model.num_parameters
     self._train_members = build_train_members(task.model, local_training)
 
   def next(self, vectors, clusters, round_):
@@ -95,10 +84,13 @@ class MemberTraining:
       client id to its trained parameters, float32 of shape (P,), not private.
 
     Raises:
-      federated_training.TrainingDiverged: If a loss or weight is not finite.
+      divergence.TrainingDiverged: If a loss or weight is not finite.
     """
     heads = cluster_training.plan_heads(clusters, self._num_examples)
-    trained = self._train(heads, vectors, round_)
+    trained = {
+        (cluster, member): (vector, loss)
+        for cluster, member, vector, loss in self._trained(heads, vectors, round_)
+    }
     own = [{} for _ in clusters]
 
     def head_results():
@@ -110,27 +102,55 @@ class MemberTraining:
             num_examples = self._num_examples[member]
             weighted_sum += np.float32(num_examples) * own[head.cluster][member]
             total += num_examples
-        yield head.cluster, weighted_sum, total, losses
+        yield weighted_sum, total, losses
 
-    new_vectors, losses = cluster_training.new_models(vectors, head_results(), round_)
+    new_vectors, losses = cluster_training.new_models(vectors, heads, head_results(), round_)
     return new_vectors, own, losses
 
-  def _train(self, heads, vectors, round_):
-    """Returns the trained parameters and the loss by (cluster, client id)."""
+  def each(self, vectors, client_ids, round_):
+    """Trains every client alone.
+
+    Args:
+      vectors: The model that each client starts from, float32 of shape (len(client_ids), P);
+        a view made by `np.broadcast_to` is sent as one model.
+      client_ids: The clients, each named once.
+      round_: A `participation.Round`, in which all of them take part.
+
+    Returns:
+      The clients' models, not private, float32 of shape (len(client_ids), P), and a dict of
+      client id to mean training loss.
+
+    Raises:
+      divergence.TrainingDiverged: If a loss or weight is not finite.
+    """
+    if vectors.strides[0] == 0:
+      clusters = (tuple(client_ids),)
+    else:
+      clusters = tuple((client_id,) for client_id in client_ids)
+    heads = cluster_training.plan_heads(clusters, self._num_examples)
+    row = {client_id: i for i, client_id in enumerate(client_ids)}
+    own, losses = np.empty(vectors.shape, np.float32), {}
+    for _, client_id, vector, loss in self._trained(heads, vectors, round_):
+      own[row[client_id]], losses[client_id] = vector, loss
+    divergence.check_losses(losses, f"round {round_.number}")
+    for client_id, vector in zip(client_ids, own):
+      divergence.check_vector(vector, f"round {round_.number}, client {client_id!r}")
+    return own, losses
+
+  def _trained(self, heads, vectors, round_):
+    """Yields (cluster, client id, trained parameters, loss) of all members that take part."""
     parts = [
-        cluster_training.Head(head.cluster, members)
+        cluster_training.Head(head.cluster, head.members[part])
         for head in heads
-        for members in runtime.message_batches(
-            head.members, _HEADS_PER_MESSAGE * self._vector_bytes
+        for part in model_jobs.batches(
+            [_HEADS_PER_MESSAGE * vectors.shape[1]] * len(head.members)
         )
     ]
-    jobs, members_of_job = cluster_training.head_jobs(
-        parts, vectors, round_, self._files, self._seed
+    jobs, members_of_job = cluster_training.head_jobs(parts, round_, self._files, self._seed)
+    results = model_jobs.results(
+        self._train_members, vectors, jobs,
+        [vectors.shape[1] * len(part.members) for part in parts],
     )
-    most_members = max((len(part.members) for part in parts), default=1)
-    trained = {}
-    for batch in runtime.message_batches(jobs, most_members * self._vector_bytes):
-      for i, job_vectors, losses in self._train_members(batch):
-        for member, vector, loss in zip(members_of_job[i], job_vectors, losses):
-          trained[parts[i].cluster, member] = vector, float(loss)
-    return trained
+    for part, members, (own, losses) in zip(parts, members_of_job, results):
+      for member, vector, loss in zip(members, own, losses):
+        yield part.cluster, member, vector, float(loss)

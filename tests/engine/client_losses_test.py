@@ -10,6 +10,7 @@ import tensorflow as tf
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
 from fl_clustering.engine import cluster_training
+from fl_clustering.engine import model_jobs
 from fl_clustering import runtime
 from fl_clustering.tasks import federated_task
 from tests import small_task
@@ -113,7 +114,7 @@ class ClientLossesTest(absltest.TestCase):
     whole = computed.losses(vectors, _task.client_ids)
     evaluate_all = mock.Mock(side_effect=computed._evaluate_all)
     with (
-        mock.patch.object(runtime, "_BATCH_BYTES", 2 * vectors[0].nbytes),
+        mock.patch.object(model_jobs, "_MESSAGE_BYTES", 2 * vectors[0].nbytes),
         mock.patch.object(computed, "_evaluate_all", evaluate_all),
     ):
       parts = computed.losses(vectors, _task.client_ids)

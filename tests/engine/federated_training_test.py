@@ -13,7 +13,9 @@ from fl_clustering import config as config_lib
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cluster_training
+from fl_clustering.engine import divergence
 from fl_clustering.engine import federated_training
+from fl_clustering.engine import model_jobs
 from fl_clustering import participation
 from fl_clustering import runtime
 from tests import small_task
@@ -168,7 +170,7 @@ class FedAvgTest(absltest.TestCase):
     options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
     fedavg = _fedavg(options=options)
     with self.assertRaisesRegex(
-        federated_training.TrainingDiverged, "round 7, client '[a-e]'"
+        divergence.TrainingDiverged, "round 7, client '[a-e]'"
     ):
       fedavg.next(fedavg.initialize(), participation.Round(7, _task.client_ids, 2))
 
@@ -275,7 +277,7 @@ class ClusterTrainingTest(absltest.TestCase):
     training = _clusters()
     whole, _ = training.next(starts, clusters, participation.Round(1, _task.client_ids, 1))
     with mock.patch.object(
-        runtime, "_BATCH_BYTES", 8 * _task.model.num_parameters
+        model_jobs, "_MESSAGE_BYTES", 8 * _task.model.num_parameters
     ):
       parts, _ = training.next(starts, clusters, participation.Round(1, _task.client_ids, 1))
     np.testing.assert_array_equal(whole, parts)
@@ -289,7 +291,7 @@ class ClusterTrainingTest(absltest.TestCase):
   def test_divergence_names_cluster_and_client(self):
     options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
     with self.assertRaisesRegex(
-        federated_training.TrainingDiverged, "round 2, cluster 1, client 'e'"
+        divergence.TrainingDiverged, "round 2, cluster 1, client 'e'"
     ):
       _clusters(options).next(
           np.stack([_start_vector()] * 2), (("a",), ("e",)), participation.Round(2, ("e",), 2)

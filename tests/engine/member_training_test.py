@@ -9,8 +9,9 @@ from clustering_basics import randomness
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cluster_training
-from fl_clustering.engine import federated_training
+from fl_clustering.engine import divergence
 from fl_clustering.engine import member_training
+from fl_clustering.engine import model_jobs
 from fl_clustering import participation
 from fl_clustering import runtime
 from tests import small_task
@@ -108,15 +109,15 @@ class MemberTrainingTest(absltest.TestCase):
     train_members = training._train_members
     most_returned = 0
 
-    def train(jobs):
+    def train(models, jobs):
       nonlocal most_returned
-      results = train_members(jobs)
+      results = train_members(models, jobs)
       most_returned = max(most_returned, sum(vectors.nbytes for _, vectors, _ in results))
       return results
 
     limit = 3 * starts[0].nbytes
     with (
-        mock.patch.object(runtime, "_BATCH_BYTES", limit),
+        mock.patch.object(model_jobs, "_MESSAGE_BYTES", limit),
         mock.patch.object(training, "_train_members", train),
         # One head per cluster, so that the first is cut in two.
         mock.patch.object(cluster_training, "_HEADS_PER_ROUND", 1),
@@ -137,7 +138,7 @@ class MemberTrainingTest(absltest.TestCase):
     expected = training.next(starts, _CLUSTERS, _everyone())
     train_members = training._train_members
     with mock.patch.object(
-        training, "_train_members", lambda jobs: list(train_members(jobs))[::-1]
+        training, "_train_members", lambda *args: list(train_members(*args))[::-1]
     ):
       vectors, own, losses = training.next(starts, _CLUSTERS, _everyone())
     np.testing.assert_array_equal(vectors, expected[0])
@@ -159,7 +160,7 @@ class MemberTrainingTest(absltest.TestCase):
   def test_divergence_names_cluster_and_client(self):
     options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
     with self.assertRaisesRegex(
-        federated_training.TrainingDiverged, "round 3, cluster 1, client 'e'"
+        divergence.TrainingDiverged, "round 3, cluster 1, client 'e'"
     ):
       _training(options=options).next(_starts(2), ((), ("e",)), _everyone(2))
 

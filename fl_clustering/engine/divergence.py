@@ -1,0 +1,28 @@
+"""The error of a training whose numbers are no longer finite."""
+
+import math
+
+import numpy as np
+
+
+class TrainingDiverged(RuntimeError):
+  """A client's loss or weights are no longer finite."""
+
+
+def check_losses(losses, where):
+  """Raises `TrainingDiverged` unless all losses (by client id) are finite."""
+  for client_id, loss in losses.items():
+    if not math.isfinite(loss):
+      raise TrainingDiverged(
+          f"the training loss is {loss} in {where}, client {client_id!r}; "
+          "a lower learning rate may help."
+      )
+
+
+def check_vector(vector, where):
+  """Raises `TrainingDiverged` unless the averaged weights are finite."""
+  if not np.all(np.isfinite(vector)):
+    raise TrainingDiverged(
+        f"the averaged weights are not finite after {where}; "
+        "a lower learning rate may help."
+    )
