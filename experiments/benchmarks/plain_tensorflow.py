@@ -1,9 +1,47 @@
-"""The limit of `engine_benchmark.py`: the same arithmetic in plain TensorFlow."""
+"""The limit of the benchmarks: the same arithmetic in plain TensorFlow."""
 
 import concurrent.futures
 
 import numpy as np
 import tensorflow as tf
+
+
+def build_train(model, batch_size, learning_rate):
+  """Returns a client's training, one pass of plain SGD, as a `tf.function`.
+
+  Args:
+    model: A `model.Model`.
+    batch_size: Examples per step.
+    learning_rate: Step size.
+
+  Returns:
+    A function of the parameters, the images and the labels that returns the parameters
+    after the pass.
+  """
+
+  @tf.function(
+      input_signature=[
+          [tf.TensorSpec(shape) for shape in model.parameter_shapes.values()],
+          tf.TensorSpec([None, *model.input_shape]),
+          tf.TensorSpec([None], tf.int32),
+      ]
+  )
+  def train(parameters, images, labels):
+    for i in tf.range(0, tf.shape(labels)[0], batch_size):
+      seed = tf.stack([i, 0]) if model.uses_dropout else None
+      with tf.GradientTape() as tape:
+        tape.watch(parameters)
+        logits = model.logits(parameters, images[i : i + batch_size], seed)
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=labels[i : i + batch_size], logits=logits
+            )
+        )
+      gradients = tape.gradient(loss, parameters)
+      parameters = [p - learning_rate * g for p, g in zip(parameters, gradients)]
+    return parameters
+
+  return train
 
 
 class PlainTensorFlow:
@@ -27,30 +65,9 @@ class PlainTensorFlow:
         )
         for client in task.clients
     }
+    self._given_clients = dict(self._clients)
     test_images = tf.constant(task.global_test.features.astype(np.float32) / 255)
     test_labels = tf.constant(task.global_test.labels.astype(np.int32))
-
-    @tf.function(
-        input_signature=[
-            [tf.TensorSpec(shape) for shape in model.parameter_shapes.values()],
-            tf.TensorSpec([None, *model.input_shape]),
-            tf.TensorSpec([None], tf.int32),
-        ]
-    )
-    def train(parameters, images, labels):
-      for i in tf.range(0, tf.shape(labels)[0], batch_size):
-        seed = tf.stack([i, 0]) if model.uses_dropout else None
-        with tf.GradientTape() as tape:
-          tape.watch(parameters)
-          logits = model.logits(parameters, images[i : i + batch_size], seed)
-          loss = tf.reduce_mean(
-              tf.nn.sparse_softmax_cross_entropy_with_logits(
-                  labels=labels[i : i + batch_size], logits=logits
-              )
-          )
-        gradients = tape.gradient(loss, parameters)
-        parameters = [p - learning_rate * g for p, g in zip(parameters, gradients)]
-      return parameters
 
     @tf.function(
         input_signature=[[tf.TensorSpec(s) for s in model.parameter_shapes.values()]]
@@ -71,9 +88,19 @@ class PlainTensorFlow:
           for parameters in models_parameters
       ]
 
-    self._train = train
+    self._train = build_train(model, batch_size, learning_rate)
     self._confusion = confusion
     self._losses = losses
+
+  def reorder(self, orders):
+    """Puts the examples of clients into another order than that of the task.
+
+    Args:
+      orders: From a client's id to the positions of its examples in the task.
+    """
+    for client_id, order in orders.items():
+      images, labels = self._given_clients[client_id]
+      self._clients[client_id] = tf.gather(images, order), tf.gather(labels, order)
 
   def average(self, parameters, clusters):
     """Trains every member of every cluster; returns each cluster's average."""
