@@ -13,6 +13,7 @@ import os
 
 from absl import flags
 
+from clustering_basics import validate
 from experiment_shell import experiment
 from experiment_shell import study
 from experiments.peers import cells
@@ -70,6 +71,19 @@ def _load(config, unused_recorded, unused_stack):
   return experiment.Inputs((tasks, pythons), document, tuple(lines))
 
 
+def _available(document):
+  return [name for name, one in document["contestants"].items() if one["reason"] is None]
+
+
+def _check_recorded(recorded, document):
+  before, now = _available(recorded), _available(document)
+  if before != now:
+    raise validate.error(
+        "peers", f"have the environments of the run to resume, {', '.join(before)}",
+        ", ".join(now),
+    )
+
+
 def _measure(config, inputs, folder):
   tasks, pythons = inputs.data
 
@@ -111,6 +125,7 @@ EXPERIMENT = experiment.Experiment(
     measure=_measure,
     build_write_report=_build_write_report,
     result_text=lambda run: results.text(results.read(run)),
+    check_recorded=_check_recorded,
     summarize=lambda run: results.summary(results.read(run)),
 )
 

@@ -90,12 +90,22 @@ def _start(turns, contestant, python, folder, answer_seconds, stack):
     turns.problem = f"did not start: {e}"
 
 
+def turn_order(names, number):
+  """Returns the order of a round's turns: whoever was first is last in the next round.
+
+  Args:
+    names: The contestants.
+    number: The round.
+  """
+  first = number % len(names) if names else 0
+  return [*names[first:], *names[:first]]
+
+
 def _run_turn(turns, number, evaluate):
-  """Has every contestant run one round, in an order that changes from round to round."""
-  names = [name for name, one in turns.items() if one.problem is None]
+  """Has every contestant run one round, and notes what it has come to."""
   vectors = {}
-  for i in range(len(names)):
-    name = names[(number + i) % len(names)]
+  names = [name for name, one in turns.items() if one.problem is None]
+  for name in turn_order(names, number):
     one = turns[name]
     try:
       seconds, vectors[name] = one.process.run_round(number)

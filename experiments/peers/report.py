@@ -37,7 +37,7 @@ _NOTES = (
     "right order before it, in memory, which is not timed.",
     "Ours, plain TensorFlow and TFF compute as many clients at a time as there are cores, and "
     "so does Flower with one Ray actor per core. pfl and fedjax compute one client after the "
-    "other and may use all cores for each.",
+    "other and may use all cores for each. Flower looks for answers every 0.1 s.",
     "Memory is the sum over a contestant's processes of the highest memory of each. The start "
     "is from launching the process until it is ready, which compiles nothing yet.",
 )

@@ -65,6 +65,17 @@ class MeasureLaunchTest(absltest.TestCase):
     self.assertIsNone(measured["other"]["first_difference"])
 
 
+class TurnOrderTest(absltest.TestCase):
+
+  def test_everybody_is_first_in_turn(self):
+    orders = ["".join(cells.turn_order(["a", "b", "c"], number)) for number in (1, 2, 3, 4)]
+
+    self.assertEqual(orders, ["bca", "cab", "abc", "bca"])
+
+  def test_of_nobody(self):
+    self.assertEqual(cells.turn_order([], 1), [])
+
+
 class LaunchesTest(absltest.TestCase):
 
   def test_a_launch_is_measured_once_for_all_its_contestants(self):
