@@ -15,8 +15,9 @@ def build_train(model, batch_size, learning_rate):
     learning_rate: Step size.
 
   Returns:
-    A function of the parameters, the images and the labels that returns the parameters
-    after the pass.
+    A function of the parameters, the images, the labels and a seed, int32 of shape (2,),
+    that returns the parameters after the pass.  The dropout of a step follows from the
+    seed as in `engine/client_update.py`.
   """
 
   @tf.function(
@@ -24,14 +25,17 @@ def build_train(model, batch_size, learning_rate):
           [tf.TensorSpec(shape) for shape in model.parameter_shapes.values()],
           tf.TensorSpec([None, *model.input_shape]),
           tf.TensorSpec([None], tf.int32),
+          tf.TensorSpec([2], tf.int32),
       ]
   )
-  def train(parameters, images, labels):
+  def train(parameters, images, labels, seed):
     for i in tf.range(0, tf.shape(labels)[0], batch_size):
-      seed = tf.stack([i, 0]) if model.uses_dropout else None
+      dropout_seed = None
+      if model.uses_dropout:
+        dropout_seed = tf.random.experimental.stateless_fold_in(seed, i // batch_size + 1)
       with tf.GradientTape() as tape:
         tape.watch(parameters)
-        logits = model.logits(parameters, images[i : i + batch_size], seed)
+        logits = model.logits(parameters, images[i : i + batch_size], dropout_seed)
         loss = tf.reduce_mean(
             tf.nn.sparse_softmax_cross_entropy_with_logits(
                 labels=labels[i : i + batch_size], logits=logits
@@ -102,11 +106,19 @@ class PlainTensorFlow:
       images, labels = self._given_clients[client_id]
       self._clients[client_id] = tf.gather(images, order), tf.gather(labels, order)
 
-  def average(self, parameters, clusters):
-    """Trains every member of every cluster; returns each cluster's average."""
+  def average(self, parameters, clusters, seeds=None):
+    """Trains every member of every cluster; returns each cluster's average.
+
+    Args:
+      parameters: The parameters to start from, a list of arrays.
+      clusters: A sequence of sequences of client ids.
+      seeds: From a client's id to the seed of its dropout; None for the same for all.
+    """
     def train(client_id):
       images, labels = self._clients[client_id]
-      return [p.numpy() for p in self._train(parameters, images, labels)], len(labels)
+      seed = (0, 0) if seeds is None else seeds[client_id]
+      trained = self._train(parameters, images, labels, tf.constant(seed, tf.int32))
+      return [p.numpy() for p in trained], len(labels)
 
     # The largest first, so that no thread is left waiting.
     pairs = [(client_id, k) for k, members in enumerate(clusters) for client_id in members]

@@ -33,7 +33,8 @@ def train(message, context):
   config = message.content["config"]
   job, train_client = _client_work(config["folder"])
   images, labels = job.examples(config["client"], config["round"])
-  trained = train_client(message.content["arrays"].to_numpy_ndarrays(), images, labels)
+  seed = job.dropout_seed(config["client"], config["round"])
+  trained = train_client(message.content["arrays"].to_numpy_ndarrays(), images, labels, seed)
   content = RecordDict({
       "arrays": ArrayRecord([p.numpy() for p in trained]),
       "metrics": MetricRecord({"num-examples": len(labels)}),

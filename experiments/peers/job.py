@@ -28,7 +28,7 @@ class Job:
     num_classes: Number of the model's outputs.
     batch_size: Examples per step.
     learning_rate: Step size.
-    seed: The seed from which our engine draws the order of the examples.
+    seed: The seed from which our engine draws the orders and the dropout.
     client_ids: The clients' names.
     images: Training images of all clients, uint8 of shape (num_examples, height, width, 1).
     labels: Their labels, uint8.
@@ -36,6 +36,8 @@ class Job:
     vector: The model to start from, float32 of shape (P,).
     orders: Order of a client's examples in each round, int32 of shape (rounds,
       num_examples): positions among the client's own examples.
+    seeds: Seed of each client's dropout in each round, int32 of shape (rounds, num_clients,
+      2).
     participants: Clients of each round as positions in `client_ids`, int32 of shape
       (rounds, clients_per_round).
   """
@@ -51,6 +53,7 @@ class Job:
   bounds: np.ndarray
   vector: np.ndarray
   orders: np.ndarray
+  seeds: np.ndarray
   participants: np.ndarray
 
   @property
@@ -80,6 +83,10 @@ class Job:
       round_number: The round.
     """
     return self.orders[round_number - 1, self.bounds[client] : self.bounds[client + 1]]
+
+  def dropout_seed(self, client, round_number):
+    """Returns the seed of a client's dropout in a round, as `order` does."""
+    return self.seeds[round_number - 1, client]
 
   def examples(self, client, round_number):
     """Returns a client's images, float32 in [0, 1], and its int32 labels, in a round's order.

@@ -19,11 +19,12 @@ def serve(job, answer_requests):
   def prepare(number):
     clients = job.clients_of(number)
     ids = [job.client_ids[client] for client in clients]
+    seeds = {job.client_ids[client]: job.dropout_seed(client, number) for client in clients}
     plain.reorder({job.client_ids[client]: job.order(client, number) for client in clients})
 
     def run_round():
       nonlocal parameters
-      (parameters,) = plain.average(parameters, [ids])
+      (parameters,) = plain.average(parameters, [ids], seeds)
       return job_lib.flat(parameters)
 
     return run_round

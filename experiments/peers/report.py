@@ -26,13 +26,13 @@ _FILES = {
 
 _NOTES = (
     "All contestants start from the same weights and train the same clients with the same "
-    "batches in the same order: batches of 20, one pass, plain SGD, the mean weighted by "
-    "examples. Each runs in a process of its own and is asked for one round at a time, by "
-    "turns. The first round compiles and is not timed.",
-    "Models without dropout can be compared by their weights. Differences of 1e-7 are "
-    "rounding. They grow from round to round: where two inputs of a max-pooling are as good as "
-    "equal, rounding decides which one learns. With dropout every framework draws its own "
-    "masks, so only the curves compare.",
+    "batches in the same order: one pass, plain SGD, the mean weighted by examples. Each runs in "
+    "a process of its own and is asked for one round at a time, by turns. The first round "
+    "compiles and is not timed.",
+    "Differences of weights of 1e-7 are rounding. They grow from round to round: where two "
+    "inputs of a max-pooling are as good as equal, rounding decides which one learns. The EMNIST "
+    "baseline has dropout. Plain TensorFlow, and Flower's clients with it, draw the same masks "
+    "as ours; the other frameworks draw their own, so only their curves compare.",
     "Ours reads and shuffles the clients' data inside the round. The others get them in the "
     "right order before it, in memory, which is not timed.",
     "Ours, plain TensorFlow and TFF compute as many clients at a time as there are cores, and "
@@ -66,10 +66,26 @@ def verdict(results):
   return sentences
 
 
+def published_comparison(results):
+  """Returns a sentence on our time and the published ones; None if it was not measured."""
+  row = results_lib.flute_row(results, contestants.OURS)
+  if row is None:
+    return None
+  published = ", ".join(
+      f"{one.label} {results_lib.minutes(one.seconds)}" for one in results_lib.PUBLISHED
+  )
+  return (
+      f"{workloads.WORKLOADS[workloads.FLUTE].label}: ours takes {row[2]} (minutes:seconds) with "
+      f"the start of the program. Published, on another machine: {published}."
+  )
+
+
 def _summary_section(results):
+  comparison = published_comparison(results)
   return html_page.section(
       "Summary",
       *(html_page.paragraph(html_page.strong(text)) for text in verdict(results)),
+      *([] if comparison is None else [html_page.paragraph(comparison)]),
       *report_sections.warnings(results.run),
       *(html_page.warning(what, reason) for what, reason in results.problems),
       html_page.note("What is compared", *_NOTES),
@@ -83,7 +99,8 @@ def _round_section(results, workload):
       html_page.table(
           list(results_lib.ROUND_HEADER), results_lib.round_rows(results, workload),
           f"A FedAvg round of {row.num_clients} clients: median of the launches (lowest-highest); "
-          "accuracy after the last round; largest difference of a weight to plain TensorFlow's",
+          "the largest difference of a weight is that to plain TensorFlow's",
+          header_groups=results_lib.ROUND_GROUPS,
       ),
   )
 

@@ -122,6 +122,16 @@ class Results:
     """Returns the first `Launch` without a problem; the contestant must have one."""
     return next(iter(self.complete(workload, contestant).values()))
 
+  def curve_difference(self, workload, contestant):
+    """Returns the largest difference of accuracy to ours after any round; None without ours."""
+    if not self.complete(workload, contestants.OURS):
+      return None
+    pairs = zip(
+        self.first_launch(workload, contestant).accuracies,
+        self.first_launch(workload, contestants.OURS).accuracies,
+    )
+    return max(abs(one - other) for one, other in pairs)
+
   @functools.cached_property
   def problems(self):
     """Why contestants are missing or failed, as a list of (what, reason)."""
@@ -170,6 +180,7 @@ def summary(results):
           "peak_megabytes": results.values(workload, name, "peak_megabytes"),
           "first_difference": results.values(workload, name, "first_difference"),
           "last_difference": results.values(workload, name, "last_difference"),
+          "curve_difference": results.curve_difference(workload, name),
           "accuracies": list(first.accuracies),
           "losses": list(first.losses),
       })
@@ -197,10 +208,15 @@ def _largest(values):
   return f"{max(values):.0e}" if values else ABSENT
 
 
+def _curve_text(difference):
+  return ABSENT if difference is None else f"{difference:.3f}"
+
+
 ROUND_HEADER = (
     "contestant", "s per round", "times plain", "times ours", "memory, MB", "start, s",
-    "accuracy", "weights, first round", "last round",
+    "last", "most apart", "first round", "last round",
 )
+ROUND_GROUPS = (("", 6), ("accuracy", 2), ("weights apart", 2))
 
 
 def round_rows(results, workload):
@@ -214,6 +230,7 @@ def round_rows(results, workload):
           shown([max(results.values(workload, name, "peak_megabytes"))], ".0f"),
           shown(results.values(workload, name, "start_seconds"), ".1f"),
           f"{results.first_launch(workload, name).accuracies[-1]:.3f}",
+          _curve_text(results.curve_difference(workload, name)),
           _largest(results.values(workload, name, "first_difference")),
           _largest(results.values(workload, name, "last_difference")),
       ]
@@ -224,19 +241,26 @@ def round_rows(results, workload):
 FLUTE_HEADER = ("contestant", "all rounds, min:s", "with start, min:s", "accuracy", "where")
 
 
+def flute_row(results, contestant):
+  """Returns a contestant's row of text under `FLUTE_HEADER`; None if it has no launch."""
+  launches = results.complete(workloads.FLUTE, contestant).values()
+  if not launches:
+    return None
+  return [
+      results.peers[contestant]["label"],
+      minutes(statistics.median(one.total_seconds for one in launches)),
+      minutes(statistics.median(one.total_seconds + one.start_seconds for one in launches)),
+      f"{results.first_launch(workloads.FLUTE, contestant).accuracies[-1]:.1%}",
+      "this machine",
+  ]
+
+
 def flute_rows(results):
   """Returns a row of text for each contestant and each published time."""
-  rows = []
-  for name in results.contestants(workloads.FLUTE):
-    launches = results.complete(workloads.FLUTE, name).values()
-    rows.append([
-        results.peers[name]["label"],
-        minutes(statistics.median(one.total_seconds for one in launches)),
-        minutes(statistics.median(one.total_seconds + one.start_seconds for one in launches)),
-        f"{results.first_launch(workloads.FLUTE, name).accuracies[-1]:.1%}",
-        "this machine",
-    ])
-  return rows + [
+  measured = [
+      flute_row(results, contestant) for contestant in results.contestants(workloads.FLUTE)
+  ]
+  return measured + [
       [one.label, ABSENT, minutes(one.seconds), one.accuracy, "published, another machine"]
       for one in PUBLISHED
   ]
@@ -270,8 +294,8 @@ def text(results):
     if workload == workloads.FLUTE:
       parts.append(text_table.text_table([title, *FLUTE_HEADER[1:]], flute_rows(results)))
     else:
-      rows = round_rows(results, workload)
-      parts.append(text_table.text_table([title, *ROUND_HEADER[1:]], rows))
+      header = [title, *ROUND_HEADER[1:]]
+      parts.append(text_table.text_table(header, round_rows(results, workload), ROUND_GROUPS))
   parts.append(text_table.text_table(NEEDS_HEADER, needs_rows(results)))
   parts += [f"{what}: {reason}" for what, reason in results.problems]
   parts.append(

@@ -93,6 +93,7 @@ def build_job(workload, task, rounds, seed):
       for number in range(1, rounds + 1)
   ]
   bounds = np.cumsum([0, *sizes])
+  orders, seeds = _engine_draws(task.client_ids, bounds, participants, seed)
   parameters = task.model.initial_parameters(randomness.generator(seed, "initial_parameters"))
   return job_lib.Job(
       model_name=workload.model,
@@ -105,26 +106,29 @@ def build_job(workload, task, rounds, seed):
       labels=np.concatenate([client.train.labels for client in task.clients]),
       bounds=bounds,
       vector=job_lib.flat(parameters),
-      orders=_orders(task.client_ids, bounds, participants, seed),
+      orders=orders,
+      seeds=seeds,
       participants=np.array(participants, np.int32),
   )
 
 
-def _orders(client_ids, bounds, participants, seed):
-  """Returns the orders that our engine draws, see `engine/client_update.py`."""
+def _engine_draws(client_ids, bounds, participants, seed):
+  """Returns a job's `orders` and `seeds` as our engine draws them, in `client_update.py`."""
   import tensorflow as tf
 
   @tf.function(input_signature=[tf.TensorSpec([], tf.int32), tf.TensorSpec([2], tf.int32)])
-  def order(num_examples, client_seed):
+  def draw(num_examples, client_seed):
     epoch_seed = tf.random.experimental.stateless_fold_in(client_seed, 0)
-    return tf.random.experimental.stateless_shuffle(tf.range(num_examples), epoch_seed)
+    order = tf.random.experimental.stateless_shuffle(tf.range(num_examples), epoch_seed)
+    return order, epoch_seed
 
   orders = np.zeros((len(participants), bounds[-1]), np.int32)
-  for number, clients in enumerate(participants, 1):
+  seeds = np.zeros((len(participants), len(client_ids), 2), np.int32)
+  for row, clients in enumerate(participants):
     for client in clients:
-      client_seed = randomness.stateless_seed(
-          seed, "local_training", number, client_ids[client]
-      )
       start, end = bounds[client], bounds[client + 1]
-      orders[number - 1, start:end] = order(end - start, client_seed).numpy()
-  return orders
+      client_seed = randomness.stateless_seed(
+          seed, "local_training", row + 1, client_ids[client]
+      )
+      orders[row, start:end], seeds[row, client] = draw(end - start, client_seed)
+  return orders, seeds

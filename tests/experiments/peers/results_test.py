@@ -1,3 +1,5 @@
+import dataclasses
+
 from absl.testing import absltest
 from absl.testing import parameterized
 
@@ -49,9 +51,19 @@ class ResultsTest(parameterized.TestCase):
     self.assertEqual(row, {
         "contestant": "ours", "s per round": "1.400 (1.350-1.450)",
         "times plain": "1.22 (1.21-1.23)", "times ours": "1.00 (1.00-1.00)",
-        "memory, MB": "502", "start, s": "4.0 (4.0-4.0)", "accuracy": "0.900",
-        "weights, first round": "2e-07", "last round": "3e-06",
+        "memory, MB": "502", "start, s": "4.0 (4.0-4.0)", "last": "0.900",
+        "most apart": "0.000", "first round": "2e-07", "last round": "3e-06",
     })
+
+  def test_how_far_a_curve_is_from_ours(self):
+    launches = self.results.launches["cnn_small", "flower"]
+    one = launches[1]
+    moved = (one.accuracies[0] - 0.25, *one.accuracies[1:])
+    launches[1] = dataclasses.replace(one, accuracies=moved)
+
+    self.assertAlmostEqual(self.results.curve_difference("cnn_small", "flower"), 0.25)
+    del self.results.launches["cnn_small", "ours"]
+    self.assertIsNone(self.results.curve_difference("cnn_small", "flower"))
 
   def test_published_times_are_marked(self):
     rows = {row[0]: row[1:] for row in results.flute_rows(self.results)}

@@ -38,6 +38,17 @@ class SameRoundsTest(parameterized.TestCase):
     for ours, plain in zip(self._vectors("ours", job), self._vectors("plain", job)):
       np.testing.assert_allclose(ours, plain, rtol=0, atol=1e-5)
 
+  def test_with_the_same_dropout(self):
+    _, job = sample_job.small_job(rounds=1, model="cnn")
+    others = dataclasses.replace(job, seeds=job.seeds + 1)
+
+    ((ours,), (plain,), (other,)) = (
+        self._vectors("ours", job), self._vectors("plain", job), self._vectors("plain", others)
+    )
+
+    np.testing.assert_allclose(ours, plain, rtol=0, atol=1e-5)
+    self.assertGreater(np.abs(other - plain).max(), 1e-4)
+
   def test_another_order_gives_other_weights(self):
     _, job = sample_job.small_job(rounds=1)
     turned = dataclasses.replace(job, orders=job.orders[:, ::-1] * 0)
