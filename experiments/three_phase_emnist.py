@@ -89,7 +89,7 @@ EXPERIMENT = experiment.Experiment(
         "group_recovery.csv", "metrics.csv", "num_clusters.csv", "profiles.csv",
     ),
     folders=("checkpoints", "client_data", "figures", "model", "tensorboard"),
-    versions_of=("numpy", "scikit-learn", "networkx", "tensorflow", "tensorflow-federated"),
+    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
     read_flags=experiment_flags.config,
     load=_load,
     measure=_measure,

@@ -16,31 +16,51 @@ from clustering_basics import atomic_file
 from clustering_basics import validate
 
 
-def _weights(vectors, global_vector):
-  del global_vector  # What the clients have in common stays in.
-  return vectors
+# What of the clients' weights is grouped.
+REPRESENTATIONS = ("weights", "update", "normalized_update")
 
 
-def _update(vectors, global_vector):
-  return vectors - global_vector
+class Represented:
+  """What of the clients' weights is grouped, made for a few rows or columns at a time.
 
+  For many clients and large models, a copy of all would be gigabytes.
 
-def _normalized_update(vectors, global_vector):
-  updates = _update(vectors, global_vector)
-  for update in updates:
-    # In float64: the squares of small float32 numbers underflow.
-    norm = np.linalg.norm(update.astype(np.float64))
-    if norm > 0:
-      update /= norm
-  return updates
+  Attributes:
+    shape: (num_clients, num_parameters).
+  """
 
+  def __init__(self, vectors, offset=None, scales=None, rows=None):
+    """Keeps the arrays, and copies none.
 
-# From its name to a function of (vectors, global_vector).
-REPRESENTATIONS = {
-    "weights": _weights,
-    "update": _update,
-    "normalized_update": _normalized_update,
-}
+    Args:
+      vectors: The clients' weights, float32 of shape (n, num_parameters).
+      offset: What is subtracted from every row, float32 of shape (num_parameters,).
+      scales: What every row is divided by then, float32 of shape (n,).
+      rows: Positions in `vectors` of the rows that are here; all of them by default.
+    """
+    self._vectors = vectors
+    self._offset = offset
+    self._scales = scales
+    self._rows = np.arange(len(vectors)) if rows is None else np.asarray(rows, int)
+    self.shape = (len(self._rows), vectors.shape[1])
+
+  def __len__(self):
+    return len(self._rows)
+
+  def __getitem__(self, key):
+    """Returns float32 values, not to be written to.
+
+    Args:
+      key: Rows, or rows and columns, as of an array.  Of all rows, take few columns.
+    """
+    rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+    rows = self._rows[rows]
+    values = self._vectors[rows, columns]
+    if self._offset is not None:
+      values = values - self._offset[columns]
+    if self._scales is not None:
+      values /= self._scales[rows, None] if np.ndim(rows) else self._scales[rows]
+    return values
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,19 +122,50 @@ class ClientWeights:
     if not np.isfinite(self.global_vector).all():
       raise validate.error("global_vector", "be finite", self.global_vector)
 
-  def representation(self, kind):
-    """Returns what of the weights is grouped.
+  def represented(self, kind, client_ids=None):
+    """Returns what of the weights is grouped, without a copy.
 
     Args:
-      kind: A key of `REPRESENTATIONS`: `weights` as they are, the `update` since
-        the global model, or the `normalized_update` of unit L2 norm. A client
-        whose update is zero has no direction; its normalized update stays zero.
+      kind: One of `REPRESENTATIONS`: `weights` as they are, the `update` since the global
+        model, or the `normalized_update` of unit L2 norm. A client whose update is zero
+        has no direction; its normalized update stays zero.
+      client_ids: The clients whose rows are wanted, in this order; all of them by default.
 
     Returns:
-      A float32 array of shape (num_clients, num_parameters), not to be written to.
+      A `Represented`.
     """
     validate.one_of(REPRESENTATIONS, representation=kind)
-    return REPRESENTATIONS[kind](self.vectors, self.global_vector)
+    rows = None if client_ids is None else self._rows_of(client_ids)
+    if kind == "weights":
+      return Represented(self.vectors, rows=rows)
+    updates = Represented(self.vectors, self.global_vector, rows=rows)
+    if kind == "update":
+      return updates
+    scales = np.ones(len(self.client_ids), np.float32)
+    for row in range(len(self.client_ids)) if rows is None else rows:
+      # In float64: the squares of small float32 numbers underflow.
+      update = np.subtract(self.vectors[row], self.global_vector).astype(np.float64)
+      scales[row] = np.linalg.norm(update) or 1.0
+    return Represented(self.vectors, self.global_vector, scales, rows)
+
+  def representation(self, kind):
+    """Returns what of the weights is grouped, as one array.
+
+    Args:
+      kind: As of `represented`.
+
+    Returns:
+      A float32 array of shape (num_clients, num_parameters).
+    """
+    return self.represented(kind)[:]
+
+  def _rows_of(self, client_ids):
+    """Returns the positions of clients."""
+    position = {client_id: row for row, client_id in enumerate(self.client_ids)}
+    for client_id in client_ids:
+      if client_id not in position:
+        raise validate.error("client_ids", "be among the clients with weights", client_id)
+    return [position[client_id] for client_id in client_ids]
 
   def mean_of(self, client_ids, num_examples=None):
     """Returns the mean of these clients' weights, the start of their cluster's model.
@@ -127,17 +178,14 @@ class ClientWeights:
     Returns:
       A float32 array of shape (num_parameters,).
     """
-    rows = {client_id: row for row, client_id in enumerate(self.client_ids)}
-    for client_id in client_ids:
-      if client_id not in rows:
-        raise validate.error("client_ids", "be among the clients with weights", client_id)
-    if not client_ids:
+    rows = self._rows_of(client_ids)
+    if not rows:
       raise validate.error("client_ids", "name at least one client", client_ids)
     total = np.zeros_like(self.global_vector, np.float64)
-    for client_id in client_ids:
+    for client_id, row in zip(client_ids, rows):
       share = 1 if num_examples is None else num_examples[client_id]
       # One at a time: all of them in float64 are gigabytes for large models.
-      total += np.multiply(share, self.vectors[rows[client_id]], dtype=np.float64)
+      total += np.multiply(share, self.vectors[row], dtype=np.float64)
     shares = len(client_ids)
     if num_examples is not None:
       shares = sum(num_examples[client_id] for client_id in client_ids)

@@ -9,6 +9,8 @@ import numpy as np
 
 from clustering_basics import validate
 
+_SETS_AT_A_TIME = 512
+
 
 def clusters_of(clusters):
   """Returns the indices, ascending, of the clusters that each client is in.
@@ -19,11 +21,32 @@ def clusters_of(clusters):
   Returns:
     A dict from client id to a tuple of ints.
   """
-  indices = collections.defaultdict(tuple)
+  indices = collections.defaultdict(list)
   for k, members in enumerate(clusters):
     for client_id in members:
-      indices[client_id] += (k,)
-  return dict(indices)
+      indices[client_id].append(k)
+  return {client_id: tuple(of_client) for client_id, of_client in indices.items()}
+
+
+def clients_alike(clusters, client_ids):
+  """Yields the clients by the set of clusters that they are in, some sets at a time.
+
+  The models of all sets at once are gigabytes for large models and thousands of clients.
+
+  Args:
+    clusters: Tuples of client ids; they may overlap or be empty.
+    client_ids: Every client's id, the order that the sets and their clients follow.
+
+  Yields:
+    Dicts of at most 512 items from a tuple of indices of clusters to a tuple of client ids.
+  """
+  found = clusters_of(clusters)
+  alike = {}
+  for client_id in client_ids:
+    alike.setdefault(found[client_id], []).append(client_id)
+  items = [(indices, tuple(clients)) for indices, clients in alike.items()]
+  for start in range(0, len(items), _SETS_AT_A_TIME):
+    yield dict(items[start : start + _SETS_AT_A_TIME])
 
 
 def mean_vectors(vectors, sets):
@@ -89,10 +112,11 @@ class ClusterAssignment:
     self._check_no_subsets()
 
   def _check_no_subsets(self):
+    sets = list(map(frozenset, self.clusters))
     for k, members in enumerate(self.clusters):
       # Few other clusters hold the first member, so this is quick for many clusters.
       for other in self.clusters_of(members[0]):
-        if other != k and set(members) <= set(self.clusters[other]):
+        if other != k and sets[k] <= sets[other]:
           raise validate.error(
               "clusters", f"hold no part of the cluster {self.clusters[other]}", members
           )

@@ -8,6 +8,11 @@ from fl_clustering.grouping import recovery
 from fl_clustering import three_phase_result
 
 
+# Most blended models of a method that are evaluated on the global test set: with a cluster per
+# client, all of them would take longer than the training.
+_MOST_BLENDED = 100
+
+
 @dataclasses.dataclass(frozen=True)
 class Mixtures:
   """Models made of K cluster models of P parameters each.
@@ -35,8 +40,26 @@ def mix(vectors, best_accuracy):
   """
   mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
   weights = best_accuracy if np.any(best_accuracy) else np.ones_like(best_accuracy)
-  weighted = np.average(vectors, axis=0, weights=weights).astype(np.float32)
-  return Mixtures(mean, weighted, (vectors + mean) / np.float32(2))
+  weighted = np.zeros(vectors.shape[1])
+  # One at a time: all of them in float64 are gigabytes for large models.
+  for weight, vector in zip(weights, vectors):
+    weighted += weight * vector.astype(np.float64)
+  blended = vectors + mean
+  blended /= np.float32(2)
+  return Mixtures(mean, (weighted / weights.sum()).astype(np.float32), blended)
+
+
+def blended_on_global_test(num_clusters):
+  """Returns the clusters whose blended models are evaluated on the global test set.
+
+  Args:
+    num_clusters: Number of clusters.
+
+  Returns:
+    All clusters' indices, or 100 evenly spaced ones of more, as a list.
+  """
+  places = np.linspace(0, num_clusters - 1, min(num_clusters, _MOST_BLENDED))
+  return places.round().astype(int).tolist()
 
 
 def _rows_at(vectors, places):
@@ -64,8 +87,9 @@ def evaluate(outcome, placement, scorer, true_groups=None):
   vectors = _rows_at(outcome.state.vectors, places)
   best_accuracy = outcome.best_accuracy[places]
   mixed = mix(vectors, best_accuracy)
+  tested = blended_on_global_test(len(vectors))
   on_global_test = scorer.on_global_test(
-      np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended])
+      np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended[tested]])
   )
   clients, _ = scorer.on_clients_and_clusters(outcome.state.vectors, outcome.state.members)
   clients_blended, _ = scorer.on_clients_and_clusters(mixed.blended, assignment.clusters)

@@ -16,16 +16,16 @@ NAME = "fedavg_matched"
 TOLERANCE = 0.05
 
 
-def numbers(config, outcomes, engine):
+def numbers(config, results, engine):
   """Returns the numbers of the control's rounds, a list; empty where it isn't needed.
 
   Args:
     config: The run's `ThreePhaseConfig`.
-    outcomes: From the names of all methods and controls to their `method_rounds.Outcome`.
+    results: From the names of all methods and controls to their `MethodResult`.
     engine: The run's `engine.Engine`.
   """
-  steps = outcomes[registry.FEDAVG].cost.client_steps
-  most_steps = max(outcome.cost.client_steps for outcome in outcomes.values())
+  steps = results[registry.FEDAVG].cost.client_steps
+  most_steps = max(result.cost.client_steps for result in results.values())
   if most_steps <= (1 + TOLERANCE) * steps:
     return []
   found = []

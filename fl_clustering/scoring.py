@@ -88,16 +88,19 @@ class Scoring:
     cluster_assignment.check_covers(clusters_of, client_ids)
     by_member = self.on_members(vectors, clusters)
     of_clusters = np.stack([confusions.sum(axis=0) for confusions in by_member])
+    groups = [(clusters, by_member)]
     if any(len(indices) > 1 for indices in clusters_of.values()):
       # Clients of the same clusters have the same model: evaluate it once.
-      alike = {}
-      for client_id in client_ids:
-        alike.setdefault(clusters_of[client_id], []).append(client_id)
-      clusters = list(alike.values())
-      by_member = self.on_members(cluster_assignment.mean_vectors(vectors, list(alike)), clusters)
+      groups = [
+          (alike.values(), self.on_members(
+              cluster_assignment.mean_vectors(vectors, list(alike)), list(alike.values())
+          ))
+          for alike in cluster_assignment.clients_alike(clusters, client_ids)
+      ]
     of_client = {
         client_id: confusion
-        for members, confusions in zip(clusters, by_member)
+        for of_group in groups
+        for members, confusions in zip(*of_group)
         for client_id, confusion in zip(members, confusions)
     }
     return np.stack([of_client[c] for c in client_ids]), of_clusters

@@ -17,7 +17,11 @@ This file is the straight line through the other modules; it reads no flags and
 writes no files but the clients' data and, through `checkpoint.py`, its state.
 """
 
+import dataclasses
 import functools
+import os
+
+import numpy as np
 
 from clustering_basics import randomness
 from clustering_basics import validate
@@ -39,6 +43,9 @@ from fl_clustering import stages
 from fl_clustering.tasks import federated_task
 from fl_clustering import three_phase_result
 
+# More models of a method, such as those of thousands of clients, wait in a file for their use.
+_MOST_MODELS_KEPT = 200
+
 
 def run(
     config: config_lib.ThreePhaseConfig,
@@ -52,7 +59,8 @@ def run(
   Args:
     config: The settings.
     task: The clients and their data, as `config` describes them.
-    data_dir: An existing folder for the clients' data files.
+    data_dir: An existing folder for the clients' data files, and for the models of methods
+      that end with more than 200.
     checkpoints: `checkpoint.Checkpoints` to go on from and to save to.
     observers: `stages.RunObserver`s.
 
@@ -96,34 +104,34 @@ def run(
       pretrained.client_weights,
       {name: starts[name].state.reported_clusters()[1] for name in config.chosen_methods},
   )
-  outcomes = {
-      name: method_rounds.run(
-          name, method, starts[name], participation.numbers_of(config, method.from_start),
-          config, engine, scorer, stage_runner,
-      )
-      for name, method in methods.items()
-  }
+  results, ends = {}, {}
+
+  def train_and_evaluate(name, start, numbers):
+    outcome = method_rounds.run(
+        name, methods[name], start, numbers, config, engine, scorer, stage_runner
+    )
+    result = final_evaluation.evaluate(
+        outcome,
+        methods[name].place_new(pretrained, outcome.state, engine.new_client_ids),
+        scorer,
+        task.true_groups if name in config.chosen_methods else None,
+    )
+    results[name] = _with_models_in_file(result, data_dir, name)
+    if name == registry.FEDAVG:
+      ends[name] = outcome  # For the matched control.
+
+  for name, method in methods.items():
+    train_and_evaluate(name, starts[name], participation.numbers_of(config, method.from_start))
   fedavg_start = starts[registry.FEDAVG]
-  more_rounds = matched_control.numbers(config, outcomes, engine)
+  more_rounds = matched_control.numbers(config, results, engine)
   if more_rounds:
     methods[matched_control.NAME] = methods[registry.FEDAVG]
-    outcomes[matched_control.NAME] = method_rounds.run(
-        matched_control.NAME, methods[registry.FEDAVG],
-        method_rounds.go_on(outcomes[registry.FEDAVG], fedavg_start), more_rounds,
-        config, engine, scorer, stage_runner,
-    )
+    start = method_rounds.go_on(ends[registry.FEDAVG], fedavg_start)
+    train_and_evaluate(matched_control.NAME, start, more_rounds)
   return three_phase_result.ThreePhaseResult(
       pretrain=final_evaluation.evaluate_pretrained(pretrained, scorer),
       client_weights=pretrained.client_weights,
-      methods={
-          name: final_evaluation.evaluate(
-              outcome,
-              methods[name].place_new(pretrained, outcome.state, engine.new_client_ids),
-              scorer,
-              task.true_groups if name in config.chosen_methods else None,
-          )
-          for name, outcome in outcomes.items()
-      },
+      methods=results,
       control_repeats=control_repeats.run(config, fedavg_start, engine, scorer, stage_runner),
       num_clusters_choice=choice,
       privacy=privacy,
@@ -131,6 +139,15 @@ def run(
           pretraining.local_weights, config, engine, pretrained.vector
       ),
   )
+
+
+def _with_models_in_file(result, data_dir, name):
+  """Returns a `MethodResult` whose models, if they are many, are in a file and not in memory."""
+  if len(result.vectors) <= _MOST_MODELS_KEPT:
+    return result
+  path = os.path.join(data_dir, f"models_of_{name}.npy")
+  np.save(path, result.vectors)
+  return dataclasses.replace(result, vectors=np.load(path, mmap_mode="r"))
 
 
 def _check_number_of_clients(config, task):

@@ -48,7 +48,8 @@ class MethodResult:
       of itself and the mean of all clusters' models.
     global_mean: Confusion matrix of the mean of the cluster models, (C, C).
     global_weighted: The same, weighted by `best_accuracy`.
-    global_blended: The same for every blended model, (K, C, C).
+    global_blended: The same for every blended model, (K, C, C); of many clusters, for those of
+      `final_evaluation.blended_on_global_test` alone.
     new_clients: Confusion matrices of every new client with the model it was given,
       (num_new, C, C); `None` without new clients.
     new_client_clusters: Per new client the indices of its clusters in `assignment`; `None`

@@ -82,6 +82,30 @@ class RepresentationTest(parameterized.TestCase):
       _make().representation("gradient")
 
 
+class RepresentedTest(parameterized.TestCase):
+
+  @parameterized.parameters(*client_weights.REPRESENTATIONS)
+  def test_parts_are_those_of_the_whole(self, kind):
+    whole = _make().representation(kind)
+    some = _make().represented(kind, ("c", "b"))
+    self.assertEqual((some.shape, len(some)), ((2, 2), 2))
+    np.testing.assert_array_equal(some[:], whole[[2, 0]])
+    np.testing.assert_array_equal(some[:, 1:], whole[[2, 0], 1:])
+    np.testing.assert_array_equal(some[0], whole[2])
+    np.testing.assert_array_equal(some[1, :1], whole[0, :1])
+
+  @parameterized.parameters(*client_weights.REPRESENTATIONS)
+  def test_weights_are_not_changed(self, kind):
+    vectors = _VECTORS.copy()
+    weights = _make(vectors=vectors)
+    _ = weights.representation(kind), weights.represented(kind)[:, :1]
+    np.testing.assert_array_equal(vectors, _VECTORS)
+
+  def test_refuses_unknown_clients(self):
+    with self.assertRaisesRegex(ValueError, "`client_ids`.*got 'z'"):
+      _make().represented("weights", ("z",))
+
+
 class MeanTest(parameterized.TestCase):
 
   def test_goes_by_id(self):

@@ -1,3 +1,5 @@
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -115,6 +117,19 @@ class MeanVectorsTest(absltest.TestCase):
   def test_the_mean_of_one_cluster_is_its_vector_exactly(self):
     vectors = np.random.default_rng(0).normal(size=(2, 100)).astype(np.float32)
     np.testing.assert_array_equal(cluster_assignment.mean_vectors(vectors, [(0,), (1,)]), vectors)
+
+
+class ClientsAlikeTest(absltest.TestCase):
+
+  def test_some_sets_at_a_time(self):
+    clusters = (("c", "a"), (), ("a", "b", "d"), ("e",))
+    with mock.patch.object(cluster_assignment, "_SETS_AT_A_TIME", 2):
+      found = list(cluster_assignment.clients_alike(clusters, "abcde"))
+    self.assertEqual(found, [
+        {(0, 2): ("a",), (2,): ("b", "d")}, {(0,): ("c",), (3,): ("e",)},
+    ])
+    (found,) = cluster_assignment.clients_alike(clusters, "abcde")
+    self.assertLen(found, 4)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,19 @@ class MixTest(absltest.TestCase):
     np.testing.assert_array_equal(accuracy, [0.9, 0.5, 0.0])
 
 
+class BlendedOnGlobalTestTest(absltest.TestCase):
+
+  def test_all_of_a_hundred(self):
+    self.assertEqual(final_evaluation.blended_on_global_test(1), [0])
+    self.assertEqual(final_evaluation.blended_on_global_test(100), list(range(100)))
+
+  def test_a_hundred_of_more(self):
+    tested = final_evaluation.blended_on_global_test(3383)
+    self.assertLen(set(tested), 100)
+    self.assertEqual(tested, sorted(tested))
+    self.assertEqual((tested[0], tested[-1]), (0, 3382))
+
+
 class _Scorer:
   """A model has as many right answers of ten as its number says."""
 
@@ -74,6 +87,21 @@ class EvaluateTest(absltest.TestCase):
     self.assertEqual(result.clients_blended[:, 0, 0].tolist(), [2, 2])
     # As after the last round: "b" has the mean of both models.
     self.assertEqual(result.clients[:, 0, 0].tolist(), [2, 4])
+
+
+  def test_of_many_clusters_few_are_tested_globally(self):
+    vectors = np.arange(300, dtype=np.float32)[:, None]
+    members = tuple((f"{k:03d}",) for k in range(300))
+    outcome = method_rounds.Outcome(
+        method.ClusterState(vectors, members), np.ones(300), cost.Cost()
+    )
+    result = final_evaluation.evaluate(outcome, None, _Scorer())
+    mean = 149.5
+    tested = final_evaluation.blended_on_global_test(300)
+    np.testing.assert_allclose(
+        result.global_blended[:, 0, 0], [(k + mean) / 2 for k in tested], rtol=1e-6
+    )
+    self.assertLen(result.clients_blended, 300)
 
 
 if __name__ == "__main__":

@@ -28,11 +28,11 @@ def _config(**settings):
 
 
 def _numbers(config, fedavg_steps, most_steps):
-  outcomes = {
+  results = {
       name: types.SimpleNamespace(cost=cost.Cost(steps))
       for name, steps in (("fedavg", fedavg_steps), ("other", most_steps))
   }
-  return matched_control.numbers(config, outcomes, _Engine())
+  return matched_control.numbers(config, results, _Engine())
 
 
 class NumbersTest(parameterized.TestCase):

@@ -244,6 +244,15 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertEqual(found["silhouette"], choice.num_clusters)
     self.assertCountEqual(found, ("silhouette", "eigengap", "stability"))
 
+  def test_many_models_are_in_a_file(self):
+    expected, _ = _recorded_run(_NO_GROUPING)
+    with mock.patch.object(three_phase, "_MOST_MODELS_KEPT", 4):
+      result = _run(_config(**_NO_GROUPING))
+    for name, found in result.methods.items():
+      # The folder is gone by now; the models can be read all the same.
+      np.testing.assert_array_equal(found.vectors, expected.methods[name].vectors)
+      self.assertEqual(isinstance(found.vectors, np.memmap), name != "fedavg")
+
   def test_new_clients_do_not_train_and_get_a_model(self):
     task = federated_task.hold_out(_task, 2, seed=0)
     config = _config(num_new_clients=2, num_clusters=2, methods=("kmeans",))

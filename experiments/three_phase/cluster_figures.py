@@ -14,8 +14,10 @@ from experiments.three_phase import results as results_lib
 from fl_clustering.grouping import distances as distances_lib
 
 _MAX_POINTS = 1000
-_MAX_MATRIX_CLIENTS = 400
-_MAX_BARS = 300
+# Of more clients, few enough are shown that each one can be seen.
+_MAX_MATRIX_CLIENTS, _MATRIX_CLIENTS_OF_MORE = 400, 200
+_MAX_BARS, _BARS_OF_MORE = 300, 100
+_MAX_SEPARATED_CLUSTERS = 50
 _MAX_LEGEND_CLUSTERS = 9
 _MAX_NAMED_LABELS = 40
 _MAX_NAME = 32  # Characters of a label's name.
@@ -24,10 +26,15 @@ _LABEL_COLORS = (*figure_style.CATEGORY_COLORS, "#bbbbbb")
 _MARKERS = "osD^vPX*"
 
 
-def _thinned(results, limit):
-  """Returns at most `limit` client ids and a note if these are not all."""
+def _at_most(items, limit, of_more):
+  """Returns all items, or `of_more` evenly spaced ones if they are more than `limit`."""
+  return items if len(items) <= limit else figure_style.evenly_spaced(items, of_more)
+
+
+def _thinned(results, limit, of_more):
+  """Returns all client ids, or `of_more` if they are more than `limit`, with a note of it."""
   client_ids = [client["client_id"] for client in results.clients]
-  shown = figure_style.evenly_spaced(client_ids, limit)
+  shown = _at_most(client_ids, limit, of_more)
   if len(shown) == len(client_ids):
     return shown, ""
   return shown, f"shown: {len(shown):,} of {len(client_ids):,} clients, evenly spaced"
@@ -54,16 +61,31 @@ def _category_marks(count):
   ]
 
 
+def _colored_clusters(assignment):
+  """Returns the clusters that have a mark of their own: all, or the largest of very many."""
+  clusters = assignment.clusters
+  if len(clusters) <= len(figure_style.CATEGORY_COLORS) * len(_MARKERS):
+    return range(len(clusters))
+  largest = sorted(range(len(clusters)), key=lambda k: -len(clusters[k]))
+  return sorted(largest[:_MAX_LEGEND_CLUSTERS])
+
+
 def _scatter(axes, points, client_ids, name, assignment):
   """Draws one panel of `client_weights`."""
   main = results_lib.main_clusters(assignment)
   of_clients = np.array([main[client_id] for client_id in client_ids])
   counts = np.array([len(assignment.clusters_of(client_id)) for client_id in client_ids])
-  marks = _category_marks(len(assignment.clusters))
+  colored = _colored_clusters(assignment)
+  marks = _category_marks(len(colored))
   base_size = 22 if len(client_ids) <= 200 else 10
   sizes = base_size * (1 + 2 * (counts - 1) / max(counts.max() - 1, 1))
+  others = ~np.isin(of_clients, colored)
+  axes.scatter(
+      points[others, 0], points[others, 1], s=sizes[others], color=figure_style.QUIET,
+      linewidths=0, alpha=0.35,
+  )
   handles = []
-  for index, (color, marker) in enumerate(marks):
+  for index, (color, marker) in zip(colored, marks):
     chosen = of_clients == index
     axes.scatter(
         points[chosen, 0], points[chosen, 1], s=sizes[chosen], color=color, marker=marker,
@@ -84,6 +106,8 @@ def _scatter(axes, points, client_ids, name, assignment):
     title.append(f"size: in how many it is ({counts.min()} to {counts.max()})")
   if len(marks) > _MAX_LEGEND_CLUSTERS:
     title.append("one colour and shape per cluster")
+  if len(colored) < len(assignment.clusters):
+    title.append(f"coloured: the {len(colored)} largest clusters")
   axes.set_title("\n".join(title), loc="left", fontsize=9)
 
 
@@ -105,7 +129,7 @@ def _principal_components(vectors):
 
 def client_weights(results):
   """Returns the clients' weights in two dimensions; None if no weights were kept."""
-  client_ids, note = _thinned(results, _MAX_POINTS)
+  client_ids, note = _thinned(results, _MAX_POINTS, _MAX_POINTS)
   vectors = results.vectors(client_ids)
   if vectors is None:
     return None
@@ -151,7 +175,9 @@ def _draw_distances(axes, distances, client_ids, name, assignment, limits):
   )
   stretches = figure_style.blocks(clusters[order])
   line_width = 0.9 if len(stretches) <= 12 else 0.5
-  for start, _ in stretches[1:]:
+  # More lines would hide what is between them.
+  is_separated = len(stretches) <= _MAX_SEPARATED_CLUSTERS
+  for start, _ in stretches[1:] if is_separated else ():
     axes.axhline(start - 0.5, color="white", linewidth=line_width)
     axes.axvline(start - 0.5, color="white", linewidth=line_width)
   figure_style.set_block_ticks(axes.yaxis, clusters[order], stretches)
@@ -160,13 +186,15 @@ def _draw_distances(axes, distances, client_ids, name, assignment, limits):
   title = _panel_title(name, assignment)
   if assignment.overlapping:
     title += "\nby each client's largest cluster"
+  if not is_separated:
+    title += "\ntoo many clusters for lines between them"
   axes.set_title(title, loc="left", fontsize=9)
   return image
 
 
 def distance_matrix(results):
   """Returns all distances, ordered by cluster; None if no weights were kept."""
-  client_ids, note = _thinned(results, _MAX_MATRIX_CLIENTS)
+  client_ids, note = _thinned(results, _MAX_MATRIX_CLIENTS, _MATRIX_CLIENTS_OF_MORE)
   vectors = results.vectors(client_ids)
   if vectors is None or len(client_ids) < 2:
     return None
@@ -231,7 +259,8 @@ def _draw_by_cluster(axes, results, clients, name, assignment):
   clusters = np.array([main[client["client_id"]] for client in ordered])
   stretches = figure_style.blocks(clusters)
   line_width = 1.4 if len(stretches) <= 12 else 0.8
-  for start, _ in stretches[1:]:
+  is_separated = len(stretches) <= _MAX_SEPARATED_CLUSTERS
+  for start, _ in stretches[1:] if is_separated else ():
     axes.axvline(start - 0.5, color="black", linewidth=line_width)
   figure_style.set_block_ticks(axes.xaxis, clusters, stretches)
   axes.set_ylim(0, 1)
@@ -239,7 +268,8 @@ def _draw_by_cluster(axes, results, clients, name, assignment):
   order = f"cluster of {results_lib.method_label(name)}"
   if name == results_lib.TRUE_GROUPS:
     order = "true group"
-  axes.set_xlabel(f"client, by {order} (black lines separate them)")
+  separation = " (black lines separate them)" if is_separated else ""
+  axes.set_xlabel(f"client, by {order}{separation}")
 
 
 def _has_legend(results):
@@ -276,7 +306,7 @@ def _draw_key(figure, panels, results):
 def label_mix(results):
   """Returns the clients' training labels, by size and by cluster."""
   by_size = sorted(results.clients, key=lambda c: (-c["num_train"], c["client_id"]))
-  shown = figure_style.evenly_spaced(by_size, _MAX_BARS)
+  shown = _at_most(by_size, _MAX_BARS, _BARS_OF_MORE)
   # A client in overlapping clusters has no single place in their order.
   by_cluster = [item for item in results.partitions.items() if not item[1].overlapping][:1]
   height = 6.4 if by_cluster else 3.9

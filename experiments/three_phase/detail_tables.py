@@ -6,8 +6,23 @@ from experiments.three_phase import results as results_lib
 from experiments.three_phase import tables
 
 _MAX_OPEN_ROWS = 10
+_MAX_ROWS = 100
 _MAX_CLIENTS_NAMED = 4
 _MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
+
+
+def _caption(text, num_rows, what, file, summary):
+  """Returns a caption that says, of a table that is cut, where all rows are."""
+  if num_rows > _MAX_ROWS:
+    text += f"; the first {_MAX_ROWS} of {num_rows:,} {what}, all of which are in {file}"
+  return tables.caption_text(text, summary)
+
+
+def _each(num_rows):
+  """Returns how many rows a table shows, in words."""
+  if num_rows > _MAX_ROWS:
+    return f"The first {_MAX_ROWS} of {num_rows:,}"
+  return f"Each of the {num_rows:,}"
 
 
 def _new_client_cell(results, method, client_id):
@@ -39,16 +54,16 @@ def new_client_tables(results):
               client["client_id"],
               *(_new_client_cell(results, row.method, client["client_id"]) for row in rows),
           ]
-          for client in clients
+          for client in clients[:_MAX_ROWS]
       ],
-      tables.caption_text(
+      _caption(
           "Each new client's cluster and, after the colon, its accuracy; without a cluster the "
           "accuracy alone",
-          summary,
+          len(clients), "new clients", "client_metrics.csv", summary,
       ),
   )
   if len(clients) > _MAX_OPEN_ROWS:
-    each = html_page.details(f"Each of the {len(clients):,} new clients", each)
+    each = html_page.details(f"{_each(len(clients))} new clients", each)
   return [accuracy, each]
 
 
@@ -73,7 +88,7 @@ def _clusters_of(results, name, assignment):
   group_of = {client["client_id"]: client["group"] for client in results.clients}
   groups_known = results.true_groups is not None
   rows = []
-  for index, members in enumerate(assignment.clusters):
+  for index, members in enumerate(assignment.clusters[:_MAX_ROWS]):
     row = [
         index, f"{len(members):,}", comparison.score_text(results.best_accuracy(name, index)),
         f"{sum(examples[client_id] for client_id in members):,}",
@@ -85,12 +100,13 @@ def _clusters_of(results, name, assignment):
   caption = f"Clusters of {label}: best accuracy on the pooled test data of their clients"
   if assignment.overlapping:
     caption += "; a client may be in several clusters"
-  caption = tables.caption_text(caption, results.summary)
+  num_clusters = len(assignment.clusters)
+  caption = _caption(caption, num_clusters, "clusters", "assignments.json", results.summary)
   header = ["cluster", "clients", "best accuracy", "training examples"]
   header += [*(["true groups"] if groups_known else []), "who"]
   table = html_page.table(header, rows, caption, text_columns=range(4, len(header)))
   if len(rows) > _MAX_OPEN_ROWS:
-    return html_page.details(f"{label}: {len(rows)} clusters", table)
+    return html_page.details(f"{label}: {num_clusters:,} clusters", table)
   return table
 
 
@@ -104,7 +120,7 @@ def saved_clusters_table(results):
   method = results.saved_method
   metrics = results.client_metrics(method)
   rows = []
-  for client in results.clients:
+  for client in results.clients[:_MAX_ROWS]:
     found = metrics[client["client_id"]]
     rows.append([
         client["client_id"], found["clusters"].replace(" ", ", "), f"{client['num_train']:,}",
@@ -113,12 +129,13 @@ def saved_clusters_table(results):
     ])
   table = html_page.table(
       ["client", "cluster", "training rows", "test rows", "accuracy", "balanced accuracy"], rows,
-      tables.caption_text(
-          f"The clients in the clusters of {results_lib.method_label(method)}", results.summary
+      _caption(
+          f"The clients in the clusters of {results_lib.method_label(method)}",
+          results.num_clients, "clients", "client_metrics.csv", results.summary,
       ),
   )
   if len(rows) > _MAX_OPEN_ROWS:
-    return html_page.details(f"Each of the {len(rows):,} clients", table)
+    return html_page.details(f"{_each(results.num_clients)} clients", table)
   return table
 
 

@@ -32,6 +32,9 @@ _KNOWN_LOOKS = {
     results_lib.FEDAVG_MATCHED: ("purple", _DOTTED_DASHES, "h"),
 }
 _SPARE_MARKERS = "pH8"
+# More clients are shown by a histogram: points would lie on top of each other.
+_MAX_POINTS = 500
+_BINS = 40  # Of the range from 0 to 1.
 _FEW_ROUNDS = 12
 _MATCHED_SHOWN = 1.5  # Times the rounds of all others.
 # Colour, marker and size; smaller markers come later, so that all show where they coincide.
@@ -189,13 +192,31 @@ def accuracy_by_cost(results):
   return figure
 
 
-def _draw_distribution(axes, position, values, color, rng):
-  """Draws one row of `client_accuracy`: points, box and mean."""
-  many = values.size > 200
+def _draw_points(axes, position, values, color, rng):
+  """Draws a point per client."""
   axes.scatter(
       values, position + rng.uniform(-0.3, 0.3, values.size), color=color, linewidths=0,
-      s=22 if values.size <= 20 else 9, alpha=0.2 if many else 0.55,
+      s=22 if values.size <= 20 else 9, alpha=0.2 if values.size > 200 else 0.55,
   )
+
+
+def _draw_shape(axes, position, values, color):
+  """Draws a histogram around the row's middle, its highest bar as high as the box."""
+  # Bins have their middle at 0, .025, .05 ... 1.
+  counts, edges = np.histogram(values, _BINS + 1, (-0.5 / _BINS, 1 + 0.5 / _BINS))
+  half = 0.32 * counts / counts.max()
+  axes.bar(
+      edges[:-1], 2 * half, np.diff(edges), position - half, align="edge", color=color,
+      alpha=0.35, linewidth=0,
+  )
+
+
+def _draw_distribution(axes, position, values, color, rng):
+  """Draws one row of `client_accuracy`: points or a histogram, box and mean."""
+  if values.size > _MAX_POINTS:
+    _draw_shape(axes, position, values, color)
+  else:
+    _draw_points(axes, position, values, color, rng)
   axes.boxplot(
       values, positions=[position], orientation="horizontal", widths=0.64, whis=(10, 90),
       showfliers=False, manage_ticks=False, boxprops={"color": color},
@@ -236,9 +257,12 @@ def client_accuracy(results):
   axes.spines["left"].set_visible(False)
   axes.grid(True, axis="x")
   axes.set_xlabel("accuracy on a client's own test data (share correct)")
+  shown = "one point per client"
+  if results.num_clients > _MAX_POINTS:
+    shown = "as histograms"
   figure_style.set_title(
       figure, results.data_line,
-      "Every client's accuracy after phase 1 and after phase 2, one point per client",
+      f"Every client's accuracy after phase 1 and after phase 2, {shown}",
       "box: quartiles and median; whiskers: 10th and 90th percentile; diamond: mean; dotted "
       f"line: target accuracy {target:g}",
   )

@@ -52,6 +52,9 @@ class _ProgressBar(stages.RunObserver):
     # Rounds replayed from a checkpoint were counted at the start.
     if round_num > self._rounds_done:
       self._bar.update()
+    if round_num == self._bar.total:
+      # What follows may have a bar of its own.
+      self._close()
 
   def _close(self):
     if self._bar is not None:

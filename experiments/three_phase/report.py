@@ -48,8 +48,7 @@ _FIGURES = (
     report_sections.Figure(
         "client_accuracy.png", figures.client_accuracy,
         "Distribution of the clients' accuracy per method",
-        "Every point is a client. A good method has its points far to the right, and none far "
-        "to the left.",
+        "A good method has its clients far to the right, and none far to the left.",
     ),
     report_sections.Figure(
         "client_weights.png", cluster_figures.client_weights,

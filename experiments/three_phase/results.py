@@ -97,10 +97,11 @@ def main_clusters(assignment):
     assignment: A `ClusterAssignment`.
   """
   clusters = assignment.clusters
+  # Each client once, though it may be in many clusters.
+  client_ids = dict.fromkeys(client_id for members in clusters for client_id in members)
   return {
       client_id: max(assignment.clusters_of(client_id), key=lambda k: len(clusters[k]))
-      for members in clusters
-      for client_id in members
+      for client_id in client_ids
   }
 
 
@@ -222,13 +223,7 @@ class Results:
     if not self.finished.has("client_weights.npz"):
       return None
     weights = client_weights.ClientWeights.load(self.finished.join("client_weights.npz"))
-    rows = {client_id: row for row, client_id in enumerate(weights.client_ids)}
-    wanted = client_weights.ClientWeights(
-        client_ids=client_ids,
-        vectors=weights.vectors[[rows[client_id] for client_id in client_ids]],
-        global_vector=weights.global_vector,
-    )
-    return wanted.representation(self.representation)
+    return weights.represented(self.representation, client_ids)[:]
 
   # The clusters.
 

@@ -10,11 +10,14 @@ import tensorflow_federated as tff
 
 from experiment_shell import output_folder
 from experiments.three_phase import results as results_lib
+from fl_clustering import final_evaluation
 from fl_clustering import metrics as metrics_lib
 from fl_clustering import pretraining
 from fl_clustering import stages
 
 _EVALUATE = "evaluate"
+# Most clusters of a method that TensorBoard shows.
+_MOST_CHARTED = 100
 
 
 def _model_rows(method, kind, cluster, confusion):
@@ -47,7 +50,8 @@ def evaluation_rows(result):
       rows += stages.metric_rows(_EVALUATE, method, k, "", {"best_accuracy": accuracy})
     rows += _model_rows(method, "global_mean", "", r.global_mean)
     rows += _model_rows(method, "global_weighted", "", r.global_weighted)
-    for k, confusion in enumerate(r.global_blended):
+    tested = final_evaluation.blended_on_global_test(len(r.best_accuracy))
+    for k, confusion in zip(tested, r.global_blended):
       rows += _model_rows(method, "global_blended", k, confusion)
     rows += _total_rows(method, r.cost)
   return rows
@@ -148,10 +152,13 @@ class RunFiles(stages.RunObserver):
       self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
           self._folder.join(os.path.join("tensorboard", stage))
       )
-    scalars = {
-        row.metric if row.cluster == "" else f"cluster_{row.cluster}/{row.metric}": row.value
-        for row in rows
-    }
+    scalars = {row.metric: row.value for row in rows if row.cluster == ""}
+    of_clusters = [row for row in rows if row.cluster != ""]
+    # A chart for each of thousands of clients helps nobody, and takes longer than their training.
+    if len({row.cluster for row in of_clusters}) <= _MOST_CHARTED:
+      scalars.update(
+          (f"cluster_{row.cluster}/{row.metric}", row.value) for row in of_clusters
+      )
     step = self._rounds_before[stage] + round_num
     asyncio.run(self._tensorboard[stage].release(scalars, step))
 

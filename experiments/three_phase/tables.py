@@ -116,7 +116,8 @@ def _global_key(results):
   text = (
       "(a): mean of all cluster models. (b): mean weighted by the best accuracy that each cluster "
       "reached on its clients' test data. (c): each cluster's model averaged with (a); its "
-      "accuracy is the mean over the clusters. Phase 1 has one model, shown under (a)."
+      "accuracy is the mean over the clusters (over 100 of them, evenly spaced, where there are "
+      "more). Phase 1 has one model, shown under (a)."
   )
   if results.tests_on_clients:
     text += (

@@ -17,6 +17,7 @@ import heapq
 from typing import Union
 
 import numpy as np
+import tqdm
 
 from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
@@ -26,35 +27,123 @@ from fl_clustering.grouping import grouping
 from fl_clustering.grouping import thresholds
 from fl_clustering import options
 
-# Bounds of the enumeration: seconds for hundreds of clients, and about 100 MB.
+# Bounds of the enumeration: seconds for hundreds of clients, a few minutes for thousands.
 _MAX_CLIQUES = 100_000
 _MAX_MEMBERSHIPS = 10_000_000
+# From this number on, the enumeration has a progress bar.
+_MANY_CLIENTS = 500
+
+
+class _Graph:
+  """An undirected graph of n nodes.
+
+  A set of nodes is an int with a bit for every node, so that intersections are fast and
+  take n / 8 bytes.  Node 0 has the highest bit: of sets of equal size, the one with the
+  lowest nodes is the largest number.
+
+  Attributes:
+    num_nodes: n.
+    everyone: The set of all nodes.
+  """
+
+  def __init__(self, is_edge):
+    """Takes the matrix of edges, bools of shape (n, n); the diagonal doesn't count."""
+    is_edge = is_edge | is_edge.T
+    np.fill_diagonal(is_edge, False)
+    self.num_nodes = len(is_edge)
+    self._shift = -self.num_nodes % 8  # NumPy fills the last byte with zeros.
+    self._adjacent = [self._set_of(row) for row in is_edge]
+    self.everyone = self._set_of(np.ones(self.num_nodes, bool))
+
+  def _set_of(self, is_member):
+    return int.from_bytes(np.packbits(is_member).tobytes(), "big") >> self._shift
+
+  def adjacent(self, bit):
+    """Returns the neighbours of the node with this bit."""
+    return self._adjacent[self.num_nodes - bit.bit_length()]
+
+  def nodes(self, members):
+    """Returns the nodes of a set, as increasing ints."""
+    size = -(-self.num_nodes // 8)
+    packed = np.frombuffer((members << self._shift).to_bytes(size, "big"), np.uint8)
+    return np.flatnonzero(np.unpackbits(packed, count=self.num_nodes)).tolist()
+
+
+def _lowest(members):
+  """Returns the bit of a set's lowest node."""
+  return 1 << (members.bit_length() - 1)
+
+
+def _pivot_neighbours(graph, candidates, excluded):
+  """Returns the neighbours of a node that has as many candidates among them as can be."""
+  best, most = 0, -1
+  rest = candidates | excluded
+  enough = candidates.bit_count()
+  while rest:
+    bit = _lowest(rest)
+    rest ^= bit
+    count = (candidates & graph.adjacent(bit)).bit_count()
+    if count > most:
+      best, most = bit, count
+      # No candidate is its own neighbour.
+      if count >= enough - bool(bit & candidates):
+        break
+  return graph.adjacent(best)
+
+
+def _maximal_cliques(graph):
+  """Yields all maximal cliques as sets.
+
+  Tomita, Tanaka, Takahashi: "The worst-case time complexity for generating all maximal
+  cliques and computational experiments", Theoretical Computer Science, 2006.
+  """
+  # Per level: the clique so far, who may join it, who was tried before, who is to be tried.
+  levels = []
+
+  def enter(clique, candidates, excluded):
+    to_try = candidates & ~_pivot_neighbours(graph, candidates, excluded) if candidates else 0
+    levels.append([clique, candidates, excluded, to_try])
+    return not candidates and not excluded
+
+  enter(0, graph.everyone, 0)
+  while levels:
+    clique, candidates, excluded, to_try = level = levels[-1]
+    if not to_try:
+      levels.pop()
+      continue
+    bit = _lowest(to_try)
+    level[1:] = candidates ^ bit, excluded | bit, to_try ^ bit
+    adjacent = graph.adjacent(bit)
+    if enter(clique | bit, candidates & adjacent, excluded & adjacent):
+      yield clique | bit
 
 
 def _enumerate(graph, max_cliques):
-  """Returns maximal cliques, as sorted tuples, and whether these are all."""
-  # Here, since NetworkX takes long to import: the flags read this module and must answer
-  # at once.
-  import networkx  # pylint: disable=g-import-not-at-top
-
+  """Returns maximal cliques, as sets, and whether these are all."""
   cliques = []
   num_memberships = 0
-  for clique in networkx.find_cliques(graph):
-    if len(cliques) == max_cliques or num_memberships > _MAX_MEMBERSHIPS:
-      return cliques, False
-    cliques.append(tuple(sorted(clique)))
-    num_memberships += len(clique)
+  with tqdm.tqdm(
+      desc=f"maximal cliques of {graph.num_nodes:,} clients (at most {max_cliques:,})",
+      unit="clique", disable=graph.num_nodes < _MANY_CLIENTS,
+  ) as bar:
+    for clique in _maximal_cliques(graph):
+      if len(cliques) == max_cliques or num_memberships > _MAX_MEMBERSHIPS:
+        return cliques, False
+      cliques.append(clique)
+      num_memberships += clique.bit_count()
+      bar.update()
   return cliques, True
 
 
-def _grow(graph, node, uncovered):
+def _grow(graph, bit, uncovered):
   """Returns a maximal clique that holds a node, and where it can uncovered ones."""
-  clique = [node]
-  candidates = set(graph[node])
+  clique = bit
+  candidates = graph.adjacent(bit)
   while candidates:
-    clique.append(min(candidates & uncovered or candidates))
-    candidates &= set(graph[clique[-1]])
-  return tuple(sorted(clique))
+    bit = _lowest(candidates & uncovered or candidates)
+    clique |= bit
+    candidates &= graph.adjacent(bit)
+  return clique
 
 
 def _cover(graph, cliques, max_cliques):
@@ -70,30 +159,30 @@ def _cover(graph, cliques, max_cliques):
     max_cliques: How many to return. The cover is never cut: more are returned
       where it has more.
   """
-  uncovered = set(graph)
+  uncovered = graph.everyone
   chosen = []
   # By the number of uncovered nodes. It can only fall, so the first clique whose
   # number is up to date is the best one.
-  heap = [(-len(clique), -len(clique), clique) for clique in cliques]
+  heap = [(-clique.bit_count(), -clique.bit_count(), -clique) for clique in cliques]
   heapq.heapify(heap)
   while uncovered:
     best_gain = 0
     while heap:
-      negative_gain, negative_size, clique = heap[0]
-      best_gain = len(uncovered.intersection(clique))
+      negative_gain, negative_size, negative = heap[0]
+      best_gain = (uncovered & -negative).bit_count()
       if best_gain == -negative_gain:
         break
-      heapq.heapreplace(heap, (-best_gain, negative_size, clique))
+      heapq.heapreplace(heap, (-best_gain, negative_size, negative))
     # Better only if the enumeration was cut short: those seen are much alike then.
-    grown = _grow(graph, min(uncovered), uncovered)
-    if best_gain >= len(uncovered.intersection(grown)):
-      chosen.append(heapq.heappop(heap)[2])
+    grown = _grow(graph, _lowest(uncovered), uncovered)
+    if best_gain >= (uncovered & grown).bit_count():
+      chosen.append(-heapq.heappop(heap)[2])
     else:
       chosen.append(grown)
-    uncovered.difference_update(chosen[-1])
+    uncovered &= ~chosen[-1]
   spare = set(cliques).difference(chosen)
   return chosen + heapq.nsmallest(
-      max_cliques - len(chosen), spare, key=lambda clique: (-len(clique), clique)
+      max_cliques - len(chosen), spare, key=lambda clique: (-clique.bit_count(), -clique)
   )
 
 
@@ -117,19 +206,12 @@ def cluster_neighbours(
       clusters are chosen among those, and among maximal cliques grown from clients
       that they leave out.
   """
-  import networkx  # pylint: disable=g-import-not-at-top
-
   ids = sorted(neighbours)
   node_of = {client_id: node for node, client_id in enumerate(ids)}
-  # Integers, as strings would be walked through in another order in every process.
-  graph = networkx.Graph()
-  graph.add_nodes_from(range(len(ids)))
-  for client_id in ids:
-    graph.add_edges_from(
-        (node_of[client_id], node_of[neighbour])
-        for neighbour in neighbours[client_id]
-        if neighbour != client_id
-    )
+  is_edge = np.zeros((len(ids), len(ids)), bool)
+  for node, client_id in enumerate(ids):
+    is_edge[node, [node_of[neighbour] for neighbour in neighbours[client_id]]] = True
+  graph = _Graph(is_edge)
   cliques, are_all = _enumerate(graph, max_cliques)
   warning = None
   if not are_all or len(cliques) > max_clusters:
@@ -142,7 +224,8 @@ def cluster_neighbours(
       warning += " Fewer would leave clients without a cluster."
     cliques = chosen
   return cluster_assignment.ClusterAssignment.from_clusters(
-      tuple(neighbours), [[ids[node] for node in clique] for clique in cliques], warning
+      tuple(neighbours), [[ids[node] for node in graph.nodes(clique)] for clique in cliques],
+      warning,
   )
 
 
@@ -156,7 +239,7 @@ class DynamicDistance:
     distance_threshold: The largest distance of neighbours: `mean` (of the
       distances of all pairs), a number, or a quantile of them such as `q0.3`.
     max_clusters: Most clusters, as of `cluster_neighbours`.
-    representation: What of the weights is grouped, a key of
+    representation: What of the weights is grouped, one of
       `client_weights.REPRESENTATIONS`.
     overlap_training: How the clusters train afterwards, which the grouping itself does
       not use: `shared` or `separate`, see `methods/one_shot.py`.

@@ -32,7 +32,7 @@ def _labels(distances, linkage, cut):
   if linkage == "ward":
     # Ward's criterion is a variance, so scikit-learn asks for points.
     clustering = cluster.AgglomerativeClustering(linkage=linkage, **cut)
-    return clustering.fit_predict(distances_lib.euclidean_embedding(distances))
+    return clustering.fit_predict(distances_lib.euclidean_points(distances))
   clustering = cluster.AgglomerativeClustering(
       linkage=linkage, metric="precomputed", **cut
   )
@@ -56,7 +56,7 @@ class Hierarchical:
     linkage: `single`, `complete`, `average` or, with the metric `l2`, `ward`.
     metric: The clients' distance: `l1`, `l2` or `cosine` (1 minus the cosine of the
       angle between their vectors).
-    representation: What of the weights is grouped, a key of
+    representation: What of the weights is grouped, one of
       `client_weights.REPRESENTATIONS`.
   """
 

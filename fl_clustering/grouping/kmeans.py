@@ -19,7 +19,7 @@ from fl_clustering.grouping import grouping
 def _labels(distances, num_clusters, n_init, rng):
   """Returns K-means labels, an int array of shape (N,); maybe fewer than K values."""
   return single_thread_kmeans.fit(
-      distances_lib.euclidean_embedding(distances),
+      distances_lib.euclidean_points(distances),
       num_clusters,
       n_init=n_init,
       # Until no client changes its cluster: the default depends on the number of
@@ -38,7 +38,7 @@ class KMeans:
 
   Attributes:
     num_clusters: K, at most the number of clients.
-    representation: What of the weights is grouped, a key of
+    representation: What of the weights is grouped, one of
       `client_weights.REPRESENTATIONS`.
     n_init: Number of starts, of which the best result is taken.
   """

@@ -112,7 +112,7 @@ def bipartition(updates):
   """Returns the two halves of a cluster by the cosine similarity of its clients' updates.
 
   Args:
-    updates: The clients' updates, float32 of shape (n, P), n >= 2.
+    updates: The clients' updates, a sequence of n >= 2 float32 vectors of shape (P,).
 
   Returns:
     Two lists of positions in `updates`, both increasing; the first begins with 0.
@@ -121,7 +121,7 @@ def bipartition(updates):
   # answer at once.
   from sklearn import cluster  # pylint: disable=g-import-not-at-top
 
-  distances = distances_lib.square(distances_lib.METRICS["cosine"](updates))
+  distances = distances_lib.square(distances_lib.METRICS["cosine"](distances_lib.Rows(updates)))
   labels = cluster.AgglomerativeClustering(
       n_clusters=2, metric="precomputed", linkage="complete"
   ).fit_predict(distances)
@@ -242,7 +242,8 @@ def _build(settings, engine, client_of_position):
     if missing:
       starts = np.broadcast_to(vector, (len(missing), len(vector)))
       own, _ = engine.train_each(starts, missing, round_)
-      found.update(zip(missing, own - vector))
+      own -= vector
+      found.update(zip(missing, own))
     return {c: found[c] for c in members}
 
   def split_if_asked(state, before, cluster, updates, round_):
@@ -252,13 +253,13 @@ def _build(settings, engine, client_of_position):
     of_all = updates_of_all(vector, updates, members, round_)
     if not asks_for_split(vector, of_all):
       return state
-    stacked = np.array(list(of_all.values()))
-    positions = bipartition(stacked)
+    of_members = list(of_all.values())
+    positions = bipartition(of_members)
     halves = [
         [client_of_position(members, engine.client_ids, i) for i in part] for part in positions
     ]
     memory = _remember_split(
-        state.memory, cluster, len(state.members), round_, vector, stacked, positions
+        state.memory, cluster, len(state.members), round_, vector, of_members, positions
     )
     split = _split(state, cluster, halves)
     return _with_left_out(
@@ -273,8 +274,10 @@ def _build(settings, engine, client_of_position):
     vectors, own, losses = engine.train_members(state.vectors, trained_by, round_)
     after = dataclasses.replace(state, vectors=vectors)
     for cluster, trained in enumerate(own):
-      updates = {c: vector - state.vectors[cluster] for c, vector in trained.items()}
-      after = split_if_asked(after, state, cluster, updates, round_)
+      # One at a time, in place of the clients' weights: both of all are gigabytes.
+      for client_id in trained:
+        trained[client_id] = trained[client_id] - state.vectors[cluster]
+      after = split_if_asked(after, state, cluster, trained, round_)
     return after, losses
 
   def place(pretrained, state, new_client_ids):

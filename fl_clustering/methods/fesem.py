@@ -26,7 +26,7 @@ class Fesem:
 
   Attributes:
     num_clusters: K, the number of centers, at most the number of clients.
-    representation: What of the clients' own weights K-means groups for the start, a key
+    representation: What of the clients' own weights K-means groups for the start, one
       of `client_weights.REPRESENTATIONS`.
   """
 

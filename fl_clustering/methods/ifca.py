@@ -70,7 +70,7 @@ class Ifca:
   Attributes:
     num_clusters: K, the number of models, at most the number of clients.
     representation: What of the clients' own weights K-means groups for the start
-      `grouped`, a key of `client_weights.REPRESENTATIONS`.
+      `grouped`, one of `client_weights.REPRESENTATIONS`.
     ifca_restarts: Sets of K models that are trained side by side from the start `random`.
       A round costs so many times as much, in the clients' work and in traffic.
     ifca_start: What the models start from, a key of `_STARTS`.
@@ -223,10 +223,11 @@ def ifca(settings, engine):
 
   def next_state(state, round_):
     before = _from_state(state)
+    taking_part = set(round_.client_ids)
     late = tuple(
         client_id
         for client_id, is_current in zip(engine.client_ids, before.is_current)
-        if client_id in round_.client_ids and not is_current
+        if client_id in taking_part and not is_current
     )
     choices = _choose(before, late, engine)
     # Whoever takes part got all models when it chose.

@@ -35,6 +35,15 @@ def by_loss(engine):
   return place
 
 
+def _mean(vectors):
+  """Returns the mean of a `client_weights.Represented`'s rows, float64 of shape (P,)."""
+  total = np.zeros(vectors.shape[1])
+  # One client at a time: all of them in float64 are gigabytes for large models.
+  for i in range(len(vectors)):
+    total += vectors[i]
+  return total / len(vectors)
+
+
 def by_weights(representation):
   """Returns the `Method.place` that takes the cluster nearest to the client's own weights.
 
@@ -43,23 +52,17 @@ def by_weights(representation):
   members' weights, both in the representation that was grouped.
 
   Args:
-    representation: A key of `client_weights.REPRESENTATIONS`.
+    representation: One of `client_weights.REPRESENTATIONS`.
   """
 
   def place(pretrained, state, new_client_ids):
     weights = pretrained.client_weights
-    rows = {client_id: row for row, client_id in enumerate(weights.client_ids)}
-    grouped = weights.representation(representation)
     used = np.flatnonzero(list(map(len, state.members)))
-    means = [
-        grouped[[rows[c] for c in state.members[k]]].mean(axis=0, dtype=np.float64)
-        for k in used
+    means = [_mean(weights.represented(representation, state.members[k])) for k in used]
+    own = pretrained.new_client_weights.represented(representation, new_client_ids)
+    distances = [
+        [np.linalg.norm(own[i] - mean) for i in range(len(own))] for mean in means
     ]
-    new = pretrained.new_client_weights
-    new_rows = {client_id: row for row, client_id in enumerate(new.client_ids)}
-    own = new.representation(representation)[[new_rows[c] for c in new_client_ids]]
-    # One client at a time: all of them in float64 are gigabytes for large models.
-    distances = [[np.linalg.norm(vector - mean) for vector in own] for mean in means]
     return in_cluster(state.vectors, used[np.argmin(distances, axis=0)])
 
   return place

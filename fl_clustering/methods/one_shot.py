@@ -68,22 +68,19 @@ def _train_shared(engine):
   """Returns the `Method.next` in which every client trains once, whatever its clusters."""
 
   def next_state(state, round_):
-    clusters_of = cluster_assignment.clusters_of(state.members)
-    # Clients of the same clusters start from the same model.
-    alike = {}
-    for client_id in engine.client_ids:
-      alike.setdefault(clusters_of[client_id], []).append(client_id)
-    starts = cluster_assignment.mean_vectors(state.vectors, list(alike))
-    trained, losses = engine.train(starts, list(map(tuple, alike.values())), round_)
     sums = np.zeros(state.vectors.shape, np.float64)
     totals = np.zeros(len(state.vectors))
     losses_of = [{} for _ in state.members]
-    for clusters, vector, of_clients in zip(alike, trained, losses):
-      num_examples = sum(engine.num_examples[c] for c in of_clients)
-      for k in clusters:
-        sums[k] += np.multiply(num_examples, vector, dtype=np.float64)
-        totals[k] += num_examples
-        losses_of[k].update(of_clients)
+    # Clients of the same clusters start from the same model.
+    for alike in cluster_assignment.clients_alike(state.members, engine.client_ids):
+      starts = cluster_assignment.mean_vectors(state.vectors, list(alike))
+      trained, losses = engine.train(starts, list(alike.values()), round_)
+      for clusters, vector, of_clients in zip(alike, trained, losses):
+        num_examples = sum(engine.num_examples[c] for c in of_clients)
+        for k in clusters:
+          sums[k] += np.multiply(num_examples, vector, dtype=np.float64)
+          totals[k] += num_examples
+          losses_of[k].update(of_clients)
     vectors = state.vectors.copy()
     for k in np.flatnonzero(totals):
       vectors[k] = sums[k] / totals[k]

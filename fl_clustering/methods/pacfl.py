@@ -19,6 +19,7 @@ import dataclasses
 from typing import Optional
 
 import numpy as np
+import tqdm
 
 from clustering_basics import validate
 from fl_clustering import cluster_assignment
@@ -30,6 +31,11 @@ from fl_clustering import options
 _RIGHT_ANGLE = 90.0
 # Unit vectors in float32 that depend on each other have no smaller one but by rounding.
 _LEAST_SINGULAR_VALUE = 1e-5
+# Clients that are compared with others at a time: the spaces of thousands, or all their angles
+# at once, are gigabytes.
+_BLOCK, _ROWS = 256, 32
+# Pairs of clients that take several seconds.
+_LONG = 10**5
 
 
 def smallest_angles(spaces, others):
@@ -42,16 +48,37 @@ def smallest_angles(spaces, others):
   Returns:
     The angles in degrees, in [0, 90], float64 of shape (len(spaces), len(others)).
   """
-  other_bases = list(map(_basis, others))
-  most = max(basis.shape[1] for basis in other_bases)
-  # Columns of zeros make them alike, for one product per client; they add no angle.
-  padded = [np.pad(basis, ((0, 0), (0, most - basis.shape[1]))) for basis in other_bases]
-  columns = np.concatenate(padded, axis=1)
-  found = []
-  for space in spaces:
-    products = (_basis(space).T @ columns).reshape(-1, len(others), most)
-    found.append(np.linalg.norm(products, ord=2, axis=(0, 2)))
-  return _angle(np.array(found))
+  angles = np.empty((len(spaces), len(others)))
+  blocks = [slice(i, i + _BLOCK) for i in range(0, len(others), _BLOCK)]
+  # Of all pairs of the same clients, one half is enough.
+  are_same = spaces is others
+  for columns in _with_progress(blocks, len(spaces), len(others)):
+    other_bases = _stacked(others[columns])
+    last = columns.start + other_bases.shape[1] if are_same else len(spaces)
+    for start in range(0, last, _ROWS):
+      rows = slice(start, min(start + _ROWS, last))
+      products = np.tensordot(_stacked(spaces[rows]), other_bases, (0, 0))
+      angles[rows, columns] = _angle(np.linalg.norm(products, ord=2, axis=(1, 3)))
+    if are_same:
+      angles[columns, : columns.start] = angles[: columns.start, columns].T
+  return angles
+
+
+def _with_progress(blocks, num_clients, num_others):
+  """Yields blocks, and says beforehand how much there is to compare if it takes long."""
+  return tqdm.tqdm(
+      blocks, desc=f"angles between {num_clients:,} x {num_others:,} clients", unit="block",
+      disable=num_clients * num_others < _LONG,
+  )
+
+
+def _stacked(spaces):
+  """Returns orthonormal bases of n spaces, as (num_features, n, most vectors)."""
+  bases = list(map(_basis, spaces))
+  most = max(basis.shape[1] for basis in bases)
+  # Columns of zeros make them alike; they add no angle.
+  padded = [np.pad(basis, ((0, 0), (0, most - basis.shape[1]))) for basis in bases]
+  return np.stack(padded, axis=1)
 
 
 def _basis(space):
@@ -81,16 +108,30 @@ def mean_angles_of_equal_labels(spaces, others):
     The angles in degrees, in [0, 90], float64 of shape (len(spaces), len(others)); 90 for
     clients without a label in common.
   """
-  return np.array([[_mean_angle_of_equal_labels(u, v) for v in others] for u in spaces])
+  sums = np.zeros((len(spaces), len(others)))
+  counts = np.zeros(sums.shape)
+  labels = sorted({label for space in (*spaces, *others) for label in space})
+  for label in _with_progress(labels, len(spaces), len(others)):
+    most = max(space[label].shape[1] for space in (*spaces, *others) if label in space)
+    for rank in range(most):
+      rows, vectors = _vectors_of(spaces, label, rank)
+      columns, other_vectors = _vectors_of(others, label, rank)
+      if not columns:
+        continue
+      for i in range(0, len(rows), _BLOCK):
+        place = np.ix_(rows[i : i + _BLOCK], columns)
+        sums[place] += _angle(np.abs(vectors[i : i + _BLOCK] @ other_vectors.T))
+        counts[place] += 1
+  return np.divide(sums, counts, out=np.full(sums.shape, _RIGHT_ANGLE), where=counts > 0)
 
 
-def _mean_angle_of_equal_labels(one, other):
-  angles = [
-      _angle(abs(np.dot(u.astype(np.float64), v.astype(np.float64))))
-      for label in sorted(set(one) & set(other))
-      for u, v in zip(one[label].T, other[label].T)
+def _vectors_of(spaces, label, rank):
+  """Returns which clients have a vector of this label and rank, and these as rows, (n, d)."""
+  having = [
+      i for i, space in enumerate(spaces) if label in space and space[label].shape[1] > rank
   ]
-  return np.mean(angles) if angles else _RIGHT_ANGLE
+  vectors = [spaces[i][label][:, rank] for i in having]
+  return having, np.array(vectors, np.float64)
 
 
 def _angle(cosine):

@@ -111,6 +111,20 @@ class ChooseTest(parameterized.TestCase):
     for criterion in _CRITERIA:
       np.testing.assert_allclose(reordered.scores[criterion], choice.scores[criterion], atol=1e-6)
 
+  def test_of_many_clients_a_sample_is_scored(self):
+    vectors = _blobs(2, per_blob=20)
+    names = [f"client_{i:02d}" for i in range(len(vectors))]
+    order = np.random.default_rng(0).permutation(len(vectors))
+    with mock.patch.object(num_clusters, "_MOST_CLIENTS", 12), mock.patch.object(
+        num_clusters, "from_distances", wraps=num_clusters.from_distances
+    ) as scored:
+      choice = _choose(vectors, names)
+      self.assertEqual(choice.choices, _all(2))
+      self.assertEqual(_choose(vectors[order], [names[i] for i in order]), choice)
+    for call in scored.call_args_list:
+      self.assertLen(call.args[0], 12 * 11 // 2)
+      self.assertLen(call.args[1], 12 * 11 // 2)
+
   def test_names_of_the_clients_do_not_matter(self):
     vectors = _blobs(4)
     names = [f"{i:02d}" for i in np.random.default_rng(6).permutation(len(vectors))]

@@ -1,5 +1,9 @@
 """Tests of PACFL; the engine is a stand-in that knows the clients' vectors."""
 
+import contextlib
+import io
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -66,6 +70,34 @@ class SettingsTest(parameterized.TestCase):
   def test_no_more_clusters_than_clients(self):
     with self.assertRaisesRegex(ValueError, r"`num_clusters` must be in \[1, num_clients=1\]"):
       _start({"a": {0: _axes(0)}}, pacfl.Pacfl(2))
+
+
+class ManyClientsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*((name, name) for name in pacfl.PROXIMITIES))
+  def test_blocks_change_nothing(self, name):
+    rng = np.random.default_rng(3)
+
+    def space():
+      return {
+          label: np.linalg.qr(rng.normal(size=(9, 1 + label)))[0].astype(np.float32)
+          for label in range(3) if rng.random() < 0.7
+      } or {0: np.eye(9, 1, dtype=np.float32)}
+
+    old, new = [space() for _ in range(11)], [space() for _ in range(5)]
+    proximity = pacfl.PROXIMITIES[name]
+    expected = [np.array([[proximity([u], [v]).item() for v in old] for u in one])
+                for one in (old, new)]
+    with mock.patch.multiple(pacfl, _BLOCK=4, _ROWS=3):
+      np.testing.assert_allclose(proximity(old, old), expected[0], atol=1e-5)
+      np.testing.assert_allclose(proximity(new, old), expected[1], atol=1e-5)
+
+  @parameterized.named_parameters(*((name, name) for name in pacfl.PROXIMITIES))
+  def test_long_work_is_told_beforehand(self, name):
+    shown = io.StringIO()
+    with mock.patch.object(pacfl, "_LONG", 1), contextlib.redirect_stderr(shown):
+      pacfl.PROXIMITIES[name]([{0: _axes(0)}, {0: _axes(1)}], [{0: _axes(0)}])
+    self.assertRegex(shown.getvalue(), r"^\s*angles between 2 x 1 clients: +0%")
 
 
 class SmallestAngleTest(absltest.TestCase):

@@ -197,6 +197,18 @@ class AccuracyFiguresTest(_FigureTest):
     self.assertIn(f"{kmeans['accuracy']['mean']:.3f}", texts)
     self.assertIn(f"{kmeans['share_at_target']:.0%}", texts)
 
+  def test_thousands_of_clients_have_histograms_and_no_points(self):
+    run = self._run(num_clients=1200)
+    figure = figures.client_accuracy(run)
+    (axes,) = figure.axes
+    self.assertEmpty(axes.collections)
+    self.assertLen(axes.containers, len(axes.get_yticks()))
+    for bars, middle in zip(axes.containers, axes.get_yticks()):
+      heights = np.array([bar.get_height() for bar in bars])
+      self.assertAlmostEqual(heights.max(), 0.64)
+      np.testing.assert_allclose([bar.get_y() + bar.get_height() / 2 for bar in bars], middle)
+    self.assertIn("as histograms", _titles(figure))
+
   def test_recovery_has_words_before_numbers_and_shows_negative_values(self):
     (panel,) = figures.group_recovery(self._run()).axes
 
@@ -268,8 +280,38 @@ class WeightFiguresTest(_FigureTest):
     run = self._run(num_clients=1200)
 
     self.assertIn("shown: 1,000 of 1,200 clients", _titles(cluster_figures.client_weights(run)))
-    self.assertIn("shown: 400 of 1,200 clients", _titles(cluster_figures.distance_matrix(run)))
-    self.assertIn("shown: 300 of 1,200 clients", _titles(cluster_figures.label_mix(run)))
+    self.assertIn("shown: 200 of 1,200 clients", _titles(cluster_figures.distance_matrix(run)))
+    self.assertIn("shown: 100 of 1,200 clients", _titles(cluster_figures.label_mix(run)))
+
+  def test_of_very_many_clusters_the_largest_are_coloured(self):
+    ids = [f"{i:02d}" for i in range(82)]
+    run = self._run(
+        num_clients=82, client_ids=tuple(ids), groupings=("kmeans",), true_groups=False,
+        assignments={"kmeans": {
+            "clusters": [*([i] for i in ids[:78]), ids[78:]], "overlapping": False,
+            "warning": None,
+        }},
+    )
+    (axes,) = cluster_figures.client_weights(run).axes
+    self.assertIn("coloured: the 9 largest clusters", axes.get_title(loc="left"))
+    sizes = [len(points.get_offsets()) for points in axes.collections]
+    self.assertEqual(sizes, [82 - 8 - 4, *(8 * [1]), 4])
+    self.assertEqual(axes.get_legend().get_texts()[-1].get_text(), "78 (4)")
+
+  def test_no_lines_between_many_clusters(self):
+    ids = tuple(f"{i:02d}" for i in range(60))
+    run = self._run(
+        num_clients=60, client_ids=ids, groupings=("kmeans",), true_groups=False,
+        assignments={"kmeans": {
+            "clusters": [[i] for i in ids], "overlapping": False, "warning": None,
+        }},
+    )
+    distances, _ = cluster_figures.distance_matrix(run).axes
+    self.assertEmpty(distances.lines)
+    self.assertIn("too many clusters for lines", distances.get_title(loc="left"))
+    _, labels = cluster_figures.label_mix(run).axes
+    self.assertEmpty(labels.lines)
+    self.assertNotIn("lines", labels.get_xlabel())
 
 
 class LabelFiguresTest(_FigureTest):

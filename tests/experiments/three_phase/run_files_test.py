@@ -217,6 +217,25 @@ class RunFilesTest(absltest.TestCase):
       steps[stage] = event.step
     self.assertEqual(steps, {"pretrain": 1, "moving": 3, "local": 1, "fedavg_matched": 6})
 
+  def test_tensorboard_leaves_out_clusters_that_are_too_many(self):
+    with run_files.RunFiles(self.folder, _CONFIG) as files:
+      for stage, num_clusters_ in (("few", 100), ("many", 101)):
+        files.stage_started(stage, 2, 0)
+        rows = stages.metric_rows("cluster", stage, "", 1, {"clients_accuracy_mean": 0.5})
+        for k in range(num_clusters_):
+          rows += stages.metric_rows("cluster", stage, k, 1, {"accuracy": 0.5})
+        files.round_finished(stage, 1, rows)
+
+    tags = {}
+    for stage in ("few", "many"):
+      events = event_accumulator.EventAccumulator(self.folder.join(f"tensorboard/{stage}"))
+      events.Reload()
+      tags[stage] = events.Tags()["tensors"]
+    self.assertLen(tags["few"], 101)
+    self.assertEqual(tags["many"], ["clients_accuracy_mean"])
+    with open(self.folder.join("metrics.csv"), encoding="utf-8") as file:
+      self.assertLen(file.readlines(), 1 + 101 + 102)
+
   def test_how_the_number_of_clusters_was_chosen(self):
     choice = num_clusters.NumClustersChoice({"eigengap": (0.5, 0.25)}, "eigengap")
     weights = types.SimpleNamespace(save=lambda path: None)

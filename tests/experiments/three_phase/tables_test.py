@@ -251,6 +251,27 @@ class ComparisonTablesTest(absltest.TestCase):
     self.assertNotIn("<details>", " ".join(few))
     self.assertIn("Each of the 11 new clients", " ".join(many))
 
+  def test_of_thousands_the_first_hundred_are_shown(self):
+    ids = tuple(f"new{i:04d}" for i in range(1_234))
+    (_, each) = detail_tables.new_client_tables(self._results(new_client_ids=ids))
+    self.assertIn("The first 100 of 1,234 new clients", each)
+    self.assertIn(
+        "the first 100 of 1,234 new clients, all of which are in client_metrics.csv", each
+    )
+    self.assertEqual(each.count("<tr>"), 101)
+    self.assertIn("new0099", each)
+    self.assertNotIn("new0100", each)
+
+  def test_of_many_clusters_the_first_hundred_are_shown(self):
+    ids = [f"c{i}" for i in range(150)]
+    clusters = {"clusters": [[i] for i in ids], "overlapping": False, "warning": None}
+    results = self._results(num_clients=150, client_ids=tuple(ids), groupings=("kmeans",),
+                            assignments={"kmeans": clusters})
+    (table,) = detail_tables.cluster_tables(results)
+    self.assertIn("K-means: 150 clusters", table)
+    self.assertIn("the first 100 of 150 clusters, all of which are in assignments.json", table)
+    self.assertEqual(table.count("<tr>"), 101)
+
 
 class ComparisonTextTest(absltest.TestCase):
 
