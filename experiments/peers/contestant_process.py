@@ -9,16 +9,13 @@ import time
 import numpy as np
 import psutil
 
+from experiments.peers import environments
+
 _SECONDS_TO_END = 10
 
 
 class ContestantFailed(Exception):
   """The contestant does not start, ended or does not answer; the message says why."""
-
-
-def _project_folder():
-  """Returns the folder from which this project's packages are imported."""
-  return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class ContestantProcess:
@@ -57,7 +54,7 @@ class ContestantProcess:
               "TF_CPP_MIN_LOG_LEVEL": "3",
               **contestant.variables,
               # This project's modules, without its packages, which that Python may lack.
-              "PYTHONPATH": _project_folder(),
+              "PYTHONPATH": environments.project_folder(),
           },
       )
     except OSError as e:

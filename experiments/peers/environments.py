@@ -64,9 +64,12 @@ def get(name, contestant, folder):
   """
   if contestant.requirements is None:
     return own()
-  lock = os.path.join(_project_folder(), contestant.requirements)
-  with open(lock, "rb") as file:
-    digest = hashlib.sha256(file.read()).hexdigest()[:12]
+  lock = os.path.join(project_folder(), contestant.requirements)
+  try:
+    with open(lock, "rb") as file:
+      digest = hashlib.sha256(file.read()).hexdigest()[:12]
+  except OSError as e:
+    raise EnvironmentUnavailable(f"{lock} can't be read ({e.strerror})") from e
   python_version = f"{sys.version_info.major}.{sys.version_info.minor}"
   path = os.path.join(os.path.abspath(folder), f"{name}-{python_version}-{digest}")
   try:
@@ -107,7 +110,8 @@ def versions(environment, contestant):
   return json.loads(answer)
 
 
-def _project_folder():
+def project_folder():
+  """Returns the folder with the lock files, from which this project is imported."""
   return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

@@ -5,6 +5,7 @@ Flower's own cost.
 """
 
 import functools
+import os
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
@@ -72,8 +73,6 @@ class _GivenClients(FedAvg):
 
 def serve(job, answer_requests):
   """Answers requests; see `contestant_worker.py`."""
-  import os
-
   server_app, client_app = ServerApp(), ClientApp()
   client_app.train()(train)
 

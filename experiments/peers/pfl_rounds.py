@@ -57,7 +57,7 @@ def serve(job, answer_requests):
       round_clients[client] = data_set
 
     def run_round():
-      # It goes on after the last iteration and evaluates none of ours but the first.
+      # It goes on with the next iteration, and evaluates in the first alone.
       algorithm.run(
           NNAlgorithmParams(
               central_num_iterations=number,

@@ -81,6 +81,14 @@ class EnvironmentsTest(absltest.TestCase):
 
     self.assertFalse(os.path.exists(stale))
 
+  def test_a_lock_file_that_is_not_there(self):
+    contestant = dataclasses.replace(
+        fake_contestant.contestant("well"), requirements="/no/such/lock.txt"
+    )
+
+    with self.assertRaisesRegex(environments.EnvironmentUnavailable, "lock.txt can't be read"):
+      environments.get("fake", contestant, self.folder)
+
   def test_a_folder_that_can_not_be_made(self):
     contestant = self._locked("# Nothing.\n")
 
