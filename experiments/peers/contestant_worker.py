@@ -11,9 +11,11 @@ Requests come on standard input, one line of JSON each, and answers go to standa
 Whatever else the contestant prints goes to standard error.
 """
 
+import ctypes
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 
@@ -21,13 +23,21 @@ import numpy as np
 
 from experiments.peers import job as job_lib
 
+_PR_SET_PDEATHSIG = 1
+
 
 def _answer(file, document):
   file.write(json.dumps(document) + "\n")
   file.flush()
 
 
+def _end_with_parent():
+  """Has the kernel end this process when the one that started it ends, however it ends."""
+  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def main():
+  _end_with_parent()
   (module_name,) = sys.argv[1:]
   answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
   os.dup2(2, 1)

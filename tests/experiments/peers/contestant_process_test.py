@@ -1,3 +1,5 @@
+import os
+import subprocess
 import sys
 import time
 
@@ -12,6 +14,19 @@ from tests.experiments.peers import sample_job
 
 # Long enough for a busy machine to start Python; not waited for where all goes well.
 _ANSWER_SECONDS = 60
+
+
+# Asks a contestant for a round in which it hangs.
+_PROGRAM = """
+import sys
+from experiments.peers import contestant_process
+from tests.experiments.peers import fake_contestant
+with contestant_process.ContestantProcess(
+    fake_contestant.contestant("hang"), sys.executable, sys.argv[1], 60) as process:
+  process.run_round(1)
+  print("hangs", flush=True)
+  process.run_round(2)
+"""
 
 
 class ContestantProcessTest(parameterized.TestCase):
@@ -68,6 +83,18 @@ class ContestantProcessTest(parameterized.TestCase):
       everyone = [root, *root.children()]
 
     self.assertEqual([one for one in everyone if one.is_running()], [])
+
+  def test_ends_with_a_program_that_is_killed(self):
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, self.folder], stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as program:
+      program.stdout.readline()
+      (process,) = psutil.Process(program.pid).children()
+      program.kill()
+
+    # It hangs in a round, so it does not notice that there are no more requests.
+    self.assertEqual(psutil.wait_procs([process], timeout=_ANSWER_SECONDS)[1], [])
 
   def test_one_that_can_not_start(self):
     with self.assertRaisesRegex(
