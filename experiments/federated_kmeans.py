@@ -16,7 +16,9 @@ from experiment_shell import experiment
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import flags as kmeans_flags
 from experiments.kmeans import own_data
+from experiments import worker_flags
 
+flags.adopt_module_key_flags(worker_flags)
 flags.adopt_module_key_flags(kmeans_flags)
 
 
@@ -34,7 +36,7 @@ def _load_paper(config, recorded, unused_stack):
 def _measure_paper(config, inputs, folder):
   from experiments.kmeans import cells  # pylint: disable=g-import-not-at-top
 
-  cells.measure_all(config, inputs.data, folder)
+  cells.measure_all(config, inputs.data, folder, worker_flags.open_runtime)
 
 
 def _summarize_paper(finished):
@@ -104,7 +106,7 @@ OWN_DATA = _experiment(
     folders=("figures", config_lib.ASSIGNMENTS, config_lib.MODEL),
     read_flags=kmeans_flags.own_data_config,
     load=_load_own_data,
-    measure=own_data.measure_all,
+    measure=functools.partial(own_data.measure_all, open_runtime=worker_flags.open_runtime),
     build_write_report=_build_own_report,
     result_text=_own_result,
     # A finished run is told from one on other data.

@@ -15,7 +15,9 @@ from experiment_shell import experiment
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.multiview import flags as experiment_flags
+from experiments import worker_flags
 
+flags.adopt_module_key_flags(worker_flags)
 flags.adopt_module_key_flags(experiment_flags)
 
 
@@ -32,12 +34,11 @@ def _measure(config, inputs, folder):
   from experiments.multiview import cells
   from experiments.multiview import methods
   from experiments.multiview import own_model
-  from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
   loaded = inputs.data
   table = study.Study(folder, config_lib.MEASUREMENTS, cells.KEYS, methods.VALUES)
-  with runtime.LocalRuntime():
+  with worker_flags.open_runtime():
     table.run(cells.cells(loaded, config), cells.build_measure(loaded, config))
     if data.SITES in loaded.datasets:
       own_model.write(folder, loaded.datasets[data.SITES], config)

@@ -15,7 +15,9 @@ from experiments.three_phase import comparison
 from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
 from experiments.three_phase import results
+from experiments import worker_flags
 
+flags.adopt_module_key_flags(worker_flags)
 flags.adopt_module_key_flags(experiment_flags)
 
 
@@ -55,7 +57,9 @@ def _measure(config, inputs, folder):
 
   kept = f"Results so far are in {folder.path};"
   try:
-    return measure.run(config, inputs.data, folder, experiment_flags.reuse())
+    return measure.run(
+        config, inputs.data, folder, worker_flags.open_runtime, experiment_flags.reuse()
+    )
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
   except divergence.TrainingDiverged as e:

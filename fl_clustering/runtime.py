@@ -14,8 +14,6 @@ import contextlib
 import errno
 import os
 import re
-import subprocess
-import sys
 import time
 
 import grpc
@@ -23,29 +21,11 @@ import portpicker
 import tensorflow_federated as tff
 from tensorflow_federated.python.core.impl.context_stack import runtime_error_context
 
+from fl_clustering import array_executor
+from fl_clustering import worker_process
 from fl_clustering import worker_watch
 
-# One gRPC message can't hold more; TFF's own default overflows.
-_MAX_MESSAGE_BYTES = 1_895_825_408
-_CHANNEL_OPTIONS = [
-    ("grpc.max_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-    # The worker is on this machine, where http_proxy does not lead.
-    ("grpc.enable_http_proxy", 0),
-]
 _START_TIMEOUT_SECONDS = 60
-
-# Run in the child before it becomes the worker: asks the kernel for SIGKILL at
-# the parent's death (PR_SET_PDEATHSIG = 1), and looks whether the parent is
-# already gone.
-_BECOME_WORKER = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-if os.getppid() != int(sys.argv[1]):
-  sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 # What TensorFlow says of a file that it can't read, within the worker's error.
 _UNREADABLE_FILE = re.compile(
@@ -61,18 +41,38 @@ class ClientFileUnreadable(OSError):
   """A client's computation can't read a file; it may have been removed."""
 
 
-def _worker_binary():
-  return os.path.join(os.path.dirname(tff.__file__), "data", "worker_binary")
-
-
-class _Context(tff.framework.SyncExecutionContext):
-  """TFF's context, which names a file that a client's computation can't read.
+class Context(tff.framework.SyncExecutionContext):
+  """TFF's context of one worker, which names a file that a client's computation can't read.
 
   Attributes:
     is_closed: Whether its worker was ended.
   """
 
   is_closed = False
+
+  def __init__(self, stub, check_alive):
+    """Makes the context.
+
+    Args:
+      stub: A `tff.framework.RemoteExecutorGrpcStub` of the worker.
+      check_alive: A function that raises an error if the worker is lost.  TFF comes here
+        before every retry of a call that failed, and would retry for ever.
+    """
+
+    def create_executor(cardinalities):
+      check_alive()
+      cardinalities.setdefault(tff.CLIENTS, 0)
+      # TFF's own default keeps the values of several calls, for large models gigabytes.
+      executor = array_executor.ArrayExecutor(stub, dispose_batch_size=1)
+      executor.set_cardinalities(cardinalities)
+      return executor
+
+    super().__init__(
+        executor_fn=tff.framework.ResourceManagingExecutorFactory(create_executor),
+        compiler_fn=tff.backends.native.desugar_and_transform_to_native,
+        transform_args=tff.tensorflow.transform_args,
+        transform_result=tff.tensorflow.transform_result,
+    )
 
   def invoke(self, comp, arg):
     try:
@@ -92,6 +92,9 @@ class LocalRuntime:
 
   Use it as a context manager, from the main thread: the worker ends with the
   thread that started it.
+
+  Attributes:
+    context: The `Context` that computes there.
   """
 
   def __init__(self, num_cores=None):
@@ -105,36 +108,15 @@ class LocalRuntime:
     """
     self._num_cores = num_cores or len(os.sched_getaffinity(0))
     port = portpicker.pick_unused_port()
-    self._process = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _BECOME_WORKER, str(os.getpid())]
-        + [
-            _worker_binary(),
-            f"--port={port}",
-            f"--max_concurrent_computation_calls={self._num_cores}",
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        env={
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            **os.environ,
-            "TF_NUM_INTRAOP_THREADS": "1",
-            # More pools would each keep what their largest client needed.
-            "MALLOC_ARENA_MAX": "2",
-        },
-    )
+    self._process = worker_process.start(port, self._num_cores)
     self._watch = worker_watch.WorkerWatch(self._process)
-    channel = grpc.insecure_channel(f"localhost:{port}", _CHANNEL_OPTIONS)
+    channel = grpc.insecure_channel(f"localhost:{port}", worker_process.CHANNEL_OPTIONS)
     self._stub = tff.framework.RemoteExecutorGrpcStub(
         grpc.intercept_channel(channel, self._watch)
     )
-    self._context = _Context(
-        executor_fn=tff.framework.ResourceManagingExecutorFactory(self._create_executor),
-        compiler_fn=tff.backends.native.desugar_and_transform_to_native,
-        transform_args=tff.tensorflow.transform_args,
-        transform_result=tff.tensorflow.transform_result,
-    )
+    self.context = Context(self._stub, self._check_alive)
     self._wait_until_ready()
-    tff.framework.set_default_context(self._context)
+    tff.framework.set_default_context(self.context)
 
   def __enter__(self):
     return self
@@ -148,7 +130,7 @@ class LocalRuntime:
 
   def close(self):
     """Ends the worker; TFF computations can't be called afterwards."""
-    self._context.is_closed = True
+    self.context.is_closed = True
     self._watch.close()
     self._process.kill()
     self._process.wait()
@@ -174,16 +156,6 @@ class LocalRuntime:
         )
       time.sleep(0.02)
 
-  def _create_executor(self, cardinalities):
-    # TFF comes here before every retry of a call that failed, and would retry
-    # for ever with a worker that is gone.
-    self._check_alive()
-    cardinalities.setdefault(tff.CLIENTS, 0)
-    # TFF's own default keeps the values of several calls, which for large models are gigabytes.
-    executor = tff.framework.RemoteExecutor(self._stub, dispose_batch_size=1)
-    executor.set_cardinalities(cardinalities)
-    return executor
-
 
 def _is_of_the_caller(context):
   """Returns whether someone set a TFF context to compute in.
@@ -194,7 +166,7 @@ def _is_of_the_caller(context):
   Args:
     context: What is on top of TFF's stack of contexts.
   """
-  if isinstance(context, _Context):
+  if isinstance(context, Context):
     return not context.is_closed
   if isinstance(context, runtime_error_context.RuntimeErrorContext):  # In another thread.
     return False

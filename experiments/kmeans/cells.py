@@ -197,24 +197,21 @@ def measure_dispatch():
   return {"num_clients": _NUM_CLIENTS, "seconds_per_round": statistics.median(times)}
 
 
-def measure_all(config, draw, folder):
+def measure_all(config, draw, folder, open_runtime):
   """Measures the cells that have no row yet, and the dispatch of TFF; writes the files.
 
   Args:
     config: A `PaperConfig`.
     draw: A function from (name of the data, seed) to `LabelledClients`.
     folder: The `OutputFolder`.
+    open_runtime: A function that returns where TFF computes, a context manager.
   """
-  # pylint: disable=g-import-not-at-top
-  import threadpoolctl
-
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
+  import threadpoolctl  # pylint: disable=g-import-not-at-top
 
   table = study.Study(folder, config_lib.MEASUREMENTS, KEYS, VALUES)
   # One thread: for so few points scikit-learn's several are ten times slower where other
   # programs run too, and add up in an order that changes from run to run.
-  with runtime.LocalRuntime(), threadpoolctl.threadpool_limits(1):
+  with open_runtime(), threadpoolctl.threadpool_limits(1):
     table.run(cells(config.figures, config.seeds), build_measure(draw))
     dispatch = measure_dispatch()
   folder.write_text(config_lib.TIMING, output_folder.json_text(dispatch))

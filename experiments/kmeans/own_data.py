@@ -185,26 +185,24 @@ def _assign(folder, model, tables):
     yield client_id, table.features, clusters
 
 
-def measure_all(config, inputs, folder):
+def measure_all(config, inputs, folder, open_runtime):
   """Finds the clusters, and writes the files.
 
   Args:
     config: `OwnDataConfig`.
     inputs: What `load` returned.
     folder: The `OutputFolder`.
+    open_runtime: A function that returns where TFF computes, a context manager.
 
   Returns:
     The summary, a dict for JSON.
   """
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering.kmeans import saved_kmeans
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
+  from fl_clustering.kmeans import saved_kmeans  # pylint: disable=g-import-not-at-top
 
   tables, is_private = inputs.data, config.privacy is not None
   # Data that the flags don't fit are bad input, not a failed run.
   with (
-      tempfile.TemporaryDirectory() as clients, runtime.LocalRuntime(), launch.input_errors()
+      tempfile.TemporaryDirectory() as clients, open_runtime(), launch.input_errors()
   ):
     files = _write_clients(config, tables, clients)
     if is_private:
@@ -226,7 +224,7 @@ def measure_all(config, inputs, folder):
   else:
     profiles = cluster_profiles.measure(assigned(), len(fit.centroids), len(names))
     sizes = sum(sizes_by_client.values())
-    # The sums' grid is as coarse as the widest column allows, which hides narrow ones.
+    # Whatever the algorithm's last step was, the file holds the means of the clusters' points.
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
     folder.write_text(
         config_lib.PROFILES,

@@ -12,7 +12,6 @@ from experiments.three_phase import results as results_lib
 from experiments.three_phase import run_files
 from fl_clustering import checkpoint
 from fl_clustering import model_folder
-from fl_clustering import runtime
 from fl_clustering import saved_clusters
 from fl_clustering import stages
 from fl_clustering import summary as summary_lib
@@ -61,13 +60,14 @@ class _ProgressBar(stages.RunObserver):
       self._bar.close()
 
 
-def run(config, task, folder, reuse=None):
+def run(config, task, folder, open_runtime, reuse=None):
   """Runs all three phases, from their checkpoints if there are any.
 
   Args:
     config: The run's `ThreePhaseConfig`.
     task: Its `FederatedTask`.
     folder: The `OutputFolder`, which is started.
+    open_runtime: A function that returns where TFF computes, a context manager.
     reuse: The folder of another run whose stages are used where they fit, or None.
 
   Returns:
@@ -85,7 +85,7 @@ def run(config, task, folder, reuse=None):
   client_data = folder.join("client_data")
   os.makedirs(client_data, exist_ok=True)
   with run_files.RunFiles(folder, config) as files:
-    with runtime.LocalRuntime(), _ProgressBar() as bar:
+    with open_runtime(), _ProgressBar() as bar:
       result = three_phase.run(config, task, client_data, checkpoints, [files, bar])
       recovery = group_recovery.recovery_rows(config, task, result)
     files.finish(config, task, result, recovery)

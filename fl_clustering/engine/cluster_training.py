@@ -19,9 +19,11 @@ from fl_clustering.engine import client_update as client_update_lib
 from fl_clustering.engine import divergence
 from fl_clustering.engine import model_jobs
 
-# About 1/16 of a round's work is the most that one cluster head does: small
-# enough that no core waits long for the last one, whatever the cluster sizes.
-_HEADS_PER_ROUND = 16
+# A head does at most about 1/16 of a round's work: small enough that no core waits long for
+# the last one, whatever the cluster sizes.  Many clients are cut finer, for many cores.
+_FEWEST_HEADS = 16
+_MOST_HEADS = 64
+_MEMBERS_PER_HEAD = 10
 
 
 HEAD_JOB = model_jobs.job_type(
@@ -86,7 +88,9 @@ def plan_heads(clusters, num_examples):
     A list of heads; the heads of a cluster hold its members once each.
   """
   work = lambda members: sum(num_examples[m] for m in members)
-  limit = sum(work(members) for members in clusters) / _HEADS_PER_ROUND
+  num_parts = sum(map(len, clusters)) // _MEMBERS_PER_HEAD
+  num_parts = min(max(num_parts, _FEWEST_HEADS), _MOST_HEADS)
+  limit = sum(work(members) for members in clusters) / num_parts
   heads = []
   for cluster, members in enumerate(clusters):
     if not members:

@@ -177,7 +177,9 @@ class Engine:
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite.
     """
-    trained, losses = self._member_training.each(vectors, client_ids, round_)
+    trained, losses = self._member_training.each(
+        vectors, client_ids, dataclasses.replace(round_, client_ids=client_ids)
+    )
     self._count_training([losses], round_.num_epochs)
     return trained, losses
 

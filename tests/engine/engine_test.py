@@ -59,6 +59,34 @@ class EngineTest(absltest.TestCase):
     for member, vector in zip(("b", "d"), alone):
       np.testing.assert_allclose(own[0][member], vector, atol=1e-7)
 
+  def test_clients_that_do_not_take_part_are_trained_alone_too(self):
+    vectors = _vectors(2)
+    everyone = participation.Round(2, _task.client_ids, 1)
+    expected, expected_losses = _engine().train_each(vectors, ("b", "d"), everyone)
+    trained, losses = _engine().train_each(
+        vectors, ("b", "d"), participation.Round(2, ("a", "d"), 1)
+    )
+    np.testing.assert_array_equal(trained, expected)
+    self.assertEqual(losses, expected_losses)
+
+  def test_one_model_for_all_is_sent_once(self):
+    vectors = _vectors(1)
+    view = np.broadcast_to(vectors[0], (3, len(vectors[0])))
+    round_ = participation.Round(2, ("a", "b", "d"), 1)
+    expected, _ = _engine().train_each(np.array(view), ("d", "a", "b"), round_)
+    engine_ = _engine()
+    do_all = engine_._member_training._train_members
+    sent = []
+
+    def train(models, jobs):
+      sent.append(models)
+      return do_all(models, jobs)
+
+    with mock.patch.object(engine_._member_training, "_train_members", train):
+      trained, _ = engine_.train_each(view, ("d", "a", "b"), round_)
+    np.testing.assert_array_equal(trained, expected)
+    self.assertEqual([models.shape for models in sent], [vectors.shape])
+
   def test_training_does_not_build_what_returns_members(self):
     with mock.patch.object(
         member_training, "build_train_members", side_effect=AssertionError

@@ -229,6 +229,12 @@ class PlanHeadsTest(absltest.TestCase):
     self.assertLen(heads, 16)
     self.assertEqual({len(head.members) for head in heads}, {10})
 
+  def test_many_clients_have_more_heads(self):
+    sizes = {str(i): 10 for i in range(3000)}
+    for num_clients, num_heads in ((100, 16), (330, 33), (3000, 64)):
+      members = tuple(sizes)[:num_clients]
+      self.assertLen(cluster_training.plan_heads((members,), sizes), num_heads)
+
   def test_the_largest_comes_first(self):
     sizes = {"a": 1, "b": 50, "c": 3}
     heads = cluster_training.plan_heads((("a",), ("b",), ("c",)), sizes)

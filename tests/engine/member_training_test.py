@@ -66,7 +66,7 @@ class MemberTrainingTest(absltest.TestCase):
 
   def test_heads_of_several_members_have_the_same_sums(self):
     # So that all five members are summed up in one head.
-    with mock.patch.object(cluster_training, "_HEADS_PER_ROUND", 1):
+    with mock.patch.object(cluster_training, "_FEWEST_HEADS", 1):
       expected, _ = _training(cluster_training.ClusterTraining).next(
           _starts(1), (_task.client_ids,), _everyone()
       )
@@ -120,7 +120,7 @@ class MemberTrainingTest(absltest.TestCase):
         mock.patch.object(model_jobs, "_MESSAGE_BYTES", limit),
         mock.patch.object(training, "_train_members", train),
         # One head per cluster, so that the first is cut in two.
-        mock.patch.object(cluster_training, "_HEADS_PER_ROUND", 1),
+        mock.patch.object(cluster_training, "_FEWEST_HEADS", 1),
         mock.patch.object(member_training, "_HEADS_PER_MESSAGE", 1),
     ):
       parts = training.next(starts, _CLUSTERS, _everyone())

@@ -1,0 +1,66 @@
+"""TFF's worker as a process, and how to connect to it.
+
+This module does not import TFF, which takes seconds and half a gigabyte.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+# One gRPC message can't hold more; TFF's own default overflows.
+_MAX_MESSAGE_BYTES = 1_895_825_408
+CHANNEL_OPTIONS = [
+    ("grpc.max_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+    # The worker is on this machine, where http_proxy does not lead.
+    ("grpc.enable_http_proxy", 0),
+]
+
+# Run in the child before it becomes the worker: asks the kernel for SIGKILL at
+# the parent's death (PR_SET_PDEATHSIG = 1), and looks whether the parent is
+# already gone.
+_BECOME_WORKER = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() != int(sys.argv[1]):
+  sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def _worker_binary():
+  package = importlib.util.find_spec("tensorflow_federated").origin
+  return os.path.join(os.path.dirname(package), "data", "worker_binary")
+
+
+def start(port, num_cores, folder=None):
+  """Starts TFF's worker process, which ends with the thread that starts it.
+
+  Args:
+    port: The port at which it answers.
+    num_cores: How many clients it computes at a time.
+    folder: Its working directory; this process's own by default.
+
+  Returns:
+    A `subprocess.Popen`.
+  """
+  return subprocess.Popen(
+      [sys.executable, "-I", "-S", "-c", _BECOME_WORKER, str(os.getpid())]
+      + [
+          _worker_binary(),
+          f"--port={port}",
+          f"--max_concurrent_computation_calls={num_cores}",
+      ],
+      cwd=folder,
+      stdin=subprocess.DEVNULL,
+      stdout=subprocess.DEVNULL,
+      env={
+          "TF_CPP_MIN_LOG_LEVEL": "3",
+          **os.environ,
+          "TF_NUM_INTRAOP_THREADS": "1",
+          # More pools would each keep what their largest client needed.
+          "MALLOC_ARENA_MAX": "2",
+      },
+  )

@@ -1,0 +1,74 @@
+"""What a worker says of itself: a file in its folder, which the program reads first.
+
+The folder is the worker's working directory, so that every path that it is sent is relative
+to the folder, whichever machine it is on.
+"""
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+
+from clustering_basics import atomic_file
+from clustering_basics import validate
+
+FILE_NAME = "worker.json"
+# Raise it with every change of what is in the file, or of what workers are asked to do.
+_PROTOCOL = 1
+
+
+def versions():
+  """Returns the versions that a worker and a program have in common, a dict."""
+  return {
+      "protocol": _PROTOCOL,
+      "tensorflow": importlib.metadata.version("tensorflow"),
+      "tensorflow_federated": importlib.metadata.version("tensorflow-federated"),
+  }
+
+
+@dataclasses.dataclass(frozen=True)
+class Announcement:
+  """A worker that was asked.
+
+  Attributes:
+    num_cores: How many clients it computes at a time.
+  """
+
+  num_cores: int
+
+
+def write(folder, num_cores):
+  """Writes a worker's announcement.
+
+  Args:
+    folder: The worker's folder.
+    num_cores: How many clients it computes at a time.
+  """
+  content = {"versions": versions(), "num_cores": num_cores}
+  atomic_file.write_text(os.path.join(folder, FILE_NAME), json.dumps(content) + "\n")
+
+
+def parse(text):
+  """Returns the `Announcement` that a worker's file holds.
+
+  Args:
+    text: The file's content.
+
+  Raises:
+    ValueError: If it is none, or that of a worker with other versions.
+  """
+  try:
+    content = json.loads(text)
+    found, num_cores = content["versions"], content["num_cores"]
+  except (ValueError, KeyError, TypeError) as e:
+    raise ValueError(f"its {FILE_NAME} can't be read: {e!r}") from e
+  if found != versions():
+    raise ValueError(
+        f"it has the versions {_shown(found)}, and this program has {_shown(versions())}"
+    )
+  validate.integer(minimum=1, num_cores=num_cores)
+  return Announcement(num_cores)
+
+
+def _shown(found):
+  return ", ".join(f"{name} {version}" for name, version in found.items())

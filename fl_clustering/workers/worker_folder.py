@@ -1,0 +1,33 @@
+"""The folder of a worker: one worker at a time uses it."""
+
+import contextlib
+import fcntl
+import os
+
+from clustering_basics import validate
+
+_LOCK = "worker.lock"
+
+
+@contextlib.contextmanager
+def claim(path):
+  """Makes a folder if there is none, and keeps other workers out as long as the block runs.
+
+  Args:
+    path: The folder.
+
+  Raises:
+    ValueError: If it can't be written, or another worker uses it.
+  """
+  try:
+    os.makedirs(path, exist_ok=True)
+    lock = open(os.path.join(path, _LOCK), "w", encoding="ascii")
+  except OSError as e:
+    rule = f"be a folder that can be written ({e.strerror})"
+    raise validate.error("cache_dir", rule, path) from e
+  with lock:
+    try:
+      fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as e:
+      raise validate.error("cache_dir", "be a folder that no other worker uses", path) from e
+    yield

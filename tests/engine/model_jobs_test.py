@@ -1,0 +1,67 @@
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering.engine import model_jobs
+
+
+def _batches(limit, *args):
+  with mock.patch.object(model_jobs, "_MESSAGE_BYTES", 4 * limit):
+    return [(part.start, part.stop) for part in model_jobs.batches(*args)]
+
+
+class BatchesTest(absltest.TestCase):
+
+  def test_as_many_items_as_fit(self):
+    self.assertEqual(_batches(10, [4, 6, 1, 9, 10]), [(0, 2), (2, 4), (4, 5)])
+
+  def test_an_item_that_fits_nowhere_is_alone(self):
+    self.assertEqual(_batches(10, [3, 11, 3]), [(0, 1), (1, 2), (2, 3)])
+
+  def test_nothing(self):
+    self.assertEqual(_batches(10, []), [])
+
+  def test_a_model_counts_once_in_a_batch(self):
+    self.assertEqual(_batches(10, [1, 1, 1, 1], [0, 0, 0, 0], 6), [(0, 4)])
+    self.assertEqual(_batches(10, [1, 1, 1, 1], [0, 1, 0, 1], 6), [(0, 1), (1, 2), (2, 3), (3, 4)])
+    self.assertEqual(_batches(14, [1, 1, 1, 1], [0, 1, 0, 1], 6), [(0, 2), (2, 4)])
+
+
+class ResultsTest(absltest.TestCase):
+
+  def _do_all(self, models, jobs):
+    self.sent.append((models.copy(), [dict(job) for job in jobs]))
+    # In the order of completion, as several workers would answer.
+    return [(job["index"], models[job["model"]].sum() + job["term"]) for job in jobs[::-1]]
+
+  def _results(self, models, jobs, limit=100):
+    self.sent = []
+    with mock.patch.object(model_jobs, "_MESSAGE_BYTES", 4 * limit):
+      return [
+          float(total) for total, in model_jobs.results(self._do_all, models, jobs, [1] * len(jobs))
+      ]
+
+  def test_results_are_in_the_order_of_the_jobs_however_they_are_sent(self):
+    models = np.array([[1, 0], [10, 0], [100, 0]], np.float32)
+    jobs = [{"model": m, "term": i / 10} for i, m in enumerate((2, 0, 2, 1, 0))]
+    expected = [100, 1.1, 100.2, 10.3, 1.4]
+    for limit in (1, 4, 6, 100):
+      np.testing.assert_allclose(self._results(models, jobs, limit), expected, rtol=1e-6)
+
+  def test_only_models_that_are_used_are_sent(self):
+    models = np.array([[1, 0], [10, 0], [100, 0]], np.float32)
+    self._results(models, [{"model": 2, "term": 0}, {"model": 2, "term": 1}])
+    ((sent, jobs),) = self.sent
+    np.testing.assert_array_equal(sent, models[2:])
+    self.assertEqual([job["model"] for job in jobs], [0, 0])
+
+  def test_a_view_of_one_model_is_sent_as_one(self):
+    models = np.broadcast_to(np.float32([3, 4]), (5, 2))
+    found = self._results(models, [{"model": 4, "term": 0}, {"model": 1, "term": 1}])
+    self.assertEqual(found, [7, 8])
+    self.assertEqual(self.sent[0][0].shape, (1, 2))
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,122 @@
+import textwrap
+
+from absl.testing import absltest
+
+from tests.workers import worker_program
+
+_START = """
+import os
+from fl_clustering.workers import isolation
+
+def network():
+  return os.readlink("/proc/self/ns/net")
+
+before = network()
+"""
+
+
+def _run(script):
+  return worker_program.run_script(_START + textwrap.dedent(script))
+
+
+class IsolationTest(absltest.TestCase):
+
+  def _check_printed(self, script, expected):
+    result = _run(script)
+    self.assertEqual(result.stdout.splitlines(), expected, result.stderr)
+
+  def _skip_where_refused(self):
+    refused = worker_program.isolation_refused()
+    if refused:
+      self.skipTest(f"This machine allows no network namespace: {refused}")
+
+  def test_only_the_loopback_and_what_was_open_before_work(self):
+    self._skip_where_refused()
+    self._check_printed(
+        """
+        import socket
+        outside = socket.create_server(("127.0.0.1", 0))
+        client = socket.create_connection(outside.getsockname())
+        isolation.isolate()
+        print(network() != before)
+        try:
+          socket.create_connection(outside.getsockname())
+        except ConnectionRefusedError:
+          print("refused")
+        inside = socket.create_server(("127.0.0.1", outside.getsockname()[1]))
+        socket.create_connection(inside.getsockname()).close()
+        accepted, _ = outside.accept()
+        client.sendall(b"from outside")
+        print(accepted.recv(100).decode())
+        print([name for _, name in socket.if_nameindex()])
+        """,
+        ["True", "refused", "from outside", "['lo']"],
+    )
+
+  def test_files_are_those_of_the_same_user(self):
+    self._skip_where_refused()
+    folder = self.create_tempdir()
+    folder.create_file("old", content="written before")
+    for enter in ("isolate", "_enter_as_a_user"):
+      self._check_printed(
+          f"""
+          ids = os.getuid(), os.getgid()
+          isolation.{enter}()
+          os.chdir({folder.full_path!r})
+          print(network() != before, (os.getuid(), os.getgid()) == ids)
+          print(open("old").read())
+          open("old", "a").close()
+          open("{enter}", "w").close()
+          found = os.stat("{enter}")
+          print((found.st_uid, found.st_gid) == ids)
+          """,
+          ["True True", "written before", "True"],
+      )
+
+  def test_stays_outside_where_the_kernel_refuses(self):
+    self._skip_where_refused()
+    self._check_printed(
+        """
+        user, group = os.getuid(), os.getgid()
+        isolation._unshare(isolation._CLONE_NEWUSER)
+        isolation._write("/proc/self/setgroups", "deny")
+        isolation._write("/proc/self/uid_map", f"0 {user} 1")
+        isolation._write("/proc/sys/user/max_net_namespaces", "0")
+        try:
+          isolation.isolate()
+        except OSError as e:
+          print(e.strerror, network() == before)
+        """,
+        ["No space left on device True"],
+    )
+
+  def test_stays_outside_where_a_later_step_fails(self):
+    self._check_printed(
+        """
+        def refuse():
+          raise PermissionError(1, "Operation not permitted")
+        isolation._start_loopback = refuse
+        try:
+          isolation.isolate()
+        except OSError as e:
+          print(e.errno, network() == before)
+        """,
+        ["1 True"],
+    )
+
+  def test_a_process_with_threads_is_refused(self):
+    self._check_printed(
+        """
+        import threading
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        try:
+          isolation.isolate()
+        except RuntimeError as e:
+          print(e, network() == before)
+        """,
+        ["a process with several threads can't leave the network. True"],
+    )
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,94 @@
+"""Runs `tools:worker` as a process, in tests."""
+
+import os
+import subprocess
+import sys
+
+import portpicker
+import psutil
+
+_TIMEOUT_SECONDS = 120
+
+# The program where the kernel refuses the namespace.
+_WITHOUT_NAMESPACES = """
+import errno, os
+from experiment_shell import launch
+from fl_clustering.workers import isolation
+from tools import worker
+
+def refuse():
+  raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+isolation.isolate = refuse
+launch.run(worker.main)
+"""
+
+
+def environment():
+  """Returns the environment of a program that finds this project's modules."""
+  found = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+  found.pop("TF_CPP_MIN_LOG_LEVEL", None)  # TensorFlow sets it when a test imports it.
+  return found
+
+
+def run_script(script):
+  """Runs Python code in a process of its own; returns its `subprocess.CompletedProcess`."""
+  return subprocess.run(
+      [sys.executable, "-c", script], check=False, capture_output=True, text=True,
+      env=environment(), timeout=_TIMEOUT_SECONDS,
+  )
+
+
+def isolation_refused():
+  """Returns why this machine does not allow a namespace; `None` if it does."""
+  result = run_script("from fl_clustering.workers import isolation\nisolation.isolate()")
+  return result.stderr.strip().rpartition("\n")[2] if result.returncode else None
+
+
+class WorkerProgram:
+  """The program, once it was started.
+
+  Attributes:
+    port: Its port.
+    address: The address that was asked for, and the port.
+    process: The `subprocess.Popen`.
+  """
+
+  def __init__(self, folder, *flags, port=None, may_isolate=True):
+    """Starts the program.
+
+    Args:
+      folder: The worker's folder.
+      *flags: More flags.
+      port: The port; one that nobody uses by default.
+      may_isolate: Whether it may try to use a namespace.
+    """
+    self.port = port or portpicker.pick_unused_port()
+    self.address = f"127.0.0.1:{self.port}"
+    program = ["-m", "tools.worker"] if may_isolate else ["-c", _WITHOUT_NAMESPACES]
+    self.process = subprocess.Popen(
+        [sys.executable, *program, f"--port={self.port}", f"--cache_dir={folder}", *flags],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment(),
+    )
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *unused_exception):
+    self.process.kill()
+    self.process.communicate()
+
+  def first_line(self):
+    """Returns the line that it prints once the worker answers."""
+    return self.process.stdout.readline().strip()
+
+  def worker(self):
+    """Returns the worker that it started, a `psutil.Process`."""
+    (child,) = psutil.Process(self.process.pid).children()
+    return child
+
+  def end(self):
+    """Waits for its end; returns its exit code and what else it printed, as errors' lines."""
+    _, errors = self.process.communicate(timeout=_TIMEOUT_SECONDS)
+    return self.process.returncode, errors.splitlines()
