@@ -1,9 +1,51 @@
-"""The limit of `engine_benchmark.py`: the same arithmetic in plain TensorFlow."""
+"""The limit of the benchmarks: the same arithmetic in plain TensorFlow."""
 
 import concurrent.futures
 
 import numpy as np
 import tensorflow as tf
+
+
+def build_train(model, batch_size, learning_rate):
+  """Returns a client's training, one pass of plain SGD, as a `tf.function`.
+
+  Args:
+    model: A `model.Model`.
+    batch_size: Examples per step.
+    learning_rate: Step size.
+
+  Returns:
+    A function of the parameters, the images, the labels and a seed, int32 of shape (2,),
+    that returns the parameters after the pass.  The dropout of a step follows from the
+    seed as in `engine/client_update.py`.
+  """
+
+  @tf.function(
+      input_signature=[
+          [tf.TensorSpec(shape) for shape in model.parameter_shapes.values()],
+          tf.TensorSpec([None, *model.input_shape]),
+          tf.TensorSpec([None], tf.int32),
+          tf.TensorSpec([2], tf.int32),
+      ]
+  )
+  def train(parameters, images, labels, seed):
+    for i in tf.range(0, tf.shape(labels)[0], batch_size):
+      dropout_seed = None
+      if model.uses_dropout:
+        dropout_seed = tf.random.experimental.stateless_fold_in(seed, i // batch_size + 1)
+      with tf.GradientTape() as tape:
+        tape.watch(parameters)
+        logits = model.logits(parameters, images[i : i + batch_size], dropout_seed)
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=labels[i : i + batch_size], logits=logits
+            )
+        )
+      gradients = tape.gradient(loss, parameters)
+      parameters = [p - learning_rate * g for p, g in zip(parameters, gradients)]
+    return parameters
+
+  return train
 
 
 class PlainTensorFlow:
@@ -27,30 +69,9 @@ class PlainTensorFlow:
         )
         for client in task.clients
     }
+    self._given_clients = dict(self._clients)
     test_images = tf.constant(task.global_test.features.astype(np.float32) / 255)
     test_labels = tf.constant(task.global_test.labels.astype(np.int32))
-
-    @tf.function(
-        input_signature=[
-            [tf.TensorSpec(shape) for shape in model.parameter_shapes.values()],
-            tf.TensorSpec([None, *model.input_shape]),
-            tf.TensorSpec([None], tf.int32),
-        ]
-    )
-    def train(parameters, images, labels):
-      for i in tf.range(0, tf.shape(labels)[0], batch_size):
-        seed = tf.stack([i, 0]) if model.uses_dropout else None
-        with tf.GradientTape() as tape:
-          tape.watch(parameters)
-          logits = model.logits(parameters, images[i : i + batch_size], seed)
-          loss = tf.reduce_mean(
-              tf.nn.sparse_softmax_cross_entropy_with_logits(
-                  labels=labels[i : i + batch_size], logits=logits
-              )
-          )
-        gradients = tape.gradient(loss, parameters)
-        parameters = [p - learning_rate * g for p, g in zip(parameters, gradients)]
-      return parameters
 
     @tf.function(
         input_signature=[[tf.TensorSpec(s) for s in model.parameter_shapes.values()]]
@@ -71,15 +92,33 @@ class PlainTensorFlow:
           for parameters in models_parameters
       ]
 
-    self._train = train
+    self._train = build_train(model, batch_size, learning_rate)
     self._confusion = confusion
     self._losses = losses
 
-  def average(self, parameters, clusters):
-    """Trains every member of every cluster; returns each cluster's average."""
+  def reorder(self, orders):
+    """Puts the examples of clients into another order than that of the task.
+
+    Args:
+      orders: From a client's id to the positions of its examples in the task.
+    """
+    for client_id, order in orders.items():
+      images, labels = self._given_clients[client_id]
+      self._clients[client_id] = tf.gather(images, order), tf.gather(labels, order)
+
+  def average(self, parameters, clusters, seeds=None):
+    """Trains every member of every cluster; returns each cluster's average.
+
+    Args:
+      parameters: The parameters to start from, a list of arrays.
+      clusters: A sequence of sequences of client ids.
+      seeds: From a client's id to the seed of its dropout; None for the same for all.
+    """
     def train(client_id):
       images, labels = self._clients[client_id]
-      return [p.numpy() for p in self._train(parameters, images, labels)], len(labels)
+      seed = (0, 0) if seeds is None else seeds[client_id]
+      trained = self._train(parameters, images, labels, tf.constant(seed, tf.int32))
+      return [p.numpy() for p in trained], len(labels)
 
     # The largest first, so that no thread is left waiting.
     pairs = [(client_id, k) for k, members in enumerate(clusters) for client_id in members]

@@ -1,0 +1,60 @@
+"""Runs one contestant in a process of its own, which `contestant_process.py` starts.
+
+  python -m experiments.peers.contestant_worker MODULE
+
+The process's working folder holds the job.  The module has a function `serve(job,
+answer_requests)`.  It prepares itself and then calls `answer_requests(prepare)`, where
+`prepare(number)` does what a round needs and nobody would time, and returns a function
+without arguments that runs the round and returns the model after it, a float32 vector.
+
+Requests come on standard input, one line of JSON each, and answers go to standard output.
+Whatever else the contestant prints goes to standard error.
+"""
+
+import ctypes
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+from experiments.peers import job as job_lib
+
+_PR_SET_PDEATHSIG = 1
+
+
+def _answer(file, document):
+  file.write(json.dumps(document) + "\n")
+  file.flush()
+
+
+def _end_with_parent():
+  """Has the kernel end this process when the one that started it ends, however it ends."""
+  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main():
+  _end_with_parent()
+  (module_name,) = sys.argv[1:]
+  answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+  os.dup2(2, 1)
+
+  def answer_requests(prepare):
+    _answer(answers, "ready")
+    for line in sys.stdin:
+      request = json.loads(line)
+      run_round = prepare(request["round"])
+      start = time.perf_counter()
+      vector = run_round()
+      seconds = time.perf_counter() - start
+      np.save(request["save_to"], vector)
+      _answer(answers, {"seconds": seconds})
+
+  importlib.import_module(module_name).serve(job_lib.read("."), answer_requests)
+
+
+if __name__ == "__main__":
+  main()
