@@ -41,6 +41,7 @@ def main():
   (module_name,) = sys.argv[1:]
   answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
   os.dup2(2, 1)
+  sys.stdout = sys.stderr  # Or else what was printed would come after the error, at the end.
 
   def answer_requests(prepare):
     _answer(answers, "ready")
