@@ -37,21 +37,32 @@ _SEED = 1
 _NUM_MODELS = 20
 
 
+def _start_on_core(core, port, folder):
+  """Returns the process of a worker that has one core, whatever it starts on it."""
+  from fl_clustering import worker_process  # pylint: disable=g-import-not-at-top
+
+  cores = os.sched_getaffinity(0)
+  os.sched_setaffinity(0, {core})  # A new process starts with the cores of this one.
+  try:
+    return worker_process.start(port, 1, folder)
+  finally:
+    os.sched_setaffinity(0, cores)
+
+
 def _start_workers(number, stack):
   """Returns the addresses of new workers of one core, which end with `stack`."""
   # pylint: disable=g-import-not-at-top
   import portpicker
 
-  from fl_clustering import worker_process
   from fl_clustering.workers import announcement
   # pylint: enable=g-import-not-at-top
 
-  addresses = []
-  for _ in range(number):
+  addresses, cores = [], sorted(os.sched_getaffinity(0))
+  for i in range(number):
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     announcement.write(folder, num_cores=1)
     port = portpicker.pick_unused_port()
-    process = worker_process.start(port, 1, folder)
+    process = _start_on_core(cores[i % len(cores)], port, folder)
     stack.callback(process.wait)
     stack.callback(process.kill)
     addresses.append(f"localhost:{port}")
