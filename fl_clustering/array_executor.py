@@ -1,8 +1,8 @@
 """TFF's executor of a worker, which sends large arrays with fewer copies.
 
-TFF wraps a value in one message after the other and copies it each time, six times in all.
-The models of one message are up to hundreds of megabytes, and these copies then cost more
-than the rest of the call.
+TFF wraps a value in one message after the other and copies it each time.  The models
+of one message are up to hundreds of megabytes, and these copies then cost more than the rest
+of the call.
 """
 
 import numpy as np

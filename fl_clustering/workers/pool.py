@@ -205,7 +205,7 @@ class _PoolContext(tff.framework.SyncContext):
     deadline = time.monotonic() + self._timeout
     while True:
       for worker in self._workers:
-        if worker.reason is not None and self._is_free(worker):
+        if worker.reason is not None and not worker.is_full and self._is_free(worker):
           self._connecting[worker] = self._connectors.submit(
               worker.connect, _RECONNECT_SECONDS
           )

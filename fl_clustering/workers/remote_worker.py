@@ -34,6 +34,7 @@ class RemoteWorker:
   Attributes:
     address: Its host and port.
     reason: Why it can't be used at the moment, in words; `None` if it can.
+    is_full: Whether its disk is full; it is then not asked to come back.
     num_cores: How many clients it computes at a time, once it was connected.
   """
 
@@ -47,6 +48,7 @@ class RemoteWorker:
     """
     self.address = address
     self.reason = "was not connected yet"
+    self.is_full = False
     self.num_cores = None
     self._timeout = timeout
     self._local_files = local_files
@@ -106,7 +108,8 @@ class RemoteWorker:
       self._connection.check()
       return call()
     except Exception as e:
-      self.reason = self._connection.reason or _no_room(e)
+      self.is_full = _has_no_room(e)
+      self.reason = "has no space left on its disk" if self.is_full else self._connection.reason
       if self.reason is None:
         raise
       raise runtime.WorkerLost(f"the worker at {self.address} {self.reason}.") from e
@@ -118,12 +121,10 @@ class RemoteWorker:
       self._connection.close()
 
 
-def _no_room(error):
-  """Returns what an error says of a full disk, or `None`."""
+def _has_no_room(error):
+  """Returns whether an error is that of a full disk."""
   details = error.details() if isinstance(error, grpc.RpcError) else None
-  if details and "No space left on device" in details:
-    return "has no space left on its disk"
-  return None
+  return "No space left on device" in (details or "")
 
 
 class _Stub(tff.framework.RemoteExecutorGrpcStub):

@@ -1,7 +1,9 @@
 import os
 import tempfile
+from unittest import mock
 
 from absl.testing import absltest
+import grpc
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -15,7 +17,6 @@ from fl_clustering import participation
 from fl_clustering import runtime
 from fl_clustering.workers import announcement
 from fl_clustering.workers import pool
-from fl_clustering.workers import remote_worker
 from tests import small_task
 from tests.workers import started_workers
 
@@ -35,6 +36,13 @@ def _sizes(paths):
 @tff.federated_computation(tff.FederatedType(np.str_, tff.CLIENTS))
 def _total_size(paths):
   return tff.federated_sum(tff.federated_map(_size, paths))
+
+
+class _DiskFull(grpc.RpcError):
+  """The error as TensorFlow says it."""
+
+  def details(self):
+    return "RESOURCE_EXHAUSTED: f.client; No space left on device"
 
 
 class PoolTest(absltest.TestCase):
@@ -203,6 +211,19 @@ class PoolTest(absltest.TestCase):
     (line,) = self.told
     self.assertIn(f"the worker at {first.address} did not answer for 1 s.", line)
 
+  def test_a_worker_with_a_full_disk_is_not_asked_again(self):
+    context = self._pool(*self._workers(2)).context
+    workers = context._workers
+    paths = self._paths([1, 2])
+    with mock.patch.object(workers[0]._connection.files, "send", side_effect=_DiskFull()):
+      self.assertEqual(_sizes(paths), [1, 2])
+    self.assertEqual(_sizes(paths), [1, 2])
+    self.assertEqual(self.told, [
+        f"the worker at {workers[0].address} has no space left on its disk. Its clients go to the "
+        "other workers."
+    ])
+    self.assertNotIn(workers[0], context._connecting)
+
   def test_no_worker_is_left(self):
     first, second = self._workers(2)
     self._pool(first, second, timeout=1)
@@ -268,15 +289,6 @@ class UnusableTest(absltest.TestCase):
   def test_addresses(self):
     self.assertIn("`workers` must name every worker once", self._message())
     self.assertIn("`workers` must name every worker once", self._message("a:1", "a:1"))
-
-  def test_a_full_disk_loses_the_worker(self):
-    # As TensorFlow says it.
-    class Full(remote_worker.grpc.RpcError):
-      def details(self):
-        return "RESOURCE_EXHAUSTED: f.client; No space left on device"
-
-    self.assertEqual(remote_worker._no_room(Full()), "has no space left on its disk")
-    self.assertIsNone(remote_worker._no_room(OSError()))
 
 
 if __name__ == "__main__":
