@@ -15,6 +15,10 @@ flags.DEFINE_float(
     "worker_timeout", 60,
     "Seconds after which a worker that does not answer counts as lost (--workers). Its clients "
     "then go to the others.", lower_bound=1)
+flags.DEFINE_float(
+    "site_timeout", 600,
+    "Seconds that a round waits for a worker that was lost and owns its clients (--workers).",
+    lower_bound=1)
 
 
 @flags.validator("workers")
@@ -28,25 +32,64 @@ def _check_workers(workers):
   return True
 
 
-def open_runtime():
-  """Returns where TFF computes, as the flags say: a context manager.
-
-  Raises:
-    launch.InputError: If a worker can't be used.
-  """
+def _open_pool():
   # pylint: disable=g-import-not-at-top
   import tqdm
 
-  from fl_clustering import runtime
   from fl_clustering.workers import pool
   # pylint: enable=g-import-not-at-top
 
-  if flags.FLAGS.workers is None:
-    return runtime.LocalRuntime()
   with launch.input_errors():
     return pool.Pool(
         flags.FLAGS.workers,
         flags.FLAGS.worker_timeout,
         # Above the progress bar, if there is one.
         lambda line: tqdm.tqdm.write(line, file=sys.stderr),
+        flags.FLAGS.site_timeout,
     )
+
+
+def open_runtime():
+  """Returns where TFF computes on this machine's data, as the flags say: a context manager.
+
+  Raises:
+    launch.InputError: If a worker can't be used.
+  """
+  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+
+  if flags.FLAGS.workers is None:
+    return runtime.LocalRuntime()
+  opened = _open_pool()
+  if opened.sites:
+    opened.close()
+    raise launch.InputError(
+        "`workers` must own no clients where the data are on this machine, got "
+        f"{', '.join(opened.sites)}; `bazel run tools:worker` starts a worker that computes for "
+        "any client."
+    )
+  return opened
+
+
+def open_sites(stack):
+  """Connects to the workers of `--workers`, which own the clients.
+
+  Args:
+    stack: A `contextlib.ExitStack`; the connections are open, and TFF computes there, as long as
+      it is.
+
+  Returns:
+    The `sites.Sites`.
+
+  Raises:
+    launch.InputError: If a worker can't be used, or owns no clients.
+    ValueError: If two sites own the same client, or have other columns or labels.
+  """
+  from fl_clustering.sites import sites  # pylint: disable=g-import-not-at-top
+
+  opened = stack.enter_context(_open_pool())
+  if not opened.sites:
+    raise launch.InputError(
+        "`workers` must own clients if there is no --data_dir, got "
+        f"{','.join(flags.FLAGS.workers)}; `bazel run tools:site` starts a worker that does."
+    )
+  return sites.join(opened.sites)

@@ -8,13 +8,14 @@ import dataclasses
 import importlib.metadata
 import json
 import os
+from typing import Any, Mapping, Optional
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
 
 FILE_NAME = "worker.json"
 # Raise it with every change of what is in the file, or of what workers are asked to do.
-_PROTOCOL = 1
+_PROTOCOL = 2
 
 
 def versions():
@@ -32,19 +33,22 @@ class Announcement:
 
   Attributes:
     num_cores: How many clients it computes at a time.
+    site: What it says of the clients that it owns, a dict for JSON; None if it owns none.
   """
 
   num_cores: int
+  site: Optional[Mapping[str, Any]]
 
 
-def write(folder, num_cores):
+def write(folder, num_cores, site=None):
   """Writes a worker's announcement.
 
   Args:
     folder: The worker's folder.
     num_cores: How many clients it computes at a time.
+    site: What it says of the clients that it owns, a dict for JSON; None if it owns none.
   """
-  content = {"versions": versions(), "num_cores": num_cores}
+  content = {"versions": versions(), "num_cores": num_cores, "site": site}
   atomic_file.write_text(os.path.join(folder, FILE_NAME), json.dumps(content) + "\n")
 
 
@@ -60,6 +64,7 @@ def parse(text):
   try:
     content = json.loads(text)
     found, num_cores = content["versions"], content["num_cores"]
+    site = content.get("site")  # Not in those of other versions.
   except (ValueError, KeyError, TypeError) as e:
     raise ValueError(f"its {FILE_NAME} can't be read: {e!r}") from e
   if found != versions():
@@ -67,7 +72,7 @@ def parse(text):
         f"it has the versions {_shown(found)}, and this program has {_shown(versions())}"
     )
   validate.integer(minimum=1, num_cores=num_cores)
-  return Announcement(num_cores)
+  return Announcement(num_cores, site)
 
 
 def _shown(found):

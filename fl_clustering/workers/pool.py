@@ -2,9 +2,14 @@
 
 A computation whose results stay apart, one for each client, is cut into one call per worker.
 One that adds up over the clients is taken apart by TFF: each worker adds up its own, and the
-server's part is done on this machine.  The clients of a worker that is lost go to the others.
+server's part is done on this machine.
+
+The workers of a pool compute for any client, and the clients of one that is lost go to the
+others.  Sites are workers that own their clients: a client whose value holds a `site_paths`
+path is computed where the file is, and if that site is lost, the round waits for it.
 """
 
+import collections
 import concurrent.futures
 import time
 
@@ -16,6 +21,7 @@ from tensorflow_federated.python.core.impl.types import type_conversions
 from clustering_basics import validate
 from fl_clustering import runtime
 from fl_clustering.workers import remote_worker
+from fl_clustering.workers import site_paths
 from fl_clustering.workers import worker_files
 
 # How often clients whose worker was lost are tried elsewhere, within one call.
@@ -23,6 +29,20 @@ _MAX_ATTEMPTS = 5
 _CONNECT_SECONDS = 10
 # Between two attempts, and for each of them.
 _RECONNECT_SECONDS = 1
+
+
+class SiteMissing(runtime.WorkerLost):
+  """A site was lost and did not come back in time.
+
+  Attributes:
+    address: Its host and port.
+  """
+
+  def __init__(self, worker, seconds):
+    super().__init__(
+        f"the site at {worker.address} {worker.reason}, and was not back within {seconds:g} s."
+    )
+    self.address = worker.address
 
 
 def _at_clients(type_spec):
@@ -71,8 +91,25 @@ class _Argument:
     if self._places:
       self.num_clients = len(self._elements[self._places[0]][1])
 
+  def site(self, client):
+    """Returns the address of the site that owns a client's files; None if it reads none there.
+
+    Args:
+      client: The client's position.
+    """
+    found = []
+
+    def look(path):
+      found.append(site_paths.parse(path))
+      return path
+
+    for i in self._places:
+      _, values = self._elements[i]
+      _on_paths(look, values[client])
+    return next((path.address for path in found if path is not None), None)
+
   def part(self, clients, local_files):
-    """Returns the argument for some clients, and the files that they read.
+    """Returns the argument for some clients, and the files of this machine that they read.
 
     Args:
       clients: The clients' positions.
@@ -81,6 +118,9 @@ class _Argument:
     paths = []
 
     def name(path):
+      at_site = site_paths.parse(path)
+      if at_site is not None:
+        return at_site.name
       paths.append(path)
       return local_files.name(path)
 
@@ -113,11 +153,12 @@ def _deal(clients, workers):
 class _PoolContext(tff.framework.SyncContext):
   """Computes at workers what clients do, and at `home` what the server does."""
 
-  def __init__(self, workers, local_files, home, timeout, tell):
+  def __init__(self, workers, local_files, home, timeout, site_timeout, tell):
     self._workers = workers
     self._local_files = local_files
     self._home = home
     self._timeout = timeout
+    self._site_timeout = site_timeout
     self._tell = tell
     self._callers = concurrent.futures.ThreadPoolExecutor(len(workers))
     self._connectors = concurrent.futures.ThreadPoolExecutor(len(workers))
@@ -138,6 +179,17 @@ class _PoolContext(tff.framework.SyncContext):
         raise remote_worker.WorkerUnusable(
             f"the worker at {worker.address} {worker.reason}."
         )
+    for worker in self._workers:
+      if self.sites and worker.site is None:
+        raise remote_worker.WorkerUnusable(
+            f"the worker at {worker.address} owns no clients, but others do; all workers must be "
+            "sites, or none."
+        )
+
+  @property
+  def sites(self):
+    """What every site says of its clients, a dict by address; empty if no worker owns any."""
+    return {worker.address: worker.site for worker in self._workers if worker.site is not None}
 
   def invoke(self, comp, arg):
     type_spec = comp.type_signature
@@ -179,9 +231,8 @@ class _PoolContext(tff.framework.SyncContext):
     """
     missing, done, reasons = list(range(argument.num_clients)), [], []
     for _ in range(_MAX_ATTEMPTS):
-      workers = self._usable()
       calls = []
-      for worker, clients in zip(workers, _deal(missing, workers)):
+      for worker, clients in self._shares(argument, missing):
         if clients:
           part, paths = argument.part(clients, self._local_files)
           calls.append((clients, self._callers.submit(worker.invoke, comp, part, paths)))
@@ -192,7 +243,7 @@ class _PoolContext(tff.framework.SyncContext):
         except runtime.WorkerLost as e:
           reasons.append(str(e))
           missing += clients
-          self._tell(f"{e} Its clients go to the other workers.")
+          self._tell(f"{e} {self._what_follows()}")
       if not missing:
         return done
       missing.sort()
@@ -200,15 +251,53 @@ class _PoolContext(tff.framework.SyncContext):
         f"a round lost a worker {_MAX_ATTEMPTS} times: {' '.join(reasons)}"
     )
 
+  def _what_follows(self):
+    if self.sites:
+      return f"The round waits {self._site_timeout:g} s for it."
+    return "Its clients go to the other workers."
+
+  def _shares(self, argument, clients):
+    """Returns pairs of a worker and the clients that it computes.
+
+    Args:
+      argument: The `_Argument`.
+      clients: The clients' positions, those with the most work first.
+    """
+    if not self.sites:
+      workers = self._usable()
+      return list(zip(workers, _deal(clients, workers)))
+    of_site = collections.defaultdict(list)
+    for client in clients:
+      of_site[argument.site(client)].append(client)
+    # What reads no file can be done anywhere.
+    of_site[self._workers[0].address] += of_site.pop(None, [])
+    return [
+        (self._returned(worker), of_site[worker.address])
+        for worker in self._workers if of_site[worker.address]
+    ]
+
+  def _returned(self, site):
+    """Returns a site, once it can be used."""
+    deadline = time.monotonic() + self._site_timeout
+    while site.reason is not None:
+      if time.monotonic() > deadline:
+        raise SiteMissing(site, self._site_timeout)
+      self._ask_back(site)
+      concurrent.futures.wait([self._connecting[site]], _RECONNECT_SECONDS)
+      if site.reason is not None:
+        time.sleep(_RECONNECT_SECONDS)
+    return site
+
+  def _ask_back(self, worker):
+    if worker.reason is not None and not worker.is_full and self._is_free(worker):
+      self._connecting[worker] = self._connectors.submit(worker.connect, _RECONNECT_SECONDS)
+
   def _usable(self):
     """Returns the workers that can be used; the others are asked to come back, meanwhile."""
     deadline = time.monotonic() + self._timeout
     while True:
       for worker in self._workers:
-        if worker.reason is not None and not worker.is_full and self._is_free(worker):
-          self._connecting[worker] = self._connectors.submit(
-              worker.connect, _RECONNECT_SECONDS
-          )
+        self._ask_back(worker)
       usable = [worker for worker in self._workers if worker.reason is None]
       if usable:
         return usable
@@ -230,28 +319,32 @@ class Pool:
     context: The TFF context.
   """
 
-  def __init__(self, addresses, timeout=60, tell=lambda line: None):
+  def __init__(self, addresses, timeout=60, tell=lambda line: None, site_timeout=600):
     """Connects to the workers.
 
     Args:
       addresses: Their hosts and ports, such as `("10.0.0.2:8000", "10.0.0.3:8000")`.
       timeout: Seconds after which a worker that does not answer counts as lost.
+      site_timeout: Seconds that a round waits for a lost site.
       tell: A function that tells the user a line, which is called when a worker is lost.
 
     Raises:
       remote_worker.WorkerUnusable: If one of them does not answer, is of another version, or
-        was not started by this project.
+        was not started by this project; or if some own clients and others don't.
       ValueError: If there are no addresses, or one is given twice.
     """
     if not addresses or len(set(addresses)) < len(addresses):
       raise validate.error("workers", "name every worker once", addresses)
     validate.positive(timeout=timeout)
+    validate.positive(site_timeout=site_timeout)
     self._home = runtime.LocalRuntime(num_cores=1)
     local_files = worker_files.LocalFiles()
     workers = [
         remote_worker.RemoteWorker(address, timeout, local_files) for address in addresses
     ]
-    self.context = _PoolContext(workers, local_files, self._home.context, timeout, tell)
+    self.context = _PoolContext(
+        workers, local_files, self._home.context, timeout, site_timeout, tell
+    )
     try:
       self.context.connect()
     except BaseException:
@@ -264,6 +357,11 @@ class Pool:
 
   def __exit__(self, *unused_exception):
     self.close()
+
+  @property
+  def sites(self):
+    """What every site says of its clients, a dict by address; empty if no worker owns any."""
+    return self.context.sites
 
   def close(self):
     """Ends the connections; the workers go on."""

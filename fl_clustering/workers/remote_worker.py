@@ -36,6 +36,7 @@ class RemoteWorker:
     reason: Why it can't be used at the moment, in words; `None` if it can.
     is_full: Whether its disk is full; it is then not asked to come back.
     num_cores: How many clients it computes at a time, once it was connected.
+    site: What it says of the clients that it owns, likewise; None if it owns none.
   """
 
   def __init__(self, address, timeout, local_files):
@@ -50,6 +51,7 @@ class RemoteWorker:
     self.reason = "was not connected yet"
     self.is_full = False
     self.num_cores = None
+    self.site = None
     self._timeout = timeout
     self._local_files = local_files
     self._connection = None
@@ -70,7 +72,7 @@ class RemoteWorker:
     )
     try:
       text = self._call(lambda: self._connection.context.invoke(_read_announcement, None))
-      self.num_cores = announcement_lib.parse(text).num_cores
+      self._take(announcement_lib.parse(text))
     except runtime.WorkerLost:
       return
     except grpc.RpcError as e:
@@ -82,6 +84,13 @@ class RemoteWorker:
       self.reason = str(e)
       raise WorkerUnusable(f"the worker at {self.address} can't be used: {e}.") from e
     self.reason = None
+
+  def _take(self, announcement):
+    """Takes what the worker says of itself; raises ValueError if it said something else before."""
+    is_first = self.num_cores is None
+    if not is_first and announcement.site != self.site:
+      raise ValueError("it came back with other clients or other rows")
+    self.num_cores, self.site = announcement.num_cores, announcement.site
 
   def invoke(self, comp, arg, paths):
     """Calls a computation at the worker.

@@ -43,13 +43,14 @@ def _wait_until_it_answers(process, port):
 
 
 @contextlib.contextmanager
-def worker(entrance, folder, num_cores):
+def worker(entrance, folder, num_cores, site=None):
   """Runs a worker that answers; it ends with the block, or with the thread that started it.
 
   Args:
     entrance: The `entrance.Entrance` at which programs reach it.
     folder: The folder of its files.
     num_cores: How many clients it computes at a time.
+    site: What it says of the clients that it owns, a dict for JSON; None if it owns none.
 
   Yields:
     Its process, a `subprocess.Popen`.
@@ -57,7 +58,7 @@ def worker(entrance, folder, num_cores):
   Raises:
     WorkerNotStarted: If it does not start.
   """
-  announcement.write(folder, num_cores)
+  announcement.write(folder, num_cores, site)
   process = worker_process.start(entrance.port, num_cores, folder)
   try:
     _wait_until_it_answers(process, entrance.port)
