@@ -27,9 +27,10 @@ from fl_clustering import worker_watch
 
 _START_TIMEOUT_SECONDS = 60
 
-# What TensorFlow says of a file that it can't read, within the worker's error.
+# What TensorFlow says of a file that it can't read, within the worker's error.  Files in a
+# worker's own folder have names without spaces.
 _UNREADABLE_FILE = re.compile(
-    f"(?:^|: )(/[^\n]*?); ({'|'.join(re.escape(os.strerror(e)) for e in errno.errorcode)})\n"
+    f"(?:^|: )(/[^\n]*?|[^/\n :][^\n :]*); ({'|'.join(re.escape(os.strerror(e)) for e in errno.errorcode)})\n"
 )
 
 

@@ -20,10 +20,17 @@ _GLOBAL_TEST_FILE_EXAMPLES = 500
 
 @dataclasses.dataclass(frozen=True)
 class ExampleFile:
-  """A file of examples: where it is and how many it holds."""
+  """A file of examples.
+
+  Attributes:
+    path: Where it is, as TFF clients are told.
+    num_examples: How many examples it holds.
+    site: The address of the site that has it; "" for a file on this machine.
+  """
 
   path: str
   num_examples: int
+  site: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -121,9 +121,7 @@ class ClientLosses:
       is infinite here, so that a client that takes the least loss never takes its model.
     """
     place = {client_id: i for i, client_id in enumerate(client_ids)}
-    parts = cluster_training.plan_heads(
-        (tuple(place),), {c: self._files[c].num_examples for c in place}
-    )
+    parts = cluster_training.plan_heads((tuple(place),), self._files)
     jobs = [
         collections.OrderedDict(
             index=i, paths=np.array([self._files[c].path for c in part.members], np.str_)

@@ -26,24 +26,26 @@ _MOST_HEADS = 64
 _MEMBERS_PER_HEAD = 10
 
 
-HEAD_JOB = model_jobs.job_type(
+# What a head is told of its members.
+MEMBER_FIELDS = (
     ("paths", tff.TensorType(np.str_, [None])),
     ("seeds", tff.TensorType(np.int32, [None, 2])),
     ("num_epochs", np.int32),
 )
+HEAD_JOB = model_jobs.job_type(*MEMBER_FIELDS)
 
 
-@functools.cache
-def build_train_heads(model, local_training):
-  """Returns the TFF computation of a round of cluster heads.
+def build_train_head(model, local_training):
+  """Returns the TensorFlow function by which a head trains its members.
 
   Args:
     model: A `model.Model`.
     local_training: How a client trains, a `client_update.LocalTraining`.
 
   Returns:
-    The computation of `model_jobs.on_clients`.  A job's result is the weighted sum of the
-    members' parameters, their number of examples and every member's loss.
+    A function of the model's parameters as a vector and a job with `MEMBER_FIELDS`.  It
+    returns the weighted sum of the members' parameters, their number of examples and every
+    member's loss.
   """
   client_update = client_update_lib.build_client_update(model, local_training)
 
@@ -63,6 +65,21 @@ def build_train_heads(model, local_training):
       losses = losses.write(i, loss)
     return client_update_lib.flatten(weighted_sum), total, losses.stack()
 
+  return train_members
+
+
+@functools.cache
+def build_train_heads(model, local_training):
+  """Returns the TFF computation of a round of cluster heads.
+
+  Args:
+    model: A `model.Model`.
+    local_training: How a client trains, a `client_update.LocalTraining`.
+
+  Returns:
+    The computation of `model_jobs.on_clients`; a job's result is that of `build_train_head`.
+  """
+  train_members = build_train_head(model, local_training)
   return model_jobs.on_clients(train_members, model.num_parameters, HEAD_JOB)
 
 
@@ -74,32 +91,39 @@ class Head:
   members: tuple[str, ...]
 
 
-def plan_heads(clusters, num_examples):
+def _by_site(members, files):
+  """Returns the members whose files are at one site together, a list of tuples."""
+  of_site = collections.defaultdict(list)
+  for member in members:
+    of_site[files[member].site].append(member)
+  return list(of_site.values())
+
+
+def plan_heads(clusters, files):
   """Cuts clusters into heads of about equal work, the largest first.
 
-  The plan depends on the clusters alone, not on the machine, so that sums are
-  taken in the same order everywhere.
+  The plan depends on the clusters and on where the files are, not on the machine that
+  computes, so that sums are taken in the same order everywhere.
 
   Args:
     clusters: A sequence of tuples of client ids.
-    num_examples: A mapping from client id to its number of training examples.
+    files: A mapping from client id to the `ExampleFile` of its training examples.
 
   Returns:
     A list of heads; the heads of a cluster hold its members once each.
   """
-  work = lambda members: sum(num_examples[m] for m in members)
+  work = lambda members: sum(files[m].num_examples for m in members)
   num_parts = sum(map(len, clusters)) // _MEMBERS_PER_HEAD
   num_parts = min(max(num_parts, _FEWEST_HEADS), _MOST_HEADS)
   limit = sum(work(members) for members in clusters) / num_parts
   heads = []
   for cluster, members in enumerate(clusters):
-    if not members:
-      continue
-    num_heads = min(len(members), math.ceil(work(members) / limit))
-    # Dealing the clients out by size keeps the heads of a cluster alike.
-    by_size = sorted(members, key=lambda m: -num_examples[m])
-    for i in range(num_heads):
-      heads.append(Head(cluster, tuple(by_size[i::num_heads])))
+    for of_site in _by_site(members, files):
+      num_heads = min(len(of_site), math.ceil(work(of_site) / limit))
+      # Dealing the clients out by size keeps the heads of a cluster alike.
+      by_size = sorted(of_site, key=lambda m: -files[m].num_examples)
+      for i in range(num_heads):
+        heads.append(Head(cluster, tuple(by_size[i::num_heads])))
   return sorted(heads, key=lambda head: -work(head.members))
 
 
@@ -190,7 +214,6 @@ class ClusterTraining:
       seed: The run's seed.
     """
     self._files = files
-    self._num_examples = {c: file.num_examples for c, file in files.train.items()}
     self._seed = seed
     self._train_heads = build_train_heads(task.model, local_training)
 
@@ -210,7 +233,7 @@ class ClusterTraining:
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite.
     """
-    heads = plan_heads(clusters, self._num_examples)
+    heads = plan_heads(clusters, self._files.train)
     jobs, members_of_job = head_jobs(heads, round_, self._files, self._seed)
     results = model_jobs.results(
         self._train_heads, vectors, jobs, [vectors.shape[1]] * len(jobs)

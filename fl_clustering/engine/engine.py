@@ -15,10 +15,10 @@ import numpy as np
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
 from fl_clustering.engine import client_subspaces
-from fl_clustering.engine import cluster_training
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import evaluation
 from fl_clustering.engine import member_training
+from fl_clustering.engine import site_training
 
 # Numbers travel as float32.
 _BYTES_PER_NUMBER = 4
@@ -81,7 +81,7 @@ class Engine:
 
   @functools.cached_property
   def _training(self):
-    return cluster_training.ClusterTraining(
+    return site_training.build_training(
         self._task, self.files, self._local_training, self._seed
     )
 

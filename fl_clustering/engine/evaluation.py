@@ -79,12 +79,13 @@ def build_confusions(model):
 
 
 def _cut(files):
-  """Cuts a request's files into lists of at most about `_JOB_EXAMPLES` examples."""
-  lists, size = [], 0
-  for position, file in enumerate(files):
-    if not lists or size + file.num_examples > _JOB_EXAMPLES:
+  """Cuts a request's files into lists of at most about `_JOB_EXAMPLES` examples at one site."""
+  lists, size, site = [], 0, None
+  for position in sorted(range(len(files)), key=lambda position: files[position].site):
+    file = files[position]
+    if file.site != site or size + file.num_examples > _JOB_EXAMPLES:
       lists.append([])
-      size = 0
+      size, site = 0, file.site
     lists[-1].append(position)
     size += file.num_examples
   return lists

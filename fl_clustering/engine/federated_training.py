@@ -23,8 +23,8 @@ import tensorflow_federated as tff
 
 from clustering_basics import randomness
 from fl_clustering.engine import client_update as client_update_lib
-from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
+from fl_clustering.engine import site_training
 
 
 def _client_job_type():
@@ -153,7 +153,7 @@ class _MeanRounds:
   """FedAvg's own rounds, with the mean weighted by examples."""
 
   def __init__(self, task, files, local_training, seed):
-    self._training = cluster_training.ClusterTraining(task, files, local_training, seed)
+    self._training = site_training.build_training(task, files, local_training, seed)
     self._client_ids = task.client_ids
 
   def initial_state(self, vector):

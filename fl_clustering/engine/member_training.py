@@ -65,7 +65,6 @@ class MemberTraining:
       seed: The run's seed.
     """
     self._files = files
-    self._num_examples = {c: file.num_examples for c, file in files.train.items()}
     self._seed = seed
     self._train_members = build_train_members(task.model, local_training)
 
@@ -86,7 +85,7 @@ class MemberTraining:
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite.
     """
-    heads = cluster_training.plan_heads(clusters, self._num_examples)
+    heads = cluster_training.plan_heads(clusters, self._files.train)
     trained = {
         (cluster, member): (vector, loss)
         for cluster, member, vector, loss in self._trained(heads, vectors, round_)
@@ -99,7 +98,7 @@ class MemberTraining:
         for member in head.members:
           if (head.cluster, member) in trained:
             own[head.cluster][member], losses[member] = trained[head.cluster, member]
-            num_examples = self._num_examples[member]
+            num_examples = self._files.train[member].num_examples
             weighted_sum += np.float32(num_examples) * own[head.cluster][member]
             total += num_examples
         yield weighted_sum, total, losses
@@ -127,7 +126,7 @@ class MemberTraining:
       clusters = (tuple(client_ids),)
     else:
       clusters = tuple((client_id,) for client_id in client_ids)
-    heads = cluster_training.plan_heads(clusters, self._num_examples)
+    heads = cluster_training.plan_heads(clusters, self._files.train)
     row = {client_id: i for i, client_id in enumerate(client_ids)}
     own, losses = np.empty(vectors.shape, np.float32), {}
     for _, client_id, vector, loss in self._trained(heads, vectors, round_):

@@ -213,19 +213,26 @@ class FedAvgTest(absltest.TestCase):
     self.assertGreater(np.abs(again.vector - after.vector).max(), 0.1)
 
 
+def _files_of(sizes, sites=None):
+  return {
+      client_id: client_files.ExampleFile(client_id, size, (sites or {}).get(client_id, ""))
+      for client_id, size in sizes.items()
+  }
+
+
 class PlanHeadsTest(absltest.TestCase):
 
   def test_every_member_is_in_one_head_of_its_cluster(self):
     sizes = {str(i): 1 + i * i for i in range(30)}
     clusters = (tuple(sizes), ("3", "5"), ("29",))
-    heads = cluster_training.plan_heads(clusters, sizes)
+    heads = cluster_training.plan_heads(clusters, _files_of(sizes))
     for k, members in enumerate(clusters):
       found = [m for head in heads if head.cluster == k for m in head.members]
       self.assertCountEqual(found, members)
 
   def test_no_head_does_much_more_than_its_part(self):
     sizes = {str(i): 10 for i in range(160)}
-    heads = cluster_training.plan_heads((tuple(sizes),), sizes)
+    heads = cluster_training.plan_heads((tuple(sizes),), _files_of(sizes))
     self.assertLen(heads, 16)
     self.assertEqual({len(head.members) for head in heads}, {10})
 
@@ -233,12 +240,21 @@ class PlanHeadsTest(absltest.TestCase):
     sizes = {str(i): 10 for i in range(3000)}
     for num_clients, num_heads in ((100, 16), (330, 33), (3000, 64)):
       members = tuple(sizes)[:num_clients]
-      self.assertLen(cluster_training.plan_heads((members,), sizes), num_heads)
+      self.assertLen(cluster_training.plan_heads((members,), _files_of(sizes)), num_heads)
 
   def test_the_largest_comes_first(self):
     sizes = {"a": 1, "b": 50, "c": 3}
-    heads = cluster_training.plan_heads((("a",), ("b",), ("c",)), sizes)
+    heads = cluster_training.plan_heads((("a",), ("b",), ("c",)), _files_of(sizes))
     self.assertEqual([head.members for head in heads], [("b",), ("c",), ("a",)])
+
+
+  def test_no_head_has_members_of_two_sites(self):
+    sizes = {str(i): 10 for i in range(40)}
+    sites = {client_id: "even" if int(client_id) % 2 else "odd" for client_id in sizes}
+    heads = cluster_training.plan_heads((tuple(sizes), ("0", "1")), _files_of(sizes, sites))
+    self.assertLen([m for head in heads for m in head.members], 42)
+    for head in heads:
+      self.assertLen({sites[m] for m in head.members}, 1)
 
 
 class ClusterTrainingTest(absltest.TestCase):

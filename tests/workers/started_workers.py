@@ -18,15 +18,19 @@ class StartedWorker:
     folder: Its folder.
   """
 
-  def __init__(self, test):
+  def __init__(self, test, site=None):
     folder = tempfile.TemporaryDirectory()
     test.addCleanup(folder.cleanup)
     self.folder = folder.name
     self._port = portpicker.pick_unused_port()
     self.address = f"localhost:{self._port}"
-    announcement.write(self.folder, num_cores=1)
+    self.announce(site)
     self.start()
     test.addCleanup(self.kill)
+
+  def announce(self, site):
+    """Says which clients the worker owns, if any."""
+    announcement.write(self.folder, num_cores=1, site=site)
 
   def start(self):
     self._process = worker_process.start(self._port, 1, self.folder)
