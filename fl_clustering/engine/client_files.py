@@ -13,6 +13,9 @@ import os
 
 import numpy as np
 
+from fl_clustering.tasks import federated_task
+from fl_clustering.workers import site_paths
+
 # The global test set is cut into files of this size, so that all cores can
 # evaluate one model.
 _GLOBAL_TEST_FILE_EXAMPLES = 500
@@ -24,8 +27,8 @@ class ExampleFile:
 
   Attributes:
     path: Where it is, as TFF clients are told.
-    num_examples: How many examples it holds.
-    site: The address of the site that has it; "" for a file on this machine.
+    num_examples: How many it holds.
+    site: The address of the site that has it; "" if this machine has it.
   """
 
   path: str
@@ -60,8 +63,34 @@ def _write(path, examples):
   return ExampleFile(path, len(examples))
 
 
+def _at_site(examples):
+  address = site_paths.parse(examples.path).address
+  return ExampleFile(examples.path, examples.num_examples, address)
+
+
+def _client_file(path, examples):
+  """Returns the `ExampleFile` of a client's examples, which are written unless a site has them."""
+  if isinstance(examples, federated_task.RemoteExamples):
+    return _at_site(examples)
+  return _write(path, examples)
+
+
+def _global_test_files(directory, examples):
+  """Returns the `ExampleFile`s of the global test set, which is cut and written likewise."""
+  if isinstance(examples, federated_task.PooledTests):
+    return tuple(map(_at_site, examples.parts))
+  starts = range(0, len(examples), _GLOBAL_TEST_FILE_EXAMPLES)
+  return tuple(
+      _write(
+          os.path.join(directory, f"global_{i:05d}.test"),
+          examples.take(slice(start, start + _GLOBAL_TEST_FILE_EXAMPLES)),
+      )
+      for i, start in enumerate(starts)
+  )
+
+
 def write_client_files(task, directory):
-  """Writes the examples of a `FederatedTask` to files.
+  """Writes the examples of a `FederatedTask` to files, but for those that are at sites.
 
   Args:
     task: The task.
@@ -74,16 +103,6 @@ def write_client_files(task, directory):
   train, test = {}, {}
   for i, client in enumerate(task.all_clients):
     name = os.path.join(directory, f"client_{i:05d}")
-    train[client.client_id] = _write(name + ".train", client.train)
-    test[client.client_id] = _write(name + ".test", client.test)
-  global_test = []
-  for i, start in enumerate(
-      range(0, len(task.global_test), _GLOBAL_TEST_FILE_EXAMPLES)
-  ):
-    part = dataclasses.replace(
-        task.global_test,
-        features=task.global_test.features[start : start + _GLOBAL_TEST_FILE_EXAMPLES],
-        labels=task.global_test.labels[start : start + _GLOBAL_TEST_FILE_EXAMPLES],
-    )
-    global_test.append(_write(os.path.join(directory, f"global_{i:05d}.test"), part))
-  return ClientFiles(train, test, tuple(global_test))
+    train[client.client_id] = _client_file(name + ".train", client.train)
+    test[client.client_id] = _client_file(name + ".test", client.test)
+  return ClientFiles(train, test, _global_test_files(directory, task.global_test))

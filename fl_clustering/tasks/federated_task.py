@@ -6,7 +6,7 @@ each other are an error here and not in a later round of training.
 
 import dataclasses
 import hashlib
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
@@ -62,6 +62,27 @@ class Examples:
   def __len__(self):
     return len(self.labels)
 
+  @property
+  def feature_shape(self):
+    """The shape of one example's features."""
+    return self.features.shape[1:]
+
+  @property
+  def dtype(self):
+    """The name of the features' type."""
+    return self.features.dtype.name
+
+  @property
+  def label_bound(self):
+    """What all labels are below."""
+    return int(self.labels.max()) + 1
+
+  def update_digest(self, digest):
+    """Updates a `hashlib` digest with the examples."""
+    for array in (self.features, self.labels):
+      digest.update(repr(array.shape).encode())
+      digest.update(np.ascontiguousarray(array))
+
   def take(self, indices):
     """Returns the examples at `indices` (integers or a mask) as new arrays."""
     return Examples(self.features[indices], self.labels[indices])
@@ -73,6 +94,68 @@ def _check_type(name, array, types, text):
     raise TypeError(f"`{name}` must be a NumPy array of {text}, got {kind}.")
 
 
+@dataclasses.dataclass(frozen=True)
+class RemoteExamples:
+  """Labelled examples that are at a site and never on this machine.
+
+  Attributes:
+    path: Where they are: a `site_paths` path of a file as in `engine/client_files.py`.
+    num_examples: Their number.
+    feature_shape: The shape of one example's features.
+    dtype: The name of the features' type, a key of `MAX_CLASSES`.
+    label_bound: What all labels are below, as the site has made sure.
+    digest: Text that is another one for other examples.
+  """
+
+  path: str
+  num_examples: int
+  feature_shape: tuple[int, ...]
+  dtype: str
+  label_bound: int
+  digest: str
+
+  def __len__(self):
+    return self.num_examples
+
+  def update_digest(self, digest):
+    """Updates a `hashlib` digest with what stands for the examples."""
+    digest.update(repr((self.digest, self.num_examples)).encode())
+
+
+@dataclasses.dataclass(frozen=True)
+class PooledTests:
+  """The test data of clients, taken together, each at its site.
+
+  Attributes:
+    parts: The clients' `RemoteExamples`, which are alike; at least one.
+  """
+
+  parts: tuple[RemoteExamples, ...]
+
+  def __len__(self):
+    return sum(map(len, self.parts))
+
+  @property
+  def feature_shape(self):
+    """The shape of one example's features."""
+    return self.parts[0].feature_shape
+
+  @property
+  def dtype(self):
+    """The name of the features' type."""
+    return self.parts[0].dtype
+
+  @property
+  def label_bound(self):
+    """What all labels are below."""
+    return max(part.label_bound for part in self.parts)
+
+  def update_digest(self, digest):
+    """Updates a `hashlib` digest with what stands for the examples."""
+    for part in self.parts:
+      part.update_digest(digest)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClientData:
   """One client's examples.
@@ -80,13 +163,13 @@ class ClientData:
   Attributes:
     client_id: The name by which the client is known everywhere.
     train: What it trains on.
-    test: Its own test data.
+    test: Its own test data; at a site as `train`.
     group: The number of its true group, where the task has known groups.
   """
 
   client_id: str
-  train: Examples
-  test: Examples
+  train: Union[Examples, RemoteExamples]
+  test: Union[Examples, RemoteExamples]
   group: Optional[int] = None
 
 
@@ -147,12 +230,11 @@ class TaskOptions:
     """Returns the model that is asked for, a `model.Model`.
 
     Args:
-      examples: `Examples` of the kind that it gets.
+      examples: Examples of the kind that it gets.
       num_classes: Number of its outputs.
     """
     return models.build(
-        self.model, examples.features.shape[1:], num_classes, examples.features.dtype.name,
-        **self.model_options,
+        self.model, examples.feature_shape, num_classes, examples.dtype, **self.model_options
     )
 
 
@@ -165,7 +247,7 @@ class FederatedTask:
     source: One line: what data this is, from where, in which version.
     partition: How the clients came to their data, such as "dirichlet".
     clients: The clients, each with training and test data.
-    global_test: Test examples that belong to no one client.
+    global_test: Test examples that belong to no one client; those of clients at sites together.
     global_test_source: One line: where `global_test` is from.
     num_classes: Labels are below this number.
     model: The model to train.
@@ -184,7 +266,7 @@ class FederatedTask:
   source: str
   partition: str
   clients: tuple[ClientData, ...]
-  global_test: Examples
+  global_test: Union[Examples, PooledTests]
   global_test_source: str
   num_classes: int
   model: model_lib.Model
@@ -243,21 +325,22 @@ class FederatedTask:
   def _check_examples(self, examples, name, owner):
     if not len(examples):
       raise validate.error(name, f"hold at least one example for {owner}", 0)
-    shape = examples.features.shape[1:]
+    shape = examples.feature_shape
     if shape != self.model.input_shape:
       raise validate.error(
           name, f"hold features of the model's shape {self.model.input_shape} for {owner}", shape
       )
-    if examples.features.dtype != self.model.input_dtype:
+    if examples.dtype != self.model.input_dtype:
       raise validate.error(
           name,
           f"hold features of the model's type {self.model.input_dtype} for {owner}",
-          examples.features.dtype.name,
+          examples.dtype,
       )
-    largest = int(examples.labels.max())
-    if largest >= self.num_classes:
+    if examples.label_bound > self.num_classes:
       raise validate.error(
-          name, f"hold labels < num_classes={self.num_classes} for {owner}", largest
+          name,
+          f"hold labels < num_classes={self.num_classes} for {owner}",
+          examples.label_bound - 1,
       )
 
   @property
@@ -308,8 +391,8 @@ class FederatedTask:
       # repr() keeps neighbouring fields apart whatever an id consists of.
       digest.update(repr((client.client_id, client.group)).encode())
       for examples in (client.train, client.test):
-        _update_digest(digest, examples)
-    _update_digest(digest, self.global_test)
+        examples.update_digest(digest)
+    self.global_test.update_digest(digest)
     return digest.hexdigest()
 
 
@@ -341,9 +424,3 @@ def hold_out(task, num_new_clients, seed):
       clients=tuple(client for i, client in enumerate(task.clients) if i not in new),
       new_clients=tuple(task.clients[i] for i in sorted(new)),
   )
-
-
-def _update_digest(digest, examples):
-  for array in (examples.features, examples.labels):
-    digest.update(repr(array.shape).encode())
-    digest.update(np.ascontiguousarray(array))
