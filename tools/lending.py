@@ -1,0 +1,89 @@
+"""Lends this machine as a worker until Ctrl-C: the flags, and what happens in which order."""
+
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import os
+import signal
+import sys
+
+from absl import flags
+
+from clustering_basics import validate
+from experiment_shell import path_flag
+from fl_clustering.workers import entrance as entrance_lib
+from fl_clustering.workers import worker_folder
+
+_MAX_CORES = 1024
+
+# The flags belong to the programs that adopt them, for `--help`.
+flags.DEFINE_integer("port", None, "The port at which programs reach the worker.")
+flags.DEFINE_string(
+    "address", "127.0.0.1",
+    "The address at which programs reach the worker. At any but this machine's own, others can "
+    "use it too, with all the rights of this user.")
+path_flag.define(
+    "cache_dir", None,
+    "Folder for the clients' files that the worker computes with. They stay there, to be used "
+    "again.")
+flags.DEFINE_integer(
+    "num_cores", None, "How many clients are computed at a time. Default: the number of cores.")
+
+
+def check_given(*names):
+  """Raises a ValueError if one of these flags was not given."""
+  for name in names:
+    if flags.FLAGS[name].value is None:
+      raise validate.error(name, "be given", None)
+
+
+def _end(unused_signal, unused_frame):
+  sys.exit(0)
+
+
+def _handle_signals():
+  for number in (signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(number) != signal.SIG_IGN:
+      signal.signal(number, _end)
+
+
+def _run(entrance, folder, num_cores, open_site, line):
+  from fl_clustering.workers import serving  # pylint: disable=g-import-not-at-top; has threads.
+
+  _handle_signals()
+  site = open_site(folder)
+  document = None if site is None else site.to_json()
+  cores = "1 core" if num_cores == 1 else f"{num_cores} cores"
+  try:
+    with serving.worker(entrance, folder, num_cores, document) as process:
+      print(f"{line(entrance.address, cores, site)}; end it with Ctrl-C", flush=True)
+      code = process.wait()
+  except serving.WorkerNotStarted as e:
+    raise launch.RunFailed(str(e)) from e
+  raise launch.RunFailed(serving.end_text(code))
+
+
+def run(line, open_site=lambda folder: None):
+  """Runs a worker as the flags say.
+
+  Args:
+    line: A function from the worker's address, its cores in words and its site to the line that
+      is printed once it answers.
+    open_site: A function from the worker's folder to the `site.Site` of the clients that it
+      owns, or None.  It is called when the process has left the network and may start threads.
+
+  Raises:
+    launch.InputError: If flags or files can't be used.
+    launch.RunFailed: If the worker ends.
+  """
+  given = flags.FLAGS
+  num_cores = given.num_cores
+  if num_cores is None:
+    num_cores = len(os.sched_getaffinity(0))
+  with launch.input_errors():
+    check_given("port", "cache_dir")
+    validate.integer(minimum=1, maximum=_MAX_CORES, num_cores=num_cores)
+    with worker_folder.claim(given.cache_dir):
+      entrance = entrance_lib.take(given.address, given.port)
+      if entrance.warning is not None:
+        print(f"warning: {entrance.warning}", file=sys.stderr)
+      _run(entrance, given.cache_dir, num_cores, open_site, line)

@@ -1,0 +1,76 @@
+"""Lends a site to programs: this machine computes for the clients whose files it has.
+
+  ./bazelw run tools:site -- --data_dir=data --port=8000 --cache_dir=folder
+
+A program uses it with `--workers=HOST:PORT,...`, a site at each address, and without --data_dir.
+It is told the clients' names and numbers of rows, and the columns; no row leaves by what it then
+asks.  Yet whoever reaches the port can read all files of this user: docs/scaling.md, "Sites".
+"""
+
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import os
+
+from absl import flags
+
+from clustering_basics import validate
+from experiment_shell import path_flag
+from experiments import table_flags
+from fl_clustering.tables import table_options
+from tools import lending
+
+flags.adopt_module_key_flags(lending)
+flags.adopt_module_key_flags(table_flags)
+
+path_flag.define(
+    "data_dir", None,
+    "Folder of the clients: a file for each, or a folder for each with a file per view.")
+flags.DEFINE_string("label_column", None, "Column of the classes, text or numbers.")
+flags.DEFINE_float(
+    "label_above", None,
+    "Makes two classes of a column of numbers: at most this number, and above it.")
+flags.DEFINE_string(
+    "split_column", None, "Column that says `train` or `test` of every row.")
+flags.DEFINE_list(
+    "classes", None,
+    "All classes, in any order, where the rows of this site don't have each of them. Default: "
+    "those of the rows.")
+
+_OF_LABELS = ("label_column", "label_above", "split_column")
+
+
+def _options():
+  of_labels = {name: flags.FLAGS[name].value for name in _OF_LABELS}
+  return table_options.TableOptions(**of_labels, **table_flags.given())
+
+
+def _check_folders():
+  """Raises a ValueError if the worker's files would be among the data."""
+  data, cache = (os.path.realpath(flags.FLAGS[name].value) for name in ("data_dir", "cache_dir"))
+  if os.path.commonpath([data, cache]) == data:
+    raise validate.error("cache_dir", "be outside `data_dir`", flags.FLAGS.cache_dir)
+
+
+def _line(address, cores, site):
+  rows = sum(client.num_rows for client in site.clients.values())
+  clients = "1 client" if len(site.clients) == 1 else f"{len(site.clients):,} clients"
+  return f"site at {address}: {clients}, {rows:,} rows, {cores}"
+
+
+def main():
+  with launch.input_errors():
+    lending.check_given("data_dir", "port", "cache_dir")
+    _check_folders()
+    options = _options()
+  os.umask(0o077)  # The clients' rows are for nobody else.
+
+  def open_site(folder):
+    from fl_clustering.sites import site_folder  # pylint: disable=g-import-not-at-top; threads.
+
+    return site_folder.open_site(flags.FLAGS.data_dir, folder, options, flags.FLAGS.classes)
+
+  lending.run(_line, open_site)
+
+
+if __name__ == "__main__":
+  launch.run(main)
