@@ -19,6 +19,7 @@ from fl_clustering.workers import pool
 from fl_clustering.workers import remote_worker
 from fl_clustering.workers import site_paths
 from tests import small_task
+from tests.workers import recording_relay
 from tests.workers import started_workers
 
 _TRAINING = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
@@ -108,6 +109,24 @@ class SitesTest(absltest.TestCase):
     self.assertIsInstance(caught.exception, runtime.WorkerLost)
     # What the other has can still be asked for.
     self.assertEqual(_total_size(paths[:1]), 1)
+
+  def test_a_network_that_is_cut_and_mended(self):
+    (site,) = self._sites(1)
+    relay = recording_relay.RecordingRelay(self, site.address)
+    self._path(site, "x", "abc")
+    path = str(site_paths.SitePath(relay.address, "x"))
+    told = []
+
+    def tell(line):
+      told.append(line)
+      relay.mend()
+
+    with pool.Pool((relay.address,), timeout=1, tell=tell):
+      self.assertEqual(_total_size([path]), 3)
+      relay.cut()
+      self.assertEqual(_total_size([path]), 3)
+    self.assertLen(told, 1)
+    self.assertIn(f"the worker at {relay.address} did not answer for 1 s.", told[0])
 
   def test_a_site_that_comes_back_with_other_data(self):
     (site,) = self._sites(1)
