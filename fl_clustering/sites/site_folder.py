@@ -79,7 +79,9 @@ def _open_tables(directory, options):
   except findings.UnusableTables as e:
     if any("missing" in finding.fix for finding in e.findings):
       # The usual hint is at --missing.
-      raise ValueError(f"{e.problem}; a site can't fill them in; {cells.LEAVES_OUT}.") from e
+      raise ValueError(
+          f"{e.problem}; a site can't fill in missing cells; {cells.LEAVES_OUT}."
+      ) from e
     raise
 
 

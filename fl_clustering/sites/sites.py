@@ -7,6 +7,7 @@ from typing import Mapping, Union
 from fl_clustering.points import given_clients
 from fl_clustering.points import point_files
 from fl_clustering.points import scaling
+from fl_clustering.sites import agreement
 from fl_clustering.sites import site as site_lib
 from fl_clustering.tables import table_format
 from fl_clustering.tables import view_format
@@ -68,13 +69,16 @@ def join(documents):
   clients, addresses = {}, {}
   for address, site in sites.items():
     for client_id, client in site.clients.items():
+      if client_id in clients:
+        raise ValueError(
+            f"`workers` must have different clients, got {client_id!r} at {addresses[client_id]} "
+            f"and at {address}."
+        )
       clients[client_id], addresses[client_id] = client, address
+  clients = given_clients.sorted_by_id(clients)
+  in_order = {addresses[client_id]: sites[addresses[client_id]] for client_id in clients}
   digest = hashlib.sha256()
-  for address in sorted(sites, key=lambda address: min(sites[address].clients)):
-    digest.update(sites[address].digest.encode())
-  return Sites(
-      next(iter(sites.values())).format,
-      given_clients.sorted_by_id(clients),
-      addresses,
-      digest.hexdigest(),
-  )
+  for site in in_order.values():
+    digest.update(site.digest.encode())
+  format_ = agreement.common_format({address: site.format for address, site in in_order.items()})
+  return Sites(format_, clients, addresses, digest.hexdigest())

@@ -1,4 +1,4 @@
-"""Runs `tools:worker` as a process, in tests."""
+"""Runs `tools:worker` or `tools:site` as a process, in tests."""
 
 import os
 import subprocess
@@ -54,18 +54,19 @@ class WorkerProgram:
     process: The `subprocess.Popen`.
   """
 
-  def __init__(self, folder, *flags, port=None, may_isolate=True):
+  def __init__(self, folder, *flags, port=None, may_isolate=True, module="tools.worker"):
     """Starts the program.
 
     Args:
       folder: The worker's folder.
       *flags: More flags.
       port: The port; one that nobody uses by default.
-      may_isolate: Whether it may try to use a namespace.
+      may_isolate: Whether `tools:worker` may try to use a namespace.
+      module: The program's module.
     """
     self.port = port or portpicker.pick_unused_port()
     self.address = f"127.0.0.1:{self.port}"
-    program = ["-m", "tools.worker"] if may_isolate else ["-c", _WITHOUT_NAMESPACES]
+    program = ["-m", module] if may_isolate else ["-c", _WITHOUT_NAMESPACES]
     self.process = subprocess.Popen(
         [sys.executable, *program, f"--port={self.port}", f"--cache_dir={folder}", *flags],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
