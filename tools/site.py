@@ -3,8 +3,8 @@
   ./bazelw run tools:site -- --data_dir=data --port=8000 --cache_dir=folder
 
 A program uses it with `--workers=HOST:PORT,...`, a site at each address, and without --data_dir.
-It is told the clients' names and numbers of rows, and the columns; no row leaves by what it then
-asks.  Yet whoever reaches the port can read all files of this user: docs/scaling.md, "Sites".
+The rows stay here, but whoever reaches the port can read all files of this user: docs/scaling.md,
+"Sites" and "Reaching a worker".
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -20,7 +20,10 @@ from fl_clustering.tables import table_options
 from tools import lending
 
 flags.adopt_module_key_flags(lending)
-flags.adopt_module_key_flags(table_flags)
+# Those of `table_flags` that apply; the other one is refused, and not in `--help`.
+for _name in table_flags.NAMES:
+  if _name != "missing":
+    flags.declare_key_flag(_name)
 
 path_flag.define(
     "data_dir", None,

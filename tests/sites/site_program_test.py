@@ -16,7 +16,6 @@ from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import point_files
 from fl_clustering import runtime
-from fl_clustering.sites import site_folder
 from fl_clustering.sites import sites
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import table_options

@@ -1,11 +1,9 @@
 """Tests for fl_clustering.sites.sites and agreement."""
 
 import json
-import os
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import numpy as np
 
 from fl_clustering.sites import site_folder
 from fl_clustering.sites import sites
