@@ -65,7 +65,6 @@ def main():
     lending.check_given("data_dir", "port", "cache_dir")
     _check_folders()
     options = _options()
-  os.umask(0o077)  # The clients' rows are for nobody else.
 
   def open_site(folder):
     from fl_clustering.sites import site_folder  # pylint: disable=g-import-not-at-top; threads.

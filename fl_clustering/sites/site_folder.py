@@ -27,8 +27,19 @@ from fl_clustering.tables import view_tables
 
 KEY_FILE = "site.key"
 _KEY_BYTES = 32
-# Files of `_write`, and what one that was killed left of them.
+# Files of clients, and what one that was killed left of them.
 _WRITTEN = re.compile(r"\.?[0-9a-f]{64}(\.[0-9a-z]+)*\.(points|labels)")
+
+
+def _write_file(folder, name, content):
+  """Writes a file for this user alone, wholly or not at all."""
+  try:
+    with atomic_file.atomic_path(os.path.join(folder, name)) as temporary:
+      with open(temporary, "wb", opener=lambda path, mode: os.open(path, mode, 0o600)) as file:
+        file.write(content)
+  except OSError as e:
+    rule = f"have room for all clients' features ({e.strerror})"
+    raise validate.error("cache_dir", rule, folder) from e
 
 
 def _key(folder):
@@ -40,10 +51,7 @@ def _key(folder):
     if len(key) == _KEY_BYTES:
       return key
   key = secrets.token_bytes(_KEY_BYTES)
-  with atomic_file.atomic_path(path) as temporary:
-    for_this_user = lambda name, mode: os.open(name, mode, 0o600)
-    with open(temporary, "wb", opener=for_this_user) as file:
-      file.write(key)
+  _write_file(folder, KEY_FILE, key)
   return key
 
 
@@ -120,9 +128,7 @@ def _write(client_id, table, folder, key):
     digest.update(array.data)
   name = digest.hexdigest()
   for ending, array in contents.items():
-    with atomic_file.atomic_path(os.path.join(folder, name + ending)) as temporary:
-      with open(temporary, "wb") as file:
-        file.write(array.data)
+    _write_file(folder, name + ending, array.data)
   return site_lib.SiteClient(name, len(table.rows), _num_test(table))
 
 

@@ -1,7 +1,9 @@
 """Tests for fl_clustering.sites.site_folder."""
 
+import errno
 import os
 import stat
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -138,11 +140,11 @@ class KeyTest(SiteFolderTestCase):
     second = self.open({"a.csv": "u\n1\n"}, folder=self.create_tempdir().full_path)
     self.assertEmpty(self._all(first) & self._all(second))
 
-  def test_the_key_is_this_user_s_alone(self):
+  def test_the_key_and_the_rows_are_this_user_s_alone(self):
     self.open({"a.csv": "u\n1\n"})
-    found = os.stat(os.path.join(self.folder, site_folder.KEY_FILE))
-    self.assertEqual(stat.S_IMODE(found.st_mode), 0o600)
-    self.assertEqual(found.st_size, 32)
+    for entry in os.scandir(self.folder):
+      self.assertEqual(stat.S_IMODE(entry.stat().st_mode), 0o600, entry.name)
+    self.assertEqual(os.path.getsize(os.path.join(self.folder, site_folder.KEY_FILE)), 32)
 
   def test_a_key_that_was_cut_off_is_replaced(self):
     path = os.path.join(self.folder, site_folder.KEY_FILE)
@@ -175,6 +177,13 @@ class RefusedTest(SiteFolderTestCase):
     with self.assertRaisesRegex(ValueError, message) as raised:
       self.open(files, **options)
     self.assertLen(str(raised.exception).splitlines(), 1)
+
+  def test_a_full_disk(self):
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with mock.patch.object(os, "replace", side_effect=full):
+      with self.assertRaisesRegex(ValueError, r"`cache_dir` must have room .* \(No space left"):
+        self.open({"a.csv": "u\n1\n"})
+    self.assertEmpty(self.names())
 
   def test_no_folder(self):
     missing = os.path.join(self.folder, "missing")

@@ -80,25 +80,32 @@ class JoinTest(SitesTestCase):
     self.assertLen(digests, 2)
 
   @parameterized.named_parameters(
-      ("separator_and_header", {"separator": ";"}, "u;v\n3;4\n", {}),
+      ("separator", {"separator": ";"}, "u;v\n3;4\n", {}),
+      ("header", {"header": "yes"}, "u,v\n3,4\n", {}),
       ("decimal_mark", {"decimal": ","}, "u;v\n3,5;4\n", {}),
-      ("without_names", {"columns": ("u", "v")}, "u,v,w\n3,4,5\n", {}),
+      ("columns", {"columns": ("u", "v")}, "u,v,w\n3,4,5\n", {}),
       ("excluded", {"exclude": ("w",)}, "u,w,v\n3,4,5\n", {}),
       ("ids", {"id_column": "w"}, "u,w,v\n3,4,5\n", {"id_column": "w"}),
-      ("clients", {"client_column": "w"}, "u,w,v\n3,b,5\n", {"client_column": "w"}),
+      ("clients", {"client_column": "w"}, "u,w,v\n3,CLIENT,5\n", {"client_column": "w"}),
   )
   def test_how_files_are_written_may_differ(self, options, text, kept):
-    files = {"a.csv": "u,v\n1,2\n"}
-    joined = sites.join({"h:1": self.site(files), "h:2": self.site({"b.csv": text}, **options)})
-    self.assertEqual(joined.format.encoding.feature_names, ("u", "v"))
-    found = joined.format.options
-    self.assertEqual((found.separator, found.decimal, found.exclude), (None, ".", ()))
-    for name, column in kept.items():
-      self.assertEqual(getattr(found, name), column)
-    if "decimal" not in options:
+    for plain, other in ("ab", "ba"):
+      of_sites = {f"{plain}.csv": "u,v\n1,2\n"}, {f"{other}.csv": text.replace("CLIENT", other)}
+      joined = sites.join({
+          "h:1": self.site(of_sites[0]), "h:2": self.site(of_sites[1], **options),
+      })
+      self.assertEqual(joined.format.encoding.feature_names, ("u", "v"))
+      found = joined.format.options
+      self.assertEqual(
+          (found.separator, found.decimal, found.header, found.exclude), (None, ".", "auto", ())
+      )
+      for name, column in kept.items():
+        self.assertEqual(getattr(found, name), column)
+      if "decimal" in options:
+        continue  # It can't be found out.
       # What the model of a fit is used on, at either site.
-      for of_site in (files, {"b.csv": text}):
-        tables = client_tables.open_folder_for(joined.format, self.folder(of_site))
+      for files in of_sites:
+        tables = client_tables.open_folder_for(joined.format, self.folder(files))
         self.assertEqual(sum(tables.num_rows.values()), 1)
 
   def test_options_that_all_sites_share_are_kept(self):
