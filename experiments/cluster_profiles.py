@@ -85,6 +85,31 @@ def measure(blocks, num_clusters, num_features):
   )
 
 
+def of_sums(scaling, origins, sums):
+  """Returns the `Profiles` of rows that stay where they are.
+
+  Args:
+    scaling: The `Scaling` of the coordinates that the sums were made in.
+    origins: The clusters' origins there, of shape (K, d).
+    sums: What `cluster_moments.sums` returned.
+  """
+  counts = sums["counts"][:, np.newaxis]
+  is_empty, divisors = counts == 0, np.maximum(counts, 1)
+  offsets = sums["sums"] / divisors
+  means, variances = origins + offsets, np.maximum(sums["squares"] / divisors - offsets**2, 0)
+  shares = (counts / counts.sum())[:, 0]
+  overall_mean = shares @ means
+  overall_variance = shares @ (variances + (means - overall_mean) ** 2)
+  units = np.divide(1, scaling.factor, out=np.zeros_like(overall_mean), where=scaling.factor > 0)
+  return Profiles(
+      sums["counts"].astype(int),
+      np.where(is_empty, np.nan, scaling.undo(means)),
+      np.where(is_empty, np.nan, np.sqrt(variances) * units),
+      scaling.undo(overall_mean),
+      np.sqrt(overall_variance) * units,
+  )
+
+
 def rows(profiles, names):
   """Yields the rows of a table with `HEADER`; features that tell clusters apart come first.
 

@@ -1,9 +1,12 @@
 """Federated k-means: the papers' experiments, or the clusters of your own clients' data.
 
+Your data are those of a folder, or stay at sites: workers that own their clients.
+
   bazel run experiments:federated_kmeans -- --output_dir=out
   bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8 --standardize
   bazel run experiments:federated_kmeans -- --data_dir=folder --num_clusters=3 --epsilon=1 \\
       --delta=1e-6 --radius=9
+  bazel run experiments:federated_kmeans -- --workers=host:8000,other:8000 --num_clusters=3
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -73,6 +76,30 @@ def _own_result(finished):
   return own_report.result_text(finished)
 
 
+def _load_sites(config, recorded, stack):
+  from experiments.kmeans import site_data  # pylint: disable=g-import-not-at-top
+
+  return site_data.load(config, recorded, stack)
+
+
+def _measure_sites(config, inputs, folder):
+  from experiments.kmeans import site_data  # pylint: disable=g-import-not-at-top
+
+  return site_data.measure_all(config, inputs, folder)
+
+
+def _build_site_report():
+  from experiments.kmeans import site_report  # pylint: disable=g-import-not-at-top
+
+  return site_report.write_report
+
+
+def _site_result(finished):
+  from experiments.kmeans import site_report  # pylint: disable=g-import-not-at-top
+
+  return site_report.result_text(finished)
+
+
 def _failures():
   from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
 
@@ -113,10 +140,27 @@ OWN_DATA = _experiment(
     rechecks_finished=True,
 )
 
+SITES = _experiment(
+    name="federated_kmeans_sites",
+    files=OWN_DATA.files,
+    folders=("figures", config_lib.MODEL),
+    read_flags=kmeans_flags.sites_config,
+    load=_load_sites,
+    measure=_measure_sites,
+    build_write_report=_build_site_report,
+    result_text=_site_result,
+    rechecks_finished=True,
+)
+
+
+def _chosen():
+  if kmeans_flags.are_at_sites(worker_flags.addresses()):
+    return SITES
+  return PAPER if kmeans_flags.data_dir() is None else OWN_DATA
+
 
 def main():
-  chosen = PAPER if kmeans_flags.data_dir() is None else OWN_DATA
-  experiment.build_main(chosen)()
+  experiment.build_main(_chosen())()
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ _EXPERIMENTS = {
     "three_phase_emnist": ("experiments.three_phase_emnist", "EXPERIMENT"),
     "federated_kmeans": ("experiments.federated_kmeans", "PAPER"),
     "federated_kmeans_own_data": ("experiments.federated_kmeans", "OWN_DATA"),
+    "federated_kmeans_sites": ("experiments.federated_kmeans", "SITES"),
     "multi_view": ("experiments.multi_view", "EXPERIMENT"),
+    "multi_view_sites": ("experiments.multi_view", "SITES"),
 }
 
 

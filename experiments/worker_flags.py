@@ -19,6 +19,11 @@ flags.DEFINE_float(
     "site_timeout", 600,
     "Seconds that a round waits for a worker that was lost and owns its clients (--workers).",
     lower_bound=1)
+flags.DEFINE_enum(
+    "missing_sites", "stop", ["stop", "skip"],
+    "What happens if workers that own their clients do not answer, or are lost for longer than "
+    "--site_timeout: `stop` ends the program, and --resume continues; `skip` begins again without "
+    "their clients.")
 
 
 @flags.validator("workers")
@@ -30,6 +35,16 @@ def _check_workers(workers):
   if workers is not None and not 0 < len(set(workers)) == len(workers):
     raise flags.ValidationError(f"must name every worker once, got {','.join(workers)!r}.")
   return True
+
+
+def addresses():
+  """Returns the addresses of the workers; none if this machine computes."""
+  return flags.FLAGS.workers or ()
+
+
+def may_skip_sites():
+  """Returns whether sites that are lost are left out."""
+  return flags.FLAGS.missing_sites == "skip"
 
 
 def _open_pool():
@@ -46,6 +61,7 @@ def _open_pool():
         # Above the progress bar, if there is one.
         lambda line: tqdm.tqdm.write(line, file=sys.stderr),
         flags.FLAGS.site_timeout,
+        may_skip_sites(),
     )
 
 
@@ -70,12 +86,30 @@ def open_runtime():
   return opened
 
 
-def open_sites(stack):
+def open_documents(stack):
   """Connects to the workers of `--workers`, which own the clients.
 
   Args:
     stack: A `contextlib.ExitStack`; the connections are open, and TFF computes there, as long as
       it is.
+
+  Returns:
+    What every site says of itself, dicts of `Site.to_json` by address.
+
+  Raises:
+    launch.InputError: If a worker can't be used, or owns no clients.
+  """
+  opened = stack.enter_context(_open_pool())
+  if not opened.sites:
+    raise launch.InputError(
+        "`workers` must own clients if there is no --data_dir, got "
+        f"{','.join(flags.FLAGS.workers)}; `bazel run tools:site` starts a worker that does."
+    )
+  return opened.sites
+
+
+def open_sites(stack):
+  """Connects to the workers of `--workers`, as `open_documents` does.
 
   Returns:
     The `sites.Sites`.
@@ -86,10 +120,4 @@ def open_sites(stack):
   """
   from fl_clustering.sites import sites  # pylint: disable=g-import-not-at-top
 
-  opened = stack.enter_context(_open_pool())
-  if not opened.sites:
-    raise launch.InputError(
-        "`workers` must own clients if there is no --data_dir, got "
-        f"{','.join(flags.FLAGS.workers)}; `bazel run tools:site` starts a worker that does."
-    )
-  return sites.join(opened.sites)
+  return sites.join(open_documents(stack))

@@ -41,7 +41,7 @@ path_flag.define(
     "Cluster your own data instead of the papers': a folder with one file per client (CSV with "
     "any separator, plain or gzipped, Parquet, NPY or NPZ), with the same columns in each.")
 renamed_flag.define("data", "data_dir")
-flags.DEFINE_integer("num_clusters", None, "Number of clusters (--data_dir).")
+flags.DEFINE_integer("num_clusters", None, "Number of clusters (--data_dir, or --workers that own clients).")
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, such as 2:10, the default. The best simplified silhouette wins "
@@ -116,6 +116,16 @@ def data_dir():
   return flags.FLAGS.data_dir
 
 
+def are_at_sites(workers):
+  """Returns whether the user's own data are those of workers, which own their clients.
+
+  Args:
+    workers: The workers' addresses.
+  """
+  asked = _given("num_clusters", "k_range")
+  return bool(workers and asked) and data_dir() is None
+
+
 def paper_config():
   """Returns the `PaperConfig` of the flags; ValueError if they don't fit."""
   _refuse((*_SETTINGS_OF_OWN_DATA, *table_flags.NAMES, "k_range"), "without --data_dir")
@@ -132,11 +142,8 @@ def paper_config():
   return config
 
 
-def own_data_config():
-  """Returns the `OwnDataConfig` of the flags; ValueError if they don't fit."""
-  _refuse(_OF_PAPERS, "with --data_dir")
+def _own_settings():
   values = _given(*_SETTINGS_OF_OWN_DATA, "seed")
-  values["tables"] = table_options.TableOptions(**table_flags.given())
   if flags.FLAGS.k_range is not None:
     match = re.fullmatch(r"(\d+):(\d+)", flags.FLAGS.k_range)
     if not match:
@@ -144,4 +151,20 @@ def own_data_config():
           f"`k_range` must be two numbers such as 2:10, got {flags.FLAGS.k_range!r}."
       )
     values["k_range"] = (int(match[1]), int(match[2]))
-  return config_lib.OwnDataConfig(**values)
+  return values
+
+
+def own_data_config():
+  """Returns the `OwnDataConfig` of the flags; ValueError if they don't fit."""
+  _refuse(_OF_PAPERS, "with --data_dir")
+  tables = table_options.TableOptions(**table_flags.given())
+  return config_lib.OwnDataConfig(**_own_settings(), tables=tables)
+
+
+def sites_config():
+  """Returns the `OwnDataConfig` of the flags for points of sites; ValueError if they don't fit."""
+  _refuse(_OF_PAPERS, "with points of sites (--workers and --num_clusters or --k_range)")
+  _refuse(table_flags.NAMES, "with points of sites, where `bazel run tools:site` takes it")
+  # The rows are not moved into the radius there, and the noise would be this machine's.
+  _refuse(("epsilon",), "with points of sites, where no client bounds its rows or adds noise")
+  return config_lib.OwnDataConfig(**_own_settings())

@@ -15,8 +15,8 @@ from experiments.kmeans import config as config_lib
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 
-_KEYS = ("num_clusters",)
-_VALUES = ("simplified_silhouette", "inertia", "rounds")
+KEYS = ("num_clusters",)
+VALUES = ("simplified_silhouette", "inertia", "rounds")
 
 
 def _describe(tables, is_private):
@@ -104,8 +104,14 @@ def _write_clients(config, tables, folder):
   return point_files.write_files(tables.features(), folder)
 
 
-def _select(config, files, selection):
-  """Tries the numbers of clusters; returns the fit of the best."""
+def select(config, files, selection):
+  """Tries the numbers of clusters; returns the fit of the best.
+
+  Args:
+    config: `OwnDataConfig` without privacy.
+    files: The clients as `PointFiles`.
+    selection: The `Study` of `k_selection.csv`.
+  """
 
   def measure(num_clusters):
     fit = _fit(config, num_clusters, files)
@@ -119,37 +125,29 @@ def _select(config, files, selection):
   return _fit(config, best_num_clusters(selection.rows), files)
 
 
-def _write_fit(folder, names, fit, centroids, sizes):
-  """Writes centroids and rounds.
+def centroid_table(centroids, names, sizes):
+  """Returns header and rows of `centroids.csv`.
 
   Args:
-    folder: The `OutputFolder`.
+    centroids: Of shape (K, d).
     names: The features' names.
-    fit: The `Fit`.
-    centroids: What to write as centroids, of shape (K, d).
     sizes: The clusters' numbers of points, or None where they are secret.
   """
   columns = {} if sizes is None else {"num_points": sizes}
-  folder.write_text(
-      config_lib.CENTROIDS,
-      output_folder.csv_text(
-          ("cluster", *columns, *names),
-          (
-              (k, *(column[k] for column in columns.values()), *map(float, c))
-              for k, c in enumerate(centroids)
-          ),
-      ),
+  rows = (
+      (k, *(column[k] for column in columns.values()), *map(float, c))
+      for k, c in enumerate(centroids)
   )
-  folder.write_text(
-      config_lib.ROUNDS,
-      output_folder.csv_text(
-          ("round", "stage", "inertia", "bytes_down_per_client", "bytes_up_per_client"),
-          (
-              (number, r.stage, "" if r.inertia is None else r.inertia, r.bytes_down, r.bytes_up)
-              for number, r in enumerate(fit.history, start=1)
-          ),
-      ),
+  return ("cluster", *columns, *names), rows
+
+
+def round_table(fit):
+  """Returns header and rows of `rounds.csv`."""
+  rows = (
+      (number, r.stage, "" if r.inertia is None else r.inertia, r.bytes_down, r.bytes_up)
+      for number, r in enumerate(fit.history, start=1)
   )
+  return ("round", "stage", "inertia", "bytes_down_per_client", "bytes_up_per_client"), rows
 
 
 def _summary(fit, sizes_by_client):
@@ -208,8 +206,8 @@ def measure_all(config, inputs, folder, open_runtime):
     if is_private:
       fit = _fit(config, config.num_clusters, files)
     else:
-      selection = study.Study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
-      fit = _select(config, files, selection)
+      selection = study.Study(folder, config_lib.K_SELECTION, KEYS, VALUES)
+      fit = select(config, files, selection)
   model = saved_kmeans.SavedKMeans(fit.centroids, fit.scaling, tables.format)
   sizes_by_client = {}
 
@@ -232,6 +230,10 @@ def measure_all(config, inputs, folder, open_runtime):
             cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)
         ),
     )
-  _write_fit(folder, names, fit, centroids, sizes)
+  for name, table in (
+      (config_lib.CENTROIDS, centroid_table(centroids, names, sizes)),
+      (config_lib.ROUNDS, round_table(fit)),
+  ):
+    folder.write_text(name, output_folder.csv_text(*table))
   model.save(folder.join(config_lib.MODEL))
   return _summary(fit, sizes_by_client)

@@ -10,7 +10,7 @@ from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
 from fl_clustering.points import privacy as privacy_lib
 
-_FILES = {
+FILES = {
     output_folder.REPORT: "this page",
     config_lib.CENTROIDS: "the means of the clusters' points, with their numbers of points",
     config_lib.PROFILES: "mean and spread of every column in every cluster",
@@ -23,7 +23,7 @@ _FILES = {
     output_folder.CONFIG: "all settings, seed, versions, the data's fingerprint",
 }
 _FILES_OF_PRIVATE = {
-    **_FILES,
+    **FILES,
     config_lib.CENTROIDS: "the private centroids in the data's units",
     config_lib.ASSIGNMENTS: "NOT private: a file for each client alone, with the cluster of each "
     "of its rows",
@@ -64,7 +64,8 @@ def _is_private(finished):
   return "privacy" in finished.summary
 
 
-def _selection_sections(finished):
+def selection_sections(finished):
+  """Returns the section of the numbers of clusters that were tried, if there were several."""
   if _is_private(finished):
     return []
   selection = finished.rows(config_lib.K_SELECTION)
@@ -85,7 +86,7 @@ def _selection_sections(finished):
   )]
 
 
-def _profiles(finished):
+def profile_figures(finished):
   """Returns the figure of the clusters' profiles, if the fit was not private."""
   if _is_private(finished):
     return []
@@ -93,7 +94,8 @@ def _profiles(finished):
   return report_sections.write_figures(finished.path, (cluster_profiles.FIGURE,), table)
 
 
-def _centroids_table(finished):
+def centroids_table(finished):
+  """Returns the table of the centroids."""
   names = finished.document["data"]["features"]
   shown = names[:_MOST_COLUMNS]
   note = "" if len(shown) == len(names) else f"; the first {len(shown)} of {len(names)} columns"
@@ -205,14 +207,14 @@ def write_report(finished):
           *report_sections.warnings(finished),
           html_page.note("What leaves a client", *_privacy_notes(finished)),
       ),
-      *_selection_sections(finished),
+      *selection_sections(finished),
       html_page.section(
-          "Clusters", *_profiles(finished), _centroids_table(finished), *_clients_tables(finished)
+          "Clusters", *profile_figures(finished), centroids_table(finished), *_clients_tables(finished)
       ),
       report_sections.settings_section(
           "Settings and versions", {"Settings": settings, "Versions": finished.versions}
       ),
       report_sections.files_section(
-          finished.path, _FILES_OF_PRIVATE if _is_private(finished) else _FILES
+          finished.path, _FILES_OF_PRIVATE if _is_private(finished) else FILES
       ),
   )

@@ -8,14 +8,17 @@ _MEANS = (
     "difference of two messages can be a row."
 )
 
+_TOTALS = (
+    "counts and sums of points by cluster, the last ones to float precision in every column; and "
+    "before the first round, sums and sums of squares by column, and how many numbers of a column "
+    "and how many points are of which order of magnitude."
+)
+
 # By the names of `--algorithm`.
 _LEAVES = {
     "sums": (
-        "The server gets totals over all clients: counts and sums of points by cluster, the last "
-        "ones to float precision in every column; and before the first round, sums and sums of "
-        "squares by column, and how many numbers of a column and how many points are of which "
-        "order of magnitude. They are added up in secure sums, so it gets nothing of a single "
-        "client. The totals are exact, so they can still show a single point, though not whose it "
+        f"The server gets totals over all clients: {_TOTALS} They are added up in secure sums, so "
+        "it gets nothing of a single client. The totals are exact, so they can still show a single point, though not whose it "
         "is: a cluster that holds one point is that point, and so may be the difference of two "
         "rounds."
     ),
@@ -59,6 +62,24 @@ _TRUST = {
 def trust_text(trust):
   """Returns who sees what without noise, one of `privacy.TRUST`, in words."""
   return f"{_TRUST[trust]} A secure sum must hide the single messages."
+
+
+def leaves_site(algorithm, min_count=None):
+  """Returns what leaves a site, whose clients' rows stay there.
+
+  Args:
+    algorithm: One of `--algorithm`.
+    min_count: As in `leaves_client`.
+  """
+  if algorithm == "sums":
+    what = f"This machine got every site's totals over its clients: {_TOTALS}"
+  else:
+    what = leaves_client(algorithm, min_count)
+  return (
+      f"{what} What is added up over clients is added up at their site first, and then here. No "
+      "secure sum hides a site's total from this machine, and the total of a site with one client "
+      "is that client's."
+  )
 
 
 def leaves_client(algorithm, min_count=None):

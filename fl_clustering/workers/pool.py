@@ -171,9 +171,11 @@ class _PoolContext(tff.framework.SyncContext):
     self._callers.shutdown()
     self._connectors.shutdown()
 
-  def connect(self):
-    """Connects to all workers, none of which may be missing."""
+  def connect(self, may_miss_sites):
+    """Connects to all workers; none may be missing, or else those that are no sites."""
     list(self._connectors.map(lambda worker: worker.connect(_CONNECT_SECONDS), self._workers))
+    if may_miss_sites and self.sites:
+      self._leave_out_missing()
     for worker in self._workers:
       if worker.reason is not None:
         raise remote_worker.WorkerUnusable(
@@ -185,6 +187,13 @@ class _PoolContext(tff.framework.SyncContext):
             f"the worker at {worker.address} owns no clients, but others do; all workers must be "
             "sites, or none."
         )
+
+  def _leave_out_missing(self):
+    missing = [worker for worker in self._workers if worker.reason is not None]
+    for worker in missing:
+      self._tell(f"the site at {worker.address} {worker.reason}. It is left out.")
+      worker.close()
+    self._workers = [worker for worker in self._workers if worker not in missing]
 
   @property
   def sites(self):
@@ -319,14 +328,17 @@ class Pool:
     context: The TFF context.
   """
 
-  def __init__(self, addresses, timeout=60, tell=lambda line: None, site_timeout=600):
+  def __init__(
+      self, addresses, timeout=60, tell=lambda line: None, site_timeout=600, may_miss_sites=False
+  ):
     """Connects to the workers.
 
     Args:
       addresses: Their hosts and ports, such as `("10.0.0.2:8000", "10.0.0.3:8000")`.
       timeout: Seconds after which a worker that does not answer counts as lost.
-      site_timeout: Seconds that a round waits for a lost site.
       tell: A function that tells the user a line, which is called when a worker is lost.
+      site_timeout: Seconds that a round waits for a lost site.
+      may_miss_sites: Whether a site that does not answer is left out, if another one does.
 
     Raises:
       remote_worker.WorkerUnusable: If one of them does not answer, is of another version, or
@@ -346,7 +358,7 @@ class Pool:
         workers, local_files, self._home.context, timeout, site_timeout, tell
     )
     try:
-      self.context.connect()
+      self.context.connect(may_miss_sites)
     except BaseException:
       self.close()
       raise

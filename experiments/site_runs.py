@@ -1,0 +1,220 @@
+"""Runs on the clients of sites: which sites take part, and what becomes of those that are lost."""
+
+import dataclasses
+import functools
+import os
+import sys
+from typing import Any, Mapping
+
+import tqdm
+
+from experiment_shell import html_page
+from experiment_shell import output_folder
+from experiment_shell import study
+from experiments import worker_flags
+
+# The last column of every table: the addresses of the sites that the numbers are without.
+MISSING = "missing_sites"
+PREDICT_TEXT = (
+    "This machine has not seen the rows, so it can't say which cluster a row is in. Every site "
+    "can: experiments:predict with this folder as --run and the site's own --data_dir."
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OpenSites:
+  """The sites that take part, and those that don't.
+
+  Attributes:
+    documents: What every site that takes part says of itself, dicts of `Site.to_json` by address.
+    missing: The addresses of those that don't.
+    missing_clients: The ids of their clients, as far as they are known.
+  """
+
+  documents: Mapping[str, Mapping[str, Any]]
+  missing: tuple[str, ...]
+  missing_clients: tuple[str, ...]
+
+  @functools.cached_property
+  def sites(self):
+    """The `sites.Sites` of those that take part."""
+    from fl_clustering.sites import sites  # pylint: disable=g-import-not-at-top
+
+    return sites.join(self.documents)
+
+  def without(self, address):
+    """Returns the same sites but one, which is missing."""
+    documents = {other: found for other, found in self.documents.items() if other != address}
+    clients = self.documents[address]["clients"]
+    return OpenSites(
+        documents, (*self.missing, address), (*self.missing_clients, *clients)
+    )
+
+  def describe(self):
+    """Returns what `config.json` says of the sites, whose addresses may change."""
+    return [
+        {
+            "clients": {id_: client["num_rows"] for id_, client in found["clients"].items()},
+            "digest": found["digest"],
+        }
+        for found in sorted(self.documents.values(), key=lambda found: min(found["clients"]))
+    ]
+
+  def resuming(self, recorded):
+    """Returns the same sites, of which those of a run to resume that are missing are known.
+
+    Args:
+      recorded: What `describe` returned when the run began.
+
+    Raises:
+      ValueError: If a site is not one of that run, or one of that run is not among `--workers`.
+    """
+    found = self.describe()
+    lost = [site for site in recorded if site not in found]
+    if any(site not in recorded for site in found) or (lost and not self.missing):
+      raise ValueError(
+          "`workers` must be the sites that the run to resume began with, got others, or other "
+          "clients, rows or columns."
+      )
+    clients = tuple(client_id for site in lost for client_id in site["clients"])
+    return dataclasses.replace(self, missing_clients=clients)
+
+  def summary(self):
+    """Returns what `summary.json` says of the sites that are missing."""
+    return {"addresses": list(self.missing), "clients": list(self.missing_clients)}
+
+  @property
+  def mark(self):
+    """What stands in the column of missing sites."""
+    return " ".join(sorted(self.missing))
+
+  def csv_text(self, header, rows):
+    """Returns a table as the text of a CSV file, with the column of missing sites."""
+    return output_folder.csv_text((*header, MISSING), ((*row, self.mark) for row in rows))
+
+
+class SitesStudy:
+  """A `Study` with the column of missing sites, and with rows of the same sites only."""
+
+  def __init__(self, opened, folder, name, keys, values):
+    """Opens the table.
+
+    Args:
+      opened: The `OpenSites`.
+      folder: As in `Study`.
+      name: Likewise.
+      keys: Likewise.
+      values: Likewise.
+    """
+    self._mark = opened.mark
+    open_table = lambda: study.Study(folder, name, keys, (*values, MISSING))
+    self._table = open_table()
+    if any((row[MISSING] or "") != self._mark for row in self._table.rows):
+      os.remove(folder.join(name))
+      self._table = open_table()
+
+  @property
+  def rows(self):
+    """As in `Study`."""
+    return self._table.rows
+
+  def run(self, cells, measure):
+    """Measures as `Study.run` does."""
+    self._table.run(cells, lambda **cell: {**measure(**cell), MISSING: self._mark})
+
+
+def open_sites(stack):
+  """Connects to the workers of `--workers`; returns the `OpenSites`.
+
+  Args:
+    stack: As in `worker_flags.open_documents`.
+
+  Raises:
+    launch.InputError: If a worker can't be used, or owns no clients.
+    ValueError: If two sites own the same client, or have other columns or labels.
+  """
+  documents = worker_flags.open_documents(stack)
+  missing = (address for address in worker_flags.addresses() if address not in documents)
+  opened = OpenSites(documents, tuple(missing), ())
+  opened.sites  # Checks that they go together.  pylint: disable=pointless-statement
+  return opened
+
+
+def data_line(opened):
+  """Returns what a program prints of the data."""
+  return f"data: {_clients_text(len(opened.sites.clients), len(opened.documents))}"
+
+
+def clients_text(finished):
+  """Returns how many clients of how many sites took part in a run.
+
+  Args:
+    finished: The `FinishedRun`.
+  """
+  missing = finished.summary[MISSING]["clients"]
+  sites = finished.document["data"]["sites"]
+  left = [[id_ for id_ in site["clients"] if id_ not in missing] for site in sites]
+  return _clients_text(sum(map(len, left)), sum(map(bool, left)))
+
+
+def _clients_text(num_clients, num_sites):
+  clients = "1 client" if num_clients == 1 else f"{num_clients} clients"
+  sites = "1 site" if num_sites == 1 else f"{num_sites} sites"
+  return f"{clients} at {sites}"
+
+
+def run(opened, measure):
+  """Returns what `measure` returns for the sites that are there to its end.
+
+  With `--missing_sites=skip` it is called again without a site that was lost.
+
+  Args:
+    opened: The `OpenSites`.
+    measure: A function of `OpenSites`, which leaves nothing of a call that was cut off.
+
+  Raises:
+    pool.SiteMissing: If a site was lost that may not be left out, or the last one.
+  """
+  from fl_clustering.workers import pool  # pylint: disable=g-import-not-at-top
+
+  while True:
+    try:
+      return measure(opened)
+    except pool.SiteMissing as e:
+      if not worker_flags.may_skip_sites() or len(opened.documents) == 1:
+        raise
+      tqdm.tqdm.write(
+          f"{e} The run begins again without its clients, "
+          f"{', '.join(opened.documents[e.address]['clients'])}.",
+          file=sys.stderr,
+      )
+      opened = opened.without(e.address)
+
+
+def warnings(finished):
+  """Returns the box of a report that says which sites its numbers are without, if any are.
+
+  Args:
+    finished: The `FinishedRun`.
+  """
+  missing = finished.summary[MISSING]
+  if not missing["addresses"]:
+    return []
+  clients = ", ".join(missing["clients"]) or "not known, as it did not answer"
+  return [html_page.warning(
+      f"Without {_sites_text(missing)}",
+      f"Left out because it was lost or did not answer: {', '.join(missing['addresses'])}. "
+      f"Its clients: {clients}.",
+      "All numbers on this page and in the tables are those of the other sites.",
+  )]
+
+
+def without_text(finished):
+  """Returns the end of a result in a line: "", or how many sites it is without."""
+  missing = finished.summary[MISSING]
+  return f"; without {_sites_text(missing)}" if missing["addresses"] else ""
+
+
+def _sites_text(missing):
+  number = len(missing["addresses"])
+  return "1 site" if number == 1 else f"{number} sites"
