@@ -14,7 +14,6 @@ import os
 import numpy as np
 
 from fl_clustering.tasks import federated_task
-from fl_clustering.workers import site_paths
 
 # The global test set is cut into files of this size, so that all cores can
 # evaluate one model.
@@ -64,8 +63,7 @@ def _write(path, examples):
 
 
 def _at_site(examples):
-  address = site_paths.parse(examples.path).address
-  return ExampleFile(examples.path, examples.num_examples, address)
+  return ExampleFile(examples.path, examples.num_examples, examples.site)
 
 
 def _client_file(path, examples):

@@ -142,10 +142,7 @@ class ClientTables:
     mean = sums / count
     for table, chosen in self._chosen(choose):
       squares += ((table.features[chosen] - mean) ** 2).sum(axis=0)
-    deviation = np.sqrt(squares / count)
-    # What rounding leaves of a constant feature.
-    is_constant = deviation <= 1e-12 * np.abs(mean)
-    factor = np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviation))
+    factor = feature_encoding.standardizing_factor(mean, np.sqrt(squares / count))
     return self._with_encoding(shift=mean, factor=factor)
 
   def _chosen(self, choose):

@@ -79,6 +79,18 @@ class FeatureEncoding:
     return features if self.shift is None else (features - self.shift) * self.factor
 
 
+def standardizing_factor(mean, deviation):
+  """Returns what makes features of variance one, 0 for constant ones, of shape (num_features,).
+
+  Args:
+    mean: The features' means, of shape (num_features,).
+    deviation: Their standard deviations.
+  """
+  # What rounding leaves of a constant feature.
+  is_constant = deviation <= 1e-12 * np.abs(mean)
+  return np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviation))
+
+
 def _one_hot(name, column, levels, row_numbers):
   number = {level: i for i, level in enumerate(levels)}
   encoded = np.zeros((len(column), len(levels)))

@@ -16,6 +16,7 @@ from fl_clustering.tables import table_format as table_format_lib
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
+from fl_clustering.workers import site_paths
 
 
 # From the type of the features to the number of labels that it can tell apart: a client's
@@ -61,6 +62,11 @@ class Examples:
 
   def __len__(self):
     return len(self.labels)
+
+  @property
+  def site(self):
+    """The address of the site that has them: "", this machine."""
+    return ""
 
   @property
   def feature_shape(self):
@@ -116,6 +122,11 @@ class RemoteExamples:
 
   def __len__(self):
     return self.num_examples
+
+  @property
+  def site(self):
+    """The address of the site that has them."""
+    return site_paths.parse(self.path).address
 
   def update_digest(self, digest):
     """Updates a `hashlib` digest with what stands for the examples."""
@@ -364,6 +375,11 @@ class FederatedTask:
     if self.clients[0].group is None:
       return None
     return {client.client_id: client.group for client in self.clients}
+
+  @property
+  def num_sites(self):
+    """The number of sites at which the clients' examples are; 0 if this machine has them."""
+    return len({client.train.site for client in self.all_clients} - {""})
 
   @property
   def num_parameters(self):

@@ -50,34 +50,95 @@ def open_clients(data_dir, tables):
     ValueError: If there is no folder, or a file can't be used.
   """
   if data_dir is None:
-    raise validate.error("data_dir", "name the folder with the clients' files", None)
+    raise validate.error(
+        "data_dir", "name the folder with the clients' files, or `workers` the sites that have "
+        "them", None,
+    )
   return client_tables.open_folder(data_dir, tables)
 
 
-def _is_test(client_id, table, test_share, seed):
-  """Returns which rows are for testing: as they say, or a share of them, at least one."""
-  if table.is_test is not None:
-    return table.is_test
-  num_rows = len(table.rows)
-  num_test = min(max(1, round(test_share * num_rows)), num_rows - 1)
+def draw_tests(client_id, num_rows, test_share, seed):
+  """Returns which rows of a client are for testing where no column says so, bool of shape (n,).
+
+  Args:
+    client_id: The client.
+    num_rows: Its number of rows, n >= 1.
+    test_share: The share of them; None for the default.  At least one is for testing.
+    seed: Decides which.
+  """
+  share = DEFAULT_TEST_SHARE if test_share is None else test_share
+  num_test = min(max(1, round(share * num_rows)), num_rows - 1)
   rng = randomness.generator(seed, f"rows for testing: {client_id}")
   chosen = np.zeros(num_rows, bool)
   chosen[rng.choice(num_rows, num_test, replace=False)] = True
   return chosen
 
 
+def _is_test(client_id, table, test_share, seed):
+  """Returns which rows are for testing: as they say, or a share of them."""
+  if table.is_test is not None:
+    return table.is_test
+  return draw_tests(client_id, len(table.rows), test_share, seed)
+
+
 def _rows_for_testing(tables, test_share, seed):
   """Returns every client's mask of rows for testing, by id."""
-  share = DEFAULT_TEST_SHARE if test_share is None else test_share
   return {
-      client_id: _is_test(client_id, tables.read(client_id), share, seed)
+      client_id: _is_test(client_id, tables.read(client_id), test_share, seed)
       for client_id in tables.client_ids
   }
 
 
+def usable(num_rows, num_test):
+  """Returns the ids of the clients that can be trained and tested, in order.
+
+  Args:
+    num_rows: The clients' numbers of rows, by id.
+    num_test: How many of them are for testing, by id.
+  """
+  return [client_id for client_id, num in num_rows.items() if 0 < num_test[client_id] < num]
+
+
 def _usable(tests):
-  """Returns the ids of the clients that can be trained and tested, in order."""
-  return [client_id for client_id, rows in tests.items() if rows.any() and not rows.all()]
+  num_rows = {client_id: len(rows) for client_id, rows in tests.items()}
+  return usable(num_rows, {client_id: rows.sum() for client_id, rows in tests.items()})
+
+
+def training_ids(usable_ids, num_new_clients, seed):
+  """Returns the ids of the clients that train, a set.
+
+  Args:
+    usable_ids: What `usable` returned.
+    num_new_clients: How many of them don't train.
+    seed: Decides which.
+  """
+  new = federated_task.choose_new(len(usable_ids), num_new_clients, seed)
+  return {client_id for i, client_id in enumerate(usable_ids) if i not in new}
+
+
+def check_num_clients(found, argument, where):
+  """Raises a ValueError if there are less than two clients for training and testing.
+
+  Args:
+    found: Their number.
+    argument: What messages call the place of the clients.
+    where: The place.
+  """
+  if found < 2:
+    raise ValueError(
+        f"`{argument}` must hold two clients or more with rows for training and for testing, got "
+        f"{found} in {where!r}; {columns_lib.SEVERAL_CLIENTS}."
+    )
+
+
+def check_classes(classes):
+  """Raises a ValueError if there are less than two classes.
+
+  Args:
+    classes: Their names.
+  """
+  if len(classes) < 2:
+    raise validate.error("label_column", "hold at least two classes", classes)
 
 
 def num_clients(data_dir, tables, test_share, seed):
@@ -94,11 +155,7 @@ def num_clients(data_dir, tables, test_share, seed):
   """
   opened = open_clients(data_dir, tables)
   found = len(_usable(_rows_for_testing(opened, test_share, seed)))
-  if found < 2:
-    raise ValueError(
-        "`data_dir` must hold two clients or more with rows for training and for testing, got "
-        f"{found} in {data_dir!r}; {columns_lib.SEVERAL_CLIENTS}."
-    )
+  check_num_clients(found, "data_dir", data_dir)
   return found
 
 
@@ -122,15 +179,10 @@ def load_task(options):
     ValueError: If the files, or what they hold, can't be used.
   """
   tables = open_clients(options.data_dir, options.tables)
-  if len(tables.format.classes) < 2:
-    raise validate.error(
-        "label_column", "hold at least two classes", tables.format.classes
-    )
+  check_classes(tables.format.classes)
   # Before the features are known, since the new clients have no part in their means.
   tests = _rows_for_testing(tables, options.test_share, options.seed)
-  usable = _usable(tests)
-  new = federated_task.choose_new(len(usable), options.num_new_clients, options.seed)
-  training = {client_id for i, client_id in enumerate(usable) if i not in new}
+  training = training_ids(_usable(tests), options.num_new_clients, options.seed)
 
   def trains(client_id, table):
     return ~tests[client_id] & np.full(len(table.rows), client_id in training)

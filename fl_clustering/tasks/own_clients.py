@@ -206,6 +206,32 @@ def _examples(owner, pair, dtype):
     raise ValueError(f"{str(e)[:-1]} for {owner!r}.") from e
 
 
+def left_out_warnings(client_ids, kept):
+  """Returns a tuple of warnings of the clients that can't be trained and tested.
+
+  Args:
+    client_ids: The ids of all clients.
+    kept: Those that can be.
+
+  Raises:
+    ValueError: If more than a quarter of the clients can't be.
+  """
+  left_out = [client_id for client_id in client_ids if client_id not in kept]
+  if not left_out:
+    return ()
+  if len(left_out) > splitting.MAX_SMALL_FRACTION * len(client_ids):
+    raise validate.error(
+        "clients",
+        "hold an example for training and one for testing for three in four of them",
+        f"{len(left_out)} of {len(client_ids)} without",
+    )
+  names = ", ".join(left_out[:5]) + (", ..." if len(left_out) > 5 else "")
+  return (
+      f"{len(left_out)} of {len(client_ids)} clients ({names}) are left out: they have no example "
+      "for training and another one for testing.",
+  )
+
+
 def _large_enough(parts):
   """Returns the clients that can be trained and tested, and warnings of the others."""
   kept = {
@@ -214,20 +240,7 @@ def _large_enough(parts):
       if len(of_client) == 2 and all(len(y) for _, y in of_client)
       or len(of_client) == 1 and len(of_client[0][1]) >= shares.MIN_EXAMPLES_PER_CLIENT
   }
-  left_out = [client_id for client_id in parts if client_id not in kept]
-  if not left_out:
-    return kept, ()
-  if len(left_out) > splitting.MAX_SMALL_FRACTION * len(parts):
-    raise validate.error(
-        "clients",
-        "hold an example for training and one for testing for three in four of them",
-        f"{len(left_out)} of {len(parts)} without",
-    )
-  names = ", ".join(left_out[:5]) + (", ..." if len(left_out) > 5 else "")
-  return kept, (
-      f"{len(left_out)} of {len(parts)} clients ({names}) are left out: they have no example "
-      "for training and another one for testing.",
-  )
+  return kept, left_out_warnings(list(parts), kept)
 
 
 def _client(client_id, examples, seed, group, test_share):

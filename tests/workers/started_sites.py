@@ -5,6 +5,7 @@ import os
 import numpy as np
 
 from fl_clustering.sites import site as site_lib
+from fl_clustering.sites import site_folder
 from fl_clustering.workers import announcement
 from tests.workers import started_workers
 
@@ -43,3 +44,18 @@ class OfClass:
 
   def __init__(self, test_class):
     self.addCleanup = test_class.addClassCleanup
+
+
+class StartedFolder(started_workers.StartedWorker):
+  """A worker of one core that owns the clients of a folder of tables."""
+
+  def __init__(self, test, data_dir, options):
+    """Starts it.
+
+    Args:
+      test: The test with which it ends.
+      data_dir: The folder.
+      options: `TableOptions`.
+    """
+    super().__init__(test)
+    self.announce(site_folder.open_site(data_dir, self.folder, options).to_json())
