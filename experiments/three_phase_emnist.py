@@ -8,6 +8,8 @@ imported, which takes seconds.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+import contextlib
+
 from absl import flags
 
 from experiment_shell import experiment
@@ -22,14 +24,28 @@ flags.adopt_module_key_flags(experiment_flags)
 
 
 def _clients_text(task):
-  text = results.clients_text(len(task.clients))
+  text = results.clients_text(len(task.clients), task.num_sites)
   return f"{text}, {len(task.new_clients):,} new" if task.new_clients else text
 
 
-def _load(config, recorded, unused_stack):
+def _load_at_sites(config, stack):
+  """Returns the task of the workers' clients; TFF computes there as long as `stack` is open."""
+  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+
+  sites = worker_flags.open_sites(stack)
+  try:
+    return data.load_at_sites(config, sites)
+  except runtime.WorkerLost as e:
+    raise launch.InputError(str(e)) from e
+
+
+def _load(config, recorded, stack):
   experiment_flags.reuse()  # Bad input is noticed before anything is written.
   data_dir = experiment_flags.data_dir()
-  task = data.load(config, data_dir, recorded)
+  if experiment_flags.are_at_sites():
+    task = _load_at_sites(config, stack)
+  else:
+    task = data.load(config, data_dir, recorded)
   return experiment.Inputs(
       data=task,
       document=data.describe(config, task, data_dir),
@@ -56,10 +72,11 @@ def _measure(config, inputs, folder):
   # pylint: enable=g-import-not-at-top
 
   kept = f"Results so far are in {folder.path};"
+  open_runtime = worker_flags.open_runtime
+  if inputs.data.num_sites:  # TFF computes there already.
+    open_runtime = contextlib.nullcontext
   try:
-    return measure.run(
-        config, inputs.data, folder, worker_flags.open_runtime, experiment_flags.reuse()
-    )
+    return measure.run(config, inputs.data, folder, open_runtime, experiment_flags.reuse())
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
   except divergence.TrainingDiverged as e:

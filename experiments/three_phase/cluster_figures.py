@@ -304,7 +304,9 @@ def _draw_key(figure, panels, results):
 
 
 def label_mix(results):
-  """Returns the clients' training labels, by size and by cluster."""
+  """Returns the clients' training labels, by size and by cluster; None if sites have them."""
+  if results.num_sites:
+    return None
   by_size = sorted(results.clients, key=lambda c: (-c["num_train"], c["client_id"]))
   shown = _at_most(by_size, _MAX_BARS, _BARS_OF_MORE)
   # A client in overlapping clusters has no single place in their order.

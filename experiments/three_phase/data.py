@@ -46,6 +46,31 @@ def load(config, data_dir, recorded):
   return federated_task.hold_out(task, config.num_new_clients, config.seed)
 
 
+def load_at_sites(config, sites):
+  """Returns the `FederatedTask` of clients at sites, which TFF must be connected to.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    sites: The `Sites`.
+
+  Raises:
+    ValueError: If their data can't be used.
+    runtime.WorkerLost: If a site is lost and does not come back.
+  """
+  from fl_clustering.tasks import site_task  # pylint: disable=g-import-not-at-top; with TFF.
+
+  options = federated_task.TaskOptions(
+      dataset=config.dataset,
+      model=config.model,
+      seed=config.seed,
+      model_options=config.model_options,
+      test_share=config.test_share,
+      num_new_clients=config.num_new_clients,
+  )
+  task = site_task.load_task(options, sites)
+  return federated_task.hold_out(task, config.num_new_clients, config.seed)
+
+
 def describe(config, task, data_dir):
   """Returns what `config.json` says of the data, the model and privacy.
 
@@ -67,6 +92,7 @@ def describe(config, task, data_dir):
           },
           "num_clients": len(task.clients),
           "num_new_clients": len(task.new_clients),
+          "num_sites": task.num_sites,
           "num_classes": task.num_classes,
           "class_names": task.class_names and list(task.class_names),
           "input_shape": list(task.model.input_shape),
@@ -93,8 +119,9 @@ def check_recorded(recorded, document):
     document: What it would say of this run.
   """
   if recorded["dataset"]["fingerprint"] != document["dataset"]["fingerprint"]:
+    argument = "workers" if document["dataset"]["num_sites"] else "data_dir"
     raise ValueError(
-        "`data_dir` must give the same data as in the run to resume, got other "
+        f"`{argument}` must give the same data as in the run to resume, got other "
         f"examples for {document['dataset']['name']!r}."
     )
 
@@ -124,6 +151,8 @@ def stages_in_common(recorded, config):
 
 def _global_test_is_clients(task):
   """Returns whether all of the global test set is clients' own test data."""
+  if isinstance(task.global_test, federated_task.PooledTests):
+    return True
   of_clients = set()
   for client in task.all_clients:
     of_clients.update(_fingerprints(client.test))
@@ -136,6 +165,13 @@ def _fingerprints(examples):
       hashlib.sha256(features.tobytes() + label.tobytes()).digest()
       for features, label in zip(examples.features, examples.labels)
   }
+
+
+def _label_counts(examples, num_classes):
+  """Returns how many examples of each label there are; empty text for what a site knows alone."""
+  if isinstance(examples, federated_task.RemoteExamples):
+    return [""] * num_classes
+  return np.bincount(examples.labels, minlength=num_classes)
 
 
 def clients_text(task):
@@ -154,7 +190,7 @@ def clients_text(task):
           int(client.client_id in new),
           len(client.train),
           len(client.test),
-          *np.bincount(client.train.labels, minlength=task.num_classes),
+          *_label_counts(client.train, task.num_classes),
       ]
       for client in task.all_clients
   ]

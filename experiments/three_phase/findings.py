@@ -86,7 +86,7 @@ def _basis_sentences(results):
   num_comparisons, repeats = basis["num_comparisons"], basis["control_repeats"]
   yield (
       f"This rests on {summary['num_test_examples']['clients']:,} test examples of "
-      f"{results_lib.clients_text(results.num_clients)}."
+      f"{results_lib.clients_text(results.num_clients, results.num_sites)}."
   )
   if results.num_clients == 1:
     yield "With one client there is no interval."
@@ -179,8 +179,8 @@ def _clients_sentence(results):
 
 
 def _balance_sentence(results):
-  """Returns what accuracy is reached without any feature of a table, None for other data."""
-  if not results.has_tables:
+  """Returns what accuracy is reached without any feature of a table, None if not known."""
+  if not results.has_tables or results.num_sites:
     return None
   return (
       f"A client's most frequent class has {results.mean_majority_share:.0%} of its training rows, "
@@ -257,6 +257,12 @@ def privacy_notes(results):
       "When phase 1 ends, the server sees every client's own model weights in the clear. "
       "Weights can reveal a client's data."
   )
+  if results.num_sites:
+    seen = (
+        "The rows stay at the sites. The server gets sums over the training rows of all training "
+        "clients, of the features and their squares, which scale the features; and for every "
+        f"client, how many test rows of each class a model gives to each class. {seen}"
+    )
   if results.finished.has("client_weights.npz"):
     seen += " The file client_weights.npz holds them."
   sees_more = (_SEES_MORE.get(name) for name in results_lib.chosen_methods(results.summary))

@@ -1,5 +1,6 @@
 """The flags of the three-phase experiment: the only place that reads them."""
 
+import contextlib
 import os
 
 from absl import flags
@@ -8,6 +9,7 @@ from clustering_basics import validate
 from experiment_shell import path_flag
 from experiment_shell import run_flags
 from experiments import table_flags
+from experiments import worker_flags
 from fl_clustering import config as config_lib
 from fl_clustering.engine import aggregation
 from fl_clustering.grouping import num_clusters
@@ -45,8 +47,9 @@ flags.DEFINE_enum(
     _listed(task_registry.DATASETS))
 flags.DEFINE_string(
     "data_dir", None,
-    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
-    "auto; default ~/.tff).")
+    "Folder of the clients' files (files; default: the clients are those of the sites that "
+    "--workers names), of the IDX files (idx), or TFF's cache folder (emnist, auto; default "
+    "~/.tff).")
 flags.DEFINE_integer(
     "num_clients", None,
     f"Number of clients. Default: {_default('num_clients')}; with --dataset=files all of them.")
@@ -173,6 +176,13 @@ _CONFIG_FLAGS = tuple(
 )
 
 
+def are_at_sites():
+  """Returns whether the workers own the clients."""
+  given = flags.FLAGS
+  reads_tables = task_registry.DATASETS[given.dataset].reads_tables
+  return reads_tables and given.workers is not None and given.data_dir is None
+
+
 def data_dir():
   """Returns where the data come from, or None."""
   return flags.FLAGS.data_dir
@@ -202,16 +212,42 @@ def config():
   """Returns the `ThreePhaseConfig` of the flags; ValueError if they don't fit."""
   values = {name: getattr(flags.FLAGS, name) for name in _CONFIG_FLAGS}
   methods = tuple(name for name in values.pop("methods") if name)
-  tables = _tables()
-  values["num_clients"] = _num_clients(values, tables)
+  if are_at_sites():
+    tables, values["num_clients"] = _of_sites(values)
+  else:
+    tables = _tables()
+    values["num_clients"] = _num_clients(values, tables)
   return config_lib.ThreePhaseConfig(methods=methods, tables=tables, **values)
+
+
+def _of_sites(values):
+  """Returns the `TableOptions` of the sites, and the number of their clients."""
+  given = _given()
+  if values["num_clients"] is not None:
+    given["num_clients"] = values["num_clients"]
+  for name, value in given.items():
+    raise validate.error(
+        name, "be left out without `data_dir`, where the sites that `workers` names say it", value
+    )
+  from fl_clustering.tasks import site_task  # pylint: disable=g-import-not-at-top
+
+  # Data are loaded later, for which the sites are connected again.
+  with contextlib.ExitStack() as stack:
+    sites = worker_flags.open_sites(stack)
+  found = site_task.num_clients(sites, values["test_share"], values["seed"])
+  return sites.format.options, found
+
+
+def _given():
+  """Returns the flags of tables that were given, a dict of arguments of `TableOptions`."""
+  given = {name: getattr(flags.FLAGS, name) for name in _OF_LABELS}
+  given = {name: value for name, value in given.items() if value is not None}
+  return given | table_flags.given()
 
 
 def _tables():
   """Returns the `TableOptions` of the flags, or None if there are none and none are needed."""
-  given = {name: getattr(flags.FLAGS, name) for name in _OF_LABELS}
-  given = {name: value for name, value in given.items() if value is not None}
-  given |= table_flags.given()
+  given = _given()
   reads_tables = task_registry.DATASETS[flags.FLAGS.dataset].reads_tables
   return table_options.TableOptions(**given) if given or reads_tables else None
 
@@ -219,6 +255,11 @@ def _tables():
 def _num_clients(values, tables):
   """Returns the number of clients, which files have themselves."""
   dataset, test_share = values["dataset"], values["test_share"]
+  if task_registry.DATASETS[dataset].reads_tables and data_dir() is None:
+    raise validate.error(
+        "data_dir", "name the folder with the clients' files, or `workers` the sites that have "
+        "them", None,
+    )
   task_registry.check_tables(dataset, tables, test_share)
   num_clients = values["num_clients"]
   if not task_registry.DATASETS[dataset].reads_tables:

@@ -93,7 +93,8 @@ def run(config, task, folder, open_runtime, reuse=None):
     method = saved_clusters.most_accurate(config, result)
     saved = saved_clusters.of_result(method, result, task, config.model_options)
     saved.save(folder.join(model_folder.MODEL))
-    if len(saved.vectors) > 1:
+    # At sites, the profile of a small cluster would tell of its clients' rows.
+    if len(saved.vectors) > 1 and not task.num_sites:
       folder.write_text(results_lib.PROFILES, profiles.profiles_text(task, saved))
   # The clients' files serve training alone; the checkpoints hold the trained models.
   shutil.rmtree(client_data)

@@ -114,8 +114,25 @@ def _subtitle(results):
   )
 
 
+def _saved_at_sites(results):
+  """Returns whose clusters' models were saved, as blocks of an HTML page."""
+  if results.num_saved < 2:
+    return []
+  method = results_lib.method_label(results.saved_method)
+  return [
+      html_page.paragraph(
+          f"No method that groups clients is more accurate here than {method}. The folder "
+          f"{model_folder.MODEL} holds the models of its clusters. The means of the features in "
+          "each cluster are not shown, since the rows stay at the sites."
+      ),
+      detail_tables.saved_clusters_table(results),
+  ]
+
+
 def _profiles(results):
   """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
+  if results.num_sites:
+    return _saved_at_sites(results)
   if not results.profiles:
     return []
   method = results_lib.method_label(results.saved_method)
@@ -160,8 +177,8 @@ def write_report(results):
   new_clients = detail_tables.new_client_tables(results)
   html_page.write_page(
       results.finished.join(output_folder.REPORT),
-      f"Three-phase clustering of {results_lib.clients_text(results.num_clients)}: "
-      f"{dataset['name']}",
+      "Three-phase clustering of "
+      f"{results_lib.clients_text(results.num_clients, results.num_sites)}: {dataset['name']}",
       _subtitle(results),
       _summary(results),
       *([html_page.section("Gains", *first)] if first else []),

@@ -58,9 +58,17 @@ def ordered_methods(summary):
   return chosen_methods(summary) + controls
 
 
-def clients_text(num_clients):
-  """Returns a number of clients in words, such as `1 client`."""
-  return f"{num_clients:,} {'client' if num_clients == 1 else 'clients'}"
+def clients_text(num_clients, num_sites=0):
+  """Returns a number of clients in words, such as `1 client`, or `5 clients at 2 sites`.
+
+  Args:
+    num_clients: The number.
+    num_sites: The number of sites that own them; 0 if they are on one machine.
+  """
+  text = f"{num_clients:,} {'client' if num_clients == 1 else 'clients'}"
+  if num_sites:
+    text += f" at {num_sites:,} {'site' if num_sites == 1 else 'sites'}"
+  return text
 
 
 def rounds_before(method, num_rounds, pretrain_rounds, cluster_rounds):
@@ -144,7 +152,7 @@ class Results:
   @property
   def data_line(self):
     """The data, in one line for figures."""
-    parts = [self.dataset["name"], clients_text(self.num_clients)]
+    parts = [self.dataset["name"], clients_text(self.num_clients, self.num_sites)]
     # The clients of tables are as they were given.
     return ", ".join(parts if self.has_tables else [*parts, self.partition])
 
@@ -152,6 +160,11 @@ class Results:
   def has_tables(self):
     """Whether the examples are rows of clients' tables."""
     return self.settings["tables"] is not None
+
+  @property
+  def num_sites(self):
+    """The number of sites that own the clients; 0 if their data were on one machine."""
+    return self.dataset["num_sites"]
 
   @property
   def tests_on_clients(self):
@@ -202,7 +215,10 @@ class Results:
     return len(self.clients)
 
   def label_counts(self, client):
-    """Returns how many training examples of each label a row of `clients` has."""
+    """Returns how many training examples of each label a row of `clients` has.
+
+    Clients at sites tell nobody; so there, this is not to be called.
+    """
     return [client[f"train_label_{label}"] for label in range(self.dataset["num_classes"])]
 
   @property
@@ -257,9 +273,18 @@ class Results:
     return {**self.assignments, **({TRUE_GROUPS: true_groups} if true_groups else {})}
 
   @property
+  def _saved(self):
+    return self.finished.json(os.path.join(model_folder.MODEL, model_folder.DOCUMENT))
+
+  @property
   def saved_method(self):
     """The method whose clusters' models are in the folder `model`."""
-    return self.finished.json(os.path.join(model_folder.MODEL, model_folder.DOCUMENT))["method"]
+    return self._saved["method"]
+
+  @property
+  def num_saved(self):
+    """The number of clusters whose models are in the folder `model`."""
+    return self._saved["num_clusters"]
 
   @functools.cached_property
   def profiles(self):

@@ -50,10 +50,7 @@ def open_clients(data_dir, tables):
     ValueError: If there is no folder, or a file can't be used.
   """
   if data_dir is None:
-    raise validate.error(
-        "data_dir", "name the folder with the clients' files, or `workers` the sites that have "
-        "them", None,
-    )
+    raise validate.error("data_dir", "name the folder with the clients' files", None)
   return client_tables.open_folder(data_dir, tables)
 
 

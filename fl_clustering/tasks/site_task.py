@@ -114,9 +114,11 @@ def num_clients(sites, test_share, seed):
     seed: Decides which rows these are.
 
   Raises:
-    ValueError: If there are less than two, or they have no tables with classes.
+    ValueError: If there are less than two, they have no tables with classes, or a column says
+      which rows are for testing and a share too.
   """
   _check(sites)
+  files.check_options(sites.format.options, test_share)
   found = len(_rows(sites, test_share, seed).usable)
   files.check_num_clients(found, "workers", _addresses(sites))
   return found

@@ -58,4 +58,8 @@ class StartedFolder(started_workers.StartedWorker):
       options: `TableOptions`.
     """
     super().__init__(test)
+    self.open(data_dir, options)
+
+  def open(self, data_dir, options):
+    """Has the worker own the clients of a folder, in place of others."""
     self.announce(site_folder.open_site(data_dir, self.folder, options).to_json())

@@ -100,6 +100,20 @@ class DataTest(parameterized.TestCase):
           list(map(int, cells[5:])), np.bincount(client.train.labels, minlength=10)
       )
 
+  def test_clients_at_sites_keep_the_counts_of_their_labels(self):
+    remote = federated_task.RemoteExamples("site:host:1/a", 5, (28, 28, 1), "uint8", 10, "a")
+    clients = tuple(
+        federated_task.ClientData(name, remote, remote) for name in self.task.client_ids
+    )
+    task = dataclasses.replace(
+        self.task, clients=clients, global_test=federated_task.PooledTests((remote,))
+    )
+
+    for row in data.clients_text(task).splitlines()[1:]:
+      self.assertEqual(row.split(",")[2:], ["0", "5", "5", *[""] * 10])
+    found = data.describe(_CONFIG, task, None)["dataset"]
+    self.assertEqual((found["num_sites"], found["global_test_is_clients"]), (1, True))
+
   def test_new_clients_are_marked_and_last(self):
     task = federated_task.hold_out(self.task, 2, seed=0)
 

@@ -69,6 +69,7 @@ class SampleRun:
   tests_on_clients: bool = False
   class_names: Optional[tuple[str, ...]] = None
   label_column: Optional[str] = None
+  num_sites: int = 0
 
   @property
   def methods(self):
@@ -245,6 +246,7 @@ def _config(run):
       "partition": "rotated" if run.true_groups else "dirichlet",
       "dirichlet_alpha": 0.5,
       "num_groups": 2 if run.true_groups else None,
+      "num_sites": run.num_sites,
       "num_classes": run.num_classes,
       "class_names": run.class_names,
       "global_test_source": "invented as well",
@@ -306,7 +308,7 @@ def _write_model(path):
   """Writes what a report reads of the model, and the profiles of its two clusters."""
   os.mkdir(path("model"))
   with open(path("model/model.json"), "w", encoding="utf-8") as file:
-    json.dump({"method": "kmeans"}, file)
+    json.dump({"method": "kmeans", "num_clusters": 2}, file)
   _write_csv(
       path("profiles.csv"), cluster_profiles.HEADER,
       [[k, 30, name, 1.5 + k, 0.5, 0.9] for k in (0, 1) for name in ("age", "$b$")],
@@ -331,7 +333,7 @@ def write(run, folder):
       ["client_id", "group", "new", "num_train", "num_test",
        *(f"train_label_{label}" for label in range(run.num_classes))],
       [[client_id, i % 2 if run.true_groups else "", int(client_id in run.new_client_ids),
-        counts[i].sum(), 10, *counts[i]]
+        counts[i].sum(), 10, *([""] * run.num_classes if run.num_sites else counts[i])]
        for i, client_id in enumerate(all_ids)],
   )
   _write_csv(path("metrics.csv"), ["phase", "method", "cluster", "round", "metric", "value"],

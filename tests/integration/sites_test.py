@@ -1,0 +1,251 @@
+"""The three-phase program at sites, which have the clients' rows, against one machine."""
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+
+from experiment_shell import finished_run
+from experiments.three_phase import report
+from fl_clustering.tables import table_options
+from fl_clustering.tasks import files
+from tests.integration import three_phase_program as program
+from tests.workers import started_sites
+from tests.workers import started_workers
+
+_SMALL = (
+    "--dataset=files", "--pretrain_rounds=2", "--cluster_rounds=2", "--control_repeats=1",
+    "--methods=kmeans,ifca,cfl,pacfl", "--num_clusters=2", "--cfl_eps1=1e9", "--cfl_eps2=0",
+    "--learning_rate=0.5", "--hidden_units=8", "--client_epochs_per_round=5",
+)
+_TABLES = table_options.TableOptions(
+    label_column="sick", categories=("ward",), id_column="id", split_column="part"
+)
+_DRAWN = table_options.TableOptions(
+    label_column="sick", categories=("ward",), id_column="id", exclude=("part",)
+)
+_SHARES = ((0, 3, 4), (1, 2, 5))
+
+
+def _frame(i):
+  """Returns a client's table; every other client has the classes the other way round."""
+  rng = np.random.default_rng(i)
+  num_rows = 40 + i
+  age = rng.uniform(20, 80, num_rows)
+  return pd.DataFrame({
+      "id": [f"p{i}_{row}" for row in range(num_rows)],
+      "age": age.round(1),
+      "ward": np.where(age > 50, "north", rng.choice(["north", "south"], num_rows)),
+      "dose": 1e4 + rng.normal(size=num_rows).round(3),
+      "sick": np.where((age > 50) ^ (i % 2 == 1), "yes", "no"),
+      "part": np.where(np.arange(num_rows) < 30, "train", "test"),
+  })
+
+
+def _write(folder, clients):
+  os.makedirs(folder)
+  for i in clients:
+    _frame(i).to_csv(os.path.join(folder, f"client_{i}.csv"), index=False)
+
+
+def _numbers(value, path=()):
+  """Returns all leaves of a JSON document by their paths."""
+  if isinstance(value, dict):
+    return {
+        name: leaf for key, child in value.items()
+        for name, leaf in _numbers(child, (*path, key)).items()
+    }
+  return {path: value}
+
+
+class SitesTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    files.open_clients.cache_clear()
+    for name in ("_FIRST_FIGURES", "_FIGURES"):  # They take much of the time.
+      self.enter_context(mock.patch.object(report, name, ()))
+    temporary = tempfile.TemporaryDirectory()
+    self.addCleanup(temporary.cleanup)
+    self.base = os.path.realpath(temporary.name)
+
+  def _sites(self, tables):
+    """Starts two sites; returns them and the flag that names them."""
+    sites = []
+    for i, share in enumerate(_SHARES):
+      folder = os.path.join(self.base, f"site_{i}")
+      _write(folder, share)
+      sites.append(started_sites.StartedSite(self, folder, tables))
+    return sites, f"--workers={','.join(site.address for site in sites)}"
+
+  def _run(self, name, *flags):
+    """Runs the program, which must end well; returns its folder's `FinishedRun`."""
+    folder = os.path.join(self.base, name)
+    result = program.run(*_SMALL, *flags, f"--output_dir={folder}")
+    self.assertEqual(result.code, 0, result.stderr)
+    return finished_run.FinishedRun(folder)
+
+  def _alone(self, *flags):
+    """Runs the program on one machine with all files."""
+    data = os.path.join(self.base, "data")
+    _write(data, range(6))
+    return self._run(
+        "alone", f"--data_dir={data}", "--label_column=sick", "--categories=ward",
+        "--id_column=id", *flags,
+    )
+
+  def _assert_same(self, found, expected):
+    self.assertEqual(found.json("assignments.json"), expected.json("assignments.json"))
+    here, there = _numbers(expected.summary), _numbers(found.summary)
+    self.assertEqual(list(there), list(here))
+    for path, value in here.items():
+      if isinstance(value, float):
+        self.assertAlmostEqual(there[path], value, delta=1e-5, msg=path)
+      else:
+        self.assertEqual(there[path], value, path)
+
+  @parameterized.named_parameters(
+      ("split by a column", _TABLES, ("--num_new_clients=1",), ("--split_column=part",)),
+      ("drawn", _DRAWN, ("--test_share=0.3", "--seed=5", "--aggregator=clipped"),
+       ("--exclude=part",)),
+  )
+  def test_two_sites_give_what_one_machine_gives(self, tables, common, of_tables):
+    expected = self._alone(*common, *of_tables)
+    _, workers = self._sites(tables)
+    found = self._run("sites", workers, *common)
+
+    self._assert_same(found, expected)
+    dataset = found.document["dataset"]
+    self.assertEqual((dataset["num_sites"], dataset["data_dir"]), (2, None))
+    for name in ("train_examples", "client_test_examples", "global_test_examples",
+                 "global_test_is_clients", "class_names", "num_clients"):
+      self.assertEqual(dataset[name], expected.document["dataset"][name], name)
+    self.assertEqual(found.settings, expected.settings)
+
+  def test_what_the_program_writes_and_predicts(self):
+    sites, workers = self._sites(_TABLES)
+    found = self._run("sites", workers)
+    for row in found.rows("clients.csv", ("client_id",)):
+      self.assertEqual((row["num_train"], row["train_label_0"], row["train_label_1"]),
+                       (30, None, None))
+    self.assertFalse(found.has("profiles.csv"))
+    page = program.read_text(found.path, "report.html")
+    self.assertIn("<h1>Three-phase clustering of 6 clients at 2 sites: files</h1>", page)
+    self.assertIn("The rows stay at the sites", page)
+
+    predictions = os.path.join(self.base, "predictions.csv")
+    folder = os.path.join(self.base, "site_0")
+    subprocess.run(
+        [sys.executable, "-m", "experiments.predict", f"--run={found.path}",
+         f"--data_dir={folder}", f"--output={predictions}"],
+        check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with open(predictions, encoding="utf-8") as file:
+      rows = list(csv.DictReader(file))
+    method = found.json("model/model.json")["method"]
+    for i in _SHARES[0]:
+      truth = _frame(i)
+      own = [row["class"] for row in rows if row["client"] == f"client_{i}"]
+      right = np.array(own) == truth["sick"].to_numpy()
+      (metrics,) = [
+          row for row in found.rows("client_metrics.csv", ("clusters",))
+          if (row["phase"], row["method"]) == ("cluster", method)
+          and row["client_id"] == f"client_{i}"
+      ]
+      self.assertAlmostEqual(right[truth["part"] == "test"].mean(), metrics["accuracy"])
+    for site in sites:
+      self.assertNotEmpty(site.files())
+
+  def test_a_run_that_lost_a_site_goes_on_when_it_is_back(self):
+    sites, workers = self._sites(_TABLES)
+    expected = self._run("whole", workers)
+    folder = os.path.join(self.base, "sites")
+    flags = (*_SMALL, workers, "--site_timeout=1", f"--output_dir={folder}")
+    with program.after("ifca", 1, sites[0].kill):
+      result = program.run(*flags)
+    self.assertEqual(result.code, 1, result.stderr)
+    *_, line = result.stderr.splitlines()
+    self.assertRegex(line, f"^error: the site at {sites[0].address} .*--resume")
+
+    result = program.run(*flags, "--resume")  # It is still away.
+    self.assertEqual(result.code, 2, result.stderr)
+    self.assertRegex(
+        result.stderr, f"error: the worker at {sites[0].address} does not answer"
+    )
+
+    sites[0].start()
+    result = program.run(*flags, "--resume")
+    self.assertEqual(result.code, 0, result.stderr)
+    self.assertEqual(
+        program.read_text(folder, "summary.json"), program.read_text(expected.path, "summary.json")
+    )
+
+  def test_a_run_is_not_resumed_on_other_rows(self):
+    sites, workers = self._sites(_TABLES)
+    folder = os.path.join(self.base, "sites")
+    flags = (*_SMALL, workers, f"--output_dir={folder}")
+    with program.interrupted_after("pretrain", 1):
+      self.assertEqual(program.run(*flags).code, 130)
+    data = os.path.join(self.base, "site_1")
+    shutil.rmtree(data)
+    _write(data, (1, 2, 5))
+    path = os.path.join(data, "client_1.csv")
+    frame = pd.read_csv(path)
+    frame.loc[3, "age"] += 1
+    frame.to_csv(path, index=False)
+    sites[1].open(data, _TABLES)
+    result = program.run(*flags, "--resume")
+    self.assertEqual(result.code, 2)
+    self.assertIn("`workers` must give the same data as in the run to resume", result.stderr)
+
+  def _assert_refused(self, message, *flags):
+    out = os.path.join(self.base, "out")
+    result = program.run(*_SMALL, *flags, f"--output_dir={out}")
+    self.assertEqual(result.code, 2, result.stderr)
+    *_, line = result.stderr.splitlines()
+    self.assertRegex(line, f"^error: .*{message}")
+
+  def test_what_the_sites_say_is_refused(self):
+    _, workers = self._sites(_TABLES)
+    for flag, message in (
+        ("--label_column=ward", "`label_column` must be left out .* sites .*got 'ward'"),
+        ("--label_above=1", "`label_above` must be left out"),
+        ("--split_column=part", "`split_column` must be left out"),
+        ("--exclude=dose", r"`exclude` must be left out .* got \('dose',\)"),
+        ("--num_clients=6", "`num_clients` must be left out"),
+        ("--test_share=0.5", "`test_share` must be left out with `split_column`"),
+        ("--num_new_clients=6", r"`num_new_clients` must be .*\[0, 5\]"),
+        ("--partition=iid", "`partition` must be natural or left out"),
+    ):
+      self._assert_refused(message, workers, flag)
+    self.assertFalse(os.path.exists(os.path.join(self.base, "out")))
+
+  def test_other_workers(self):
+    _, sites = self._sites(_TABLES)
+    worker = started_workers.StartedWorker(self)
+    self._assert_refused(
+        "`workers` must own clients if there is no --data_dir", f"--workers={worker.address}"
+    )
+    self._assert_refused("owns no clients, but others do", f"{sites},{worker.address}")
+    self._assert_refused("`data_dir` must name the folder .*or `workers` the sites")
+    self._assert_refused(
+        "`workers` must own no clients where the data are on this machine", sites,
+        f"--data_dir={self.base}/site_0", "--label_column=sick", "--categories=ward",
+        "--id_column=id", "--split_column=part",
+    )
+
+  def test_a_site_without_classes(self):
+    _, workers = self._sites(table_options.TableOptions(exclude=("id", "ward", "sick", "part")))
+    self._assert_refused("`workers` must be sites that were started with `label_column`", workers)
+
+
+if __name__ == "__main__":
+  absltest.main()
