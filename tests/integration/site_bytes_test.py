@@ -1,0 +1,40 @@
+"""What leaves a site, read from the bytes on the wire: see docs/scaling.md, "What leaves a site"."""
+
+from absl.testing import absltest
+
+from tests.integration import three_phase_program
+from tests.sites import site_bytes
+
+
+class SiteBytesTest(site_bytes.TestCase):
+
+  def test_three_phases(self):
+    result = three_phase_program.run(
+        *self.flags, "--dataset=files", "--model=logistic", "--pretrain_rounds=2",
+        "--cluster_rounds=2", "--num_clusters=2", "--methods=kmeans,ifca,cfl,fesem,pacfl",
+    )
+    self.assertEqual(result.code, 0, result.stderr)
+    num_columns, num_classes = site_bytes.NUM_COLUMNS, site_bytes.NUM_CLASSES
+    num_parameters = (num_columns + 1) * num_classes
+    expected = {
+        "sums of the features": {("float64", (num_columns,))},
+        "numbers of rows": {("int32", (2,))},
+        "positions of answers": {("int32", ())},
+        "sums of models, examples, losses": {
+            ("float32", (num_parameters,)), ("float32", ()), ("float32", (4,))
+        },
+        "a client's model and its loss": {("float32", (1, num_parameters)), ("float32", (1,))},
+        "losses of two models": {("float32", (2, 1))},
+        "labels and subspaces": {
+            ("int32", (num_classes,)), ("float32", (num_classes, num_columns, 3))
+        },
+        "confusion matrices of one client or two": {
+            ("int32", (number, num_classes, num_classes)) for number in (1, 2)
+        },
+    }
+    for values in self.values_by_site():
+      self.assertEqual(set(values), set.union(*expected.values()))
+
+
+if __name__ == "__main__":
+  absltest.main()
