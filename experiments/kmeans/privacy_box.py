@@ -1,6 +1,7 @@
 """What leaves a client, in plain words: the text of the reports' privacy boxes."""
 
 from experiment_shell import html_page
+from experiments import site_runs
 from fl_clustering.points import privacy as privacy_lib
 
 _MEANS = (
@@ -75,11 +76,7 @@ def leaves_site(algorithm, min_count=None):
     what = f"This machine got every site's totals over its clients: {_TOTALS}"
   else:
     what = leaves_client(algorithm, min_count)
-  return (
-      f"{what} What is added up over clients is added up at their site first, and then here. No "
-      "secure sum hides a site's total from this machine, and the total of a site with one client "
-      "is that client's."
-  )
+  return f"{what} {site_runs.SUMS_TEXT}"
 
 
 def leaves_client(algorithm, min_count=None):
