@@ -1,7 +1,6 @@
 """What leaves a client, in plain words: the text of the reports' privacy boxes."""
 
 from experiment_shell import html_page
-from experiments import site_runs
 from fl_clustering.points import privacy as privacy_lib
 
 _MEANS = (
@@ -66,17 +65,15 @@ def trust_text(trust):
 
 
 def leaves_site(algorithm, min_count=None):
-  """Returns what leaves a site, whose clients' rows stay there.
+  """Returns what leaves a site whose clients' totals are added up there, without noise.
 
   Args:
     algorithm: One of `--algorithm`.
     min_count: As in `leaves_client`.
   """
   if algorithm == "sums":
-    what = f"This machine got every site's totals over its clients: {_TOTALS}"
-  else:
-    what = leaves_client(algorithm, min_count)
-  return f"{what} {site_runs.SUMS_TEXT}"
+    return f"This machine got every site's totals over its clients: {_TOTALS}"
+  return leaves_client(algorithm, min_count)
 
 
 def leaves_client(algorithm, min_count=None):

@@ -25,7 +25,7 @@ def _privacy_notes(finished):
   min_count = config.kmeans(config.candidates[0]).min_count
   return (
       "No row left its site.",
-      privacy_box.leaves_site(config.algorithm, min_count),
+      f"{privacy_box.leaves_site(config.algorithm, min_count)} {site_runs.SUMS_TEXT}",
       site_runs.MOMENTS_TEXT,
       "This run added no noise.",
   )
