@@ -194,7 +194,8 @@ def run(opened, measure):
     try:
       return measure(opened)
     except pool.SiteMissing as e:
-      if not worker_flags.may_skip_sites() or len(opened.documents) == 1:
+      others = opened.documents.keys() - {e.address}
+      if not worker_flags.may_skip_sites() or not 0 < len(others) < len(opened.documents):
         raise
       tqdm.tqdm.write(
           f"{e} The run begins again without its clients, "
