@@ -127,6 +127,16 @@ def rows(profiles, names):
         )
 
 
+def table(profiles, names):
+  """Returns header and rows of `profiles.csv`.
+
+  Args:
+    profiles: `Profiles`.
+    names: The features' names.
+  """
+  return HEADER, rows(profiles, names)
+
+
 def _scores(means, deviations, counts):
   """Returns how far clusters' means are from that of all rows, in standard deviations, (d, K)."""
   weights = counts / counts.sum()

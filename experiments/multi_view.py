@@ -2,12 +2,15 @@
 
   bazel run experiments:multi_view -- --datasets=digits --output_dir=out
   bazel run experiments:multi_view -- --data_dir=folder --num_clusters=4
+  bazel run experiments:multi_view -- --workers=host:8000,other:8000 --num_clusters=4
 
 Flags, output folder and data are checked before TensorFlow Federated is imported, which
 takes seconds.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import functools
 
 from absl import flags
 
@@ -62,30 +65,76 @@ def _result_text(run):
   return results.text(results.read(run))
 
 
+def _load_sites(config, recorded, stack):
+  from experiments.multiview import site_data  # pylint: disable=g-import-not-at-top
+
+  return site_data.load(config, recorded, stack)
+
+
+def _measure_sites(config, inputs, folder):
+  from experiments.multiview import site_data  # pylint: disable=g-import-not-at-top
+
+  return site_data.measure_all(config, inputs, folder)
+
+
+def _build_write_site_report():
+  from experiments.multiview import site_report  # pylint: disable=g-import-not-at-top
+
+  return site_report.write_report
+
+
+def _site_result_text(run):
+  from experiments.multiview import site_report  # pylint: disable=g-import-not-at-top
+
+  return site_report.result_text(run)
+
+
 def _failures():
   from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
 
   return (runtime.WorkerLost,)
 
 
-EXPERIMENT = experiment.Experiment(
-    name="multi_view",
+_experiment = functools.partial(
+    experiment.Experiment,
     program="multi_view",
+    versions_of=("numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated"),
+    rechecks_finished=True,
+    failures=_failures,
+)
+
+EXPERIMENT = _experiment(
+    name="multi_view",
     files=(
         config_lib.MEASUREMENTS, config_lib.CLUSTERS, config_lib.CENTROIDS, config_lib.PROFILES,
     ),
     folders=("figures", config_lib.MODEL),
-    versions_of=("numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated"),
     read_flags=experiment_flags.config,
     load=_load,
     measure=_measure,
     build_write_report=_build_write_report,
     result_text=_result_text,
     check_recorded=data.check_recorded,
-    rechecks_finished=True,
     summarize=_summarize,
-    failures=_failures,
 )
 
+# Views that stay at sites: workers that own their clients.
+SITES = _experiment(
+    name="multi_view_sites",
+    files=(config_lib.MEASUREMENTS, config_lib.CENTROIDS, config_lib.PROFILES),
+    folders=("figures", config_lib.MODEL),
+    read_flags=experiment_flags.sites_config,
+    load=_load_sites,
+    measure=_measure_sites,
+    build_write_report=_build_write_site_report,
+    result_text=_site_result_text,
+)
+
+
+def main():
+  at_sites = experiment_flags.are_at_sites(worker_flags.addresses())
+  experiment.build_main(SITES if at_sites else EXPERIMENT)()
+
+
 if __name__ == "__main__":
-  launch.run(experiment.build_main(EXPERIMENT))
+  launch.run(main)

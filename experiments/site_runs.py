@@ -15,6 +15,16 @@ from experiments import worker_flags
 
 # The last column of every table: the addresses of the sites that the numbers are without.
 MISSING = "missing_sites"
+# For reports: what a site's sums hide, and who knows the rows' clusters.
+SUMS_TEXT = (
+    "What is added up over clients is added up at their site first, and then here. No secure sum "
+    "hides a site's total from this machine, and the total of a site with one client is that "
+    "client's."
+)
+MOMENTS_TEXT = (
+    "After the fit came one round of plain sums at every site: how many points every cluster has, "
+    "and their sums and sums of squares by column."
+)
 PREDICT_TEXT = (
     "This machine has not seen the rows, so it can't say which cluster a row is in. Every site "
     "can: experiments:predict with this folder as --run and the site's own --data_dir."
@@ -60,18 +70,21 @@ class OpenSites:
         for found in sorted(self.documents.values(), key=lambda found: min(found["clients"]))
     ]
 
-  def resuming(self, recorded):
+  def resuming(self, recorded, described):
     """Returns the same sites, of which those of a run to resume that are missing are known.
 
     Args:
-      recorded: What `describe` returned when the run began.
+      recorded: What `config.json` said of the data when the run began, a dict.
+      described: What it would say now, likewise, with `describe()` as `sites`.
 
     Raises:
-      ValueError: If a site is not one of that run, or one of that run is not among `--workers`.
+      ValueError: If the columns are others, a site is not one of that run, or one of that run is
+        not among `--workers`.
     """
-    found = self.describe()
-    lost = [site for site in recorded if site not in found]
-    if any(site not in recorded for site in found) or (lost and not self.missing):
+    before, now = recorded.get("sites", ()), described["sites"]
+    lost = [site for site in before if site not in now]
+    is_same = {**recorded, "sites": now} == described and all(site in before for site in now)
+    if not is_same or (lost and not self.missing):
       raise ValueError(
           "`workers` must be the sites that the run to resume began with, got others, or other "
           "clients, rows or columns."
@@ -140,19 +153,19 @@ def open_sites(stack):
   return opened
 
 
-def data_line(opened):
-  """Returns what a program prints of the data."""
-  return f"data: {_clients_text(len(opened.sites.clients), len(opened.documents))}"
+def text_of(opened):
+  """Returns how many clients of how many sites take part."""
+  return _clients_text(len(opened.sites.clients), len(opened.documents))
 
 
-def clients_text(finished):
+def clients_text(finished, described):
   """Returns how many clients of how many sites took part in a run.
 
   Args:
     finished: The `FinishedRun`.
+    described: What its `config.json` says of data with sites, a dict.
   """
-  missing = finished.summary[MISSING]["clients"]
-  sites = finished.document["data"]["sites"]
+  missing, sites = finished.summary[MISSING]["clients"], described["sites"]
   left = [[id_ for id_ in site["clients"] if id_ not in missing] for site in sites]
   return _clients_text(sum(map(len, left)), sum(map(bool, left)))
 
@@ -181,7 +194,8 @@ def run(opened, measure):
     try:
       return measure(opened)
     except pool.SiteMissing as e:
-      if not worker_flags.may_skip_sites() or len(opened.documents) == 1:
+      others = opened.documents.keys() - {e.address}
+      if not worker_flags.may_skip_sites() or not 0 < len(others) < len(opened.documents):
         raise
       tqdm.tqdm.write(
           f"{e} The run begins again without its clients, "

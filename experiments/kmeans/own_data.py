@@ -226,9 +226,7 @@ def measure_all(config, inputs, folder, open_runtime):
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
     folder.write_text(
         config_lib.PROFILES,
-        output_folder.csv_text(
-            cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)
-        ),
+        output_folder.csv_text(*cluster_profiles.table(profiles, names)),
     )
   for name, table in (
       (config_lib.CENTROIDS, centroid_table(centroids, names, sizes)),

@@ -49,7 +49,7 @@ def _draw_selection(selection):
   axes.set_ylabel("simplified silhouette")
   axes.xaxis.get_major_locator().set_params(integer=True)
   axes.grid(True)
-  figure_style.set_title(figure, "All clients' points", f"The choice of K: {best}")
+  figure_style.set_title(figure, "The clients' points", f"The choice of K: {best}")
   return figure
 
 

@@ -65,21 +65,15 @@ def trust_text(trust):
 
 
 def leaves_site(algorithm, min_count=None):
-  """Returns what leaves a site, whose clients' rows stay there.
+  """Returns what leaves a site whose clients' totals are added up there, without noise.
 
   Args:
     algorithm: One of `--algorithm`.
     min_count: As in `leaves_client`.
   """
   if algorithm == "sums":
-    what = f"This machine got every site's totals over its clients: {_TOTALS}"
-  else:
-    what = leaves_client(algorithm, min_count)
-  return (
-      f"{what} What is added up over clients is added up at their site first, and then here. No "
-      "secure sum hides a site's total from this machine, and the total of a site with one client "
-      "is that client's."
-  )
+    return f"This machine got every site's totals over its clients: {_TOTALS}"
+  return leaves_client(algorithm, min_count)
 
 
 def leaves_client(algorithm, min_count=None):

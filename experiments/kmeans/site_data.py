@@ -38,17 +38,17 @@ def load(config, recorded, stack):
         "`workers` must be sites of tables, got sites of views, which experiments:multi_view "
         "clusters."
     )
-  if recorded is not None:
-    opened = opened.resuming(recorded["data"]["sites"])
-  config.check_enough_points(sum(sites.num_rows.values()))
   encoding = sites.format.encoding
   described = {
       "sites": opened.describe(),
       "features": list(encoding.feature_names),
       "levels": {name: list(found) for name, found in encoding.levels.items()},
   }
-  line = site_runs.data_line(opened)
-  return experiment.Inputs(opened, {"data": described}, (line,))
+  if recorded is not None:
+    opened = opened.resuming(recorded["data"], described)
+  config.check_enough_points(sum(sites.num_rows.values()))
+  lines = (f"data: {site_runs.text_of(opened)}",)
+  return experiment.Inputs(opened, {"data": described}, lines)
 
 
 def _assign(query, points):
@@ -90,10 +90,7 @@ def _measure(config, opened, folder):
   for name, table in (
       (config_lib.CENTROIDS, own_data.centroid_table(centroids, names, profiles.counts)),
       (config_lib.ROUNDS, own_data.round_table(fit)),
-      (
-          config_lib.PROFILES,
-          (cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)),
-      ),
+      (config_lib.PROFILES, cluster_profiles.table(profiles, names)),
   ):
     folder.write_text(name, opened.csv_text(*table))
   model = saved_kmeans.SavedKMeans(fit.centroids, fit.scaling, sites.format)

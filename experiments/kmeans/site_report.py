@@ -25,9 +25,8 @@ def _privacy_notes(finished):
   min_count = config.kmeans(config.candidates[0]).min_count
   return (
       "No row left its site.",
-      privacy_box.leaves_site(config.algorithm, min_count),
-      "After the fit came one round of plain sums at every site: how many points every cluster "
-      "has, and their sums and sums of squares by column.",
+      f"{privacy_box.leaves_site(config.algorithm, min_count)} {site_runs.SUMS_TEXT}",
+      site_runs.MOMENTS_TEXT,
       "This run added no noise.",
   )
 
@@ -39,10 +38,11 @@ def write_report(finished):
     finished: The `FinishedRun`.
   """
   found, described = finished.summary, finished.document["data"]
+  clients = site_runs.clients_text(finished, described)
   settings = {name: v for name, v in finished.settings.items() if v is not None and v != {}}
   html_page.write_page(
       finished.join(output_folder.REPORT),
-      f"{found['num_clusters']} clusters in the points of {site_runs.clients_text(finished)}",
+      f"{found['num_clusters']} clusters in the points of {clients}",
       f"{sum(found['num_points']):,} points, {len(described['features'])} columns.",
       html_page.section(
           "Summary",

@@ -106,12 +106,15 @@ def _check_variation(views):
       )
 
 
-def _num_clusters(given, tables):
-  """Returns how many clusters to look for at sites; raises a ValueError if it can't.
+def num_clusters_of(given, tables):
+  """Returns how many clusters to look for at sites.
 
   Args:
     given: What the user says, or None.
-    tables: `ViewTables`.
+    tables: `ViewTables`, or `Sites` with what the user says.
+
+  Raises:
+    ValueError: If there are fewer points, or no classes and the user says nothing.
   """
   num_points = sum(tables.num_rows.values())
   if given is None:
@@ -138,7 +141,7 @@ def load_sites(data_dir, options, num_clusters=None):
     OSError: If a file can't be read.
   """
   tables = view_tables.open_folder(data_dir, options).filled()
-  num_clusters = _num_clusters(num_clusters, tables)
+  num_clusters = num_clusters_of(num_clusters, tables)
   features = np.concatenate([tables.read(site).features for site in tables.client_ids])
   ends = np.cumsum(tables.format.widths)[:-1]
   pooled = dict(zip(tables.views, np.split(features, ends, axis=1)))

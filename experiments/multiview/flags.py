@@ -36,7 +36,8 @@ path_flag.define(
 renamed_flag.define("sites_dir", "data_dir")
 flags.DEFINE_integer(
     "num_clusters", None,
-    "Number of clusters (--data_dir). Default: as many as there are classes in `labels`.")
+    "Number of clusters (--data_dir, or --workers that own clients). Default: as many as there are "
+    "classes in `labels`.")
 flags.DEFINE_integer(
     "num_clients", _DEFAULTS.num_clients, "Number of clients that a data set is split over.")
 flags.DEFINE_float(
@@ -86,6 +87,28 @@ def config():
       datasets=datasets,
       num_seeds=flags.FLAGS.seeds,
       tables=table_options.TableOptions(**table_flags.given()),
+      **{name: getattr(flags.FLAGS, name) for name in _SAME_NAME},
+  )
+
+
+def are_at_sites(workers):
+  """Returns whether the user's own data are those of workers, which own their clients.
+
+  Args:
+    workers: The workers' addresses.
+  """
+  return bool(workers) and flags.FLAGS.num_clusters is not None and data_dir() is None
+
+
+def sites_config():
+  """Returns the `MultiViewStudyConfig` of the flags for sites; ValueError if they don't fit."""
+  _refuse(
+      ("datasets", "features_dir", "num_clients", "dirichlet_alpha"),
+      "with views of sites (--workers and --num_clusters)",
+  )
+  _refuse(table_flags.NAMES, "with views of sites, where `bazel run tools:site` takes it")
+  return config_lib.MultiViewStudyConfig(
+      datasets=(data.SITES,), num_seeds=flags.FLAGS.seeds,
       **{name: getattr(flags.FLAGS, name) for name in _SAME_NAME},
   )
 

@@ -12,11 +12,12 @@ from experiments.multiview import config as config_lib
 VIEW_WEIGHTS = "equal"
 
 
-def _fit(tables, num_clusters, config):
+def fit(files, format_, num_clusters, config):
   """Returns the `SavedMultiView` of a fit.
 
   Args:
-    tables: The `ViewTables`.
+    files: The clients as `PointFiles`.
+    format_: Their `ViewFormat`.
     num_clusters: Number of clusters.
     config: The `MultiViewStudyConfig`.
   """
@@ -24,17 +25,22 @@ def _fit(tables, num_clusters, config):
   from fl_clustering.multiview import fitting
   from fl_clustering.multiview import multiview_config
   from fl_clustering.multiview import saved_multiview
-  from fl_clustering.points import point_files
   # pylint: enable=g-import-not-at-top
 
   settings = multiview_config.MultiViewConfig(
       num_clusters, view_weights=VIEW_WEIGHTS, seed=config.seed, **config.method_settings
   )
+  found = fitting.fit(settings, files, format_.widths)
+  return saved_multiview.SavedMultiView(found.model, found.scaling, found.centroids, format_)
+
+
+def _fit_tables(tables, num_clusters, config):
+  from fl_clustering.points import point_files  # pylint: disable=g-import-not-at-top
+
   features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
   with tempfile.TemporaryDirectory() as clients:
     files = point_files.write_files(features, clients)
-    fit = fitting.fit(settings, files, tables.format.widths)
-  return saved_multiview.SavedMultiView(fit.model, fit.scaling, fit.centroids, tables.format)
+    return fit(files, tables.format, num_clusters, config)
 
 
 def _write_clusters(folder, predicted):
@@ -48,21 +54,19 @@ def _write_clusters(folder, predicted):
   )
 
 
-def _write_profiles(folder, profiles, names):
-  folder.write_text(
-      config_lib.PROFILES,
-      output_folder.csv_text(cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)),
-  )
+def centroid_table(centroids, sizes, names):
+  """Returns header and rows of `centroids.csv`.
 
-
-def _write_centroids(folder, centroids, sizes, names):
+  Args:
+    centroids: Of shape (K, D).
+    sizes: The clusters' numbers of points.
+    names: The features' names.
+  """
   rows = [
       (k, int(size), *map(float, centroid))
       for k, (size, centroid) in enumerate(zip(sizes, centroids))
   ]
-  folder.write_text(
-      config_lib.CENTROIDS, output_folder.csv_text(("cluster", "num_points", *names), rows)
-  )
+  return ("cluster", "num_points", *names), rows
 
 
 def write(folder, data, config):
@@ -74,12 +78,15 @@ def write(folder, data, config):
     config: The `MultiViewStudyConfig`.
   """
   tables, num_clusters = data.tables, data.num_clusters
-  model = _fit(tables, num_clusters, config)
+  model = _fit_tables(tables, num_clusters, config)
   predicted = list(model.predict_tables(tables))
   clusters = ((table.features, found["cluster"]) for _, table, found in predicted)
   names = tables.format.feature_names
   profiles = cluster_profiles.measure(clusters, num_clusters, len(names))
   _write_clusters(folder, predicted)
-  _write_profiles(folder, profiles, names)
-  _write_centroids(folder, model.centroids, profiles.counts, names)
+  for name, table in (
+      (config_lib.PROFILES, cluster_profiles.table(profiles, names)),
+      (config_lib.CENTROIDS, centroid_table(model.centroids, profiles.counts, names)),
+  ):
+    folder.write_text(name, output_folder.csv_text(*table))
   model.save(folder.join(config_lib.MODEL))

@@ -15,7 +15,7 @@ _NOTHING = 0.005
 # A score from here on is shown as 1.000.
 _PERFECT = 0.9995
 
-_FILES = {
+FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
     output_folder.SUMMARY: "the tables as numbers",
@@ -156,7 +156,13 @@ def _figures(name):
   )
 
 
-def _dataset_section(run, results):
+def dataset_section(run, results):
+  """Returns the section of one data set.
+
+  Args:
+    run: The `FinishedRun`.
+    results: Its `Results`.
+  """
   groups, header, rows = results_lib.method_table(results)
   if rows:
     scores = html_page.table(
@@ -193,23 +199,35 @@ def _demonstration_section(results):
 def _section(run, results):
   if results.name == data_lib.DEMONSTRATION:
     return _demonstration_section(results)
-  return _dataset_section(run, results)
+  return dataset_section(run, results)
+
+
+def model_section(run, files, *blocks):
+  """Returns the section of the saved model.
+
+  Args:
+    run: The `FinishedRun`.
+    files: The names of the tables that say more of it.
+    *blocks: Further blocks, after the figure.
+  """
+  table = run.rows(config_lib.PROFILES, ("feature",))
+  return html_page.section(
+      "Clusters of the saved model",
+      html_page.paragraph(
+          f"The folder {config_lib.MODEL} has one fit: equal weights, seed {run.settings['seed']}. "
+          f"{', '.join(files)} and this figure are of the same fit."
+      ),
+      *report_sections.write_figures(run.path, (cluster_profiles.FIGURE,), table),
+      *blocks,
+  )
 
 
 def _model_sections(run):
   """Returns the section of the saved model; none without sites of the user's."""
   if run.settings["datasets"] != [data_lib.SITES]:
     return []
-  table = run.rows(config_lib.PROFILES, ("feature",))
-  return [html_page.section(
-      "Clusters of the saved model",
-      html_page.paragraph(
-          f"The folder {config_lib.MODEL} has one fit: equal weights, seed {run.settings['seed']}. "
-          f"{config_lib.CLUSTERS}, {config_lib.CENTROIDS}, {config_lib.PROFILES} and this figure "
-          "are of the same fit."
-      ),
-      *report_sections.write_figures(run.path, (cluster_profiles.FIGURE,), table),
-  )]
+  files = (config_lib.CLUSTERS, config_lib.CENTROIDS, config_lib.PROFILES)
+  return [model_section(run, files)]
 
 
 def _clients(settings):
@@ -221,6 +239,19 @@ def _clients(settings):
   )
 
 
+def settings_section(run):
+  """Returns the section of settings, data and versions."""
+  settings = {name: value for name, value in run.settings.items() if name != "tables"}
+  return report_sections.settings_section(
+      "Settings, data and versions",
+      {
+          "Settings": {**settings, **run.settings["tables"]},
+          **{f"Data: {name}": one for name, one in run.document["data"].items()},
+          "Versions": run.versions,
+      },
+  )
+
+
 def write_report(run):
   """Draws the figures and writes report.html, last.
 
@@ -228,7 +259,7 @@ def write_report(run):
     run: The `FinishedRun`.
   """
   results = results_lib.read(run)
-  settings = {name: value for name, value in run.settings.items() if name != "tables"}
+  settings = run.settings
   sections = [_section(run, one) for one in results.values()]
   html_page.write_page(
       run.join(output_folder.REPORT),
@@ -238,13 +269,6 @@ def write_report(run):
       _summary_section(run, results),
       *sections,
       *_model_sections(run),
-      report_sections.settings_section(
-          "Settings, data and versions",
-          {
-              "Settings": {**settings, **run.settings["tables"]},
-              **{f"Data: {name}": one for name, one in run.document["data"].items()},
-              "Versions": run.versions,
-          },
-      ),
-      report_sections.files_section(run.path, _FILES),
+      settings_section(run),
+      report_sections.files_section(run.path, FILES),
   )

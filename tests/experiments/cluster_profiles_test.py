@@ -4,6 +4,7 @@ from absl.testing import absltest
 import numpy as np
 
 from experiments import cluster_profiles
+from fl_clustering.points import scaling
 
 
 class ClusterProfilesTest(absltest.TestCase):
@@ -39,6 +40,24 @@ class ClusterProfilesTest(absltest.TestCase):
     self.assertAlmostEqual(shares[1], expected, places=6)
     self.assertLess(shares[0], 0.2)
     self.assertLess(shares[2], 1e-6)
+
+  def test_sums_tell_the_same(self):
+    scale = scaling.Scaling(np.full(3, 1e7), np.array([0.5, 0.25, 0.0]))
+    # Near the means, one cluster without rows.
+    origins = scale.apply(np.nan_to_num(self.profiles.means, nan=1e7) + [0.1, -0.2, 0])
+    residuals = scale.apply(self.features) - origins[self.clusters]
+    of_cluster = (self.clusters == np.arange(4)[:, np.newaxis]).astype(float)
+    found = cluster_profiles.of_sums(scale, origins, {
+        "counts": of_cluster.sum(axis=1),
+        "sums": of_cluster @ residuals,
+        "squares": of_cluster @ residuals**2,
+    })
+    for name in ("counts", "means", "deviations", "overall_mean", "overall_deviation"):
+      np.testing.assert_allclose(
+          getattr(found, name), getattr(self.profiles, name), rtol=1e-7, atol=1e-7, err_msg=name
+      )
+    np.testing.assert_array_equal(found.deviations[[0, 2, 3], 2], 0)
+    np.testing.assert_allclose(found.shares_explained, self.profiles.shares_explained, atol=1e-6)
 
   def test_features_that_tell_clusters_apart_come_first(self):
     rows = list(cluster_profiles.rows(self.profiles, ("a", "b", "c")))

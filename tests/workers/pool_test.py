@@ -244,6 +244,29 @@ class PoolTest(absltest.TestCase):
       _sizes(paths)
 
 
+class MissingSitesTest(absltest.TestCase):
+
+  def test_a_site_that_does_not_answer_can_be_left_out(self):
+    site, lost = (started_workers.StartedWorker(self) for _ in range(2))
+    announcement.write(site.folder, num_cores=1, site={"clients": {}})
+    lost.kill()
+    told = []
+    with mock.patch.object(pool, "_CONNECT_SECONDS", 1):
+      opened = self.enter_context(pool.Pool(
+          (lost.address, site.address), tell=told.append, may_miss_sites=True
+      ))
+    self.assertEqual(opened.sites, {site.address: {"clients": {}}})
+    self.assertEqual(told, [f"the site at {lost.address} does not answer. It is left out."])
+
+  def test_a_worker_without_clients_can_not(self):
+    worker, lost = (started_workers.StartedWorker(self) for _ in range(2))
+    lost.kill()
+    with mock.patch.object(pool, "_CONNECT_SECONDS", 1), self.assertRaisesRegex(
+        ValueError, f"the worker at {lost.address} does not answer"
+    ):
+      pool.Pool((worker.address, lost.address), may_miss_sites=True)
+
+
 class UnusableTest(absltest.TestCase):
 
   def _message(self, *addresses):

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -128,29 +129,30 @@ class SitesTest(absltest.TestCase):
             self.assertEqual(value, other[column])
           else:
             self.assertAlmostEqual(float(value), float(other[column]), delta=1e-9 * 2e5)
+    by_client = _json(self.in_folder, "summary.json")["points_by_client"]
     self.assertEqual(
-        [int(row["num_points"]) for row in _rows(self.at_sites, "centroids.csv")],
         _json(self.at_sites, "summary.json")["num_points"],
+        np.sum(list(by_client.values()), axis=0).tolist(),
     )
 
-  def test_every_site_can_predict_its_rows(self):
-    predicted = {}
-    for folder in (self.at_sites, self.in_folder):
-      path = os.path.join(self.create_tempdir().full_path, "predictions.csv")
-      subprocess.run(
-          [sys.executable, "-m", "experiments.predict", f"--run={folder}",
-           f"--data_dir={self.data}", f"--output={path}"],
-          check=True, capture_output=True,
-          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-      )
-      with open(path, encoding="utf-8") as file:
-        predicted[folder] = file.read()
-    self.assertEqual(predicted[self.at_sites], predicted[self.in_folder])
-    clusters = [line["cluster"] for line in csv.DictReader(predicted[self.at_sites].splitlines())]
-    self.assertEqual(
-        np.bincount(np.array(clusters, int)).tolist(),
-        _json(self.at_sites, "summary.json")["num_points"],
+  def test_a_site_can_predict_its_rows(self):
+    site, path = (os.path.join(self.create_tempdir().full_path, name) for name in ("site", "p.csv"))
+    os.mkdir(site)
+    for client_id in ("north", "west"):
+      shutil.copy(os.path.join(self.data, f"{client_id}.csv"), site)
+    result = subprocess.run(
+        [sys.executable, "-m", "experiments.predict", f"--run={self.at_sites}",
+         f"--data_dir={site}", f"--output={path}"],
+        check=False, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
+    self.assertEqual(result.stdout, f"100 rows of 2 clients: {path}\n", result.stderr)
+    expected = [
+        {"client": client_id, **row} for client_id in ("north", "west")
+        for row in _rows(self.in_folder, f"assignments/{client_id}.csv")
+    ]
+    with open(path, encoding="utf-8") as file:
+      self.assertEqual(list(csv.DictReader(file)), expected)
 
   def test_config_says_whose_rows_they_were_and_not_where(self):
     text = _read(self.at_sites, "config.json")

@@ -1,0 +1,142 @@
+"""Tests for experiments.site_runs."""
+
+import csv
+import io
+
+from absl.testing import absltest
+from absl.testing import flagsaver
+
+from experiment_shell import output_folder
+from experiments import site_runs
+from experiments import worker_flags  # For its flags.  pylint: disable=unused-import
+from fl_clustering.workers import pool
+from fl_clustering.workers import remote_worker
+
+
+def _document(digest, **num_rows):
+  clients = {client_id: {"num_rows": n} for client_id, n in num_rows.items()}
+  return {"clients": clients, "digest": digest}
+
+
+_OPENED = site_runs.OpenSites(
+    {"x:1": _document("7a", south=4, west=2), "y:1": _document("3b", north=5)}, (), ()
+)
+_DATA = {"features": ["age"], "sites": _OPENED.describe()}
+
+
+def _missing(address):
+  worker = remote_worker.RemoteWorker(address, 1, None)
+  return pool.SiteMissing(worker, 1)
+
+
+class OpenSitesTest(absltest.TestCase):
+
+  def test_describes_sites_in_the_order_of_their_clients_without_addresses(self):
+    self.assertEqual(_DATA["sites"], [
+        {"clients": {"north": 5}, "digest": "3b"},
+        {"clients": {"south": 4, "west": 2}, "digest": "7a"},
+    ])
+
+  def test_without_a_site(self):
+    left = _OPENED.without("x:1")
+    self.assertEqual(list(left.documents), ["y:1"])
+    self.assertEqual(left.summary(), {"addresses": ["x:1"], "clients": ["south", "west"]})
+
+  def test_the_same_sites_at_other_addresses_are_resumed(self):
+    moved = site_runs.OpenSites(
+        {"b:2": _document("7a", south=4, west=2), "a:2": _document("3b", north=5)}, (), ()
+    )
+    described = {**_DATA, "sites": moved.describe()}
+    self.assertEqual(moved.resuming(_DATA, described).missing_clients, ())
+
+  def test_a_site_that_is_missing_is_known_from_before(self):
+    left = site_runs.OpenSites({"y:1": _document("3b", north=5)}, ("x:1",), ())
+    described = {**_DATA, "sites": left.describe()}
+    self.assertEqual(left.resuming(_DATA, described).missing_clients, ("south", "west"))
+
+  def _assert_refused(self, documents, missing=(), recorded=None, **changes):
+    opened = site_runs.OpenSites(documents, missing, ())
+    described = {**_DATA, "sites": opened.describe(), **changes}
+    with self.assertRaisesRegex(ValueError, "^`workers` must be the sites that the run to resume"):
+      opened.resuming(_DATA if recorded is None else recorded, described)
+
+  def test_other_sites_are_refused(self):
+    x, y = _OPENED.documents.values()
+    self._assert_refused({"y:1": y})
+    self._assert_refused({"x:1": x, "y:1": _document("3c", north=5)})
+    self._assert_refused({"x:1": x, "y:1": y, "z:1": _document("4d", east=1)})
+    self._assert_refused({"z:1": _document("4d", east=1)}, missing=("x:1",))
+    self._assert_refused({"x:1": x, "y:1": y}, features=["age", "sex"])
+    self._assert_refused({"x:1": x, "y:1": y}, recorded={"clients": {"north": 5}})
+
+
+class RunTest(absltest.TestCase):
+
+  def _run(self, *lost):
+    """Runs what loses the sites one after another; returns its calls."""
+    calls, left = [], list(lost)
+
+    def measure(opened):
+      calls.append(list(opened.documents))
+      if left:
+        raise _missing(left.pop(0))
+      return "done"
+
+    self.assertEqual(site_runs.run(_OPENED, measure), "done")
+    return calls
+
+  def test_nothing_is_lost(self):
+    self.assertEqual(self._run(), [["x:1", "y:1"]])
+
+  def test_stops(self):
+    with self.assertRaisesRegex(pool.SiteMissing, "x:1"):
+      self._run("x:1")
+
+  @flagsaver.flagsaver(missing_sites="skip")
+  def test_begins_again_without_a_site(self):
+    self.assertEqual(self._run("x:1"), [["x:1", "y:1"], ["y:1"]])
+
+  @flagsaver.flagsaver(missing_sites="skip")
+  def test_stops_without_any_site(self):
+    with self.assertRaisesRegex(pool.SiteMissing, "y:1"):
+      self._run("x:1", "y:1")
+
+  @flagsaver.flagsaver(missing_sites="skip")
+  def test_a_site_is_left_out_once(self):
+    with self.assertRaisesRegex(pool.SiteMissing, "x:1"):
+      self._run("x:1", "x:1")
+
+
+class TablesTest(absltest.TestCase):
+
+  def _study(self, opened, resume=True):
+    folder = output_folder.OutputFolder(self.path, resume, False, ["t.csv"])
+    folder.start({"config": {}})
+    self.addCleanup(folder.close)
+    study = site_runs.SitesStudy(opened, folder, "t.csv", ("k",), ("v",))
+    folder.close()
+    return study
+
+  def setUp(self):
+    super().setUp()
+    self.path = self.create_tempdir().full_path
+
+  def test_rows_of_the_same_sites_are_kept_and_others_removed(self):
+    left = _OPENED.without("x:1")
+    self._study(_OPENED, resume=False).run([{"k": 1}], lambda k: {"v": k})
+    self.assertEqual(self._study(_OPENED).rows, [{"k": 1, "v": 1, "missing_sites": None}])
+    without = self._study(left)
+    self.assertEqual(without.rows, [])
+    without.run([{"k": 1}], lambda k: {"v": 5})
+    self.assertEqual(self._study(left).rows, [{"k": 1, "v": 5, "missing_sites": "x:1"}])
+    self.assertEqual(self._study(_OPENED).rows, [])
+
+  def test_every_row_says_which_sites_are_missing(self):
+    text = _OPENED.without("x:1").csv_text(("a",), [(1,), (2,)])
+    self.assertEqual(list(csv.reader(io.StringIO(text))), [
+        ["a", "missing_sites"], ["1", "x:1"], ["2", "x:1"],
+    ])
+
+
+if __name__ == "__main__":
+  absltest.main()
