@@ -102,6 +102,31 @@ class SiteProgramTest(absltest.TestCase):
     self.assertEqual(program.end(), (0, []))
 
 
+class EndTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(("ctrl_c", "SIGINT"), ("terminated", "SIGTERM"))
+  def test_while_extension_modules_are_imported(self, name):
+    folder = self.create_tempdir().full_path
+    # They drop exceptions, and so would drop one of a signal's handler.
+    result = worker_program.run_script(f"""
+from experiment_shell import launch
+import os, signal, sys
+from tools import lending
+
+def open_site(folder):
+  try:
+    os.kill(os.getpid(), signal.{name})
+  except BaseException:
+    pass
+  print("went on")
+  sys.exit(3)
+
+sys.argv += ["--port={portpicker.pick_unused_port()}", "--cache_dir={folder}"]
+launch.run(lambda: lending.run(None, open_site))
+""")
+    self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
+
+
 class BadInputTest(parameterized.TestCase):
 
   def _check(self, files, flags, message):
