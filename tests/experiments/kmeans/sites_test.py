@@ -19,6 +19,7 @@ from experiments.kmeans import own_data
 from fl_clustering import load_model
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import table_options
+from fl_clustering.workers import pool
 from tests.experiment_shell import in_process
 from tests.workers import started_sites
 
@@ -82,6 +83,7 @@ class SitesTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
+    self.enter_context(mock.patch.object(pool, "_CONNECT_SECONDS", 4))
     self.output = os.path.join(self.create_tempdir().full_path, "out")
 
   def _restart(self, site):

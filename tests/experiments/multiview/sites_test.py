@@ -17,6 +17,7 @@ from experiments.multiview import site_data
 from fl_clustering import load_model
 from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
+from fl_clustering.workers import pool
 from tests.experiment_shell import in_process
 from tests.workers import started_sites
 
@@ -73,6 +74,7 @@ class SitesTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
+    self.enter_context(mock.patch.object(pool, "_CONNECT_SECONDS", 4))
     self.output = os.path.join(self.create_tempdir().full_path, "out")
 
   def test_files(self):
