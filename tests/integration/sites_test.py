@@ -190,6 +190,28 @@ class SitesTest(parameterized.TestCase):
         program.read_text(folder, "summary.json"), program.read_text(expected.path, "summary.json")
     )
 
+  def test_files_that_a_site_lost_are_written_again(self):
+    sites, workers = self._sites(_TABLES)
+    expected = self._run("whole", workers)
+    flags = (*_SMALL, workers, f"--output_dir={self.base}/sites")
+
+    def remove():
+      for name in os.listdir(sites[0].folder):
+        if name.endswith(".train"):
+          os.remove(os.path.join(sites[0].folder, name))
+
+    with program.after("ifca", 1, remove):
+      result = program.run(*flags)
+    self.assertEqual(result.code, 1, result.stderr)
+    *_, line = result.stderr.splitlines()
+    self.assertRegex(line, r"^error: the clients' file .*\.train' can't be read .*--resume")
+    result = program.run(*flags, "--resume")
+    self.assertEqual(result.code, 0, result.stderr)
+    self.assertEqual(
+        program.read_text(f"{self.base}/sites", "summary.json"),
+        program.read_text(expected.path, "summary.json"),
+    )
+
   def test_a_lost_site_may_be_left_out(self):
     sites, workers = self._sites(_TABLES)
     folder = os.path.join(self.base, "sites")
