@@ -8,11 +8,10 @@ imported, which takes seconds.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
-import contextlib
-
 from absl import flags
 
 from experiment_shell import experiment
+from experiments import site_runs
 from experiments.three_phase import comparison
 from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
@@ -28,29 +27,30 @@ def _clients_text(task):
   return f"{text}, {len(task.new_clients):,} new" if task.new_clients else text
 
 
-def _load_at_sites(config, stack):
-  """Returns the task of the workers' clients; TFF computes there as long as `stack` is open."""
-  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+def _lines(task):
+  return (f"data: {task.source}, {_clients_text(task)}",)
 
-  sites = worker_flags.open_sites(stack)
+
+def _load_at_sites(config, recorded, stack):
+  # pylint: disable=g-import-not-at-top
+  from experiments.three_phase import site_data
+  from fl_clustering import runtime
+  # pylint: enable=g-import-not-at-top
+
   try:
-    return data.load_at_sites(config, sites)
+    inputs = site_data.load(config, recorded, stack)
   except runtime.WorkerLost as e:
     raise launch.InputError(str(e)) from e
+  return experiment.Inputs(inputs, inputs.describe(), _lines(inputs.task))
 
 
 def _load(config, recorded, stack):
   experiment_flags.reuse()  # Bad input is noticed before anything is written.
-  data_dir = experiment_flags.data_dir()
   if experiment_flags.are_at_sites():
-    task = _load_at_sites(config, stack)
-  else:
-    task = data.load(config, data_dir, recorded)
-  return experiment.Inputs(
-      data=task,
-      document=data.describe(config, task, data_dir),
-      lines=(f"data: {task.source}, {_clients_text(task)}",),
-  )
+    return _load_at_sites(config, recorded, stack)
+  data_dir = experiment_flags.data_dir()
+  task = data.load(config, data_dir, recorded)
+  return experiment.Inputs(task, data.describe(config, task, data_dir), _lines(task))
 
 
 def _advise(folder, config):
@@ -63,20 +63,28 @@ def _advise(folder, config):
   )
 
 
-def _measure(config, inputs, folder):
+def _run(config, loaded, folder):
   # pylint: disable=g-import-not-at-top
   from experiments.three_phase import measure
+  from experiments.three_phase import site_data
+  # pylint: enable=g-import-not-at-top
+
+  reuse = experiment_flags.reuse()
+  if experiment_flags.are_at_sites():
+    return site_data.measure_all(loaded, folder, reuse)
+  return measure.run(config, loaded, folder, worker_flags.open_runtime, reuse)
+
+
+def _measure(config, inputs, folder):
+  # pylint: disable=g-import-not-at-top
   from fl_clustering import checkpoint
   from fl_clustering.engine import divergence
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
   kept = f"Results so far are in {folder.path};"
-  open_runtime = worker_flags.open_runtime
-  if inputs.data.num_sites:  # TFF computes there already.
-    open_runtime = contextlib.nullcontext
   try:
-    return measure.run(config, inputs.data, folder, open_runtime, experiment_flags.reuse())
+    return _run(config, inputs.data, folder)
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
   except divergence.TrainingDiverged as e:
@@ -102,6 +110,13 @@ def _failures():
   return (runtime.WorkerLost,)
 
 
+def _result_text(finished):
+  text = comparison.comparison_text(finished.summary)
+  if results.Results(finished).num_sites:
+    text += site_runs.without_text(finished)
+  return text
+
+
 EXPERIMENT = experiment.Experiment(
     name="three_phase_emnist",
     program="three_phase_emnist",
@@ -115,7 +130,7 @@ EXPERIMENT = experiment.Experiment(
     load=_load,
     measure=_measure,
     build_write_report=_build_write_report,
-    result_text=lambda finished: comparison.comparison_text(finished.summary),
+    result_text=_result_text,
     check_recorded=data.check_recorded,
     advise=_advise,
     failures=_failures,

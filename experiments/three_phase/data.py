@@ -46,31 +46,6 @@ def load(config, data_dir, recorded):
   return federated_task.hold_out(task, config.num_new_clients, config.seed)
 
 
-def load_at_sites(config, sites):
-  """Returns the `FederatedTask` of clients at sites, which TFF must be connected to.
-
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    sites: The `Sites`.
-
-  Raises:
-    ValueError: If their data can't be used.
-    runtime.WorkerLost: If a site is lost and does not come back.
-  """
-  from fl_clustering.tasks import site_task  # pylint: disable=g-import-not-at-top; with TFF.
-
-  options = federated_task.TaskOptions(
-      dataset=config.dataset,
-      model=config.model,
-      seed=config.seed,
-      model_options=config.model_options,
-      test_share=config.test_share,
-      num_new_clients=config.num_new_clients,
-  )
-  task = site_task.load_task(options, sites)
-  return federated_task.hold_out(task, config.num_new_clients, config.seed)
-
-
 def describe(config, task, data_dir):
   """Returns what `config.json` says of the data, the model and privacy.
 

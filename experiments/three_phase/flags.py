@@ -222,15 +222,16 @@ def config():
 
 def _of_sites(values):
   """Returns the `TableOptions` of the sites, and the number of their clients."""
+  from fl_clustering.tasks import site_task  # pylint: disable=g-import-not-at-top; with TFF.
+
   given = _given()
   if values["num_clients"] is not None:
     given["num_clients"] = values["num_clients"]
-  for name, value in given.items():
+  if given:
+    name, value = next(iter(given.items()))
     raise validate.error(
         name, "be left out without `data_dir`, where the sites that `workers` names say it", value
     )
-  from fl_clustering.tasks import site_task  # pylint: disable=g-import-not-at-top
-
   # Data are loaded later, for which the sites are connected again.
   with contextlib.ExitStack() as stack:
     sites = worker_flags.open_sites(stack)

@@ -4,6 +4,7 @@ from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
 from experiments import cluster_profiles
+from experiments import site_runs
 from experiments.three_phase import cluster_figures
 from experiments.three_phase import detail_tables
 from experiments.three_phase import figures
@@ -155,6 +156,7 @@ def _summary(results):
       "Summary",
       html_page.paragraph(html_page.strong(findings.verdict(results))),
       *map(html_page.paragraph, findings.notes(results)),
+      *(site_runs.warnings(results.finished) if results.num_sites else ()),
       *(html_page.warning(title, text) for title, text in findings.warnings(results)),
       html_page.note("What the server sees", *findings.privacy_notes(results)),
   )

@@ -83,7 +83,7 @@ class SitesTest(parameterized.TestCase):
     for i, share in enumerate(_SHARES):
       folder = os.path.join(self.base, f"site_{i}")
       _write(folder, share)
-      sites.append(started_sites.StartedSite(self, folder, tables))
+      sites.append(started_sites.StartedFolder(self, folder, tables))
     return sites, f"--workers={','.join(site.address for site in sites)}"
 
   def _run(self, name, *flags):
@@ -104,7 +104,9 @@ class SitesTest(parameterized.TestCase):
 
   def _assert_same(self, found, expected):
     self.assertEqual(found.json("assignments.json"), expected.json("assignments.json"))
-    here, there = _numbers(expected.summary), _numbers(found.summary)
+    summary = dict(found.summary)
+    self.assertEqual(summary.pop("missing_sites"), {"addresses": [], "clients": []})
+    here, there = _numbers(expected.summary), _numbers(summary)
     self.assertEqual(list(there), list(here))
     for path, value in here.items():
       if isinstance(value, float):
@@ -187,6 +189,77 @@ class SitesTest(parameterized.TestCase):
     self.assertEqual(
         program.read_text(folder, "summary.json"), program.read_text(expected.path, "summary.json")
     )
+
+  def test_files_that_a_site_lost_are_written_again(self):
+    sites, workers = self._sites(_TABLES)
+    expected = self._run("whole", workers)
+    flags = (*_SMALL, workers, f"--output_dir={self.base}/sites")
+
+    def remove():
+      for name in os.listdir(sites[0].folder):
+        if name.endswith(".train"):
+          os.remove(os.path.join(sites[0].folder, name))
+
+    with program.after("ifca", 1, remove):
+      result = program.run(*flags)
+    self.assertEqual(result.code, 1, result.stderr)
+    *_, line = result.stderr.splitlines()
+    self.assertRegex(line, r"^error: the clients' file .*\.train' can't be read .*--resume")
+    result = program.run(*flags, "--resume")
+    self.assertEqual(result.code, 0, result.stderr)
+    self.assertEqual(
+        program.read_text(f"{self.base}/sites", "summary.json"),
+        program.read_text(expected.path, "summary.json"),
+    )
+
+  def test_a_lost_site_may_be_left_out(self):
+    sites, workers = self._sites(_TABLES)
+    folder = os.path.join(self.base, "sites")
+    flags = (*_SMALL, workers, "--site_timeout=1", "--missing_sites=skip")
+    with program.after("ifca", 1, sites[0].kill):
+      result = program.run(*flags, f"--output_dir={folder}")
+    self.assertEqual(result.code, 0, result.stderr)
+    self.assertIn(
+        "The run begins again without its clients, client_0, client_3, client_4.", result.stderr
+    )
+    lost = {"addresses": [sites[0].address], "clients": ["client_0", "client_3", "client_4"]}
+    page = program.read_text(folder, "report.html")
+    self.assertIn("<h1>Three-phase clustering of 3 clients at 1 site: files</h1>", page)
+    self.assertIn(f"Left out because it was lost or did not answer: {sites[0].address}", page)
+    self.assertIn("; without 1 site", result.stdout)
+
+    found = finished_run.FinishedRun(folder)
+    summary = dict(found.summary)
+    self.assertEqual(summary.pop("missing_sites"), lost)
+    self.assertEqual(found.document["dataset"]["missing_sites"], lost)
+    self.assertEqual(found.settings["num_clients"], 3)
+    alone = self._run("alone", f"--workers={sites[1].address}")
+    expected = dict(alone.summary)
+    del expected["missing_sites"]
+    self.assertEqual(summary, expected)
+    self.assertEqual(found.settings, alone.settings)
+    self.assertEqual(found.json("assignments.json"), alone.json("assignments.json"))
+
+    result = program.run(*flags, "--resume", f"--output_dir={folder}")  # It is finished.
+    self.assertEqual(result.code, 0, result.stderr)
+
+    # One that does not answer from the beginning is left out, too.
+    late = self._run("late", workers, "--missing_sites=skip")
+    self.assertEqual(late.summary["methods"], expected["methods"])
+    self.assertEqual(
+        late.summary["missing_sites"], {"addresses": [sites[0].address], "clients": []}
+    )
+
+  def test_settings_that_the_other_clients_do_not_fit(self):
+    sites, workers = self._sites(_TABLES)
+    with program.after("pretrain", 1, sites[0].kill):
+      result = program.run(
+          *_SMALL, workers, "--site_timeout=1", "--missing_sites=skip", "--clients_per_round=4",
+          f"--output_dir={self.base}/out",
+      )
+    self.assertEqual(result.code, 2, result.stderr)
+    *_, line = result.stderr.splitlines()
+    self.assertRegex(line, r"^error: `clients_per_round` must be .*\[1, 3\].* got 4")
 
   def test_a_run_is_not_resumed_on_other_rows(self):
     sites, workers = self._sites(_TABLES)

@@ -219,6 +219,8 @@ def summary(run):
   }
   if run.new_client_ids:
     document["pretrain"]["new_clients"] = _clients(_new_accuracies(run, "pretrain"))
+  if run.num_sites:
+    document["missing_sites"] = {"addresses": [], "clients": []}
   if run.privacy:
     document["privacy"] = run.privacy
   return document
