@@ -41,11 +41,12 @@ path_flag.define(
     "Cluster your own data instead of the papers': a folder with one file per client (CSV with "
     "any separator, plain or gzipped, Parquet, NPY or NPZ), with the same columns in each.")
 renamed_flag.define("data", "data_dir")
-flags.DEFINE_integer("num_clusters", None, "Number of clusters (--data_dir, or --workers that own clients).")
+flags.DEFINE_integer(
+    "num_clusters", None, "Number of clusters (--data_dir, or --workers that own their clients).")
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, such as 2:10, the default. The best simplified silhouette wins "
-    "(--data_dir, without --epsilon).")
+    "(--data_dir, or --workers that own their clients; without --epsilon).")
 flags.DEFINE_enum(
     "algorithm", None, list(kmeans_config.ALGORITHM_DEFAULTS),
     f"The algorithm (--data_dir). Default: {_OWN_DEFAULTS.algorithm}.")

@@ -209,7 +209,10 @@ def write_report(finished):
       ),
       *selection_sections(finished),
       html_page.section(
-          "Clusters", *profile_figures(finished), centroids_table(finished), *_clients_tables(finished)
+          "Clusters",
+          *profile_figures(finished),
+          centroids_table(finished),
+          *_clients_tables(finished),
       ),
       report_sections.settings_section(
           "Settings and versions", {"Settings": settings, "Versions": finished.versions}

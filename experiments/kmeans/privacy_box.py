@@ -18,9 +18,9 @@ _TOTALS = (
 _LEAVES = {
     "sums": (
         f"The server gets totals over all clients: {_TOTALS} They are added up in secure sums, so "
-        "it gets nothing of a single client. The totals are exact, so they can still show a single point, though not whose it "
-        "is: a cluster that holds one point is that point, and so may be the difference of two "
-        "rounds."
+        "it gets nothing of a single client. The totals are exact, so they can still show a single "
+        "point, though not whose it is: a cluster that holds one point is that point, and so may "
+        "be the difference of two rounds."
     ),
     "lloyd": (
         "The server gets exact sums, counts and the inertia. They hide a client only if they are "
@@ -72,7 +72,11 @@ def leaves_site(algorithm, min_count=None):
     min_count: As in `leaves_client`.
   """
   if algorithm == "sums":
-    return f"This machine got every site's totals over its clients: {_TOTALS}"
+    return (
+        f"This machine got every site's totals over its clients: {_TOTALS} The totals are exact, "
+        "so they can show a single point: a cluster that has one point at a site is that point, "
+        "and so may be the difference of two rounds."
+    )
   return leaves_client(algorithm, min_count)
 
 

@@ -47,7 +47,8 @@ def write_report(finished):
       html_page.section(
           "Summary",
           html_page.paragraph(
-              f"{result_text(finished)} (silhouettes are at most 1), after {found['rounds']} rounds."
+              f"{result_text(finished)}. The silhouette is at most 1. The fit took "
+              f"{found['rounds']} rounds."
           ),
           *site_runs.warnings(finished),
           *report_sections.warnings(finished),

@@ -36,8 +36,8 @@ path_flag.define(
 renamed_flag.define("sites_dir", "data_dir")
 flags.DEFINE_integer(
     "num_clusters", None,
-    "Number of clusters (--data_dir, or --workers that own clients). Default: as many as there are "
-    "classes in `labels`.")
+    "Number of clusters (--data_dir, or --workers that own their clients). Default: as many as "
+    "there are classes in `labels`.")
 flags.DEFINE_integer(
     "num_clients", _DEFAULTS.num_clients, "Number of clients that a data set is split over.")
 flags.DEFINE_float(

@@ -23,7 +23,8 @@ _PRIVACY_NOTES = (
     "view. The first centers and the columns' means and deviations come from such totals, too. "
     + site_runs.SUMS_TEXT,
     site_runs.MOMENTS_TEXT,
-    "This run added no noise. A total can show a point: a cluster of one point is that point.",
+    "This run added no noise. A total can show a point: a cluster that has one point at a site is "
+    "that point.",
 )
 
 
@@ -39,7 +40,8 @@ def write_report(run):
     run: The `FinishedRun`.
   """
   results = results_lib.read(run)[data_lib.SITES]
-  settings, clients = run.settings, site_runs.clients_text(run, run.document["data"][data_lib.SITES])
+  settings = run.settings
+  clients = site_runs.clients_text(run, run.document["data"][data_lib.SITES])
   html_page.write_page(
       run.join(output_folder.REPORT),
       "Federated multi-view k-means",

@@ -171,7 +171,8 @@ class SitesTest(absltest.TestCase):
     page = _read(self.at_sites, "report.html")
     for text in (
         "3 clusters in the points of 4 clients at 2 sites", "200 points, 5 columns.",
-        "No row left its site.", "No secure sum hides", "experiments:predict",
+        "No row left its site.", "No secure sum hides", "a cluster that has one point at a site",
+        "experiments:predict",
     ):
       self.assertIn(text, page)
     for text in ("secure sums, so it gets nothing", "One machine played", "Without 1 site"):
