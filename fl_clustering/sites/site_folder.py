@@ -28,7 +28,7 @@ from fl_clustering.tables import view_tables
 KEY_FILE = "site.key"
 _KEY_BYTES = 32
 # Files of clients, and what one that was killed left of them.
-_WRITTEN = re.compile(r"\.?[0-9a-f]{64}(\.[0-9a-z]+)*\.(points|labels)")
+_WRITTEN = re.compile(r"\.?[0-9a-f]{64}(\.[0-9a-z]+)*\.(points|labels|train|test)")
 
 
 def _write_file(folder, name, content):

@@ -9,8 +9,8 @@ from typing import Callable, Mapping
 import numpy as np
 import psutil
 
+from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
-from fl_clustering.tables import feature_encoding
 from fl_clustering.tables import findings
 from fl_clustering.tables import headers
 from fl_clustering.tables import table_files
@@ -165,8 +165,7 @@ def _shared(files, client_column, argument):
       raise cells.BadTable("it has no rows")
   owners = joined.cells[client_column]
   files_of_rows = np.repeat(list(files), [len(rows.numbers) for rows in files.values()])
-  paths = {
-      client_id: str(files_of_rows[owners == client_id][0])
-      for client_id in feature_encoding.sorted_levels(set(owners))
-  }
+  paths = given_clients.sorted_by_id({
+      client_id: str(files_of_rows[owners == client_id][0]) for client_id in set(owners)
+  })
   return RowSources(paths, argument, lambda client_id: joined.take(owners == client_id))

@@ -278,8 +278,9 @@ class _PoolContext(tff.framework.SyncContext):
     of_site = collections.defaultdict(list)
     for client in clients:
       of_site[argument.site(client)].append(client)
-    # What reads no file can be done anywhere.
-    of_site[self._workers[0].address] += of_site.pop(None, [])
+    if None in of_site:  # What reads no file can be done anywhere.
+      usable = [worker for worker in self._workers if worker.reason is None]
+      of_site[(usable or self._workers)[0].address] += of_site.pop(None)
     return [
         (self._returned(worker), of_site[worker.address])
         for worker in self._workers if of_site[worker.address]

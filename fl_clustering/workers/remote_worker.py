@@ -75,14 +75,12 @@ class RemoteWorker:
       self._take(announcement_lib.parse(text))
     except runtime.WorkerLost:
       return
-    except grpc.RpcError as e:
-      self.reason = "was not started by `tools:worker`"
-      raise WorkerUnusable(
-          f"the worker at {self.address} {self.reason} ({e.details()})."
-      ) from e
+    except (grpc.RpcError, runtime.ClientFileUnreadable) as e:
+      self.reason = "was not started by `tools:worker` or `tools:site`"
+      raise WorkerUnusable(f"the worker at {self.address} {self.reason}.") from e
     except ValueError as e:
-      self.reason = str(e)
-      raise WorkerUnusable(f"the worker at {self.address} can't be used: {e}.") from e
+      self.reason = f"can't be used: {e}"
+      raise WorkerUnusable(f"the worker at {self.address} {self.reason}.") from e
     self.reason = None
 
   def _take(self, announcement):

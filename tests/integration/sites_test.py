@@ -83,7 +83,7 @@ class SitesTest(parameterized.TestCase):
     for i, share in enumerate(_SHARES):
       folder = os.path.join(self.base, f"site_{i}")
       _write(folder, share)
-      sites.append(started_sites.StartedFolder(self, folder, tables))
+      sites.append(started_sites.StartedSite(self, folder, tables))
     return sites, f"--workers={','.join(site.address for site in sites)}"
 
   def _run(self, name, *flags):

@@ -50,7 +50,7 @@ class TestCase(absltest.TestCase):
     super().setUp()
     self.folders = [data_folders.write(self, files) for files in _files()]
     self.workers = [
-        started_sites.StartedFolder(self, folder, _OPTIONS) for folder in self.folders
+        started_sites.StartedSite(self, folder, _OPTIONS) for folder in self.folders
     ]
     self.relays = [
         recording_relay.RecordingRelay(self, worker.address) for worker in self.workers

@@ -54,7 +54,7 @@ class SiteTaskTest(parameterized.TestCase):
     """Starts a site for each list of clients; returns their `Sites`."""
     self.started = {
         site.address: site for site in (
-            started_sites.StartedFolder(self, self._folder(share), tables) for share in shares
+            started_sites.StartedSite(self, self._folder(share), tables) for share in shares
         )
     }
     opened = self.enter_context(pool.Pool(list(self.started), timeout=10))

@@ -141,7 +141,9 @@ class SitesTest(absltest.TestCase):
 
     with (
         mock.patch.object(pool.time, "sleep", come_back),
-        self.assertRaisesRegex(pool.SiteMissing, "came back with other clients or other rows"),
+        self.assertRaisesRegex(
+            pool.SiteMissing, "can't be used: it came back with other clients or other rows, and was"
+        ),
     ):
       _total_size([path])
 

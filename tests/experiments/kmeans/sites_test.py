@@ -17,7 +17,6 @@ from experiments import federated_kmeans
 from experiments import report
 from experiments.kmeans import own_data
 from fl_clustering import load_model
-from fl_clustering.tables import client_tables
 from fl_clustering.tables import table_options
 from fl_clustering.workers import pool
 from tests.experiment_shell import in_process
@@ -69,11 +68,10 @@ class SitesTest(absltest.TestCase):
     os.mkdir(cls.data)
     _write_clients(cls.data)
     options = table_options.TableOptions(categories=("sex",))
-    tables = client_tables.open_folder(cls.data, options)
     test = started_sites.OfClass(cls)
     cls.sites = [
-        started_sites.StartedSite(test, tables, ("east", "south")),
-        started_sites.StartedSite(test, tables, ("north", "west")),
+        started_sites.StartedSite(test, cls.data, options, ("east", "south")),
+        started_sites.StartedSite(test, cls.data, options, ("north", "west")),
     ]
     cls.workers = "--workers=" + ",".join(site.address for site in cls.sites)
     cls.at_sites, cls.in_folder = os.path.join(cls.base, "sites"), os.path.join(cls.base, "folder")

@@ -15,8 +15,6 @@ from experiments import multi_view
 from experiments import report
 from experiments.multiview import site_data
 from fl_clustering import load_model
-from fl_clustering.tables import table_options
-from fl_clustering.tables import view_tables
 from fl_clustering.workers import pool
 from tests.experiment_shell import in_process
 from tests.workers import started_sites
@@ -61,11 +59,10 @@ class SitesTest(absltest.TestCase):
     cls.base = temporary.name
     cls.data = os.path.join(cls.base, "data")
     _write_clients(cls.data)
-    tables = view_tables.open_folder(cls.data, table_options.TableOptions())
     test = started_sites.OfClass(cls)
     cls.sites = [
-        started_sites.StartedSite(test, tables, ("north",)),
-        started_sites.StartedSite(test, tables, ("east", "west")),
+        started_sites.StartedSite(test, cls.data, client_ids=("north",)),
+        started_sites.StartedSite(test, cls.data, client_ids=("east", "west")),
     ]
     cls.workers = "--workers=" + ",".join(site.address for site in cls.sites)
     cls.at_sites, cls.in_folder = os.path.join(cls.base, "sites"), os.path.join(cls.base, "folder")
@@ -187,8 +184,7 @@ class SitesTest(absltest.TestCase):
   def test_a_view_that_is_the_same_everywhere_is_refused(self):
     data = os.path.join(self.create_tempdir().full_path, "flat")
     _write_clients(data, flat=True)
-    tables = view_tables.open_folder(data, table_options.TableOptions())
-    site = started_sites.StartedSite(self, tables, _CLIENTS)
+    site = started_sites.StartedSite(self, data)
     with self.assertRaisesRegex(launch.InputError, "must have views that vary over all points"):
       _run(f"--workers={site.address}", *_SMALL, f"--output_dir={self.output}")
 
