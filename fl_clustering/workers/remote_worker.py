@@ -77,7 +77,8 @@ class RemoteWorker:
       return
     except (grpc.RpcError, runtime.ClientFileUnreadable) as e:
       self.reason = "was not started by `tools:worker` or `tools:site`"
-      raise WorkerUnusable(f"the worker at {self.address} {self.reason}.") from e
+      cause = e.details() if isinstance(e, grpc.RpcError) else str(e).rstrip(".")
+      raise WorkerUnusable(f"the worker at {self.address} {self.reason} ({cause}).") from e
     except ValueError as e:
       self.reason = f"can't be used: {e}"
       raise WorkerUnusable(f"the worker at {self.address} {self.reason}.") from e

@@ -286,7 +286,7 @@ class UnusableTest(absltest.TestCase):
     os.remove(os.path.join(worker.folder, announcement.FILE_NAME))
     self.assertRegex(
         self._message(worker.address),
-        f"^the worker at {worker.address} was not started by `tools:worker` or `tools:site`.$",
+        f"^the worker at {worker.address} was not started by `tools:worker` or `tools:site` ",
     )
 
   def test_another_version(self):
