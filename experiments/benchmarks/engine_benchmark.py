@@ -23,6 +23,7 @@ from absl import flags
 import numpy as np
 
 from experiments.benchmarks import launches
+from experiments.benchmarks import peak_memory
 from fl_clustering import participation
 from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
@@ -58,19 +59,6 @@ _IN_WORKER = (
 )
 
 
-def _forget_peak(pid):
-  """Resets a process's peak memory, as the kernel counts it, to what it holds now."""
-  with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as f:
-    f.write("5")
-
-
-def _peak_megabytes(pid):
-  """Returns the most resident memory that a process had since `_forget_peak`."""
-  with open(f"/proc/{pid}/status", encoding="ascii") as f:
-    (peak,) = (line.split()[1] for line in f if line.startswith("VmHWM:"))
-  return int(peak) * 1024 / 1e6
-
-
 def _take_turns(contestants, worker_pid):
   """Returns the contestants' seconds, and the worker's peak megabytes for some.
 
@@ -82,13 +70,13 @@ def _take_turns(contestants, worker_pid):
   peaks = {}
   for turn in range(_REPETITIONS.value + 1):
     for name, call in contestants.items():
-      _forget_peak(worker_pid)
+      peak_memory.forget(worker_pid)
       start = time.perf_counter()
       call()
       if turn:
         seconds[name].append(time.perf_counter() - start)
       if name in _IN_WORKER:
-        peaks[name] = max(peaks.get(name, 0), _peak_megabytes(worker_pid))
+        peaks[name] = max(peaks.get(name, 0), peak_memory.megabytes(worker_pid))
   return {name: statistics.median(values) for name, values in seconds.items()}, peaks
 
 

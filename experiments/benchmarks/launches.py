@@ -28,10 +28,27 @@ def run(measure, print_results):
   if _CHILD.value:
     print(json.dumps(measure()))
   else:
-    print_results([_launch_child() for _ in range(_LAUNCHES.value)])
+    print_results(measured())
 
 
-def _launch_child():
+def is_child():
+  """Returns whether this process is one that `measured` or `run` launched."""
+  return _CHILD.value
+
+
+def measured(*more_flags):
+  """Measures in several processes of this program, which call `run`.
+
+  Args:
+    *more_flags: Flags of theirs, beside those of this process.
+
+  Returns:
+    A list of what they measured, one value per process.
+  """
+  return [_launch_child(more_flags) for _ in range(_LAUNCHES.value)]
+
+
+def _launch_child(more_flags):
   environment = {
       **os.environ,
       "BUILD_WORKING_DIRECTORY": os.getcwd(),
@@ -39,7 +56,7 @@ def _launch_child():
       "PYTHONPATH": os.pathsep.join(sys.path),
   }
   result = subprocess.run(
-      [sys.executable, *sys.argv, "--child"],
+      [sys.executable, *sys.argv, *more_flags, "--child"],
       check=False, stdout=subprocess.PIPE, env=environment)
   if result.returncode:
     raise launch.RunFailed(f"a measuring process ended with code {result.returncode}.")

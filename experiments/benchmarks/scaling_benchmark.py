@@ -1,0 +1,192 @@
+"""What the engine needs for more and more clients: seconds, and memory of worker and program.
+
+  bazel run experiments/benchmarks:scaling_benchmark -- --data_dir=mnist --figure=scaling.png
+
+Every client has the same number of MNIST's images, so that the work per client is the same.
+Every number of clients is measured in processes of its own, and compared with the first.  Times
+are medians over them, memory is the most of any.  It is the peak as the kernel counts it; the
+program's is that of all steps together, without what it held before.  Run it on a quiet machine.
+"""
+
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import os
+import statistics
+import tempfile
+import time
+
+from absl import flags
+import numpy as np
+
+from clustering_basics import randomness
+from clustering_basics import validate
+from experiment_shell import figure_style
+from experiment_shell import path_flag
+from experiments.benchmarks import launches
+from experiments.benchmarks import peak_memory
+from fl_clustering import participation
+from fl_clustering.tasks import idx
+from fl_clustering.tasks import models
+from fl_clustering.tasks import own_clients
+
+flags.DEFINE_list(
+    "num_clients", ["100", "400", "1000", "3383"],
+    "Numbers of clients; all are compared with the first.")
+flags.DEFINE_integer(
+    "examples", 20, "Examples of a client, a fifth of them for testing.", lower_bound=5)
+path_flag.define("data_dir", None, "Folder with MNIST's IDX files.")
+flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
+flags.DEFINE_integer("repetitions", 3, "Turns of every step, after a warm-up.", lower_bound=1)
+path_flag.define("figure", None, "File for the figure. Default: no figure.")
+
+_SEED = 1
+_NUM_CLUSTERS = 12
+_BATCH_SIZE = 20
+_LEARNING_RATE = 0.1
+
+
+def _task(num_clients):
+  """Returns the `FederatedTask`, whose clients have different images."""
+  pool, examples = idx.load(flags.FLAGS.data_dir).pool, flags.FLAGS.examples
+  if num_clients * examples > len(pool):
+    raise validate.error(
+        "num_clients", f"be at most {len(pool) // examples} with {examples} examples each",
+        num_clients,
+    )
+  order = randomness.generator(_SEED, "images").permutation(len(pool))
+  parts = np.split(order[: num_clients * examples], num_clients)
+  return own_clients.task_from_arrays(
+      {i: (pool.features[part], pool.labels[part]) for i, part in enumerate(parts)},
+      flags.FLAGS.model, seed=_SEED, num_classes=10,
+  )
+
+
+def _steps(engine, num_clients):
+  """Returns what is measured: functions without arguments, by name."""
+  from fl_clustering.engine import evaluation  # pylint: disable=g-import-not-at-top
+
+  rng = randomness.generator(_SEED, "models")
+  vectors = engine.initial_vectors(_NUM_CLUSTERS, rng)
+  clusters = tuple(tuple(engine.client_ids[k::_NUM_CLUSTERS]) for k in range(_NUM_CLUSTERS))
+  round_ = participation.Round(1, engine.client_ids, 1)
+  tests = [
+      evaluation.Request(k, tuple(engine.files.test[c] for c in members))
+      for k, members in enumerate(clusters)
+  ]
+  return {
+      "FedAvg round": lambda: engine.train(vectors[:1], (engine.client_ids,), round_),
+      "phase 2 round": lambda: engine.train(vectors, clusters, round_),
+      "clients' own models": lambda: engine.train_each(
+          np.broadcast_to(vectors[0], (num_clients, vectors.shape[1])), engine.client_ids, round_
+      ),
+      "evaluation": lambda: engine.confusions(vectors, tests),
+  }
+
+
+def _measure(num_clients):
+  """Measures in this process; returns a dict for JSON."""
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering.engine import client_update
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering import runtime
+  # pylint: enable=g-import-not-at-top
+
+  task = _task(num_clients)
+  training = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
+  with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime() as local:
+    steps = _steps(engine_lib.Engine(task, folder, training, _SEED), num_clients)
+    seconds, peaks = {name: [] for name in steps}, dict.fromkeys(steps, 0)
+    peak_memory.forget(os.getpid())
+    before = peak_memory.megabytes(os.getpid())
+    for turn in range(flags.FLAGS.repetitions + 1):
+      for name, step in steps.items():
+        peak_memory.forget(local.worker_pid)
+        start = time.perf_counter()
+        step()
+        if turn:
+          seconds[name].append(time.perf_counter() - start)
+        peaks[name] = max(peaks[name], peak_memory.megabytes(local.worker_pid))
+    program = peak_memory.megabytes(os.getpid()) - before
+  return {
+      "seconds": {name: statistics.median(values) for name, values in seconds.items()},
+      "peaks": peaks,
+      "program_bytes": program * 1e6 / task.num_parameters / num_clients,
+  }
+
+
+def _in_launches(number):
+  """Returns the measurements of a number of clients: medians of times, and highest memory."""
+  runs = launches.measured(f"--num_clients={number}")
+  of_steps = lambda key, choose: {
+      name: choose(run[key][name] for run in runs) for name in runs[0][key]
+  }
+  return {
+      "num_clients": int(number),
+      "seconds": of_steps("seconds", statistics.median),
+      "peaks": of_steps("peaks", max),
+      "program_bytes": max(run["program_bytes"] for run in runs),
+  }
+
+
+def _print_rows(rows):
+  first = rows[0]
+  print(f"{'':20} {'clients':>8} {'seconds':>8} {'ms per client':>14} {'worker':>8}   "
+        f"over {first['num_clients']} clients: time per client, worker")
+  for name in first["seconds"]:
+    for row in rows:
+      per_client, of_first = (
+          1000 * r["seconds"][name] / r["num_clients"] for r in (row, first)
+      )
+      print(f"{name:20} {row['num_clients']:8,} {row['seconds'][name]:8.2f} {per_client:14.2f} "
+            f"{row['peaks'][name]:5.0f} MB   {per_client / of_first:.2f}  "
+            f"{row['peaks'][name] / first['peaks'][name]:.2f}")
+  for row in rows:
+    print(f"the program: {row['program_bytes']:.1f} bytes per parameter and client with "
+          f"{row['num_clients']:,}")
+
+
+def _draw(rows, path):
+  """Draws seconds and the worker's memory over the number of clients."""
+  with figure_style.style():
+    figure = figure_style.new_figure(3.4)
+    axes = figure_style.panel_grid(figure, 2)
+    numbers = [row["num_clients"] for row in rows]
+    for name, color in zip(rows[0]["seconds"], figure_style.METHOD_COLORS.values()):
+      for panel, values in (
+          (axes[0], [row["seconds"][name] for row in rows]),
+          (axes[1], [row["peaks"][name] for row in rows]),
+      ):
+        panel.plot(numbers, values, color=color, marker="o", markersize=4, label=name)
+    axes[0].set(xscale="log", yscale="log", xlabel="clients", ylabel="seconds")
+    axes[1].set(xscale="log", xlabel="clients", ylabel="worker's peak memory, MB", ylim=(0, None))
+    for panel in axes:
+      panel.grid(axis="y")
+      panel.set_xticks(numbers, [f"{number:,}" for number in numbers])
+      panel.minorticks_off()
+    axes[0].legend()
+    figure_style.set_title(
+        figure, f"{flags.FLAGS.model}, {flags.FLAGS.examples} images per client",
+        "What a step of all clients takes: time, and memory of the worker",
+    )
+    figure_style.save(figure, path)
+
+
+def main():
+  numbers = flags.FLAGS.num_clients
+  with launch.input_errors():
+    if not numbers or not all(number.isdecimal() and int(number) > 1 for number in numbers):
+      raise validate.error("num_clients", "be numbers above 1", ",".join(numbers))
+    if flags.FLAGS.data_dir is None:
+      raise validate.error("data_dir", "name the folder with MNIST's IDX files", None)
+    if launches.is_child():
+      launches.run(lambda: _measure(int(numbers[0])), None)
+      return
+    _task(max(map(int, numbers)))
+  rows = list(map(_in_launches, numbers))
+  _print_rows(rows)
+  if flags.FLAGS.figure is not None:
+    _draw(rows, flags.FLAGS.figure)
+
+
+if __name__ == "__main__":
+  launch.run(main)
