@@ -14,6 +14,7 @@ from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tables import table_format as table_format_lib
 from fl_clustering.tables import table_options
+from fl_clustering.tasks import folds
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
 from fl_clustering.workers import site_paths
@@ -223,6 +224,7 @@ class TaskOptions:
     tables: How the clients' files are read, `TableOptions`; None for other data.
     test_share: The share of every client's rows that is for testing; None for the default.
     num_new_clients: How many of the clients will not train.
+    fold: Which examples of every client are for testing, a `Fold`; None for a random share.
   """
 
   dataset: str = "auto"
@@ -236,6 +238,7 @@ class TaskOptions:
   tables: Optional[table_options.TableOptions] = None
   test_share: Optional[float] = None
   num_new_clients: int = 0
+  fold: Optional[folds.Fold] = None
 
   def build_model(self, examples, num_classes):
     """Returns the model that is asked for, a `model.Model`.

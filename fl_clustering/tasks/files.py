@@ -17,6 +17,7 @@ from clustering_basics import validate
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import folds
 from fl_clustering.tasks import own_clients
 
 DEFAULT_TEST_SHARE = 0.2
@@ -71,17 +72,22 @@ def draw_tests(client_id, num_rows, test_share, seed):
   return chosen
 
 
-def _is_test(client_id, table, test_share, seed):
-  """Returns which rows are for testing: as they say, or a share of them."""
+def _is_test(client_id, table, test_share, seed, fold):
+  """Returns which rows are for testing: as they say, those of a fold, or a share of them."""
   if table.is_test is not None:
     return table.is_test
-  return draw_tests(client_id, len(table.rows), test_share, seed)
+  num_rows = len(table.rows)
+  if fold is None or num_rows < 2:
+    return draw_tests(client_id, num_rows, test_share, seed)
+  chosen = np.zeros(num_rows, bool)
+  chosen[folds.test_positions(num_rows, fold, seed, client_id)] = True
+  return chosen
 
 
-def _rows_for_testing(tables, test_share, seed):
+def _rows_for_testing(tables, test_share, seed, fold=None):
   """Returns every client's mask of rows for testing, by id."""
   return {
-      client_id: _is_test(client_id, tables.read(client_id), test_share, seed)
+      client_id: _is_test(client_id, tables.read(client_id), test_share, seed, fold)
       for client_id in tables.client_ids
   }
 
@@ -178,7 +184,7 @@ def load_task(options):
   tables = open_clients(options.data_dir, options.tables)
   check_classes(tables.format.classes)
   # Before the features are known, since the new clients have no part in their means.
-  tests = _rows_for_testing(tables, options.test_share, options.seed)
+  tests = _rows_for_testing(tables, options.test_share, options.seed, options.fold)
   training = training_ids(_usable(tests), options.num_new_clients, options.seed)
 
   def trains(client_id, table):

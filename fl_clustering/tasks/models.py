@@ -6,6 +6,8 @@ example's features), and is called as (input_shape, num_classes, input_dtype) to
 `model.Model`.
 """
 
+import functools
+
 from clustering_basics import validate
 from fl_clustering import options as options_lib
 from fl_clustering.tasks import convolutions
@@ -64,4 +66,11 @@ def build(name, input_shape, num_classes, input_dtype="uint8", **asked):
         f"{input_dtype}",
         name,
     )
+  return _built(chosen, tuple(input_shape), num_classes, input_dtype)
+
+
+# TFF's computations are built, and kept, once per model.  A process with many runs, such as a
+# study, would otherwise keep those of every run.
+@functools.cache
+def _built(chosen, input_shape, num_classes, input_dtype):
   return chosen(input_shape, num_classes, input_dtype)

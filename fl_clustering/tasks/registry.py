@@ -17,6 +17,7 @@ from fl_clustering.tasks import files
 from fl_clustering.tasks import idx
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
+from fl_clustering.tasks import splitting
 
 # A data set whose clients are given, not made.
 NATURAL = "natural"
@@ -205,6 +206,16 @@ def check_tables(dataset, tables, test_share):
       raise validate.error(name, f"be left out with `dataset` {dataset}", value)
 
 
+def _check_fold(options):
+  """Raises a ValueError if something else than the fold also says what is for testing."""
+  if options.fold is None or options.tables is None:
+    return
+  asked = {"test_share": options.test_share, "split_column": options.tables.split_column}
+  for name, value in asked.items():
+    if value is not None:
+      raise validate.error(name, "be left out with folds", value)
+
+
 def load_task(model=None, **options):
   """Returns the `FederatedTask` asked for, and logs its warnings.
 
@@ -232,7 +243,11 @@ def load_task(model=None, **options):
   options = dataclasses.replace(options, model=model)
   models.choose(model, **model_options)
   check_tables(options.dataset, options.tables, options.test_share)
+  _check_fold(options)
   task = DATASETS[options.dataset].load(options)
+  # The rows of tables are dealt out before the features are scaled.
+  if options.fold is not None and not DATASETS[options.dataset].reads_tables:
+    task = splitting.in_fold(task, options.fold, options.seed)
   for warning in task.warnings:
     logging.warning("%s", warning)
   return task

@@ -14,6 +14,7 @@ import numpy as np
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import folds
 from fl_clustering.tasks import shares as shares_lib
 
 _TEST_SHARE = 0.2
@@ -193,4 +194,38 @@ def client(client_id, examples, seed, group=None, test_share=_TEST_SHARE):
       train=examples.take(order[num_test:]),
       test=examples.take(order[:num_test]),
       group=group,
+  )
+
+
+def _pooled(client):
+  return federated_task.Examples(
+      np.concatenate([client.train.features, client.test.features]),
+      np.concatenate([client.train.labels, client.test.labels]),
+  )
+
+
+def _client_in_fold(client, fold, seed):
+  examples = _pooled(client)
+  is_test = np.zeros(len(examples), bool)
+  is_test[folds.test_positions(len(examples), fold, seed, client.client_id)] = True
+  return dataclasses.replace(
+      client, train=examples.take(~is_test), test=examples.take(is_test)
+  )
+
+
+def in_fold(task, fold, seed):
+  """Returns the task whose clients test on one fold of their examples and train on the others.
+
+  The examples must not have been changed by what was learned from the training examples, as
+  those of tables are: their folds are drawn where they are read.
+
+  Args:
+    task: A `FederatedTask`.
+    fold: The `Fold`.
+    seed: Decides how the examples are dealt out.
+  """
+  return dataclasses.replace(
+      task,
+      clients=tuple(_client_in_fold(client, fold, seed) for client in task.clients),
+      new_clients=tuple(_client_in_fold(client, fold, seed) for client in task.new_clients),
   )

@@ -1,0 +1,134 @@
+import collections
+import os
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.tables import table_options
+from fl_clustering.tasks import folds
+from fl_clustering.tasks import registry
+from fl_clustering.tasks import splitting
+from tests import small_task
+from tests.tasks import data_files
+
+
+def _examples(*parts):
+  """Returns how often each example is in the parts."""
+  return collections.Counter(
+      (features.tobytes(), int(label))
+      for part in parts
+      for features, label in zip(part.features, part.labels)
+  )
+
+
+class PositionsTest(parameterized.TestCase):
+
+  @parameterized.parameters(10, 11, 47, 100)
+  def test_each_example_is_for_testing_in_one_fold(self, num_examples):
+    parts = [
+        folds.test_positions(num_examples, folds.Fold(i, 10), 0, "a") for i in range(10)
+    ]
+
+    self.assertCountEqual(np.concatenate(parts), range(num_examples))
+    sizes = list(map(len, parts))
+    self.assertLessEqual(max(sizes) - min(sizes), 1)
+
+  @parameterized.parameters(2, 3, 9)
+  def test_a_small_client_tests_one_example_in_each_fold(self, num_examples):
+    parts = [
+        folds.test_positions(num_examples, folds.Fold(i, 10), 0, "a") for i in range(10)
+    ]
+
+    self.assertEqual(set(map(len, parts)), {1})
+    self.assertEqual(set(np.concatenate(parts)), set(range(num_examples)))
+
+  def test_seed_and_client_decide(self):
+    fold = folds.Fold(0, 2)
+    first = folds.test_positions(40, fold, 0, "a")
+
+    np.testing.assert_array_equal(first, folds.test_positions(40, fold, 0, "a"))
+    self.assertNotEqual(list(first), list(folds.test_positions(40, fold, 1, "a")))
+    self.assertNotEqual(list(first), list(folds.test_positions(40, fold, 0, "b")))
+
+  @parameterized.parameters((0, 1, "num_folds"), (-1, 3, "index"), (3, 3, "index"))
+  def test_bad_fold(self, index, num_folds, name):
+    with self.assertRaisesRegex(ValueError, f"^`{name}` must be "):
+      folds.Fold(index, num_folds)
+
+
+class TaskTest(absltest.TestCase):
+
+  def test_clients_keep_their_examples_and_test_each_of_them_once(self):
+    task = small_task.small_task()
+    tasks = [splitting.in_fold(task, folds.Fold(i, 3), 0) for i in range(3)]
+
+    for number, client in enumerate(task.clients):
+      in_folds = [one.clients[number] for one in tasks]
+      own = _examples(client.train, client.test)
+      self.assertEqual({one.client_id for one in in_folds}, {client.client_id})
+      for one in in_folds:
+        self.assertEqual(_examples(one.train, one.test), own)
+      self.assertEqual(_examples(*(one.test for one in in_folds)), own)
+    self.assertLen({one.fingerprint() for one in tasks}, 3)
+
+
+class LoadTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+
+  def _load(self, fold, **options):
+    return registry.load_task(
+        data_dir=self.folder, num_clients=3, seed=1, fold=fold, **options
+    )
+
+  def test_folds_of_a_partition(self):
+    data_files.write_idx_files(self.folder, data_files.idx_arrays(num_train=60))
+
+    whole = self._load(None, dataset="idx", partition="rotated", num_groups=2)
+    tasks = [
+        self._load(folds.Fold(i, 4), dataset="idx", partition="rotated", num_groups=2)
+        for i in range(4)
+    ]
+
+    for number, client in enumerate(whole.clients):
+      self.assertEqual(
+          _examples(*(one.clients[number].test for one in tasks)),
+          _examples(client.train, client.test),
+      )
+      self.assertEqual({one.clients[number].group for one in tasks}, {client.group})
+
+  def _write_tables(self):
+    rng = np.random.default_rng(0)
+    for name, num_rows in (("a", 20), ("b", 30), ("c", 2)):
+      rows = [f"{x:.3f},{i % 2}" for i, x in enumerate(rng.normal(5, 2, num_rows))]
+      with open(os.path.join(self.folder, f"{name}.csv"), "w", encoding="utf-8") as file:
+        file.write("\n".join(["x,y", *rows, ""]))
+
+  def test_folds_of_tables_scale_by_the_rows_that_train(self):
+    self._write_tables()
+    tables = table_options.TableOptions(label_column="y")
+    tasks = [
+        self._load(folds.Fold(i, 4), dataset="files", tables=tables) for i in range(4)
+    ]
+
+    for task in tasks:
+      train = np.concatenate([client.train.features for client in task.clients])
+      np.testing.assert_allclose(train.mean(axis=0), 0, atol=1e-5)
+    for number, num_rows in enumerate((20, 30)):
+      self.assertEqual(sum(len(one.clients[number].test) for one in tasks), num_rows)
+    self.assertEqual([len(one.clients[2].test) for one in tasks], [1] * 4)
+
+  def test_nothing_else_says_what_is_for_testing(self):
+    tables = table_options.TableOptions(label_column="y")
+    with self.assertRaisesRegex(ValueError, "^`test_share` must be left out with folds"):
+      self._load(folds.Fold(0, 2), dataset="files", tables=tables, test_share=0.3)
+    tables = table_options.TableOptions(label_column="y", split_column="part")
+    with self.assertRaisesRegex(ValueError, "^`split_column` must be left out with folds"):
+      self._load(folds.Fold(0, 2), dataset="files", tables=tables)
+
+
+if __name__ == "__main__":
+  absltest.main()
