@@ -58,7 +58,13 @@ def _gains(result):
   }
 
 
-def _method(result, target_accuracy):
+def method_summary(result, target_accuracy):
+  """Returns the summary of one method or control, as in `summarize` but for the gain.
+
+  Args:
+    result: The `MethodResult`.
+    target_accuracy: The accuracy whose share of clients is reported.
+  """
   summary = {
       "num_clusters": len(result.assignment.clusters),
       "clients": _client_distribution(result.clients, target_accuracy),
@@ -112,7 +118,7 @@ def summarize(config, task, result):
           "cost": result.pretrain.cost.by_name(),
       },
       "methods": {
-          name: _method(method, config.target_accuracy)
+          name: method_summary(method, config.target_accuracy)
           for name, method in result.methods.items()
       },
       "comparison": {

@@ -17,9 +17,11 @@ This file is the straight line through the other modules; it reads no flags and
 writes no files but the clients' data and, through `checkpoint.py`, its state.
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
+import types
 
 import numpy as np
 
@@ -53,6 +55,8 @@ def run(
     data_dir,
     checkpoints=None,
     observers=(),
+    tolerated=(),
+    failed=types.MappingProxyType({}),
 ) -> three_phase_result.ThreePhaseResult:
   """Runs all three phases. TFF's context must be set, see `runtime.py`.
 
@@ -63,6 +67,8 @@ def run(
       that end with more than 200.
     checkpoints: `checkpoint.Checkpoints` to go on from and to save to.
     observers: `stages.RunObserver`s.
+    tolerated: Types of exceptions that end a method or control and not the run.
+    failed: Why methods and controls fail that are known to, by name; they don't run.
 
   Returns:
     A `three_phase_result.ThreePhaseResult`.
@@ -96,15 +102,26 @@ def run(
       },
       **{name: build(config, engine) for name, build in registry.CONTROLS.items()},
   }
-  starts = {
-      name: method_rounds.start(name, method, pretrained, config, engine, settings)
-      for name, method in methods.items()
-  }
+  results, starts, ends, failures = {}, {}, {}, dict(failed)
+
+  @contextlib.contextmanager
+  def failure_of(name):
+    try:
+      yield
+    except tolerated as e:
+      failures[name] = f"{e}" or type(e).__name__
+
+  for name, method in methods.items():
+    if name not in failures:
+      with failure_of(name):
+        starts[name] = method_rounds.start(name, method, pretrained, config, engine, settings)
   stage_runner.tell_grouped(
       pretrained.client_weights,
-      {name: starts[name].state.reported_clusters()[1] for name in config.chosen_methods},
+      {
+          name: starts[name].state.reported_clusters()[1]
+          for name in config.chosen_methods if name in starts
+      },
   )
-  results, ends = {}, {}
 
   def train_and_evaluate(name, start, numbers):
     outcome = method_rounds.run(
@@ -120,24 +137,32 @@ def run(
     if name == registry.FEDAVG:
       ends[name] = outcome  # For the matched control.
 
-  for name, method in methods.items():
-    train_and_evaluate(name, starts[name], participation.numbers_of(config, method.from_start))
-  fedavg_start = starts[registry.FEDAVG]
-  more_rounds = matched_control.numbers(config, results, engine)
-  if more_rounds:
-    methods[matched_control.NAME] = methods[registry.FEDAVG]
-    start = method_rounds.go_on(ends[registry.FEDAVG], fedavg_start)
-    train_and_evaluate(matched_control.NAME, start, more_rounds)
+  for name, start in starts.items():
+    with failure_of(name):
+      train_and_evaluate(
+          name, start, participation.numbers_of(config, methods[name].from_start)
+      )
+  repeats = None
+  # What follows goes on from the control, so there is none without it.
+  if registry.FEDAVG in results:
+    more_rounds = matched_control.numbers(config, results, engine)
+    if more_rounds and matched_control.NAME not in failures:
+      methods[matched_control.NAME] = methods[registry.FEDAVG]
+      start = method_rounds.go_on(ends[registry.FEDAVG], starts[registry.FEDAVG])
+      with failure_of(matched_control.NAME):
+        train_and_evaluate(matched_control.NAME, start, more_rounds)
+    repeats = control_repeats.run(config, starts[registry.FEDAVG], engine, scorer, stage_runner)
   return three_phase_result.ThreePhaseResult(
       pretrain=final_evaluation.evaluate_pretrained(pretrained, scorer),
       client_weights=pretrained.client_weights,
       methods=results,
-      control_repeats=control_repeats.run(config, fedavg_start, engine, scorer, stage_runner),
+      control_repeats=repeats,
       num_clusters_choice=choice,
       privacy=privacy,
       local_weights=functools.partial(
           pretraining.local_weights, config, engine, pretrained.vector
       ),
+      failures=failures,
   )
 
 

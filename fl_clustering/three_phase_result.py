@@ -91,6 +91,7 @@ class ThreePhaseResult:
     local_weights: A function from a number of local epochs to the `ClientWeights` that
       `grouping_epochs` would have given.  It trains the clients, so it works as long as
       TFF's context and the run's `data_dir` are there.
+    failures: Why methods and controls that are not in `methods` failed, by name.
   """
 
   pretrain: PretrainResult
@@ -100,3 +101,4 @@ class ThreePhaseResult:
   num_clusters_choice: Optional[num_clusters.NumClustersChoice]
   privacy: Optional[dict]
   local_weights: Callable[[int], client_weights_lib.ClientWeights]
+  failures: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -16,7 +16,9 @@ from fl_clustering.engine import aggregation
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cost
+from fl_clustering.engine import divergence
 from fl_clustering.engine import federated_training
+from fl_clustering.methods import registry as methods_registry
 from fl_clustering import metrics
 from fl_clustering import participation
 from fl_clustering import runtime
@@ -243,6 +245,40 @@ class ThreePhaseTest(parameterized.TestCase):
     found = summary.summarize(config, _task, result)["num_clusters_choice"]
     self.assertEqual(found["silhouette"], choice.num_clusters)
     self.assertCountEqual(found, ("silhouette", "eigengap", "stability"))
+
+  def test_a_method_that_fails_does_not_end_the_others_if_that_is_tolerated(self):
+    config = _config(methods=("kmeans", "hierarchical", "cfl"), num_clusters=2)
+
+    def diverge(*unused_arguments):
+      raise divergence.TrainingDiverged("the loss is nan.")
+
+    def diverging(settings, engine):
+      return methods_registry.METHODS["kmeans"].build(settings, engine)._replace(next=diverge)
+
+    entry = methods_registry.METHODS["hierarchical"]._replace(build=diverging)
+    with mock.patch.dict(methods_registry.METHODS, {"hierarchical": entry}):
+      with self.assertRaises(divergence.TrainingDiverged):
+        _run(config)
+      with tempfile.TemporaryDirectory() as folder:
+        result = three_phase.run(
+            config, _task, folder, tolerated=(divergence.TrainingDiverged,),
+            failed={"local": "there was no memory"},
+        )
+
+    self.assertEqual(
+        result.failures, {"local": "there was no memory", "hierarchical": "the loss is nan."}
+    )
+    self.assertEqual(list(result.methods), ["kmeans", "cfl", "fedavg", "finetuned"])
+    kmeans = _recorded_run({"num_clusters": 2})[0].methods["kmeans"]
+    np.testing.assert_array_equal(result.methods["kmeans"].vectors, kmeans.vectors)
+
+  def test_without_the_control_fedavg_nothing_goes_on_from_it(self):
+    config = _config(**_THREE_CLUSTERS, control_repeats=1)
+    with tempfile.TemporaryDirectory() as folder:
+      result = three_phase.run(config, _task, folder, failed={"fedavg": "there was no memory"})
+
+    self.assertNotIn("fedavg_matched", result.methods)
+    self.assertIsNone(result.control_repeats)
 
   def test_many_models_are_in_a_file(self):
     expected, _ = _recorded_run(_NO_GROUPING)
