@@ -70,6 +70,8 @@ class Experiment:
       the files that `measure` has written; None if `measure` returns it.
     failures: A function that returns the exceptions that end a run with one line.  It is
       called when measuring begins.
+    problem: A function of a `FinishedRun` that returns why the program ends with code 1 though
+      the run is finished; "" if it doesn't.
   """
 
   name: str
@@ -87,6 +89,7 @@ class Experiment:
   rechecks_finished: bool = False
   summarize: Optional[Callable[[finished_run.FinishedRun], dict]] = None
   failures: Callable[[], tuple[type[Exception], ...]] = lambda: ()
+  problem: Callable[[finished_run.FinishedRun], str] = lambda run: ""
 
 
 def versions(packages):
@@ -160,8 +163,12 @@ def _measure(experiment, config, inputs, folder):
 
 
 def _print_result(experiment, folder):
-  print(experiment.result_text(finished_run.FinishedRun(folder.path)))
+  finished = finished_run.FinishedRun(folder.path)
+  print(experiment.result_text(finished))
   print(f"report: {folder.join(output_folder.REPORT)}")
+  problem = experiment.problem(finished)
+  if problem:
+    raise launch.RunFailed(problem)
 
 
 def build_main(experiment):

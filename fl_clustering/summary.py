@@ -82,6 +82,23 @@ def method_summary(result, target_accuracy):
   return summary
 
 
+def pretrain_summary(result, target_accuracy):
+  """Returns the summary of phase 1, as in `summarize`.
+
+  Args:
+    result: The `PretrainResult`.
+    target_accuracy: The accuracy whose share of clients is reported.
+  """
+  summary = {
+      "global": _model_metrics(result.global_test),
+      "clients": _client_distribution(result.clients, target_accuracy),
+      "cost": result.cost.by_name(),
+  }
+  if result.new_clients is not None:
+    summary["new_clients"] = _client_distribution(result.new_clients, target_accuracy)
+  return summary
+
+
 def summarize(config, task, result):
   """Returns the summary of a run as a dict that JSON can hold.
 
@@ -110,13 +127,7 @@ def summarize(config, task, result):
       "num_clients": len(task.clients),
       "num_test_examples": _num_test_examples(task),
       "seed": config.seed,
-      "pretrain": {
-          "global": _model_metrics(result.pretrain.global_test),
-          "clients": _client_distribution(
-              result.pretrain.clients, config.target_accuracy
-          ),
-          "cost": result.pretrain.cost.by_name(),
-      },
+      "pretrain": pretrain_summary(result.pretrain, config.target_accuracy),
       "methods": {
           name: method_summary(method, config.target_accuracy)
           for name, method in result.methods.items()
@@ -128,10 +139,6 @@ def summarize(config, task, result):
           "control_repeats": config.control_repeats,
       },
   }
-  if result.pretrain.new_clients is not None:
-    summary["pretrain"]["new_clients"] = _client_distribution(
-        result.pretrain.new_clients, config.target_accuracy
-    )
   for name, gain in _gains(result).items():
     summary["methods"][name]["gain"] = gain
   if result.num_clusters_choice is not None:

@@ -12,7 +12,7 @@ from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import registry as task_registry
 
 
-def load(config, data_dir, recorded):
+def load(config, data_dir, recorded, fold=None):
   """Returns the `FederatedTask` that the settings name.
 
   Args:
@@ -20,6 +20,7 @@ def load(config, data_dir, recorded):
     data_dir: Where its data come from, as the user gave it, or None.
     recorded: `config.json` of the run to resume, or None.  If `--dataset=auto` chose a
       data set then, it is chosen again.
+    fold: Which of the clients' examples are for testing, a `Fold`; None for a random share.
 
   Raises:
     ValueError: If the data are missing, damaged or too few.
@@ -40,6 +41,7 @@ def load(config, data_dir, recorded):
       tables=config.tables,
       test_share=config.test_share,
       num_new_clients=config.num_new_clients,
+      fold=fold,
       **config.partition_options,
       **config.model_options,
   )

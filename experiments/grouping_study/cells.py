@@ -1,0 +1,260 @@
+"""What a study measures: a cell is one method in one setting, for one seed and fold.
+
+The cells of a group share the data and phase 1, and are measured in one run with checkpoints.
+Its tables are written when all are measured; before that, they are not there.
+"""
+
+import collections
+import itertools
+import os
+import shutil
+
+from clustering_basics import atomic_file
+from experiment_shell import output_folder
+from experiments.grouping_study import config as config_lib
+from experiments.three_phase import data
+from fl_clustering.methods import registry as method_registry
+
+RESULTS = "results.csv"
+ROUNDS = "rounds.csv"
+# The columns that may read as numbers and are text.
+TEXT_COLUMNS = ("setting", "method", "problem")
+
+PRETRAIN = "pretrain"
+KEYS = ("setting", "seed", "fold", "method")
+_SCORES = {
+    "accuracy": ("clients", "accuracy", "mean"),
+    "accuracy_sd": ("clients", "accuracy", "sd"),
+    "accuracy_p10": ("clients", "accuracy", "p10"),
+    "accuracy_best": ("clients", "accuracy", "max"),
+    "share_at_target": ("clients", "share_at_target"),
+    "recall": ("clients", "recall", "mean"),
+    "pooled_accuracy": ("clients", "pooled_accuracy"),
+    "new_clients_accuracy": ("new_clients", "accuracy", "mean"),
+    "blended_accuracy": ("clients_blended", "accuracy", "mean"),
+    "global_accuracy": ("global_mean", "accuracy"),
+    "global_recall": ("global_mean", "recall"),
+    "global_weighted_accuracy": ("global_weighted", "accuracy"),
+    "global_weighted_recall": ("global_weighted", "recall"),
+    "num_clusters": ("num_clusters",),
+    "adjusted_rand_index": ("adjusted_rand_index",),
+    "purity": ("purity",),
+    "client_steps": ("cost", "client_steps"),
+    "bytes_down": ("cost", "bytes_down"),
+    "bytes_up": ("cost", "bytes_up"),
+}
+VALUES = (*_SCORES, "problem")
+_ROUND_VALUES = ("round", "accuracy", "client_steps", "bytes")
+_HEADERS = {RESULTS: (*KEYS, *VALUES), ROUNDS: (*KEYS, *_ROUND_VALUES)}
+
+
+def methods_of(config):
+  """Returns the methods and controls of every group, in the order of its rows.
+
+  There is one more where a method has more client steps than FedAvg: its matched control.
+
+  Args:
+    config: The `ThreePhaseConfig` of the study's runs.
+  """
+  return (PRETRAIN, *config.chosen_methods, *method_registry.CONTROLS)
+
+
+def group_folder(study_folder, group):
+  """Returns the path of a group's folder."""
+  return os.path.join(study_folder, "cells", group.name)
+
+
+def is_measured(study_folder, group):
+  """Returns whether a group's tables are there."""
+  return os.path.exists(os.path.join(group_folder(study_folder, group), RESULTS))
+
+
+def _key(group, method):
+  return group.setting, group.seed, group.fold, method
+
+
+def failed_row(group, method, problem):
+  """Returns the row of a cell that failed; `problem` says why."""
+  return [*_key(group, method), *[None] * len(_SCORES), " ".join(problem.split())]
+
+
+def write_tables(study_folder, group, rows, rounds=()):
+  """Writes a group's tables, with which it counts as measured, and removes its checkpoints.
+
+  Args:
+    study_folder: Path of the study's folder.
+    group: The `config.Group`.
+    rows: Its rows of `results.csv`, lists of values.
+    rounds: Its rows of `rounds.csv`, likewise.
+  """
+  folder = group_folder(study_folder, group)
+  os.makedirs(folder, exist_ok=True)
+  # The results are last, since they say that the group is measured.
+  for name, lines in ((ROUNDS, rounds), (RESULTS, rows)):
+    text = output_folder.csv_text(_HEADERS[name], lines)
+    atomic_file.write_text(os.path.join(folder, name), text)
+  remove_leftovers(study_folder, group)
+
+
+def remove_leftovers(study_folder, group):
+  """Removes what a measured group no longer needs."""
+  folder = group_folder(study_folder, group)
+  for name in ("checkpoints", "client_data"):
+    shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+
+
+def write_joined(config, study_folder):
+  """Writes the study's tables from those of all measured groups, in the study's order.
+
+  Args:
+    config: The `StudyConfig`.
+    study_folder: Path of the study's folder.
+  """
+  for name, header in _HEADERS.items():
+    text = [output_folder.csv_text(header, [])]
+    for group in config.groups:
+      if is_measured(study_folder, group):
+        path = os.path.join(group_folder(study_folder, group), name)
+        with open(path, encoding="utf-8") as file:
+          text += file.readlines()[1:]
+    atomic_file.write_text(os.path.join(study_folder, name), "".join(text))
+
+
+def load_task(config, group, data_dir):
+  """Returns the `FederatedTask` of a group.
+
+  Args:
+    config: The `StudyConfig`.
+    group: The `config.Group`.
+    data_dir: Where the data come from, or None.
+  """
+  return data.load(config.run_config(group), data_dir, None, config.fold(group))
+
+
+def _score(summary, path):
+  """Returns a number of a method's summary; None where it has none."""
+  for name in path:
+    if summary is None or name not in summary:
+      return None
+    summary = summary[name]
+  return summary
+
+
+def _scores(summary):
+  return [_score(summary, path) for path in _SCORES.values()]
+
+
+def _round_rows(group, method, curve, total):
+  """Returns the rows of a method's rounds; costs are those of everything until then.
+
+  Args:
+    group: The `config.Group`.
+    method: The method, or `pretrain`.
+    curve: Per round its number, the clients' mean accuracy, client steps and bytes.
+    total: The `Cost` after the last round; None for phase 1, which starts from nothing.
+  """
+  steps, sent = ([one[place] for one in curve] for place in (2, 3))
+  before = (0, 0)
+  if total is not None:
+    in_all = total.client_steps, total.bytes_down + total.bytes_up
+    before = in_all[0] - sum(steps), in_all[1] - sum(sent)
+  return [
+      [*_key(group, method), number, accuracy, int(before[0] + so_far), int(before[1] + bytes_)]
+      for (number, accuracy, _, _), so_far, bytes_ in zip(
+          curve, itertools.accumulate(steps), itertools.accumulate(sent)
+      )
+  ]
+
+
+def _build_observer(tell):
+  """Returns a `RunObserver` with the methods' `curves`, which tells of every stage."""
+  from fl_clustering import stages  # pylint: disable=g-import-not-at-top
+
+  class Observer(stages.RunObserver):
+
+    def __init__(self):
+      self.curves = collections.defaultdict(list)
+
+    def stage_started(self, stage, num_rounds, rounds_done):
+      tell(stage)
+
+    def round_finished(self, stage, round_num, rows):
+      values = {row.metric: row.value for row in rows if row.cluster == ""}
+      self.curves[stage].append((
+          round_num, values["clients_accuracy_mean"], values["client_steps"],
+          values["bytes_down"] + values["bytes_up"],
+      ))
+
+  return Observer()
+
+
+def _rows(config, group, result, curves):
+  """Returns a group's rows of results and of rounds."""
+  from fl_clustering import summary  # pylint: disable=g-import-not-at-top
+
+  target = config.run.target_accuracy
+  summaries = {
+      PRETRAIN: summary.pretrain_summary(result.pretrain, target),
+      **{
+          name: summary.method_summary(of_method, target)
+          for name, of_method in result.methods.items()
+      },
+  }
+  summaries[PRETRAIN]["global_mean"] = summaries[PRETRAIN]["global"]
+  rows, rounds = [], []
+  for method in dict.fromkeys([*methods_of(config.run), *summaries, *result.failures]):
+    if method in result.failures:
+      rows.append(failed_row(group, method, result.failures[method]))
+      continue
+    rows.append([*_key(group, method), *_scores(summaries[method]), None])
+    total = None if method == PRETRAIN else result.methods[method].cost
+    rounds += _round_rows(group, method, curves[method], total)
+  return rows, rounds
+
+
+def _measure(config, group, task, study_folder, failed, tell):
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering import checkpoint
+  from fl_clustering.engine import divergence
+  from fl_clustering import three_phase
+  # pylint: enable=g-import-not-at-top
+
+  folder = group_folder(study_folder, group)
+  client_data = os.path.join(folder, "client_data")
+  os.makedirs(client_data, exist_ok=True)
+  observer = _build_observer(tell)
+  try:
+    result = three_phase.run(
+        config.run_config(group), task, client_data,
+        checkpoint.Checkpoints(os.path.join(folder, "checkpoints")), [observer],
+        tolerated=(divergence.TrainingDiverged, MemoryError), failed=failed,
+    )
+  except (divergence.TrainingDiverged, MemoryError) as e:
+    # Phase 1 failed, from which everything goes on.
+    problem = f"{e}" or type(e).__name__
+    return [failed_row(group, method, problem) for method in methods_of(config.run)], []
+  return _rows(config, group, result, observer.curves)
+
+
+def measure_group(config, group, data_dir, study_folder, failed, tell):
+  """Measures the cells of a group and writes its tables; TFF's context must be set.
+
+  Args:
+    config: The `StudyConfig`.
+    group: The `config.Group`.
+    data_dir: Where the data come from, or None.
+    study_folder: Path of the study's folder.
+    failed: Why methods failed that are not to be tried again, by name.
+    tell: A function that is called with the name of every stage as it starts.
+  """
+  from fl_clustering import checkpoint  # pylint: disable=g-import-not-at-top
+
+  tell("data")
+  task = load_task(config, group, data_dir)
+  try:
+    tables = _measure(config, group, task, study_folder, failed, tell)
+  except checkpoint.DamagedCheckpoint:
+    # They are those of this group alone, and can be made again.
+    remove_leftovers(study_folder, group)
+    tables = _measure(config, group, task, study_folder, failed, tell)
+  write_tables(study_folder, group, *tables)

@@ -1,0 +1,66 @@
+"""The flags of the study: the only place that reads them.
+
+They are those of a three-phase run, which all its runs have in common, and its own.
+"""
+
+import os
+
+from absl import flags
+
+from clustering_basics import validate
+from experiments.grouping_study import config as config_lib
+from experiments.grouping_study import settings as settings_lib
+from experiments.three_phase import flags as run_flags
+
+flags.adopt_module_key_flags(run_flags)
+
+flags.DEFINE_list(
+    "settings", ",".join(config_lib.SETTINGS),
+    "Comma-separated kinds of differences between clients, of: " + "; ".join(
+        f"`{name}`: {setting.about}" for name, setting in settings_lib.SETTINGS.items()
+    ) + ".")
+flags.DEFINE_integer(
+    "num_seeds", 5,
+    "Seeds per setting, from --seed on. Each draws its own clients, models and orders of training.")
+flags.DEFINE_integer(
+    "num_folds", None,
+    "Every client's examples are in so many folds, and each fold is for testing once. Default: "
+    "one random split per seed.")
+flags.DEFINE_integer(
+    "jobs", None,
+    "Processes that run at the same time, each with its share of the cores. The numbers don't "
+    "depend on it. Default: one per core.")
+
+# What a study has other defaults for than a single run.
+for _name, _value in {
+    "dataset": "digits",
+    "methods": ",".join(config_lib.METHODS),
+    "control_repeats": 0,
+}.items():
+  flags.FLAGS.set_default(_name, _value)
+
+
+def config():
+  """Returns the `StudyConfig` of the flags; ValueError if they don't fit."""
+  if flags.FLAGS.reuse is not None:
+    raise validate.error("reuse", "be left out in a study", flags.FLAGS.reuse)
+  return config_lib.StudyConfig(
+      run_flags.config(),
+      tuple(filter(None, flags.FLAGS.settings)),
+      flags.FLAGS.num_seeds,
+      flags.FLAGS.num_folds,
+  )
+
+
+def data_dir():
+  """Returns where the data come from, an absolute path or None."""
+  path = run_flags.data_dir()
+  return path if path is None else os.path.abspath(path)
+
+
+def jobs():
+  """Returns how many processes run at the same time."""
+  if flags.FLAGS.jobs is None:
+    return len(os.sched_getaffinity(0))
+  validate.integer(1, jobs=flags.FLAGS.jobs)
+  return flags.FLAGS.jobs

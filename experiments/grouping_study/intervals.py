@@ -1,0 +1,90 @@
+"""Means with intervals, over the repetitions of a study.
+
+A repetition is a seed, or one fold of a seed.  Seeds draw the split over the clients, the
+model to start from and the order of training, so an interval over seeds (Student's t) is
+about other seeds with the same images.
+
+Folds of one seed are no independent repetitions: with k folds, any two train on k - 2 parts in
+common.  The variance of their mean is larger than the values' spread tells, and t intervals
+that ignore it are too short.  So with folds the variance of the mean is s^2 (1 / n + 1 / (k - 1))
+instead of s^2 / n, for n values in all: 1 / (k - 1) is how many examples test for each that
+trains.
+
+References:
+  Claude Nadeau, Yoshua Bengio. Inference for the Generalization Error. Machine Learning 52,
+  2003, section 5 (the corrected resampled t-test).
+  Remco R. Bouckaert, Eibe Frank. Evaluating the Replicability of Significance Tests for
+  Comparing Learning Algorithms. PAKDD 2004, section 3 (the same for repeated k folds).
+  Olive Jean Dunn. Multiple comparisons among means. Journal of the American Statistical
+  Association, 1961 (Bonferroni's correction).
+"""
+
+import dataclasses
+import math
+import statistics
+from typing import Optional
+
+LEVEL = 0.95
+
+# Equal differences in accuracy come out this close to each other.
+_ROUNDING = 1e-12
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+  """A mean over repetitions.
+
+  Attributes:
+    mean: The mean.
+    sd: The standard deviation, with n - 1 in the denominator; None for one value.
+    low: Lower end of the mean's interval; None for one value.
+    high: Upper end, likewise.
+    count: The number of values.
+  """
+
+  mean: float
+  sd: Optional[float]
+  low: Optional[float]
+  high: Optional[float]
+  count: int
+
+  @property
+  def leaves_out_zero(self):
+    """Whether the mean can be told from zero."""
+    return self.low is not None and (self.low > 0 or self.high < 0)
+
+
+def interval(values, num_folds=None, num_comparisons=1):
+  """Returns the `Interval` of values, one per repetition; None without values.
+
+  Args:
+    values: The values.
+    num_folds: The number of folds, of which the values are from several; None without folds.
+    num_comparisons: How many intervals hold at once with probability `LEVEL`.
+  """
+  # Here, since SciPy takes long to import.
+  from scipy import stats  # pylint: disable=g-import-not-at-top
+
+  values, count = list(values), len(values)
+  if not count:
+    return None
+  mean = statistics.fmean(values)
+  if count == 1:
+    return Interval(mean, None, None, None, count)
+  sd = statistics.stdev(values)
+  if sd <= _ROUNDING:
+    sd = 0.0
+  tested_per_trained = 0 if num_folds is None else 1 / (num_folds - 1)
+  quantile = float(stats.t.ppf(1 - (1 - LEVEL) / (2 * num_comparisons), count - 1))
+  half_width = quantile * sd * math.sqrt(1 / count + tested_per_trained)
+  return Interval(mean, sd, mean - half_width, mean + half_width, count)
+
+
+def differences(values, others):
+  """Returns the differences of the repetitions that both have, in the order of `values`.
+
+  Args:
+    values: From a repetition to its value.
+    others: The same of what it is compared with.
+  """
+  return [value - others[one] for one, value in values.items() if one in others]

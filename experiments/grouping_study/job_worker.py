@@ -1,0 +1,58 @@
+"""A process of a study: measures one group after the other, as `jobs.py` asks it to.
+
+It reads a JSON object per line from standard input, first the study and then its groups, and
+answers likewise: with every stage that starts, and when a group is measured.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_parent(parent_pid):
+  """Has the kernel end this process when its parent ends, `kill -9` included."""
+  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+  if os.getppid() != parent_pid:
+    sys.exit(1)
+
+
+def _requests():
+  for line in sys.stdin:
+    yield json.loads(line)
+
+
+def _answer(stream, **values):
+  stream.write(json.dumps(values) + "\n")
+  stream.flush()
+
+
+def main():
+  _end_with_parent(int(sys.argv[1]))
+  # Whatever else prints must not be taken for an answer.
+  answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+  os.dup2(2, 1)
+  # pylint: disable=g-import-not-at-top
+  from experiments.grouping_study import cells
+  from experiments.grouping_study import config as config_lib
+  from fl_clustering import runtime
+  # pylint: enable=g-import-not-at-top
+
+  requests = _requests()
+  study = next(requests)
+  config = config_lib.StudyConfig.from_json(study["config"])
+  with runtime.LocalRuntime(study["num_cores"]):
+    for request in requests:
+      group = config_lib.Group(**request["group"])
+      cells.measure_group(
+          config, group, study["data_dir"], study["folder"], request["failed"],
+          lambda stage: _answer(answers, stage=stage),
+      )
+      _answer(answers, measured=group.name)
+
+
+if __name__ == "__main__":
+  main()
