@@ -1,2 +1,188 @@
+"""The report of a study: its findings, heat maps, and a table per setting."""
+
 from experiment_shell import html_page
-def write_report(run): html_page.write_page(run.join("report.html"),"a","b")
+from experiment_shell import output_folder
+from experiment_shell import report_sections
+from experiment_shell import scores
+from experiments.grouping_study import cells
+from experiments.grouping_study import figures
+from experiments.grouping_study import findings
+from experiments.grouping_study import intervals
+from experiments.grouping_study import results as results_lib
+from experiments.grouping_study import settings as settings_lib
+from experiments.three_phase import comparison
+from experiments.three_phase import results as run_results
+
+_HEAT_MAPS = (
+    report_sections.Figure(
+        "gains_over_fedavg.png", figures.gains_over_fedavg,
+        "Gain of every method over FedAvg in every setting",
+        "Look for green: there a method is more accurate than training everyone together. Where a "
+        "field is blank, the difference can't be told from chance.",
+    ),
+    report_sections.Figure(
+        "gains_over_finetuned.png", figures.gains_over_finetuned,
+        "Gain of every method over the fine-tuned control in every setting",
+        "The same against the global model that every client fits to its own data. A method that is "
+        "green above and red here helps less than that does.",
+    ),
+)
+_COSTS = (
+    report_sections.Figure(
+        "accuracy_by_cost.png", figures.accuracy_by_cost,
+        "Accuracy of all methods by bytes and by client steps",
+        "The further left a line reaches an accuracy, the less it cost. Methods that build on phase "
+        "1 start where its cost ends. FedAvg matched is left out.",
+    ),
+)
+
+_FILES = {
+    output_folder.REPORT: "this page",
+    "figures": "the figures as PNG",
+    output_folder.SUMMARY: "means and differences with their intervals",
+    output_folder.CONFIG: "all settings, seeds, versions, and the data that were used",
+    cells.RESULTS: "every cell: setting, seed, fold and method with its scores, or why it failed",
+    cells.ROUNDS: "accuracy and cost after every round of every cell",
+    "cells": "the same tables of every run",
+}
+
+
+def _share(value):
+  return f"{value:.3f}"
+
+
+def _number(value, form):
+  return scores.ABSENT if value is None else form(value)
+
+
+def _gain_cells(results, setting, method, reference):
+  if method not in results.compared_with(reference):
+    return [scores.ABSENT] * 2
+  gain = results.gain(setting, method, reference)
+  if gain is None:
+    return ["failed", scores.ABSENT]
+  mean = comparison.points(gain.mean)
+  return [
+      html_page.strong(mean) if gain.leaves_out_zero else mean,
+      results_lib.ends_text(gain, comparison.points),
+  ]
+
+
+def _setting_table(results, setting):
+  """Returns the table of a setting, with a row per method."""
+  rows = []
+  for method in results.methods:
+    found = results.interval(setting, method)
+    if found is None and method == results_lib.MATCHED:
+      continue
+    rows.append([
+        run_results.method_label(method),
+        results_lib.accuracy_text(found),
+        scores.ABSENT if found is None else results_lib.ends_text(found, _share),
+        *_gain_cells(results, setting, method, results_lib.FEDAVG),
+        *_gain_cells(results, setting, method, results_lib.FINETUNED),
+        results_lib.accuracy_text(results.interval(setting, method, "adjusted_rand_index")),
+        _number(results.mean(setting, method, "num_clusters"), lambda value: f"{value:.1f}"),
+        _number(results.mean(setting, method, "client_steps"), comparison.steps_text),
+        _number(
+            results.mean(setting, method, "bytes_down"),
+            lambda down: comparison.bytes_text(down + results.mean(setting, method, "bytes_up")),
+        ),
+    ])
+  return html_page.table(
+      [
+          "method", "mean ± sd", f"{intervals.LEVEL:.0%} interval", "gain", "interval", "gain",
+          "interval", "ARI", "clusters", "client steps", "bytes",
+      ],
+      rows,
+      "The clients' mean accuracy, over the repetitions; gains in percentage points, bold where the "
+      "interval leaves out zero; ARI: adjusted Rand index to the true groups",
+      header_groups=[
+          ("", 1), ("accuracy", 2), ("over FedAvg", 2), ("over fine-tuned", 2), ("clusters", 2),
+          ("cost", 2),
+      ],
+  )
+
+
+def _global_table(results):
+  """Returns the table of the global models: phase 1's, and the means of the methods' models."""
+  columns = {
+      "global_accuracy": "mean", "global_weighted_accuracy": "weighted mean",
+      "blended_accuracy": "clients, blended",
+  }
+  rows = [
+      [
+          f"{setting}: {run_results.method_label(method)}",
+          *(results_lib.accuracy_text(results.interval(setting, method, c)) for c in columns),
+      ]
+      for setting in results.settings
+      for method in (cells.PRETRAIN, *results.chosen_methods)
+  ]
+  return html_page.table(
+      ["setting and method", *columns.values()], rows,
+      "Accuracy of one global model, made of the clusters' models, on the global test set; and of "
+      "the clusters' models blended with their mean, on the clients' test data",
+  )
+
+
+def _summary(results):
+  return html_page.section(
+      "Summary",
+      html_page.paragraph(html_page.strong(findings.verdict(results))),
+      *map(html_page.paragraph, findings.notes(results)),
+      *(html_page.warning(title, text) for title, text in findings.warnings(results)),
+  )
+
+
+def _setting_sections(results):
+  for setting in results.settings:
+    yield html_page.section(
+        f"{setting}: {settings_lib.SETTINGS[setting].about}",
+        html_page.paragraph(findings.of_setting(results, setting)),
+        _setting_table(results, setting),
+    )
+
+
+def _failures_section(results):
+  rows = findings.failure_rows(results)
+  if not rows:
+    return []
+  table = html_page.table(
+      ["setting", "method", "seed", "fold", "why"], rows, "Cells that failed", text_columns=(1, 4)
+  )
+  return [html_page.section("Failures", table)]
+
+
+def write_report(run):
+  """Draws the figures and writes `report.html`, last.
+
+  Args:
+    run: The `FinishedRun`.
+  """
+  results = results_lib.read(run)
+  data, config = run.document["data"], results.config
+  maps = report_sections.write_figures(run.path, _HEAT_MAPS, results)
+  costs = report_sections.write_figures(run.path, _COSTS, results)
+  html_page.write_page(
+      run.join(output_folder.REPORT),
+      f"Does grouping clients help? A study on {data['name']}",
+      f"{data['source']}. {run_results.clients_text(data['num_clients'])}, "
+      f"{config.run.pretrain_rounds} + {config.run.cluster_rounds} rounds; "
+      f"{results.repetitions_text}. Settings: {', '.join(results.settings)}.",
+      _summary(results),
+      html_page.section("Gains", *maps),
+      *_failures_section(results),
+      *_setting_sections(results),
+      html_page.section("Accuracy by cost", *costs),
+      html_page.section("Global models", html_page.details("All settings", _global_table(results))),
+      report_sections.settings_section(
+          "Settings, data, model and versions",
+          {
+              "Settings": run.settings,
+              "Data": data,
+              "Model": run.document["model"],
+              "Versions": run.versions,
+          },
+      ),
+      report_sections.files_section(run.path, _FILES),
+  )

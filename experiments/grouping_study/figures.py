@@ -1,0 +1,129 @@
+"""The figures of a study: gains as heat maps, and accuracy by cost."""
+
+from matplotlib import colors
+from matplotlib import lines
+from matplotlib import ticker
+import numpy as np
+
+from experiment_shell import figure_style
+from experiments.grouping_study import intervals
+from experiments.grouping_study import results as results_lib
+from experiments.three_phase import comparison
+from experiments.three_phase import figures as run_figures
+from experiments.three_phase import results as run_results
+
+# White lies between; both ends are colours of figures' verdicts.
+_WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
+    "worse to better", ["#d55e00", "#ffffff", "#009e73"]
+)
+_LEAST_LIMIT = 0.02  # Of the colours, so that tiny gains stay pale.
+_LONG_NAME = 10
+
+
+def _wrapped(setting):
+  return setting.replace("_", "\n") if len(setting) > _LONG_NAME else setting
+
+
+def _grid(results, reference):
+  """Returns the intervals of all gains, and whether each holds for all comparisons together."""
+  count = results.num_comparisons(reference)
+  plain, together = {}, {}
+  for row, method in enumerate(results.compared_with(reference)):
+    for column, setting in enumerate(results.settings):
+      found = results.gain(setting, method, reference)
+      plain[row, column] = found
+      together[row, column] = (
+          found is not None and results.gain(setting, method, reference, count).leaves_out_zero
+      )
+  return plain, together
+
+
+def _heat_map(results, reference):
+  methods = results.compared_with(reference)
+  plain, together = _grid(results, reference)
+  shown = {place: found for place, found in plain.items() if found and found.leaves_out_zero}
+  values = np.full((len(methods), len(results.settings)), np.nan)
+  for place, found in shown.items():
+    values[place] = found.mean
+  limit = max([_LEAST_LIMIT, *(abs(found.mean) for found in shown.values())])
+  figure = figure_style.new_figure(2.0 + 0.46 * len(methods))
+  axes = figure.add_subplot()
+  axes.imshow(values, cmap=_WORSE_TO_BETTER, vmin=-limit, vmax=limit, aspect="auto")
+  for (row, column), found in shown.items():
+    dark = abs(found.mean) > 0.75 * limit
+    look = {"ha": "center", "color": "white" if dark else "#1c1e21"}
+    axes.text(
+        column, row - 0.04, comparison.points(found.mean), va="bottom", fontsize=9.5,
+        fontweight="bold" if together[row, column] else "normal", **look,
+    )
+    ends = f"{comparison.points(found.low)} to {comparison.points(found.high)}"
+    axes.text(column, row + 0.06, ends, va="top", fontsize=6.3, **look)
+  for place, found in plain.items():
+    if found is None:
+      axes.text(*place[::-1], "failed", ha="center", va="center", fontsize=8, style="italic")
+  axes.set_xticks(range(len(results.settings)), map(_wrapped, results.settings), fontsize=8.5)
+  axes.set_yticks(range(len(methods)), map(run_results.method_label, methods))
+  axes.set_xticks(np.arange(len(results.settings) - 1) + 0.5, minor=True)
+  axes.set_yticks(np.arange(len(methods) - 1) + 0.5, minor=True)
+  axes.tick_params(which="both", length=0)
+  axes.grid(True, which="minor")
+  axes.spines[["left", "bottom"]].set_visible(False)
+  name = run_results.method_name(reference)
+  figure_style.set_title(
+      figure, results.data_line,
+      f"Gain in the clients' mean accuracy over {name}, in percentage points, with its "
+      f"{intervals.LEVEL:.0%} interval",
+      "blank: the interval includes zero; bold: it leaves out zero for all "
+      f"{len(plain)} comparisons together",
+  )
+  return figure
+
+
+def gains_over_fedavg(results):
+  """Returns the heat map of the gains over FedAvg."""
+  return _heat_map(results, results_lib.FEDAVG)
+
+
+def gains_over_finetuned(results):
+  """Returns the heat map of the gains over the fine-tuned control."""
+  return _heat_map(results, results_lib.FINETUNED)
+
+
+def accuracy_by_cost(results):
+  """Returns the clients' mean accuracy over bytes and over client steps, a row per setting."""
+  methods = [method for method in results.methods if method != results_lib.MATCHED]
+  looks = run_figures.method_looks(methods)
+  figure = figure_style.new_figure(1.8 + 1.75 * len(results.settings))
+  panels = figure.subplots(len(results.settings), 2, squeeze=False, sharey="row")
+  for row, setting in zip(panels, results.settings):
+    for axes, cost in zip(row, ("bytes", "client_steps")):
+      for method in methods:
+        curve = results.curve(setting, method)
+        if curve:
+          axes.plot(
+              [point[cost] for point in curve], [point["accuracy"] for point in curve],
+              **{**looks[method], "marker": None}, linewidth=1.3,
+          )
+          axes.plot(
+              curve[-1][cost], curve[-1]["accuracy"], **looks[method], markersize=5,
+          )
+      axes.set_xlim(left=0)
+      axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
+      axes.xaxis.set_major_formatter(ticker.EngFormatter(unit="B" if cost == "bytes" else ""))
+      axes.grid(True)
+    row[0].set_title(setting, loc="left")
+    row[0].set_ylabel("mean accuracy")
+  panels[-1, 0].set_xlabel("bytes to and from the clients")
+  panels[-1, 1].set_xlabel("steps of SGD of all clients together")
+  figure.legend(
+      handles=[
+          lines.Line2D([], [], **look, label=run_results.method_label(method))
+          for method, look in looks.items()
+      ],
+      loc="outside lower center", ncols=3,
+  )
+  figure_style.set_title(
+      figure, results.data_line,
+      "The clients' mean accuracy by what it cost, a mean over the repetitions; markers: the end",
+  )
+  return figure

@@ -1,0 +1,155 @@
+"""What a study found, in sentences."""
+
+from experiments.grouping_study import intervals
+from experiments.grouping_study import results as results_lib
+from experiments.three_phase import comparison
+from experiments.three_phase import results as run_results
+
+_FEW_REPETITIONS = 5
+
+
+def listed(names):
+  """Returns names as words of a sentence."""
+  *others, last = names
+  return f"{', '.join(others)} and {last}" if others else last
+
+
+def _labels(methods):
+  return listed([run_results.method_name(method) for method in methods])
+
+
+def _verdicts(results, setting, reference):
+  """Returns the chosen methods that are better, and those that are worse, than a reference."""
+  better, worse = [], []
+  for method in results.chosen_methods:
+    gain = results.gain(setting, method, reference)
+    if gain is not None and gain.leaves_out_zero:
+      (better if gain.mean > 0 else worse).append(method)
+  return better, worse
+
+
+def _most_accurate(results, setting, methods):
+  """Returns the method of the highest mean accuracy; None without any."""
+  means = {method: results.mean(setting, method, "accuracy") for method in methods}
+  means = {method: mean for method, mean in means.items() if mean is not None}
+  return max(means, key=means.get) if means else None
+
+
+def verdict(results):
+  """Returns one sentence: in which settings grouping clients helps."""
+  if not results.chosen_methods:
+    return "No method was chosen, so the study compares the controls alone."
+  if len({(row["seed"], row["fold"]) for row in results.rows}) < 2:
+    return "With one seed and no folds, no difference can be told from chance."
+  helps = [s for s in results.settings if _verdicts(results, s, results_lib.FEDAVG)[0]]
+  beats = [s for s in results.settings if _verdicts(results, s, results_lib.FINETUNED)[0]]
+  if not helps:
+    return (
+        "In no setting can a gain of grouping the clients over training everyone together "
+        "(FedAvg) be told from chance."
+    )
+  both = [setting for setting in helps if setting in beats]
+  more = (
+      f"in {listed(both)} a method also beats the fine-tuned model" if both
+      else "in none of them does a method also beat the fine-tuned model"
+  )
+  return (
+      f"Grouping the clients beats training everyone together (FedAvg) in {listed(helps)}; {more}."
+  )
+
+
+def of_setting(results, setting):
+  """Returns one or two sentences: which methods help in a setting, and which is best."""
+  better, worse = _verdicts(results, setting, results_lib.FEDAVG)
+  parts = []
+  if better:
+    best = _most_accurate(results, setting, better)
+    gain = results.gain(setting, best, results_lib.FEDAVG)
+    parts.append(
+        f"More accurate than FedAvg: {_labels(better)}. {run_results.method_name(best)} has the "
+        f"highest mean of them, {comparison.points(gain.mean)} points "
+        f"({results_lib.ends_text(gain, comparison.points)})."
+    )
+  else:
+    parts.append("No method is more accurate than FedAvg beyond chance.")
+  if worse:
+    parts.append(f"Less accurate than FedAvg: {_labels(worse)}.")
+  return " ".join([*parts, *_against_finetuned(results, setting)])
+
+
+def _against_finetuned(results, setting):
+  better, worse = _verdicts(results, setting, results_lib.FINETUNED)
+  if better:
+    yield f"More accurate than the fine-tuned model: {_labels(better)}."
+  elif results.chosen_methods and len(worse) == len(results.chosen_methods):
+    yield "Every method is less accurate than the fine-tuned model."
+
+
+def _counts_sentence(results):
+  count = results.num_comparisons(results_lib.FEDAVG)
+  by_chance = (1 - intervals.LEVEL) * count
+  return (
+      f"There are {count} comparisons with FedAvg. If no method differed from it, about "
+      f"{by_chance:.0f} of these intervals would still leave out zero by chance. Those in bold "
+      "leave it out for all comparisons together (Bonferroni)."
+  )
+
+
+def _about_sentence(results):
+  if results.config.num_folds is None:
+    return (
+        "The intervals are Student's t over the seeds. Each seed draws the split over the "
+        "clients, their test data, the first model and the order of training; the images are "
+        "the same. So they are about other seeds with this data set."
+    )
+  return (
+      f"Every client's data are in {results.config.num_folds} folds, and each fold is the test "
+      "data once. Folds share most of their training data, so plain t intervals over folds would "
+      "be too short. These are corrected for it (Nadeau and Bengio 2003; Bouckaert and Frank "
+      "2004)."
+  )
+
+
+def notes(results):
+  """Returns what the reader needs to judge the verdict, as paragraphs."""
+  found = [
+      f"{_about_sentence(results)} Differences are of the same seed"
+      f"{'' if results.config.num_folds is None else ' and fold'}, which share the clients, "
+      "their data and phase 1.",
+      "A method is compared with FedAvg of as many rounds. If it has more client steps in a run, "
+      f"it is compared with FedAvg matched, which goes on until it has as many. "
+      f"{_counts_sentence(results)}",
+  ]
+  return found
+
+
+def warnings(results):
+  """Returns what the reader must not overlook, as (title, text) pairs."""
+  found = list(results.run.warnings)
+  repetitions = len({(row["seed"], row["fold"]) for row in results.rows})
+  if 1 < repetitions < _FEW_REPETITIONS:
+    found.append((
+        "Few repetitions",
+        f"With {repetitions} seeds or folds, an interval finds only large differences.",
+    ))
+  if results.failures:
+    lost = sorted({run_results.method_name(row["method"]) for row in results.failures})
+    found.append((
+        f"{len(results.failures):,} of {len(results.rows):,} cells failed",
+        f"{listed(lost)} failed in some runs; their means are over the other runs. The list is "
+        "below.",
+    ))
+  return found
+
+
+def failure_rows(results):
+  """Returns the failed cells as rows of a table: where, and why."""
+  return [
+      [
+          row["setting"], run_results.method_label(row["method"]),
+          *(str("" if row[key] is None else row[key]) for key in ("seed", "fold")),
+          row["problem"],
+      ]
+      for row in results.failures
+  ]
+
