@@ -18,6 +18,9 @@ _WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
 )
 _LEAST_LIMIT = 0.02  # Of the colours, so that tiny gains stay pale.
 _LONG_NAME = 10
+# Font size of the intervals, and of all those in a row together.
+_LARGEST_SMALL_TEXT = 8
+_SMALL_TEXT_OF_ROW = 44
 
 
 def _wrapped(setting):
@@ -48,6 +51,7 @@ def _heat_map(results, reference):
   limit = max([_LEAST_LIMIT, *(abs(found.mean) for found in shown.values())])
   figure = figure_style.new_figure(2.0 + 0.46 * len(methods))
   axes = figure.add_subplot()
+  small = min(_LARGEST_SMALL_TEXT, _SMALL_TEXT_OF_ROW / len(results.settings))
   axes.imshow(values, cmap=_WORSE_TO_BETTER, vmin=-limit, vmax=limit, aspect="auto")
   for (row, column), found in shown.items():
     dark = abs(found.mean) > 0.75 * limit
@@ -57,7 +61,7 @@ def _heat_map(results, reference):
         fontweight="bold" if together[row, column] else "normal", **look,
     )
     ends = f"{comparison.points(found.low)} to {comparison.points(found.high)}"
-    axes.text(column, row + 0.06, ends, va="top", fontsize=6.3, **look)
+    axes.text(column, row + 0.06, ends, va="top", fontsize=small, **look)
   for place, found in plain.items():
     if found is None:
       axes.text(*place[::-1], "failed", ha="center", va="center", fontsize=8, style="italic")
@@ -71,10 +75,8 @@ def _heat_map(results, reference):
   name = run_results.method_name(reference)
   figure_style.set_title(
       figure, results.data_line,
-      f"Gain in the clients' mean accuracy over {name}, in percentage points, with its "
-      f"{intervals.LEVEL:.0%} interval",
-      "blank: the interval includes zero; bold: it leaves out zero for all "
-      f"{len(plain)} comparisons together",
+      f"Gain in mean accuracy over {name} in percentage points, {intervals.LEVEL:.0%} intervals",
+      f"blank: includes zero; bold: leaves out zero for all {len(plain)} comparisons together",
   )
   return figure
 
@@ -124,6 +126,6 @@ def accuracy_by_cost(results):
   )
   figure_style.set_title(
       figure, results.data_line,
-      "The clients' mean accuracy by what it cost, a mean over the repetitions; markers: the end",
+      "The clients' mean accuracy by what it cost, averaged over the repetitions",
   )
   return figure

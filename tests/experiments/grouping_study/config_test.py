@@ -1,0 +1,75 @@
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments.grouping_study import config as config_lib
+from experiments.grouping_study import settings
+from fl_clustering import config as run_config
+from fl_clustering.tasks import folds
+from tests.experiments.grouping_study import sample_study
+
+
+class StudyConfigTest(parameterized.TestCase):
+
+  def test_groups_are_settings_seeds_and_folds(self):
+    study = sample_study.config(("iid", "rotated"), num_seeds=2, num_folds=2, seed=3)
+
+    self.assertEqual(
+        [(group.setting, group.seed, group.fold) for group in study.groups],
+        [(setting, seed, fold) for setting in ("iid", "rotated") for seed in (3, 4)
+         for fold in (0, 1)],
+    )
+    self.assertEqual(study.groups[1].name, "iid-seed3-fold1")
+    self.assertEqual(study.fold(study.groups[1]), folds.Fold(1, 2))
+
+  def test_without_folds(self):
+    study = sample_study.config(("iid",), num_seeds=1)
+
+    (group,) = study.groups
+    self.assertEqual(group.name, "iid-seed0")
+    self.assertIsNone(study.fold(group))
+
+  def test_a_run_has_its_settings_and_its_seed(self):
+    study = sample_study.config(("rotated",), num_seeds=2)
+
+    run = study.run_config(study.groups[1])
+
+    self.assertEqual((run.partition, run.num_groups, run.seed), ("rotated", 4, 1))
+    self.assertEqual(run.methods, study.run.methods)
+
+  @parameterized.parameters(None, 3)
+  def test_json_is_the_same_study(self, num_folds):
+    study = sample_study.config(num_folds=num_folds, ifca_start="perturbed")
+
+    self.assertEqual(config_lib.StudyConfig.from_json(study.to_json()), study)
+
+  def test_settings_of_all_names_can_be_made(self):
+    names = tuple(name for name in settings.SETTINGS if name != "natural")
+
+    self.assertLen(sample_study.config(names, num_seeds=1).groups, len(names))
+
+  @parameterized.named_parameters(
+      ("unknown", {"settings": ("sorted",)}, "settings"),
+      ("twice", {"settings": ("iid", "iid")}, "settings"),
+      ("none", {"settings": ()}, "settings"),
+      ("no_seeds", {"num_seeds": 0}, "num_seeds"),
+      ("one_fold", {"num_folds": 1}, "num_folds"),
+      ("decided", {"partition": "iid"}, "partition"),
+      ("unnamed", {"dataset": "auto"}, "dataset"),
+      ("repeats", {"control_repeats": 1}, "control_repeats"),
+      ("own_clients", {"settings": ("natural",)}, "partition"),
+      ("too_few_clients", {"num_clients": 3, "settings": ("rotated",)}, "num_clients"),
+  )
+  def test_bad_settings(self, values, name):
+    with self.assertRaisesRegex(ValueError, f"^`{name}` must "):
+      sample_study.config(**values)
+
+  def test_natural_clients_are_for_data_that_have_some(self):
+    run = run_config.ThreePhaseConfig(dataset="emnist", control_repeats=0)
+
+    study = config_lib.StudyConfig(run, ("natural",), 1)
+
+    self.assertEqual(study.run_config(study.groups[0]).partition, "natural")
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,149 @@
+import json
+
+from absl.testing import absltest
+
+from experiments.grouping_study import cells
+from experiments.grouping_study import findings
+from experiments.grouping_study import results as results_lib
+from tests.experiments.grouping_study import sample_study
+
+
+class ResultsTest(absltest.TestCase):
+
+  def _results(self, rows_of_group, study=None):
+    """Returns the `Results` of a study with these rows; an argument of groups -> rows."""
+    study = study or sample_study.config(("iid",), num_seeds=3)
+    rows = [row for group in study.groups for row in rows_of_group(group)]
+    folder = self.create_tempdir().full_path
+    return results_lib.read(sample_study.write(folder, study, rows))
+
+  def test_gains_are_paired_by_seed(self):
+    def rows(group):
+      return [
+          sample_study.row(group, "fedavg", accuracy=0.5 + group.seed / 10),
+          sample_study.row(group, "kmeans", accuracy=0.6 + group.seed / 10),
+          sample_study.row(group, "finetuned", accuracy=0.7 - group.seed / 10),
+      ]
+
+    results = self._results(rows)
+
+    over_fedavg = results.gain("iid", "kmeans", "fedavg")
+    self.assertAlmostEqual(over_fedavg.mean, 0.1)
+    self.assertAlmostEqual(over_fedavg.sd, 0)
+    self.assertTrue(over_fedavg.leaves_out_zero)
+    over_finetuned = results.gain("iid", "kmeans", "finetuned")
+    self.assertAlmostEqual(over_finetuned.mean, 0.1)
+    self.assertAlmostEqual(over_finetuned.sd, 0.2)
+    self.assertFalse(over_finetuned.leaves_out_zero)
+
+  def test_what_trains_more_is_compared_with_the_control_of_as_many_steps(self):
+    def rows(group):
+      steps = 200 if group.seed else 104
+      found = [
+          sample_study.row(group, "fedavg", accuracy=0.5),
+          sample_study.row(group, "kmeans", accuracy=0.7),
+          sample_study.row(group, "ifca", accuracy=0.8, client_steps=steps),
+      ]
+      if group.seed:
+        found.append(sample_study.row(group, "fedavg_matched", accuracy=0.65, client_steps=205))
+      return found
+
+    results = self._results(rows)
+
+    self.assertAlmostEqual(results.gain("iid", "kmeans", "fedavg").mean, 0.2)
+    self.assertAlmostEqual(results.gain("iid", "ifca", "fedavg").mean, (0.3 + 0.15 + 0.15) / 3)
+    self.assertNotIn("fedavg_matched", results.compared_with("fedavg"))
+
+  def test_cells_that_fail_leave_out_their_pairs(self):
+    def rows(group):
+      failed = "nan in round 2" if group.seed == 1 else None
+      accuracy = {} if failed else {"accuracy": 0.6}
+      return [
+          sample_study.row(group, "fedavg", accuracy=0.5),
+          sample_study.row(group, "kmeans", failed, **accuracy),
+          sample_study.row(group, "ifca", "no memory"),
+      ]
+
+    results = self._results(rows)
+
+    self.assertEqual(results.gain("iid", "kmeans", "fedavg").count, 2)
+    self.assertIsNone(results.gain("iid", "ifca", "fedavg"))
+    self.assertIn("iid, kmeans, seed 1: nan in round 2", results_lib.text(results).splitlines())
+    self.assertEqual(
+        results_lib.problem(results), "4 of 9 cells failed; they are listed above."
+    )
+    summary = results_lib.summary(results)
+    json.dumps(summary, allow_nan=False)
+    self.assertLen(summary["failures"], 4)
+    self.assertIn("4 of 9 cells failed", [title for title, _ in findings.warnings(results)])
+
+  def test_a_study_without_failures_has_no_problem(self):
+    results = results_lib.read(sample_study.write(self.create_tempdir().full_path))
+
+    self.assertEqual(results_lib.problem(results), "")
+    self.assertEqual(results.failures, [])
+
+  def test_with_folds_the_interval_is_wider(self):
+    def rows(group):
+      more = group.seed / 100 + (group.fold or 0) / 50
+      return [
+          sample_study.row(group, "fedavg", accuracy=0.5),
+          sample_study.row(group, "kmeans", accuracy=0.6 + more),
+      ]
+
+    results = self._results(rows, sample_study.config(("iid",), num_seeds=1, num_folds=4))
+
+    gain = results.gain("iid", "kmeans", "fedavg")
+    self.assertEqual(gain.count, 4)
+    # t(3) at 97.5% = 3.1824.
+    self.assertAlmostEqual(gain.high - gain.mean, 3.1824 * gain.sd * (1 / 4 + 1 / 3) ** 0.5, 4)
+
+  def test_curves_are_means_over_the_seeds(self):
+    study = sample_study.config(("iid",), num_seeds=2)
+    run = sample_study.write(self.create_tempdir().full_path, study)
+    with open(run.join(cells.ROUNDS), "a", encoding="utf-8") as file:
+      file.write("iid,1,,kmeans,3,0.9,150,3000\n")  # Of one seed alone.
+
+    points = results_lib.read(run).curve("iid", "kmeans")
+
+    self.assertEqual([point["round"] for point in points], [1, 2])
+    self.assertEqual([point["client_steps"] for point in points], [50, 100])
+
+  def test_text(self):
+    results = results_lib.read(sample_study.write(self.create_tempdir().full_path))
+
+    lines = results_lib.text(results).splitlines()
+
+    self.assertRegex(lines[0], r"^method +iid +rotated$")
+    self.assertRegex(lines[1], r"^K-means +-\d\.\d[* ] +\+2\d\.\d\*$")
+    self.assertRegex(lines[5], r"^FedAvg \(control\) +0\.\d{3} +0\.\d{3}$")
+
+  def test_findings(self):
+    results = results_lib.read(sample_study.write(self.create_tempdir().full_path))
+
+    self.assertEqual(
+        findings.verdict(results),
+        "Grouping the clients beats training everyone together (FedAvg) in rotated; in rotated a "
+        "method also beats the fine-tuned model.",
+    )
+    self.assertStartsWith(
+        findings.of_setting(results, "iid"),
+        "No method is more accurate than FedAvg beyond chance. Less accurate than FedAvg: K-means.",
+    )
+    self.assertStartsWith(
+        findings.of_setting(results, "rotated"),
+        "More accurate than FedAvg: K-means and IFCA. K-means has the highest mean of them, +2",
+    )
+
+  def test_one_seed_tells_nothing(self):
+    study = sample_study.config(num_seeds=1)
+    run = sample_study.write(self.create_tempdir().full_path, study)
+
+    results = results_lib.read(run)
+
+    self.assertIn("no difference can be told from chance", findings.verdict(results))
+    self.assertNotIn("*", results_lib.text(results).split("\n\n")[0])
+
+
+if __name__ == "__main__":
+  absltest.main()
