@@ -28,6 +28,7 @@ _EXPERIMENTS = {
     "federated_kmeans_sites": ("experiments.federated_kmeans", "SITES"),
     "multi_view": ("experiments.multi_view", "EXPERIMENT"),
     "multi_view_sites": ("experiments.multi_view", "SITES"),
+    "study": ("experiments.study", "EXPERIMENT"),
 }
 
 

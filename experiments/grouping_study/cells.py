@@ -78,6 +78,11 @@ def failed_row(group, method, problem):
   return [*_key(group, method), *[None] * len(_SCORES), " ".join(problem.split())]
 
 
+def failed_rows(config, group, problem):
+  """Returns the rows of a group all of whose cells failed, for the same reason."""
+  return [failed_row(group, method, problem) for method in methods_of(config.run)]
+
+
 def write_tables(study_folder, group, rows, rounds=()):
   """Writes a group's tables, with which it counts as measured, and removes its checkpoints.
 
@@ -231,8 +236,7 @@ def _measure(config, group, task, study_folder, failed, tell):
     )
   except (divergence.TrainingDiverged, MemoryError) as e:
     # Phase 1 failed, from which everything goes on.
-    problem = f"{e}" or type(e).__name__
-    return [failed_row(group, method, problem) for method in methods_of(config.run)], []
+    return failed_rows(config, group, f"{e}" or type(e).__name__), []
   return _rows(config, group, result, observer.curves)
 
 
@@ -250,7 +254,12 @@ def measure_group(config, group, data_dir, study_folder, failed, tell):
   from fl_clustering import checkpoint  # pylint: disable=g-import-not-at-top
 
   tell("data")
-  task = load_task(config, group, data_dir)
+  try:
+    task = load_task(config, group, data_dir)
+  except ValueError as e:
+    # The draw of one seed may leave too many clients without examples.
+    write_tables(study_folder, group, failed_rows(config, group, str(e)))
+    return
   try:
     tables = _measure(config, group, task, study_folder, failed, tell)
   except checkpoint.DamagedCheckpoint:

@@ -15,8 +15,8 @@ import tempfile
 from typing import Optional
 
 from experiments.grouping_study import cells
+from experiments.grouping_study import job_worker
 
-_WORKER = "experiments.grouping_study.job_worker"
 _SECONDS_TO_END = 10
 
 
@@ -36,7 +36,7 @@ class Study:
   data_dir: Optional[str]
   folder: str
   num_cores: int
-  command: tuple[str, ...] = (sys.executable, "-m", _WORKER)
+  command: tuple[str, ...] = (sys.executable, "-m", job_worker.__name__)
 
   def to_json(self):
     """Returns what a process is told first, a dict for JSON."""
@@ -181,8 +181,7 @@ class _Measuring:
       self._died_in[group].add(stage)
       self._left.append(group)
     elif stage in self._failed[group] or stage in ("data", cells.PRETRAIN):
-      methods = cells.methods_of(self._study.config.run)
-      rows = [cells.failed_row(group, method, how) for method in methods]
+      rows = cells.failed_rows(self._study.config, group, how)
       cells.write_tables(self._study.folder, group, rows)
       self._tell_measured(group)
     else:

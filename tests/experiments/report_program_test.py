@@ -100,7 +100,7 @@ class ReportProgramTest(parameterized.TestCase):
         program = f"experiments.{file_name.removesuffix('.py')}"
         found |= {name: (program, attribute) for attribute, name in defined}
 
-    self.assertLen(found, 7)
+    self.assertLen(found, 8)
     self.assertEqual(report._EXPERIMENTS, found)
 
   def test_without_the_flag_it_ends_with_one_line_and_code_2(self):

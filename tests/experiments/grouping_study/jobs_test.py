@@ -1,0 +1,161 @@
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+from absl.testing import absltest
+import psutil
+
+from experiments.grouping_study import cells
+from experiments.grouping_study import config as config_lib
+from experiments.grouping_study import jobs
+from tests.experiments.grouping_study import sample_study
+
+# A process that measures nothing.  It ends where a file says so, and notes what it was asked.
+_WORKER = """
+import json, os, sys
+
+from experiments.grouping_study import cells
+from experiments.grouping_study import config as config_lib
+
+folder = sys.argv[1]
+with open(os.path.join(folder, "deaths.json")) as file:
+  deaths = json.load(file)
+study = json.loads(sys.stdin.readline())
+for line in sys.stdin:
+  with open(os.path.join(folder, "asked.txt"), "a") as file:
+    file.write(line)
+  request = json.loads(line)
+  group = config_lib.Group(**request["group"])
+  for stage in ("pretrain", "kmeans", "ifca", "fedavg"):
+    if stage in request["failed"]:
+      continue
+    print(json.dumps({"stage": stage}), flush=True)
+    key = f"{group.name} {stage}"
+    note = os.path.join(folder, key)
+    count = int(open(note).read()) if os.path.exists(note) else 0
+    if count < deaths.get(key, 0):
+      with open(note, "w") as file:
+        file.write(str(count + 1))
+      print("no room", file=sys.stderr, flush=True)
+      os._exit(3)
+  rows = [[group.setting, group.seed, group.fold, "kmeans", *[0.5] * (len(cells.VALUES) - 1), None]]
+  rows += [cells.failed_row(group, name, why) for name, why in request["failed"].items()]
+  cells.write_tables(study["folder"], group, rows)
+  print(json.dumps({"measured": group.name}), flush=True)
+"""
+
+
+class JobsTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    self.notes = self.create_tempdir().full_path
+    self.script = self.create_tempfile("worker.py", textwrap.dedent(_WORKER)).full_path
+    self.config = sample_study.config(("iid", "rotated"), num_seeds=2)
+
+  def _measure(self, deaths, num_jobs=1):
+    """Measures with processes that die so often where `deaths` says; returns what was told."""
+    with open(os.path.join(self.notes, "deaths.json"), "w", encoding="utf-8") as file:
+      json.dump(deaths, file)
+    study = jobs.Study(
+        self.config, None, self.folder, 1, (sys.executable, self.script, self.notes)
+    )
+    told = []
+    jobs.measure(study, self.config.groups, num_jobs, told.append)
+    self.assertCountEqual(told, self.config.groups)
+    return told
+
+  def _asked(self):
+    """Returns how often each group was asked for."""
+    with open(os.path.join(self.notes, "asked.txt"), encoding="utf-8") as file:
+      groups = (config_lib.Group(**json.loads(line)["group"]) for line in file)
+      return collections.Counter(group.name for group in groups)
+
+  def _problems(self):
+    """Returns the problems of all cells that failed, by group and method."""
+    cells.write_joined(self.config, self.folder)
+    with open(os.path.join(self.folder, cells.RESULTS), encoding="utf-8") as file:
+      lines = [line.rstrip("\n").split(",") for line in file]
+    return {
+        (f"{line[0]}-seed{line[1]}", line[3]): line[-1] for line in lines[1:] if line[-1]
+    }
+
+  def test_groups_are_measured_in_order(self):
+    self.assertEqual(self._measure({}), self.config.groups)
+    self.assertEqual(set(self._asked().values()), {1})
+    self.assertEmpty(self._problems())
+
+  def test_many_processes(self):
+    self._measure({}, num_jobs=8)
+
+    self.assertEqual(set(self._asked().values()), {1})
+
+  def test_a_group_is_tried_again(self):
+    self._measure({"iid-seed1 ifca": 1, "iid-seed1 fedavg": 1}, num_jobs=2)
+
+    self.assertEqual(self._asked()["iid-seed1"], 3)
+    self.assertEmpty(self._problems())
+
+  def test_a_stage_that_ends_two_processes_fails_and_the_others_go_on(self):
+    self._measure({"iid-seed1 ifca": 9})
+
+    self.assertEqual(
+        self._problems(), {("iid-seed1", "ifca"): "the process ended with code 3: no room"}
+    )
+
+  def test_a_group_whose_phase_1_ends_two_processes_fails(self):
+    self._measure({"iid-seed1 pretrain": 9}, num_jobs=2)
+
+    self.assertEqual(
+        self._problems(),
+        {
+            ("iid-seed1", method): "the process ended with code 3: no room"
+            for method in cells.methods_of(self.config.run)
+        },
+    )
+    self.assertEqual(self._asked()["iid-seed1"], 2)
+
+
+_PARENT = """
+import sys, time
+
+from experiments.grouping_study import jobs
+from tests.experiments.grouping_study import sample_study
+
+config = sample_study.config(("iid",), num_seeds=2)
+study = jobs.Study(config, None, sys.argv[1], 1)
+print("started", flush=True)
+jobs.measure(study, config.groups, 2, print)
+"""
+
+
+class KilledTest(absltest.TestCase):
+
+  def test_no_process_stays_when_the_program_is_killed(self):
+    script = self.create_tempfile("parent.py", _PARENT).full_path
+    with subprocess.Popen(
+        [sys.executable, script, self.create_tempdir().full_path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdout=subprocess.PIPE,
+    ) as program:
+      program.stdout.readline()
+      started = []
+      while len(started) < 2:
+        started = psutil.Process(program.pid).children()
+        time.sleep(0.05)
+      # They may not have come to ask the kernel yet; they look whether the program is there.
+      os.kill(program.pid, signal.SIGKILL)
+
+    _, alive = psutil.wait_procs(started, timeout=60)
+
+    self.assertEmpty(alive)
+
+
+if __name__ == "__main__":
+  absltest.main()

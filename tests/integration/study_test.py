@@ -1,0 +1,208 @@
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiment_shell import finished_run
+from experiment_shell import launch
+from experiments import study
+from tests.experiment_shell import in_process
+from tests.tasks import data_files
+
+_TABLES = ("results.csv", "rounds.csv")
+_METHODS = ("--methods=kmeans,ifca", "--num_clusters=2")
+
+_base = None
+_flags = None
+_uninterrupted = None
+
+
+def _start(folder, *flags):
+  """Starts a study in a process of its own; returns its `Popen`."""
+  return subprocess.Popen(
+      [sys.executable, "-m", "experiments.study", *_flags, *flags, f"--output_dir={folder}"],
+      env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+  )
+
+
+def _run(folder, *flags):
+  """Runs a study; returns its exit code, standard output and standard error."""
+  with _start(folder, *flags) as process:
+    stdout, stderr = process.communicate()
+  return process.returncode, stdout, stderr
+
+
+def _run_here(folder, *flags):
+  """Runs a study that does not get to measuring in this process; returns what it prints."""
+  return in_process.run(study.EXPERIMENT, *_flags, *flags, f"--output_dir={folder}")
+
+
+def _read(folder, name):
+  with open(os.path.join(folder, name), encoding="utf-8") as file:
+    return file.read()
+
+
+def setUpModule():
+  """Writes a small data set, and runs a study on it to the end."""
+  global _base, _flags, _uninterrupted
+  temporary = tempfile.TemporaryDirectory()
+  unittest.addModuleCleanup(temporary.cleanup)
+  _base = temporary.name
+  data = os.path.join(_base, "data")
+  os.mkdir(data)
+  data_files.write_idx_files(data, data_files.idx_arrays(num_train=120, num_test=20))
+  _flags = (
+      "--dataset=idx", f"--data_dir={data}", "--num_clients=4", "--pretrain_rounds=2",
+      "--cluster_rounds=2", "--settings=iid,rotated", "--num_seeds=2",
+  )
+  _uninterrupted = os.path.join(_base, "uninterrupted")
+  code, _, stderr = _run(_uninterrupted, *_METHODS, "--jobs=1")
+  assert code == 0, stderr
+
+
+class StudyTest(parameterized.TestCase):
+
+  def test_every_cell_has_a_row(self):
+    run = finished_run.FinishedRun(_uninterrupted)
+
+    rows = run.rows("results.csv", ("problem",))
+
+    methods = ("pretrain", "kmeans", "ifca", "fedavg", "finetuned", "local")
+    self.assertEqual(
+        [(row["setting"], row["seed"], row["method"]) for row in rows],
+        [(setting, seed, method) for setting in ("iid", "rotated") for seed in (0, 1)
+         for method in methods],
+    )
+    for row in rows:
+      self.assertEqual(row["problem"], "")
+      self.assertIsNone(row["fold"])
+      self.assertBetween(row["accuracy"], 0, 1)
+      known = row["setting"] == "rotated" and row["method"] in ("kmeans", "ifca")
+      self.assertEqual(row["adjusted_rand_index"] is not None, known, row)
+    self.assertEqual(run.json("summary.json")["failures"], [])
+    self.assertTrue(run.has("report.html"))
+    # What only serves to go on is gone.
+    for name in os.listdir(run.join("cells")):
+      self.assertCountEqual(os.listdir(run.join(os.path.join("cells", name))), _TABLES)
+
+  def test_costs_of_rounds_end_with_those_of_the_cell(self):
+    run = finished_run.FinishedRun(_uninterrupted)
+    last = {}
+    for row in run.rows("rounds.csv"):
+      last[row["setting"], row["seed"], row["method"]] = row
+
+    for row in run.rows("results.csv"):
+      end = last[row["setting"], row["seed"], row["method"]]
+      self.assertEqual(end["client_steps"], row["client_steps"])
+      self.assertEqual(end["bytes"], row["bytes_down"] + row["bytes_up"])
+      self.assertEqual(end["accuracy"], row["accuracy"])
+
+  def _kill_when(self, folder, is_time, *flags):
+    """Runs a study and kills it, `kill -9`, as soon as `is_time()` is true."""
+    with _start(folder, *_METHODS, *flags) as process:
+      while not is_time():
+        self.assertIsNone(process.poll())
+        time.sleep(0.01)
+      os.kill(process.pid, signal.SIGKILL)
+    self.assertNotIn("report.html", os.listdir(folder))
+
+  def test_a_study_that_is_killed_twice_gives_the_same_bits(self):
+    folder = os.path.join(_base, "killed")
+    groups = os.path.join(folder, "cells")
+
+    def has(name):
+      return lambda: os.path.isdir(groups) and any(
+          os.path.exists(os.path.join(groups, group, name)) for group in os.listdir(groups)
+      )
+
+    # Within a method, and after a group.
+    self._kill_when(folder, has(os.path.join("checkpoints", "kmeans.npz")), "--jobs=2")
+    self._kill_when(folder, has("results.csv"), "--jobs=2", "--resume")
+    code, _, stderr = _run(folder, *_METHODS, "--jobs=2", "--resume")
+
+    self.assertEqual(code, 0, stderr)
+    for name in (*_TABLES, "summary.json"):
+      self.assertEqual(_read(folder, name), _read(_uninterrupted, name), name)
+
+  def test_cells_that_fail_are_rows_and_the_study_ends_with_code_1(self):
+    folder = os.path.join(_base, "failing")
+
+    code, stdout, stderr = _run(
+        folder, "--methods=kmeans", "--num_clusters=2", "--learning_rate=1e30",
+        "--settings=iid", "--num_folds=2", "--num_seeds=1", "--jobs=2",
+    )
+
+    self.assertEqual(code, 1, stderr)
+    self.assertEndsWith(
+        stderr, "\nerror: 10 of 10 cells failed; they are listed above.\n"
+    )
+    self.assertIn("\niid, kmeans, seed 0, fold 1: the training loss is ", stdout)
+    self.assertIn("report.html", os.listdir(folder))
+    rows = finished_run.FinishedRun(folder).rows("results.csv", ("problem",))
+    self.assertEqual([row["fold"] for row in rows], [0] * 5 + [1] * 5)
+    self.assertEqual({row["accuracy"] for row in rows}, {None})
+    # It is finished, but its cells have still failed.
+    again, stdout, _ = _run(
+        folder, "--methods=kmeans", "--num_clusters=2", "--learning_rate=1e30",
+        "--settings=iid", "--num_folds=2", "--num_seeds=1", "--resume",
+    )
+    self.assertEqual(again, 1)
+    self.assertStartsWith(stdout, "this run is finished")
+
+  @parameterized.named_parameters(
+      ("more_seeds", ("--num_seeds=3",), "`num_seeds` must be 2, as in the run to resume, got 3"),
+      ("folds", ("--num_folds=2",), "`num_folds` must be None, as in the run to resume, got 2"),
+      ("other_setting", ("--settings=iid",), "`settings` must be "),
+      ("other_rate", ("--learning_rate=0.2",), "`learning_rate` must be 0.1"),
+  )
+  def test_other_settings_are_refused(self, flags, message):
+    with self.assertRaisesRegex(launch.InputError, f"^{message}"):
+      _run_here(_uninterrupted, *_METHODS, *flags, "--resume")
+
+  def test_other_data_are_refused(self):
+    unfinished = os.path.join(_base, "unfinished")
+    shutil.copytree(_uninterrupted, unfinished)
+    os.remove(os.path.join(unfinished, "report.html"))
+    data = os.path.join(_base, "other_data")
+    os.mkdir(data)
+    data_files.write_idx_files(data, data_files.idx_arrays(num_train=120, num_test=20, seed=1))
+
+    with self.assertRaisesRegex(
+        launch.InputError, "^`data_dir` must give the same data as in the study to resume"
+    ):
+      _run_here(unfinished, *_METHODS, f"--data_dir={data}", "--resume")
+
+  @parameterized.named_parameters(
+      ("unknown_setting", "--settings=iid,sorted", "`settings` must be one of "),
+      ("jobs", "--jobs=0", "`jobs` must be "),
+      ("reuse", "--reuse=somewhere", "`reuse` must be left out in a study"),
+      ("partition", "--partition=iid", "`partition` must be left to the study's settings"),
+      ("own_clients", "--settings=natural", "`partition` must be one of "),
+      ("many_clients", "--num_clients=61", "`num_clients` must be at most 60"),
+  )
+  def test_bad_input_writes_nothing(self, flag, message):
+    folder = os.path.join(_base, "bad")
+
+    with self.assertRaisesRegex(launch.InputError, f"^{message}"):
+      _run_here(folder, *_METHODS, flag)
+
+    self.assertFalse(os.path.exists(folder))
+
+  def test_bad_input_ends_with_one_line_and_code_2(self):
+    code, _, stderr = _run(os.path.join(_base, "bad"), *_METHODS, "--settings=sorted")
+
+    self.assertEqual(code, 2)
+    self.assertStartsWith(stderr, "error: `settings` must be one of ")
+    self.assertEqual(stderr.count("\n"), 1)
+
+
+if __name__ == "__main__":
+  absltest.main()
