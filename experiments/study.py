@@ -47,10 +47,12 @@ def _measure(config, unused_inputs, folder):
 
     def tell_measured(group):
       cells.write_joined(config, folder.path)
-      bar.set_postfix_str(group.name, refresh=False)
       bar.update()
 
-    jobs.measure(study, left, num_jobs, tell_measured)
+    def tell_stage(group, stage):
+      bar.set_postfix_str(f"{group.name}: {stage}")
+
+    jobs.measure(study, left, num_jobs, tell_measured, tell_stage)
 
 
 def _build_write_report():

@@ -17,6 +17,7 @@ _WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
     "worse to better", ["#d55e00", "#ffffff", "#009e73"]
 )
 _LEAST_LIMIT = 0.02  # Of the colours, so that tiny gains stay pale.
+_NAMES = {results_lib.FEDAVG: "FedAvg", results_lib.FINETUNED: "the fine-tuned models"}
 _LONG_NAME = 10
 # Font size of the intervals, and of all those in a row together.
 _LARGEST_SMALL_TEXT = 8
@@ -72,10 +73,10 @@ def _heat_map(results, reference):
   axes.tick_params(which="both", length=0)
   axes.grid(True, which="minor")
   axes.spines[["left", "bottom"]].set_visible(False)
-  name = run_results.method_name(reference)
   figure_style.set_title(
       figure, results.data_line,
-      f"Gain in mean accuracy over {name} in percentage points, {intervals.LEVEL:.0%} intervals",
+      f"Gain in mean accuracy over {_NAMES[reference]} in percentage points, "
+      f"{intervals.LEVEL:.0%} intervals",
       f"blank: includes zero; bold: leaves out zero for all {len(plain)} comparisons together",
   )
   return figure

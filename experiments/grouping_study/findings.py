@@ -49,10 +49,12 @@ def verdict(results):
         "(FedAvg) be told from chance."
     )
   both = [setting for setting in helps if setting in beats]
-  more = (
-      f"in {listed(both)} a method also beats the fine-tuned model" if both
-      else "in none of them does a method also beat the fine-tuned model"
-  )
+  if not both:
+    more = "no method also beats the fine-tuned models there"
+  elif both == helps and len(helps) > 1:
+    more = "in each of them a method also beats the fine-tuned models"
+  else:
+    more = f"in {listed(both)} a method also beats the fine-tuned models"
   return (
       f"Grouping the clients beats training everyone together (FedAvg) in {listed(helps)}; {more}."
   )
@@ -66,8 +68,8 @@ def of_setting(results, setting):
     best = _most_accurate(results, setting, better)
     gain = results.gain(setting, best, results_lib.FEDAVG)
     parts.append(
-        f"More accurate than FedAvg: {_labels(better)}. {run_results.method_name(best)} has the "
-        f"highest mean of them, {comparison.points(gain.mean)} points "
+        f"More accurate than FedAvg: {_labels(better)}. The most accurate of them on average is "
+        f"{run_results.method_name(best)}, with a gain of {comparison.points(gain.mean)} points "
         f"({results_lib.ends_text(gain, comparison.points)})."
     )
   else:
@@ -80,9 +82,9 @@ def of_setting(results, setting):
 def _against_finetuned(results, setting):
   better, worse = _verdicts(results, setting, results_lib.FINETUNED)
   if better:
-    yield f"More accurate than the fine-tuned model: {_labels(better)}."
+    yield f"More accurate than the fine-tuned models: {_labels(better)}."
   elif results.chosen_methods and len(worse) == len(results.chosen_methods):
-    yield "Every method is less accurate than the fine-tuned model."
+    yield "Every method is less accurate than the fine-tuned models."
 
 
 def _counts_sentence(results):
@@ -90,8 +92,8 @@ def _counts_sentence(results):
   by_chance = (1 - intervals.LEVEL) * count
   return (
       f"There are {count} comparisons with FedAvg. If no method differed from it, about "
-      f"{by_chance:.0f} of these intervals would still leave out zero by chance. Those in bold "
-      "leave it out for all comparisons together (Bonferroni)."
+      f"{by_chance:.1f} of these intervals would still leave out zero by chance. In the heat maps, "
+      "gains in bold leave it out for all comparisons together (Bonferroni)."
   )
 
 
@@ -130,7 +132,7 @@ def warnings(results):
   if 1 < repetitions < _FEW_REPETITIONS:
     found.append((
         "Few repetitions",
-        f"With {repetitions} seeds or folds, an interval finds only large differences.",
+        f"With {repetitions} repetitions, only large differences can be told from chance.",
     ))
   if results.failures:
     lost = sorted({run_results.method_name(row["method"]) for row in results.failures})

@@ -130,12 +130,13 @@ class _Process:
 class _Measuring:
   """The state of a study that is being measured."""
 
-  def __init__(self, study, groups, tell_measured):
+  def __init__(self, study, groups, tell_measured, tell_stage):
     self._study = study
     self._left = list(groups)[::-1]
     self._failed = {group: {} for group in groups}
     self._died_in = {group: set() for group in groups}
     self._tell_measured = tell_measured
+    self._tell_stage = tell_stage
     self._selector = selectors.DefaultSelector()
 
   def run(self, num_jobs):
@@ -173,6 +174,8 @@ class _Measuring:
       self._give_group(process)
     elif measured is None:
       self._bury(process)
+    else:
+      self._tell_stage(process.group, process.stage)
 
   def _bury(self, process):
     group, stage, how = process.group, process.stage, process.ending()
@@ -191,7 +194,7 @@ class _Measuring:
       self._start_process()
 
 
-def measure(study, groups, num_jobs, tell_measured):
+def measure(study, groups, num_jobs, tell_measured, tell_stage=lambda group, stage: None):
   """Measures groups, and writes their tables.
 
   Args:
@@ -199,5 +202,6 @@ def measure(study, groups, num_jobs, tell_measured):
     groups: The `config.Group`s that have no tables yet.
     num_jobs: How many processes run at the same time.
     tell_measured: A function that is called with each group once its tables are there.
+    tell_stage: A function that is called with a group and the stage that it has come to.
   """
-  _Measuring(study, groups, tell_measured).run(num_jobs)
+  _Measuring(study, groups, tell_measured, tell_stage).run(num_jobs)

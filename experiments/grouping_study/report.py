@@ -107,8 +107,9 @@ def _setting_table(results, setting):
 def _global_table(results):
   """Returns the table of the global models: phase 1's, and the means of the methods' models."""
   columns = {
-      "global_accuracy": "mean", "global_weighted_accuracy": "weighted mean",
-      "blended_accuracy": "clients, blended",
+      "global_accuracy": "mean: accuracy", "global_recall": "mean: recall",
+      "global_weighted_accuracy": "weighted: accuracy", "global_weighted_recall": "weighted: recall",
+      "blended_accuracy": "blended: accuracy",
   }
   rows = [
       [
@@ -120,8 +121,8 @@ def _global_table(results):
   ]
   return html_page.table(
       ["setting and method", *columns.values()], rows,
-      "Accuracy of one global model, made of the clusters' models, on the global test set; and of "
-      "the clusters' models blended with their mean, on the clients' test data",
+      "The mean and the weighted mean of the clusters' models, on the global test set; and the "
+      "clusters' models blended with their mean, on the clients' test data",
   )
 
 

@@ -124,7 +124,7 @@ class ResultsTest(absltest.TestCase):
     self.assertEqual(
         findings.verdict(results),
         "Grouping the clients beats training everyone together (FedAvg) in rotated; in rotated a "
-        "method also beats the fine-tuned model.",
+        "method also beats the fine-tuned models.",
     )
     self.assertStartsWith(
         findings.of_setting(results, "iid"),
@@ -132,7 +132,8 @@ class ResultsTest(absltest.TestCase):
     )
     self.assertStartsWith(
         findings.of_setting(results, "rotated"),
-        "More accurate than FedAvg: K-means and IFCA. K-means has the highest mean of them, +2",
+        "More accurate than FedAvg: K-means and IFCA. The most accurate of them on average is "
+        "K-means, with a gain of +2",
     )
 
   def test_one_seed_tells_nothing(self):
