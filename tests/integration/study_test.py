@@ -9,6 +9,7 @@ import unittest
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import psutil
 
 from experiment_shell import finished_run
 from experiment_shell import launch
@@ -105,16 +106,24 @@ class StudyTest(parameterized.TestCase):
       self.assertEqual(end["bytes"], row["bytes_down"] + row["bytes_up"])
       self.assertEqual(end["accuracy"], row["accuracy"])
 
-  def _kill_when(self, folder, is_time, *flags):
-    """Runs a study and kills it, `kill -9`, as soon as `is_time()` is true."""
+  def _end_when(self, folder, is_time, *flags, signal_num=signal.SIGKILL):
+    """Runs a study and ends it as soon as `is_time()` is true; returns its exit code.
+
+    No process that it started is left.
+    """
     with _start(folder, *_METHODS, *flags) as process:
       while not is_time():
         self.assertIsNone(process.poll())
         time.sleep(0.01)
-      os.kill(process.pid, signal.SIGKILL)
+      started = psutil.Process(process.pid).children(recursive=True)
+      os.kill(process.pid, signal_num)
+      _, stderr = process.communicate()
+    _, alive = psutil.wait_procs(started, timeout=60)
+    self.assertEmpty(alive)
     self.assertNotIn("report.html", os.listdir(folder))
+    return process.returncode, stderr
 
-  def test_a_study_that_is_killed_twice_gives_the_same_bits(self):
+  def test_a_study_that_is_ended_again_and_again_gives_the_same_bits(self):
     folder = os.path.join(_base, "killed")
     groups = os.path.join(folder, "cells")
 
@@ -123,9 +132,14 @@ class StudyTest(parameterized.TestCase):
           os.path.exists(os.path.join(groups, group, name)) for group in os.listdir(groups)
       )
 
-    # Within a method, and after a group.
-    self._kill_when(folder, has(os.path.join("checkpoints", "kmeans.npz")), "--jobs=2")
-    self._kill_when(folder, has("results.csv"), "--jobs=2", "--resume")
+    self._end_when(folder, has(os.path.join("checkpoints", "kmeans.npz")), "--jobs=2")
+    self._end_when(folder, has("results.csv"), "--jobs=2", "--resume")
+    code, stderr = self._end_when(
+        folder, has(os.path.join("checkpoints", "fedavg.npz")), "--resume", "--jobs=1",
+        signal_num=signal.SIGINT,
+    )
+    self.assertEqual(code, 130, stderr)
+    self.assertEndsWith(stderr, "\ninterrupted: everything saved so far is kept.\n")
     code, _, stderr = _run(folder, *_METHODS, "--jobs=2", "--resume")
 
     self.assertEqual(code, 0, stderr)
