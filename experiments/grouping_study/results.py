@@ -77,12 +77,11 @@ class Results:
 
   @functools.cached_property
   def _by_cell(self):
-    """(setting, method) -> {repetition: row}, without the cells that failed."""
+    """(setting, method) -> {repetition: row}."""
     found = {}
     for row in self.rows:
-      if not row["problem"]:
-        of_method = found.setdefault((row["setting"], row["method"]), {})
-        of_method[row["seed"], row["fold"]] = row
+      of_method = found.setdefault((row["setting"], row["method"]), {})
+      of_method[row["seed"], row["fold"]] = row
     return found
 
   def values(self, setting, method, column="accuracy"):

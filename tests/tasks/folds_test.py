@@ -41,7 +41,9 @@ class PositionsTest(parameterized.TestCase):
     ]
 
     self.assertEqual(set(map(len, parts)), {1})
-    self.assertEqual(set(np.concatenate(parts)), set(range(num_examples)))
+    times = np.bincount(np.concatenate(parts), minlength=num_examples)
+    self.assertGreaterEqual(times.min(), 1)
+    self.assertLessEqual(times.max() - times.min(), 1)
 
   def test_seed_and_client_decide(self):
     fold = folds.Fold(0, 2)

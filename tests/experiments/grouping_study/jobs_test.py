@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 from absl.testing import absltest
 import psutil
@@ -122,16 +121,16 @@ class JobsTest(absltest.TestCase):
     self.assertEqual(self._asked()["iid-seed1"], 2)
 
 
+# A study whose process is long in phase 1.
 _PARENT = """
-import sys, time
+import sys
 
 from experiments.grouping_study import jobs
 from tests.experiments.grouping_study import sample_study
 
-config = sample_study.config(("iid",), num_seeds=2)
+config = sample_study.config(("iid",), num_seeds=1, pretrain_rounds=100_000)
 study = jobs.Study(config, None, sys.argv[1], 1)
-print("started", flush=True)
-jobs.measure(study, config.groups, 2, print)
+jobs.measure(study, config.groups, 1, print, lambda group, stage: print(stage, flush=True))
 """
 
 
@@ -142,18 +141,16 @@ class KilledTest(absltest.TestCase):
     with subprocess.Popen(
         [sys.executable, script, self.create_tempdir().full_path],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stdout=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True,
     ) as program:
-      program.stdout.readline()
-      started = []
-      while len(started) < 2:
-        started = psutil.Process(program.pid).children()
-        time.sleep(0.05)
-      # They may not have come to ask the kernel yet; they look whether the program is there.
+      while program.stdout.readline() != "pretrain\n":
+        self.assertIsNone(program.poll())
+      started = psutil.Process(program.pid).children(recursive=True)
       os.kill(program.pid, signal.SIGKILL)
 
     _, alive = psutil.wait_procs(started, timeout=60)
 
+    self.assertLen(started, 2)  # One that measures, and TFF's worker.
     self.assertEmpty(alive)
 
 
