@@ -37,7 +37,8 @@ class Interval:
   Attributes:
     mean: The mean.
     sd: The standard deviation, with n - 1 in the denominator; None for one value.
-    low: Lower end of the mean's interval; None for one value.
+    low: Lower end of the mean's interval; None where there is no telling: for one value, and for
+      values that are all the same and not zero, as few test examples make it happen.
     high: Upper end, likewise.
     count: The number of values.
   """
@@ -73,7 +74,8 @@ def interval(values, num_folds=None, num_comparisons=1):
     return Interval(mean, None, None, None, count)
   sd = statistics.stdev(values)
   if sd <= _ROUNDING:
-    sd = 0.0
+    end = 0.0 if abs(mean) <= _ROUNDING else None
+    return Interval(mean, 0.0, end, end, count)
   tested_per_trained = 0 if num_folds is None else 1 / (num_folds - 1)
   quantile = float(stats.t.ppf(1 - (1 - LEVEL) / (2 * num_comparisons), count - 1))
   half_width = quantile * sd * math.sqrt(1 / count + tested_per_trained)

@@ -50,12 +50,18 @@ class IntervalTest(parameterized.TestCase):
 
     self.assertAlmostEqual(_covers(3, draws), 0.95, delta=0.02)
 
-  def test_values_that_are_all_the_same_have_an_interval_of_no_width(self):
+  def test_values_that_are_all_the_same_tell_nothing_of_the_chance(self):
     # 0.1 + 0.2 is not 0.3.
     found = intervals.interval([0.3, 0.1 + 0.2, 0.3])
 
-    self.assertEqual((found.sd, found.low, found.high), (0, found.mean, found.mean))
-    self.assertTrue(found.leaves_out_zero)
+    self.assertEqual((found.sd, found.low, found.high), (0, None, None))
+    self.assertFalse(found.leaves_out_zero)
+
+  def test_methods_that_never_differ_have_an_interval_of_zero(self):
+    found = intervals.interval([0.0, 1e-17, 0.0])
+
+    self.assertEqual((found.sd, found.low, found.high), (0, 0, 0))
+    self.assertFalse(found.leaves_out_zero)
 
   def test_one_value_has_no_interval(self):
     found = intervals.interval([0.3])

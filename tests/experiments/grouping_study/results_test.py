@@ -21,19 +21,19 @@ class ResultsTest(absltest.TestCase):
     def rows(group):
       return [
           sample_study.row(group, "fedavg", accuracy=0.5 + group.seed / 10),
-          sample_study.row(group, "kmeans", accuracy=0.6 + group.seed / 10),
+          sample_study.row(group, "kmeans", accuracy=0.6 + group.seed / 9),
           sample_study.row(group, "finetuned", accuracy=0.7 - group.seed / 10),
       ]
 
     results = self._results(rows)
 
     over_fedavg = results.gain("iid", "kmeans", "fedavg")
-    self.assertAlmostEqual(over_fedavg.mean, 0.1)
-    self.assertAlmostEqual(over_fedavg.sd, 0)
+    self.assertAlmostEqual(over_fedavg.mean, 0.1 + 1 / 90)
+    self.assertAlmostEqual(over_fedavg.sd, 1 / 90)
     self.assertTrue(over_fedavg.leaves_out_zero)
     over_finetuned = results.gain("iid", "kmeans", "finetuned")
-    self.assertAlmostEqual(over_finetuned.mean, 0.1)
-    self.assertAlmostEqual(over_finetuned.sd, 0.2)
+    self.assertAlmostEqual(over_finetuned.mean, 0.1 + 1 / 90)
+    self.assertAlmostEqual(over_finetuned.sd, 0.1 + 1 / 9)
     self.assertFalse(over_finetuned.leaves_out_zero)
 
   def test_what_trains_more_is_compared_with_the_control_of_as_many_steps(self):
