@@ -96,6 +96,11 @@ def accuracy_by_cost(results):
   """Returns the clients' mean accuracy over bytes and over client steps, a row per setting."""
   methods = [method for method in results.methods if method != results_lib.MATCHED]
   looks = run_figures.method_looks(methods)
+  for method in methods:
+    looks[method] |= {"linewidth": 1.2, "markersize": 5}
+  for later, method in enumerate(reversed(results.chosen_methods)):
+    # Methods that agree have the same curve; earlier ones are wider, so that they show beneath.
+    looks[method] |= {"linewidth": 1.2 + 0.35 * later, "markersize": 5 + 0.5 * later}
   figure = figure_style.new_figure(1.8 + 1.75 * len(results.settings))
   panels = figure.subplots(len(results.settings), 2, squeeze=False, sharey="row")
   for row, setting in zip(panels, results.settings):
@@ -105,11 +110,9 @@ def accuracy_by_cost(results):
         if curve:
           axes.plot(
               [point[cost] for point in curve], [point["accuracy"] for point in curve],
-              **{**looks[method], "marker": None}, linewidth=1.3,
+              **{**looks[method], "marker": None},
           )
-          axes.plot(
-              curve[-1][cost], curve[-1]["accuracy"], **looks[method], markersize=5,
-          )
+          axes.plot(curve[-1][cost], curve[-1]["accuracy"], **looks[method])
       axes.set_xlim(left=0)
       axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
       axes.xaxis.set_major_formatter(ticker.EngFormatter(unit="B" if cost == "bytes" else ""))
