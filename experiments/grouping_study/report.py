@@ -17,22 +17,22 @@ _HEAT_MAPS = (
     report_sections.Figure(
         "gains_over_fedavg.png", figures.gains_over_fedavg,
         "Gain of every method over FedAvg in every setting",
-        "Look for green: there a method is more accurate than training everyone together. Where a "
-        "field is blank, the difference can't be told from chance.",
+        "Look for green: there a method is more accurate than training everyone together. Where "
+        "a field is blank, the difference can't be told from chance.",
     ),
     report_sections.Figure(
         "gains_over_finetuned.png", figures.gains_over_finetuned,
         "Gain of every method over the fine-tuned control in every setting",
-        "The same against the global model that every client fits to its own data. A method that is "
-        "green above and red here helps less than that does.",
+        "The same against the global model that every client fits to its own data. A method that "
+        "is green above and red here helps less than that does.",
     ),
 )
 _COSTS = (
     report_sections.Figure(
         "accuracy_by_cost.png", figures.accuracy_by_cost,
         "Accuracy of all methods by bytes and by client steps",
-        "The further left a line reaches an accuracy, the less it cost. Methods that build on phase "
-        "1 start where its cost ends. FedAvg matched is left out.",
+        "The further left a line reaches an accuracy, the less it cost. Methods that build on "
+        "phase 1 start where its cost ends. FedAvg matched is left out.",
     ),
 )
 
@@ -95,8 +95,8 @@ def _setting_table(results, setting):
           "interval", "ARI", "clusters", "client steps", "bytes",
       ],
       rows,
-      "The clients' mean accuracy, over the repetitions; gains in percentage points, bold where the "
-      "interval leaves out zero; ARI: adjusted Rand index to the true groups",
+      "The clients' mean accuracy, over the repetitions; gains in percentage points, bold where "
+      "the interval leaves out zero; ARI: adjusted Rand index to the true groups",
       header_groups=[
           ("", 1), ("accuracy", 2), ("over FedAvg", 2), ("over fine-tuned", 2), ("clusters", 2),
           ("cost", 2),
@@ -108,7 +108,8 @@ def _global_table(results):
   """Returns the table of the global models: phase 1's, and the means of the methods' models."""
   columns = {
       "global_accuracy": "mean: accuracy", "global_recall": "mean: recall",
-      "global_weighted_accuracy": "weighted: accuracy", "global_weighted_recall": "weighted: recall",
+      "global_weighted_accuracy": "weighted: accuracy",
+      "global_weighted_recall": "weighted: recall",
       "blended_accuracy": "blended: accuracy",
   }
   rows = [

@@ -130,7 +130,8 @@ class CellsTest(absltest.TestCase):
     self.assertEqual({row["problem"] for row in self._rows()}, {"`num_clients` must be less"})
 
   def test_checkpoints_that_can_not_be_read_are_made_again(self):
-    checkpoints = os.path.join(cells.group_folder(self.folder, self.config.groups[0]), "checkpoints")
+    folder = cells.group_folder(self.folder, self.config.groups[0])
+    checkpoints = os.path.join(folder, "checkpoints")
     os.makedirs(checkpoints)
     with open(os.path.join(checkpoints, "pretrain.npz"), "w", encoding="utf-8") as file:
       file.write("damaged")

@@ -75,7 +75,9 @@ class ReportTest(absltest.TestCase):
         os.listdir(run.join("figures")),
         ["gains_over_fedavg.png", "gains_over_finetuned.png", "accuracy_by_cost.png"],
     )
-    for text in ("rotated: four groups", "over FedAvg", "Grouping the clients beats", "1.000 ± 0.000"):
+    for text in (
+        "rotated: four groups", "over FedAvg", "Grouping the clients beats", "1.000 ± 0.000"
+    ):
       self.assertIn(text, page)
     self.assertNotIn("Failures", page)
 
