@@ -39,11 +39,15 @@ for _name, _value in {
 }.items():
   flags.FLAGS.set_default(_name, _value)
 
+# A study has checkpoints of its own, and computes on this machine.
+_NOT_FOR_STUDIES = ("reuse", "workers")
+
 
 def config():
   """Returns the `StudyConfig` of the flags; ValueError if they don't fit."""
-  if flags.FLAGS.reuse is not None:
-    raise validate.error("reuse", "be left out in a study", flags.FLAGS.reuse)
+  for name in _NOT_FOR_STUDIES:
+    if getattr(flags.FLAGS, name) is not None:
+      raise validate.error(name, "be left out in a study", getattr(flags.FLAGS, name))
   return config_lib.StudyConfig(
       run_flags.config(),
       tuple(filter(None, flags.FLAGS.settings)),

@@ -35,6 +35,7 @@ class ExperimentTest(parameterized.TestCase):
     self._data = [2]
     self._error = None
     self._broken = None
+    self._problem = ""
     self._log = []
 
   def _load(self, config, recorded, stack):
@@ -78,6 +79,7 @@ class ExperimentTest(parameterized.TestCase):
         rechecks_finished=rechecks_finished,
         summarize=summarize,
         failures=lambda: (_Lost,),
+        problem=lambda finished: self._problem and f"{self._problem} {finished.settings['seed']}",
     ))
     printed = io.StringIO()
     if not flags.FLAGS.is_parsed():
@@ -105,6 +107,13 @@ class ExperimentTest(parameterized.TestCase):
     self.assertCountEqual(document["versions"], ["python", "numpy"])
     with open(os.path.join(self._path, "report.html"), encoding="utf-8") as file:
       self.assertEqual(file.read(), "[{'square': 4}] of 3")
+
+  def test_a_finished_run_can_end_with_a_problem(self):
+    self._problem = "no square of"
+    for flag_values in ({}, {"resume": True}):
+      with self.assertRaisesRegex(launch.RunFailed, "^no square of 3$"):
+        self._run(**flag_values)
+      self.assertIn("report.html", os.listdir(self._path))
 
   def test_a_finished_run_is_only_shown(self):
     self._run()

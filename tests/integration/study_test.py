@@ -198,6 +198,7 @@ class StudyTest(parameterized.TestCase):
       ("unknown_setting", "--settings=iid,sorted", "`settings` must be one of "),
       ("jobs", "--jobs=0", "`jobs` must be "),
       ("reuse", "--reuse=somewhere", "`reuse` must be left out in a study"),
+      ("workers", "--workers=localhost:1", "`workers` must be left out in a study"),
       ("partition", "--partition=iid", "`partition` must be left to the study's settings"),
       ("own_clients", "--settings=natural", "`partition` must be one of "),
       ("many_clients", "--num_clients=61", "`num_clients` must be at most 60"),
