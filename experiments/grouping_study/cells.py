@@ -13,7 +13,11 @@ from clustering_basics import atomic_file
 from experiment_shell import output_folder
 from experiments.grouping_study import config as config_lib
 from experiments.three_phase import data
+from fl_clustering import checkpoint
+from fl_clustering.engine import divergence
 from fl_clustering.methods import registry as method_registry
+from fl_clustering import stages
+from fl_clustering import summary
 
 RESULTS = "results.csv"
 ROUNDS = "rounds.csv"
@@ -171,32 +175,26 @@ def _round_rows(group, method, curve, total):
   ]
 
 
-def _build_observer(tell):
-  """Returns a `RunObserver` with the methods' `curves`, which tells of every stage."""
-  from fl_clustering import stages  # pylint: disable=g-import-not-at-top
+class _Observer(stages.RunObserver):
+  """Tells of every stage, and keeps the methods' `curves`."""
 
-  class Observer(stages.RunObserver):
+  def __init__(self, tell):
+    self.curves = collections.defaultdict(list)
+    self._tell = tell
 
-    def __init__(self):
-      self.curves = collections.defaultdict(list)
+  def stage_started(self, stage, num_rounds, rounds_done):
+    self._tell(stage)
 
-    def stage_started(self, stage, num_rounds, rounds_done):
-      tell(stage)
-
-    def round_finished(self, stage, round_num, rows):
-      values = {row.metric: row.value for row in rows if row.cluster == ""}
-      self.curves[stage].append((
-          round_num, values["clients_accuracy_mean"], values["client_steps"],
-          values["bytes_down"] + values["bytes_up"],
-      ))
-
-  return Observer()
+  def round_finished(self, stage, round_num, rows):
+    values = {row.metric: row.value for row in rows if row.cluster == ""}
+    self.curves[stage].append((
+        round_num, values["clients_accuracy_mean"], values["client_steps"],
+        values["bytes_down"] + values["bytes_up"],
+    ))
 
 
 def _rows(config, group, result, curves):
   """Returns a group's rows of results and of rounds."""
-  from fl_clustering import summary  # pylint: disable=g-import-not-at-top
-
   target = config.run.target_accuracy
   summaries = {
       PRETRAIN: summary.pretrain_summary(result.pretrain, target),
@@ -218,16 +216,12 @@ def _rows(config, group, result, curves):
 
 
 def _measure(config, group, task, study_folder, failed, tell):
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering import checkpoint
-  from fl_clustering.engine import divergence
-  from fl_clustering import three_phase
-  # pylint: enable=g-import-not-at-top
+  from fl_clustering import three_phase  # pylint: disable=g-import-not-at-top
 
   folder = group_folder(study_folder, group)
   client_data = os.path.join(folder, "client_data")
   os.makedirs(client_data, exist_ok=True)
-  observer = _build_observer(tell)
+  observer = _Observer(tell)
   try:
     result = three_phase.run(
         config.run_config(group), task, client_data,
@@ -251,8 +245,6 @@ def measure_group(config, group, data_dir, study_folder, failed, tell):
     failed: Why methods failed that are not to be tried again, by name.
     tell: A function that is called with the name of every stage as it starts.
   """
-  from fl_clustering import checkpoint  # pylint: disable=g-import-not-at-top
-
   tell("data")
   try:
     task = load_task(config, group, data_dir)
