@@ -3,9 +3,9 @@
   bazel run experiments/benchmarks:scaling_benchmark -- --data_dir=mnist --figure=scaling.png
 
 Every client has the same number of MNIST's images, so that the work per client is the same.
-Every number of clients is measured in processes of its own, and compared with the first.  Times
-are medians over them, memory is the most of any.  It is the peak as the kernel counts it; the
-program's is that of all steps together, without what it held before.  Run it on a quiet machine.
+Every step for every number of clients is measured in processes of its own, and compared with
+the first number.  Times are medians over them, memory is the most of any.  It is the peak as the
+kernel counts it; the program's is without what it held before.  Run it on a quiet machine.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -29,6 +29,8 @@ from fl_clustering.tasks import idx
 from fl_clustering.tasks import models
 from fl_clustering.tasks import own_clients
 
+_STEPS = ("FedAvg round", "phase 2 round", "clients' own models", "evaluation")
+
 flags.DEFINE_list(
     "num_clients", ["100", "400", "1000", "3383"],
     "Numbers of clients; all are compared with the first.")
@@ -39,6 +41,8 @@ flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
 flags.DEFINE_integer("repetitions", 3, "Turns of every step, after a warm-up.", lower_bound=1)
 path_flag.define("figure", None, "File for the figure. Default: no figure.")
 
+flags.DEFINE_enum("step", None, _STEPS, "Internal: the step to measure in this process.")
+
 _SEED = 1
 _NUM_CLUSTERS = 12
 _BATCH_SIZE = 20
@@ -47,22 +51,24 @@ _LEARNING_RATE = 0.1
 
 def _task(num_clients):
   """Returns the `FederatedTask`, whose clients have different images."""
-  pool, examples = idx.load(flags.FLAGS.data_dir).pool, flags.FLAGS.examples
-  if num_clients * examples > len(pool):
+  images, examples = idx.load(flags.FLAGS.data_dir), flags.FLAGS.examples
+  features = np.concatenate([images.pool.features, images.global_test.features])
+  labels = np.concatenate([images.pool.labels, images.global_test.labels])
+  if num_clients * examples > len(labels):
     raise validate.error(
-        "num_clients", f"be at most {len(pool) // examples} with {examples} examples each",
+        "num_clients", f"be at most {len(labels) // examples} with {examples} examples each",
         num_clients,
     )
-  order = randomness.generator(_SEED, "images").permutation(len(pool))
+  order = randomness.generator(_SEED, "images").permutation(len(labels))
   parts = np.split(order[: num_clients * examples], num_clients)
   return own_clients.task_from_arrays(
-      {i: (pool.features[part], pool.labels[part]) for i, part in enumerate(parts)},
+      {i: (features[part], labels[part]) for i, part in enumerate(parts)},
       flags.FLAGS.model, seed=_SEED, num_classes=10,
   )
 
 
-def _steps(engine, num_clients):
-  """Returns what is measured: functions without arguments, by name."""
+def _calls(engine, num_clients):
+  """Returns a function without arguments for each of `_STEPS`, in their order."""
   from fl_clustering.engine import evaluation  # pylint: disable=g-import-not-at-top
 
   rng = randomness.generator(_SEED, "models")
@@ -73,18 +79,18 @@ def _steps(engine, num_clients):
       evaluation.Request(k, tuple(engine.files.test[c] for c in members))
       for k, members in enumerate(clusters)
   ]
-  return {
-      "FedAvg round": lambda: engine.train(vectors[:1], (engine.client_ids,), round_),
-      "phase 2 round": lambda: engine.train(vectors, clusters, round_),
-      "clients' own models": lambda: engine.train_each(
+  return (
+      lambda: engine.train(vectors[:1], (engine.client_ids,), round_),
+      lambda: engine.train(vectors, clusters, round_),
+      lambda: engine.train_each(
           np.broadcast_to(vectors[0], (num_clients, vectors.shape[1])), engine.client_ids, round_
       ),
-      "evaluation": lambda: engine.confusions(vectors, tests),
-  }
+      lambda: engine.confusions(vectors, tests),
+  )
 
 
-def _measure(num_clients):
-  """Measures in this process; returns a dict for JSON."""
+def _measure(num_clients, step):
+  """Measures a step in this process; returns a dict for JSON."""
   # pylint: disable=g-import-not-at-top
   from fl_clustering.engine import client_update
   from fl_clustering.engine import engine as engine_lib
@@ -94,69 +100,60 @@ def _measure(num_clients):
   task = _task(num_clients)
   training = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
   with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime() as local:
-    steps = _steps(engine_lib.Engine(task, folder, training, _SEED), num_clients)
-    seconds, peaks = {name: [] for name in steps}, dict.fromkeys(steps, 0)
+    engine = engine_lib.Engine(task, folder, training, _SEED)
+    call = dict(zip(_STEPS, _calls(engine, num_clients)))[step]
     peak_memory.forget(os.getpid())
     before = peak_memory.megabytes(os.getpid())
-    for turn in range(flags.FLAGS.repetitions + 1):
-      for name, step in steps.items():
-        peak_memory.forget(local.worker_pid)
-        start = time.perf_counter()
-        step()
-        if turn:
-          seconds[name].append(time.perf_counter() - start)
-        peaks[name] = max(peaks[name], peak_memory.megabytes(local.worker_pid))
+    call()
+    seconds = []
+    for _ in range(flags.FLAGS.repetitions):
+      start = time.perf_counter()
+      call()
+      seconds.append(time.perf_counter() - start)
     program = peak_memory.megabytes(os.getpid()) - before
-  return {
-      "seconds": {name: statistics.median(values) for name, values in seconds.items()},
-      "peaks": peaks,
-      "program_bytes": program * 1e6 / task.num_parameters / num_clients,
-  }
+    return {
+        "seconds": statistics.median(seconds),
+        "worker": peak_memory.megabytes(local.worker_pid),
+        "program": program * 1e6 / task.num_parameters / num_clients,
+    }
 
 
-def _in_launches(number):
-  """Returns the measurements of a number of clients: medians of times, and highest memory."""
-  runs = launches.measured(f"--num_clients={number}")
-  of_steps = lambda key, choose: {
-      name: choose(run[key][name] for run in runs) for name in runs[0][key]
-  }
+def _in_launches(number, step):
+  """Returns the medians of times, and the highest memory, of a step of so many clients."""
+  runs = launches.measured(f"--num_clients={number}", f"--step={step}")
+  of_runs = lambda key, choose: choose(run[key] for run in runs)
   return {
       "num_clients": int(number),
-      "seconds": of_steps("seconds", statistics.median),
-      "peaks": of_steps("peaks", max),
-      "program_bytes": max(run["program_bytes"] for run in runs),
+      "seconds": of_runs("seconds", statistics.median),
+      "worker": of_runs("worker", max),
+      "program": of_runs("program", max),
   }
 
 
-def _print_rows(rows):
-  first = rows[0]
-  print(f"{'':20} {'clients':>8} {'seconds':>8} {'ms per client':>14} {'worker':>8}   "
-        f"over {first['num_clients']} clients: time per client, worker")
-  for name in first["seconds"]:
+def _print_rows(rows_of_steps):
+  print(f"{'':20} {'clients':>8} {'seconds':>8} {'ms per client':>14} {'worker':>8} "
+        f"{'program: bytes per':>19}   over the first number:")
+  print(f"{'':61} {'parameter and client':>19}   time per client, worker")
+  for step, rows in rows_of_steps.items():
+    first = rows[0]
     for row in rows:
-      per_client, of_first = (
-          1000 * r["seconds"][name] / r["num_clients"] for r in (row, first)
-      )
-      print(f"{name:20} {row['num_clients']:8,} {row['seconds'][name]:8.2f} {per_client:14.2f} "
-            f"{row['peaks'][name]:5.0f} MB   {per_client / of_first:.2f}  "
-            f"{row['peaks'][name] / first['peaks'][name]:.2f}")
-  for row in rows:
-    print(f"the program: {row['program_bytes']:.1f} bytes per parameter and client with "
-          f"{row['num_clients']:,}")
+      per_client, of_first = (1000 * r["seconds"] / r["num_clients"] for r in (row, first))
+      print(f"{step:20} {row['num_clients']:8,} {row['seconds']:8.2f} {per_client:14.2f} "
+            f"{row['worker']:5.0f} MB {row['program']:20.1f}   {per_client / of_first:.2f}  "
+            f"{row['worker'] / first['worker']:.2f}")
 
 
-def _draw(rows, path):
+def _draw(rows_of_steps, path):
   """Draws seconds and the worker's memory over the number of clients."""
   with figure_style.style():
     figure = figure_style.new_figure(3.4)
     axes = figure_style.panel_grid(figure, 2)
-    numbers = [row["num_clients"] for row in rows]
-    for name, color in zip(rows[0]["seconds"], figure_style.METHOD_COLORS.values()):
-      for panel, values in (
-          (axes[0], [row["seconds"][name] for row in rows]),
-          (axes[1], [row["peaks"][name] for row in rows]),
-      ):
-        panel.plot(numbers, values, color=color, marker="o", markersize=4, label=name)
+    for (step, rows), color in zip(rows_of_steps.items(), figure_style.METHOD_COLORS.values()):
+      numbers = [row["num_clients"] for row in rows]
+      for panel, key in zip(axes, ("seconds", "worker")):
+        panel.plot(
+            numbers, [row[key] for row in rows], color=color, marker="o", markersize=4, label=step
+        )
     axes[0].set(xscale="log", yscale="log", xlabel="clients", ylabel="seconds")
     axes[1].set(xscale="log", xlabel="clients", ylabel="worker's peak memory, MB", ylim=(0, None))
     for panel in axes:
@@ -179,13 +176,15 @@ def main():
     if flags.FLAGS.data_dir is None:
       raise validate.error("data_dir", "name the folder with MNIST's IDX files", None)
     if launches.is_child():
-      launches.run(lambda: _measure(int(numbers[0])), None)
+      launches.run(lambda: _measure(int(numbers[0]), flags.FLAGS.step), None)
       return
     _task(max(map(int, numbers)))
-  rows = list(map(_in_launches, numbers))
-  _print_rows(rows)
+  rows_of_steps = {
+      step: [_in_launches(number, step) for number in numbers] for step in _STEPS
+  }
+  _print_rows(rows_of_steps)
   if flags.FLAGS.figure is not None:
-    _draw(rows, flags.FLAGS.figure)
+    _draw(rows_of_steps, flags.FLAGS.figure)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """The user's own data: a number of clusters, centroids, and every client's clusters."""
 
 import collections
+import hashlib
 import os
+import re
 import tempfile
 
 import numpy as np
@@ -15,6 +17,8 @@ from experiments.kmeans import config as config_lib
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 
+# Of a file's name, without what is added to it.
+_MOST_BYTES = 200
 KEYS = ("num_clusters",)
 VALUES = ("simplified_silhouette", "inertia", "rounds")
 
@@ -162,6 +166,16 @@ def _summary(fit, sizes_by_client):
           client_id: sizes.tolist() for client_id, sizes in sizes_by_client.items()
       },
   }
+
+
+def assignments_name(client_id):
+  """Returns what the file of a client's assignments is called; ids may hold any character."""
+  # A leading dot would hide the file, or name another folder.
+  name = re.sub(r"^\.|[%/\x00-\x1f]", lambda found: f"%{ord(found[0]):02X}", client_id)
+  if len(name.encode()) > _MOST_BYTES:
+    digest = hashlib.sha256(client_id.encode()).hexdigest()
+    name = f"{name.encode()[:_MOST_BYTES].decode(errors='ignore')}~{digest[:16]}"
+  return f"{name}.csv"
 
 
 def _assign(folder, model, tables):

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow_federated as tff
 
 _BYTES_PER_NUMBER = 4
-# Far enough below the limit of a gRPC message to need little memory.
-_MESSAGE_BYTES = 256 * 2**20
+# Far below the limit of a gRPC message: the worker holds a message several times over.
+_MESSAGE_BYTES = 64 * 2**20
 
 
 def job_type(*fields):

@@ -32,13 +32,13 @@ _WRITTEN = re.compile(r"\.?[0-9a-f]{64}(\.[0-9a-z]+)*\.(points|labels|train|test
 
 
 def _write_file(folder, name, content):
-  """Writes a file for this user alone, wholly or not at all."""
+  """Writes a file wholly or not at all."""
   try:
     with atomic_file.atomic_path(os.path.join(folder, name)) as temporary:
-      with open(temporary, "wb", opener=lambda path, mode: os.open(path, mode, 0o600)) as file:
+      with open(temporary, "wb") as file:
         file.write(content)
   except OSError as e:
-    rule = f"have room for all clients' features ({e.strerror})"
+    rule = f"take the features of all clients ({e.strerror})"
     raise validate.error("cache_dir", rule, folder) from e
 
 

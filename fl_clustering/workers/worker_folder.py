@@ -9,9 +9,20 @@ from clustering_basics import validate
 _LOCK = "worker.lock"
 
 
+def _open_lock(path):
+  try:
+    os.makedirs(path, exist_ok=True)
+    return open(os.path.join(path, _LOCK), "w", encoding="ascii")
+  except OSError as e:
+    rule = f"be a folder that can be written ({e.strerror})"
+    raise validate.error("cache_dir", rule, path) from e
+
+
 @contextlib.contextmanager
 def claim(path):
   """Makes a folder if there is none, and keeps other workers out as long as the block runs.
+
+  Whatever this process and the worker write meanwhile is for this user alone.
 
   Args:
     path: The folder.
@@ -19,15 +30,13 @@ def claim(path):
   Raises:
     ValueError: If it can't be written, or another worker uses it.
   """
+  before = os.umask(0o077)
   try:
-    os.makedirs(path, exist_ok=True)
-    lock = open(os.path.join(path, _LOCK), "w", encoding="ascii")
-  except OSError as e:
-    rule = f"be a folder that can be written ({e.strerror})"
-    raise validate.error("cache_dir", rule, path) from e
-  with lock:
-    try:
-      fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as e:
-      raise validate.error("cache_dir", "be a folder that no other worker uses", path) from e
-    yield
+    with _open_lock(path) as lock:
+      try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      except BlockingIOError as e:
+        raise validate.error("cache_dir", "be a folder that no other worker uses", path) from e
+      yield
+  finally:
+    os.umask(before)

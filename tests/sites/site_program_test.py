@@ -10,6 +10,8 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import portpicker
+import tensorflow as tf
+import tensorflow_federated as tff
 
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import sums_fit
@@ -20,6 +22,7 @@ from fl_clustering.tables import client_tables
 from fl_clustering.tables import table_options
 from fl_clustering.workers import announcement
 from fl_clustering.workers import pool
+from fl_clustering.workers import site_paths
 from tests.sites import data_folders
 from tests.workers import worker_program
 
@@ -35,6 +38,17 @@ def _table(rng, num_rows):
     age, pressure = rng.normal([20 + 25 * group, 140 - 20 * group], 5)
     lines.append(f"{row},{age:.3f},{pressure:.4f},{'fm'[group % 2]}")
   return "\n".join(lines) + "\n"
+
+
+@tff.tensorflow.computation(np.str_)
+def _write_file(path):
+  with tf.control_dependencies([tf.io.write_file(path, "content")]):
+    return tf.constant(True)
+
+
+@tff.federated_computation(tff.FederatedType(np.str_, tff.CLIENTS))
+def _write_files(paths):
+  return tff.federated_map(_write_file, paths)
 
 
 class SiteProgramTest(absltest.TestCase):
@@ -58,6 +72,16 @@ class SiteProgramTest(absltest.TestCase):
     folder = self.create_tempdir().full_path
     with runtime.LocalRuntime(num_cores=1):
       return tables, sums_fit.fit(_CONFIG, point_files.write_files(tables.features(), folder))
+
+  def test_files_are_for_this_user_alone(self):
+    folder = os.path.join(self.create_tempdir().full_path, "new")
+    site, _ = self._start(["site_1.csv"], folder)
+    with pool.Pool((site.address,)):
+      _write_files([str(site_paths.SitePath(site.address, "x.train"))])
+    names = os.listdir(folder)
+    self.assertContainsSubset(["site.key", "worker.json", "x.train"], names)
+    for path in (folder, *(os.path.join(folder, name) for name in names)):
+      self.assertEqual(os.stat(path).st_mode & 0o077, 0, path)
 
   def test_a_fit_at_sites_is_that_of_one_folder_to_the_bit(self):
     tables, expected = self._fit_here()

@@ -15,6 +15,7 @@ import pandas as pd
 
 from experiment_shell import launch
 from experiments import federated_kmeans
+from experiments.kmeans import own_data
 from experiments import report
 from fl_clustering import load_model
 from tests.experiment_shell import in_process
@@ -304,6 +305,22 @@ class BadInputTest(parameterized.TestCase):
         f"--output_dir={self.create_tempdir().full_path}/out",
     )
     self.assertIn(f"data: 1 client in {self.data}; --client_column says whose row it is", printed)
+
+  def test_ids_may_be_what_no_file_can_be_called(self):
+    ids = ("../up", "a/b", ".hidden", "50%", "Österbotten 1", "x" * 300, "y" * 300)
+    names = [own_data.assignments_name(client_id) for client_id in ids]
+    self.assertEqual(
+        names[:5], ["%2E.%2Fup.csv", "a%2Fb.csv", "%2Ehidden.csv", "50%25.csv", "Österbotten 1.csv"]
+    )
+    self.assertLen({*names, own_data.assignments_name("x" * 301)}, len(ids) + 1)
+    with open(os.path.join(self.data, "all.csv"), "w", encoding="utf-8") as file:
+      file.write("who,x\n" + "".join(f"{i},{n}\n" for n, i in enumerate((*ids, *ids))))
+    os.remove(os.path.join(self.data, "a.csv"))
+    out = os.path.join(self.create_tempdir().full_path, "out")
+    _run(
+        f"--data_dir={self.data}", "--client_column=who", "--num_clusters=2", f"--output_dir={out}"
+    )
+    self.assertCountEqual(os.listdir(os.path.join(out, "assignments")), names)
 
   def test_ends_a_process_with_one_line_and_code_2(self):
     result = _run_process("experiments.federated_kmeans", "--figure=9", "--output_dir=/x")
