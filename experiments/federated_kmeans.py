@@ -25,6 +25,11 @@ flags.adopt_module_key_flags(worker_flags)
 flags.adopt_module_key_flags(kmeans_flags)
 
 
+_open_runtime = functools.partial(
+    worker_flags.open_runtime, "give --num_clusters or --k_range, and no --data_dir"
+)
+
+
 def _load_paper(config, recorded, unused_stack):
   from experiments.kmeans import data  # pylint: disable=g-import-not-at-top
 
@@ -39,7 +44,7 @@ def _load_paper(config, recorded, unused_stack):
 def _measure_paper(config, inputs, folder):
   from experiments.kmeans import cells  # pylint: disable=g-import-not-at-top
 
-  cells.measure_all(config, inputs.data, folder, worker_flags.open_runtime)
+  cells.measure_all(config, inputs.data, folder, _open_runtime)
 
 
 def _summarize_paper(finished):
@@ -133,7 +138,7 @@ OWN_DATA = _experiment(
     folders=("figures", config_lib.ASSIGNMENTS, config_lib.MODEL),
     read_flags=kmeans_flags.own_data_config,
     load=_load_own_data,
-    measure=functools.partial(own_data.measure_all, open_runtime=worker_flags.open_runtime),
+    measure=functools.partial(own_data.measure_all, open_runtime=_open_runtime),
     build_write_report=_build_own_report,
     result_text=_own_result,
     # A finished run is told from one on other data.

@@ -41,7 +41,7 @@ def _measure(config, inputs, folder):
 
   loaded = inputs.data
   table = study.Study(folder, config_lib.MEASUREMENTS, cells.KEYS, methods.VALUES)
-  with worker_flags.open_runtime():
+  with worker_flags.open_runtime("give --num_clusters and no --data_dir"):
     table.run(cells.cells(loaded, config), cells.build_measure(loaded, config))
     if data.SITES in loaded.datasets:
       own_model.write(folder, loaded.datasets[data.SITES], config)

@@ -78,13 +78,13 @@ class OpenSites:
       described: What it would say now, likewise, with `describe()` as `sites`.
 
     Raises:
-      ValueError: If the columns are others, a site is not one of that run, or one of that run is
-        not among `--workers`.
+      ValueError: If the columns are others, a site is not one of that run, or `--workers` has
+        fewer sites that do not answer than that run has others.
     """
     before, now = recorded.get("sites", ()), described["sites"]
     lost = [site for site in before if site not in now]
     is_same = {**recorded, "sites": now} == described and all(site in before for site in now)
-    if not is_same or (lost and not self.missing):
+    if not is_same or len(lost) > len(self.missing):
       raise ValueError(
           "`workers` must be the sites that the run to resume began with, got others, or other "
           "clients, rows or columns."

@@ -8,6 +8,10 @@ imported, which takes seconds.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+import contextlib
+import dataclasses
+import functools
+
 from absl import flags
 
 from experiment_shell import experiment
@@ -27,27 +31,16 @@ def _clients_text(task):
   return f"{text}, {len(task.new_clients):,} new" if task.new_clients else text
 
 
+def _open_runtime():
+  return worker_flags.open_runtime("give --dataset=files and no --data_dir")
+
+
 def _lines(task):
   return (f"data: {task.source}, {_clients_text(task)}",)
 
 
-def _load_at_sites(config, recorded, stack):
-  # pylint: disable=g-import-not-at-top
-  from experiments.three_phase import site_data
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
-
-  try:
-    inputs = site_data.load(config, recorded, stack)
-  except runtime.WorkerLost as e:
-    raise launch.InputError(str(e)) from e
-  return experiment.Inputs(inputs, inputs.describe(), _lines(inputs.task))
-
-
-def _load(config, recorded, stack):
+def _load(config, recorded, unused_stack):
   experiment_flags.reuse()  # Bad input is noticed before anything is written.
-  if experiment_flags.are_at_sites():
-    return _load_at_sites(config, recorded, stack)
   data_dir = experiment_flags.data_dir()
   task = data.load(config, data_dir, recorded)
   return experiment.Inputs(task, data.describe(config, task, data_dir), _lines(task))
@@ -63,19 +56,13 @@ def _advise(folder, config):
   )
 
 
-def _run(config, loaded, folder):
-  # pylint: disable=g-import-not-at-top
-  from experiments.three_phase import measure
-  from experiments.three_phase import site_data
-  # pylint: enable=g-import-not-at-top
+def _run(config, task, folder):
+  from experiments.three_phase import measure  # pylint: disable=g-import-not-at-top
 
-  reuse = experiment_flags.reuse()
-  if experiment_flags.are_at_sites():
-    return site_data.measure_all(loaded, folder, reuse)
-  return measure.run(config, loaded, folder, worker_flags.open_runtime, reuse)
+  return measure.run(config, task, folder, _open_runtime, experiment_flags.reuse())
 
 
-def _measure(config, inputs, folder):
+def _measure(config, inputs, folder, run=_run):
   # pylint: disable=g-import-not-at-top
   from fl_clustering import checkpoint
   from fl_clustering.engine import divergence
@@ -84,7 +71,7 @@ def _measure(config, inputs, folder):
 
   kept = f"Results so far are in {folder.path};"
   try:
-    return _run(config, inputs.data, folder)
+    return run(config, inputs.data, folder)
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
   except divergence.TrainingDiverged as e:
@@ -136,5 +123,49 @@ EXPERIMENT = experiment.Experiment(
     failures=_failures,
 )
 
+
+def _at_sites(stack):
+  """Connects to the sites; returns the `Experiment` on their clients.
+
+  Args:
+    stack: A `contextlib.ExitStack`; TFF computes at the sites as long as it is open.
+  """
+  # pylint: disable=g-import-not-at-top
+  from experiments.three_phase import site_data
+  from fl_clustering import runtime
+  # pylint: enable=g-import-not-at-top
+
+  with launch.input_errors():
+    experiment_flags.check_at_sites()
+    opened = site_runs.open_sites(stack)
+  config_of = experiment_flags.config_at_sites
+
+  def load(unused_config, recorded, unused_stack):
+    experiment_flags.reuse()
+    try:
+      inputs = site_data.load(opened, config_of, recorded)
+    except runtime.WorkerLost as e:
+      raise launch.InputError(str(e)) from e
+    return experiment.Inputs(inputs, inputs.describe(), _lines(inputs.task))
+
+  def run(unused_config, inputs, folder):
+    return site_data.measure_all(inputs, config_of, folder, experiment_flags.reuse())
+
+  return dataclasses.replace(
+      EXPERIMENT,
+      read_flags=lambda: experiment_flags.config_to_resume(opened.sites),
+      load=load,
+      measure=functools.partial(_measure, run=run),
+      # Loading does.
+      check_recorded=lambda recorded, document: None,
+  )
+
+
+def main():
+  with contextlib.ExitStack() as stack:
+    chosen = _at_sites(stack) if experiment_flags.are_at_sites() else EXPERIMENT
+    experiment.build_main(chosen)()
+
+
 if __name__ == "__main__":
-  launch.run(experiment.build_main(EXPERIMENT))
+  launch.run(main)

@@ -10,7 +10,8 @@ from experiment_shell import launch
 flags.DEFINE_list(
     "workers", None,
     "Workers that compute the clients' part, as host:port,...; each was started by "
-    "`bazel run tools:worker`.  Default: this machine.")
+    "`bazel run tools:worker`, or by `bazel run tools:site` if it owns its clients.  Default: this "
+    "machine.")
 flags.DEFINE_float(
     "worker_timeout", 60,
     "Seconds after which a worker that does not answer counts as lost (--workers). Its clients "
@@ -65,8 +66,12 @@ def _open_pool():
     )
 
 
-def open_runtime():
+def open_runtime(with_sites):
   """Returns where TFF computes on this machine's data, as the flags say: a context manager.
+
+  Args:
+    with_sites: What to do with the flags if the workers' own clients are meant, such as
+      "give --dataset=files".
 
   Raises:
     launch.InputError: If a worker can't be used.
@@ -80,8 +85,8 @@ def open_runtime():
     opened.close()
     raise launch.InputError(
         "`workers` must own no clients where the data are on this machine, got "
-        f"{', '.join(opened.sites)}; `bazel run tools:worker` starts a worker that computes for "
-        "any client."
+        f"{', '.join(opened.sites)}; if the clients are those of the sites, {with_sites}; else "
+        "`bazel run tools:worker` starts workers that compute for any client."
     )
   return opened
 
@@ -106,18 +111,3 @@ def open_documents(stack):
         f"{','.join(flags.FLAGS.workers)}; `bazel run tools:site` starts a worker that does."
     )
   return opened.sites
-
-
-def open_sites(stack):
-  """Connects to the workers of `--workers`, as `open_documents` does.
-
-  Returns:
-    The `sites.Sites`.
-
-  Raises:
-    launch.InputError: If a worker can't be used, or owns no clients.
-    ValueError: If two sites own the same client, or have other columns or labels.
-  """
-  from fl_clustering.sites import sites  # pylint: disable=g-import-not-at-top
-
-  return sites.join(open_documents(stack))

@@ -55,9 +55,10 @@ def _check_folders():
 
 
 def _line(address, cores, site):
-  rows = sum(client.num_rows for client in site.clients.values())
+  num_rows = sum(client.num_rows for client in site.clients.values())
   clients = "1 client" if len(site.clients) == 1 else f"{len(site.clients):,} clients"
-  return f"site at {address}: {clients}, {rows:,} rows, {cores}"
+  rows = "1 row" if num_rows == 1 else f"{num_rows:,} rows"
+  return f"site at {address}: {clients}, {rows}, {cores}"
 
 
 def main():

@@ -7,8 +7,8 @@ from absl import flags
 from experiment_shell import path_flag
 from experiment_shell import renamed_flag
 from experiment_shell import run_flags
-from experiments import table_flags
 from experiments.kmeans import config as config_lib
+from experiments import table_flags
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.tables import table_options
@@ -35,7 +35,7 @@ path_flag.define(
 flags.DEFINE_integer(
     "seeds", None, f"Number of consecutive seeds. Default: {_DEFAULTS.num_seeds}.")
 
-# Your own data.
+# Your own data: of --data_dir, or of --workers that own their clients.
 path_flag.define(
     "data_dir", None,
     "Cluster your own data instead of the papers': a folder with one file per client (CSV with "
@@ -49,18 +49,20 @@ flags.DEFINE_string(
     "(--data_dir, or --workers that own their clients; without --epsilon).")
 flags.DEFINE_enum(
     "algorithm", None, list(kmeans_config.ALGORITHM_DEFAULTS),
-    f"The algorithm (--data_dir). Default: {_OWN_DEFAULTS.algorithm}.")
+    "The algorithm (--data_dir, or --workers that own their clients). Default: "
+    f"{_OWN_DEFAULTS.algorithm}.")
 flags.DEFINE_integer(
     "n_init", None,
-    "Restarts; the best one is kept (--data_dir, not for --algorithm=sums, which needs none). "
-    "Default: the algorithm's.")
+    "Restarts; the best one is kept (--data_dir, or --workers that own their clients; not for "
+    "--algorithm=sums, which needs none). Default: the algorithm's.")
 flags.DEFINE_integer(
     "min_count", None,
-    "Smallest number of points whose mean may leave a client (--data_dir, for algorithms whose clients "
-    "send means). Default: 2.")
+    "Smallest number of points whose mean may leave a client (--data_dir, or --workers that own "
+    "their clients; for algorithms whose clients send means). Default: 2.")
 flags.DEFINE_bool(
     "standardize", None,
-    "Scale every column to mean 0 and variance 1 over all clients first (--data_dir). Default: no.")
+    "Scale every column to mean 0 and variance 1 over all clients first (--data_dir, or --workers "
+    "that own their clients). Default: no.")
 flags.DEFINE_float(
     "epsilon", None,
     "Differentially private clusters with this budget (--data_dir, --num_clusters, --delta and "

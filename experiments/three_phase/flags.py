@@ -6,6 +6,7 @@ import os
 from absl import flags
 
 from clustering_basics import validate
+from experiment_shell import finished_run
 from experiment_shell import path_flag
 from experiment_shell import run_flags
 from experiments import table_flags
@@ -180,7 +181,7 @@ def are_at_sites():
   """Returns whether the workers own the clients."""
   given = flags.FLAGS
   reads_tables = task_registry.DATASETS[given.dataset].reads_tables
-  return reads_tables and given.workers is not None and given.data_dir is None
+  return bool(reads_tables and worker_flags.addresses()) and given.data_dir is None
 
 
 def data_dir():
@@ -208,35 +209,71 @@ def reuse():
   return folder
 
 
+def _config(tables, num_clients):
+  values = {name: getattr(flags.FLAGS, name) for name in _CONFIG_FLAGS if name != "num_clients"}
+  methods = tuple(name for name in values.pop("methods") if name)
+  return config_lib.ThreePhaseConfig(
+      methods=methods, tables=tables, num_clients=num_clients, **values
+  )
+
+
 def config():
   """Returns the `ThreePhaseConfig` of the flags; ValueError if they don't fit."""
-  values = {name: getattr(flags.FLAGS, name) for name in _CONFIG_FLAGS}
-  methods = tuple(name for name in values.pop("methods") if name)
-  if are_at_sites():
-    tables, values["num_clients"] = _of_sites(values)
-  else:
-    tables = _tables()
-    values["num_clients"] = _num_clients(values, tables)
-  return config_lib.ThreePhaseConfig(methods=methods, tables=tables, **values)
+  tables = _tables()
+  return _config(tables, _num_clients(tables))
 
 
-def _of_sites(values):
-  """Returns the `TableOptions` of the sites, and the number of their clients."""
-  from fl_clustering.tasks import site_task  # pylint: disable=g-import-not-at-top; with TFF.
-
+def check_at_sites():
+  """Raises a ValueError if a flag was given that sites say for themselves."""
   given = _given()
-  if values["num_clients"] is not None:
-    given["num_clients"] = values["num_clients"]
-  if given:
-    name, value = next(iter(given.items()))
+  if flags.FLAGS.num_clients is not None:
+    given["num_clients"] = flags.FLAGS.num_clients
+  for name, value in given.items():
     raise validate.error(
         name, "be left out without `data_dir`, where the sites that `workers` names say it", value
     )
-  # Data are loaded later, for which the sites are connected again.
-  with contextlib.ExitStack() as stack:
-    sites = worker_flags.open_sites(stack)
-  found = site_task.num_clients(sites, values["test_share"], values["seed"])
-  return sites.format.options, found
+
+
+def config_at_sites(sites):
+  """Returns the `ThreePhaseConfig` of the flags for the clients of sites.
+
+  Args:
+    sites: The `Sites`.
+
+  Raises:
+    ValueError: If the flags or the clients don't fit.
+  """
+  return _config(sites.format.options, _num_clients_at(sites))
+
+
+def config_to_resume(sites):
+  """Returns what `config_at_sites` does, but with as many clients as the run to resume has.
+
+  It may have begun with other sites.
+
+  Args:
+    sites: The `Sites`.
+
+  Raises:
+    ValueError: If the flags or the clients don't fit.
+  """
+  found = _num_clients_at(sites)
+  return _config(sites.format.options, _recorded_num_clients() or found)
+
+
+def _num_clients_at(sites):
+  from fl_clustering.tasks import site_task  # pylint: disable=g-import-not-at-top; with TFF.
+
+  return site_task.num_clients(sites, flags.FLAGS.test_share, flags.FLAGS.seed)
+
+
+def _recorded_num_clients():
+  """Returns how many clients the run to resume has; None without one that can be read."""
+  if flags.FLAGS.resume and flags.FLAGS.output_dir is not None:
+    # What is wrong with the folder is said when it is opened.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+      return finished_run.FinishedRun(flags.FLAGS.output_dir).settings.get("num_clients")
+  return None
 
 
 def _given():
@@ -253,18 +290,18 @@ def _tables():
   return table_options.TableOptions(**given) if given or reads_tables else None
 
 
-def _num_clients(values, tables):
+def _num_clients(tables):
   """Returns the number of clients, which files have themselves."""
-  dataset, test_share = values["dataset"], values["test_share"]
+  dataset, test_share = flags.FLAGS.dataset, flags.FLAGS.test_share
   if task_registry.DATASETS[dataset].reads_tables and data_dir() is None:
     raise validate.error(
         "data_dir", "name the folder with the clients' files, or `workers` the sites that have "
         "them", None,
     )
   task_registry.check_tables(dataset, tables, test_share)
-  num_clients = values["num_clients"]
+  num_clients = flags.FLAGS.num_clients
   if not task_registry.DATASETS[dataset].reads_tables:
     return _default("num_clients") if num_clients is None else num_clients
   if num_clients is not None:
     raise validate.error("num_clients", f"be left out for `dataset` {dataset}", num_clients)
-  return files.num_clients(data_dir(), tables, test_share, values["seed"])
+  return files.num_clients(data_dir(), tables, test_share, flags.FLAGS.seed)

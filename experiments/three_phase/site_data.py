@@ -2,14 +2,14 @@
 
 import contextlib
 import dataclasses
-import os
 import shutil
+from typing import Any, Mapping
 
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import output_folder
 from experiments import site_runs
-from experiments.three_phase import data
+from experiments.three_phase import data as data_lib
 from experiments.three_phase import measure
 from fl_clustering import config as config_lib
 from fl_clustering.tasks import federated_task
@@ -24,20 +24,34 @@ class SiteInputs:
     opened: The `OpenSites`.
     config: The `ThreePhaseConfig`.
     task: The `FederatedTask` of their clients.
+    data: What `config.json` says of all sites that the run began with, a dict.
+    begins_again: Whether other sites took part when the folder was written.
   """
 
   opened: site_runs.OpenSites
   config: config_lib.ThreePhaseConfig
   task: federated_task.FederatedTask
+  data: Mapping[str, Any]
+  begins_again: bool = False
 
   def describe(self):
     """Returns what `config.json` says of the data, the model and privacy."""
-    document = data.describe(self.config, self.task, None)
+    document = data_lib.describe(self.config, self.task, None)
     document["dataset"][site_runs.MISSING] = self.opened.summary()
-    return document
+    return {**document, "data": self.data}
 
 
-def _inputs(opened, config):
+def _described(opened):
+  format_ = opened.sites.format
+  return {
+      "sites": opened.describe(),
+      "features": list(format_.encoding.feature_names),
+      "levels": {name: list(found) for name, found in format_.encoding.levels.items()},
+      "classes": list(format_.classes),
+  }
+
+
+def _inputs(opened, config, data, begins_again=False):
   options = federated_task.TaskOptions(
       dataset=config.dataset,
       model=config.model,
@@ -47,61 +61,52 @@ def _inputs(opened, config):
       num_new_clients=config.num_new_clients,
   )
   task = site_task.load_task(options, opened.sites)
-  if len(task.clients) != config.num_clients:
-    raise ValueError(
-        f"`workers` must be sites that stay while the run begins, got {len(task.clients)} clients "
-        f"after {config.num_clients}."
-    )
   task = federated_task.hold_out(task, config.num_new_clients, config.seed)
-  return SiteInputs(opened, config, task)
+  return SiteInputs(opened, config, task, data, begins_again)
 
 
-def load(config, recorded, stack):
-  """Connects to the sites; returns the `SiteInputs`.
+def load(opened, config_of, recorded):
+  """Returns the `SiteInputs`.
+
+  A run to resume goes on with the same sites, and begins again with more or fewer of those that
+  it began with.
 
   Args:
-    config: The run's `ThreePhaseConfig`.
+    opened: The `OpenSites`, where TFF computes.
+    config_of: A function that returns the `ThreePhaseConfig` for `Sites`.
     recorded: `config.json` of the run to resume, or None.
-    stack: A `contextlib.ExitStack`; TFF computes at the sites as long as it is open.
 
   Raises:
-    launch.InputError: If a site can't be used.
-    ValueError: If their data can't be used.
+    ValueError: If the data can't be used, or have other rows than those of the run to resume.
     runtime.WorkerLost: If a site is lost and does not come back.
   """
-  opened = site_runs.open_sites(stack)
-  if recorded is not None and opened.missing:
-    # They did not answer this time; the run said whose clients they were.
-    known = recorded["dataset"][site_runs.MISSING]["clients"]
-    opened = dataclasses.replace(opened, missing_clients=tuple(known))
-  return _inputs(opened, config)
+  config, described = config_of(opened.sites), _described(opened)
+  if recorded is None:
+    return _inputs(opened, config, described)
+  opened = opened.resuming(recorded["data"], described)
+  missing_before = recorded["dataset"][site_runs.MISSING]["clients"]
+  begins_again = sorted(missing_before) != sorted(opened.missing_clients)
+  inputs = _inputs(opened, config, recorded["data"], begins_again)
+  if not begins_again:
+    data_lib.check_recorded(recorded, inputs.describe())
+  return inputs
 
 
-def _begin_again(before, opened, folder):
-  """Returns the `SiteInputs` of the sites that are left, and makes the folder theirs.
-
-  Args:
-    before: The `SiteInputs` so far.
-    opened: The `OpenSites` that are left.
-    folder: The run's `OutputFolder`.
-  """
-  config = before.config
-  with launch.input_errors():  # Settings may not fit fewer clients.
-    left = site_task.num_clients(opened.sites, config.test_share, config.seed)
-    inputs = _inputs(opened, dataclasses.replace(config, num_clients=left))
+def _begin_again(inputs, folder):
+  """Makes the folder that of the sites that take part now."""
   # Those of other clients don't fit.
   shutil.rmtree(folder.join("checkpoints"), ignore_errors=True)
   recorded = finished_run.FinishedRun(folder.path).document
   document = {**recorded, "config": inputs.config.to_json(), **inputs.describe()}
   folder.write_text(output_folder.CONFIG, output_folder.json_text(document))
-  return inputs
 
 
-def measure_all(inputs, folder, reuse):
+def measure_all(inputs, config_of, folder, reuse):
   """Runs all three phases at the sites that are there to the end.
 
   Args:
     inputs: What `load` returned.
+    config_of: As of `load`.
     folder: The `OutputFolder`, which is started.
     reuse: As of `measure.run`.
 
@@ -116,7 +121,10 @@ def measure_all(inputs, folder, reuse):
   def of_sites(opened):
     used = inputs
     if opened is not inputs.opened:
-      used = _begin_again(inputs, opened, folder)
+      with launch.input_errors():  # Settings may not fit fewer clients.
+        used = _inputs(opened, config_of(opened.sites), inputs.data, begins_again=True)
+    if used.begins_again:
+      _begin_again(used, folder)
     summary = measure.run(used.config, used.task, folder, contextlib.nullcontext, reuse)
     return {**summary, site_runs.MISSING: opened.summary()}
 

@@ -32,16 +32,21 @@ _RECONNECT_SECONDS = 1
 
 
 class SiteMissing(runtime.WorkerLost):
-  """A site was lost and did not come back in time.
+  """A site was lost and did not come back in time, or not as it was.
 
   Attributes:
     address: Its host and port.
   """
 
-  def __init__(self, worker, seconds):
-    super().__init__(
-        f"the site at {worker.address} {worker.reason}, and was not back within {seconds:g} s."
-    )
+  def __init__(self, worker, seconds=None):
+    """Makes the error.
+
+    Args:
+      worker: The site's `RemoteWorker`.
+      seconds: How long it was waited for; None if there was nothing to wait for.
+    """
+    waited = "" if seconds is None else f", and was not back within {seconds:g} s"
+    super().__init__(f"the site at {worker.address} {worker.reason}{waited}.")
     self.address = worker.address
 
 
@@ -176,10 +181,11 @@ class _PoolContext(tff.framework.SyncContext):
     list(self._connectors.map(lambda worker: worker.connect(_CONNECT_SECONDS), self._workers))
     if may_miss_sites and self.sites:
       self._leave_out_missing()
+    hint = "; --missing_sites=skip leaves out sites that do not answer" if self.sites else ""
     for worker in self._workers:
       if worker.reason is not None:
         raise remote_worker.WorkerUnusable(
-            f"the worker at {worker.address} {worker.reason}."
+            f"the worker at {worker.address} {worker.reason}{hint}."
         )
     for worker in self._workers:
       if self.sites and worker.site is None:
@@ -290,10 +296,17 @@ class _PoolContext(tff.framework.SyncContext):
     """Returns a site, once it can be used."""
     deadline = time.monotonic() + self._site_timeout
     while site.reason is not None:
+      if site.is_full:
+        raise SiteMissing(site)
       if time.monotonic() > deadline:
         raise SiteMissing(site, self._site_timeout)
       self._ask_back(site)
-      concurrent.futures.wait([self._connecting[site]], _RECONNECT_SECONDS)
+      try:
+        self._connecting[site].result(_RECONNECT_SECONDS)
+      except remote_worker.WorkerUnusable as e:
+        raise SiteMissing(site) from e
+      except concurrent.futures.TimeoutError:
+        pass
       if site.reason is not None:
         time.sleep(_RECONNECT_SECONDS)
     return site

@@ -66,6 +66,9 @@ class OpenSitesTest(absltest.TestCase):
     self._assert_refused({"x:1": x, "y:1": _document("3c", north=5)})
     self._assert_refused({"x:1": x, "y:1": y, "z:1": _document("4d", east=1)})
     self._assert_refused({"z:1": _document("4d", east=1)}, missing=("x:1",))
+    # One that does not answer is not two.
+    recorded = {**_DATA, "sites": [*_DATA["sites"], {"clients": {"west 2": 3}, "digest": "5c"}]}
+    self._assert_refused({"y:1": y}, missing=("x:1",), recorded=recorded)
     self._assert_refused({"x:1": x, "y:1": y}, features=["age", "sex"])
     self._assert_refused({"x:1": x, "y:1": y}, recorded={"clients": {"north": 5}})
 

@@ -17,6 +17,7 @@ from experiment_shell import finished_run
 from experiments.three_phase import report
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import files
+from fl_clustering.workers import pool
 from tests.integration import three_phase_program as program
 from tests.workers import started_sites
 from tests.workers import started_workers
@@ -76,6 +77,7 @@ class SitesTest(parameterized.TestCase):
     temporary = tempfile.TemporaryDirectory()
     self.addCleanup(temporary.cleanup)
     self.base = os.path.realpath(temporary.name)
+    self.enter_context(mock.patch.object(pool, "_CONNECT_SECONDS", 4))
 
   def _sites(self, tables):
     """Starts two sites; returns them and the flag that names them."""
@@ -122,7 +124,9 @@ class SitesTest(parameterized.TestCase):
   def test_two_sites_give_what_one_machine_gives(self, tables, common, of_tables):
     expected = self._alone(*common, *of_tables)
     _, workers = self._sites(tables)
-    found = self._run("sites", workers, *common)
+    with mock.patch.object(pool, "Pool", wraps=pool.Pool) as opened:
+      found = self._run("sites", workers, *common)
+    opened.assert_called_once()
 
     self._assert_same(found, expected)
     dataset = found.document["dataset"]
@@ -180,7 +184,8 @@ class SitesTest(parameterized.TestCase):
     result = program.run(*flags, "--resume")  # It is still away.
     self.assertEqual(result.code, 2, result.stderr)
     self.assertRegex(
-        result.stderr, f"error: the worker at {sites[0].address} does not answer"
+        result.stderr,
+        f"error: the worker at {sites[0].address} does not answer; --missing_sites=skip leaves out",
     )
 
     sites[0].start()
@@ -250,6 +255,55 @@ class SitesTest(parameterized.TestCase):
         late.summary["missing_sites"], {"addresses": [sites[0].address], "clients": []}
     )
 
+  def test_a_run_that_stopped_begins_again_with_the_sites_that_are_there(self):
+    sites, workers = self._sites(_TABLES)
+    # The default number of clusters depends on that of the clients.
+    small = [flag for flag in _SMALL if not flag.startswith("--num_clusters=")]
+    folder = os.path.join(self.base, "sites")
+
+    def run(folder, *flags):
+      return program.run(*small, "--site_timeout=1", *flags, f"--output_dir={folder}")
+
+    def resume():
+      return run(folder, workers, "--missing_sites=skip", "--resume")
+
+    def read(folder):
+      found = finished_run.FinishedRun(folder)
+      return found.settings, found.document["dataset"]["missing_sites"]["clients"]
+
+    with program.after("kmeans", 1, sites[0].kill):
+      result = run(folder, workers)
+    self.assertEqual(result.code, 1, result.stderr)
+    with program.interrupted_after("kmeans", 1):
+      result = resume()
+    self.assertEqual(result.code, 130, result.stderr)
+    settings, missing = read(folder)
+    self.assertEqual((settings["num_clients"], settings["num_clusters"]), (3, 3))
+    self.assertEqual(missing, ["client_0", "client_3", "client_4"])
+
+    copy, alone = (os.path.join(self.base, name) for name in ("copy", "alone"))
+    shutil.copytree(folder, copy)
+    with mock.patch.object(shutil, "rmtree", wraps=shutil.rmtree) as removed:
+      result = resume()
+    self.assertEqual(result.code, 0, result.stderr)
+    # It went on from there.
+    self.assertNotIn(os.path.join(folder, "checkpoints"), [c.args[0] for c in removed.mock_calls])
+    result = run(alone, f"--workers={sites[1].address}")
+    self.assertEqual(result.code, 0, result.stderr)
+    found, expected = (finished_run.FinishedRun(path) for path in (folder, alone))
+    self.assertEqual(found.settings, expected.settings)
+    self.assertEqual(found.summary["methods"], expected.summary["methods"])
+    self.assertEqual(found.json("assignments.json"), expected.json("assignments.json"))
+
+    # If the site is back, it takes part again.
+    shutil.rmtree(folder)
+    shutil.move(copy, folder)
+    sites[0].start()
+    result = resume()
+    self.assertEqual(result.code, 0, result.stderr)
+    settings, missing = read(folder)
+    self.assertEqual((settings["num_clients"], missing), (6, []))
+
   def test_settings_that_the_other_clients_do_not_fit(self):
     sites, workers = self._sites(_TABLES)
     with program.after("pretrain", 1, sites[0].kill):
@@ -277,7 +331,7 @@ class SitesTest(parameterized.TestCase):
     sites[1].open(data, _TABLES)
     result = program.run(*flags, "--resume")
     self.assertEqual(result.code, 2)
-    self.assertIn("`workers` must give the same data as in the run to resume", result.stderr)
+    self.assertIn("`workers` must be the sites that the run to resume began with", result.stderr)
 
   def _assert_refused(self, message, *flags):
     out = os.path.join(self.base, "out")
@@ -310,7 +364,8 @@ class SitesTest(parameterized.TestCase):
     self._assert_refused("owns no clients, but others do", f"{sites},{worker.address}")
     self._assert_refused("`data_dir` must name the folder .*or `workers` the sites")
     self._assert_refused(
-        "`workers` must own no clients where the data are on this machine", sites,
+        "`workers` must own no clients where the data are on this machine, .* if the clients are "
+        "those of the sites, give --dataset=files and no --data_dir; else", sites,
         f"--data_dir={self.base}/site_0", "--label_column=sick", "--categories=ward",
         "--id_column=id", "--split_column=part",
     )

@@ -15,13 +15,10 @@ from unittest import mock
 
 from absl.testing import flagsaver
 
-from experiment_shell import experiment
 from experiment_shell import launch
 from experiments import three_phase_emnist
 from fl_clustering.tasks import models
 from tests import models_built_once
-
-_MAIN = experiment.build_main(three_phase_emnist.EXPERIMENT)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +40,7 @@ def run(*flags):
     stack.enter_context(contextlib.redirect_stdout(stdout))
     stack.enter_context(contextlib.redirect_stderr(stderr))
     try:
-      launch.run(_MAIN)
+      launch.run(three_phase_emnist.main)
     except SystemExit as e:
       code = e.code
   return Result(code, stdout.getvalue(), stderr.getvalue())

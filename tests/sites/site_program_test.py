@@ -17,6 +17,7 @@ from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import point_files
 from fl_clustering import runtime
+from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import sites
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import table_options
@@ -25,6 +26,7 @@ from fl_clustering.workers import pool
 from fl_clustering.workers import site_paths
 from tests.sites import data_folders
 from tests.workers import worker_program
+from tools import site as site_program
 
 _FLAGS = ("--categories=sex", "--id_column=nr")
 _OPTIONS = table_options.TableOptions(categories=("sex",), id_column="nr")
@@ -124,6 +126,13 @@ class SiteProgramTest(absltest.TestCase):
     )
     program.process.send_signal(signal.SIGTERM)
     self.assertEqual(program.end(), (0, []))
+
+  def test_one_row(self):
+    client = site_lib.SiteClient("a", 1, None)
+    site = site_lib.Site(None, {"one": client}, "")
+    self.assertEqual(
+        site_program._line("x:1", "1 core", site), "site at x:1: 1 client, 1 row, 1 core"
+    )
 
 
 class EndTest(parameterized.TestCase):

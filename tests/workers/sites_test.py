@@ -5,6 +5,7 @@ import tempfile
 from unittest import mock
 
 from absl.testing import absltest
+import grpc
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -43,6 +44,13 @@ def _size(path):
 @tff.federated_computation(tff.FederatedType(np.str_, tff.CLIENTS))
 def _total_size(paths):
   return tff.federated_sum(tff.federated_map(_size, paths))
+
+
+class _DiskFull(grpc.RpcError):
+  """The error as TensorFlow says it."""
+
+  def details(self):
+    return "RESOURCE_EXHAUSTED: f.client; No space left on device"
 
 
 class SitePathTest(absltest.TestCase):
@@ -131,7 +139,7 @@ class SitesTest(absltest.TestCase):
   def test_a_site_that_comes_back_with_other_data(self):
     (site,) = self._sites(1)
     path = self._path(site, "x", "a")
-    self._pool(site, site_timeout=3)
+    self._pool(site, site_timeout=600)
     site.kill()
 
     def come_back(seconds):
@@ -142,7 +150,21 @@ class SitesTest(absltest.TestCase):
     with (
         mock.patch.object(pool.time, "sleep", come_back),
         self.assertRaisesRegex(
-            pool.SiteMissing, "can't be used: it came back with other clients or other rows, and was"
+            pool.SiteMissing,
+            rf"^the site at {site.address} can't be used: it came back with other clients or other "
+            r"rows\.$",
+        ),
+    ):
+      _total_size([path])
+
+  def test_a_site_whose_disk_is_full_is_not_waited_for(self):
+    (site,) = self._sites(1)
+    path = self._path(site, "x", "a")
+    self._pool(site, site_timeout=600)
+    with (
+        mock.patch.object(runtime.Context, "invoke", side_effect=_DiskFull()),
+        self.assertRaisesRegex(
+            pool.SiteMissing, rf"^the site at {site.address} has no space left on its disk\.$"
         ),
     ):
       _total_size([path])
@@ -154,6 +176,21 @@ class SitesTest(absltest.TestCase):
         remote_worker.WorkerUnusable, f"^the worker at {other.address} owns no clients, but others"
     ):
       pool.Pool((site.address, other.address))
+
+  def test_a_site_that_does_not_answer_at_the_start(self):
+    first, second = self._sites(2)
+    second.kill()
+    self.enter_context(mock.patch.object(pool, "_CONNECT_SECONDS", 4))
+    for addresses, hint in (
+        ((first.address, second.address),
+         "; --missing_sites=skip leaves out sites that do not answer"),
+        ((second.address,), ""),
+    ):
+      with self.assertRaisesRegex(
+          remote_worker.WorkerUnusable,
+          rf"^the worker at {second.address} does not answer{hint}\.$",
+      ):
+        pool.Pool(addresses)
 
   def test_a_file_that_is_gone_is_named(self):
     (site,) = self._sites(1)

@@ -14,8 +14,8 @@ import numpy as np
 
 from experiment_shell import launch
 from experiments import federated_kmeans
-from experiments import report
 from experiments.kmeans import own_data
+from experiments import report
 from fl_clustering import load_model
 from fl_clustering.tables import table_options
 from fl_clustering.workers import pool
@@ -284,7 +284,7 @@ class SitesTest(absltest.TestCase):
     arguments = (self.workers, *self.flags, *_LOST_SOON, f"--output_dir={self.output}")
     with self._losing(site, after=1), self.assertRaises(launch.RunFailed):
       _run(*arguments)
-    with self.assertRaisesRegex(launch.InputError, f"{site.address} does not answer"):
+    with self.assertRaisesRegex(launch.InputError, f"{site.address} does not answer; --missing"):
       _run(*arguments, "--resume")
     _run(*arguments, "--resume", "--missing_sites=skip")
     self._assert_without(site, ["north", "west"])
@@ -296,6 +296,12 @@ class SitesTest(absltest.TestCase):
     with self._losing(site, after=0), self.assertRaisesRegex(launch.RunFailed, site.address):
       _run(f"--workers={site.address}", *self.flags, *_LOST_SOON, "--missing_sites=skip",
            f"--output_dir={self.output}")
+
+  def test_the_papers_data_are_not_at_sites(self):
+    with self.assertRaisesRegex(
+        launch.InputError, "own no clients .* those of the sites, give --num_clusters or --k_range,"
+    ):
+      _run(self.workers, "--figure=regular", "--seeds=1", f"--output_dir={self.output}")
 
   def test_refuses(self):
     for arguments, message in (

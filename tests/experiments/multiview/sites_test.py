@@ -12,8 +12,8 @@ import pandas as pd
 
 from experiment_shell import launch
 from experiments import multi_view
-from experiments import report
 from experiments.multiview import site_data
+from experiments import report
 from fl_clustering import load_model
 from fl_clustering.workers import pool
 from tests.experiment_shell import in_process
@@ -170,6 +170,12 @@ class SitesTest(absltest.TestCase):
     page = _read(self.output, "report.html")
     self.assertIn("Without 1 site", page)
     self.assertIn("2 views of 1 client at 1 site.", page)
+
+  def test_data_of_this_machine_are_not_at_sites(self):
+    with self.assertRaisesRegex(
+        launch.InputError, "own no clients .* those of the sites, give --num_clusters and no"
+    ):
+      _run(self.workers, "--datasets=digits", "--seeds=1", f"--output_dir={self.output}")
 
   def test_refuses(self):
     for arguments, message in (
