@@ -189,7 +189,7 @@ def _assign(folder, model, tables):
     clusters = predicted["cluster"]
     ids = {} if table.row_ids is None else {"id": table.row_ids}
     folder.write_text(
-        f"{config_lib.ASSIGNMENTS}/{client_id}.csv",
+        f"{config_lib.ASSIGNMENTS}/{assignments_name(client_id)}",
         output_folder.csv_text(
             ("row", *ids, "cluster"), zip(table.rows.tolist(), *ids.values(), clusters.tolist())
         ),

@@ -178,7 +178,7 @@ class RefusedTest(SiteFolderTestCase):
   def test_a_full_disk(self):
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with mock.patch.object(os, "replace", side_effect=full):
-      with self.assertRaisesRegex(ValueError, r"`cache_dir` must have room .* \(No space left"):
+      with self.assertRaisesRegex(ValueError, r"`cache_dir` must take the features of all clients \(No space left"):
         self.open({"a.csv": "u\n1\n"})
     self.assertEmpty(self.names())
 
