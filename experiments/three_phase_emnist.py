@@ -130,14 +130,14 @@ def _at_sites(stack):
   Args:
     stack: A `contextlib.ExitStack`; TFF computes at the sites as long as it is open.
   """
+  with launch.input_errors():
+    experiment_flags.check_at_sites()
+    opened = site_runs.open_sites(stack)
   # pylint: disable=g-import-not-at-top
   from experiments.three_phase import site_data
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
-  with launch.input_errors():
-    experiment_flags.check_at_sites()
-    opened = site_runs.open_sites(stack)
   config_of = experiment_flags.config_at_sites
 
   def load(unused_config, recorded, unused_stack):

@@ -250,15 +250,15 @@ class _PoolContext(tff.framework.SyncContext):
       for worker, clients in self._shares(argument, missing):
         if clients:
           part, paths = argument.part(clients, self._local_files)
-          calls.append((clients, self._callers.submit(worker.invoke, comp, part, paths)))
+          calls.append((worker, clients, self._callers.submit(worker.invoke, comp, part, paths)))
       missing = []
-      for clients, call in calls:
+      for worker, clients, call in calls:
         try:
           done.append((clients, call.result()))
         except runtime.WorkerLost as e:
           reasons.append(str(e))
           missing += clients
-          self._tell(f"{e} {self._what_follows()}")
+          self._tell(f"{e} {self._what_follows(worker)}")
       if not missing:
         return done
       missing.sort()
@@ -266,10 +266,12 @@ class _PoolContext(tff.framework.SyncContext):
         f"a round lost a worker {_MAX_ATTEMPTS} times: {' '.join(reasons)}"
     )
 
-  def _what_follows(self):
-    if self.sites:
-      return f"The round waits {self._site_timeout:g} s for it."
-    return "Its clients go to the other workers."
+  def _what_follows(self, worker):
+    if not self.sites:
+      return "Its clients go to the other workers."
+    if worker.is_full:
+      return "The round does not wait for it."
+    return f"The round waits {self._site_timeout:g} s for it."
 
   def _shares(self, argument, clients):
     """Returns pairs of a worker and the clients that it computes.

@@ -168,6 +168,10 @@ class SitesTest(absltest.TestCase):
         ),
     ):
       _total_size([path])
+    self.assertEqual(self.told, [
+        f"the worker at {site.address} has no space left on its disk. The round does not wait for "
+        "it."
+    ])
 
   def test_sites_and_other_workers_are_not_mixed(self):
     (site,) = self._sites(1)
