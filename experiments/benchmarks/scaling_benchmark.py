@@ -160,7 +160,7 @@ def _draw(rows_of_steps, path):
       panel.grid(axis="y")
       panel.set_xticks(numbers, [f"{number:,}" for number in numbers])
       panel.minorticks_off()
-    axes[0].legend()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure_style.set_title(
         figure, f"{flags.FLAGS.model}, {flags.FLAGS.examples} images per client",
         "What a step of all clients takes: time, and memory of the worker",
