@@ -19,6 +19,7 @@ from experiments.grouping_study import cells
 from experiments.grouping_study import flags as study_flags
 from experiments.grouping_study import inputs
 from experiments.grouping_study import jobs
+from experiments.grouping_study import parts
 from experiments.grouping_study import results
 
 flags.adopt_module_key_flags(study_flags)
@@ -26,7 +27,13 @@ flags.adopt_module_key_flags(study_flags)
 
 def _load(config, unused_recorded, unused_stack):
   study_flags.jobs()  # Bad input is noticed before anything is written.
-  return inputs.load(config, study_flags.data_dir())
+  loaded = inputs.load(config, study_flags.data_dir())
+  versions = experiment.versions(EXPERIMENT.versions_of)
+  parts.check(
+      study_flags.parts(),
+      {"config": config.to_json(), **loaded.document, "versions": versions},
+  )
+  return loaded
 
 
 def _measure(config, unused_inputs, folder):
@@ -35,6 +42,7 @@ def _measure(config, unused_inputs, folder):
       config, study_flags.data_dir(), folder.path,
       max(1, len(os.sched_getaffinity(0)) // num_jobs),
   )
+  parts.take_over(study_flags.parts(), config, folder.path)
   left = []
   for group in config.groups:
     if cells.is_measured(folder.path, group):

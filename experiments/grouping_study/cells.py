@@ -96,12 +96,33 @@ def write_tables(study_folder, group, rows, rounds=()):
     rows: Its rows of `results.csv`, lists of values.
     rounds: Its rows of `rounds.csv`, likewise.
   """
+  tables = {ROUNDS: rounds, RESULTS: rows}
+  _write_texts(study_folder, group, {
+      name: output_folder.csv_text(_HEADERS[name], lines) for name, lines in tables.items()
+  })
+
+
+def copy_tables(from_folder, study_folder, group):
+  """Copies the tables of a measured group from another study.
+
+  Args:
+    from_folder: Path of the other study's folder.
+    study_folder: Path of the study's folder.
+    group: The `config.Group`.
+  """
+  texts = {}
+  for name in _HEADERS:
+    with open(os.path.join(group_folder(from_folder, group), name), encoding="utf-8") as file:
+      texts[name] = file.read()
+  _write_texts(study_folder, group, texts)
+
+
+def _write_texts(study_folder, group, texts):
   folder = group_folder(study_folder, group)
   os.makedirs(folder, exist_ok=True)
   # The results are last, since they say that the group is measured.
-  for name, lines in ((ROUNDS, rounds), (RESULTS, rows)):
-    text = output_folder.csv_text(_HEADERS[name], lines)
-    atomic_file.write_text(os.path.join(folder, name), text)
+  for name in (ROUNDS, RESULTS):
+    atomic_file.write_text(os.path.join(folder, name), texts[name])
   remove_leftovers(study_folder, group)
 
 

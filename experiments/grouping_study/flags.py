@@ -31,6 +31,11 @@ flags.DEFINE_integer(
     "Processes that run at the same time, each with its share of the cores. The numbers don't "
     "depend on it. Default: one per core.")
 
+flags.DEFINE_list(
+    "parts", [],
+    "Comma-separated folders of studies with the same options but for --settings and --num_seeds. "
+    "What they have measured is taken over, so that several parts get one report.")
+
 # What a study has other defaults for than a single run.
 for _name, _value in {
     "dataset": "digits",
@@ -68,3 +73,8 @@ def jobs():
     return len(os.sched_getaffinity(0))
   validate.integer(1, jobs=flags.FLAGS.jobs)
   return flags.FLAGS.jobs
+
+
+def parts():
+  """Returns the paths of the folders of studies whose cells are taken over."""
+  return list(filter(None, flags.FLAGS.parts))

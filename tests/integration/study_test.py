@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -13,6 +14,7 @@ import psutil
 
 from experiment_shell import finished_run
 from experiment_shell import launch
+from experiments.grouping_study import jobs
 from experiments import study
 from tests.experiment_shell import in_process
 from tests.tasks import data_files
@@ -197,6 +199,46 @@ class StudyTest(parameterized.TestCase):
         launch.InputError, "^`data_dir` must give the same data as in the study to resume"
     ):
       _run_here(unfinished, *_METHODS, f"--data_dir={data}", "--resume")
+
+  def test_what_a_part_has_measured_is_taken_over(self):
+    folder = os.path.join(_base, "whole")
+    part = os.path.join(_base, "part")
+    shutil.copytree(_uninterrupted, part)
+    shutil.rmtree(os.path.join(part, "cells", "rotated-seed1"))
+
+    with self.assertRaisesRegex(RuntimeError, "^measures rotated-seed1$"):
+      with self._measuring_raises():
+        _run_here(folder, *_METHODS, "--settings=rotated,iid", f"--parts={part}")
+    _run_here(
+        folder, *_METHODS, "--settings=rotated,iid", f"--parts={_uninterrupted}", "--resume"
+    )
+
+    whole = finished_run.FinishedRun(folder).rows("results.csv", ("problem",))
+    expected = finished_run.FinishedRun(_uninterrupted).rows("results.csv", ("problem",))
+    self.assertEqual(whole, sorted(expected, key=lambda row: row["setting"], reverse=True))
+    self.assertIn("report.html", os.listdir(folder))
+
+  def _measuring_raises(self):
+    def measure(study, groups, *unused_args):
+      raise RuntimeError(f"measures {', '.join(group.name for group in groups)}")
+
+    return mock.patch.object(jobs, "measure", measure)
+
+  @parameterized.named_parameters(
+      ("none", "nowhere", "`parts` must name folders of studies, got "),
+      ("other_rate", "", "`parts` must be of the same study but for its settings and number of "
+       "seeds, got .* with learning_rate=0.1 instead of 0.2"),
+  )
+  def test_other_parts_are_refused(self, name, message):
+    folder = os.path.join(_base, "bad_parts")
+
+    with self.assertRaisesRegex(launch.InputError, f"^{message}"):
+      _run_here(
+          folder, *_METHODS, "--learning_rate=0.2",
+          f"--parts={os.path.join(_uninterrupted, name)}",
+      )
+
+    self.assertFalse(os.path.exists(folder))
 
   @parameterized.named_parameters(
       ("unknown_setting", "--settings=iid,sorted", "`settings` must be one of "),
