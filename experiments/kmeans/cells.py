@@ -8,6 +8,7 @@ import time
 import numpy as np
 from sklearn import metrics
 
+from clustering_basics import agreement
 from experiment_shell import output_folder
 from experiment_shell import study
 from experiments.kmeans import config as config_lib
@@ -112,7 +113,7 @@ def cells(figures, seeds):
 def _client_ari(clients, centroids):
   """Returns the clients' own adjusted Rand indices, averaged by their size."""
   scores = [
-      metrics.adjusted_rand_score(
+      agreement.adjusted_rand_index(
           clients.labels[client_id], methods.nearest(points, centroids)
       )
       for client_id, points in clients.points.items()
@@ -126,7 +127,7 @@ def _scores(clients, found, with_silhouette):
   owners = methods.nearest(points, found.centroids)
   own, other = distances[:, 0], distances[:, 1]
   return {
-      "ari": metrics.adjusted_rand_score(labels, owners),
+      "ari": agreement.adjusted_rand_index(labels, owners),
       "client_ari": _client_ari(clients, found.centroids),
       "inertia": float((own**2).sum()),
       # It needs the distances of all pairs of points, so most data go without.
@@ -138,7 +139,7 @@ def _scores(clients, found, with_silhouette):
 def _ari_by_round(clients, found):
   points, labels = clients.pooled_points, clients.pooled_labels
   return " ".join(
-      f"{metrics.adjusted_rand_score(labels, methods.nearest(points, centroids)):.6f}"
+      f"{agreement.adjusted_rand_index(labels, methods.nearest(points, centroids)):.6f}"
       for centroids in found.by_round
   )
 

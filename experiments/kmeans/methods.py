@@ -17,6 +17,7 @@ import numpy as np
 from sklearn import cluster
 from sklearn import metrics
 
+from clustering_basics import agreement
 from clustering_basics import core_count
 from clustering_basics import randomness
 from clustering_basics import single_thread_kmeans
@@ -164,7 +165,7 @@ def _informed(clients, seed):
   for share in _INFORMED_SHARES:
     local_clusters = max(1, round(share * clients.num_clusters))
     model = _fit(clients, seed, "kfed", local_clusters=local_clusters)
-    score = metrics.adjusted_rand_score(labels, model.predict(points))
+    score = agreement.adjusted_rand_index(labels, model.predict(points))
     if score > best_score:
       best = Found(model.cluster_centers_, local_clusters=local_clusters)
       best_score = score

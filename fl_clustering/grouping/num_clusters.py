@@ -41,6 +41,7 @@ from typing import Mapping
 
 import numpy as np
 
+from clustering_basics import agreement
 from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
 from fl_clustering import client_weights as client_weights_lib
@@ -259,15 +260,13 @@ def _agreements(points, labels, counts, ks, rng):
     ks: The numbers of clusters.
     rng: A `np.random.Generator`.
   """
-  from sklearn import metrics  # pylint: disable=g-import-not-at-top
-
   sample = np.flatnonzero(counts)
   agreements = []
   for k, labels_of_all in zip(ks, labels):
     labels_of_sample = _kmeans_labels(
         points[sample], min(k, len(sample)), rng, _STARTS_PER_SAMPLE, counts[sample].astype(float)
     )
-    agreements.append(metrics.adjusted_rand_score(labels_of_all[sample], labels_of_sample))
+    agreements.append(agreement.adjusted_rand_index(labels_of_all[sample], labels_of_sample))
   return agreements
 
 

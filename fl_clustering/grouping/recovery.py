@@ -7,8 +7,7 @@ Rand index); Manning, Raghavan, Schütze: "Introduction to Information Retrieval
 
 import collections
 
-from sklearn import metrics
-
+from clustering_basics import agreement
 from clustering_basics import validate
 
 
@@ -35,7 +34,7 @@ def adjusted_rand_index(assignment, true_groups):
     return None
   groups = _members_groups(assignment, true_groups)
   labels = [k for k, members in enumerate(groups) for _ in members]
-  return float(metrics.adjusted_rand_score(sum(groups, []), labels))
+  return agreement.adjusted_rand_index(sum(groups, []), labels)
 
 
 def purity(assignment, true_groups):
