@@ -75,7 +75,7 @@ def _heat_map(results, reference):
   axes.spines[["left", "bottom"]].set_visible(False)
   figure_style.set_title(
       figure, results.data_line,
-      f"Gain in mean accuracy over {_NAMES[reference]} in percentage points, "
+      f"Gain in accuracy over {_NAMES[reference]}, percentage points, "
       f"{intervals.LEVEL:.0%} intervals",
       f"blank: includes zero; bold: leaves out zero for all {len(plain)} comparisons together",
   )
