@@ -196,11 +196,10 @@ class ClientWeights:
     """Returns the same weights, with `vectors` in a file and not in memory.
 
     Args:
-      path: The .npy file, which must stay as long as they are used.
+      path: The .npy file.
     """
-    np.save(path, self.vectors)
     moved = copy.copy(self)  # Checks nothing again: that would read the whole file.
-    object.__setattr__(moved, "vectors", np.load(path, mmap_mode="r"))
+    object.__setattr__(moved, "vectors", atomic_file.array_in_file(path, self.vectors))
     return moved
 
   def save(self, path):

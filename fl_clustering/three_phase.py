@@ -23,8 +23,7 @@ import functools
 import os
 import types
 
-import numpy as np
-
+from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering import client_privacy
@@ -181,8 +180,7 @@ def _with_models_in_file(result, data_dir, name):
   if len(result.vectors) <= _MOST_MODELS_KEPT:
     return result
   path = os.path.join(data_dir, f"models_of_{name}.npy")
-  np.save(path, result.vectors)
-  return dataclasses.replace(result, vectors=np.load(path, mmap_mode="r"))
+  return dataclasses.replace(result, vectors=atomic_file.array_in_file(path, result.vectors))
 
 
 def _check_number_of_clients(config, task):
