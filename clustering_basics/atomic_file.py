@@ -57,3 +57,20 @@ def write_arrays(path, arrays):
       for name, array in arrays.items():
         with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
           np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+
+
+def array_in_file(path, array):
+  """Writes an array to an .npy file, and returns it as one that is read from there when used.
+
+  An array that an earlier call returned for the same file stays as it is.
+
+  Args:
+    path: The file's name; its folder must exist.
+    array: An array of any shape.
+
+  Returns:
+    A read-only `np.memmap`.
+  """
+  with atomic_path(path) as temporary:
+    np.save(temporary, array, allow_pickle=False)
+  return np.load(path, mmap_mode="r")

@@ -7,6 +7,7 @@ from a sum, so secure aggregation does not apply to this step, and weights can
 reveal training data. Nothing computed from a `ClientWeights` is private.
 """
 
+import copy
 import dataclasses
 import zipfile
 
@@ -190,6 +191,16 @@ class ClientWeights:
     if num_examples is not None:
       shares = sum(num_examples[client_id] for client_id in client_ids)
     return (total / shares).astype(np.float32)
+
+  def moved_to(self, path):
+    """Returns the same weights, with `vectors` in a file and not in memory.
+
+    Args:
+      path: The .npy file.
+    """
+    moved = copy.copy(self)  # Checks nothing again: that would read the whole file.
+    object.__setattr__(moved, "vectors", atomic_file.array_in_file(path, self.vectors))
+    return moved
 
   def save(self, path):
     """Writes an .npz file, wholly or not at all.

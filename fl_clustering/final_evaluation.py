@@ -13,6 +13,32 @@ from fl_clustering import three_phase_result
 _MOST_BLENDED = 100
 
 
+class Blended:
+  """The mean of every cluster's model and of one more, made for a few clusters at a time.
+
+  For a cluster per client and large models, all of them would be gigabytes.
+
+  Attributes:
+    shape: (K, P).
+    dtype: float32.
+  """
+
+  def __init__(self, vectors, mean):
+    """Keeps the models, float32 of shape (K, P), and the other one, of shape (P,)."""
+    self._vectors = vectors
+    self._mean = mean
+    self.shape, self.dtype = vectors.shape, vectors.dtype
+
+  def __len__(self):
+    return len(self._vectors)
+
+  def __getitem__(self, clusters):
+    """Returns float32 values for clusters' positions, as of an array."""
+    blended = self._vectors[clusters] + self._mean
+    blended /= np.float32(2)
+    return blended
+
+
 @dataclasses.dataclass(frozen=True)
 class Mixtures:
   """Models made of K cluster models of P parameters each.
@@ -21,13 +47,12 @@ class Mixtures:
     mean: (a), their mean, of shape (P,).
     weighted: (b), their mean weighted by the highest accuracy that each cluster
       reached, of shape (P,).
-    blended: (c), for every cluster the mean of its own model and of (a), of shape
-      (K, P).
+    blended: (c), for every cluster the mean of its own model and of (a), a `Blended`.
   """
 
   mean: np.ndarray
   weighted: np.ndarray
-  blended: np.ndarray
+  blended: Blended
 
 
 def mix(vectors, best_accuracy):
@@ -44,9 +69,8 @@ def mix(vectors, best_accuracy):
   # One at a time: all of them in float64 are gigabytes for large models.
   for weight, vector in zip(weights, vectors):
     weighted += weight * vector.astype(np.float64)
-  blended = vectors + mean
-  blended /= np.float32(2)
-  return Mixtures(mean, (weighted / weights.sum()).astype(np.float32), blended)
+  weighted = (weighted / weights.sum()).astype(np.float32)
+  return Mixtures(mean, weighted, Blended(vectors, mean))
 
 
 def blended_on_global_test(num_clusters):

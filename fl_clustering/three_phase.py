@@ -23,8 +23,7 @@ import functools
 import os
 import types
 
-import numpy as np
-
+from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering import client_privacy
@@ -45,7 +44,7 @@ from fl_clustering import stages
 from fl_clustering.tasks import federated_task
 from fl_clustering import three_phase_result
 
-# More models of a method, such as those of thousands of clients, wait in a file for their use.
+# More models, such as those of thousands of clients, wait in a file for their use.
 _MOST_MODELS_KEPT = 200
 
 
@@ -63,8 +62,8 @@ def run(
   Args:
     config: The settings.
     task: The clients and their data, as `config` describes them.
-    data_dir: An existing folder for the clients' data files, and for the models of methods
-      that end with more than 200.
+    data_dir: An existing folder for the clients' data files, and for the own weights of more
+      than 200 clients and the models of methods that end with as many.
     checkpoints: `checkpoint.Checkpoints` to go on from and to save to.
     observers: `stages.RunObserver`s.
     tolerated: Types of exceptions that end a method or control and not the run.
@@ -122,6 +121,7 @@ def run(
           for name in config.chosen_methods if name in starts
       },
   )
+  pretrained = _with_weights_in_file(pretrained, data_dir)
 
   def train_and_evaluate(name, start, numbers):
     outcome = method_rounds.run(
@@ -166,13 +166,21 @@ def run(
   )
 
 
+def _with_weights_in_file(pretrained, data_dir):
+  """Returns a `Pretrained` whose clients' weights, if they are many, are in a file."""
+  weights = pretrained.client_weights
+  if len(weights.client_ids) <= _MOST_MODELS_KEPT:
+    return pretrained
+  moved = weights.moved_to(os.path.join(data_dir, "client_weights.npy"))
+  return dataclasses.replace(pretrained, client_weights=moved)
+
+
 def _with_models_in_file(result, data_dir, name):
   """Returns a `MethodResult` whose models, if they are many, are in a file and not in memory."""
   if len(result.vectors) <= _MOST_MODELS_KEPT:
     return result
   path = os.path.join(data_dir, f"models_of_{name}.npy")
-  np.save(path, result.vectors)
-  return dataclasses.replace(result, vectors=np.load(path, mmap_mode="r"))
+  return dataclasses.replace(result, vectors=atomic_file.array_in_file(path, result.vectors))
 
 
 def _check_number_of_clients(config, task):

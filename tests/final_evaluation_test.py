@@ -1,3 +1,5 @@
+import tracemalloc
+
 from absl.testing import absltest
 import numpy as np
 
@@ -88,7 +90,6 @@ class EvaluateTest(absltest.TestCase):
     # As after the last round: "b" has the mean of both models.
     self.assertEqual(result.clients[:, 0, 0].tolist(), [2, 4])
 
-
   def test_of_many_clusters_few_are_tested_globally(self):
     vectors = np.arange(300, dtype=np.float32)[:, None]
     members = tuple((f"{k:03d}",) for k in range(300))
@@ -102,6 +103,19 @@ class EvaluateTest(absltest.TestCase):
         result.global_blended[:, 0, 0], [(k + mean) / 2 for k in tested], rtol=1e-6
     )
     self.assertLen(result.clients_blended, 300)
+
+  def test_many_models_are_not_copied(self):
+    vectors = np.ones((1000, 2000), np.float32)
+    members = tuple((f"{k:03d}",) for k in range(1000))
+    outcome = method_rounds.Outcome(
+        method.ClusterState(vectors, members), np.ones(1000), cost.Cost()
+    )
+    tracemalloc.start()
+    final_evaluation.evaluate(outcome, None, _Scorer())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # The global test set takes copies of a tenth.
+    self.assertLess(peak, vectors.nbytes / 2)
 
 
 if __name__ == "__main__":

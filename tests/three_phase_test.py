@@ -4,6 +4,7 @@ import shutil
 import tempfile
 import unittest
 from unittest import mock
+import weakref
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -103,6 +104,21 @@ class _Snapshots(stages.RunObserver):
   def round_finished(self, stage, round_num, rows):
     if round_num:  # Before it there may be nothing to copy.
       shutil.copytree(self._checkpoints, self.path(stage, round_num))
+
+
+class _WeightsInMemory(stages.RunObserver):
+  """Notes after every round of a method whether the clients' own weights are in memory."""
+
+  def __init__(self):
+    self.found = []
+    self._weights = None
+
+  def clients_grouped(self, client_weights, assignments):
+    self._weights = weakref.ref(client_weights.vectors)
+
+  def round_finished(self, stage, round_num, rows):
+    if self._weights is not None:
+      self.found.append(self._weights() is not None)
 
 
 class ThreePhaseTest(parameterized.TestCase):
@@ -283,9 +299,15 @@ class ThreePhaseTest(parameterized.TestCase):
   def test_many_models_are_in_a_file(self):
     expected, _ = _recorded_run(_NO_GROUPING)
     with mock.patch.object(three_phase, "_MOST_MODELS_KEPT", 4):
-      result = _run(_config(**_NO_GROUPING))
+      observer = _WeightsInMemory()
+      result = _run(_config(**_NO_GROUPING), observers=[observer])
+    self.assertEqual(observer.found, [False] * 11)
+    # The folder is gone by now; the models can be read all the same.
+    self.assertIsInstance(result.client_weights.vectors, np.memmap)
+    np.testing.assert_array_equal(
+        result.client_weights.vectors, expected.client_weights.vectors
+    )
     for name, found in result.methods.items():
-      # The folder is gone by now; the models can be read all the same.
       np.testing.assert_array_equal(found.vectors, expected.methods[name].vectors)
       self.assertEqual(isinstance(found.vectors, np.memmap), name != "fedavg")
 

@@ -158,7 +158,7 @@ def head_jobs(heads, round_, files, seed):
   return jobs, members_of_job
 
 
-def new_models(vectors, heads, head_results, round_):
+def new_models(vectors, heads, head_results, round_, in_place=False):
   """Returns the clusters' models after a round.
 
   Args:
@@ -167,6 +167,7 @@ def new_models(vectors, heads, head_results, round_):
     head_results: An iterable of (weighted sum of the members' parameters, their number of
       examples, dict of client id to loss), aligned with `heads`.
     round_: A `participation.Round`.
+    in_place: Whether the new models take the place of `vectors`, unless these are read-only.
 
   Returns:
     The new models of shape (num_clusters, P), and per cluster a dict of client id to mean
@@ -180,7 +181,9 @@ def new_models(vectors, heads, head_results, round_):
   sums = {}
   totals = np.zeros(len(vectors))
   losses = [{} for _ in vectors]
-  vectors = vectors.copy()
+  if not (in_place and vectors.flags.writeable):
+    vectors = vectors.copy()
+  # A cluster's model is written when all its heads have been sent what they start from.
   for head, (weighted_sum, total, head_losses) in zip(heads, head_results):
     cluster = head.cluster
     sums[cluster] = sums.get(cluster, 0) + np.asarray(weighted_sum, np.float64)
@@ -217,7 +220,7 @@ class ClusterTraining:
     self._seed = seed
     self._train_heads = build_train_heads(task.model, local_training)
 
-  def next(self, vectors, clusters, round_):
+  def next(self, vectors, clusters, round_, in_place=False):
     """Runs one round of every cluster.
 
     Args:
@@ -225,6 +228,7 @@ class ClusterTraining:
       clusters: A sequence of tuples of client ids, aligned with `vectors`.
       round_: A `participation.Round`.  A cluster without members that take part keeps its
         model.
+      in_place: As of `new_models`.
 
     Returns:
       The new models of shape (num_clusters, P), and per cluster a dict of client
@@ -242,4 +246,4 @@ class ClusterTraining:
         (weighted_sum, total, zip(members, map(float, losses)))
         for (weighted_sum, total, losses), members in zip(results, members_of_job)
     )
-    return new_models(vectors, heads, head_results, round_)
+    return new_models(vectors, heads, head_results, round_, in_place)

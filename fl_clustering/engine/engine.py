@@ -116,7 +116,7 @@ class Engine:
     drawn = [self._task.model.initial_parameters(rng) for _ in range(num_models)]
     return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
 
-  def train(self, vectors, members, round_, already_sent=False):
+  def train(self, vectors, members, round_, already_sent=False, in_place=False):
     """Trains every model for one round of FedAvg over its members.
 
     Args:
@@ -127,6 +127,8 @@ class Engine:
         round stays as it is.
       already_sent: Whether the members have the models, from `losses`, so that sending
         them costs nothing more.
+      in_place: Whether the new models take the place of `vectors`, unless these are
+        read-only.  A second copy of thousands of large models would be gigabytes.
 
     Returns:
       The new models, float32 of shape (num_models, P), and per model a dict from the
@@ -135,7 +137,7 @@ class Engine:
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite.
     """
-    new_vectors, losses = self._training.next(vectors, members, round_)
+    new_vectors, losses = self._training.next(vectors, members, round_, in_place)
     self._count_training(losses, round_.num_epochs, already_sent)
     return new_vectors, losses
 

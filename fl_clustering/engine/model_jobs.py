@@ -86,8 +86,8 @@ def results(do_all, models, jobs, result_sizes):
 
   Args:
     do_all: A computation of `on_clients`.
-    models: float32 of shape (num_models, P).  All rows of a view made by
-      `np.broadcast_to` are the same model.
+    models: float32 of shape (num_models, P), of which rows are taken by their positions.  All
+      rows of a view made by `np.broadcast_to` are the same model.
     jobs: Dicts with the fields of the job's type but for `index`; `model` is a row of
       `models`.
     result_sizes: Per job the most numbers that its result holds.
@@ -95,7 +95,7 @@ def results(do_all, models, jobs, result_sizes):
   Yields:
     Tuples, without the index.
   """
-  is_one_model = models.strides[0] == 0
+  is_one_model = isinstance(models, np.ndarray) and models.strides[0] == 0
   used = np.array([0 if is_one_model else job["model"] for job in jobs], np.int32)
   for batch in batches(result_sizes, used.tolist(), models.shape[1]):
     rows, places = np.unique(used[batch], return_inverse=True)

@@ -70,7 +70,7 @@ class SiteTraining:
     self._place = {client_id: i for i, client_id in enumerate(files.train)}
     self._add_up = build_add_up(task.model, local_training, len(self._place))
 
-  def next(self, vectors, clusters, round_):
+  def next(self, vectors, clusters, round_, in_place=False):
     """Runs one round of every cluster, as `cluster_training.ClusterTraining.next` does.
 
     Args:
@@ -78,6 +78,7 @@ class SiteTraining:
       clusters: A sequence of tuples of client ids, aligned with `vectors`.
       round_: A `participation.Round`.  A cluster without members that take part keeps its
         model.
+      in_place: As of `cluster_training.new_models`.
 
     Returns:
       The new models of shape (num_clusters, P), and per cluster a dict of client
@@ -103,7 +104,7 @@ class SiteTraining:
         of_members = {m: float(losses[self._place[m]]) for m in taking_part}
         wholes.append(cluster_training.Head(cluster, tuple(taking_part)))
         results.append((weighted_sum, total, of_members))
-    return cluster_training.new_models(vectors, wholes, results, round_)
+    return cluster_training.new_models(vectors, wholes, results, round_, in_place)
 
 
 def build_training(task, files, local_training, seed):

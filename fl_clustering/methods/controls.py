@@ -56,7 +56,7 @@ def _alone(config, engine, start_of, from_start):
   rounds = [participation.round_of(config, engine.client_ids, number) for number in numbers]
   return method.Method(
       initialize,
-      method.train_clusters(engine),
+      method.train_clusters(engine, in_place=True),
       new_clients.train_alone(engine, start_of, rounds),
       from_start,
       at_clients=True,

@@ -124,7 +124,7 @@ class Method(NamedTuple):
       `ClusterState` before the first round.
     next: A function from the `ClusterState` before a round and the `Round` to the state
       after it and the round's `Losses`.  It depends on nothing else, so a run can go on
-      from any saved state.
+      from any saved state.  It may write into the arrays of the state before the round.
     place: A function from the `Pretrained`, the last `ClusterState` and the ids of
       clients that were not there in training to their `Placement`.
     from_start: Whether it doesn't build on phase 1 and trains in its place too, from
@@ -143,15 +143,18 @@ class Method(NamedTuple):
     return self.place(pretrained, state, client_ids) if client_ids else None
 
 
-def train_clusters(engine):
+def train_clusters(engine, in_place=False):
   """Returns the `Method.next` that trains the clusters' models and moves no client.
 
   Args:
     engine: An `engine.Engine`.
+    in_place: Whether the new models take the place of those before, as of `Engine.train`.
   """
 
   def next_state(state, round_):
-    vectors, losses = engine.train(state.vectors, state.members, round_)
+    vectors, losses = engine.train(
+        state.vectors, state.members, round_, in_place=in_place
+    )
     return dataclasses.replace(state, vectors=vectors), losses
 
   return next_state

@@ -56,6 +56,18 @@ class AtomicFileTest(absltest.TestCase):
 
     self.assertEqual(self._content(), "here")
 
+  def test_an_array_in_a_file_outlives_the_next_one(self):
+    path = os.path.join(self.folder, "array.npy")
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+    first = atomic_file.array_in_file(path, values)
+    second = atomic_file.array_in_file(path, values[:1] + 1)
+
+    self.assertIsInstance(first, np.memmap)
+    np.testing.assert_array_equal(first, values)
+    np.testing.assert_array_equal(second, [[1, 2, 3]])
+    self.assertEqual(os.listdir(self.folder), ["array.npy"])
+
   def test_arrays_are_those_of_numpys_format(self):
     path = os.path.join(self.folder, "arrays.npz")
     arrays = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array("text")}

@@ -37,11 +37,12 @@ class _Engine:
   def __init__(self):
     self.trained = []
 
-  def train(self, vectors, members, round_):
+  def train(self, vectors, members, round_, in_place=False):
     self.trained.append((vectors, members))
     losses = [{c: 0.5 for c in ids if c in round_.client_ids} for ids in members]
-    return vectors + np.float32(round_.number), losses
-
+    trained = vectors if in_place and vectors.flags.writeable else vectors.copy()
+    trained += np.float32(round_.number)
+    return trained, losses
 
   def train_each(self, vectors, client_ids, round_):
     return vectors + np.float32(round_.number), {c: 0.5 for c in client_ids}
@@ -168,6 +169,17 @@ class ControlsTest(absltest.TestCase):
       state = self._initial(name)
       self.assertEqual(state.members, (("a",), ("b",), ("c",)))
       np.testing.assert_array_equal(state.vectors, [start] * 3)
+
+  def test_who_trains_alone_has_no_second_copy_of_all_models(self):
+    config = config_lib.ThreePhaseConfig(num_clients=3)
+    for name in ("finetuned", "local"):
+      state, next_ = self._initial(name), registry.CONTROLS[name](config, _Engine()).next
+      first, _ = next_(state, _ROUND)
+      start = state.vectors.copy()
+      second, _ = next_(first, _ROUND)
+      self.assertIs(second.vectors, first.vectors)
+      np.testing.assert_array_equal(state.vectors, start)
+      np.testing.assert_array_equal(second.vectors, start + 2 * _ROUND.number)
 
 
 class NewClientsTest(absltest.TestCase):
