@@ -186,14 +186,14 @@ def run(opened, measure):
     measure: A function of `OpenSites`, which leaves nothing of a call that was cut off.
 
   Raises:
-    pool.SiteMissing: If a site was lost that may not be left out, or the last one.
+    dealing.SiteMissing: If a site was lost that may not be left out, or the last one.
   """
-  from fl_clustering.workers import pool  # pylint: disable=g-import-not-at-top
+  from fl_clustering.workers import dealing  # pylint: disable=g-import-not-at-top
 
   while True:
     try:
       return measure(opened)
-    except pool.SiteMissing as e:
+    except dealing.SiteMissing as e:
       others = opened.documents.keys() - {e.address}
       if not worker_flags.may_skip_sites() or not 0 < len(others) < len(opened.documents):
         raise

@@ -115,7 +115,7 @@ def measure_all(inputs, config_of, folder, reuse):
 
   Raises:
     launch.InputError: If a site was left out, and the settings don't fit the other clients.
-    pool.SiteMissing: If a site was lost that may not be left out, or the last one.
+    dealing.SiteMissing: If a site was lost that may not be left out, or the last one.
   """
 
   def of_sites(opened):

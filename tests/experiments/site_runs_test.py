@@ -9,7 +9,7 @@ from absl.testing import flagsaver
 from experiment_shell import output_folder
 from experiments import site_runs
 from experiments import worker_flags  # For its flags.  pylint: disable=unused-import
-from fl_clustering.workers import pool
+from fl_clustering.workers import dealing
 from fl_clustering.workers import remote_worker
 
 
@@ -26,7 +26,7 @@ _DATA = {"features": ["age"], "sites": _OPENED.describe()}
 
 def _missing(address):
   worker = remote_worker.RemoteWorker(address, 1, None)
-  return pool.SiteMissing(worker, 1)
+  return dealing.SiteMissing(worker, 1)
 
 
 class OpenSitesTest(absltest.TestCase):
@@ -92,7 +92,7 @@ class RunTest(absltest.TestCase):
     self.assertEqual(self._run(), [["x:1", "y:1"]])
 
   def test_stops(self):
-    with self.assertRaisesRegex(pool.SiteMissing, "x:1"):
+    with self.assertRaisesRegex(dealing.SiteMissing, "x:1"):
       self._run("x:1")
 
   @flagsaver.flagsaver(missing_sites="skip")
@@ -101,12 +101,12 @@ class RunTest(absltest.TestCase):
 
   @flagsaver.flagsaver(missing_sites="skip")
   def test_stops_without_any_site(self):
-    with self.assertRaisesRegex(pool.SiteMissing, "y:1"):
+    with self.assertRaisesRegex(dealing.SiteMissing, "y:1"):
       self._run("x:1", "y:1")
 
   @flagsaver.flagsaver(missing_sites="skip")
   def test_a_site_is_left_out_once(self):
-    with self.assertRaisesRegex(pool.SiteMissing, "x:1"):
+    with self.assertRaisesRegex(dealing.SiteMissing, "x:1"):
       self._run("x:1", "x:1")
 
 

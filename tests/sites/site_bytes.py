@@ -5,6 +5,7 @@ import os
 from absl.testing import absltest
 import numpy as np
 
+from fl_clustering.points import secure_sums
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
@@ -77,7 +78,8 @@ class TestCase(absltest.TestCase):
         forms.append(features)
         if scaling is not None:
           scaled = scaling.apply(features)
-          forms += [scaled, scaled.astype(np.float32), np.rint(scaled).astype(np.int64)]
+          steps = np.rint(scaled).astype(np.int64) % secure_sums.MODULUS
+          forms += [scaled, scaled.astype(np.float32), steps]
       for name in os.listdir(worker.folder):
         if name.endswith((".train", ".test")):
           with open(os.path.join(worker.folder, name), "rb") as file:
