@@ -15,6 +15,8 @@ from experiments import worker_flags
 
 # The last column of every table: the addresses of the sites that the numbers are without.
 MISSING = "missing_sites"
+# The programs that cluster clients of each kind, as sites say it.
+_CLUSTERED_BY = {"tables": "experiments:federated_kmeans", "views": "experiments:multi_view"}
 # For reports: what a site's sums hide, and who knows the rows' clusters.
 SUMS_TEXT = (
     "What is added up over clients is added up at their site first, and then here. No secure sum "
@@ -69,6 +71,15 @@ class OpenSites:
         }
         for found in sorted(self.documents.values(), key=lambda found: min(found["clients"]))
     ]
+
+  def describe_tables(self):
+    """Returns what `config.json` says of sites of tables, a dict."""
+    encoding = self.sites.format.encoding
+    return {
+        "sites": self.describe(),
+        "features": list(encoding.feature_names),
+        "levels": {name: list(found) for name, found in encoding.levels.items()},
+    }
 
   def resuming(self, recorded, described):
     """Returns the same sites, of which those of a run to resume that are missing are known.
@@ -136,20 +147,28 @@ class SitesStudy:
     self._table.run(cells, lambda **cell: {**measure(**cell), MISSING: self._mark})
 
 
-def open_sites(stack):
+def open_sites(stack, kind=None):
   """Connects to the workers of `--workers`; returns the `OpenSites`.
 
   Args:
     stack: As in `worker_flags.open_documents`.
+    kind: What the clients must have: `tables` or `views`; None for any.
 
   Raises:
     launch.InputError: If a worker can't be used, or owns no clients.
-    ValueError: If two sites own the same client, or have other columns or labels.
+    ValueError: If two sites own the same client, or have other columns or labels, or the clients
+      are of another kind.
   """
   documents = worker_flags.open_documents(stack)
   missing = (address for address in worker_flags.addresses() if address not in documents)
   opened = OpenSites(documents, tuple(missing), ())
   opened.sites  # Checks that they go together.  pylint: disable=pointless-statement
+  found = next(iter(documents.values()))["kind"]
+  if kind not in (None, found):
+    raise ValueError(
+        f"`workers` must be sites of {kind}, got sites of {found}, which {_CLUSTERED_BY[found]} "
+        "clusters."
+    )
   return opened
 
 

@@ -41,16 +41,6 @@ class SiteInputs:
     return {**document, "data": self.data}
 
 
-def _described(opened):
-  format_ = opened.sites.format
-  return {
-      "sites": opened.describe(),
-      "features": list(format_.encoding.feature_names),
-      "levels": {name: list(found) for name, found in format_.encoding.levels.items()},
-      "classes": list(format_.classes),
-  }
-
-
 def _inputs(opened, config, data, begins_again=False):
   options = federated_task.TaskOptions(
       dataset=config.dataset,
@@ -80,7 +70,8 @@ def load(opened, config_of, recorded):
     ValueError: If the data can't be used, or have other rows than those of the run to resume.
     runtime.WorkerLost: If a site is lost and does not come back.
   """
-  config, described = config_of(opened.sites), _described(opened)
+  config = config_of(opened.sites)
+  described = opened.describe_tables() | {"classes": list(opened.sites.format.classes)}
   if recorded is None:
     return _inputs(opened, config, described)
   opened = opened.resuming(recorded["data"], described)

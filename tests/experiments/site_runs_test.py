@@ -2,13 +2,14 @@
 
 import csv
 import io
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import flagsaver
 
 from experiment_shell import output_folder
 from experiments import site_runs
-from experiments import worker_flags  # For its flags.  pylint: disable=unused-import
+from experiments import worker_flags
 from fl_clustering.workers import dealing
 from fl_clustering.workers import remote_worker
 
@@ -71,6 +72,30 @@ class OpenSitesTest(absltest.TestCase):
     self._assert_refused({"y:1": y}, missing=("x:1",), recorded=recorded)
     self._assert_refused({"x:1": x, "y:1": y}, features=["age", "sex"])
     self._assert_refused({"x:1": x, "y:1": y}, recorded={"clients": {"north": 5}})
+
+
+class OpeningTest(absltest.TestCase):
+
+  def _open(self, kind):
+    documents = {"x:1": {**_document("7a", south=4), "kind": "views"}}
+    with (
+        mock.patch.object(worker_flags, "open_documents", return_value=documents),
+        mock.patch.object(worker_flags, "addresses", return_value=("x:1", "y:1")),
+        mock.patch.object(site_runs.OpenSites, "sites", None),
+    ):
+      return site_runs.open_sites(None, kind)
+
+  def test_those_that_do_not_answer_are_missing(self):
+    for kind in ("views", None):
+      self.assertEqual(self._open(kind).missing, ("y:1",))
+
+  def test_sites_of_another_kind(self):
+    with self.assertRaisesRegex(
+        ValueError,
+        "^`workers` must be sites of tables, got sites of views, which experiments:multi_view "
+        r"clusters\.$",
+    ):
+      self._open("tables")
 
 
 class RunTest(absltest.TestCase):
