@@ -108,13 +108,13 @@ class OpenSites:
     return {"addresses": list(self.missing), "clients": list(self.missing_clients)}
 
   @property
-  def mark(self):
-    """What stands in the column of missing sites."""
-    return " ".join(sorted(self.missing))
+  def last_columns(self):
+    """The column of missing sites, a dict of what stands in it in every row."""
+    return {MISSING: " ".join(sorted(self.missing))}
 
   def csv_text(self, header, rows):
     """Returns a table as the text of a CSV file, with the column of missing sites."""
-    return output_folder.csv_text((*header, MISSING), ((*row, self.mark) for row in rows))
+    return output_folder.csv_text(header, rows, self.last_columns)
 
 
 class SitesStudy:
@@ -130,10 +130,11 @@ class SitesStudy:
       keys: Likewise.
       values: Likewise.
     """
-    self._mark = opened.mark
+    self._last_columns = opened.last_columns
     open_table = lambda: study.Study(folder, name, keys, (*values, MISSING))
     self._table = open_table()
-    if any((row[MISSING] or "") != self._mark for row in self._table.rows):
+    mark = self._last_columns[MISSING]
+    if any((row[MISSING] or "") != mark for row in self._table.rows):
       os.remove(folder.join(name))
       self._table = open_table()
 
@@ -144,7 +145,7 @@ class SitesStudy:
 
   def run(self, cells, measure):
     """Measures as `Study.run` does."""
-    self._table.run(cells, lambda **cell: {**measure(**cell), MISSING: self._mark})
+    self._table.run(cells, lambda **cell: measure(**cell) | self._last_columns)
 
 
 def open_sites(stack, kind=None):

@@ -116,7 +116,9 @@ def measure_all(inputs, config_of, folder, reuse):
         used = _inputs(opened, config_of(opened.sites), inputs.data, begins_again=True)
     if used.begins_again:
       _begin_again(used, folder)
-    summary = measure.run(used.config, used.task, folder, contextlib.nullcontext, reuse)
+    summary = measure.run(
+        used.config, used.task, folder, contextlib.nullcontext, reuse, opened.last_columns
+    )
     return {**summary, site_runs.MISSING: opened.summary()}
 
   return site_runs.run(inputs.opened, of_sites)
