@@ -29,17 +29,19 @@ def json_text(value):
   return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
-def csv_text(header, rows):
+def csv_text(header, rows, last_columns=None):
   """Returns a table as the text of a CSV file.
 
   Args:
     header: Names of the columns.
     rows: The rows, each a sequence of values in the order of the columns.
+    last_columns: Further columns with the same value in every row, a dict by name.
   """
+  last_columns = last_columns or {}
   text = io.StringIO()
   writer = csv.writer(text, lineterminator="\n")
-  writer.writerow(header)
-  writer.writerows(rows)
+  writer.writerow((*header, *last_columns))
+  writer.writerows((*row, *last_columns.values()) for row in rows)
   return text.getvalue()
 
 

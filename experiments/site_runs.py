@@ -15,6 +15,8 @@ from experiments import worker_flags
 
 # The last column of every table: the addresses of the sites that the numbers are without.
 MISSING = "missing_sites"
+# The programs that cluster clients of each kind, as sites say it.
+_CLUSTERED_BY = {"tables": "experiments:federated_kmeans", "views": "experiments:multi_view"}
 # For reports: what a site's sums hide, and who knows the rows' clusters.
 SUMS_TEXT = (
     "What is added up over clients is added up at their site first, and then here. No secure sum "
@@ -70,6 +72,15 @@ class OpenSites:
         for found in sorted(self.documents.values(), key=lambda found: min(found["clients"]))
     ]
 
+  def describe_tables(self):
+    """Returns what `config.json` says of sites of tables, a dict."""
+    encoding = self.sites.format.encoding
+    return {
+        "sites": self.describe(),
+        "features": list(encoding.feature_names),
+        "levels": {name: list(found) for name, found in encoding.levels.items()},
+    }
+
   def resuming(self, recorded, described):
     """Returns the same sites, of which those of a run to resume that are missing are known.
 
@@ -97,13 +108,13 @@ class OpenSites:
     return {"addresses": list(self.missing), "clients": list(self.missing_clients)}
 
   @property
-  def mark(self):
-    """What stands in the column of missing sites."""
-    return " ".join(sorted(self.missing))
+  def last_columns(self):
+    """The column of missing sites, a dict of what stands in it in every row."""
+    return {MISSING: " ".join(sorted(self.missing))}
 
   def csv_text(self, header, rows):
     """Returns a table as the text of a CSV file, with the column of missing sites."""
-    return output_folder.csv_text((*header, MISSING), ((*row, self.mark) for row in rows))
+    return output_folder.csv_text(header, rows, self.last_columns)
 
 
 class SitesStudy:
@@ -119,10 +130,11 @@ class SitesStudy:
       keys: Likewise.
       values: Likewise.
     """
-    self._mark = opened.mark
+    self._last_columns = opened.last_columns
     open_table = lambda: study.Study(folder, name, keys, (*values, MISSING))
     self._table = open_table()
-    if any((row[MISSING] or "") != self._mark for row in self._table.rows):
+    mark = self._last_columns[MISSING]
+    if any((row[MISSING] or "") != mark for row in self._table.rows):
       os.remove(folder.join(name))
       self._table = open_table()
 
@@ -133,23 +145,31 @@ class SitesStudy:
 
   def run(self, cells, measure):
     """Measures as `Study.run` does."""
-    self._table.run(cells, lambda **cell: {**measure(**cell), MISSING: self._mark})
+    self._table.run(cells, lambda **cell: measure(**cell) | self._last_columns)
 
 
-def open_sites(stack):
+def open_sites(stack, kind=None):
   """Connects to the workers of `--workers`; returns the `OpenSites`.
 
   Args:
     stack: As in `worker_flags.open_documents`.
+    kind: What the clients must have: `tables` or `views`; None for any.
 
   Raises:
     launch.InputError: If a worker can't be used, or owns no clients.
-    ValueError: If two sites own the same client, or have other columns or labels.
+    ValueError: If two sites own the same client, or have other columns or labels, or the clients
+      are of another kind.
   """
   documents = worker_flags.open_documents(stack)
   missing = (address for address in worker_flags.addresses() if address not in documents)
   opened = OpenSites(documents, tuple(missing), ())
   opened.sites  # Checks that they go together.  pylint: disable=pointless-statement
+  found = next(iter(documents.values()))["kind"]
+  if kind not in (None, found):
+    raise ValueError(
+        f"`workers` must be sites of {kind}, got sites of {found}, which {_CLUSTERED_BY[found]} "
+        "clusters."
+    )
   return opened
 
 
@@ -186,14 +206,14 @@ def run(opened, measure):
     measure: A function of `OpenSites`, which leaves nothing of a call that was cut off.
 
   Raises:
-    pool.SiteMissing: If a site was lost that may not be left out, or the last one.
+    dealing.SiteMissing: If a site was lost that may not be left out, or the last one.
   """
-  from fl_clustering.workers import pool  # pylint: disable=g-import-not-at-top
+  from fl_clustering.workers import dealing  # pylint: disable=g-import-not-at-top
 
   while True:
     try:
       return measure(opened)
-    except pool.SiteMissing as e:
+    except dealing.SiteMissing as e:
       others = opened.documents.keys() - {e.address}
       if not worker_flags.may_skip_sites() or not 0 < len(others) < len(opened.documents):
         raise

@@ -12,7 +12,6 @@ from experiments.kmeans import own_data
 from experiments import site_runs
 from fl_clustering.kmeans import saved_kmeans
 from fl_clustering.points import cluster_moments
-from fl_clustering.tables import table_format
 
 
 def load(config, recorded, stack):
@@ -31,22 +30,11 @@ def load(config, recorded, stack):
     ValueError: If they don't go together, have other rows than those of the run to resume, or
       have too few.
   """
-  opened = site_runs.open_sites(stack)
-  sites = opened.sites
-  if not isinstance(sites.format, table_format.TableFormat):
-    raise ValueError(
-        "`workers` must be sites of tables, got sites of views, which experiments:multi_view "
-        "clusters."
-    )
-  encoding = sites.format.encoding
-  described = {
-      "sites": opened.describe(),
-      "features": list(encoding.feature_names),
-      "levels": {name: list(found) for name, found in encoding.levels.items()},
-  }
+  opened = site_runs.open_sites(stack, "tables")
+  described = opened.describe_tables()
   if recorded is not None:
     opened = opened.resuming(recorded["data"], described)
-  config.check_enough_points(sum(sites.num_rows.values()))
+  config.check_enough_points(sum(opened.sites.num_rows.values()))
   lines = (f"data: {site_runs.text_of(opened)}",)
   return experiment.Inputs(opened, {"data": described}, lines)
 

@@ -18,7 +18,6 @@ from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import cluster_moments
-from fl_clustering.tables import view_format
 
 
 def load(config, recorded, stack):
@@ -37,13 +36,8 @@ def load(config, recorded, stack):
     ValueError: If they don't go together, have other rows than those of the run to resume, or
       have too few.
   """
-  opened = site_runs.open_sites(stack)
+  opened = site_runs.open_sites(stack, "views")
   sites = opened.sites
-  if not isinstance(sites.format, view_format.ViewFormat):
-    raise ValueError(
-        "`workers` must be sites of views, got sites of tables, which "
-        "experiments:federated_kmeans clusters."
-    )
   described = {
       "source": "Views that stay at their sites",
       "views": dict(zip(sites.format.views, sites.format.widths)),

@@ -151,11 +151,12 @@ def _label_counts(examples, num_classes):
   return np.bincount(examples.labels, minlength=num_classes)
 
 
-def clients_text(task):
+def clients_text(task, last_columns=None):
   """Returns `clients.csv`: every client's true group, examples and training labels.
 
   Args:
     task: The `FederatedTask`; its new clients are listed last, with 1 as `new`.
+    last_columns: As of `output_folder.csv_text`.
   """
   header = ["client_id", "group", "new", "num_train", "num_test"]
   header += [f"train_label_{label}" for label in range(task.num_classes)]
@@ -171,4 +172,4 @@ def clients_text(task):
       ]
       for client in task.all_clients
   ]
-  return output_folder.csv_text(header, rows)
+  return output_folder.csv_text(header, rows, last_columns)

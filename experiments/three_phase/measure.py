@@ -60,7 +60,7 @@ class _ProgressBar(stages.RunObserver):
       self._bar.close()
 
 
-def run(config, task, folder, open_runtime, reuse=None):
+def run(config, task, folder, open_runtime, reuse=None, last_columns=None):
   """Runs all three phases, from their checkpoints if there are any.
 
   Args:
@@ -69,6 +69,7 @@ def run(config, task, folder, open_runtime, reuse=None):
     folder: The `OutputFolder`, which is started.
     open_runtime: A function that returns where TFF computes, a context manager.
     reuse: The folder of another run whose stages are used where they fit, or None.
+    last_columns: As of `output_folder.csv_text`, for every table.
 
   Returns:
     The summary, a dict for JSON.
@@ -78,13 +79,13 @@ def run(config, task, folder, open_runtime, reuse=None):
     divergence.TrainingDiverged: If a client's loss is not finite.
     runtime.WorkerLost: If TFF's worker process ends.
   """
-  folder.write_text("clients.csv", data.clients_text(task))
+  folder.write_text("clients.csv", data.clients_text(task, last_columns))
   checkpoints = checkpoint.Checkpoints(
       folder.join("checkpoints"), reuse and os.path.join(reuse, "checkpoints")
   )
   client_data = folder.join("client_data")
   os.makedirs(client_data, exist_ok=True)
-  with run_files.RunFiles(folder, config) as files:
+  with run_files.RunFiles(folder, config, last_columns) as files:
     with open_runtime(), _ProgressBar() as bar:
       result = three_phase.run(config, task, client_data, checkpoints, [files, bar])
       recovery = group_recovery.recovery_rows(config, task, result)

@@ -77,12 +77,13 @@ def _client_rows(phase, method, clients, clusters, confusions):
   ]
 
 
-def client_metrics_text(task, result):
+def client_metrics_text(task, result, last_columns=None):
   """Returns `client_metrics.csv`: every client's metrics under every model it gets.
 
   Args:
     task: The run's `FederatedTask`.
     result: Its `ThreePhaseResult`.
+    last_columns: As of `output_folder.csv_text`.
   """
   header = ["phase", "method", "client_id", "clusters", "num_test"]
   header += ["accuracy", "recall", "precision"]
@@ -104,7 +105,7 @@ def client_metrics_text(task, result):
       rows += _client_rows(
           results_lib.NEW_CLIENTS, method, task.new_clients, r.new_client_clusters, r.new_clients
       )
-  return output_folder.csv_text(header, rows)
+  return output_folder.csv_text(header, rows, last_columns)
 
 
 class RunFiles(stages.RunObserver):
@@ -113,20 +114,22 @@ class RunFiles(stages.RunObserver):
   A resumed run replays its rounds, so both start anew.
   """
 
-  def __init__(self, folder, config):
+  def __init__(self, folder, config, last_columns=None):
     """Starts the files.
 
     Args:
       folder: The run's `OutputFolder`.
       config: Its `ThreePhaseConfig`.
+      last_columns: As of `output_folder.csv_text`, for every table.
     """
     self._folder = folder
     self._config = config
+    self._last_columns = last_columns or {}
     self._metrics = open(
         folder.join("metrics.csv"), "w", encoding="utf-8", newline="", buffering=1
     )
     self._csv = csv.writer(self._metrics, lineterminator="\n")
-    self._csv.writerow(stages.Row._fields)
+    self._csv.writerow((*stages.Row._fields, *self._last_columns))
     shutil.rmtree(folder.join("tensorboard"), ignore_errors=True)
     self._tensorboard = {}
     self._rounds_before = {}
@@ -142,11 +145,14 @@ class RunFiles(stages.RunObserver):
         stage, num_rounds, self._config.pretrain_rounds, self._config.cluster_rounds
     )
 
+  def _write_metrics(self, rows):
+    self._csv.writerows((*row, *self._last_columns.values()) for row in rows)
+
   def round_finished(self, stage, round_num, rows):
     # The control's repeats have nothing to tell.
     if not rows:
       return
-    self._csv.writerows(rows)
+    self._write_metrics(rows)
     self._metrics.flush()
     if stage not in self._tensorboard:
       self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
@@ -186,8 +192,10 @@ class RunFiles(stages.RunObserver):
       result: Its `ThreePhaseResult`.
       recovery: What `group_recovery.recovery_rows` returned for it.
     """
-    self._csv.writerows(evaluation_rows(result))
-    self._folder.write_text("client_metrics.csv", client_metrics_text(task, result))
+    self._write_metrics(evaluation_rows(result))
+    self._folder.write_text(
+        "client_metrics.csv", client_metrics_text(task, result, self._last_columns)
+    )
     # A method may have moved clients since they were grouped.
     self._write_assignments({
         name: result.methods[name].assignment for name in config.chosen_methods
@@ -199,5 +207,7 @@ class RunFiles(stages.RunObserver):
 
   def _write_rows(self, name, rows):
     """Writes dicts with the same keys as a CSV file."""
-    text = output_folder.csv_text(rows[0], [row.values() for row in rows])
+    text = output_folder.csv_text(
+        rows[0], [row.values() for row in rows], self._last_columns
+    )
     self._folder.write_text(name, text)

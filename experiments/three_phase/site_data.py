@@ -41,16 +41,6 @@ class SiteInputs:
     return {**document, "data": self.data}
 
 
-def _described(opened):
-  format_ = opened.sites.format
-  return {
-      "sites": opened.describe(),
-      "features": list(format_.encoding.feature_names),
-      "levels": {name: list(found) for name, found in format_.encoding.levels.items()},
-      "classes": list(format_.classes),
-  }
-
-
 def _inputs(opened, config, data, begins_again=False):
   options = federated_task.TaskOptions(
       dataset=config.dataset,
@@ -80,7 +70,8 @@ def load(opened, config_of, recorded):
     ValueError: If the data can't be used, or have other rows than those of the run to resume.
     runtime.WorkerLost: If a site is lost and does not come back.
   """
-  config, described = config_of(opened.sites), _described(opened)
+  config = config_of(opened.sites)
+  described = opened.describe_tables() | {"classes": list(opened.sites.format.classes)}
   if recorded is None:
     return _inputs(opened, config, described)
   opened = opened.resuming(recorded["data"], described)
@@ -115,7 +106,7 @@ def measure_all(inputs, config_of, folder, reuse):
 
   Raises:
     launch.InputError: If a site was left out, and the settings don't fit the other clients.
-    pool.SiteMissing: If a site was lost that may not be left out, or the last one.
+    dealing.SiteMissing: If a site was lost that may not be left out, or the last one.
   """
 
   def of_sites(opened):
@@ -125,7 +116,9 @@ def measure_all(inputs, config_of, folder, reuse):
         used = _inputs(opened, config_of(opened.sites), inputs.data, begins_again=True)
     if used.begins_again:
       _begin_again(used, folder)
-    summary = measure.run(used.config, used.task, folder, contextlib.nullcontext, reuse)
+    summary = measure.run(
+        used.config, used.task, folder, contextlib.nullcontext, reuse, opened.last_columns
+    )
     return {**summary, site_runs.MISSING: opened.summary()}
 
   return site_runs.run(inputs.opened, of_sites)

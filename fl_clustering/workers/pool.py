@@ -4,14 +4,11 @@ A computation whose results stay apart, one for each client, is cut into one cal
 One that adds up over the clients is taken apart by TFF: each worker adds up its own, and the
 server's part is done on this machine.
 
-The workers of a pool compute for any client, and the clients of one that is lost go to the
-others.  Sites are workers that own their clients: a client whose value holds a `site_paths`
-path is computed where the file is, and if that site is lost, the round waits for it.
+A client whose value holds a `site_paths` path is computed at the site that owns the file, any
+other one at any worker (`dealing.py`).
 """
 
-import collections
 import concurrent.futures
-import time
 
 import numpy as np
 import tensorflow as tf
@@ -20,6 +17,7 @@ from tensorflow_federated.python.core.impl.types import type_conversions
 
 from clustering_basics import validate
 from fl_clustering import runtime
+from fl_clustering.workers import dealing
 from fl_clustering.workers import remote_worker
 from fl_clustering.workers import site_paths
 from fl_clustering.workers import worker_files
@@ -27,27 +25,6 @@ from fl_clustering.workers import worker_files
 # How often clients whose worker was lost are tried elsewhere, within one call.
 _MAX_ATTEMPTS = 5
 _CONNECT_SECONDS = 10
-# Between two attempts, and for each of them.
-_RECONNECT_SECONDS = 1
-
-
-class SiteMissing(runtime.WorkerLost):
-  """A site was lost and did not come back in time, or not as it was.
-
-  Attributes:
-    address: Its host and port.
-  """
-
-  def __init__(self, worker, seconds=None):
-    """Makes the error.
-
-    Args:
-      worker: The site's `RemoteWorker`.
-      seconds: How long it was waited for; None if there was nothing to wait for.
-    """
-    waited = "" if seconds is None else f", and was not back within {seconds:g} s"
-    super().__init__(f"the site at {worker.address} {worker.reason}{waited}.")
-    self.address = worker.address
 
 
 def _at_clients(type_spec):
@@ -136,25 +113,6 @@ class _Argument:
     return tff.structure.Struct(elements) if self._is_struct else elements[0][1], paths
 
 
-def _deal(clients, workers):
-  """Returns a list of clients per worker, as many as it has cores for.
-
-  Clients come with the most work first, so that one after the other goes to the worker that
-  is next to be free.
-
-  Args:
-    clients: The clients' positions.
-    workers: `RemoteWorker`s.
-  """
-  shares = [[] for _ in workers]
-  for client in clients:
-    free = min(
-        range(len(workers)), key=lambda w: (len(shares[w]) + 1) / workers[w].num_cores
-    )
-    shares[free].append(client)
-  return shares
-
-
 class _PoolContext(tff.framework.SyncContext):
   """Computes at workers what clients do, and at `home` what the server does."""
 
@@ -166,19 +124,19 @@ class _PoolContext(tff.framework.SyncContext):
     self._site_timeout = site_timeout
     self._tell = tell
     self._callers = concurrent.futures.ThreadPoolExecutor(len(workers))
-    self._connectors = concurrent.futures.ThreadPoolExecutor(len(workers))
-    self._connecting = {}
+    self._reconnector = dealing.Reconnector(len(workers))
+    self._dealer = None  # Workers say if they are sites once they are connected.
     self._mergeable = {}
 
   def close(self):
     for worker in self._workers:
       worker.close()
     self._callers.shutdown()
-    self._connectors.shutdown()
+    self._reconnector.close()
 
   def connect(self, may_miss_sites):
     """Connects to all workers; none may be missing, or else those that are no sites."""
-    list(self._connectors.map(lambda worker: worker.connect(_CONNECT_SECONDS), self._workers))
+    list(self._callers.map(lambda worker: worker.connect(_CONNECT_SECONDS), self._workers))
     if may_miss_sites and self.sites:
       self._leave_out_missing()
     hint = "; --missing_sites=skip leaves out sites that do not answer" if self.sites else ""
@@ -193,6 +151,10 @@ class _PoolContext(tff.framework.SyncContext):
             f"the worker at {worker.address} owns no clients, but others do; all workers must be "
             "sites, or none."
         )
+    if self.sites:
+      self._dealer = dealing.SiteDealer(self._workers, self._site_timeout, self._reconnector)
+    else:
+      self._dealer = dealing.PoolDealer(self._workers, self._timeout, self._reconnector)
 
   def _leave_out_missing(self):
     missing = [worker for worker in self._workers if worker.reason is not None]
@@ -242,12 +204,13 @@ class _PoolContext(tff.framework.SyncContext):
       A list of pairs of the positions of some clients and what it returned for them.
 
     Raises:
+      dealing.SiteMissing: If a site is lost and does not come back.
       runtime.WorkerLost: If no worker is left, or clients lose one worker after the other.
     """
     missing, done, reasons = list(range(argument.num_clients)), [], []
     for _ in range(_MAX_ATTEMPTS):
       calls = []
-      for worker, clients in self._shares(argument, missing):
+      for worker, clients in self._dealer.shares(missing, argument):
         if clients:
           part, paths = argument.part(clients, self._local_files)
           calls.append((worker, clients, self._callers.submit(worker.invoke, comp, part, paths)))
@@ -258,81 +221,13 @@ class _PoolContext(tff.framework.SyncContext):
         except runtime.WorkerLost as e:
           reasons.append(str(e))
           missing += clients
-          self._tell(f"{e} {self._what_follows(worker)}")
+          self._tell(f"{e} {self._dealer.what_follows(worker)}")
       if not missing:
         return done
       missing.sort()
     raise runtime.WorkerLost(
         f"a round lost a worker {_MAX_ATTEMPTS} times: {' '.join(reasons)}"
     )
-
-  def _what_follows(self, worker):
-    if not self.sites:
-      return "Its clients go to the other workers."
-    if worker.is_full:
-      return "The round does not wait for it."
-    return f"The round waits {self._site_timeout:g} s for it."
-
-  def _shares(self, argument, clients):
-    """Returns pairs of a worker and the clients that it computes.
-
-    Args:
-      argument: The `_Argument`.
-      clients: The clients' positions, those with the most work first.
-    """
-    if not self.sites:
-      workers = self._usable()
-      return list(zip(workers, _deal(clients, workers)))
-    of_site = collections.defaultdict(list)
-    for client in clients:
-      of_site[argument.site(client)].append(client)
-    if None in of_site:  # What reads no file can be done anywhere.
-      usable = [worker for worker in self._workers if worker.reason is None]
-      of_site[(usable or self._workers)[0].address] += of_site.pop(None)
-    return [
-        (self._returned(worker), of_site[worker.address])
-        for worker in self._workers if of_site[worker.address]
-    ]
-
-  def _returned(self, site):
-    """Returns a site, once it can be used."""
-    deadline = time.monotonic() + self._site_timeout
-    while site.reason is not None:
-      if site.is_full:
-        raise SiteMissing(site)
-      if time.monotonic() > deadline:
-        raise SiteMissing(site, self._site_timeout)
-      self._ask_back(site)
-      try:
-        self._connecting[site].result(_RECONNECT_SECONDS)
-      except remote_worker.WorkerUnusable as e:
-        raise SiteMissing(site) from e
-      except concurrent.futures.TimeoutError:
-        pass
-      if site.reason is not None:
-        time.sleep(_RECONNECT_SECONDS)
-    return site
-
-  def _ask_back(self, worker):
-    if worker.reason is not None and not worker.is_full and self._is_free(worker):
-      self._connecting[worker] = self._connectors.submit(worker.connect, _RECONNECT_SECONDS)
-
-  def _usable(self):
-    """Returns the workers that can be used; the others are asked to come back, meanwhile."""
-    deadline = time.monotonic() + self._timeout
-    while True:
-      for worker in self._workers:
-        self._ask_back(worker)
-      usable = [worker for worker in self._workers if worker.reason is None]
-      if usable:
-        return usable
-      if time.monotonic() > deadline:
-        reasons = ", ".join(f"{worker.address} {worker.reason}" for worker in self._workers)
-        raise runtime.WorkerLost(f"no worker is left: {reasons}.")
-      time.sleep(_RECONNECT_SECONDS)
-
-  def _is_free(self, worker):
-    return worker not in self._connecting or self._connecting[worker].done()
 
 
 class Pool:

@@ -2,14 +2,15 @@
 
 import csv
 import io
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import flagsaver
 
 from experiment_shell import output_folder
 from experiments import site_runs
-from experiments import worker_flags  # For its flags.  pylint: disable=unused-import
-from fl_clustering.workers import pool
+from experiments import worker_flags
+from fl_clustering.workers import dealing
 from fl_clustering.workers import remote_worker
 
 
@@ -26,7 +27,7 @@ _DATA = {"features": ["age"], "sites": _OPENED.describe()}
 
 def _missing(address):
   worker = remote_worker.RemoteWorker(address, 1, None)
-  return pool.SiteMissing(worker, 1)
+  return dealing.SiteMissing(worker, 1)
 
 
 class OpenSitesTest(absltest.TestCase):
@@ -73,6 +74,30 @@ class OpenSitesTest(absltest.TestCase):
     self._assert_refused({"x:1": x, "y:1": y}, recorded={"clients": {"north": 5}})
 
 
+class OpeningTest(absltest.TestCase):
+
+  def _open(self, kind):
+    documents = {"x:1": {**_document("7a", south=4), "kind": "views"}}
+    with (
+        mock.patch.object(worker_flags, "open_documents", return_value=documents),
+        mock.patch.object(worker_flags, "addresses", return_value=("x:1", "y:1")),
+        mock.patch.object(site_runs.OpenSites, "sites", None),
+    ):
+      return site_runs.open_sites(None, kind)
+
+  def test_those_that_do_not_answer_are_missing(self):
+    for kind in ("views", None):
+      self.assertEqual(self._open(kind).missing, ("y:1",))
+
+  def test_sites_of_another_kind(self):
+    with self.assertRaisesRegex(
+        ValueError,
+        "^`workers` must be sites of tables, got sites of views, which experiments:multi_view "
+        r"clusters\.$",
+    ):
+      self._open("tables")
+
+
 class RunTest(absltest.TestCase):
 
   def _run(self, *lost):
@@ -92,7 +117,7 @@ class RunTest(absltest.TestCase):
     self.assertEqual(self._run(), [["x:1", "y:1"]])
 
   def test_stops(self):
-    with self.assertRaisesRegex(pool.SiteMissing, "x:1"):
+    with self.assertRaisesRegex(dealing.SiteMissing, "x:1"):
       self._run("x:1")
 
   @flagsaver.flagsaver(missing_sites="skip")
@@ -101,12 +126,12 @@ class RunTest(absltest.TestCase):
 
   @flagsaver.flagsaver(missing_sites="skip")
   def test_stops_without_any_site(self):
-    with self.assertRaisesRegex(pool.SiteMissing, "y:1"):
+    with self.assertRaisesRegex(dealing.SiteMissing, "y:1"):
       self._run("x:1", "y:1")
 
   @flagsaver.flagsaver(missing_sites="skip")
   def test_a_site_is_left_out_once(self):
-    with self.assertRaisesRegex(pool.SiteMissing, "x:1"):
+    with self.assertRaisesRegex(dealing.SiteMissing, "x:1"):
       self._run("x:1", "x:1")
 
 

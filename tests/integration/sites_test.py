@@ -67,6 +67,16 @@ def _numbers(value, path=()):
   return {path: value}
 
 
+def _missing_by_table(folder):
+  """Returns what the column of missing sites holds in each table of a run, sets by file name."""
+  found = {}
+  for name in os.listdir(folder):
+    if name.endswith(".csv"):
+      rows = csv.DictReader(program.read_text(folder, name).splitlines())
+      found[name] = {row["missing_sites"] for row in rows}
+  return found
+
+
 class SitesTest(parameterized.TestCase):
 
   def setUp(self):
@@ -233,12 +243,16 @@ class SitesTest(parameterized.TestCase):
     self.assertIn(f"Left out because it was lost or did not answer: {sites[0].address}", page)
     self.assertIn("; without 1 site", result.stdout)
 
+    tables = ("client_metrics.csv", "clients.csv", "metrics.csv")
+    self.assertEqual(_missing_by_table(folder), dict.fromkeys(tables, {sites[0].address}))
+
     found = finished_run.FinishedRun(folder)
     summary = dict(found.summary)
     self.assertEqual(summary.pop("missing_sites"), lost)
     self.assertEqual(found.document["dataset"]["missing_sites"], lost)
     self.assertEqual(found.settings["num_clients"], 3)
     alone = self._run("alone", f"--workers={sites[1].address}")
+    self.assertEqual(_missing_by_table(alone.path), dict.fromkeys(tables, {""}))
     expected = dict(alone.summary)
     del expected["missing_sites"]
     self.assertEqual(summary, expected)

@@ -16,6 +16,7 @@ from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import evaluation
 from fl_clustering import participation
 from fl_clustering import runtime
+from fl_clustering.workers import dealing
 from fl_clustering.workers import pool
 from fl_clustering.workers import remote_worker
 from fl_clustering.workers import site_paths
@@ -97,7 +98,7 @@ class SitesTest(absltest.TestCase):
     self._pool(first, second)
     first.kill()
     # It comes back when the program has noticed.
-    with mock.patch.object(pool.time, "sleep", lambda seconds: first.start()):
+    with mock.patch.object(dealing.time, "sleep", lambda seconds: first.start()):
       self.assertEqual(_total_size(paths), 3)
     self.assertLen(self.told, 1)
     self.assertRegex(
@@ -110,7 +111,7 @@ class SitesTest(absltest.TestCase):
     self._pool(first, second, site_timeout=1)
     second.kill()
     with self.assertRaisesRegex(
-        pool.SiteMissing, rf"^the site at {second.address} .*, and was not back within 1 s\.$"
+        dealing.SiteMissing, rf"^the site at {second.address} .*, and was not back within 1 s\.$"
     ) as caught:
       _total_size(paths)
     self.assertEqual(caught.exception.address, second.address)
@@ -148,9 +149,9 @@ class SitesTest(absltest.TestCase):
       site.start()
 
     with (
-        mock.patch.object(pool.time, "sleep", come_back),
+        mock.patch.object(dealing.time, "sleep", come_back),
         self.assertRaisesRegex(
-            pool.SiteMissing,
+            dealing.SiteMissing,
             rf"^the site at {site.address} can't be used: it came back with other clients or other "
             r"rows\.$",
         ),
@@ -164,7 +165,7 @@ class SitesTest(absltest.TestCase):
     with (
         mock.patch.object(runtime.Context, "invoke", side_effect=_DiskFull()),
         self.assertRaisesRegex(
-            pool.SiteMissing, rf"^the site at {site.address} has no space left on its disk\.$"
+            dealing.SiteMissing, rf"^the site at {site.address} has no space left on its disk\.$"
         ),
     ):
       _total_size([path])
