@@ -18,9 +18,11 @@ import time
 from absl import flags
 import numpy as np
 
+from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
 from experiment_shell import figure_style
+from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiments.benchmarks import launches
 from experiments.benchmarks import peak_memory
@@ -39,7 +41,9 @@ flags.DEFINE_integer(
 path_flag.define("data_dir", None, "Folder with MNIST's IDX files.")
 flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
 flags.DEFINE_integer("repetitions", 3, "Turns of every step, after a warm-up.", lower_bound=1)
-path_flag.define("figure", None, "File for the figure. Default: no figure.")
+path_flag.define(
+    "figure", None,
+    "File for the figure, as PNG; its numbers come beside it, as CSV. Default: no figure.")
 
 flags.DEFINE_enum("step", None, _STEPS, "Internal: the step to measure in this process.")
 
@@ -168,6 +172,16 @@ def _draw(rows_of_steps, path):
     figure_style.save(figure, path)
 
 
+def _write_numbers(rows_of_steps, path):
+  columns = ("num_clients", "seconds", "worker", "program")
+  rows = [
+      [step, *(row[column] for column in columns)]
+      for step, rows in rows_of_steps.items() for row in rows
+  ]
+  header = ("step", "num_clients", "seconds", "worker_mb", "program_bytes_per_parameter_and_client")
+  atomic_file.write_text(path, output_folder.csv_text(header, rows))
+
+
 def main():
   numbers = flags.FLAGS.num_clients
   with launch.input_errors():
@@ -185,6 +199,7 @@ def main():
   _print_rows(rows_of_steps)
   if flags.FLAGS.figure is not None:
     _draw(rows_of_steps, flags.FLAGS.figure)
+    _write_numbers(rows_of_steps, os.path.splitext(flags.FLAGS.figure)[0] + ".csv")
 
 
 if __name__ == "__main__":
