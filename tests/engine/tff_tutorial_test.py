@@ -42,8 +42,8 @@ _NUM_EPOCHS = 5
 _OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.02)
 
 _TUTORIAL = (0.1235, 0.1401, 0.1591, 0.1786, 0.2010, 0.2235, 0.2479, 0.2716, 0.2959, 0.3251)
-# The clients' order of examples is random.  Two versions of the tutorial, which shuffle
-# differently, are up to .013 apart; with ink as 1, the curve is above .5 from the first round.
+# The order of the clients' examples is random.  Two versions of the tutorial, in different orders,
+# are up to .013 apart.  With ink as 1 the accuracy would be above .4 in the first round.
 _TOLERANCE = 0.03
 
 
