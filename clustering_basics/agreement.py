@@ -4,16 +4,15 @@ With many small clusters, scikit-learn takes the labels for the values of a regr
 and warns.
 """
 
+import contextlib
 import warnings
 
 
-def _score(name, labels, others):
-  # Here, since scikit-learn takes a second to import.
-  from sklearn import metrics  # pylint: disable=g-import-not-at-top
-
+@contextlib.contextmanager
+def _without_warnings():
   with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "The number of unique classes is greater", UserWarning)
-    return float(getattr(metrics, name)(labels, others))
+    yield
 
 
 def adjusted_rand_index(labels, others):
@@ -23,7 +22,11 @@ def adjusted_rand_index(labels, others):
     labels: The cluster or class of every point, of shape (n,).
     others: The same of the other partition.
   """
-  return _score("adjusted_rand_score", labels, others)
+  # Here, since scikit-learn takes a second to import.
+  from sklearn import metrics  # pylint: disable=g-import-not-at-top
+
+  with _without_warnings():
+    return float(metrics.adjusted_rand_score(labels, others))
 
 
 def normalized_mutual_information(labels, others):
@@ -33,4 +36,7 @@ def normalized_mutual_information(labels, others):
     labels: The cluster or class of every point, of shape (n,).
     others: The same of the other partition.
   """
-  return _score("normalized_mutual_info_score", labels, others)
+  from sklearn import metrics  # pylint: disable=g-import-not-at-top
+
+  with _without_warnings():
+    return float(metrics.normalized_mutual_info_score(labels, others))

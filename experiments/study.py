@@ -9,6 +9,7 @@ study that was interrupted goes on with --resume.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+import dataclasses
 import os
 
 from absl import flags
@@ -28,21 +29,24 @@ flags.adopt_module_key_flags(study_flags)
 def _load(config, unused_recorded, unused_stack):
   study_flags.jobs()  # Bad input is noticed before anything is written.
   loaded = inputs.load(config, study_flags.data_dir())
+  folders = study_flags.parts()
+  if not folders:
+    return loaded
   versions = experiment.versions(EXPERIMENT.versions_of)
-  parts.check(
-      study_flags.parts(),
-      {"config": config.to_json(), **loaded.document, "versions": versions},
-  )
-  return loaded
+  measured = parts.read(folders, config, loaded.document["data"]["fingerprints"], versions)
+  line = f"taken over: {len(measured):,} of these runs, from {', '.join(folders)}"
+  return dataclasses.replace(loaded, data=measured, lines=(*loaded.lines, line))
 
 
-def _measure(config, unused_inputs, folder):
+def _measure(config, loaded, folder):
   num_jobs = study_flags.jobs()
   study = jobs.Study(
       config, study_flags.data_dir(), folder.path,
       max(1, len(os.sched_getaffinity(0)) // num_jobs),
   )
-  parts.take_over(study_flags.parts(), config, folder.path)
+  for group, texts in (loaded.data or {}).items():
+    if not cells.is_measured(folder.path, group):
+      cells.write_texts(folder.path, group, texts)
   left = []
   for group in config.groups:
     if cells.is_measured(folder.path, group):

@@ -62,8 +62,8 @@ def run(
   Args:
     config: The settings.
     task: The clients and their data, as `config` describes them.
-    data_dir: An existing folder for the clients' data files, and for the own weights of more
-      than 200 clients and the models of methods that end with as many.
+    data_dir: An existing folder for the clients' data files, for the own weights of more than
+      200 clients, and for the models of methods that end with more than 200.
     checkpoints: `checkpoint.Checkpoints` to go on from and to save to.
     observers: `stages.RunObserver`s.
     tolerated: Types of exceptions that end a method or control and not the run.

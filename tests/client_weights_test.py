@@ -139,18 +139,18 @@ class MeanTest(parameterized.TestCase):
 
 class FileTest(absltest.TestCase):
 
+  def setUp(self):
+    super().setUp()
+    self._folder = self.create_tempdir().full_path
+    self._path = os.path.join(self._folder, "client_weights.npz")
+
   def test_moved_to_a_file_they_are_the_same(self):
-    path = os.path.join(self.create_tempdir().full_path, "weights.npy")
+    path = os.path.join(self._folder, "weights.npy")
     moved = _make().moved_to(path)
     self.assertIsInstance(moved.vectors, np.memmap)
     self.assertEqual(moved.client_ids, _IDS)
     np.testing.assert_array_equal(moved.vectors, _VECTORS)
     np.testing.assert_array_equal(moved.global_vector, _GLOBAL)
-
-  def setUp(self):
-    super().setUp()
-    self._folder = self.create_tempdir().full_path
-    self._path = os.path.join(self._folder, "client_weights.npz")
 
   def test_load_gives_what_was_saved(self):
     _make(("é", "a", "f0001_41")).save(self._path)

@@ -10,6 +10,7 @@ import os
 import shutil
 
 from clustering_basics import atomic_file
+from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.grouping_study import config as config_lib
 from experiments.three_phase import data
@@ -88,7 +89,7 @@ def failed_rows(config, group, problem):
 
 
 def write_tables(study_folder, group, rows, rounds=()):
-  """Writes a group's tables, with which it counts as measured, and removes its checkpoints.
+  """Writes a group's tables, as `write_texts` does.
 
   Args:
     study_folder: Path of the study's folder.
@@ -97,27 +98,42 @@ def write_tables(study_folder, group, rows, rounds=()):
     rounds: Its rows of `rounds.csv`, likewise.
   """
   tables = {ROUNDS: rounds, RESULTS: rows}
-  _write_texts(study_folder, group, {
+  write_texts(study_folder, group, {
       name: output_folder.csv_text(_HEADERS[name], lines) for name, lines in tables.items()
   })
 
 
-def copy_tables(from_folder, study_folder, group):
-  """Copies the tables of a measured group from another study.
+def read_tables(study_folder, group):
+  """Returns the tables of a measured group, as text by name.
 
   Args:
-    from_folder: Path of the other study's folder.
     study_folder: Path of the study's folder.
     group: The `config.Group`.
+
+  Raises:
+    ValueError: If a table can't be read.
   """
   texts = {}
-  for name in _HEADERS:
-    with open(os.path.join(group_folder(from_folder, group), name), encoding="utf-8") as file:
-      texts[name] = file.read()
-  _write_texts(study_folder, group, texts)
+  for name, header in _HEADERS.items():
+    path = os.path.join(group_folder(study_folder, group), name)
+    try:
+      with open(path, encoding="utf-8") as file:
+        texts[name] = file.read()
+    except (OSError, UnicodeError) as e:
+      raise finished_run.DamagedFile(path, e) from e
+    if not texts[name].startswith(output_folder.csv_text(header, [])):
+      raise finished_run.DamagedFile(path, "its columns are not those of a study's table")
+  return texts
 
 
-def _write_texts(study_folder, group, texts):
+def write_texts(study_folder, group, texts):
+  """Writes a group's tables, with which it counts as measured, and removes its checkpoints.
+
+  Args:
+    study_folder: Path of the study's folder.
+    group: The `config.Group`.
+    texts: The tables as text by name, as of `read_tables`.
+  """
   folder = group_folder(study_folder, group)
   os.makedirs(folder, exist_ok=True)
   # The results are last, since they say that the group is measured.

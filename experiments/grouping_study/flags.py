@@ -34,7 +34,8 @@ flags.DEFINE_integer(
 flags.DEFINE_list(
     "parts", [],
     "Comma-separated folders of studies with the same options but for --settings and --num_seeds. "
-    "What they have measured is taken over, so that several parts get one report.")
+    "What they have measured is taken over, so that several parts get one report. With --resume, "
+    "give it again.")
 
 # What a study has other defaults for than a single run.
 for _name, _value in {
@@ -77,4 +78,9 @@ def jobs():
 
 def parts():
   """Returns the paths of the folders of studies whose cells are taken over."""
-  return list(filter(None, flags.FLAGS.parts))
+  folders, output_dir = list(filter(None, flags.FLAGS.parts)), flags.FLAGS.output_dir
+  for folder in folders:
+    # --overwrite would remove what is to be taken over.
+    if output_dir is not None and os.path.realpath(folder) == os.path.realpath(output_dir):
+      raise ValueError(f"`parts` must be other folders than `output_dir`, got {folder!r}.")
+  return folders

@@ -1,63 +1,71 @@
 """A study of parts: what other studies have measured is taken over, not measured again.
 
-So the settings or seeds of a large study can be measured one after another, or on several
-machines, and have one report in the end.
+So the settings of a large study, or its first seeds, can be measured one after another or on
+several machines, and have one report in the end.
 """
 
 from clustering_basics import validate
 from experiment_shell import finished_run
+from experiment_shell import output_folder
 from experiments.grouping_study import cells
 
 # What makes a part one.
 _OF_PARTS = ("settings", "num_seeds")
 
 
-def _other(recorded, ours):
-  """Returns what another study has differently, in words; "" if it is a part of ours."""
-  config = recorded["config"]
-  for name in dict.fromkeys((*ours["config"], *config)):
-    theirs, own = (values.get(name) for values in (config, ours["config"]))
+def _different(recorded, config, fingerprints, versions):
+  """Returns what another study has differently, in words; "" if nothing."""
+  ours = config.to_json()
+  for name in dict.fromkeys((*ours, *recorded["config"])):
+    theirs, own = (values.get(name) for values in (recorded["config"], ours))
     if name not in _OF_PARTS and theirs != own:
       return f"{name}={theirs!r} instead of {own!r}"
-  fingerprints = ours["data"]["fingerprints"]
   for setting, fingerprint in recorded["data"]["fingerprints"].items():
     if fingerprints.get(setting, fingerprint) != fingerprint:
       return f"other examples for the setting {setting!r}"
-  for name, version in ours["versions"].items():
-    if recorded["versions"].get(name) != version:
-      return f"{name} {recorded['versions'].get(name)} instead of {version}"
+  for found in (recorded["versions"], *recorded.get(output_folder.RESUMED_WITH, ())):
+    for name, version in versions.items():
+      if found.get(name) != version:
+        return f"{name} {found.get(name)} instead of {version}"
   return ""
 
 
-def check(folders, document):
-  """Raises a ValueError unless the folders hold parts of a study.
+def _read_part(folder, config, fingerprints, versions):
+  try:
+    recorded = finished_run.FinishedRun(folder).document
+    different = _different(recorded, config, fingerprints, versions)
+  except (OSError, TypeError, AttributeError, finished_run.DamagedFile) as e:
+    raise validate.error("parts", "name folders of studies", folder) from e
+  if different:
+    raise ValueError(
+        "`parts` must be of the same study but for its settings and number of seeds, got "
+        f"{folder!r} with {different}."
+    )
+  tables = {
+      group: cells.read_tables(folder, group)
+      for group in config.groups if cells.is_measured(folder, group)
+  }
+  if not tables:
+    raise validate.error("parts", "have measured something of this study", folder)
+  return tables
+
+
+def read(folders, config, fingerprints, versions):
+  """Returns what parts of a study have measured.
 
   Args:
     folders: Paths of folders of studies.
-    document: What `config.json` is to say of the whole study, a dict.
+    config: The `StudyConfig` of the whole study.
+    fingerprints: The fingerprint of the data by setting.
+    versions: The versions of the packages by name.
+
+  Returns:
+    From a `config.Group` to its tables, as of `cells.read_tables`.
+
+  Raises:
+    ValueError: If a folder holds no part of the study, or can't be read.
   """
+  tables = {}
   for folder in folders:
-    try:
-      recorded = finished_run.FinishedRun(folder).document
-      other = _other(recorded, document)
-    except (OSError, TypeError, AttributeError, finished_run.DamagedFile) as e:
-      raise validate.error("parts", "name folders of studies", folder) from e
-    if other:
-      raise ValueError(
-          f"`parts` must be of the same study but for its settings and number of seeds, got "
-          f"{folder!r} with {other}."
-      )
-
-
-def take_over(folders, config, study_folder):
-  """Copies the tables of all groups that a part has measured and the study has not.
-
-  Args:
-    folders: Paths of folders of studies, which `check` has checked.
-    config: The `StudyConfig`.
-    study_folder: Path of the study's folder.
-  """
-  for group in config.groups:
-    for folder in folders:
-      if cells.is_measured(folder, group) and not cells.is_measured(study_folder, group):
-        cells.copy_tables(folder, study_folder, group)
+    tables = {**_read_part(folder, config, fingerprints, versions), **tables}
+  return tables

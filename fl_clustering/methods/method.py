@@ -124,7 +124,8 @@ class Method(NamedTuple):
       `ClusterState` before the first round.
     next: A function from the `ClusterState` before a round and the `Round` to the state
       after it and the round's `Losses`.  It depends on nothing else, so a run can go on
-      from any saved state.  It may write into the arrays of the state before the round.
+      from any saved state.  It may write into the arrays of the state before the round,
+      but not into those that `initialize` returned.
     place: A function from the `Pretrained`, the last `ClusterState` and the ids of
       clients that were not there in training to their `Placement`.
     from_start: Whether it doesn't build on phase 1 and trains in its place too, from

@@ -224,6 +224,26 @@ class StudyTest(parameterized.TestCase):
 
     return mock.patch.object(jobs, "measure", measure)
 
+  def test_what_is_there_is_not_taken_over_again(self):
+    folder = os.path.join(_base, "twice")
+    shutil.copytree(_uninterrupted, folder)
+    os.remove(os.path.join(folder, "report.html"))
+    before = os.stat(os.path.join(folder, "cells", "iid-seed0", "results.csv"))
+
+    _run_here(folder, *_METHODS, f"--parts={_uninterrupted}", "--resume")
+
+    after = os.stat(os.path.join(folder, "cells", "iid-seed0", "results.csv"))
+    self.assertEqual(after.st_ino, before.st_ino)
+
+  def test_a_study_is_no_part_of_itself(self):
+    folder = os.path.join(_base, "itself")
+    shutil.copytree(_uninterrupted, folder)
+
+    with self.assertRaisesRegex(launch.InputError, "^`parts` must be other folders than "):
+      _run_here(folder, *_METHODS, f"--parts={folder}/", "--overwrite")
+
+    self.assertEqual(_read(folder, "results.csv"), _read(_uninterrupted, "results.csv"))
+
   @parameterized.named_parameters(
       ("none", "nowhere", "`parts` must name folders of studies, got "),
       ("other_rate", "", "`parts` must be of the same study but for its settings and number of "

@@ -1,4 +1,5 @@
 import copy
+import os
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -9,11 +10,15 @@ from experiments.grouping_study import parts
 from tests.experiments.grouping_study import sample_study
 
 
-def _document(config, fingerprints=("a", "b"), numpy="1.25.2"):
+_VERSIONS = {"numpy": "1.25.2"}
+
+
+def _document(config, fingerprints=("a", "b"), **more):
   return {
       "config": config.to_json(),
       "data": {"fingerprints": dict(zip(config.settings, fingerprints))},
-      "versions": {"numpy": numpy},
+      "versions": _VERSIONS,
+      **more,
   }
 
 
@@ -21,56 +26,85 @@ class PartsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.part = self.create_tempdir()
-    self.whole = self.create_tempdir().full_path
+    self.config = sample_study.config(num_seeds=4)
+    self.part = self._part(_document(self.config), self.config.groups[:1], "measured")
 
-  def _write(self, document):
-    self.part.create_file(output_folder.CONFIG, output_folder.json_text(document))
-    return [self.part.full_path]
+  def _part(self, document, groups, problem):
+    """Returns the path of a study that has measured some groups; `problem` tells it from others."""
+    folder = self.create_tempdir()
+    folder.create_file(output_folder.CONFIG, output_folder.json_text(document))
+    for group in groups:
+      cells.write_tables(folder.full_path, group, [sample_study.row(group, "ifca", problem)])
+    return folder.full_path
+
+  def _read(self, *folders):
+    fingerprints = _document(self.config)["data"]["fingerprints"]
+    return parts.read(folders, self.config, fingerprints, _VERSIONS)
 
   def test_parts_may_have_other_settings_and_fewer_seeds(self):
-    document = _document(sample_study.config(("rotated",), num_seeds=2), ("b",))
+    config = sample_study.config(("rotated",), num_seeds=2)
+    other = self._part(_document(config, "b"), config.groups, "of the other part")
 
-    parts.check(self._write(document), _document(sample_study.config(num_seeds=4)))
+    tables = self._read(self.part, other)
+
+    self.assertEqual(
+        [group.name for group in tables], ["rotated-seed0", "rotated-seed1", "iid-seed0"]
+    )
+    self.assertEqual(list(tables.values())[0], cells.read_tables(other, config.groups[0]))
+
+  def test_the_first_part_that_has_a_group_counts(self):
+    group = self.config.groups[0]
+    second = self._part(_document(self.config), [group], "measured again")
+
+    self.assertEqual(
+        self._read(self.part, second), {group: cells.read_tables(self.part, group)}
+    )
 
   @parameterized.named_parameters(
       ("config", {"config": {"num_clients": 9}}, "num_clients=9 instead of 8"),
       ("one_more", {"config": {"shade": 9}}, "shade=9 instead of None"),
       ("data", {"data": {"fingerprints": {"rotated": "c"}}}, "other examples for .*rotated"),
       ("versions", {"versions": {"numpy": "2.0"}}, "numpy 2.0 instead of 1.25.2"),
+      ("resumed", {"resumed_with": [{"numpy": "2.0"}]}, "numpy 2.0 instead of 1.25.2"),
   )
   def test_what_must_be_the_same(self, changes, message):
-    ours = _document(sample_study.config())
-    theirs = copy.deepcopy(ours)
+    document = copy.deepcopy(_document(self.config, resumed_with=[]))
     for name, values in changes.items():
-      theirs[name] |= values
+      document[name] = values if name == "resumed_with" else document[name] | values
+    folder = self._part(document, self.config.groups, "measured")
 
     with self.assertRaisesRegex(ValueError, f"^`parts` must be of the same study .*{message}"):
-      parts.check(self._write(theirs), ours)
+      self._read(folder)
 
   @parameterized.parameters("{", "[]", "{}", '{"config": 1}')
   def test_a_folder_that_holds_no_study_is_refused(self, text):
-    self.part.create_file(output_folder.CONFIG, text)
+    with open(os.path.join(self.part, output_folder.CONFIG), "w", encoding="utf-8") as file:
+      file.write(text)
 
     with self.assertRaisesRegex(ValueError, "^`parts` must name folders of studies, got "):
-      parts.check([self.part.full_path], _document(sample_study.config()))
+      self._read(self.part)
 
-  def test_what_is_there_is_not_overwritten(self):
-    config = sample_study.config(("iid",), num_seeds=3)
-    for folder, groups, problem in (
-        (self.part.full_path, config.groups[:2], "of the part"),
-        (self.whole, config.groups[1:2], "of the whole"),
-    ):
-      for group in groups:
-        cells.write_tables(folder, group, [sample_study.row(group, "ifca", problem)])
+  def test_a_part_that_has_measured_nothing_of_the_study_is_refused(self):
+    config = sample_study.config(("shards",))
+    other = self._part(_document(config, "c"), config.groups, "measured")
 
-    parts.take_over([self.part.full_path], config, self.whole)
+    with self.assertRaisesRegex(ValueError, "^`parts` must have measured something of this study"):
+      self._read(self.part, other)
 
-    cells.write_joined(config, self.whole)
-    with open(f"{self.whole}/{cells.RESULTS}", encoding="utf-8") as file:
-      problems = [line.rsplit(",", 1)[1].strip() for line in file.readlines()[1:]]
-    self.assertEqual(problems, ["of the part", "of the whole"])
-    self.assertFalse(cells.is_measured(self.whole, config.groups[2]))
+  @parameterized.named_parameters(
+      ("no_text", b"\xff", "can't decode"),
+      ("other_columns", b"setting,seed\niid,0\n", "its columns are not those of a study's table"),
+      ("missing", None, "No such file"),
+  )
+  def test_a_damaged_table_is_refused(self, content, message):
+    path = os.path.join(cells.group_folder(self.part, self.config.groups[0]), cells.ROUNDS)
+    os.remove(path)
+    if content is not None:
+      with open(path, "wb") as file:
+        file.write(content)
+
+    with self.assertRaisesRegex(ValueError, f"rounds.csv' can't be read .*{message}"):
+      self._read(self.part)
 
 
 if __name__ == "__main__":
