@@ -10,6 +10,17 @@ from absl.testing import parameterized
 from experiment_shell import output_folder
 
 
+class CsvTextTest(absltest.TestCase):
+
+  def test_last_columns_are_the_same_in_every_row(self):
+    text = output_folder.csv_text(("a", "b"), [(1, None), ("x,y", 2)], {"site": "n"})
+
+    self.assertEqual(text, 'a,b,site\n1,,n\n"x,y",2,n\n')
+
+  def test_without_last_columns(self):
+    self.assertEqual(output_folder.csv_text(("a", "b"), [(1, 2)]), "a,b\n1,2\n")
+
+
 class OutputFolderTest(parameterized.TestCase):
 
   def setUp(self):
