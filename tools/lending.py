@@ -5,6 +5,7 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 import os
 import signal
 import sys
+import time
 
 from absl import flags
 
@@ -14,6 +15,7 @@ from fl_clustering.workers import entrance as entrance_lib
 from fl_clustering.workers import worker_folder
 
 _MAX_CORES = 1024
+_POLL_SECONDS = 0.2
 
 # The flags belong to the programs that adopt them, for `--help`.
 flags.DEFINE_integer("port", None, "The port at which programs reach the worker.")
@@ -48,6 +50,15 @@ def _handle_signals():
       signal.signal(number, _end)
 
 
+def _code_at_end(process):
+  """Returns the exit code of a process, once it has ended."""
+  # Not `process.wait()`: a signal between Python's last look and the system's call would be
+  # handled when the process ends by itself.
+  while process.poll() is None:
+    time.sleep(_POLL_SECONDS)
+  return process.returncode
+
+
 def _run(entrance, folder, num_cores, open_site, line):
   from fl_clustering.workers import serving  # pylint: disable=g-import-not-at-top; has threads.
 
@@ -58,7 +69,7 @@ def _run(entrance, folder, num_cores, open_site, line):
   try:
     with serving.worker(entrance, folder, num_cores, document) as process:
       print(f"{line(entrance.address, cores, site)}; end it with Ctrl-C", flush=True)
-      code = process.wait()
+      code = _code_at_end(process)
   except serving.WorkerNotStarted as e:
     raise launch.RunFailed(str(e)) from e
   raise launch.RunFailed(serving.end_text(code))
