@@ -26,7 +26,7 @@ from clustering_basics import validate
 # with any sum below 2^53, and adding them in int64 is exact.
 _LARGEST_SCALE = 2.0**58
 # A thread that makes fewer draws than this isn't worth starting.
-_DRAWS_PER_THREAD = 2000
+_DRAWS_PER_THREAD = 200
 # Up to this scale, seeded noise is drawn from a table of probabilities.  Above it, a
 # rounded Gaussian differs from the discrete one by less than 1e-6 in total variation.
 _LARGEST_TABLE_SCALE = 1000.0
@@ -44,7 +44,7 @@ def _check_scale(scale):
 
 @functools.lru_cache(maxsize=128)
 def _secure_sampler(scale):
-  """Returns opendp's function that adds noise to a list of integers."""
+  """Returns opendp's function that adds noise to an int64 array, and returns a list."""
   # Imported here, so that users of another source don't wait for it.
   # pylint: disable=g-import-not-at-top
   from opendp import domains
@@ -84,11 +84,12 @@ class SecureNoise:
     num_threads = len(os.sched_getaffinity(0))
     num_threads = min(num_threads, num_draws // _DRAWS_PER_THREAD)
     sampler = _secure_sampler(float(scale))
+    zeros = np.zeros(num_draws, np.int64)
     if num_threads <= 1:
-      return np.array(sampler([0] * num_draws), np.int64).reshape(shape)
-    parts = [part.tolist() for part in np.array_split(np.zeros(num_draws, int), num_threads)]
+      return np.array(sampler(zeros), np.int64).reshape(shape)
     with concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
-      return np.concatenate([*pool.map(sampler, parts)]).astype(np.int64).reshape(shape)
+      draws = np.concatenate([*pool.map(sampler, np.array_split(zeros, num_threads))])
+    return draws.astype(np.int64).reshape(shape)
 
 
 class SeededNoise:

@@ -62,5 +62,9 @@ def start(port, num_cores, folder=None):
           "TF_NUM_INTRAOP_THREADS": "1",
           # More pools would each keep what their largest client needed.
           "MALLOC_ARENA_MAX": "2",
+          # The memory of a message is kept for the next one (mallopt(3)).  New pages cost more
+          # than what is done with them.  No version of glibc allows more than 32 MB here.
+          "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
+          "MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
       },
   )

@@ -38,6 +38,10 @@ flags.DEFINE_list(
     "classes", None,
     "All classes, in any order, where the rows of this site don't have each of them. Default: "
     "those of the rows.")
+flags.DEFINE_multi_string(
+    "levels", None,
+    "All levels of a column of --categories, in any order, where the rows of this site don't have "
+    "each of them, as in --levels=sex=f,m. Once for each such column. Default: those of the rows.")
 
 _OF_LABELS = ("label_column", "label_above", "split_column")
 
@@ -45,6 +49,19 @@ _OF_LABELS = ("label_column", "label_above", "split_column")
 def _options():
   of_labels = {name: flags.FLAGS[name].value for name in _OF_LABELS}
   return table_options.TableOptions(**of_labels, **table_flags.given())
+
+
+def _levels():
+  """Returns the levels that were given, by column."""
+  levels = {}
+  for text in flags.FLAGS.levels or ():
+    column, _, names = text.partition("=")
+    if column in levels:
+      raise validate.error("levels", "name a column once", column)
+    levels[column] = [name.strip() for name in names.split(",")]
+    if not all(levels[column]):
+      raise validate.error("levels", "be a column and its levels, as in sex=f,m", text)
+  return levels
 
 
 def _check_folders():
@@ -65,12 +82,14 @@ def main():
   with launch.input_errors():
     lending.check_given("data_dir", "port", "cache_dir")
     _check_folders()
-    options = _options()
+    options, levels = _options(), _levels()
 
   def open_site(folder):
     from fl_clustering.sites import site_folder  # pylint: disable=g-import-not-at-top; threads.
 
-    return site_folder.open_site(flags.FLAGS.data_dir, folder, options, flags.FLAGS.classes)
+    return site_folder.open_site(
+        flags.FLAGS.data_dir, folder, options, flags.FLAGS.classes, levels
+    )
 
   lending.run(_line, open_site)
 

@@ -10,8 +10,9 @@ import numpy as np
 import tensorflow_federated as tff
 
 _BYTES_PER_NUMBER = 4
-# Far below the limit of a gRPC message: the worker holds a message several times over.
-_MESSAGE_BYTES = 64 * 2**20
+# Far below the limit of a gRPC message: the worker holds a message several times over, each time
+# in memory that it keeps (`worker_process.py`).
+_MESSAGE_BYTES = 24 * 2**20
 
 
 def job_type(*fields):

@@ -87,7 +87,7 @@ class SiteTraining:
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite.
     """
-    wholes, results = [], []
+    wholes, jobs_of = [], {}
     for cluster, members in enumerate(clusters):
       heads = cluster_training.plan_heads((members,), self._files.train)
       jobs, members_of_job = cluster_training.head_jobs(heads, round_, self._files, self._seed)
@@ -99,12 +99,15 @@ class SiteTraining:
           for job, of_job in zip(jobs, members_of_job) if of_job
       ]
       if sent:
-        weighted_sum, total, losses = self._add_up(vectors[cluster], sent)
-        taking_part = sum(members_of_job, [])
-        of_members = {m: float(losses[self._place[m]]) for m in taking_part}
-        wholes.append(cluster_training.Head(cluster, tuple(taking_part)))
-        results.append((weighted_sum, total, of_members))
-    return cluster_training.new_models(vectors, wholes, results, round_, in_place)
+        wholes.append(cluster_training.Head(cluster, tuple(sum(members_of_job, []))))
+        jobs_of[cluster] = sent
+
+    def result(whole):
+      weighted_sum, total, losses = self._add_up(vectors[whole.cluster], jobs_of[whole.cluster])
+      return weighted_sum, total, {m: float(losses[self._place[m]]) for m in whole.members}
+
+    # One after the other: with a cluster for every client, all sums are as large as all models.
+    return cluster_training.new_models(vectors, wholes, map(result, wholes), round_, in_place)
 
 
 def build_training(task, files, local_training, seed):

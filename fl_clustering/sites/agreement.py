@@ -65,8 +65,11 @@ def _check_tables(formats, view=None):
   )
   _check_same_names(f"`categories`{place}", each(lambda f: f.columns.categories))
   for name in next(iter(formats.values())).columns.categories:
-    # pylint: disable-next=cell-var-from-loop
-    _check_same_names(f"levels of {name!r}{place}", each(lambda f: f.encoding.levels[name]))
+    _check_same_names(
+        # pylint: disable-next=cell-var-from-loop
+        f"levels of {name!r}{place}", each(lambda f: f.encoding.levels[name]),
+        "; --levels at tools:site names all of them",
+    )
   _check_same_names(
       "classes", each(lambda f: f.classes or ()), "; --classes at tools:site names all of them"
   )

@@ -55,7 +55,7 @@ def _key(folder):
   return key
 
 
-def _check_options(options, classes):
+def _check_options(options, classes, levels):
   if options.missing != table_options.ERROR:
     raise validate.error(
         "missing", f"be {table_options.ERROR!r} at a site, since the means of columns would need "
@@ -63,6 +63,9 @@ def _check_options(options, classes):
     )
   if classes is not None and options.label_column is None:
     raise validate.error("classes", "be left out without `label_column`", classes)
+  for name in levels:
+    if name not in options.categories:
+      raise validate.error("levels", "be of a column of `categories`", name)
 
 
 def _has_views(directory):
@@ -93,10 +96,28 @@ def _open_tables(directory, options):
     raise
 
 
+def _sorted(names):
+  return feature_encoding.sorted_levels({feature_encoding.level_of(name) for name in names})
+
+
 def _with_classes(tables, classes):
   """Returns tables with these classes; reading a row of another one is an error."""
-  names = feature_encoding.sorted_levels({feature_encoding.level_of(name) for name in classes})
-  return dataclasses.replace(tables, format=dataclasses.replace(tables.format, classes=names))
+  format_ = dataclasses.replace(tables.format, classes=_sorted(classes))
+  return dataclasses.replace(tables, format=format_)
+
+
+def _with_levels(tables, levels):
+  """Returns tables with these levels of columns; reading a row of another one is an error."""
+  if isinstance(tables, view_tables.ViewTables):
+    views = {name: _with_levels(view, levels) for name, view in tables.views.items()}
+    return dataclasses.replace(tables, views=views)
+  encoding = tables.format.encoding
+  all_levels = {
+      name: _sorted(levels[name]) if name in levels else own
+      for name, own in encoding.levels.items()
+  }
+  encoding = dataclasses.replace(encoding, levels=all_levels)
+  return dataclasses.replace(tables, format=dataclasses.replace(tables.format, encoding=encoding))
 
 
 def _labels(table):
@@ -139,7 +160,7 @@ def _remove_others(folder, names):
       os.unlink(os.path.join(folder, name))
 
 
-def open_site(directory, folder, options, classes=None):
+def open_site(directory, folder, options, classes=None, levels=None):
   """Writes the files of a site's clients, and returns what the site says of them.
 
   One client is in memory at a time.  Files of other rows, from earlier, are removed.
@@ -150,16 +171,20 @@ def open_site(directory, folder, options, classes=None):
     folder: The worker's folder.
     options: `TableOptions`; missing cells must be errors.
     classes: The names of all classes, in any order; None for those of the rows.
+    levels: The names of all levels, in any order, by column; None for those of the rows.  A
+      column that is left out has those of the rows too.
 
   Returns:
     The `site.Site`.
 
   Raises:
-    ValueError: If an option does not apply, a file can't be used, or a row has another class.
+    ValueError: If an option does not apply, a file can't be used, or a row has another class
+      or level.
     OSError: If a file can't be read or written.
   """
-  _check_options(options, classes)
-  tables = _open_tables(directory, options)
+  levels = levels or {}
+  _check_options(options, classes, levels)
+  tables = _with_levels(_open_tables(directory, options), levels)
   if classes is not None:
     tables = _with_classes(tables, classes)
   key = _key(folder)

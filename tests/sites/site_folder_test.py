@@ -32,11 +32,13 @@ class SiteFolderTestCase(parameterized.TestCase):
     super().setUp()
     self.folder = self.create_tempdir().full_path
 
-  def open(self, files, classes=None, folder=None, **options):
+  def open(self, files, classes=None, levels=None, folder=None, **options):
     """Opens a site of some files, in the test's folder by default."""
     self.data = data_folders.write(self, files)
     self.options = table_options.TableOptions(**options)
-    return site_folder.open_site(self.data, folder or self.folder, self.options, classes)
+    return site_folder.open_site(
+        self.data, folder or self.folder, self.options, classes, levels
+    )
 
   def read(self, client, ending, dtype, num_columns):
     values = np.fromfile(os.path.join(self.folder, client.name + ending), dtype)
@@ -99,6 +101,27 @@ class FilesTest(SiteFolderTestCase):
     self.assertEqual(site.format.classes, ("9", "10", "11"))
     labels = self.read(site.clients["a"], site_lib.LABELS, np.int64, 2)
     np.testing.assert_array_equal(labels[:, 0], [0, 1])
+
+  def test_levels_that_the_site_lacks(self):
+    site = self.open(
+        {"a.csv": "sex,u,size\nm,1,10\nm,2,9\n"}, categories=("sex", "size"),
+        levels={"sex": ["m", "x", "f"]},
+    )
+    self.assertEqual(
+        site.format.encoding.feature_names,
+        ("sex=f", "sex=m", "sex=x", "u", "size=9", "size=10"),
+    )
+    np.testing.assert_array_equal(
+        self.read(site.clients["a"], site_lib.POINTS, np.float64, 6),
+        [[0, 1, 0, 1, 0, 1], [0, 1, 0, 2, 1, 0]],
+    )
+
+  def test_levels_of_views_that_the_site_lacks(self):
+    site = self.open(
+        {"a/x.csv": "sex\nm\n", "a/y.csv": "u\n2\n"}, categories=("sex",),
+        levels={"sex": ["f", "m"]},
+    )
+    self.assertEqual(site.format.feature_names, ("x: sex=f", "x: sex=m", "y: u"))
 
   def test_only_files_of_the_site_s_rows_stay(self):
     self.open(_TABLES, **_ROLES)
@@ -163,6 +186,12 @@ class RefusedTest(SiteFolderTestCase):
       ("classes_without_labels", {"a.csv": "u\n1\n"}, {"classes": ["x"]},
        "`classes` must be left out without `label_column`, got"),
       ("another_class", {"a.csv": "u,v\n1,x\n2,z\n"}, {"classes": ["x", "y"], "label_column": "v"},
+       "got '.*a.csv': row 2, column 'v' must be one of x, y, got 'z'"),
+      ("levels_of_no_category", {"a.csv": "u,v\n1,x\n"},
+       {"levels": {"u": ["1"]}, "categories": ("v",)},
+       "`levels` must be of a column of `categories`, got 'u'"),
+      ("another_level", {"a.csv": "u,v\n1,x\n2,z\n"},
+       {"levels": {"v": ["x", "y"]}, "categories": ("v",)},
        "got '.*a.csv': row 2, column 'v' must be one of x, y, got 'z'"),
       ("labels_of_views", _VIEWS, {"label_column": "c"}, "`label_column` must be left out: "),
       ("files_and_folders", {"a.csv": "u\n1\n", "b/x.csv": "u\n1\n"}, {},

@@ -187,6 +187,15 @@ class BadInputTest(parameterized.TestCase):
       ("missing", ["--data_dir=d", "--missing=mean"], "`missing` must be 'error' at a site"),
       ("classes", ["--data_dir=d", "--label_column=v", "--classes=3,5"],
        "`data_dir` must .* got 'd/a.csv': row 1, column 'v' must be one of 3, 5, got '2'"),
+      ("levels", ["--data_dir=d", "--categories=v", "--levels=v=3,5"],
+       "`data_dir` must .* got 'd/a.csv': row 1, column 'v' must be one of 3, 5, got '2'"),
+      ("no_levels", ["--data_dir=d", "--categories=v", "--levels=v"],
+       "`levels` must be a column and its levels, as in sex=f,m, got 'v'"),
+      ("an_empty_level", ["--data_dir=d", "--categories=v", "--levels=v=2,,3"],
+       "`levels` must be a column and its levels, as in sex=f,m, got 'v=2,,3'"),
+      ("levels_of_a_column_twice",
+       ["--data_dir=d", "--categories=v", "--levels=v=2", "--levels=v=3"],
+       "`levels` must name a column once, got 'v'"),
   )
   def test_one_line(self, flags, message):
     if not any(flag.startswith("--port") or "cache" in flag for flag in flags):

@@ -19,11 +19,11 @@ _OPTIONS = {"categories": ("sex",), "label_column": "died"}
 
 class SitesTestCase(parameterized.TestCase):
 
-  def site(self, files, classes=None, **options):
+  def site(self, files, classes=None, levels=None, **options):
     """Returns what a site of some files says of itself, as it comes through JSON."""
     site = site_folder.open_site(
         data_folders.write(self, files), self.create_tempdir().full_path,
-        table_options.TableOptions(**options), classes,
+        table_options.TableOptions(**options), classes, levels,
     )
     return json.loads(json.dumps(site.to_json()))
 
@@ -171,8 +171,16 @@ class RefusedTest(SitesTestCase):
     self.check(
         self.site({"a.csv": _NORTH}, **_OPTIONS),
         self.site({"b.csv": "age,sex,died\n50,f,yes\n61.5,x,no\n"}, **_OPTIONS),
-        "the same levels of 'sex', got 'm' at h:1 but not at h:2, and 'x' at h:2 but not at h:1",
+        "the same levels of 'sex', got 'm' at h:1 but not at h:2, and 'x' at h:2 but not at h:1; "
+        "--levels at tools:site names all of them",
     )
+
+  def test_levels_that_are_named(self):
+    levels = {"sex": ["f", "m"]}
+    site = self.site({"a.csv": "age,sex\n50,f\n"}, levels=levels, categories=("sex",))
+    other = self.site({"b.csv": "age,sex\n50,m\n9,f\n"}, categories=("sex",))
+    joined = sites.join({"h:1": site, "h:2": other})
+    self.assertEqual(joined.format.encoding.feature_names, ("age", "sex=f", "sex=m"))
 
   def test_other_classes(self):
     lacking = {"b.csv": "age,sex,died\n50,f,no\n61.5,m,no\n"}
