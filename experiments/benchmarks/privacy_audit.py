@@ -26,7 +26,6 @@ import tqdm
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import noise
-from experiments.benchmarks import audited_mechanisms
 from experiments.benchmarks import epsilon_lower_bound
 
 _NUM_RUNS = flags.DEFINE_integer(
@@ -78,6 +77,9 @@ def _chosen(cases):
 
 
 def main():
+  # It imports TensorFlow, whose messages are off by now.
+  from experiments.benchmarks import audited_mechanisms  # pylint: disable=g-import-not-at-top
+
   with launch.input_errors():
     mechanisms = _chosen(audited_mechanisms.MECHANISMS)
     planted_bugs = _chosen(audited_mechanisms.PLANTED_BUGS)
