@@ -47,18 +47,21 @@ class Context(tff.framework.SyncExecutionContext):
 
   Attributes:
     is_closed: Whether its worker was ended.
+    num_cores: How many clients the worker computes at a time; None if that is not known.
   """
 
   is_closed = False
 
-  def __init__(self, stub, check_alive):
+  def __init__(self, stub, check_alive, num_cores=None):
     """Makes the context.
 
     Args:
       stub: A `tff.framework.RemoteExecutorGrpcStub` of the worker.
       check_alive: A function that raises an error if the worker is lost.  TFF comes here
         before every retry of a call that failed, and would retry for ever.
+      num_cores: How many clients the worker computes at a time, if that is known.
     """
+    self.num_cores = num_cores
 
     def create_executor(cardinalities):
       check_alive()
@@ -107,15 +110,15 @@ class LocalRuntime:
     Raises:
       WorkerLost: If the worker does not start.
     """
-    self._num_cores = num_cores or len(os.sched_getaffinity(0))
+    num_cores = num_cores or len(os.sched_getaffinity(0))
     port = portpicker.pick_unused_port()
-    self._process = worker_process.start(port, self._num_cores)
+    self._process = worker_process.start(port, num_cores)
     self._watch = worker_watch.WorkerWatch(self._process)
     channel = grpc.insecure_channel(f"localhost:{port}", worker_process.CHANNEL_OPTIONS)
     self._stub = tff.framework.RemoteExecutorGrpcStub(
         grpc.intercept_channel(channel, self._watch)
     )
-    self.context = Context(self._stub, self._check_alive)
+    self.context = Context(self._stub, self._check_alive, num_cores)
     self._wait_until_ready()
     tff.framework.set_default_context(self.context)
 
@@ -156,6 +159,15 @@ class LocalRuntime:
             f"{_START_TIMEOUT_SECONDS} s."
         )
       time.sleep(0.02)
+
+
+def num_cores():
+  """Returns how many clients are computed at a time in TFF's current context.
+
+  Where the context does not say, it is the number of this machine's cores.
+  """
+  known = getattr(tff.framework.get_context_stack().current, "num_cores", None)
+  return known or len(os.sched_getaffinity(0))
 
 
 def _is_of_the_caller(context):

@@ -92,6 +92,7 @@ class LocalRuntimeTest(absltest.TestCase):
       return tff.federated_sum(values)
 
     with runtime.LocalRuntime(num_cores=1) as local:
+      self.assertEqual(runtime.num_cores(), 1)
       self.assertEqual(total([1.0, 2.0]), 3.0)
       os.kill(local.worker_pid, signal.SIGKILL)
       with self.assertRaisesRegex(runtime.WorkerLost, "ended with code -9"):
@@ -165,6 +166,7 @@ class OfTheCallerOrOwnTest(absltest.TestCase):
     )
     with tff.framework.get_context_stack().install(made), runtime.of_the_caller_or_own():
       self.assertIs(self._current(), made)
+      self.assertEqual(runtime.num_cores(), len(os.sched_getaffinity(0)))
 
   def test_in_another_thread(self):
     def compute():

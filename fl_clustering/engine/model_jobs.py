@@ -9,10 +9,17 @@ import collections
 import numpy as np
 import tensorflow_federated as tff
 
+from fl_clustering import runtime
+
 _BYTES_PER_NUMBER = 4
-# Far below the limit of a gRPC message: the worker holds a message several times over, each time
-# in memory that it keeps (`worker_process.py`).
-_MESSAGE_BYTES = 24 * 2**20
+# A message has work for every core, and is far below the limit of gRPC: the worker holds it several
+# times over.  That of two cores fits the memory that a worker keeps (`worker_process.py`).
+_MESSAGE_BYTES_PER_CORE = 12 * 2**20
+_MOST_MESSAGE_BYTES = 256 * 2**20
+
+
+def _message_bytes():
+  return min(_MESSAGE_BYTES_PER_CORE * runtime.num_cores(), _MOST_MESSAGE_BYTES)
 
 
 def job_type(*fields):
@@ -70,11 +77,11 @@ def batches(sizes, models=None, model_size=0):
   Returns:
     A list of slices, in order; an item that fits no message is a batch of its own.
   """
-  starts, filled, held = [], 0, set()
+  starts, filled, held, most = [], 0, set(), _message_bytes()
   for i, size in enumerate(sizes):
     added = size + (models is not None and models[i] not in held) * model_size
     filled += added
-    if not starts or _BYTES_PER_NUMBER * filled > _MESSAGE_BYTES:
+    if not starts or _BYTES_PER_NUMBER * filled > most:
       starts.append(i)
       filled, held = size + (models is not None) * model_size, set()
     if models is not None:

@@ -168,6 +168,11 @@ class _PoolContext(tff.framework.SyncContext):
     """What every site says of its clients, a dict by address; empty if no worker owns any."""
     return {worker.address: worker.site for worker in self._workers if worker.site is not None}
 
+  @property
+  def num_cores(self):
+    """How many clients the workers compute at a time, together."""
+    return sum(worker.num_cores for worker in self._workers)
+
   def invoke(self, comp, arg):
     type_spec = comp.type_signature
     argument = arg is not None and _Argument(arg, type_spec.parameter)

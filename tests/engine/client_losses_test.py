@@ -114,7 +114,7 @@ class ClientLossesTest(absltest.TestCase):
     whole = computed.losses(vectors, _task.client_ids)
     evaluate_all = mock.Mock(side_effect=computed._evaluate_all)
     with (
-        mock.patch.object(model_jobs, "_MESSAGE_BYTES", 2 * vectors[0].nbytes),
+        mock.patch.object(model_jobs, "_message_bytes", return_value=2 * vectors[0].nbytes),
         mock.patch.object(computed, "_evaluate_all", evaluate_all),
     ):
       parts = computed.losses(vectors, _task.client_ids)

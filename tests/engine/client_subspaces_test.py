@@ -134,7 +134,7 @@ class ClientSubspacesTest(parameterized.TestCase):
     find_all = mock.Mock(side_effect=lambda jobs: list(inner(jobs))[::-1])
     inner = finder._find_all
     with (
-        mock.patch.object(model_jobs, "_MESSAGE_BYTES", 3 * 4 * 784 * 10 * 2),
+        mock.patch.object(model_jobs, "_message_bytes", return_value=3 * 4 * 784 * 10 * 2),
         mock.patch.object(finder, "_find_all", find_all),
     ):
       parts = finder.subspaces(_task.client_ids, 2)

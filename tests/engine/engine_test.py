@@ -99,7 +99,7 @@ class EngineTest(absltest.TestCase):
     members, round_ = (("a", "b", "d"), ("b",), ("d", "e")), participation.Round(2, ("b", "d"), 1)
     expected, expected_losses = _engine().train(_vectors(3), members, round_)
     vectors = _vectors(3)
-    with mock.patch.object(model_jobs, "_MESSAGE_BYTES", 1):
+    with mock.patch.object(model_jobs, "_message_bytes", return_value=1):
       trained, losses = _engine().train(vectors, members, round_, in_place=True)
     self.assertIs(trained, vectors)
     np.testing.assert_array_equal(trained, expected)

@@ -299,7 +299,7 @@ class ClusterTrainingTest(absltest.TestCase):
     training = _clusters()
     whole, _ = training.next(starts, clusters, participation.Round(1, _task.client_ids, 1))
     with mock.patch.object(
-        model_jobs, "_MESSAGE_BYTES", 8 * _task.model.num_parameters
+        model_jobs, "_message_bytes", return_value=8 * _task.model.num_parameters
     ):
       parts, _ = training.next(starts, clusters, participation.Round(1, _task.client_ids, 1))
     np.testing.assert_array_equal(whole, parts)

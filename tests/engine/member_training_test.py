@@ -117,7 +117,7 @@ class MemberTrainingTest(absltest.TestCase):
 
     limit = 3 * starts[0].nbytes
     with (
-        mock.patch.object(model_jobs, "_MESSAGE_BYTES", limit),
+        mock.patch.object(model_jobs, "_message_bytes", return_value=limit),
         mock.patch.object(training, "_train_members", train),
         # One head per cluster, so that the first is cut in two.
         mock.patch.object(cluster_training, "_FEWEST_HEADS", 1),

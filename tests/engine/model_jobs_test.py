@@ -4,10 +4,11 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering.engine import model_jobs
+from fl_clustering import runtime
 
 
 def _batches(limit, *args):
-  with mock.patch.object(model_jobs, "_MESSAGE_BYTES", 4 * limit):
+  with mock.patch.object(model_jobs, "_message_bytes", return_value=4 * limit):
     return [(part.start, part.stop) for part in model_jobs.batches(*args)]
 
 
@@ -28,6 +29,14 @@ class BatchesTest(absltest.TestCase):
     self.assertEqual(_batches(14, [1, 1, 1, 1], [0, 1, 0, 1], 6), [(0, 2), (2, 4)])
 
 
+  def test_more_cores_are_sent_more_at_a_time(self):
+    megabyte = 2**18  # Numbers of float32.
+    for cores, expected in ((1, 12), (2, 24), (8, 96), (64, 256), (100, 256)):
+      with mock.patch.object(runtime, "num_cores", return_value=cores):
+        first, *_ = model_jobs.batches([megabyte] * 300)
+      self.assertEqual(first, slice(0, expected))
+
+
 class ResultsTest(absltest.TestCase):
 
   def _do_all(self, models, jobs):
@@ -37,7 +46,7 @@ class ResultsTest(absltest.TestCase):
 
   def _results(self, models, jobs, limit=100):
     self.sent = []
-    with mock.patch.object(model_jobs, "_MESSAGE_BYTES", 4 * limit):
+    with mock.patch.object(model_jobs, "_message_bytes", return_value=4 * limit):
       return [
           float(total) for total, in model_jobs.results(self._do_all, models, jobs, [1] * len(jobs))
       ]

@@ -94,6 +94,7 @@ class PoolTest(absltest.TestCase):
       expected = answers()
     workers = self._workers(2)
     self._pool(*workers)
+    self.assertEqual(runtime.num_cores(), 2)
     found = answers()
     for name, value in expected.items():
       tf.nest.map_structure(np.testing.assert_array_equal, found[name], value)
