@@ -14,7 +14,7 @@ from fl_clustering import runtime
 _BYTES_PER_NUMBER = 4
 # A message has work for every core, and is far below the limit of gRPC: the worker holds it several
 # times over.  That of two cores fits the memory that a worker keeps (`worker_process.py`).
-_MESSAGE_BYTES_PER_CORE = 12 * 2**20
+_MESSAGE_BYTES_PER_CORE = 14 * 2**20
 _MOST_MESSAGE_BYTES = 256 * 2**20
 
 
@@ -67,25 +67,25 @@ def on_clients(work, num_parameters, type_of_job):
 
 
 def batches(sizes, models=None, model_size=0):
-  """Cuts a sequence of items into batches that fit one message each.
+  """Cuts a sequence of items into batches that fit one message each way.
 
   Args:
-    sizes: The size of every item, in numbers of float32.
-    models: Every item's model, of which a batch holds one copy; `None` if there are none.
+    sizes: The size of every item's result, in numbers of float32.
+    models: Every item's model, of which a batch is sent one copy; `None` if there are none.
     model_size: The size of a model, in numbers of float32.
 
   Returns:
     A list of slices, in order; an item that fits no message is a batch of its own.
   """
-  starts, filled, held, most = [], 0, set(), _message_bytes()
+  most = _message_bytes() // _BYTES_PER_NUMBER
+  starts, returned, sent = [], 0, set()
   for i, size in enumerate(sizes):
-    added = size + (models is not None and models[i] not in held) * model_size
-    filled += added
-    if not starts or _BYTES_PER_NUMBER * filled > most:
+    model = set() if models is None else {models[i]}
+    if not starts or max(returned + size, len(sent | model) * model_size) > most:
       starts.append(i)
-      filled, held = size + (models is not None) * model_size, set()
-    if models is not None:
-      held.add(models[i])
+      returned, sent = 0, set()
+    returned += size
+    sent |= model
   return [slice(*bounds) for bounds in zip(starts, [*starts[1:], len(sizes)])]
 
 

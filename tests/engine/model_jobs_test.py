@@ -23,15 +23,17 @@ class BatchesTest(absltest.TestCase):
   def test_nothing(self):
     self.assertEqual(_batches(10, []), [])
 
-  def test_a_model_counts_once_in_a_batch(self):
+  def test_a_model_is_sent_once_in_a_batch(self):
     self.assertEqual(_batches(10, [1, 1, 1, 1], [0, 0, 0, 0], 6), [(0, 4)])
     self.assertEqual(_batches(10, [1, 1, 1, 1], [0, 1, 0, 1], 6), [(0, 1), (1, 2), (2, 3), (3, 4)])
-    self.assertEqual(_batches(14, [1, 1, 1, 1], [0, 1, 0, 1], 6), [(0, 2), (2, 4)])
+    self.assertEqual(_batches(12, [1, 1, 1, 1], [0, 1, 0, 1], 6), [(0, 4)])
 
+  def test_models_and_results_are_in_messages_of_their_own(self):
+    self.assertEqual(_batches(12, [6, 6, 6, 6], [0, 1, 0, 1], 6), [(0, 2), (2, 4)])
 
   def test_more_cores_are_sent_more_at_a_time(self):
     megabyte = 2**18  # Numbers of float32.
-    for cores, expected in ((1, 12), (2, 24), (8, 96), (64, 256), (100, 256)):
+    for cores, expected in ((1, 14), (2, 28), (8, 112), (64, 256), (100, 256)):
       with mock.patch.object(runtime, "num_cores", return_value=cores):
         first, *_ = model_jobs.batches([megabyte] * 300)
       self.assertEqual(first, slice(0, expected))
