@@ -62,8 +62,8 @@ def start(port, num_cores, folder=None):
           "TF_NUM_INTRAOP_THREADS": "1",
           # More pools would each keep what their largest client needed.
           "MALLOC_ARENA_MAX": "2",
-          # The memory of a message is kept for the next one (mallopt(3)).  New pages cost more
-          # than what is done with them.  No version of glibc allows more than 32 MB here.
+          # Blocks of memory up to 32 MB are kept for the next message (mallopt(3)), as new pages
+          # cost more than what is done with them.  Older versions of glibc refuse a higher limit.
           "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
           "MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
       },

@@ -51,16 +51,19 @@ def _options():
   return table_options.TableOptions(**of_labels, **table_flags.given())
 
 
-def _levels():
+def _levels(options):
   """Returns the levels that were given, by column."""
   levels = {}
   for text in flags.FLAGS.levels or ():
-    column, _, names = text.partition("=")
+    column = next((name for name in options.categories if text.startswith(f"{name}=")), None)
     if column in levels:
       raise validate.error("levels", "name a column once", column)
-    levels[column] = [name.strip() for name in names.split(",")]
-    if not all(levels[column]):
-      raise validate.error("levels", "be a column and its levels, as in sex=f,m", text)
+    names = [] if column is None else flags.ListParser().parse(text[len(column) + 1 :])
+    if not names or not all(names):
+      raise validate.error(
+          "levels", "be a column of `categories` and its levels, as in sex=f,m", text
+      )
+    levels[column] = names
   return levels
 
 
@@ -82,7 +85,8 @@ def main():
   with launch.input_errors():
     lending.check_given("data_dir", "port", "cache_dir")
     _check_folders()
-    options, levels = _options(), _levels()
+    options = _options()
+    levels = _levels(options)
 
   def open_site(folder):
     from fl_clustering.sites import site_folder  # pylint: disable=g-import-not-at-top; threads.

@@ -2,7 +2,7 @@
 
   bazel run experiments/benchmarks:privacy_audit
   bazel run experiments/benchmarks:privacy_audit -- --num_audits=20 --seed=1
-  bazel run experiments/benchmarks:privacy_audit -- --only="whole federated fit"
+  bazel run experiments/benchmarks:privacy_audit -- --only="federated fit"
 
 Every mechanism, from a single count to a whole call or a whole fit of a federation, runs many
 times on two data sets.  They differ in one point, or in all points of one client where that is
@@ -35,7 +35,7 @@ _NUM_AUDITS = flags.DEFINE_integer(
     "num_audits", 1, "Audits of every mechanism, to count how often bugs are found.",
     lower_bound=1)
 _ONLY = flags.DEFINE_string(
-    "only", "", "Audits only the mechanisms whose names have this in it. Default: all.")
+    "only", "", "Audits only mechanisms whose names contain this text. Default: all.")
 _EPSILON = flags.DEFINE_float("epsilon", 1.0, "The epsilon that is claimed.")
 _DELTA = flags.DEFINE_float("delta", 0.3, "The delta that is claimed.")
 _ERROR_RATE = flags.DEFINE_float(
@@ -84,7 +84,7 @@ def main():
     mechanisms = _chosen(audited_mechanisms.MECHANISMS)
     planted_bugs = _chosen(audited_mechanisms.PLANTED_BUGS)
     if not mechanisms and not planted_bugs:
-      raise validate.error("only", "be in a mechanism's name", _ONLY.value)
+      raise validate.error("only", "be part of a mechanism's name", _ONLY.value)
     validate.between(0, 1, error_rate=_ERROR_RATE.value)
     validate.positive(epsilon=_EPSILON.value)
     budget = clustering_params.DifferentialPrivacyParam(_EPSILON.value, _DELTA.value)

@@ -14,8 +14,8 @@ from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
 from fl_clustering.engine import model_jobs
 
-# What one head returns is at most this part of a message: so all cores have work, however
-# few members' models a message holds.
+# What one head returns is at most this part of a message, so that several heads fill it and cores
+# share the work.
 _HEADS_PER_MESSAGE = 16
 
 

@@ -12,14 +12,11 @@ import tensorflow_federated as tff
 from fl_clustering import runtime
 
 _BYTES_PER_NUMBER = 4
-# A message has work for every core, and is far below the limit of gRPC: the worker holds it several
-# times over.  That of two cores fits the memory that a worker keeps (`worker_process.py`).
-_MESSAGE_BYTES_PER_CORE = 14 * 2**20
-_MOST_MESSAGE_BYTES = 256 * 2**20
-
-
-def _message_bytes():
-  return min(_MESSAGE_BYTES_PER_CORE * runtime.num_cores(), _MOST_MESSAGE_BYTES)
+# So few that a worker keeps the memory of a message for the next one (`worker_process.py`).
+_MESSAGE_BYTES = 28 * 2**20
+# For models so large that a message would not have work for every core.  The worker holds a message
+# several times over.
+_MOST_MESSAGE_BYTES = 128 * 2**20
 
 
 def job_type(*fields):
@@ -70,21 +67,30 @@ def batches(sizes, models=None, model_size=0):
   """Cuts a sequence of items into batches that fit one message each way.
 
   Args:
-    sizes: The size of every item's result, in numbers of float32.
+    sizes: The size of every item, in numbers of float32.
     models: Every item's model, of which a batch is sent one copy; `None` if there are none.
     model_size: The size of a model, in numbers of float32.
 
   Returns:
     A list of slices, in order; an item that fits no message is a batch of its own.
   """
-  most = _message_bytes() // _BYTES_PER_NUMBER
-  starts, returned, sent = [], 0, set()
+  num_cores = runtime.num_cores()
+
+  def fits(number, size):
+    most = _MOST_MESSAGE_BYTES if number <= num_cores else _MESSAGE_BYTES
+    return _BYTES_PER_NUMBER * size <= most
+
+  starts, filled, sent = [], 0, set()
   for i, size in enumerate(sizes):
     model = set() if models is None else {models[i]}
-    if not starts or max(returned + size, len(sent | model) * model_size) > most:
+    if (
+        not starts
+        or not fits(i - starts[-1] + 1, filled + size)
+        or not (model <= sent or fits(len(sent) + 1, (len(sent) + 1) * model_size))
+    ):
       starts.append(i)
-      returned, sent = 0, set()
-    returned += size
+      filled, sent = 0, set()
+    filled += size
     sent |= model
   return [slice(*bounds) for bounds in zip(starts, [*starts[1:], len(sizes)])]
 

@@ -96,13 +96,14 @@ def _open_tables(directory, options):
     raise
 
 
-def _sorted(names):
+def _levels_of(names):
+  """Returns the levels that names stand for, in order."""
   return feature_encoding.sorted_levels({feature_encoding.level_of(name) for name in names})
 
 
 def _with_classes(tables, classes):
   """Returns tables with these classes; reading a row of another one is an error."""
-  format_ = dataclasses.replace(tables.format, classes=_sorted(classes))
+  format_ = dataclasses.replace(tables.format, classes=_levels_of(classes))
   return dataclasses.replace(tables, format=format_)
 
 
@@ -113,7 +114,7 @@ def _with_levels(tables, levels):
     return dataclasses.replace(tables, views=views)
   encoding = tables.format.encoding
   all_levels = {
-      name: _sorted(levels[name]) if name in levels else own
+      name: _levels_of(levels[name]) if name in levels else own
       for name, own in encoding.levels.items()
   }
   encoding = dataclasses.replace(encoding, levels=all_levels)

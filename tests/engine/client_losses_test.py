@@ -10,10 +10,10 @@ import tensorflow as tf
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
 from fl_clustering.engine import cluster_training
-from fl_clustering.engine import model_jobs
 from fl_clustering import runtime
 from fl_clustering.tasks import federated_task
 from tests import small_task
+from tests.engine import small_messages
 
 # One of each for the whole file: a worker takes a second to start.
 _task = None
@@ -114,7 +114,7 @@ class ClientLossesTest(absltest.TestCase):
     whole = computed.losses(vectors, _task.client_ids)
     evaluate_all = mock.Mock(side_effect=computed._evaluate_all)
     with (
-        mock.patch.object(model_jobs, "_message_bytes", return_value=2 * vectors[0].nbytes),
+        small_messages.limit(2 * vectors[0].nbytes),
         mock.patch.object(computed, "_evaluate_all", evaluate_all),
     ):
       parts = computed.losses(vectors, _task.client_ids)

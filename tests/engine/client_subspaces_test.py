@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_subspaces
-from fl_clustering.engine import model_jobs
 from fl_clustering import runtime
 from fl_clustering.tasks import federated_task
 from tests import small_task
+from tests.engine import small_messages
 
 # One of each for the whole file: a worker takes a second to start.
 _task = None
@@ -134,7 +134,7 @@ class ClientSubspacesTest(parameterized.TestCase):
     find_all = mock.Mock(side_effect=lambda jobs: list(inner(jobs))[::-1])
     inner = finder._find_all
     with (
-        mock.patch.object(model_jobs, "_message_bytes", return_value=3 * 4 * 784 * 10 * 2),
+        small_messages.limit(3 * 4 * 784 * 10 * 2),
         mock.patch.object(finder, "_find_all", find_all),
     ):
       parts = finder.subspaces(_task.client_ids, 2)

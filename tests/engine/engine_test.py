@@ -10,10 +10,10 @@ from fl_clustering.engine import client_update
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import engine
 from fl_clustering.engine import member_training
-from fl_clustering.engine import model_jobs
 from fl_clustering import participation
 from fl_clustering import runtime
 from tests import small_task
+from tests.engine import small_messages
 
 _OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
 
@@ -99,7 +99,7 @@ class EngineTest(absltest.TestCase):
     members, round_ = (("a", "b", "d"), ("b",), ("d", "e")), participation.Round(2, ("b", "d"), 1)
     expected, expected_losses = _engine().train(_vectors(3), members, round_)
     vectors = _vectors(3)
-    with mock.patch.object(model_jobs, "_message_bytes", return_value=1):
+    with small_messages.limit(1):
       trained, losses = _engine().train(vectors, members, round_, in_place=True)
     self.assertIs(trained, vectors)
     np.testing.assert_array_equal(trained, expected)

@@ -15,10 +15,10 @@ from fl_clustering.engine import client_update
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
 from fl_clustering.engine import federated_training
-from fl_clustering.engine import model_jobs
 from fl_clustering import participation
 from fl_clustering import runtime
 from tests import small_task
+from tests.engine import small_messages
 
 _OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
 _SEED = 5
@@ -298,9 +298,7 @@ class ClusterTrainingTest(absltest.TestCase):
     clusters = tuple((client_id,) for client_id in _task.client_ids)
     training = _clusters()
     whole, _ = training.next(starts, clusters, participation.Round(1, _task.client_ids, 1))
-    with mock.patch.object(
-        model_jobs, "_message_bytes", return_value=8 * _task.model.num_parameters
-    ):
+    with small_messages.limit(8 * _task.model.num_parameters):
       parts, _ = training.next(starts, clusters, participation.Round(1, _task.client_ids, 1))
     np.testing.assert_array_equal(whole, parts)
 

@@ -11,10 +11,10 @@ from fl_clustering.engine import client_update
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
 from fl_clustering.engine import member_training
-from fl_clustering.engine import model_jobs
 from fl_clustering import participation
 from fl_clustering import runtime
 from tests import small_task
+from tests.engine import small_messages
 
 _OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
 _SEED = 5
@@ -117,7 +117,7 @@ class MemberTrainingTest(absltest.TestCase):
 
     limit = 3 * starts[0].nbytes
     with (
-        mock.patch.object(model_jobs, "_message_bytes", return_value=limit),
+        small_messages.limit(limit),
         mock.patch.object(training, "_train_members", train),
         # One head per cluster, so that the first is cut in two.
         mock.patch.object(cluster_training, "_FEWEST_HEADS", 1),

@@ -5,10 +5,11 @@ import numpy as np
 
 from fl_clustering.engine import model_jobs
 from fl_clustering import runtime
+from tests.engine import small_messages
 
 
 def _batches(limit, *args):
-  with mock.patch.object(model_jobs, "_message_bytes", return_value=4 * limit):
+  with small_messages.limit(4 * limit):
     return [(part.start, part.stop) for part in model_jobs.batches(*args)]
 
 
@@ -31,12 +32,19 @@ class BatchesTest(absltest.TestCase):
   def test_models_and_results_are_in_messages_of_their_own(self):
     self.assertEqual(_batches(12, [6, 6, 6, 6], [0, 1, 0, 1], 6), [(0, 2), (2, 4)])
 
-  def test_more_cores_are_sent_more_at_a_time(self):
+  def test_a_model_that_fits_no_message_is_sent_once(self):
+    self.assertEqual(_batches(5, [1, 1, 1], [0, 0, 0], 6), [(0, 3)])
+    self.assertEqual(_batches(5, [1, 1, 1], [0, 1, 1], 6), [(0, 1), (1, 3)])
+
+  def test_large_models_are_sent_to_all_cores(self):
     megabyte = 2**18  # Numbers of float32.
-    for cores, expected in ((1, 14), (2, 28), (8, 112), (64, 256), (100, 256)):
+    for cores, expected in ((1, 2), (2, 2), (3, 3), (12, 12), (40, 12)):
       with mock.patch.object(runtime, "num_cores", return_value=cores):
-        first, *_ = model_jobs.batches([megabyte] * 300)
-      self.assertEqual(first, slice(0, expected))
+        for batches in (
+            model_jobs.batches([10 * megabyte] * 50),
+            model_jobs.batches([1] * 50, range(50), 10 * megabyte),
+        ):
+          self.assertEqual(batches[0], slice(0, expected), cores)
 
 
 class ResultsTest(absltest.TestCase):
@@ -48,7 +56,7 @@ class ResultsTest(absltest.TestCase):
 
   def _results(self, models, jobs, limit=100):
     self.sent = []
-    with mock.patch.object(model_jobs, "_message_bytes", return_value=4 * limit):
+    with small_messages.limit(4 * limit):
       return [
           float(total) for total, in model_jobs.results(self._do_all, models, jobs, [1] * len(jobs))
       ]

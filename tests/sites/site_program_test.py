@@ -190,9 +190,14 @@ class BadInputTest(parameterized.TestCase):
       ("levels", ["--data_dir=d", "--categories=v", "--levels=v=3,5"],
        "`data_dir` must .* got 'd/a.csv': row 1, column 'v' must be one of 3, 5, got '2'"),
       ("no_levels", ["--data_dir=d", "--categories=v", "--levels=v"],
-       "`levels` must be a column and its levels, as in sex=f,m, got 'v'"),
+       "`levels` must be a column of `categories` and its levels, as in sex=f,m, got 'v'"),
       ("an_empty_level", ["--data_dir=d", "--categories=v", "--levels=v=2,,3"],
-       "`levels` must be a column and its levels, as in sex=f,m, got 'v=2,,3'"),
+       "`levels` must be a column of `categories` and its levels, as in sex=f,m, got 'v=2,,3'"),
+      ("levels_of_no_category", ["--data_dir=d", "--categories=v", "--levels=u=1,2"],
+       "`levels` must be a column of `categories` and its levels, as in sex=f,m, got 'u=1,2'"),
+      ("levels_in_quotes",
+       ["--data_dir=e", "--categories=v>=2", '--levels=v>=2="no, never",yes'],
+       "`data_dir` must .* column 'v>=2' must be one of no, never, yes, got 'often'"),
       ("levels_of_a_column_twice",
        ["--data_dir=d", "--categories=v", "--levels=v=2", "--levels=v=3"],
        "`levels` must name a column once, got 'v'"),
@@ -200,7 +205,7 @@ class BadInputTest(parameterized.TestCase):
   def test_one_line(self, flags, message):
     if not any(flag.startswith("--port") or "cache" in flag for flag in flags):
       flags = [*flags, f"--port={portpicker.pick_unused_port()}", "--cache_dir=w"]
-    files = {"d/a.csv": "u,v\n1,2\n", "empty/.keep": "", "broken/a.csv": "u,v\n1,2\n3\n"}
+    files = {"d/a.csv": "u,v\n1,2\n", "e/a.csv": "u,v>=2\n1,often\n", "empty/.keep": "", "broken/a.csv": "u,v\n1,2\n3\n"}
     self._check(files, flags, message)
 
   def test_files_of_the_worker_among_the_data(self):
