@@ -95,7 +95,11 @@ class RecordingRelay:
         program, _ = self._listener.accept()
       except OSError:  # It was closed.
         return
-      worker = socket.create_connection(self._worker)
+      try:
+        worker = socket.create_connection(self._worker)
+      except ConnectionRefusedError:  # It has not started yet, or has ended.
+        program.close()
+        continue
       recorded = bytearray()
       self._recorded.append(recorded)
       for ends in ((program, worker, bytearray()), (worker, program, recorded)):
