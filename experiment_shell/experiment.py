@@ -72,6 +72,8 @@ class Experiment:
       called when measuring begins.
     problem: A function of a `FinishedRun` that returns why the program ends with code 1 though
       the run is finished; "" if it doesn't.
+    may_get_further: A function of a `FinishedRun` that returns whether something failed in it
+      that a resumed run tries again.
   """
 
   name: str
@@ -90,6 +92,7 @@ class Experiment:
   summarize: Optional[Callable[[finished_run.FinishedRun], dict]] = None
   failures: Callable[[], tuple[type[Exception], ...]] = lambda: ()
   problem: Callable[[finished_run.FinishedRun], str] = lambda run: ""
+  may_get_further: Callable[[finished_run.FinishedRun], bool] = lambda run: False
 
 
 def versions(packages):
@@ -114,6 +117,12 @@ def _open_folder(experiment, config):
   except output_folder.OtherConfig as e:
     raise ValueError(f"{e} {experiment.advise(folder, config)}".strip()) from e
   return folder
+
+
+def _is_finished(experiment, folder):
+  return folder.is_finished and not experiment.may_get_further(
+      finished_run.FinishedRun(folder.path)
+  )
 
 
 def _load_new(experiment, config, recorded, stack):
@@ -184,9 +193,10 @@ def build_main(experiment):
         config = experiment.read_flags()
         folder = _open_folder(experiment, config)
         stack.callback(folder.close)
-        if not folder.is_finished or experiment.rechecks_finished:
+        is_finished = _is_finished(experiment, folder)
+        if not is_finished or experiment.rechecks_finished:
           inputs, document = _load(experiment, config, folder, stack)
-      if folder.is_finished:
+      if is_finished:
         print(f"this run is finished: {folder.path}")
         with launch.input_errors():  # A file of it may have been removed since.
           _print_result(experiment, folder)

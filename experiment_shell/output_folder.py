@@ -4,6 +4,7 @@
 finished run.
 """
 
+import contextlib
 import csv
 import fcntl
 import io
@@ -192,7 +193,8 @@ class OutputFolder:
     """Prepares the folder and writes `config.json`.
 
     If a run is resumed, its `config.json` stays.  A warning tells if the versions of the
-    software differ, and `config.json` states them too, as `resumed_with`.
+    software differ, and `config.json` states them too, as `resumed_with`.  A report goes: the
+    run is not finished any more.
 
     No other run can start in the folder until `close` or the end of the program.
 
@@ -212,6 +214,8 @@ class OutputFolder:
         self.write_text(CONFIG, json_text(document))
       else:
         self._record_resumption(document)
+        with contextlib.suppress(FileNotFoundError):
+          os.remove(self.join(REPORT))
     except OSError as e:
       raise self._unusable(e) from e
 

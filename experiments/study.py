@@ -88,6 +88,7 @@ EXPERIMENT = experiment.Experiment(
     check_recorded=inputs.check_recorded,
     summarize=lambda run: results.summary(results.read(run)),
     problem=lambda run: results.problem(results.read(run)),
+    may_get_further=lambda run: results.may_get_further(results.read(run)),
 )
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ Its tables are written when all are measured; before that, they are not there.
 """
 
 import collections
+import csv
+import io
 import itertools
 import os
 import shutil
@@ -26,6 +28,8 @@ ROUNDS = "rounds.csv"
 TEXT_COLUMNS = ("setting", "method", "problem")
 
 PRETRAIN = "pretrain"
+# How the problem of a cell begins that ended its process.
+PROCESS_ENDED = "the process ended"
 KEYS = ("setting", "seed", "fold", "method")
 _SCORES = {
     "accuracy": ("clients", "accuracy", "mean"),
@@ -69,9 +73,32 @@ def group_folder(study_folder, group):
   return os.path.join(study_folder, "cells", group.name)
 
 
-def is_measured(study_folder, group):
-  """Returns whether a group's tables are there."""
+def _has_tables(study_folder, group):
   return os.path.exists(os.path.join(group_folder(study_folder, group), RESULTS))
+
+
+def is_measured(study_folder, group):
+  """Returns whether a group's tables are there, and none of its cells ended its process.
+
+  What ended the process may be gone when the study is resumed: another program that took the
+  memory, or somebody who killed TFF's worker.
+
+  Args:
+    study_folder: Path of the study's folder.
+    group: The `config.Group`.
+
+  Raises:
+    ValueError: If a table can't be read.
+  """
+  if not _has_tables(study_folder, group):
+    return False
+  text = io.StringIO(read_tables(study_folder, group)[RESULTS])
+  return not any(ended_process(row["problem"]) for row in csv.DictReader(text, restval=""))
+
+
+def ended_process(problem):
+  """Returns whether a cell's `problem` is that it ended its process."""
+  return problem.startswith(PROCESS_ENDED)
 
 
 def _key(group, method):
@@ -127,7 +154,7 @@ def read_tables(study_folder, group):
 
 
 def write_texts(study_folder, group, texts):
-  """Writes a group's tables, with which it counts as measured, and removes its checkpoints.
+  """Writes a group's tables, and removes its checkpoints if it is measured with them.
 
   Args:
     study_folder: Path of the study's folder.
@@ -139,7 +166,8 @@ def write_texts(study_folder, group, texts):
   # The results are last, since they say that the group is measured.
   for name in (ROUNDS, RESULTS):
     atomic_file.write_text(os.path.join(folder, name), texts[name])
-  remove_leftovers(study_folder, group)
+  if is_measured(study_folder, group):
+    remove_leftovers(study_folder, group)
 
 
 def remove_leftovers(study_folder, group):
@@ -159,7 +187,7 @@ def write_joined(config, study_folder):
   for name, header in _HEADERS.items():
     text = [output_folder.csv_text(header, [])]
     for group in config.groups:
-      if is_measured(study_folder, group):
+      if _has_tables(study_folder, group):
         path = os.path.join(group_folder(study_folder, group), name)
         with open(path, encoding="utf-8") as file:
           text += file.readlines()[1:]

@@ -2,7 +2,8 @@
 
 A process that dies takes no other one with it.  Its group is tried once more, in a new process
 and from its checkpoints, since another program may have taken the memory.  If the same stage
-ends that process too, the stage's method has failed, and the group's others go on.
+ends that process too, the stage's method has failed, and the group's others go on.  Its
+checkpoints stay, and --resume tries it again.
 """
 
 import dataclasses
@@ -113,12 +114,12 @@ class _Process:
     try:
       code = self._process.wait(timeout=_SECONDS_TO_END)
     except subprocess.TimeoutExpired:
-      return "the process closed its output"
+      return f"{cells.PROCESS_ENDED}: it closed its output"
     self._errors.seek(0)
     lines = self._errors.read().decode(errors="replace").split("\n")
     last = [line.strip() for line in lines if line.strip()][-1:]
     kind = " (-9 is often a lack of memory)" if code == -9 else ""
-    return ": ".join([f"the process ended with code {code}{kind}", *last])
+    return ": ".join([f"{cells.PROCESS_ENDED} with code {code}{kind}", *last])
 
   def close(self):
     """Ends the process, and with it TFF's worker."""

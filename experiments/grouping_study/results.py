@@ -266,6 +266,11 @@ def text(results):
   return "\n".join(lines)
 
 
+def may_get_further(results):
+  """Returns whether cells failed that a resumed study tries again."""
+  return any(cells.ended_process(row["problem"]) for row in results.failures)
+
+
 def problem(results):
   """Returns that cells failed, for the program's last line; "" if none did."""
   if not results.failures:

@@ -36,6 +36,7 @@ class ExperimentTest(parameterized.TestCase):
     self._error = None
     self._broken = None
     self._problem = ""
+    self._may_get_further = False
     self._log = []
 
   def _load(self, config, recorded, stack):
@@ -80,6 +81,7 @@ class ExperimentTest(parameterized.TestCase):
         summarize=summarize,
         failures=lambda: (_Lost,),
         problem=lambda finished: self._problem and f"{self._problem} {finished.settings['seed']}",
+        may_get_further=lambda finished: self._may_get_further and finished.has("report.html"),
     ))
     printed = io.StringIO()
     if not flags.FLAGS.is_parsed():
@@ -114,6 +116,19 @@ class ExperimentTest(parameterized.TestCase):
       with self.assertRaisesRegex(launch.RunFailed, "^no square of 3$"):
         self._run(**flag_values)
       self.assertIn("report.html", os.listdir(self._path))
+
+  def test_a_finished_run_that_may_get_further_goes_on(self):
+    self._run()
+    self._may_get_further = True
+    self._error = _Lost("again")
+
+    with self.assertRaisesRegex(launch.RunFailed, "^again"):
+      self._run(resume=True)
+
+    # Nothing there says any more that the run is finished.
+    self.assertNotIn("report.html", os.listdir(self._path))
+    self._error = None
+    self.assertEqual(self._run(resume=True)[0], "data: numbers")
 
   def test_a_finished_run_is_only_shown(self):
     self._run()

@@ -14,6 +14,7 @@ import psutil
 
 from experiment_shell import finished_run
 from experiment_shell import launch
+from experiments.grouping_study import cells
 from experiments.grouping_study import jobs
 from experiments import study
 from tests.experiment_shell import in_process
@@ -176,6 +177,26 @@ class StudyTest(parameterized.TestCase):
     )
     self.assertEqual(again, 1)
     self.assertStartsWith(stdout, "this run is finished")
+
+  def test_a_resumed_study_tries_again_what_ended_its_process(self):
+    folder = os.path.join(_base, "lost")
+    shutil.copytree(_uninterrupted, folder)
+    # As if IFCA's process had ended twice.
+    for path in (os.path.join("cells", "rotated-seed0", "results.csv"), "results.csv"):
+      lines = _read(folder, path).split("\n")
+      lines = [
+          "rotated,0,,ifca" + "," * (line.count(",") - 3) + f"{cells.PROCESS_ENDED} with code -9"
+          if line.startswith("rotated,0,,ifca,") else line for line in lines
+      ]
+      with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+
+    code, stdout, stderr = _run(folder, *_METHODS, "--jobs=1", "--resume")
+
+    self.assertEqual(code, 0, stderr)
+    self.assertStartsWith(stdout, "data: ")
+    for name in (*_TABLES, "summary.json"):
+      self.assertEqual(_read(folder, name), _read(_uninterrupted, name), name)
 
   @parameterized.named_parameters(
       ("more_seeds", ("--num_seeds=3",), "`num_seeds` must be 2, as in the run to resume, got 3"),

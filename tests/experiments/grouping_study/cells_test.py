@@ -114,6 +114,20 @@ class CellsTest(absltest.TestCase):
 
     self.assertEqual(self._rows()[-1]["problem"], "no memory")
 
+  def test_checkpoints_stay_where_a_process_ended(self):
+    group = self.config.groups[0]
+    checkpoints = os.path.join(cells.group_folder(self.folder, group), "checkpoints")
+    os.makedirs(checkpoints)
+
+    self._measure(_run, failed={"local": f"{cells.PROCESS_ENDED} with code -9"})
+    self.assertFalse(cells.is_measured(self.folder, group))
+    self.assertTrue(os.path.exists(checkpoints))
+    self.assertEqual(self._rows()[-1]["problem"], "the process ended with code -9")
+
+    self._measure(_run)
+    self.assertTrue(cells.is_measured(self.folder, group))
+    self.assertFalse(os.path.exists(checkpoints))
+
   def test_phase_1_that_diverges_is_the_failure_of_all(self):
     self._measure(mock.Mock(side_effect=divergence.TrainingDiverged("nan,\nin round 1")))
 

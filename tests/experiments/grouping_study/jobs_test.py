@@ -107,6 +107,8 @@ class JobsTest(absltest.TestCase):
     self.assertEqual(
         self._problems(), {("iid-seed1", "ifca"): "the process ended with code 3: no room"}
     )
+    left = [g.name for g in self.config.groups if not cells.is_measured(self.folder, g)]
+    self.assertEqual(left, ["iid-seed1"])
 
   def test_a_group_whose_phase_1_ends_two_processes_fails(self):
     self._measure({"iid-seed1 pretrain": 9}, num_jobs=2)

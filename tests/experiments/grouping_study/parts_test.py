@@ -52,6 +52,14 @@ class PartsTest(parameterized.TestCase):
     )
     self.assertEqual(list(tables.values())[0], cells.read_tables(other, config.groups[0]))
 
+  def test_what_ended_its_process_is_not_taken_over(self):
+    ended, other = self.config.groups[:2]
+    part = self._part(_document(self.config), [ended, other], "measured")
+    row = sample_study.row(ended, "ifca", f"{cells.PROCESS_ENDED} with code -9")
+    cells.write_tables(part, ended, [row])
+
+    self.assertEqual(list(self._read(part)), [other])
+
   def test_the_first_part_that_has_a_group_counts(self):
     group = self.config.groups[0]
     second = self._part(_document(self.config), [group], "measured again")
