@@ -82,8 +82,11 @@ def _float_of(entry):
   """Returns an entry of an array of objects as a float; what is missing is NaN."""
   if _is_missing(entry):
     return math.nan
-  if isinstance(entry, (str, bytes)):  # Whether text reads as a number is content.
+  # Whether text reads as a number, or a time is missing, is content.
+  if isinstance(entry, (str, bytes)):
     raise TypeError("text is no number")
+  if isinstance(entry, (np.datetime64, np.timedelta64)):
+    raise TypeError("a time is no number")
   try:
     return float(entry)
   except OverflowError:  # Integers too large for floats: their size is content as well.
@@ -124,7 +127,7 @@ def numeric_array(name, values, num_dims):
   try:
     array = unmasked(values)
   except ValueError as e:  # NumPy's message about ragged lists names no argument.
-    raise ValueError(f"`{name}` must have rows of one length, got rows of several ({e}).") from e
+    raise ValueError(f"`{name}` must have rows of one length, got rows of several.") from e
   if array.dtype == object:
     try:
       array = np.array([_float_of(x) for x in array.flat], np.float64).reshape(array.shape)
@@ -132,10 +135,8 @@ def numeric_array(name, values, num_dims):
       raise TypeError(f"`{name}` must hold real numbers, got other objects ({e}).") from e
   if array.dtype.kind not in "biuf":
     raise TypeError(f"`{name}` must hold real numbers, got dtype {array.dtype}.")
-  if array.ndim != num_dims:
-    raise ValueError(
-        f"`{name}` must be an array of {num_dims} dimensions, got shape {array.shape}."
-    )
+  if array.ndim != num_dims:  # How many rows there are is no part of the message.
+    raise ValueError(f"`{name}` must be an array of {num_dims} dimensions, got {array.ndim}.")
   return array
 
 
@@ -161,19 +162,21 @@ def map_to_ball(points, radius):
   A row of finite numbers keeps its direction.  Its norm stays if it is at most the
   radius; otherwise it becomes the radius, up to rounding.  NaN counts as 0.  Infinite
   coordinates outweigh all finite ones.  Each row is mapped on its own, so adding or
-  removing a row does not change the others.
+  removing a row does not change the others.  Nor does the array's order in memory, which
+  may depend on what rows hold: a data frame with a missing number has another.
 
   Args:
     points: Array of real numbers of shape (num_points, dim).  Not private, not changed.
     radius: Radius of the ball around the origin, a float in [1e-100, 1e150]; public.
 
   Returns:
-    Float64 array of shape (num_points, dim).  If `points` is float64 and in the ball,
-    it is `points` itself and must not be written to.
+    Float64 array of shape (num_points, dim), in C order.  If `points` is such an array and in
+    the ball, it is `points` itself and must not be written to.
   """
   # In wider types, numbers may be too large for float64.  Signaling NaNs would warn.
   with np.errstate(over="ignore", invalid="ignore"):
-    points = np.asarray(points, np.float64)
+    # In C order, NumPy adds up the squares of every row alike.
+    points = np.ascontiguousarray(points, np.float64)
   if points.size == 0:
     return points
   with np.errstate(over="ignore", invalid="ignore", under="ignore"):

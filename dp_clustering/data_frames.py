@@ -76,7 +76,8 @@ def numbers(table, name):
     raise TypeError(f"{name} must be dense, got a sparse {type(table).__name__}.")
   if not is_frame(table):
     return table
-  array = np.asarray(table)
+  with np.errstate(over="ignore", invalid="ignore"):  # Signaling NaNs would warn.
+    array = np.asarray(table)
   if array.dtype.kind in "biuf":
     return array
   if not array.size:

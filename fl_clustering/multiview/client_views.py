@@ -180,16 +180,28 @@ def check_clients(clients, num_clusters, view_names=None):
   return client_views
 
 
+def _private_width(views):
+  """Returns the number of columns of one view, of the first client that tells it; 0 if none does."""
+  for view in views:
+    if not client_points.is_empty_list(view):
+      array = clustering_params.unmasked(view)
+      return array.shape[1] if array.ndim == 2 else 0
+  return 0
+
+
 def _private_view(view, name, width):
   """Returns one view as float64 of shape (n, d), with whatever its rows hold."""
   _check_present(view, f"`{name}`")
+  if client_points.is_empty_list(view):
+    view = np.zeros((0, width))
   array = clustering_params.numeric_array(name, view, 2)
   if array.shape[1] != width or not width:
     raise ValueError(
         f"`{name}` must have the same number of columns at every client, at least one, got "
         f"{array.shape[1]} and {width}."
     )
-  with np.errstate(over="ignore"):  # In wider types, numbers may be too large for float64.
+  # In wider types, numbers may be too large for float64.  Signaling NaNs would warn.
+  with np.errstate(over="ignore", invalid="ignore"):
     return array.astype(np.float64)
 
 
@@ -207,8 +219,7 @@ def check_private_clients(clients):
     ValueError: If the clients' views don't fit together.
   """
   clients = clients_of(clients)
-  first = map(clustering_params.unmasked, next(iter(clients.by_id.values())))
-  widths = tuple(view.shape[-1] if view.ndim == 2 else 0 for view in first)
+  widths = tuple(map(_private_width, zip(*clients.by_id.values())))
   points = {}
   for client_id, views in clients.by_id.items():
     name = clients.label(client_id)

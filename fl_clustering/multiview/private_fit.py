@@ -46,7 +46,7 @@ def in_balls(points, view_norms, widths):
   """
   return np.concatenate(
       [
-          clustering_params.map_to_ball(np.ascontiguousarray(points[:, place]), norm) / norm
+          clustering_params.map_to_ball(points[:, place], norm) / norm
           for norm, place in zip(view_norms, sums_lib.columns(widths))
       ],
       axis=1,

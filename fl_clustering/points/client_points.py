@@ -75,7 +75,8 @@ def checked_clients(clients):
   return checked
 
 
-def _is_empty_list(points):
+def is_empty_list(points):
+  """Returns whether points are a list without rows, which tells no number of columns."""
   return hasattr(points, "__len__") and len(points) == 0 and np.ndim(points) == 1
 
 
@@ -94,7 +95,7 @@ def private_clients(clients):
   """
   clients = given_clients.clients_of(clients)
   arrays = {
-      client_id: None if _is_empty_list(points)
+      client_id: None if is_empty_list(points)
       else data_frames.numeric_array(points, clients.label(client_id), 2)
       for client_id, points in clients.by_id.items()
   }

@@ -29,10 +29,15 @@ def num_dims(value):
 
 
 def is_table(value):
-  """Returns whether a value is meant as one table: an array, a frame or a list of rows."""
+  """Returns whether a value is meant as one table: an array, a frame or a list of rows.
+
+  A list of empty lists is none: they are clients, or views, without rows.
+  """
   if hasattr(value, "__array__") or data_frames.is_sparse(value):
     return True
-  return num_dims(value) == 2
+  if data_frames.is_frame(value):
+    return True
+  return num_dims(value) == 2 and any(num_dims(row) == 1 and len(row) for row in value)
 
 
 def _check_ids(ids, name):

@@ -82,6 +82,15 @@ class MapToBallTest(parameterized.TestCase):
       )
     self.assertLessEqual(np.linalg.norm(together, axis=1).max(), 1 + 1e-15)
 
+  def test_the_order_of_the_numbers_in_memory_changes_no_bit(self):
+    # Rows on the sphere, up to rounding: the last bit of a norm decides whether they are scaled.
+    rows = np.random.default_rng(2).random((2000, 5))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    np.testing.assert_array_equal(
+        clustering_params.map_to_ball(np.asfortranarray(rows), 1.0),
+        clustering_params.map_to_ball(rows, 1.0),
+    )
+
   @parameterized.named_parameters(
       ("float32", np.float32), ("int", np.int64), ("int8", np.int8), ("longdouble", np.longdouble),
   )
@@ -190,6 +199,17 @@ class DataTest(parameterized.TestCase):
       data = clustering_params.Data(points, 1.0)
     np.testing.assert_array_equal(data.datapoints, [[expected, 0.25], [0.5, 1]])
     self.assertIs(points[0, 0], entry)
+
+  @parameterized.parameters("NaT", 5)
+  def test_a_duration_is_no_number_missing_or_not(self, duration):
+    points = np.array([[np.timedelta64(duration, "ns"), 0.25]], object)
+    with self.assertRaisesRegex(TypeError, "`datapoints` must hold real numbers, got other objects"):
+      clustering_params.Data(points, 1.0)
+
+  def test_the_number_of_rows_is_no_part_of_a_message(self):
+    for points in (np.zeros(57), [[1.0, 2.0], *[[1.0]] * 56]):
+      with self.assertRaisesRegex(ValueError, "^`datapoints` must [^57]*$"):
+        clustering_params.Data(points, 1.0)
 
   def test_floats_that_are_integers_are_labels(self):
     data = clustering_params.Data(np.zeros((2, 2)), 1.0, np.array([3.0, -1.0]))

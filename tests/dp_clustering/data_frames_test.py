@@ -1,6 +1,7 @@
 """Tests for dp_clustering.data_frames."""
 
 import decimal
+import warnings
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -75,6 +76,14 @@ class NumbersTest(parameterized.TestCase):
   def test_truth_values_beside_floats_are_numbers(self):
     frame = _FRAME.assign(b=[True, False])
     np.testing.assert_array_equal(data_frames.numbers(frame, "`X`"), [[1, 1], [2, 0]])
+
+  def test_a_signaling_nan_warns_of_nothing(self):
+    narrow = np.array([0x7FA00000, 0], np.uint32).view(np.float32)
+    frame = pd.DataFrame({"narrow": narrow, "wide": [1.0, 2.0]})
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      found = data_frames.numbers(frame, "`points`")
+    np.testing.assert_array_equal(found, [[np.nan, 1], [0, 2]])
 
   def test_no_rows(self):
     self.assertEqual(data_frames.numbers(_FRAME.astype("Int64")[:0], "`X`").shape, (0, 2))

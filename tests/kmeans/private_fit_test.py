@@ -8,6 +8,7 @@ import warnings
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
 from clustering_basics import randomness
 from dp_clustering import cluster_statistics
@@ -23,8 +24,10 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import PointPrivacy
 from fl_clustering.kmeans import private_fit
+from fl_clustering.points import client_points
 from fl_clustering.points import federated_points
 from fl_clustering.points import gathering
+from fl_clustering.points import given_clients
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering import runtime
@@ -114,6 +117,23 @@ class SensitivityTest(parameterized.TestCase):
     self.assertEqual(np.abs(change["counts"]).sum(), 1)
     self.assertLessEqual(np.linalg.norm(change["residual_sums"]), 1)
     self.assertLessEqual(np.abs(change["excesses"]).sum(), 0.5)
+
+
+  def test_a_missing_number_in_a_frame_changes_no_other_row(self):
+    # Without it the frame's numbers lie column by column in memory, with it row by row.
+    row = [0.39472590386867523, 0.21766088663616584, 0.19215943896811608, 0.16809796881011713,
+           0.855355494599285]
+    found = []
+    for more in ([0.0] * 5, [pd.NA] + [0.0] * 4):
+      frame = pd.DataFrame(dict(zip("abcde", zip(row, row, row, more))))
+      clients = client_points.private_clients(
+          given_clients.as_arrays(given_clients.clients_of(frame))
+      )
+      (path,) = private_fit.write_files(
+          clients, PointPrivacy(1.0, 1e-6, 1.0), self.create_tempdir().full_path
+      ).paths.values()
+      found.append(np.fromfile(path))
+    np.testing.assert_array_equal(*found)
 
 
 _ORDINARY = np.random.default_rng(0).standard_normal((20, 2))

@@ -153,6 +153,24 @@ class PrivateClientViewsTest(parameterized.TestCase):
       client_views.check_private_clients(clients)
 
   @parameterized.parameters("a", "b")
+  def test_clients_without_rows_as_empty_lists(self, client_id):
+    clients = _clients()
+    clients[client_id] = [[], []]
+    for given in (clients, list(clients.values())):
+      tables, _ = client_views.aligned(client_views.clients_of(given))
+      views = client_views.check_private_clients(tables)
+      self.assertEqual(sorted(map(len, views.points.values())), [0, 5 if client_id == "a" else 4])
+      self.assertEqual(views.widths, (3, 2))
+
+  def test_a_signaling_nan_warns_of_nothing(self):
+    clients = _clients()
+    clients["a"][1] = np.full((4, 2), 0x7FA00000, np.uint32).view(np.float32)
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      views = client_views.check_private_clients(clients)
+    np.testing.assert_array_equal(np.isnan(views.points["a"]).sum(axis=0), [0, 0, 0, 4, 4])
+
+  @parameterized.parameters("a", "b")
   def test_a_missing_view_is_refused(self, client_id):
     clients = _clients()
     clients[client_id][1] = None
