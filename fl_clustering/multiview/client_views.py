@@ -181,7 +181,7 @@ def check_clients(clients, num_clusters, view_names=None):
 
 
 def _private_width(views):
-  """Returns the number of columns of one view, of the first client that tells it; 0 if none does."""
+  """Returns how many columns one view has at the first client that tells it; 0 if none does."""
   for view in views:
     if not client_points.is_empty_list(view):
       array = clustering_params.unmasked(view)

@@ -33,9 +33,8 @@ def is_table(value):
 
   A list of empty lists is none: they are clients, or views, without rows.
   """
-  if hasattr(value, "__array__") or data_frames.is_sparse(value):
-    return True
-  if data_frames.is_frame(value):
+  is_frame = data_frames.is_frame(value) or data_frames.is_sparse(value)
+  if is_frame or hasattr(value, "__array__"):
     return True
   return num_dims(value) == 2 and any(num_dims(row) == 1 and len(row) for row in value)
 

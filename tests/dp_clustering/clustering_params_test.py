@@ -203,7 +203,7 @@ class DataTest(parameterized.TestCase):
   @parameterized.parameters("NaT", 5)
   def test_a_duration_is_no_number_missing_or_not(self, duration):
     points = np.array([[np.timedelta64(duration, "ns"), 0.25]], object)
-    with self.assertRaisesRegex(TypeError, "`datapoints` must hold real numbers, got other objects"):
+    with self.assertRaisesRegex(TypeError, "`datapoints` must hold real numbers, got other"):
       clustering_params.Data(points, 1.0)
 
   def test_the_number_of_rows_is_no_part_of_a_message(self):
