@@ -82,8 +82,7 @@ def _float_of(entry):
   """Returns an entry of an array of objects as a float; what is missing is NaN."""
   if _is_missing(entry):
     return math.nan
-  # Whether text reads as a number, or a time is missing, is content.
-  if isinstance(entry, (str, bytes)):
+  if isinstance(entry, (str, bytes)):  # Whether text reads as a number is content.
     raise TypeError("text is no number")
   if isinstance(entry, (np.datetime64, np.timedelta64)):
     raise TypeError("a time is no number")
@@ -126,8 +125,8 @@ def numeric_array(name, values, num_dims):
   """
   try:
     array = unmasked(values)
-  except ValueError as e:  # NumPy's message about ragged lists names no argument.
-    raise ValueError(f"`{name}` must have rows of one length, got rows of several.") from e
+  except ValueError:  # NumPy's message about ragged lists says how many there are.
+    raise ValueError(f"`{name}` must have rows of one length, got rows of several.") from None
   if array.dtype == object:
     try:
       array = np.array([_float_of(x) for x in array.flat], np.float64).reshape(array.shape)
@@ -175,12 +174,12 @@ def map_to_ball(points, radius):
   """
   # In wider types, numbers may be too large for float64.  Signaling NaNs would warn.
   with np.errstate(over="ignore", invalid="ignore"):
-    # In C order, NumPy adds up the squares of every row alike.
+    # In C order, NumPy's `sum` adds up every row alike, however many there are.
     points = np.ascontiguousarray(points, np.float64)
   if points.size == 0:
     return points
   with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-    squares = np.einsum("ij,ij->i", points, points)
+    squares = np.square(points).sum(axis=1)
   inside = squares <= radius * radius  # False for NaN.
   if inside.all():
     return points

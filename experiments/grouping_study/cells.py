@@ -1,7 +1,7 @@
 """What a study measures: a cell is one method in one setting, for one seed and fold.
 
 The cells of a group share the data and phase 1, and are measured in one run with checkpoints.
-Its tables are written when all are measured; before that, they are not there.
+Its tables are written when all are measured or have failed; before that, they are not there.
 """
 
 import collections
@@ -131,7 +131,7 @@ def write_tables(study_folder, group, rows, rounds=()):
 
 
 def read_tables(study_folder, group):
-  """Returns the tables of a measured group, as text by name.
+  """Returns the tables of a group, as text by name.
 
   Args:
     study_folder: Path of the study's folder.
@@ -178,7 +178,7 @@ def remove_leftovers(study_folder, group):
 
 
 def write_joined(config, study_folder):
-  """Writes the study's tables from those of all measured groups, in the study's order.
+  """Writes the study's tables from those that groups have, in the study's order.
 
   Args:
     config: The `StudyConfig`.

@@ -200,7 +200,7 @@ def measure(study, groups, num_jobs, tell_measured, tell_stage=lambda group, sta
 
   Args:
     study: The `Study`.
-    groups: The `config.Group`s that have no tables yet.
+    groups: The `config.Group`s that are not measured yet.
     num_jobs: How many processes run at the same time.
     tell_measured: A function that is called with each group once its tables are there.
     tell_stage: A function that is called with a group and the stage that it has come to.

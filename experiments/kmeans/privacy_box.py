@@ -9,10 +9,11 @@ _MEANS = (
 )
 
 _TOTALS = (
-    "counts, sums of points and of squared distances by cluster, what the distances would be "
-    "without a cluster, and simplified silhouettes, the last sums to float precision in every "
-    "column; and before the first round, sums and sums of squares by column, and how many numbers "
-    "of a column and how many points are of which order of magnitude."
+    "counts and sums of points by cluster and by half of a cluster, the last sums to float "
+    "precision in every column; by cluster, how much farther its points are from the second "
+    "nearest center, and their simplified silhouettes; and before the first round, sums and sums "
+    "of squares by column, and how many numbers of a column and how many points are of which "
+    "order of magnitude."
 )
 
 # By the names of `--algorithm`.

@@ -180,29 +180,26 @@ def check_clients(clients, num_clusters, view_names=None):
   return client_views
 
 
-def _private_width(views):
-  """Returns how many columns one view has at the first client that tells it; 0 if none does."""
-  for view in views:
-    if not client_points.is_empty_list(view):
-      array = clustering_params.unmasked(view)
-      return array.shape[1] if array.ndim == 2 else 0
-  return 0
-
-
-def _private_view(view, name, width):
-  """Returns one view as float64 of shape (n, d), with whatever its rows hold."""
+def _private_view(view, name):
+  """Returns one view as float64 of shape (n, d), whatever its rows hold; None for an empty list."""
   _check_present(view, f"`{name}`")
   if client_points.is_empty_list(view):
-    view = np.zeros((0, width))
+    return None
   array = clustering_params.numeric_array(name, view, 2)
+  # In wider types, numbers may be too large for float64.  Signaling NaNs would warn.
+  with np.errstate(over="ignore", invalid="ignore"):
+    return array.astype(np.float64)
+
+
+def _filled(array, name, width):
+  """Returns one view of `width` columns, where an empty list was None."""
+  array = np.zeros((0, width)) if array is None else array
   if array.shape[1] != width or not width:
     raise ValueError(
         f"`{name}` must have the same number of columns at every client, at least one, got "
         f"{array.shape[1]} and {width}."
     )
-  # In wider types, numbers may be too large for float64.  Signaling NaNs would warn.
-  with np.errstate(over="ignore", invalid="ignore"):
-    return array.astype(np.float64)
+  return array
 
 
 def check_private_clients(clients):
@@ -219,15 +216,27 @@ def check_private_clients(clients):
     ValueError: If the clients' views don't fit together.
   """
   clients = clients_of(clients)
-  widths = tuple(map(_private_width, zip(*clients.by_id.values())))
+
+  def called(client_id, index):
+    return f"{clients.label(client_id).replace('`', '')}[{index}]"
+
+  found = {
+      client_id: [_private_view(v, called(client_id, index)) for index, v in enumerate(views)]
+      for client_id, views in clients.by_id.items()
+  }
+  widths = tuple(
+      next((array.shape[1] for array in arrays if array is not None), 0)
+      for arrays in zip(*found.values())
+  )
   points = {}
-  for client_id, views in clients.by_id.items():
-    name = clients.label(client_id)
+  for client_id, views in found.items():
     arrays = [
-        _private_view(view, f"{name.replace('`', '')}[{index}]", width)
-        for index, (view, width) in enumerate(zip(views, widths))
+        _filled(array, called(client_id, index), width)
+        for index, (array, width) in enumerate(zip(views, widths))
     ]
     if len(set(map(len, arrays))) > 1:  # How many is private.
-      raise ValueError(f"{name} must have the same number of rows in every view.")
+      raise ValueError(
+          f"{clients.label(client_id)} must have the same number of rows in every view."
+      )
     points[client_id] = np.concatenate(arrays, axis=1)
   return ClientViews(points, widths)

@@ -31,7 +31,7 @@ def num_dims(value):
 def is_table(value):
   """Returns whether a value is meant as one table: an array, a frame or a list of rows.
 
-  A list of empty lists is none: they are clients, or views, without rows.
+  A list of empty lists is no table: they are clients, or views, without rows.
   """
   is_frame = data_frames.is_frame(value) or data_frames.is_sparse(value)
   if is_frame or hasattr(value, "__array__"):

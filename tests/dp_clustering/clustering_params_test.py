@@ -91,6 +91,15 @@ class MapToBallTest(parameterized.TestCase):
         clustering_params.map_to_ball(rows, 1.0),
     )
 
+  @parameterized.parameters(5, 20_000)
+  def test_the_number_of_rows_changes_no_bit(self, dim):
+    rows = np.random.default_rng(3).random((200, dim))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    together = clustering_params.map_to_ball(rows, 1.0)
+    for row, mapped in zip(rows, together):
+      alone = clustering_params.map_to_ball(row[np.newaxis], 1.0)
+      np.testing.assert_array_equal(alone[0], mapped)
+
   @parameterized.named_parameters(
       ("float32", np.float32), ("int", np.int64), ("int8", np.int8), ("longdouble", np.longdouble),
   )

@@ -162,6 +162,12 @@ class PrivateClientViewsTest(parameterized.TestCase):
       self.assertEqual(sorted(map(len, views.points.values())), [0, 5 if client_id == "a" else 4])
       self.assertEqual(views.widths, (3, 2))
 
+  def test_ragged_rows_are_refused_by_name(self):
+    clients = _clients()
+    clients["a"][1] = [[1.0, 2.0], [3.0]]
+    with self.assertRaisesRegex(ValueError, r"^`clients\['a'\]\[1\]` must have rows of one"):
+      client_views.check_private_clients(clients)
+
   def test_a_signaling_nan_warns_of_nothing(self):
     clients = _clients()
     clients["a"][1] = np.full((4, 2), 0x7FA00000, np.uint32).view(np.float32)

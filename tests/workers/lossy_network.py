@@ -1,6 +1,6 @@
 """A network on which packets get lost, for tests.
 
-The process must be in a network namespace of its own, as root, and have no use for 10.0.0.0/24.
+The process must be in a network namespace of its own, and have no use for 10.0.0.0/24.
 """
 
 import fcntl
@@ -46,7 +46,7 @@ class LossyNetwork:
 
     Args:
       share_lost: The probability that a packet gets lost.
-      seed: The seed of which packets get lost.
+      seed: The seed of what gets lost, packet by packet as they come.
 
     Raises:
       OSError: If this machine does not allow it.

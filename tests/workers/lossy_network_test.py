@@ -5,6 +5,7 @@ from tests.workers import worker_program
 # K-means on this machine, and by two workers that a bad network leads to.
 _SCRIPT = """
 import contextlib
+import errno
 
 from fl_clustering.workers import isolation
 from tests.workers import lossy_network
@@ -13,6 +14,8 @@ try:
   isolation.isolate()
   network = lossy_network.LossyNetwork(share_lost=0.03, seed=0)
 except OSError as e:
+  if e.errno not in (errno.EPERM, errno.EACCES, errno.ENOENT, errno.ENODEV, errno.ENOSPC):
+    raise
   raise SystemExit(f"refused: {e.strerror}")
 
 import numpy as np
