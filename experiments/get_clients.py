@@ -1,4 +1,4 @@
-"""Downloads data of real people or hospitals, one file per client, for the examples.
+"""Downloads data of real people or hospitals, for the examples.
 
   bazel run experiments:get_clients -- --dataset=hospitals --output_dir=folder
 """
@@ -55,7 +55,7 @@ flags.DEFINE_enum(
     "dataset", None, DATASETS,
     "What to download: "
     + "; ".join(f"`{name}`: {source.about}" for name, source in DATASETS.items()) + ".")
-path_flag.define("output_dir", None, "Folder to write to; files in it stay.")
+path_flag.define("output_dir", None, "Folder to write to; other files in it stay.")
 
 
 def main():

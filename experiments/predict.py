@@ -1,4 +1,4 @@
-"""Gives the rows of clients' files to the clusters of a finished run, and predicts their classes.
+"""Assigns the rows of clients' files to the clusters of a finished run, and predicts their classes.
 
   bazel run experiments:predict -- --run=out --data_dir=folder
 

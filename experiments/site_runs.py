@@ -218,7 +218,7 @@ def run(opened, measure):
       if not worker_flags.may_skip_sites() or not 0 < len(others) < len(opened.documents):
         raise
       tqdm.tqdm.write(
-          f"{e} The run begins again without its clients, "
+          f"{e} The run starts again without its clients, "
           f"{', '.join(opened.documents[e.address]['clients'])}.",
           file=sys.stderr,
       )

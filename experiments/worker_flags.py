@@ -23,7 +23,7 @@ flags.DEFINE_float(
 flags.DEFINE_enum(
     "missing_sites", "stop", ["stop", "skip"],
     "What happens if workers that own their clients do not answer, or are lost for longer than "
-    "--site_timeout: `stop` ends the program, and --resume continues; `skip` begins again without "
+    "--site_timeout: `stop` ends the program, and --resume continues; `skip` starts again without "
     "their clients.")
 
 

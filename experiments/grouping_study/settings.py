@@ -30,10 +30,10 @@ class Setting:
 SETTINGS = {
     "iid": Setting("no differences", {"partition": "iid"}),
     "quantity": Setting(
-        "other amounts of data", {"partition": "quantity", "dirichlet_alpha": 0.5}
+        "different amounts of data", {"partition": "quantity", "dirichlet_alpha": 0.5}
     ),
     "dirichlet": Setting(
-        "other shares of the labels", {"partition": "dirichlet", "dirichlet_alpha": 0.5}
+        "different shares of the labels", {"partition": "dirichlet", "dirichlet_alpha": 0.5}
     ),
     "dirichlet_0.1": Setting(
         "very different shares of the labels", {"partition": "dirichlet", "dirichlet_alpha": 0.1}

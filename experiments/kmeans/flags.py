@@ -45,7 +45,7 @@ flags.DEFINE_integer(
     "num_clusters", None, "Number of clusters (--data_dir, or --workers that own their clients).")
 flags.DEFINE_string(
     "k_range", None,
-    "Numbers of clusters to try, such as 2:10, the default. The best simplified silhouette wins "
+    "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
     "(--data_dir, or --workers that own their clients; without --epsilon).")
 flags.DEFINE_enum(
     "algorithm", None, list(kmeans_config.ALGORITHM_DEFAULTS),
@@ -84,8 +84,8 @@ flags.DEFINE_enum(
     f"client then adds a share. Default: {privacy_lib.SERVER}.")
 flags.DEFINE_integer(
     "min_clients", None,
-    "With --trust=none, how many clients are sure to add their share of the noise in every round "
-    "and to tell it to nobody. The fewer, the larger the noise. Default: all.")
+    "With --trust=none, how many clients are certain to add their share of the noise in every round "
+    "and to keep it secret. The fewer, the larger the noise. Default: all.")
 flags.DEFINE_integer("seed", _DEFAULTS.seed, "The first seed.")
 
 _OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
@@ -167,6 +167,7 @@ def own_data_config():
 def sites_config():
   """Returns the `OwnDataConfig` of the flags for points of sites; ValueError if they don't fit."""
   _refuse(_OF_PAPERS, "with points of sites (--workers and --num_clusters or --k_range)")
+  _refuse(("missing",), "with points of sites, which can't fill in missing cells")
   _refuse(table_flags.NAMES, "with points of sites, where `bazel run tools:site` takes it")
   # The rows are not moved into the radius there, and the noise would be this machine's.
   _refuse(("epsilon",), "with points of sites, where no client bounds its rows or adds noise")

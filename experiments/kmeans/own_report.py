@@ -131,7 +131,7 @@ def _shares_notes(spent):
     return []
   return [
       f"The guarantee holds as long as at least {spent['min_clients']} of the "
-      f"{spent['num_clients']} clients add their share in every round and tell it to nobody."
+      f"{spent['num_clients']} clients add their share in every round and keep it secret."
   ]
 
 

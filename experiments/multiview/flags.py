@@ -106,6 +106,7 @@ def sites_config():
       ("datasets", "features_dir", "num_clients", "dirichlet_alpha"),
       "with views of sites (--workers and --num_clusters)",
   )
+  _refuse(("missing",), "with views of sites, which can't fill in missing cells")
   _refuse(table_flags.NAMES, "with views of sites, where `bazel run tools:site` takes it")
   return config_lib.MultiViewStudyConfig(
       datasets=(data.SITES,), num_seeds=flags.FLAGS.seeds,

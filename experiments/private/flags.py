@@ -30,7 +30,8 @@ path_flag.define(
 flags.DEFINE_list(
     "methods", _listed("methods"),
     "Comma-separated, of: " + ", ".join(methods.LABELS) + ". The last two are refine on sums over "
-    f"clients, with TFF; data without clients are split into {data.NUM_CLIENTS}.")
+    "clients, with TFF; the server adds the noise, or every client a share. Data without clients are "
+    f"split into {data.NUM_CLIENTS}.")
 path_flag.define(
     "diffprivlib_python", None,
     "Path of a Python with IBM's diffprivlib (requirements-diffprivlib.txt). Default: the one "
@@ -47,7 +48,7 @@ flags.DEFINE_integer(
 flags.DEFINE_float("delta", _DEFAULTS.delta, "The delta of the private methods.")
 flags.DEFINE_integer(
     "runs", _DEFAULTS.runs,
-    "Runs of each method for each data set, k and epsilon; the source's benchmarks had 20.")
+    "Runs of each method for each data set, k and epsilon; Google's benchmarks had 20.")
 flags.DEFINE_integer(
     "seed", _DEFAULTS.seed,
     "Seed of all randomness: data and clustering. The noise is repeatable, so nothing here "

@@ -67,8 +67,8 @@ flags.DEFINE_float(
     f"(files). Default: {files.DEFAULT_TEST_SHARE}.")
 flags.DEFINE_integer(
     "num_new_clients", _default("num_new_clients"),
-    "How many of the clients, drawn at random, don't train. They come when the training is "
-    "over, and every method finds a model for them.")
+    "How many of the clients, drawn at random, don't train. They join after the training, and "
+    "every method finds a model for them.")
 flags.DEFINE_enum(
     "partition", None, [task_registry.NATURAL, *partition.PARTITIONS],
     "How examples are split over clients. Default: natural (by writer) for emnist, "
@@ -229,8 +229,9 @@ def check_at_sites():
   if flags.FLAGS.num_clients is not None:
     given["num_clients"] = flags.FLAGS.num_clients
   for name, value in given.items():
+    why = "can't fill in missing cells" if name == "missing" else "say it"
     raise validate.error(
-        name, "be left out without `data_dir`, where the sites that `workers` names say it", value
+        name, f"be left out without `data_dir`, where the sites that `workers` names {why}", value
     )
 
 

@@ -61,7 +61,7 @@ class Hierarchical:
   """
 
   num_clusters: Optional[int] = grouping.num_clusters_option(
-      "hierarchical uses it where it is cut at a number.", default=None
+      "hierarchical uses it if it is cut at a number of clusters.", default=None
   )
   distance_threshold: Union[str, float, None] = thresholds.distance_threshold_option(
       "hierarchical takes it in its --metric, where it is cut at a distance.", default=None

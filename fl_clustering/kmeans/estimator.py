@@ -99,8 +99,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
         `tff_minibatch`.  `kfed` and `child_parent` have one round.  With `privacy` the number
         of rounds follows from `n_clusters`.
       tol: For `fkm_lloyd` and `lloyd`: a restart ends when a round lowers its inertia by no
-        more than this share.  Default: 1e-5.  Must be 0 with `privacy`, and is then by
-        default.
+        more than this share.  Default: 1e-5.
       min_count: For the algorithms that gather: the least number of points whose mean
         leaves a client, at least 2.  Default: 2.
       fkm_rounds: For `fkm_lloyd`: the number of rounds of FKM before those of Lloyd.

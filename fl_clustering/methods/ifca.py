@@ -72,7 +72,7 @@ class Ifca:
     representation: What of the clients' own weights K-means groups for the start
       `grouped`, one of `client_weights.REPRESENTATIONS`.
     ifca_restarts: Sets of K models that are trained side by side from the start `random`.
-      A round costs so many times as much, in the clients' work and in traffic.
+      The clients' work and the traffic of a round grow by this factor.
     ifca_start: What the models start from, a key of `_STARTS`.
   """
 
@@ -81,7 +81,7 @@ class Ifca:
   ifca_restarts: int = options.option(
       int,
       "Sets of random models that ifca trains side by side, of which the one with the least "
-      "training loss counts; the work and the traffic are so many times as much.",
+      "training loss counts; the work and the traffic grow by this factor.",
       default=1,
   )
   ifca_start: str = options.option(

@@ -159,7 +159,7 @@ class Pacfl:
   """
 
   num_clusters: Optional[int] = grouping.num_clusters_option(
-      "pacfl uses it where it is cut at a number.", default=None
+      "pacfl uses it if it is cut at a number of clusters.", default=None
   )
   pacfl_angle: Optional[float] = options.option(
       float,

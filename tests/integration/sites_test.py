@@ -235,7 +235,7 @@ class SitesTest(parameterized.TestCase):
       result = program.run(*flags, f"--output_dir={folder}")
     self.assertEqual(result.code, 0, result.stderr)
     self.assertIn(
-        "The run begins again without its clients, client_0, client_3, client_4.", result.stderr
+        "The run starts again without its clients, client_0, client_3, client_4.", result.stderr
     )
     lost = {"addresses": [sites[0].address], "clients": ["client_0", "client_3", "client_4"]}
     page = program.read_text(folder, "report.html")
@@ -360,6 +360,7 @@ class SitesTest(parameterized.TestCase):
         ("--label_column=ward", "`label_column` must be left out .* sites .*got 'ward'"),
         ("--label_above=1", "`label_above` must be left out"),
         ("--split_column=part", "`split_column` must be left out"),
+        ("--missing=mean", "`missing` must be left out .* sites .* can't fill in missing cells, got"),
         ("--exclude=dose", r"`exclude` must be left out .* got \('dose',\)"),
         ("--num_clients=6", "`num_clients` must be left out"),
         ("--test_share=0.5", "`test_share` must be left out with `split_column`"),

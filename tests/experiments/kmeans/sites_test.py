@@ -307,6 +307,7 @@ class SitesTest(absltest.TestCase):
     for arguments, message in (
         (("--num_clusters=2", "--epsilon=1"), "`epsilon` must be left out with points of sites"),
         (("--num_clusters=2", "--columns=age"), "`columns` must be left out with points of sites"),
+        (("--num_clusters=2", "--missing=mean"), "sites, which can't fill in missing cells, got"),
         (("--num_clusters=2", "--figure=sse"), "`figure` must be left out with points of sites"),
         (("--num_clusters=201",), "`num_clusters` must be at most the 200 points"),
     ):

@@ -181,6 +181,7 @@ class SitesTest(absltest.TestCase):
     for arguments, message in (
         (("--datasets=digits",), "`datasets` must be left out with views of sites"),
         (("--exclude=u",), "`exclude` must be left out with views of sites"),
+        (("--missing=mean",), "sites, which can't fill in missing cells, got"),
         (("--num_clusters=61",), "`num_clusters` must be at most the 60 points"),
     ):
       with self.subTest(arguments), self.assertRaisesRegex(launch.InputError, message):
