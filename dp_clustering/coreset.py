@@ -1,7 +1,7 @@
 """The leaves of the tree become a small weighted set, and that becomes k centers.
 
-This is the source's algorithm: Chang, Ghazi, Kumar, Manurangsi 2021, "Locally Private
-k-Means in One Round" (https://arxiv.org/abs/2104.09734), in its central form.
+The algorithm is that of Chang, Ghazi, Kumar, Manurangsi 2021, "Locally Private k-Means in One
+Round" (https://arxiv.org/abs/2104.09734), in its central form.
 """
 
 import dataclasses

@@ -186,7 +186,7 @@ def verify(event, epsilon, delta):
 
 @dataclasses.dataclass(frozen=True)
 class LshNoise:
-  """Noise of the source's algorithm: one sum per leaf, one count per level and point.
+  """Noise of the LSH tree: one sum per leaf, one count per level and point.
 
   Attributes:
     sum_noise_multiplier: Standard deviation of the noise on a leaf's sum, in radii, if all

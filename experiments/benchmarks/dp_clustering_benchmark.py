@@ -1,8 +1,8 @@
-"""Times private clustering against its source, node by node, as ratios in one run.
+"""Times private clustering against Google's way, node by node, as ratios in one run.
 
   bazel run experiments/benchmarks:dp_clustering_benchmark
 
-The peer is `lsh_tree_reference`: the source's algorithm written the plain way, with
+The peer is `lsh_tree_reference`: Google's algorithm written the plain way, with
 noise calibrated by numerical composition (PLD).  Contestants take turns.  The benchmark
 prints medians and the ratio of medians.  Both sides use the same threads.  Run it on a
 quiet machine.
@@ -155,7 +155,7 @@ def _compare_calibration():
 
 
 def _peer_call(data):
-  """Clusters as the source does: calibrate, tree, coreset, k-means, labels, loss."""
+  """Clusters as Google's code does: calibrate, tree, coreset, k-means, labels, loss."""
   alpha = _peer_noise()
   rng = np.random.default_rng(_SEED)
   points, weights = lsh_tree_reference.coreset(

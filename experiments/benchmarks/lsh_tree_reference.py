@@ -1,8 +1,8 @@
-"""The source's private clustering, node by node: slow, and easy to compare with.
+"""Google's private clustering, node by node: slow, and easy to compare with.
 
 Every node of the tree holds its points; they are hashed when it branches.  The whole
-tree is built and kept, as in the source, before its leaves are read.  (This takes most
-of the source's memory, 14 GB at 1,000,000 x 100, and much of its time: at 100,000 x 100,
+tree is built and kept, as in Google's code, before its leaves are read.  (This takes most
+of its memory, 14 GB at 1,000,000 x 100, and much of its time: at 100,000 x 100,
 a tree that drops its inner nodes takes about a third of the time.)  Labels and loss
 visit one point after the other.  This is the plain way to write the algorithm;
 `dp_clustering_benchmark` measures ours against it.

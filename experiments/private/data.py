@@ -165,7 +165,7 @@ def _mixture(name, seed, data_dir):
   )
 
 
-# What the source's benchmarks have, and scikit-learn's digits.
+# What Google's benchmarks have, and scikit-learn's digits.
 KNOWN = {
     "synthetic": _synthetic,
     "digits_embeddings": _digits_embeddings,

@@ -154,7 +154,7 @@ def notes(results):
         "their noise grows with its root."
     )
   found.append(
-      "dp-clustering-icml17 (Balcan et al., ICML 2017), which the source's benchmarks include, "
+      "dp-clustering-icml17 (Balcan et al., ICML 2017), which Google's benchmarks include, "
       "is left out: it is for pure epsilon, with delta = 0."
   )
   return found

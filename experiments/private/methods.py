@@ -31,7 +31,7 @@ NOT_PRIVATE = "sklearn"
 FEDERATED = ("refine_server", "refine_none")
 CENTRAL = tuple(name for name in LABELS if name not in FEDERATED)
 
-# scikit-learn's default when the source's benchmarks were made.  With today's default, 1,
+# scikit-learn's default when Google's benchmarks were made.  With today's default, 1,
 # k-means without privacy is often worse than private k-means.
 _NUM_STARTS = 10
 
