@@ -222,7 +222,7 @@ def measure_all(config, inputs, folder, open_runtime):
     else:
       selection = study.Study(folder, config_lib.K_SELECTION, KEYS, VALUES)
       fit = select(config, files, selection)
-  model = saved_kmeans.SavedKMeans(fit.centroids, fit.scaling, tables.format)
+  model = saved_kmeans.SavedKMeans(fit.centroids, fit.scaling, tables.format, fit.radius)
   sizes_by_client = {}
 
   def assigned():

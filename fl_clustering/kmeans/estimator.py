@@ -3,7 +3,6 @@
 from sklearn.utils import validation
 
 from dp_clustering import data_frames
-from dp_clustering import metrics
 from dp_clustering import noise
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import fitting
@@ -183,16 +182,11 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     data_frames.check_width(self, next(iter(points.by_id.values())).shape[1])
     return points
 
-  def _bounded(self, points):
-    if self.privacy is None:
-      return points
-    return metrics.bounded_rows(points, self.privacy.radius)
-
   def _assign(self, points):
-    return self._result.assign(self._bounded(points))
+    return self._result.assign(points)
 
   def _distances(self, points):
-    return self._result.distances(self._bounded(points))
+    return self._result.distances(points)
 
   def _losses(self, points):
     return self._distances(points) ** 2

@@ -120,6 +120,7 @@ def fit(config, files, noise_source):
       history=_history(names, sums.asked, message_bytes, centroids),
       num_rounds=len(names),
       column_scales=np.ones(points.dim),
+      radius=privacy.radius,
       privacy_spent=privacy_lib.guarantee(privacy, ledger, num_clients),
       ledger=ledger,
   )

@@ -1,6 +1,7 @@
 """Centroids that are kept in files and give clusters to rows that come later."""
 
 import dataclasses
+from typing import Optional
 
 import numpy as np
 
@@ -19,6 +20,7 @@ class SavedKMeans:
     centroids: In the data's units, float64 of shape (K, d).
     scaling: The `Scaling` of the fit, in which distances are measured.
     format: The `TableFormat` of the tables.
+    radius: As of a `fit_result.Fit`.
   """
 
   KIND = "federated_kmeans"
@@ -26,6 +28,7 @@ class SavedKMeans:
   centroids: np.ndarray
   scaling: scaling_lib.Scaling
   format: table_format.TableFormat
+  radius: Optional[float] = None
 
   def save(self, directory):
     """Writes the model into a folder, which is made."""
@@ -35,6 +38,7 @@ class SavedKMeans:
     document = {
         "num_clusters": len(self.centroids),
         "feature_names": list(self.format.encoding.feature_names),
+        "radius": self.radius,
         "tables": self.format.to_json(),
     }
     model_folder.write(directory, self.KIND, document, arrays)
@@ -46,6 +50,7 @@ class SavedKMeans:
         arrays["centroids"],
         scaling_lib.Scaling(arrays["shift"], arrays["factor"]),
         table_format.TableFormat.from_json(document["tables"]),
+        document.get("radius"),  # Models of earlier versions have none.
     )
 
   def open_folder(self, directory, argument="data_dir"):
@@ -73,7 +78,7 @@ class SavedKMeans:
     return self._assign(self.format.features(frame))
 
   def _assign(self, features):
-    return fit_result.assign(features, self.centroids, self.scaling)
+    return fit_result.assign(features, self.centroids, self.scaling, self.radius)
 
   def predict_tables(self, tables):
     """Yields every client's id, its `ClientTable` and a dict of what is predicted for its rows.

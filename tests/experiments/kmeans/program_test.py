@@ -205,6 +205,33 @@ class OwnDataTest(absltest.TestCase):
     self.assertEqual(_read(folder, "report.html"), page)
     self.assertIn("this run is finished", _run(*flags, *shares, "--resume"))
 
+  def test_private_with_cells_that_are_no_numbers(self):
+    data, folder = (os.path.join(self.base, name) for name in ("odd", "private_odd"))
+    os.makedirs(data)
+    for name, text in (("a", "x,y\n1,2\n3,4\n1e300,-inf\n"), ("b", "x,y\n,2\nnan,nan\n")):
+      with open(os.path.join(data, f"{name}.csv"), "w", encoding="utf-8") as file:
+        file.write(text)
+
+    _run(f"--data_dir={data}", "--num_clusters=2", "--epsilon=1", "--delta=1e-3", "--radius=9",
+         f"--output_dir={folder}")
+
+    centroids = np.array(
+        [[float(row["x"]), float(row["y"])] for row in _rows(folder, "centroids.csv")]
+    )
+    # What is missing counts as zero, and what is infinite is at the radius.
+    for client_id, row, point in (("a", 1, (3, 4)), ("a", 2, (0, -9)), ("b", 0, (0, 2)),
+                                  ("b", 1, (0, 0))):
+      nearest = np.argmin(np.linalg.norm(centroids - point, axis=1))
+      self.assertEqual(
+          _rows(folder, f"assignments/{client_id}.csv")[row]["cluster"], f"{nearest}"
+      )
+    model = load_model.load_model(folder)
+    frame = pd.DataFrame({"x": [3, np.nan], "y": [4, np.inf]})
+    self.assertEqual(
+        model.predict(frame).tolist(),
+        [np.argmin(np.linalg.norm(centroids - point, axis=1)) for point in ((3, 4), (0, 9))],
+    )
+
   def test_other_data_are_not_resumed(self):
     other = os.path.join(self.base, "other")
     os.makedirs(other)
