@@ -54,7 +54,7 @@ class FinishedRun:
   """The files of one output folder.
 
   What reads a file raises a `DamagedFile` if its content can't be read, and so does what
-  looks up something in a JSON object that is not there.
+  looks up something in a JSON object or in a row that is not there.
 
   Attributes:
     path: The folder's path.
@@ -124,7 +124,7 @@ class FinishedRun:
     """
     path = self.join(name)
     with _damage(path):
-      return study.read_rows(path, text_columns)
+      return [_Part(row, path) for row in study.read_rows(path, text_columns)]
 
   def table(self, name):
     """Returns header and rows of a CSV file in the folder, where columns may share a name."""

@@ -169,8 +169,12 @@ class OutputFolder:
       return
     recorded = self._there["config"]
     strange = [name for name in recorded if name not in config]
-    # An earlier version of this program may have had more settings or fewer.
-    if strange and not set(config) <= set(recorded):
+    # An earlier version of this program may have had more settings.  A run of it can be resumed
+    # if they had no value.
+    had_more = set(config) <= set(recorded) and (
+        self.recorded is None or all(recorded[name] is None for name in strange)
+    )
+    if strange and not had_more:
       ours = experiment is not None and self._there.get("experiment") == experiment
       if not ours or self.recorded is not None:
         rule = (
@@ -193,8 +197,8 @@ class OutputFolder:
     """Prepares the folder and writes `config.json`.
 
     If a run is resumed, its `config.json` stays.  A warning tells if the versions of the
-    software differ, and `config.json` states them too, as `resumed_with`.  A report goes: the
-    run is not finished any more.
+    software differ, and `config.json` states them too, as `resumed_with`.  A report and a
+    summary go: the run is not finished any more.
 
     No other run can start in the folder until `close` or the end of the program.
 
@@ -214,8 +218,9 @@ class OutputFolder:
         self.write_text(CONFIG, json_text(document))
       else:
         self._record_resumption(document)
-        with contextlib.suppress(FileNotFoundError):
-          os.remove(self.join(REPORT))
+        for name in (REPORT, SUMMARY):
+          with contextlib.suppress(FileNotFoundError):
+            os.remove(self.join(name))
     except OSError as e:
       raise self._unusable(e) from e
 

@@ -21,8 +21,8 @@ def _written(value):
   """Returns a value as text for the CSV file; `_parsed` is the inverse."""
   # A 32-bit NumPy scalar would be written with fewer digits than it has in 64 bits.
   text = "" if value is None else str(value.item() if hasattr(value, "item") else value)
-  if "\n" in text:
-    # Half of such a row could look like a complete row.
+  if "\n" in text or "\r" in text:
+    # Half of such a row could look like a complete row, and a bare "\r" is not quoted.
     raise ValueError(f"`measure` must return text of one line, got {text!r}.")
   return text
 

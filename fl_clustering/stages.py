@@ -90,8 +90,17 @@ class RunObserver:
   A resumed run tells everything again, from its start.
   """
 
+  def stage_begins(self, stage):
+    """What follows is of this stage, until another begins.
+
+    Every method begins twice: all make their first clusters before any of them trains.
+
+    Args:
+      stage: `pretrain` or a method's name.
+    """
+
   def stage_started(self, stage, num_rounds, rounds_done):
-    """A stage starts or goes on.
+    """The rounds of a stage start or go on.
 
     Args:
       stage: `pretrain` or a method's name.
@@ -136,6 +145,7 @@ class StageRunner:
     Raises:
       checkpoint.DamagedCheckpoint: If its checkpoint can't be read, or is of another start.
     """
+    self.tell_begins(stage.name)
     done, state, history = self._load(stage)
     for observer in self._observers:
       observer.stage_started(stage.name, stage.num_rounds, done)
@@ -161,6 +171,15 @@ class StageRunner:
       return done, stage.unpack(arrays), [Row(*row) for row in history]
     except (ValueError, KeyError, TypeError) as e:
       raise self._checkpoints.damaged(stage.name, e) from e
+
+  def tell_begins(self, stage):
+    """Tells the observers that what follows is of a stage.
+
+    Args:
+      stage: The stage's name.
+    """
+    for observer in self._observers:
+      observer.stage_begins(stage)
 
   def tell_grouped(self, client_weights, assignments):
     """Tells the observers that the clients are grouped.

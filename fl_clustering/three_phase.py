@@ -112,6 +112,7 @@ def run(
 
   for name, method in methods.items():
     if name not in failures:
+      stage_runner.tell_begins(name)
       with failure_of(name):
         starts[name] = method_rounds.start(name, method, pretrained, config, engine, settings)
   stage_runner.tell_grouped(

@@ -288,6 +288,34 @@ class ThreePhaseTest(parameterized.TestCase):
     kmeans = _recorded_run({"num_clusters": 2})[0].methods["kmeans"]
     np.testing.assert_array_equal(result.methods["kmeans"].vectors, kmeans.vectors)
 
+  def test_what_groups_or_trains_is_told_before(self):
+    config = _config(methods=("kmeans", "cfl"), num_clusters=2)
+    observer = mock.create_autospec(stages.RunObserver, instance=True)
+    told = []
+    observer.stage_begins.side_effect = told.append
+    entries = {}
+    for name in config.methods:
+      entry = methods_registry.METHODS[name]
+
+      def build(settings, engine, name=name, entry=entry):
+        method = entry.build(settings, engine)
+
+        def initialize(*arguments):
+          told.append(f"{name} groups")
+          return method.initialize(*arguments)
+
+        return method._replace(initialize=initialize)
+
+      entries[name] = entry._replace(build=build)
+    with mock.patch.dict(methods_registry.METHODS, entries):
+      _run(config, observers=[observer])
+    methods = ["kmeans", "cfl", *methods_registry.CONTROLS]
+    self.assertEqual(
+        told,
+        ["pretrain", "kmeans", "kmeans groups", "cfl", "cfl groups", *methods_registry.CONTROLS,
+         *methods],
+    )
+
   def test_without_the_control_fedavg_nothing_goes_on_from_it(self):
     config = _config(**_THREE_CLUSTERS, control_repeats=1)
     with tempfile.TemporaryDirectory() as folder:

@@ -21,6 +21,7 @@ from fl_clustering.engine import divergence
 from fl_clustering.methods import registry as method_registry
 from fl_clustering import stages
 from fl_clustering import summary
+from fl_clustering.tasks import splitting
 
 RESULTS = "results.csv"
 ROUNDS = "rounds.csv"
@@ -241,13 +242,13 @@ def _round_rows(group, method, curve, total):
 
 
 class _Observer(stages.RunObserver):
-  """Tells of every stage, and keeps the methods' `curves`."""
+  """Tells of every stage that begins, and keeps the methods' `curves`."""
 
   def __init__(self, tell):
     self.curves = collections.defaultdict(list)
     self._tell = tell
 
-  def stage_started(self, stage, num_rounds, rounds_done):
+  def stage_begins(self, stage):
     self._tell(stage)
 
   def round_finished(self, stage, round_num, rows):
@@ -308,13 +309,16 @@ def measure_group(config, group, data_dir, study_folder, failed, tell):
     data_dir: Where the data come from, or None.
     study_folder: Path of the study's folder.
     failed: Why methods failed that are not to be tried again, by name.
-    tell: A function that is called with the name of every stage as it starts.
+    tell: A function that is called with the name of every stage as it begins.
+
+  Raises:
+    ValueError: If the data are missing or damaged.
   """
   tell("data")
   try:
     task = load_task(config, group, data_dir)
-  except ValueError as e:
-    # The draw of one seed may leave too many clients without examples.
+  except splitting.TooFewExamples as e:
+    # Another seed's draw can do.
     write_tables(study_folder, group, failed_rows(config, group, str(e)))
     return
   try:

@@ -101,8 +101,17 @@ class StudyConfig:
 
   @classmethod
   def from_json(cls, values):
-    """Returns the `StudyConfig` that `to_json` made the dict from."""
-    values = dict(values)
-    own = {name: values.pop(name) for name in ("num_seeds", "num_folds")}
-    settings = tuple(values.pop("settings"))
-    return cls(run_config.ThreePhaseConfig(**values), settings, **own)
+    """Returns the `StudyConfig` that `to_json` made the dict from.
+
+    Args:
+      values: The dict.  It may have more settings without a value, of an earlier version.
+
+    Raises:
+      KeyError, TypeError or ValueError: If it is none.
+    """
+    own = {name: values[name] for name in ("num_seeds", "num_folds")}
+    of_run = {
+        name: value for name, value in values.items()
+        if value is not None and name not in ("settings", *own)
+    }
+    return cls(run_config.ThreePhaseConfig(**of_run), tuple(values["settings"]), **own)

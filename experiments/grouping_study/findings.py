@@ -119,8 +119,8 @@ def notes(results):
       f"{'' if results.config.num_folds is None else ' and fold'}, which share the clients, "
       "their data and phase 1.",
       "A method is compared with FedAvg of as many rounds. If it has more client steps in a run, "
-      f"it is compared with FedAvg matched, which goes on until it has as many. "
-      f"{_counts_sentence(results)}",
+      "it is compared with FedAvg matched, which goes on until it has as many as the method with "
+      f"the most. {_counts_sentence(results)}",
   ]
   return found
 

@@ -78,7 +78,8 @@ def jobs():
 
 def parts():
   """Returns the paths of the folders of studies whose cells are taken over."""
-  folders, output_dir = list(filter(None, flags.FLAGS.parts)), flags.FLAGS.output_dir
+  folders = [os.path.expanduser(folder) for folder in flags.FLAGS.parts if folder]
+  output_dir = flags.FLAGS.output_dir
   for folder in folders:
     # --overwrite would remove what is to be taken over.
     if output_dir is not None and os.path.realpath(folder) == os.path.realpath(output_dir):

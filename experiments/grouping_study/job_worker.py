@@ -1,7 +1,7 @@
 """A process of a study: measures one group after the other, as `jobs.py` asks it to.
 
 It reads a JSON object per line from standard input, first the study and then its groups, and
-answers likewise: with every stage that starts, and when a group is measured.
+answers likewise: with every stage that begins, and when a group is measured.
 """
 
 import ctypes

@@ -5,6 +5,7 @@ import functools
 import statistics
 
 from experiment_shell import finished_run
+from experiment_shell import output_folder
 from experiment_shell import scores
 from experiment_shell import text_table
 from experiments.grouping_study import cells
@@ -39,7 +40,10 @@ class Results:
   @functools.cached_property
   def config(self):
     """The study's `StudyConfig`."""
-    return config_lib.StudyConfig.from_json(self.run.settings)
+    try:
+      return config_lib.StudyConfig.from_json(self.run.settings)
+    except (TypeError, ValueError) as e:
+      raise finished_run.DamagedFile(self.run.join(output_folder.CONFIG), e) from e
 
   @property
   def settings(self):
@@ -101,7 +105,8 @@ class Results:
   def reference_values(self, setting, method, reference):
     """Returns the accuracy by repetition of what a method is compared with.
 
-    A method with more client steps than `fedavg` is compared with the control of as many.
+    Where a method has more client steps than `fedavg`, it is compared with the control that
+    has as many as the method with the most; without that control it is not compared.
 
     Args:
       setting: The setting.
@@ -114,11 +119,10 @@ class Results:
     steps = self.values(setting, method, "client_steps")
     of_fedavg = self.values(setting, FEDAVG, "client_steps")
     most = 1 + matched_control.TOLERANCE
-    matched = {
-        one: accuracy for one, accuracy in self.values(setting, MATCHED).items()
-        if one in of_fedavg and steps.get(one, 0) > most * of_fedavg[one]
-    }
-    return {**found, **matched}
+    have_more = {one for one in of_fedavg if steps.get(one, 0) > most * of_fedavg[one]}
+    equal = {one: accuracy for one, accuracy in found.items() if one not in have_more}
+    matched = self.values(setting, MATCHED)
+    return {**equal, **{one: matched[one] for one in have_more if one in matched}}
 
   def gain(self, setting, method, reference, num_comparisons=1):
     """Returns the `Interval` of a method's difference from a reference, None without pairs.

@@ -46,7 +46,7 @@ path_flag.define(
 flags.DEFINE_enum(
     "dataset", _default("dataset"), list(task_registry.DATASETS),
     _listed(task_registry.DATASETS))
-flags.DEFINE_string(
+path_flag.define(
     "data_dir", None,
     "Folder of the clients' files (files; default: the clients are those of the sites that "
     "--workers names), of the IDX files (idx), or TFF's cache folder (emnist, auto; default "

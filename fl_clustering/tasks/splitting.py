@@ -21,6 +21,10 @@ _TEST_SHARE = 0.2
 MAX_SMALL_FRACTION = 0.25
 
 
+class TooFewExamples(ValueError):
+  """A draw leaves too many clients with too few examples; one of another seed may not."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Split:
   """What a partition makes of a pool.
@@ -50,7 +54,7 @@ def ungrouped(shares_fn, pool, num_clients, seed, **skew):
     A `Split`.
 
   Raises:
-    ValueError: If more than a quarter of the clients would have fewer than two examples
+    TooFewExamples: If more than a quarter of the clients would have fewer than two examples
       of their own.
   """
   rng = randomness.generator(seed, "partition: shares")
@@ -84,7 +88,7 @@ def grouped(transforms_fn, pool, num_clients, seed, dirichlet_alpha, num_groups)
     A `Split`.
 
   Raises:
-    ValueError: As of `ungrouped`.
+    TooFewExamples: As of `ungrouped`.
   """
   transforms = transforms_fn(pool, num_groups, randomness.generator(seed, "partition: transforms"))
   rng = randomness.generator(seed, "partition: groups")
@@ -152,7 +156,7 @@ def _top_up_shares(shares, members_by_group, pool, seed, dirichlet_alpha=None):
         f"`dirichlet_alpha`={dirichlet_alpha} this draw leaves {num_small} clients fewer)",
         num_clients,
     )
-    raise ValueError(f"{error} Use fewer `num_clients` or a larger `dirichlet_alpha`.")
+    raise TooFewExamples(f"{error} Use fewer `num_clients` or a larger `dirichlet_alpha`.")
   rng = randomness.generator(seed, "partition: top-up")
   for members in members_by_group:
     full = shares_lib.top_up(

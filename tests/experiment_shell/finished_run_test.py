@@ -37,6 +37,13 @@ class FinishedRunTest(parameterized.TestCase):
     ])
     self.assertEqual(finished.rows("rows.csv")[0]["client_id"], 7)
 
+  def test_a_row_without_a_column_is_damaged(self):
+    self._write("rows.csv", "k,loss\n1,0.5\n")
+    (row,) = finished_run.FinishedRun(self._path).rows("rows.csv")
+
+    with self.assertRaisesRegex(finished_run.DamagedFile, "rows.csv' can't .*it has no 'note'"):
+      row["note"]  # pylint: disable=pointless-statement
+
   def test_reads_tables_whose_columns_share_a_name(self):
     self._write("rows.csv", "cluster,cluster,note\n0,1.5,\n1,2.5,words\n")
     finished = finished_run.FinishedRun(self._path)

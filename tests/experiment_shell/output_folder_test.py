@@ -124,6 +124,17 @@ class OutputFolderTest(parameterized.TestCase):
     folder.start({"experiment": "mine", "config": now})
     self.assertEqual(self._settings(), now)
 
+  def test_a_run_of_an_earlier_version_with_more_settings(self):
+    folder = self._open()
+    folder.start({"experiment": "mine", "config": {"seed": 1, "shade": None, "colour": 9}})
+    folder.close()
+    with self.assertRaisesRegex(
+        ValueError, "`output_dir` must hold a run of this version .*--resume, got .*'shade'"
+    ):
+      self._open(resume=True).check_same_config({"seed": 1}, "mine")
+    # Without a value it changed nothing.
+    self._open(resume=True).check_same_config({"seed": 1, "colour": 9}, "mine")
+
   @parameterized.named_parameters(("damaged", "{"), ("someone_elses", '{"model": "bert"}'))
   def test_overwrite_leaves_alone_what_it_does_not_know(self, config):
     os.makedirs(os.path.join(self.path, "figures"))

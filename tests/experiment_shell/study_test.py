@@ -145,9 +145,10 @@ class StudyTest(parameterized.TestCase):
       self._study().run(_CELLS, fail_at_16)
     self.assertLen(self._study().rows, 1)
 
-  def test_text_of_several_lines_is_refused(self):
+  @parameterized.parameters("a\nb", "a\rb")
+  def test_text_of_several_lines_is_refused(self, text):
     with self.assertRaisesRegex(ValueError, "`measure` must return text of one line"):
-      self._study().run(_CELLS, lambda dataset, k: {"loss": 1, "note": "a\nb"})
+      self._study().run(_CELLS, lambda dataset, k: {"loss": 1, "note": text})
     self.assertEmpty(self._study().rows)
 
   @parameterized.named_parameters(

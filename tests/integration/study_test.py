@@ -256,6 +256,16 @@ class StudyTest(parameterized.TestCase):
     after = os.stat(os.path.join(folder, "cells", "iid-seed0", "results.csv"))
     self.assertEqual(after.st_ino, before.st_ino)
 
+  def test_a_tilde_is_the_home_folder(self):
+    folder = os.path.join(_base, "of_home")
+
+    with mock.patch.dict(os.environ, {"HOME": _base}):
+      text = _run_here(
+          folder, *_METHODS, "--data_dir=~/data", f"--parts=~/{os.path.basename(_uninterrupted)}"
+      )
+
+    self.assertIn("taken over: 4 of these runs", text)
+
   def test_a_study_is_no_part_of_itself(self):
     folder = os.path.join(_base, "itself")
     shutil.copytree(_uninterrupted, folder)

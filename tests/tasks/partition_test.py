@@ -7,6 +7,7 @@ from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import partition
 from fl_clustering.tasks import shares as shares_lib
+from fl_clustering.tasks import splitting
 
 _NUM_CLASSES = 10
 
@@ -287,7 +288,7 @@ class PartitionTest(parameterized.TestCase):
 
   def test_says_what_to_change_where_most_clients_would_be_left_with_nothing(self):
     with self.assertRaisesRegex(
-        ValueError,
+        splitting.TooFewExamples,
         r"`num_clients` must leave three in four clients at least 2 examples "
         r"\(with `dirichlet_alpha`=0.01 this draw leaves \d+ clients fewer\), got 100. "
         "Use fewer `num_clients` or a larger `dirichlet_alpha`.",

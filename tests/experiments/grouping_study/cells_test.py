@@ -11,6 +11,7 @@ from fl_clustering import checkpoint
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
 from fl_clustering import stages
+from fl_clustering.tasks import splitting
 from fl_clustering import three_phase
 from fl_clustering import three_phase_result
 from tests.experiments.grouping_study import sample_study
@@ -36,7 +37,7 @@ def _method():
 
 
 def _tell_rounds(observer, stage, num_rounds, steps):
-  observer.stage_started(stage, num_rounds, 0)
+  observer.stage_begins(stage)
   for number in range(1, num_rounds + 1):
     observer.round_finished(stage, number, stages.metric_rows("cluster", stage, "", number, {
         "clients_accuracy_mean": number / 10, "client_steps": steps, "bytes_down": 10 * steps,
@@ -136,12 +137,21 @@ class CellsTest(absltest.TestCase):
         problems, dict.fromkeys(cells.methods_of(self.config.run), "nan, in round 1")
     )
 
-  def test_data_that_can_not_be_made_are_the_failure_of_all(self):
-    cells.load_task.side_effect = ValueError("`num_clients` must be less")
+  def test_a_draw_with_too_few_examples_is_the_failure_of_all(self):
+    cells.load_task.side_effect = splitting.TooFewExamples("`num_clients` must be less")
 
     self._measure(_run)
 
     self.assertEqual({row["problem"] for row in self._rows()}, {"`num_clients` must be less"})
+
+  def test_data_that_are_not_there_are_no_result(self):
+    cells.load_task.side_effect = ValueError("`data_dir` must be a folder")
+
+    with self.assertRaisesRegex(ValueError, "`data_dir` must be a folder"):
+      self._measure(_run)
+
+    self.assertEmpty(self._rows())
+    self.assertFalse(cells.is_measured(self.folder, self.config.groups[0]))
 
   def test_checkpoints_that_can_not_be_read_are_made_again(self):
     folder = cells.group_folder(self.folder, self.config.groups[0])

@@ -42,6 +42,13 @@ class StudyConfigTest(parameterized.TestCase):
 
     self.assertEqual(config_lib.StudyConfig.from_json(study.to_json()), study)
 
+  def test_json_of_an_earlier_version_with_a_setting_without_a_value(self):
+    study = sample_study.config()
+
+    self.assertEqual(
+        config_lib.StudyConfig.from_json({**study.to_json(), "shade": None}), study
+    )
+
   def test_settings_of_all_names_can_be_made(self):
     names = tuple(name for name in settings.SETTINGS if name != "natural")
 

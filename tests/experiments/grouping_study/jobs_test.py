@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import psutil
 
 from experiments.grouping_study import cells
@@ -22,6 +23,8 @@ from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 
 folder = sys.argv[1]
+with open(os.path.join(folder, "started.txt"), "a") as file:
+  print("a process", file=file)
 with open(os.path.join(folder, "deaths.json")) as file:
   deaths = json.load(file)
 study = json.loads(sys.stdin.readline())
@@ -49,7 +52,7 @@ for line in sys.stdin:
 """
 
 
-class JobsTest(absltest.TestCase):
+class JobsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -85,15 +88,23 @@ class JobsTest(absltest.TestCase):
         (f"{line[0]}-seed{line[1]}", line[3]): line[-1] for line in lines[1:] if line[-1]
     }
 
+  def _num_started(self):
+    """Returns how many processes were started."""
+    with open(os.path.join(self.notes, "started.txt"), encoding="utf-8") as file:
+      return len(file.readlines())
+
   def test_groups_are_measured_in_order(self):
     self.assertEqual(self._measure({}), self.config.groups)
     self.assertEqual(set(self._asked().values()), {1})
     self.assertEmpty(self._problems())
+    self.assertEqual(self._num_started(), 1)
 
-  def test_many_processes(self):
-    self._measure({}, num_jobs=8)
+  @parameterized.parameters((3, 3), (8, 4))
+  def test_many_processes(self, num_jobs, num_started):
+    self._measure({}, num_jobs)
 
     self.assertEqual(set(self._asked().values()), {1})
+    self.assertEqual(self._num_started(), num_started)
 
   def test_a_group_is_tried_again(self):
     self._measure({"iid-seed1 ifca": 1, "iid-seed1 fedavg": 1}, num_jobs=2)

@@ -1,14 +1,16 @@
 import json
 
 from absl.testing import absltest
+from absl.testing import parameterized
 
+from experiment_shell import finished_run
 from experiments.grouping_study import cells
 from experiments.grouping_study import findings
 from experiments.grouping_study import results as results_lib
 from tests.experiments.grouping_study import sample_study
 
 
-class ResultsTest(absltest.TestCase):
+class ResultsTest(parameterized.TestCase):
 
   def _results(self, rows_of_group, study=None):
     """Returns the `Results` of a study with these rows; an argument of groups -> rows."""
@@ -35,6 +37,10 @@ class ResultsTest(absltest.TestCase):
     self.assertAlmostEqual(over_finetuned.mean, 0.1 + 1 / 90)
     self.assertAlmostEqual(over_finetuned.sd, 0.1 + 1 / 9)
     self.assertFalse(over_finetuned.leaves_out_zero)
+    of_kmeans = results_lib.summary(results)["settings"]["iid"]["kmeans"]
+    self.assertEqual(of_kmeans["gain_over_fedavg"]["mean"], over_fedavg.mean)
+    self.assertEqual(of_kmeans["gain_over_finetuned"]["mean"], over_finetuned.mean)
+    self.assertAlmostEqual(of_kmeans["accuracy"]["mean"], 0.6 + 1 / 9)
 
   def test_what_trains_more_is_compared_with_the_control_of_as_many_steps(self):
     def rows(group):
@@ -53,6 +59,22 @@ class ResultsTest(absltest.TestCase):
     self.assertAlmostEqual(results.gain("iid", "kmeans", "fedavg").mean, 0.2)
     self.assertAlmostEqual(results.gain("iid", "ifca", "fedavg").mean, (0.3 + 0.15 + 0.15) / 3)
     self.assertNotIn("fedavg_matched", results.compared_with("fedavg"))
+
+  def test_what_trains_more_is_not_compared_where_the_control_of_as_many_steps_failed(self):
+    def rows(group):
+      matched = (
+          sample_study.row(group, "fedavg_matched", "nan in round 3") if group.seed == 2 else
+          sample_study.row(group, "fedavg_matched", accuracy=0.75, client_steps=205)
+      )
+      return [
+          sample_study.row(group, "fedavg", accuracy=0.5),
+          sample_study.row(group, "ifca", accuracy=0.8, client_steps=200), matched,
+      ]
+
+    gain = self._results(rows).gain("iid", "ifca", "fedavg")
+
+    self.assertEqual(gain.count, 2)
+    self.assertAlmostEqual(gain.mean, 0.05)
 
   def test_cells_that_fail_leave_out_their_pairs(self):
     def rows(group):
@@ -76,6 +98,27 @@ class ResultsTest(absltest.TestCase):
     json.dumps(summary, allow_nan=False)
     self.assertLen(summary["failures"], 4)
     self.assertIn("4 of 9 cells failed", [title for title, _ in findings.warnings(results)])
+
+  @parameterized.named_parameters(
+      ("unknown_setting", {"settings": ["sorted"]}, "`settings` must be one of "),
+      ("unknown_option", {"shade": 9}, ".*shade"),
+      ("no_folds", {"num_folds": ...}, "it has no 'num_folds'"),
+  )
+  def test_a_study_of_another_version_is_damaged(self, changes, reason):
+    run = sample_study.write(self.create_tempdir().full_path)
+    document = {**run.document, "config": {**run.settings, **changes}}
+    for name, value in changes.items():
+      if value is ...:
+        del document["config"][name]
+    with open(run.join("config.json"), "w", encoding="utf-8") as file:
+      json.dump(document, file)
+
+    results = results_lib.read(finished_run.FinishedRun(run.path))
+
+    with self.assertRaisesRegex(
+        finished_run.DamagedFile, f"config.json' can't be read .{reason}"
+    ):
+      results_lib.text(results)
 
   def test_a_study_without_failures_has_no_problem(self):
     results = results_lib.read(sample_study.write(self.create_tempdir().full_path))
@@ -108,6 +151,11 @@ class ResultsTest(absltest.TestCase):
 
     self.assertEqual([point["round"] for point in points], [1, 2])
     self.assertEqual([point["client_steps"] for point in points], [50, 100])
+    of_kmeans = [row for row in sample_study.round_rows(study) if row[3] == "kmeans"]
+    for point in points:
+      first, second = (row[5] for row in of_kmeans if row[4] == point["round"])
+      self.assertNotEqual(first, second)
+      self.assertEqual(point["accuracy"], (first + second) / 2)
 
   def test_text(self):
     results = results_lib.read(sample_study.write(self.create_tempdir().full_path))

@@ -56,7 +56,8 @@ def rows(study):
 def round_rows(study):
   """Returns rows of `rounds.csv`: two rounds of every cell."""
   return [
-      [group.setting, group.seed, group.fold, method, number, 0.3 * number + place / 40,
+      [group.setting, group.seed, group.fold, method, number,
+       0.3 * number + place / 40 + group.seed / 100,
        50 * number, 0 if method == "local" else 1000 * number * (1 + place % 2)]
       for group in study.groups
       for place, method in enumerate(cells.methods_of(study.run)) for number in (1, 2)
