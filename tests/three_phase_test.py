@@ -262,27 +262,31 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertEqual(found["silhouette"], choice.num_clusters)
     self.assertCountEqual(found, ("silhouette", "eigengap", "stability"))
 
-  def test_a_method_that_fails_does_not_end_the_others_if_that_is_tolerated(self):
+  @parameterized.parameters(
+      (divergence.TrainingDiverged("the loss is nan."), "the loss is nan."),
+      (MemoryError(), "MemoryError"),
+  )
+  def test_a_method_that_fails_does_not_end_the_others_if_that_is_tolerated(self, error, text):
     config = _config(methods=("kmeans", "hierarchical", "cfl"), num_clusters=2)
 
     def diverge(*unused_arguments):
-      raise divergence.TrainingDiverged("the loss is nan.")
+      raise error
 
     def diverging(settings, engine):
       return methods_registry.METHODS["kmeans"].build(settings, engine)._replace(next=diverge)
 
     entry = methods_registry.METHODS["hierarchical"]._replace(build=diverging)
     with mock.patch.dict(methods_registry.METHODS, {"hierarchical": entry}):
-      with self.assertRaises(divergence.TrainingDiverged):
+      with self.assertRaises(type(error)):
         _run(config)
       with tempfile.TemporaryDirectory() as folder:
         result = three_phase.run(
-            config, _task, folder, tolerated=(divergence.TrainingDiverged,),
+            config, _task, folder, tolerated=(type(error),),
             failed={"local": "there was no memory"},
         )
 
     self.assertEqual(
-        result.failures, {"local": "there was no memory", "hierarchical": "the loss is nan."}
+        result.failures, {"local": "there was no memory", "hierarchical": text}
     )
     self.assertEqual(list(result.methods), ["kmeans", "cfl", "fedavg", "finetuned"])
     kmeans = _recorded_run({"num_clusters": 2})[0].methods["kmeans"]

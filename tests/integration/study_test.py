@@ -10,6 +10,7 @@ from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
 import psutil
 
 from experiment_shell import finished_run
@@ -28,20 +29,30 @@ _flags = None
 _uninterrupted = None
 
 
-def _start(folder, *flags):
-  """Starts a study in a process of its own; returns its `Popen`."""
+def _start_program(folder, *flags):
+  """Starts the program in a process of its own; returns its `Popen`."""
   return subprocess.Popen(
-      [sys.executable, "-m", "experiments.study", *_flags, *flags, f"--output_dir={folder}"],
+      [sys.executable, "-m", "experiments.study", *flags, f"--output_dir={folder}"],
       env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
   )
 
 
-def _run(folder, *flags):
-  """Runs a study; returns its exit code, standard output and standard error."""
-  with _start(folder, *flags) as process:
+def _start(folder, *flags):
+  """Starts a study of the small data set; returns its `Popen`."""
+  return _start_program(folder, *_flags, *flags)
+
+
+def _ended(process):
+  """Waits for a program; returns its exit code, standard output and standard error."""
+  with process:
     stdout, stderr = process.communicate()
   return process.returncode, stdout, stderr
+
+
+def _run(folder, *flags):
+  """Runs a study of the small data set; returns what `_ended` does."""
+  return _ended(_start(folder, *flags))
 
 
 def _run_here(folder, *flags):
@@ -255,6 +266,30 @@ class StudyTest(parameterized.TestCase):
 
     after = os.stat(os.path.join(folder, "cells", "iid-seed0", "results.csv"))
     self.assertEqual(after.st_ino, before.st_ino)
+
+  def test_clients_of_files(self):
+    data, folder = os.path.join(_base, "clients"), os.path.join(_base, "of_files")
+    os.mkdir(data)
+    rng = np.random.default_rng(0)
+    for client_id in ("a", "b", "c", "d"):
+      values = rng.normal(size=(40, 2))
+      lines = [f"{x},{y},{'high' if x + y > 0 else 'low'}" for x, y in values]
+      with open(os.path.join(data, f"{client_id}.csv"), "w", encoding="utf-8") as file:
+        file.write("\n".join(["x,y,level", *lines]) + "\n")
+
+    code, stdout, stderr = _ended(_start_program(
+        folder, *_METHODS, "--dataset=files", f"--data_dir={data}", "--label_column=level",
+        "--settings=natural", "--num_folds=2", "--num_seeds=1", "--pretrain_rounds=2",
+        "--cluster_rounds=2",
+    ))
+
+    self.assertEqual(code, 0, stderr)
+    self.assertStartsWith(stdout, "data: 160 rows of tables in clients: 2 features, and 2 classes")
+    rows = finished_run.FinishedRun(folder).rows("results.csv", ("problem",))
+    self.assertLen(rows, 12)
+    for row in rows:
+      self.assertEqual((row["setting"], row["problem"]), ("natural", ""))
+      self.assertBetween(row["accuracy"], 0.5, 1)
 
   def test_a_tilde_is_the_home_folder(self):
     folder = os.path.join(_base, "of_home")

@@ -2,6 +2,7 @@ import os
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from experiment_shell import finished_run
@@ -60,7 +61,7 @@ def _run(config, task, data_dir, checkpoints, observers, tolerated, failed):
   )
 
 
-class CellsTest(absltest.TestCase):
+class CellsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -136,6 +137,12 @@ class CellsTest(absltest.TestCase):
     self.assertEqual(
         problems, dict.fromkeys(cells.methods_of(self.config.run), "nan, in round 1")
     )
+
+  @parameterized.parameters("", "of 3 GB")
+  def test_phase_1_without_memory_is_the_failure_of_all(self, text):
+    self._measure(mock.Mock(side_effect=MemoryError(text)))
+
+    self.assertEqual({row["problem"] for row in self._rows()}, {text or "MemoryError"})
 
   def test_a_draw_with_too_few_examples_is_the_failure_of_all(self):
     cells.load_task.side_effect = splitting.TooFewExamples("`num_clients` must be less")
