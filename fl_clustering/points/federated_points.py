@@ -109,8 +109,8 @@ class FederatedPoints:
     Args:
       query: The query.
       draw_share: A function without arguments that returns a client's share of the noise,
-        int64 of the query's shape; it is called once for each client, by that client.
-        None for exact totals.
+        int64 of the query's shape; it is called once for each client, in this process, which
+        plays all of them.  None for exact totals.
       limits: A dict of a positive number for every part of the totals, to keep every
         client's totals `within_limits`; None for totals as they are.
     """

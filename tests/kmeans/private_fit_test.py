@@ -70,6 +70,18 @@ class PooledTest(_PrivateTest):
       np.testing.assert_array_equal(found.centroids, expected)
       self.assertEqual(found.ledger.releases, ledger.releases)
 
+  @parameterized.parameters(*range(6))
+  def test_the_same_bits_however_the_points_are_spread(self, seed):
+    rng = np.random.default_rng(seed)
+    num_points, dim = rng.integers(5, 4000), rng.integers(1, 9)
+    points = 12 * rng.standard_normal((num_points, dim)) ** rng.choice([1, 3])
+    # On a grid of its own, many points are on borders between centers.
+    points = np.rint(points) if seed % 2 else points
+    cuts = np.sort(rng.integers(num_points + 1, size=rng.integers(1, 20)))
+    expected = self._fit([points]).centroids
+    found = self._fit(np.split(points[rng.permutation(num_points)], cuts)).centroids
+    np.testing.assert_array_equal(found, expected)
+
   def test_shares_of_the_clients_do_as_well(self):
     # 4 clusters of 5,000 points.  Of 40 fits, the worst had 1.0001 times the least inertia.
     rng = np.random.default_rng(0)
@@ -95,7 +107,9 @@ class SensitivityTest(parameterized.TestCase):
     return federated_points.FederatedPoints(files, 2).totals(query)
 
   @parameterized.product(
-      engine=["pooled", "federated"], num_copies=[1, 2, 15, 16, 2047, 2048, 4097]
+      # Blocks of a client have 2,048 rows, and of pooled points 6,553 of this width.
+      engine=["pooled", "federated"],
+      num_copies=[1, 2, 15, 16, 2042, 2043, 2047, 2048, 4097, 6542, 6543, 13096, 20000],
   )
   def test_one_more_copy_of_a_row_on_a_border(self, engine, num_copies):
     # In float32, the 16th copy of such a row sent the others to the other center.
@@ -139,6 +153,8 @@ class SensitivityTest(parameterized.TestCase):
 _ORDINARY = np.random.default_rng(0).standard_normal((20, 2))
 _CONTENTS = {
     "nan": [[np.nan, 1.0]],
+    "none": [[None, 1.0]],
+    "missing in a frame": pd.DataFrame({0: [pd.NA, 1.0], 1: [2.0, None]}),
     "infinity": [[np.inf, -np.inf]],
     "large": [[1e300, 1e308]],
     "integers too large for float64": [[10**400, 1]],
@@ -151,7 +167,7 @@ _CONTENTS = {
 
 class ContentTest(_PrivateTest):
 
-  def _shape_of_fit(self, rows):
+  def _shape_of_fit(self, rows, privacy):
     """Returns what an observer of the messages sees but their noise."""
     messages, totals = [], federated_points.FederatedPoints.totals
 
@@ -161,14 +177,21 @@ class ContentTest(_PrivateTest):
       return found
 
     with mock.patch.object(federated_points.FederatedPoints, "totals", record):
-      model = FederatedKMeans(3, privacy=_PRIVACY).fit([_ORDINARY, rows])
+      model = FederatedKMeans(3, privacy=privacy).fit([_ORDINARY, rows])
     self.assertEqual(model.cluster_centers_.shape, (3, 2))
     self.assertTrue(np.isfinite(model.cluster_centers_).all())
     sizes = [(record.bytes_down, record.bytes_up) for record in model.history_]
     return messages, sizes, model.n_iter_
 
-  def test_no_content_raises_or_warns_or_changes_a_message(self):
-    expected = self._shape_of_fit(_ORDINARY)
+  @parameterized.named_parameters(
+      ("noise_of_the_server", _PRIVACY),
+      ("noise_of_the_clients", PointPrivacy(1.0, 1e-6, 12.0, trust="none")),
+      ("private_clients", ClientPrivacy(1.0, 1e-6, 12.0, max_points=5)),
+      ("private_clients_with_shares",
+       ClientPrivacy(1.0, 1e-6, 12.0, max_points=5, trust="none")),
+  )
+  def test_no_content_raises_or_warns_or_changes_a_message(self, privacy):
+    expected = self._shape_of_fit(_ORDINARY, privacy)
     messages, _, num_rounds = expected
     self.assertLen(messages, num_rounds)
     for name, rows in _CONTENTS.items():
@@ -176,7 +199,7 @@ class ContentTest(_PrivateTest):
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=ResourceWarning)
-        self.assertEqual(self._shape_of_fit(rows), expected, name)
+        self.assertEqual(self._shape_of_fit(rows, privacy), expected, name)
 
   def test_all_clients_without_rows(self):
     model = FederatedKMeans(3, privacy=_PRIVACY).fit([np.zeros((0, 2)), []])
@@ -256,6 +279,17 @@ class ClientPrivacyTest(_PrivateTest):
       columns = one.bytes_up / refine.largest_num_centers(4) / 8
       self.assertEqual(many.bytes_down - one.bytes_down, 8 * columns)
       self.assertEqual(many.bytes_up, one.bytes_up)
+
+  def test_the_first_points_of_a_client_count(self):
+    privacy = ClientPrivacy(1000.0, 1e-6, 12.0, max_points=20)
+    others, client = (np.random.default_rng(i).normal(0, 5, (30, 2)) for i in range(2))
+    found = self._fit([others[:20], client], privacy)
+    np.testing.assert_array_equal(
+        found.centroids, self._fit([others[:20], client[:20]], privacy).centroids
+    )
+    self.assertFalse(np.array_equal(
+        found.centroids, self._fit([others[:20], client[10:]], privacy).centroids
+    ))
 
   def test_no_client_changes_a_release_by_more_than_its_sensitivity(self):
     privacy = ClientPrivacy(1.0, 1e-6, 1.0, max_points=20)

@@ -1,6 +1,7 @@
 """Tests for fl_clustering.points.grid_scaling."""
 
 import unittest
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -10,6 +11,7 @@ from sklearn import datasets
 from dp_clustering import point_grid
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import point_files
+from fl_clustering.points import secure_sums
 from fl_clustering import runtime
 
 
@@ -52,6 +54,21 @@ class FindGridTest(parameterized.TestCase):
     if np.ptp(points, axis=0).any():
       # A factor of sqrt(2) between exponents, and little for rounding.
       self.assertGreater(norms.max(), 0.65 * point_grid.POINT_STEPS)
+
+  def test_more_points_than_a_sum_can_hold_are_refused(self):
+    parts = [np.arange(25.0)[:, np.newaxis], np.arange(24.0)[:, np.newaxis]]
+    with mock.patch.object(grid_scaling, "_MOST_POINTS", 50):
+      self.assertEqual(self._grid(parts, False).num_points, 49)
+      with self.assertRaisesRegex(
+          ValueError, "`clients` must have fewer than 50 points, got 50"
+      ):
+        self._grid([parts[0], parts[0]], False)
+
+  def test_a_sum_can_hold_as_many_points_as_are_allowed(self):
+    # Both signs, and every point's number at its largest.
+    self.assertLessEqual(
+        grid_scaling._MOST_POINTS * 2**31, secure_sums.MODULUS // 2  # pylint: disable=protected-access
+    )
 
   @parameterized.product(name=list(_samples()), standardize=[False, True])
   def test_the_same_bits_whatever_the_order_and_the_split(self, name, standardize):
