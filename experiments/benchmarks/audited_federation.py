@@ -1,8 +1,8 @@
-"""Whole private fits of federated k-means, with all clients in this process, to be audited.
+"""Whole private fits of federated k-means and multi-view k-means, to be audited.
 
-All of a fit but its transport is the code of real federations: the clients' files,
-TensorFlow's computation of a client's totals, their limits, the shares of the noise, how the
-server reads the sum, and `refine`.  Instead of TFF, which takes far longer, NumPy adds up the
+All clients are in this process.  All of a fit but its transport is the code of real
+federations: the clients' files, TensorFlow's computation of a client's totals, their limits,
+the shares of the noise, how the server reads the sum, and what it makes of it.  Instead of TFF, which takes far longer, NumPy adds up the
 clients' messages with the same modulus.
 """
 
@@ -18,6 +18,9 @@ import tensorflow as tf
 from experiments.benchmarks import audited_sums
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
+from fl_clustering.multiview import client_views
+from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import private_fit as multiview_fit
 from fl_clustering.points import federated_points
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
@@ -87,11 +90,11 @@ class _LocalRounds:
     return secure_sums.signed(np, sum_of_messages)
 
 
-def _write_data_sets(neighbours, privacy, directory):
+def _write_data_sets(neighbours, write_files, privacy, directory):
   """Returns the `PointFiles` of both data sets."""
   first, second = np.array_split(neighbours.without, 2)
   clients = {"first": first, "second": second, "absent": first[:0], "last": neighbours.added}
-  files = private_fit.write_files(clients, privacy, directory)
+  files = write_files(clients, privacy, directory)
   return [
       dataclasses.replace(
           files, paths={name: files.paths[name] for name in ("first", "second", last)})
@@ -99,30 +102,39 @@ def _write_data_sets(neighbours, privacy, directory):
   ]
 
 
+def _fit_kmeans(privacy, files, noise_source):
+  config = kmeans_config.KMeansConfig(2, privacy=privacy)  # The same seed in all runs.
+  private_fit.fit(config, files, noise_source)
+
+
 @dataclasses.dataclass(frozen=True)
 class FederatedFit:
-  """A mechanism: a whole private fit.
+  """A mechanism: a whole private fit, of k-means by default.
 
   Two clients have the points that both data sets have in common.  The third one has those of
   the second data set alone, so it has none in the first.
 
   Attributes:
-    build_privacy: Function of epsilon and delta that returns a `PointPrivacy` or
-      `ClientPrivacy`.
+    build_privacy: Function of epsilon and delta that returns the fit's privacy, such as a
+      `PointPrivacy`.
     num_without_share: How many of the first two clients leave out their share of the noise.
+    write_files: Function of a mapping from client id to points, the privacy and a folder that
+      returns the clients' `PointFiles`.
+    fit: Function of the privacy, the `PointFiles` and a noise source.
   """
 
-  build_privacy: Callable[..., privacy_lib.PointPrivacy | privacy_lib.ClientPrivacy]
+  build_privacy: Callable[..., object]
   num_without_share: int = 0
+  write_files: Callable[..., object] = private_fit.write_files
+  fit: Callable[..., None] = _fit_kmeans
 
   def __call__(self, points, neighbours, noise_source, budget):
     """Returns how much the releases speak for the second data set."""
     privacy = self.build_privacy(budget.epsilon, budget.delta)
-    config = kmeans_config.KMeansConfig(2, privacy=privacy)  # The same seed in all runs.
     evidence = audited_sums.Evidence()
     noisy_totals = privacy_lib.noisy_totals
     with tempfile.TemporaryDirectory() as directory:
-      data_sets = _write_data_sets(neighbours, privacy, directory)
+      data_sets = _write_data_sets(neighbours, self.write_files, privacy, directory)
       rounds = _LocalRounds(data_sets, self.num_without_share)
 
       def weighed_totals(*arguments):
@@ -141,5 +153,26 @@ class FederatedFit:
           mock.patch.object(privacy_lib, "noisy_totals", weighed_totals),
       ):
         files = data_sets[len(points) > len(neighbours.without)]
-        private_fit.fit(config, files, noise_source)
+        self.fit(privacy, files, noise_source)
     return evidence.log_ratio
+
+
+def multi_view_fit(build_privacy, widths):
+  """Returns the `FederatedFit` of multi-view k-means.
+
+  Args:
+    build_privacy: Function of epsilon and delta that returns a multi-view `PointPrivacy`.
+    widths: The views' numbers of columns.
+  """
+
+  def write_files(clients, privacy, directory):
+    views = client_views.ClientViews(clients, widths)
+    return multiview_fit.write_files(views, privacy.view_norms, directory)
+
+  def fit(privacy, files, noise_source):
+    config = multiview_config.MultiViewConfig(
+        2, standardize=False, privacy=privacy, **multiview_config.PRIVATE_DEFAULTS
+    )
+    multiview_fit.fit(config, files, widths, noise_source)
+
+  return FederatedFit(build_privacy, write_files=write_files, fit=fit)

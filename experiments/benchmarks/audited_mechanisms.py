@@ -23,6 +23,8 @@ from dp_clustering import private_methods
 from dp_clustering import private_sums
 from experiments.benchmarks import audited_federation
 from experiments.benchmarks import audited_sums
+from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import private_fit as multiview_fit
 from fl_clustering.points import privacy
 
 _DIM = 5
@@ -207,6 +209,15 @@ _FIT_BY_TOO_SMALL_SHARES = audited_federation.FederatedFit(
 _MAX_POINTS = 25
 _FIT_OF_CLIENTS = audited_federation.FederatedFit(functools.partial(
     privacy.ClientPrivacy, radius=_RADIUS, max_points=_MAX_POINTS, trust="none"))
+# The point that makes the difference is on the border of both views' balls.
+_WIDTHS = (2, 3)
+_FIT_OF_VIEWS = audited_federation.multi_view_fit(
+    functools.partial(
+        multiview_config.PointPrivacy,
+        view_norms=tuple(_RADIUS * math.sqrt(width / _DIM) for width in _WIDTHS),
+    ),
+    _WIDTHS,
+)
 # The worst client: its points are all the same, and more than may count.
 _CLIENT = np.repeat(_FAR_POINT, _MAX_POINTS + 5, axis=0)
 
@@ -271,6 +282,20 @@ def _unlimited(mechanism):
   return unlimited
 
 
+def _less_noise_in_kernel_rounds(part, mechanism):
+  """Returns the multi-view mechanism whose kernel rounds have `part` of their noise."""
+  sensitivity = multiview_fit.sums_lib.sensitivity
+
+  def with_less_noise(*arguments):
+    with mock.patch.object(
+        multiview_fit.sums_lib, "sensitivity",
+        lambda *sums_arguments: part * sensitivity(*sums_arguments),
+    ):
+      return mechanism(*arguments)
+
+  return with_less_noise
+
+
 def _copies(build_release, is_second):
   """Returns a case where the point is a second copy of one on a border."""
   def build():
@@ -299,6 +324,7 @@ MECHANISMS = {
     "whole federated fit, server's noise": _groups(_FIT_BY_SERVER),
     "whole federated fit, clients' shares": _groups(_FIT_BY_SHARES),
     "whole federated fit, private clients": _groups(_FIT_OF_CLIENTS, _CLIENT),
+    "whole multi-view fit, server's noise": _groups(_FIT_OF_VIEWS),
 }
 PLANTED_BUGS = {
     "count, .8 of the noise": _few(less_noise(0.8, _releases(_count))),
@@ -312,7 +338,13 @@ PLANTED_BUGS = {
         lambda sums, mu: _one_of_each(sums, 2 * mu), _ForgetfulLedger)),
     "tree growth, releases don't add up": _groups(_releases(
         lambda sums, mu: _tree(sums, math.sqrt(2) * mu), _ForgetfulLedger)),
+    "federated fit, server's noise .8": _groups(less_noise(0.8, _FIT_BY_SERVER)),
     "federated fit, shares of .8 of the noise": _groups(less_noise(0.8, _FIT_BY_SHARES)),
+    "federated fit, private clients' noise .8": _groups(
+        less_noise(0.8, _FIT_OF_CLIENTS), _CLIENT),
+    "multi-view fit, .8 of the noise": _groups(less_noise(0.8, _FIT_OF_VIEWS)),
+    "multi-view fit, kernel rounds' noise .5": _groups(
+        _less_noise_in_kernel_rounds(0.5, _FIT_OF_VIEWS)),
     "federated fit, a missing share counts": _groups(_FIT_BY_TOO_SMALL_SHARES),
     "federated fit, clients without limits": _groups(_unlimited(_FIT_OF_CLIENTS), _CLIENT),
     "sum, rounded away from zero": _few(_sum_rounded_away),

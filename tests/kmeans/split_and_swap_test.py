@@ -11,6 +11,7 @@ from sklearn import datasets
 from clustering_basics import single_thread_kmeans
 from dp_clustering import point_grid
 from dp_clustering import private_sums
+from experiments.benchmarks import kmeans_families
 from experiments.kmeans import data
 from fl_clustering.kmeans import split_and_swap
 
@@ -257,6 +258,19 @@ class QualityTest(parameterized.TestCase):
     for seed in range(3):
       result = _fit(rows, k, seed)
       self.assertLess(_inertia(rows, result.centers), 1.01 * _inertia(rows, peer), seed)
+
+
+  @parameterized.parameters(
+      "table breast_cancer", "table digits", "two cities", "bursts in a year", "mixtures"
+  )
+  def test_inertia_of_hard_families(self, name):
+    for seed in range(3):
+      points, k = kmeans_families.DRAWS[name](np.random.default_rng(seed))
+      rows = _grid_rows(points)
+      peer = single_thread_kmeans.fit(rows, k, n_init=10, random_state=seed).cluster_centers_
+      result = _fit(rows, k, seed)
+      self.assertLess(_inertia(rows, result.centers), 1.01 * _inertia(rows, peer), seed)
+      self.assertLessEqual(len(result.history), 40)
 
 
 class DegenerateTest(parameterized.TestCase):
