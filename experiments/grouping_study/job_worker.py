@@ -4,20 +4,11 @@ It reads a JSON object per line from standard input, first the study and then it
 answers likewise: with every stage that begins, and when a group is measured.
 """
 
-import ctypes
 import json
 import os
-import signal
 import sys
 
-_PR_SET_PDEATHSIG = 1
-
-
-def _end_with_parent(parent_pid):
-  """Has the kernel end this process when its parent ends, `kill -9` included."""
-  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-  if os.getppid() != parent_pid:
-    sys.exit(1)
+from experiment_shell import child_process
 
 
 def _requests():
@@ -31,7 +22,7 @@ def _answer(stream, **values):
 
 
 def main():
-  _end_with_parent(int(sys.argv[1]))
+  child_process.end_with_parent(int(sys.argv[1]))
   # Whatever else prints must not be taken for an answer.
   answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
   os.dup2(2, 1)

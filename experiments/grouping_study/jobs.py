@@ -15,6 +15,7 @@ import sys
 import tempfile
 from typing import Optional
 
+from experiment_shell import child_process
 from experiments.grouping_study import cells
 from experiments.grouping_study import job_worker
 
@@ -115,11 +116,9 @@ class _Process:
       code = self._process.wait(timeout=_SECONDS_TO_END)
     except subprocess.TimeoutExpired:
       return f"{cells.PROCESS_ENDED}: it closed its output"
-    self._errors.seek(0)
-    lines = self._errors.read().decode(errors="replace").split("\n")
-    last = [line.strip() for line in lines if line.strip()][-1:]
     kind = " (-9 is often a lack of memory)" if code == -9 else ""
-    return ": ".join([f"{cells.PROCESS_ENDED} with code {code}{kind}", *last])
+    parts = f"{cells.PROCESS_ENDED} with code {code}{kind}", child_process.last_line(self._errors)
+    return ": ".join(filter(None, parts))
 
   def close(self):
     """Ends the process, and with it TFF's worker."""

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import psutil
 
+from experiment_shell import child_process
 from experiments.peers import environments
 
 _SECONDS_TO_END = 10
@@ -44,7 +45,10 @@ class ContestantProcess:
     start = time.perf_counter()
     try:
       self._process = subprocess.Popen(
-          [python, "-s", "-m", "experiments.peers.contestant_worker", contestant.module],
+          [
+              python, "-s", "-m", "experiments.peers.contestant_worker", contestant.module,
+              str(os.getpid()),
+          ],
           stdin=subprocess.PIPE,
           stdout=subprocess.PIPE,
           stderr=self._errors,
@@ -144,10 +148,8 @@ class ContestantProcess:
       code = self._process.wait(timeout=_SECONDS_TO_END)
     except subprocess.TimeoutExpired:
       return "it closed its output"
-    self._errors.seek(0)
-    lines = self._errors.read().decode(errors="replace").split("\n")
-    last = [line.strip() for line in lines if line.strip()][-1:]
-    return ": ".join([f"it ended with code {code}", *last])
+    parts = f"it ended with code {code}", child_process.last_line(self._errors)
+    return ": ".join(filter(None, parts))
 
 
 def _peak_bytes(process):

@@ -1,6 +1,6 @@
 """Runs one contestant in a process of its own, which `contestant_process.py` starts.
 
-  python -m experiments.peers.contestant_worker MODULE
+  python -m experiments.peers.contestant_worker MODULE PARENT_PID
 
 The process's working folder holds the job.  The module has a function `serve(job,
 answer_requests)`.  It prepares itself and then calls `answer_requests(prepare)`, where
@@ -11,19 +11,16 @@ Requests come on standard input, one line of JSON each, and answers go to standa
 Whatever else the contestant prints goes to standard error.
 """
 
-import ctypes
 import importlib
 import json
 import os
-import signal
 import sys
 import time
 
 import numpy as np
 
+from experiment_shell import child_process
 from experiments.peers import job as job_lib
-
-_PR_SET_PDEATHSIG = 1
 
 
 def _answer(file, document):
@@ -31,14 +28,9 @@ def _answer(file, document):
   file.flush()
 
 
-def _end_with_parent():
-  """Has the kernel end this process when the one that started it ends, however it ends."""
-  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def main():
-  _end_with_parent()
-  (module_name,) = sys.argv[1:]
+  module_name, parent_pid = sys.argv[1:]
+  child_process.end_with_parent(int(parent_pid))
   answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
   os.dup2(2, 1)
   sys.stdout = sys.stderr  # Or else what was printed would come after the error, at the end.

@@ -7,6 +7,8 @@ import tempfile
 
 import numpy as np
 
+from experiment_shell import child_process
+
 _WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "diffprivlib_worker.py")
 _SECONDS_TO_END = 5
 
@@ -86,10 +88,7 @@ class DiffprivlibProcess:
     except subprocess.TimeoutExpired:
       self._process.kill()
       code = self._process.wait()
-    self._errors.seek(0)
-    lines = self._errors.read().decode(errors="replace").split("\n")
-    last = [line.strip() for line in lines if line.strip()]
-    return f"code {code}: {last[-1]}" if last else f"code {code}"
+    return ": ".join(filter(None, (f"code {code}", child_process.last_line(self._errors))))
 
   def centers(self, points, k, epsilon, delta, seed):
     """Returns the centers of diffprivlib's k-means, array of shape (k, dim).

@@ -1,0 +1,67 @@
+import io
+import os
+import signal
+import subprocess
+import sys
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import psutil
+
+from experiment_shell import child_process
+
+# Starts a process that ends with it, tells of it, and waits.
+_PARENT = """
+import os, subprocess, sys
+
+child = "from experiment_shell import child_process; import sys, time; "
+child += "child_process.end_with_parent(int(sys.argv[1])); print('ready', flush=True); "
+child += "time.sleep(600)"
+process = subprocess.Popen([sys.executable, "-c", child, str(os.getpid())], stdout=subprocess.PIPE)
+process.stdout.readline()
+print(process.pid, flush=True)
+process.wait()
+"""
+
+
+def _environment():
+  return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+class EndWithParentTest(absltest.TestCase):
+
+  def test_a_child_ends_when_its_parent_is_killed(self):
+    with subprocess.Popen(
+        [sys.executable, "-c", _PARENT], env=_environment(), stdout=subprocess.PIPE
+    ) as parent:
+      child = psutil.Process(int(parent.stdout.readline()))
+      os.kill(parent.pid, signal.SIGKILL)
+
+    self.assertEqual(psutil.wait_procs([child], timeout=60)[1], [])
+
+  def test_a_child_whose_parent_is_gone_ends_at_once(self):
+    script = "from experiment_shell import child_process; child_process.end_with_parent(-1)"
+
+    result = subprocess.run(
+        [sys.executable, "-c", f"{script}; print('goes on')"], env=_environment(), check=False,
+        capture_output=True, text=True,
+    )
+
+    self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+
+
+class LastLineTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (b"", ""), (b"\n \n", ""), (b"one\ntwo", "two"), (b"one\n two \n\n", "two"),
+      (b"\xff\n", "\ufffd"),
+  )
+  def test_the_last_line_with_text(self, content, expected):
+    errors = io.BytesIO(content)
+    errors.read()
+
+    self.assertEqual(child_process.last_line(errors), expected)
+
+
+if __name__ == "__main__":
+  absltest.main()
