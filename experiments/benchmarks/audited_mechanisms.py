@@ -24,7 +24,7 @@ from dp_clustering import private_sums
 from experiments.benchmarks import audited_federation
 from experiments.benchmarks import audited_sums
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import private_fit as multiview_fit
+from fl_clustering.multiview import sums as multiview_sums
 from fl_clustering.points import privacy
 
 _DIM = 5
@@ -284,13 +284,11 @@ def _unlimited(mechanism):
 
 def _less_noise_in_kernel_rounds(part, mechanism):
   """Returns the multi-view mechanism whose kernel rounds have `part` of their noise."""
-  sensitivity = multiview_fit.sums_lib.sensitivity
+  sensitivity = multiview_sums.sensitivity
 
   def with_less_noise(*arguments):
-    with mock.patch.object(
-        multiview_fit.sums_lib, "sensitivity",
-        lambda *sums_arguments: part * sensitivity(*sums_arguments),
-    ):
+    claimed = lambda *of_sums: part * sensitivity(*of_sums)
+    with mock.patch.object(multiview_sums, "sensitivity", claimed):
       return mechanism(*arguments)
 
   return with_less_noise
