@@ -39,7 +39,7 @@ def _damage(path):
 
 
 class _Part(dict):
-  """An object of a JSON file; what it lacks makes the file a damaged one."""
+  """An object of a JSON file, or a row of a table; what it lacks makes the file a damaged one."""
 
   def __init__(self, values, path):
     super().__init__(values)

@@ -2,8 +2,8 @@
 
 All clients are in this process.  All of a fit but its transport is the code of real
 federations: the clients' files, TensorFlow's computation of a client's totals, their limits,
-the shares of the noise, how the server reads the sum, and what it makes of it.  Instead of TFF, which takes far longer, NumPy adds up the
-clients' messages with the same modulus.
+the shares of the noise, how the server reads the sum, and what it makes of it.  Instead of
+TFF, which takes far longer, NumPy adds up the clients' messages with the same modulus.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Families of data that are hard for k-means, each drawn anew for every seed."""
+"""Families of data to compare k-means on: some are the same each time, most are drawn anew."""
 
 import functools
 

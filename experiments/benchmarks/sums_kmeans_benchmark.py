@@ -86,12 +86,13 @@ def main():
   from experiments.benchmarks import kmeans_families  # pylint: disable=g-import-not-at-top
 
   prefixes = tuple(_FAMILIES.value) or ("",)
+  with launch.input_errors():
+    for prefix in prefixes:
+      if not any(name.startswith(prefix) for name in kmeans_families.DRAWS):
+        raise validate.error("families", "be beginnings of families' names", prefix)
   chosen = {
       name: draw for name, draw in kmeans_families.DRAWS.items() if name.startswith(prefixes)
   }
-  with launch.input_errors():
-    if not chosen:
-      raise validate.error("families", "be how names of families start", _FAMILIES.value)
   print(f"{'':30} {'mean':>8} {'worst':>8} {'above':>7} {'rounds':>12} {'s':>7} {'peer, s':>7}")
   exceeding = []
   for name, draw in chosen.items():

@@ -42,6 +42,8 @@ class Results:
     """The study's `StudyConfig`."""
     try:
       return config_lib.StudyConfig.from_json(self.run.settings)
+    except finished_run.DamagedFile:
+      raise
     except (TypeError, ValueError) as e:
       raise finished_run.DamagedFile(self.run.join(output_folder.CONFIG), e) from e
 

@@ -259,7 +259,6 @@ class QualityTest(parameterized.TestCase):
       result = _fit(rows, k, seed)
       self.assertLess(_inertia(rows, result.centers), 1.01 * _inertia(rows, peer), seed)
 
-
   @parameterized.parameters(
       "table breast_cancer", "table digits", "two cities", "bursts in a year", "mixtures"
   )

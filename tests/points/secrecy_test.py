@@ -24,7 +24,7 @@ _HARMLESS = {
     "federated_broadcast", "federated_map", "federated_apply", "federated_zip_at_clients",
     "federated_zip_at_server", "federated_value_at_server",
 }
-_RADII = (20.0, 1500.0, 0.2)
+_VIEW_NORMS = (20.0, 1500.0, 0.2)
 _SECURE_SUM = "federated_secure_modular_sum"
 
 # From every computation with a simulated secure sum to the one with the real one.
@@ -81,6 +81,8 @@ class SecrecyTest(parameterized.TestCase):
       found = _intrinsics(_real[computation])
       self.assertEqual(found.pop(_SECURE_SUM), 1)
       self.assertContainsSubset(found, _HARMLESS)
+      result = _real[computation].type_signature.result.compact_representation()
+      self.assertNotIn("@CLIENTS", result)
 
   @parameterized.named_parameters(
       ("exact", None),
@@ -97,8 +99,8 @@ class SecrecyTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("exact", None),
-      ("noise_of_the_server", multiview.PointPrivacy(1.0, 1e-3, _RADII)),
-      ("noise_of_the_clients", multiview.PointPrivacy(1.0, 1e-3, _RADII, trust="none")),
+      ("noise_of_the_server", multiview.PointPrivacy(1.0, 1e-3, _VIEW_NORMS)),
+      ("noise_of_the_clients", multiview.PointPrivacy(1.0, 1e-3, _VIEW_NORMS, trust="none")),
   )
   def test_multi_view_k_means(self, privacy):
     self._fits_by_secure_sums(
@@ -109,7 +111,7 @@ class SecrecyTest(parameterized.TestCase):
     )
 
   def test_other_algorithms_tell_more(self):
-    with self.assertRaises(AssertionError):
+    with self.assertRaisesRegex(AssertionError, "not found in"):
       self._fits_by_secure_sums(kmeans.FederatedKMeans(3, algorithm="lloyd"), _clients())
 
 

@@ -116,7 +116,7 @@ class ResultsTest(parameterized.TestCase):
     results = results_lib.read(finished_run.FinishedRun(run.path))
 
     with self.assertRaisesRegex(
-        finished_run.DamagedFile, f"config.json' can't be read .{reason}"
+        finished_run.DamagedFile, f"^'[^']*config.json' can't be read .{reason}"
     ):
       results_lib.text(results)
 

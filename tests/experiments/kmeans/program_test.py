@@ -208,7 +208,7 @@ class OwnDataTest(absltest.TestCase):
   def test_private_with_cells_that_are_no_numbers(self):
     data, folder = (os.path.join(self.base, name) for name in ("odd", "private_odd"))
     os.makedirs(data)
-    for name, text in (("a", "x,y\n1,2\n3,4\n1e300,-inf\n"), ("b", "x,y\n,2\nnan,nan\n")):
+    for name, text in (("a", "x,y\n1,2\n3,4\n1e300,-inf\n"), ("b", "x,y\n,2\nnan,1\nnan,\n")):
       with open(os.path.join(data, f"{name}.csv"), "w", encoding="utf-8") as file:
         file.write(text)
 
@@ -220,7 +220,7 @@ class OwnDataTest(absltest.TestCase):
     )
     # What is missing counts as zero, and what is infinite is at the radius.
     for client_id, row, point in (("a", 1, (3, 4)), ("a", 2, (0, -9)), ("b", 0, (0, 2)),
-                                  ("b", 1, (0, 0))):
+                                  ("b", 1, (0, 1))):
       nearest = np.argmin(np.linalg.norm(centroids - point, axis=1))
       self.assertEqual(
           _rows(folder, f"assignments/{client_id}.csv")[row]["cluster"], f"{nearest}"
