@@ -66,9 +66,8 @@ class FindGridTest(parameterized.TestCase):
 
   def test_a_sum_can_hold_as_many_points_as_are_allowed(self):
     # Both signs, and every point's number at its largest.
-    self.assertLessEqual(
-        grid_scaling._MOST_POINTS * 2**31, secure_sums.MODULUS // 2  # pylint: disable=protected-access
-    )
+    most = grid_scaling._MOST_POINTS  # pylint: disable=protected-access
+    self.assertLessEqual(most * 2**31, secure_sums.MODULUS // 2)
 
   @parameterized.product(name=list(_samples()), standardize=[False, True])
   def test_the_same_bits_whatever_the_order_and_the_split(self, name, standardize):
