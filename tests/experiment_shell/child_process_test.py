@@ -16,7 +16,7 @@ import os, subprocess, sys
 
 child = "from experiment_shell import child_process; import sys, time; "
 child += "child_process.end_with_parent(int(sys.argv[1])); print('ready', flush=True); "
-child += "time.sleep(600)"
+child += "time.sleep(120)"
 process = subprocess.Popen([sys.executable, "-c", child, str(os.getpid())], stdout=subprocess.PIPE)
 process.stdout.readline()
 print(process.pid, flush=True)

@@ -144,6 +144,15 @@ class CellsTest(parameterized.TestCase):
 
     self.assertEqual({row["problem"] for row in self._rows()}, {text or "MemoryError"})
 
+  def test_a_method_may_diverge_or_lack_memory(self):
+    run = mock.Mock(side_effect=_run)
+
+    self._measure(run)
+
+    self.assertCountEqual(
+        run.call_args.kwargs["tolerated"], [divergence.TrainingDiverged, MemoryError]
+    )
+
   def test_a_draw_with_too_few_examples_is_the_failure_of_all(self):
     cells.load_task.side_effect = splitting.TooFewExamples("`num_clients` must be less")
 
