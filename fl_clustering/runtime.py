@@ -5,27 +5,30 @@ program ends, however it ends, starts another one without a word when it dies,
 and waits for ever when it hangs.  Here the kernel ends the worker with the
 program, `kill -9` included, and a worker that died or hangs is an error.
 
+A runtime leaves no thread behind.  TFF's own stub has gRPC watch the channel, which starts a
+thread when the worker ends; one that starts while Python exits crashes the program (code 139).
+
 The worker computes `num_cores` clients at a time with one thread each.  That
 is the fastest arrangement for models as small as a client's, and it makes the
 numbers independent of how threads are scheduled.
 """
 
+import atexit
 import contextlib
 import errno
+import logging
 import os
 import re
-import time
 
 import grpc
 import portpicker
 import tensorflow_federated as tff
+from tensorflow_federated.proto.v0 import executor_pb2_grpc
 from tensorflow_federated.python.core.impl.context_stack import runtime_error_context
 
 from fl_clustering import array_executor
 from fl_clustering import worker_process
 from fl_clustering import worker_watch
-
-_START_TIMEOUT_SECONDS = 60
 
 # What TensorFlow says of a file that it can't read, within the worker's error.  Files in a
 # worker's own folder have names without spaces.
@@ -42,11 +45,34 @@ class ClientFileUnreadable(OSError):
   """A client's computation can't read a file; it may have been removed."""
 
 
+class Stub(tff.framework.RemoteExecutorGrpcStub):
+  """TFF's calls of a worker; what a lost worker holds need not be given up one by one."""
+
+  def __init__(self, channel: grpc.Channel):
+    # TFF's own has gRPC watch the channel (see the top of this file).
+    # pylint: disable=super-init-not-called
+    self._channel = channel
+    self._stub = executor_pb2_grpc.ExecutorGroupStub(channel)
+
+  def dispose(self, request):
+    self._unless_lost(super().dispose, request)
+
+  def dispose_executor(self, request):
+    self._unless_lost(super().dispose_executor, request)
+
+  def _unless_lost(self, call, request):
+    try:
+      call(request)
+    except (grpc.RpcError, tff.framework.RetryableError, ValueError) as e:
+      # gRPC's error of a closed channel is a ValueError; any other loss is noticed elsewhere.
+      logging.debug("could not dispose: %s", e)
+
+
 class Context(tff.framework.SyncExecutionContext):
   """TFF's context of one worker, which names a file that a client's computation can't read.
 
   Attributes:
-    is_closed: Whether its worker was ended.
+    is_closed: Whether it was closed; it then computes nothing.
     num_cores: How many clients the worker computes at a time; None if that is not known.
   """
 
@@ -78,7 +104,15 @@ class Context(tff.framework.SyncExecutionContext):
         transform_result=tff.tensorflow.transform_result,
     )
 
+  def close(self) -> None:
+    """Ends the context's thread."""
+    self.is_closed = True
+    # TFF ends the thread when its runner is garbage, but the thread keeps the runner alive.
+    self._async_runner.__del__()
+
   def invoke(self, comp, arg):
+    if self.is_closed:
+      raise WorkerLost("TensorFlow Federated's worker process was ended with its runtime.")
     try:
       return super().invoke(comp, arg)
     except grpc.RpcError as e:
@@ -114,12 +148,19 @@ class LocalRuntime:
     port = portpicker.pick_unused_port()
     self._process = worker_process.start(port, num_cores)
     self._watch = worker_watch.WorkerWatch(self._process)
-    channel = grpc.insecure_channel(f"localhost:{port}", worker_process.CHANNEL_OPTIONS)
-    self._stub = tff.framework.RemoteExecutorGrpcStub(
-        grpc.intercept_channel(channel, self._watch)
-    )
-    self.context = Context(self._stub, self._check_alive, num_cores)
-    self._wait_until_ready()
+    self._channel = worker_process.channel(f"127.0.0.1:{port}")
+    stub = Stub(grpc.intercept_channel(self._channel, self._watch))
+    self.context = Context(stub, self._check_alive, num_cores)
+    atexit.register(self.close)
+    if not worker_process.answers(self._process, self._channel):
+      try:
+        self._check_alive()
+      finally:
+        self.close()
+      raise WorkerLost(
+          "TensorFlow Federated's worker process did not answer within "
+          f"{worker_process.START_TIMEOUT_SECONDS} s."
+      )
     tff.framework.set_default_context(self.context)
 
   def __enter__(self):
@@ -133,11 +174,17 @@ class LocalRuntime:
     return self._process.pid
 
   def close(self):
-    """Ends the worker; TFF computations can't be called afterwards."""
-    self.context.is_closed = True
+    """Ends the worker and all threads; TFF computations can't be called afterwards.
+
+    The channel comes first: its calls end with an error.  Nothing then notices that the worker
+    ends.  A runtime that is still open when Python exits is closed then.
+    """
+    self._channel.close()
     self._watch.close()
     self._process.kill()
     self._process.wait()
+    self.context.close()
+    atexit.unregister(self.close)
 
   def _check_alive(self):
     if self._watch.reason is not None:
@@ -147,18 +194,6 @@ class LocalRuntime:
           "TensorFlow Federated's worker process ended with code "
           f"{self._process.returncode} (-9 is often a lack of memory)."
       )
-
-  def _wait_until_ready(self):
-    deadline = time.monotonic() + _START_TIMEOUT_SECONDS
-    while not self._stub.is_ready:
-      self._check_alive()
-      if time.monotonic() > deadline:
-        self.close()
-        raise WorkerLost(
-            "TensorFlow Federated's worker process did not answer within "
-            f"{_START_TIMEOUT_SECONDS} s."
-        )
-      time.sleep(0.02)
 
 
 def num_cores():

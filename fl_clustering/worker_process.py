@@ -7,15 +7,25 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
+
+import grpc
+
+START_TIMEOUT_SECONDS = 60
+_SECONDS_BETWEEN_LOOKS = 0.5
+# A call of TFF's service.  Without an argument, a worker that works answers NOT_FOUND.
+_QUESTION = "/tensorflow_federated.v0.ExecutorGroup/GetExecutor"
 
 # One gRPC message can't hold more; TFF's own default overflows.
 _MAX_MESSAGE_BYTES = 1_895_825_408
-CHANNEL_OPTIONS = [
+_CHANNEL_OPTIONS = [
     ("grpc.max_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
     # The worker is on this machine, where http_proxy does not lead.
     ("grpc.enable_http_proxy", 0),
+    # A worker that was just started does not listen yet; by default, gRPC tries again after 1 s.
+    ("grpc.initial_reconnect_backoff_ms", 100),
 ]
 
 # Run in the child before it becomes the worker: asks the kernel for SIGKILL at
@@ -68,3 +78,21 @@ def start(port, num_cores, folder=None):
           "MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
       },
   )
+
+
+def channel(address: str) -> grpc.Channel:
+  """Returns a gRPC channel to the worker at `HOST:PORT`; the caller closes it."""
+  return grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+
+
+def answers(process: subprocess.Popen, its_channel: grpc.Channel) -> bool:
+  """Waits until a worker answers; returns False if it ends, or not within a minute."""
+  ask = its_channel.unary_unary(_QUESTION)
+  deadline = time.monotonic() + START_TIMEOUT_SECONDS
+  while time.monotonic() < deadline and process.poll() is None:
+    try:
+      ask(b"", timeout=_SECONDS_BETWEEN_LOOKS, wait_for_ready=True)
+    except grpc.RpcError as e:
+      if e.code() is grpc.StatusCode.NOT_FOUND:
+        return True
+  return False

@@ -74,11 +74,13 @@ class WorkerWatch(grpc.UnaryUnaryClientInterceptor):
     self._num_ended = 0
     self._lock = threading.Lock()
     self._closed = threading.Event()
-    threading.Thread(target=self._run, name="worker_watch", daemon=True).start()
+    self._thread = threading.Thread(target=self._run, name="worker_watch", daemon=True)
+    self._thread.start()
 
   def close(self):
-    """Ends the watch."""
+    """Ends the watch and its thread."""
     self._closed.set()
+    self._thread.join()
 
   def intercept_unary_unary(self, continuation, client_call_details, request):
     """Passes a call on; gRPC calls this."""

@@ -4,10 +4,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from unittest import mock
 
 from absl.testing import absltest
+import grpc
 import numpy as np
 import psutil
 import tensorflow as tf
@@ -18,11 +20,15 @@ from fl_clustering import worker_watch
 
 # Starts a runtime, uses it, says the worker's process id, and waits.
 _PROGRAM = """
+import atexit
 import sys
+import threading
 import numpy as np
 import tensorflow_federated as tff
 from fl_clustering import runtime
 
+before = threading.enumerate()
+atexit.register(lambda: print([t for t in threading.enumerate() if t not in before]))
 local = runtime.LocalRuntime()
 
 @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
@@ -69,10 +75,44 @@ class LocalRuntimeTest(absltest.TestCase):
     program, pid = self._start_program()
     program.stdin.write("\n")
     program.stdin.flush()
-    # The pipe closes only when nobody holds it any more, the worker included.
-    self.assertEqual(program.stdout.read(), "")
+    # The pipe closes only when nobody holds it any more, the worker included.  All threads of the
+    # runtime ended before Python did.
+    self.assertEqual(program.stdout.read(), "[]\n")
     self.assertEqual(program.wait(), 0)
     self._check_ended(pid)
+
+  def test_closing_ends_all_threads_and_starts_none(self):
+    # A thread that starts while Python exits is what crashes (CPython's issue 87135).
+    before = threading.enumerate()
+    local = runtime.LocalRuntime(num_cores=1)
+    self.assertEqual(tff.federated_computation(lambda: 3)(), 3)
+    self.assertGreater(threading.active_count(), len(before))
+    with mock.patch.object(threading.Thread, "start") as start:
+      local.close()
+      time.sleep(0.5)  # gRPC's threads looked at a channel every .2 s.
+    start.assert_not_called()
+    self.assertEqual(threading.enumerate(), before)
+    local.close()
+    with self.assertRaisesRegex(runtime.WorkerLost, "was ended with its runtime"):
+      tff.federated_computation(lambda: 3)()
+
+  def test_closing_ends_a_call_that_is_under_way(self):
+    @tff.tensorflow.computation
+    def endless():
+      return tf.while_loop(lambda i: i >= 0, lambda i: 1 - i, [tf.constant(0)])[0]
+
+    def compute(context):
+      with tff.framework.get_context_stack().install(context):
+        endless()
+
+    local = runtime.LocalRuntime(num_cores=1)
+    with futures.ThreadPoolExecutor() as threads:
+      call = threads.submit(compute, local.context)
+      while psutil.Process(local.worker_pid).cpu_times().user < 0.5:
+        time.sleep(0.05)
+      local.close()
+      with self.assertRaises((grpc.RpcError, runtime.WorkerLost)):
+        call.result(timeout=30)
 
   def test_a_proxy_is_no_obstacle(self):
     # Nobody answers at this port.

@@ -65,7 +65,7 @@ def _start_workers(number, stack):
     process = _start_on_core(cores[i % len(cores)], port, folder)
     stack.callback(process.wait)
     stack.callback(process.kill)
-    addresses.append(f"localhost:{port}")
+    addresses.append(f"127.0.0.1:{port}")
   return addresses
 
 

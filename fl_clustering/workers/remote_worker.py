@@ -1,6 +1,5 @@
 """One of TFF's workers, on any machine, and the calls that compute there."""
 
-import logging
 import threading
 
 import grpc
@@ -135,29 +134,6 @@ def _has_no_room(error):
   return "No space left on device" in (details or "")
 
 
-class _Stub(tff.framework.RemoteExecutorGrpcStub):
-  """TFF's calls; what a lost worker holds need not be given up one by one."""
-
-  def __init__(self, channel):
-    # TFF's own also watches the channel, from a thread that fails when the channel is closed.
-    # pylint: disable=super-init-not-called
-    self._channel = channel
-    self._stub = executor_pb2_grpc.ExecutorGroupStub(channel)
-
-  def dispose(self, request):
-    self._unless_lost(super().dispose, request)
-
-  def dispose_executor(self, request):
-    self._unless_lost(super().dispose_executor, request)
-
-  def _unless_lost(self, call, request):
-    try:
-      call(request)
-    except (grpc.RpcError, tff.framework.RetryableError, ValueError) as e:
-      # gRPC's error of a closed channel is a ValueError; any other loss is noticed elsewhere.
-      logging.debug("could not dispose: %s", e)
-
-
 class _Connection(grpc.UnaryUnaryClientInterceptor):
   """A channel to a worker, which a thread watches as long as calls are under way.
 
@@ -173,14 +149,14 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
     self._num_calls = 0
     self._lock = threading.Lock()
     self._closed = threading.Event()
-    self._channel = grpc.insecure_channel(address, worker_process.CHANNEL_OPTIONS)
+    self._channel = worker_process.channel(address)
     self._questions = executor_pb2_grpc.ExecutorGroupStub(self._channel)
     try:
       self._ask(seconds)
     except grpc.RpcError:
       self._lose("does not answer")
       return
-    stub = _Stub(grpc.intercept_channel(self._channel, self))
+    stub = runtime.Stub(grpc.intercept_channel(self._channel, self))
     self.context = runtime.Context(stub, self.check)
     self.files = worker_files.WorkerFiles(self.context, local_files)
     threading.Thread(target=self._watch, name=f"watch {address}", daemon=True).start()

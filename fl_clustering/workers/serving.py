@@ -1,17 +1,9 @@
 """Runs a worker for programs on other machines, without TFF in the memory of this process."""
 
 import contextlib
-import time
-
-import grpc
 
 from fl_clustering import worker_process
 from fl_clustering.workers import announcement
-
-_START_TIMEOUT_SECONDS = 60
-_SECONDS_BETWEEN_LOOKS = 0.5
-# A call of TFF's service.  Without an argument, a worker that works answers NOT_FOUND.
-_QUESTION = "/tensorflow_federated.v0.ExecutorGroup/GetExecutor"
 
 
 class WorkerNotStarted(RuntimeError):
@@ -27,19 +19,15 @@ def end_text(code):
   return f"the worker ended with code {code} (-9 is often a lack of memory)."
 
 
-def _wait_until_it_answers(process, port):
-  deadline = time.monotonic() + _START_TIMEOUT_SECONDS
-  with grpc.insecure_channel(f"127.0.0.1:{port}", worker_process.CHANNEL_OPTIONS) as channel:
-    ask = channel.unary_unary(_QUESTION)
-    while time.monotonic() < deadline:
-      if process.poll() is not None:
-        raise WorkerNotStarted(end_text(process.returncode))
-      try:
-        ask(b"", timeout=_SECONDS_BETWEEN_LOOKS, wait_for_ready=True)
-      except grpc.RpcError as e:
-        if e.code() is grpc.StatusCode.NOT_FOUND:
-          return
-  raise WorkerNotStarted(f"the worker did not answer within {_START_TIMEOUT_SECONDS} s.")
+def _check_answers(process, port):
+  with worker_process.channel(f"127.0.0.1:{port}") as channel:
+    if worker_process.answers(process, channel):
+      return
+  if process.poll() is not None:
+    raise WorkerNotStarted(end_text(process.returncode))
+  raise WorkerNotStarted(
+      f"the worker did not answer within {worker_process.START_TIMEOUT_SECONDS} s."
+  )
 
 
 @contextlib.contextmanager
@@ -61,7 +49,7 @@ def worker(entrance, folder, num_cores, site=None):
   announcement.write(folder, num_cores, site)
   process = worker_process.start(entrance.port, num_cores, folder)
   try:
-    _wait_until_it_answers(process, entrance.port)
+    _check_answers(process, entrance.port)
     entrance.open()
     yield process
   finally:

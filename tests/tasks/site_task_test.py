@@ -161,7 +161,7 @@ class SiteTaskTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("no labels", table_options.TableOptions(exclude=("part", "y")), {}, (0, 1),
-       "`workers` must be sites that were started with `label_column`, got 'localhost:"),
+       "`workers` must be sites that were started with `label_column`, got '127.0.0.1:"),
       ("one class", table_options.TableOptions(label_column="b", exclude=("part", "y")), {},
        (0, 1), "`label_column` must hold at least two classes"),
       ("one client", _SPLIT, {}, (0, 5), "`workers` must hold two clients or more"),

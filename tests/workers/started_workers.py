@@ -23,7 +23,7 @@ class StartedWorker:
     test.addCleanup(folder.cleanup)
     self.folder = folder.name
     self._port = portpicker.pick_unused_port()
-    self.address = f"localhost:{self._port}"
+    self.address = f"127.0.0.1:{self._port}"
     self.announce(site)
     self.start()
     test.addCleanup(self.kill)

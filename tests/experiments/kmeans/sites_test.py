@@ -163,7 +163,7 @@ class SitesTest(absltest.TestCase):
     )
     self.assertEqual(data["features"], ["age", "income", "sex=f", "sex=m", "flat"])
     self.assertEqual(data["levels"], {"sex": ["f", "m"]})
-    self.assertNotIn("localhost", text)
+    self.assertNotIn("127.0.0.1", text)
 
   def test_report(self):
     page = _read(self.at_sites, "report.html")

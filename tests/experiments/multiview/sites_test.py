@@ -115,7 +115,7 @@ class SitesTest(absltest.TestCase):
         [site["clients"] for site in described["sites"]], [{"east": 20, "west": 20}, {"north": 20}]
     )
     self.assertEqual(described["views"], {"x": 3, "y": 2})
-    self.assertNotIn("localhost", text)
+    self.assertNotIn("127.0.0.1", text)
 
   def test_report(self):
     page = _read(self.at_sites, "report.html")
