@@ -108,7 +108,9 @@ class Context(tff.framework.SyncExecutionContext):
     """Ends the context's thread."""
     self.is_closed = True
     # TFF ends the thread when its runner is garbage, but the thread keeps the runner alive.
-    self._async_runner.__del__()
+    runner = self._async_runner
+    end, runner._finalizer = runner._finalizer, lambda loop, thread: None
+    end(runner._event_loop, runner._thread)
 
   def invoke(self, comp, arg):
     if self.is_closed:

@@ -54,9 +54,14 @@ class LocalRuntimeTest(absltest.TestCase):
         [sys.executable, "-c", _PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        env={
+            **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TF_CPP_MIN_LOG_LEVEL": "3",
+            **environment,
+        },
     )
+    self.addCleanup(program.stderr.close)
     self.addCleanup(program.stdout.close)
     self.addCleanup(program.stdin.close)
     self.addCleanup(program.kill)
@@ -78,6 +83,7 @@ class LocalRuntimeTest(absltest.TestCase):
     # The pipe closes only when nobody holds it any more, the worker included.  All threads of the
     # runtime ended before Python did.
     self.assertEqual(program.stdout.read(), "[]\n")
+    self.assertNotIn("Error", program.stderr.read())  # Such as one that Python ignores.
     self.assertEqual(program.wait(), 0)
     self._check_ended(pid)
 

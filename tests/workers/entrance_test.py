@@ -12,9 +12,7 @@ import os
 import socket
 from fl_clustering.workers import entrance
 from fl_clustering.workers import isolation
-
-def refuse():
-  raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+from tests.workers import bare_machine
 """
 _DANGER = "can run any TensorFlow graph as this user, and so read and write the user's files"
 
@@ -53,7 +51,7 @@ class EntranceTest(parameterized.TestCase):
 
   def test_warns_where_the_worker_stays_on_the_network(self):
     (line,) = self._run(f"""
-        isolation.isolate = refuse
+        bare_machine.refuse_unshare()
         taken = entrance.take("127.0.0.1", {self.port})
         print(taken.warning, taken.address, taken.listener)
         socket.create_server(("", taken.port))  # It is left to the worker.
@@ -68,7 +66,7 @@ class EntranceTest(parameterized.TestCase):
     # The worker itself would open it at all addresses, and share it without a word.
     lines = self._run(f"""
         other = socket.create_server(("127.0.0.3", {self.port}))
-        isolation.isolate = refuse
+        bare_machine.refuse_unshare()
         try:
           entrance.take("127.0.0.1", {self.port})
         except ValueError as e:

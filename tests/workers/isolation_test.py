@@ -1,6 +1,7 @@
 import textwrap
 
 from absl.testing import absltest
+from absl.testing import parameterized
 
 from tests.workers import worker_program
 
@@ -19,19 +20,14 @@ def _run(script):
   return worker_program.run_script(_START + textwrap.dedent(script))
 
 
-class IsolationTest(absltest.TestCase):
+class IsolationTest(parameterized.TestCase):
 
   def _check_printed(self, script, expected):
     result = _run(script)
     self.assertEqual(result.stdout.splitlines(), expected, result.stderr)
 
-  def _skip_where_refused(self):
-    refused = worker_program.isolation_refused()
-    if refused:
-      self.skipTest(f"This machine allows no network namespace: {refused}")
-
   def test_only_the_loopback_and_what_was_open_before_work(self):
-    self._skip_where_refused()
+    worker_program.skip_where_refused(self)
     self._check_printed(
         """
         import socket
@@ -53,28 +49,41 @@ class IsolationTest(absltest.TestCase):
         ["True", "refused", "from outside", "['lo']"],
     )
 
-  def test_files_are_those_of_the_same_user(self):
-    self._skip_where_refused()
+  @parameterized.parameters("isolate", "_enter_as_a_user")
+  def test_files_are_those_of_the_same_user(self, enter):
+    worker_program.skip_where_refused(self, enter)
     folder = self.create_tempdir()
     folder.create_file("old", content="written before")
-    for enter in ("isolate", "_enter_as_a_user"):
-      self._check_printed(
-          f"""
-          ids = os.getuid(), os.getgid()
-          isolation.{enter}()
-          os.chdir({folder.full_path!r})
-          print(network() != before, (os.getuid(), os.getgid()) == ids)
-          print(open("old").read())
-          open("old", "a").close()
-          open("{enter}", "w").close()
-          found = os.stat("{enter}")
-          print((found.st_uid, found.st_gid) == ids)
-          """,
-          ["True True", "written before", "True"],
-      )
+    self._check_printed(
+        f"""
+        ids = os.getuid(), os.getgid()
+        isolation.{enter}()
+        os.chdir({folder.full_path!r})
+        print(network() != before, (os.getuid(), os.getgid()) == ids)
+        print(open("old").read())
+        open("old", "a").close()
+        open("new", "w").close()
+        found = os.stat("new")
+        print((found.st_uid, found.st_gid) == ids)
+        """,
+        ["True True", "written before", "True"],
+    )
 
   def test_stays_outside_where_the_kernel_refuses(self):
-    self._skip_where_refused()
+    self._check_printed(
+        """
+        from tests.workers import bare_machine
+        bare_machine.refuse_unshare()
+        try:
+          isolation.isolate()
+        except OSError as e:
+          print(e.strerror, network() == before)
+        """,
+        ["Operation not permitted True"],
+    )
+
+  def test_stays_outside_where_there_are_too_many_namespaces(self):
+    worker_program.skip_where_refused(self, "_enter_as_a_user")
     self._check_printed(
         """
         user, group = os.getuid(), os.getgid()

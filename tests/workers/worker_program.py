@@ -11,15 +11,11 @@ _TIMEOUT_SECONDS = 120
 
 # The program where the kernel refuses the namespace.
 _WITHOUT_NAMESPACES = """
-import errno, os
 from experiment_shell import launch
-from fl_clustering.workers import isolation
+from tests.workers import bare_machine
 from tools import worker
 
-def refuse():
-  raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-isolation.isolate = refuse
+bare_machine.refuse_unshare()
 launch.run(worker.main)
 """
 
@@ -39,10 +35,12 @@ def run_script(script):
   )
 
 
-def isolation_refused():
-  """Returns why this machine does not allow a namespace; `None` if it does."""
-  result = run_script("from fl_clustering.workers import isolation\nisolation.isolate()")
-  return result.stderr.strip().rpartition("\n")[2] if result.returncode else None
+def skip_where_refused(test, enter="isolate"):
+  """Skips a test on a machine that does not allow what a function of `isolation` does."""
+  result = run_script(f"from fl_clustering.workers import isolation\nisolation.{enter}()")
+  if result.returncode:
+    reason = result.stderr.strip().rpartition("\n")[2]
+    test.skipTest(f"this machine refuses `isolation.{enter}()`: {reason}")
 
 
 class WorkerProgram:

@@ -111,9 +111,7 @@ class RunningWorkerTest(absltest.TestCase):
     self.assertTrue(np.array_equal(halves, values / 2))
 
   def test_can_be_reached_at_its_address_only(self):
-    refused = worker_program.isolation_refused()
-    if refused:
-      self.skipTest(f"This machine allows no network namespace: {refused}")
+    worker_program.skip_where_refused(self)
     self.assertTrue(_answers("127.0.0.1", self.program.port))
     for host in _other_addresses():
       self.assertFalse(_answers(host, self.program.port), host)
