@@ -27,12 +27,17 @@ def _labels(deps):
     ]
 
 def modules(deps_by_name, testonly = False):
-    """Declares a py_library for each file.
+    """Declares a py_library for each file, and ":modules", which depends on all of them.
 
     Args:
       deps_by_name: Maps a file's name, without its extension, to its dependencies.
       testonly: Whether only tests may use the targets.
     """
+    native.py_library(
+        name = "modules",
+        testonly = testonly,
+        deps = [":" + name for name in deps_by_name],
+    )
     for name, deps in deps_by_name.items():
         native.py_library(
             name = name,
@@ -54,21 +59,27 @@ def programs(deps_by_name):
             deps = _labels(deps),
         )
 
-def tests(deps_by_name, size = "small", tags = [], data = []):
-    """Declares a py_test for each file.
+def tests(name, srcs, deps, size = "medium", tags = [], data = []):
+    """Declares one py_test that runs test files in one process, which imports packages once.
+
+    `bazel test //tests/FOLDER --test_filter=NAME` runs the classes or methods of that name.
 
     Args:
-      deps_by_name: Maps a file's name, without its extension, to its dependencies.
-      size: Bazel's test size, which limits how long each test may take.
-      tags: Tags of each test.
-      data: Labels of files that each test reads.
+      name: Name of the target.
+      srcs: The files, such as `glob(["*_test.py"])`.
+      deps: What the files import.
+      size: Bazel's test size, which limits how long the test may take.
+      tags: Tags of the test.
+      data: Labels of files that the tests read.
     """
-    for name, deps in deps_by_name.items():
-        native.py_test(
-            name = name,
-            size = size,
-            srcs = [name + ".py"],
-            tags = tags,
-            data = data,
-            deps = _labels(deps),
-        )
+    folder = native.package_name().replace("/", ".")
+    native.py_test(
+        name = name,
+        size = size,
+        srcs = srcs + ["//tests:run_files.py"],
+        main = "//tests:run_files.py",
+        args = ["{}.{}".format(folder, src[:-len(".py")]) for src in sorted(srcs)],
+        tags = tags,
+        data = data,
+        deps = _labels(["absl-py"] + deps),
+    )

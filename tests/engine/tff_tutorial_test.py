@@ -35,6 +35,7 @@ from fl_clustering.tasks import emnist
 from fl_clustering.tasks import models
 from fl_clustering.tasks import own_clients
 from fl_clustering.tasks import registry
+from tests import nightly
 
 _EMNIST_DIR = flags.DEFINE_string(
     "emnist_dir", os.path.expanduser("~/.tff"), f"Folder with {emnist.FILE_NAME}.")
@@ -166,6 +167,7 @@ class TutorialTest(absltest.TestCase):
       accuracies.append(sum(num_right) / (_NUM_EPOCHS * sum(sizes)))
     return accuracies
 
+  @nightly.only
   def test_equals_plain_numpy_and_the_tutorials_program(self):
     task = _digits_task()
     ours = self._accuracies(task)

@@ -19,6 +19,7 @@ from fl_clustering.tables import table_options
 from fl_clustering.tasks import files
 from fl_clustering.workers import pool
 from tests.integration import three_phase_program as program
+from tests import nightly
 from tests.workers import started_sites
 from tests.workers import started_workers
 
@@ -205,6 +206,7 @@ class SitesTest(parameterized.TestCase):
         program.read_text(folder, "summary.json"), program.read_text(expected.path, "summary.json")
     )
 
+  @nightly.only
   def test_files_that_a_site_lost_are_written_again(self):
     sites, workers = self._sites(_TABLES)
     expected = self._run("whole", workers)
@@ -227,6 +229,7 @@ class SitesTest(parameterized.TestCase):
         program.read_text(expected.path, "summary.json"),
     )
 
+  @nightly.only
   def test_a_lost_site_may_be_left_out(self):
     sites, workers = self._sites(_TABLES)
     folder = os.path.join(self.base, "sites")
@@ -269,6 +272,7 @@ class SitesTest(parameterized.TestCase):
         late.summary["missing_sites"], {"addresses": [sites[0].address], "clients": []}
     )
 
+  @nightly.only
   def test_a_run_that_stopped_begins_again_with_the_sites_that_are_there(self):
     sites, workers = self._sites(_TABLES)
     # The default number of clusters depends on that of the clients.

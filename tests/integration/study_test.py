@@ -19,6 +19,7 @@ from experiments.grouping_study import cells
 from experiments.grouping_study import jobs
 from experiments import study
 from tests.experiment_shell import in_process
+from tests import nightly
 from tests.tasks import data_files
 
 _TABLES = ("results.csv", "rounds.csv")
@@ -141,6 +142,7 @@ class StudyTest(parameterized.TestCase):
     self.assertNotIn("report.html", os.listdir(folder))
     return process.returncode, stderr
 
+  @nightly.only
   def test_a_study_that_is_ended_again_and_again_gives_the_same_bits(self):
     folder = os.path.join(_base, "killed")
     groups = os.path.join(folder, "cells")

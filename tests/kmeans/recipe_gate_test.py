@@ -13,8 +13,9 @@ from clustering_basics import single_thread_kmeans
 from experiments.kmeans import data
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering import runtime
+from tests import nightly
 
-_SEEDS = range(20)
+_NUM_SEEDS = 20
 
 
 def setUpModule():
@@ -25,7 +26,7 @@ def setUpModule():
 class RecipeGateTest(parameterized.TestCase):
 
   def _check(self, draw, *settings):
-    for seed in _SEEDS:
+    for seed in nightly.seeds(_NUM_SEEDS):
       clients = draw(*settings, seed)
       central = single_thread_kmeans.fit(
           clients.pooled_points, clients.num_clusters, n_init=10, random_state=seed

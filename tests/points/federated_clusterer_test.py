@@ -21,6 +21,7 @@ from sklearn.utils import estimator_checks
 from fl_clustering import kmeans
 from fl_clustering import multiview
 from fl_clustering import runtime
+from tests import nightly
 
 
 def setUpModule():
@@ -138,6 +139,7 @@ class RulesOfScikitLearnTest(parameterized.TestCase):
     self.assertGreater(len(outcomes), 40)
     self.assertEqual(failed, set(cannot_hold))
 
+  @nightly.only
   @parameterized.named_parameters(*_BOTH)
   def test_all_but_the_exceptions_hold(self, name):
     self._check(_estimator(name), _CANNOT_HOLD[name])

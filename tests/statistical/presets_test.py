@@ -28,6 +28,7 @@ from fl_clustering import scoring
 from fl_clustering import stages
 from fl_clustering.tasks import models
 from tests import models_built_once
+from tests import nightly
 
 _LEAST = 0.95
 
@@ -49,6 +50,7 @@ def _config(preset):
 
 class PresetsTest(parameterized.TestCase):
 
+  @nightly.only
   @parameterized.parameters(
       ("rotated_groups", ("kmeans", "hierarchical", "ifca", "fesem", "pacfl", "cfl")),
       # PACFL's default looks at images alone, which are the same in all groups.

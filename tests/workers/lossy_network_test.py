@@ -1,5 +1,6 @@
 from absl.testing import absltest
 
+from tests import nightly
 from tests.workers import worker_program
 
 # K-means on this machine, and by two workers that a bad network leads to.
@@ -46,6 +47,7 @@ print(network.num_packets > 1_000, network.num_lost > 30)
 
 class LossyNetworkTest(absltest.TestCase):
 
+  @nightly.only
   def test_lost_packets_change_no_bit_and_cost_no_worker(self):
     result = worker_program.run_script(_SCRIPT)
 

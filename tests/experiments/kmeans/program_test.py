@@ -19,6 +19,7 @@ from experiments.kmeans import own_data
 from experiments import report
 from fl_clustering import load_model
 from tests.experiment_shell import in_process
+from tests import nightly
 
 
 def _run(*arguments):
@@ -246,6 +247,7 @@ class OwnDataTest(absltest.TestCase):
 
 class PaperTest(absltest.TestCase):
 
+  @nightly.only
   def test_an_interrupted_run_ends_with_the_same_table(self):
     with tempfile.TemporaryDirectory() as base:
       flags = ("--figure=extreme", "--seeds=1")

@@ -20,6 +20,7 @@ from fl_clustering import load_model
 from fl_clustering.tables import table_options
 from fl_clustering.workers import pool
 from tests.experiment_shell import in_process
+from tests import nightly
 from tests.workers import started_sites
 
 _CLIENTS = ("east", "north", "south", "west")
@@ -193,6 +194,7 @@ class SitesTest(absltest.TestCase):
     with self.assertRaises(launch.InputError):
       _run(f"--data_dir={self.data}", *self.flags, f"--output_dir={self.at_sites}", "--resume")
 
+  @nightly.only
   def test_algorithms_that_gather_and_tffs_own(self):
     for algorithm in ("fkm_lloyd", "kfed", "tff_minibatch"):
       with self.subTest(algorithm):
@@ -232,6 +234,7 @@ class SitesTest(absltest.TestCase):
     for name in ("k_selection.csv", "rounds.csv", "centroids.csv", "profiles.csv", "summary.json"):
       self.assertEqual(_read(self.output, name), _read(self.at_sites, name))
 
+  @nightly.only
   def test_a_lost_site_ends_the_run_and_it_can_be_resumed(self):
     site = self.sites[1]
     self.addCleanup(self._restart, site)
@@ -265,6 +268,7 @@ class SitesTest(absltest.TestCase):
     _run(f"--workers={self.sites[0].address}", *self.flags, f"--output_dir={folder}")
     return folder
 
+  @nightly.only
   def test_a_lost_site_can_be_left_out(self):
     site = self.sites[1]
     self.addCleanup(self._restart, site)
@@ -278,6 +282,7 @@ class SitesTest(absltest.TestCase):
     self.assertLen(_rows(self.output, "k_selection.csv"), 3)
     self._assert_same_fit(self.output, self._alone())
 
+  @nightly.only
   def test_a_run_that_stopped_can_be_resumed_without_the_site(self):
     site = self.sites[1]
     self.addCleanup(self._restart, site)

@@ -17,6 +17,7 @@ from experiments import report
 from fl_clustering import load_model
 from fl_clustering.workers import pool
 from tests.experiment_shell import in_process
+from tests import nightly
 from tests.workers import started_sites
 
 _CLIENTS = ("east", "north", "west")
@@ -140,6 +141,7 @@ class SitesTest(absltest.TestCase):
       _run(f"--workers={self.sites[0].address}", *_SMALL, f"--output_dir={self.at_sites}",
            "--resume")
 
+  @nightly.only
   def test_a_lost_site(self):
     site, calls = self.sites[1], []
     self.addCleanup(lambda: (site.kill(), site.start()))

@@ -8,6 +8,7 @@ from experiments.peers import cells
 from experiments.peers import contestants
 from tests.experiments.peers import fake_contestant
 from tests.experiments.peers import sample_job
+from tests import nightly
 
 _ANSWER_SECONDS = 20
 
@@ -40,6 +41,7 @@ class MeasureLaunchTest(absltest.TestCase):
       self.assertEqual(values["first_difference"], 0)
       self.assertEqual(values["last_difference"], 0)
 
+  @nightly.only
   def test_those_that_fail_are_told_and_the_others_go_on(self):
     measured = _measure(
         self.job, plain="well", crashing="crash", hanging="hang", broken="broken", last="well"

@@ -9,6 +9,7 @@ import numpy as np
 from experiments.peers import contestants
 from experiments.peers import environments
 from tests.experiments.peers import fake_contestant
+from tests import nightly
 
 
 class EnvironmentsTest(absltest.TestCase):
@@ -46,6 +47,7 @@ class EnvironmentsTest(absltest.TestCase):
         np.__version__,
     )
 
+  @nightly.only
   def test_what_can_not_be_installed_is_told_and_removed(self):
     contestant = self._locked(f"no-such-package==1.0 --hash=sha256:{64 * '0'}\n")
 
@@ -69,6 +71,7 @@ class EnvironmentsTest(absltest.TestCase):
         environments.EnvironmentUnavailable, "PackageNotFoundError: .*numpy"):
       environments.versions(first, contestant)
 
+  @nightly.only
   def test_one_that_was_interrupted_is_installed_anew(self):
     contestant = self._locked("# Nothing.\n")
     first = environments.get("fake", contestant, self.folder)

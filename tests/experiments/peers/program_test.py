@@ -8,6 +8,7 @@ from absl.testing import parameterized
 from experiment_shell import launch
 from experiments.benchmarks import peers
 from tests.experiment_shell import in_process
+from tests import nightly
 
 
 def _run(folder, *arguments):
@@ -21,6 +22,7 @@ class ProgramTest(parameterized.TestCase):
     self.base = self.create_tempdir().full_path
     self.folder = os.path.join(self.base, "run")
 
+  @nightly.only
   def test_a_run_without_a_peer_that_can_not_be_installed(self):
     arguments = (
         "--workloads=cnn_small", "--peers=fedjax", "--launches=1", "--rounds=2",

@@ -9,11 +9,13 @@ import numpy as np
 
 from experiments.peers import contestant_process
 from experiments.peers import contestants
+from tests import nightly
 from tests.experiments.peers import sample_job
 
 _ANSWER_SECONDS = 600
 
 
+@nightly.only
 class SameRoundsTest(parameterized.TestCase):
 
   def _vectors(self, name, job):

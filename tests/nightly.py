@@ -1,0 +1,21 @@
+"""What is statistical or long: a part of it runs daily, all of it with `--config=nightly`."""
+
+from collections.abc import Sequence
+import os
+import unittest
+
+_IS_NIGHT = os.environ.get("NIGHTLY") == "1"
+_NUM_DAILY_SEEDS = 3
+
+only = unittest.skipUnless(_IS_NIGHT, "runs with --config=nightly only")
+
+
+def seeds(num_seeds: int) -> Sequence[int]:
+  """Returns the seeds of this run: all of them, or the first three by day."""
+  return range(num_seeds if _IS_NIGHT else min(num_seeds, _NUM_DAILY_SEEDS))
+
+
+def skip_by_day(test: unittest.TestCase, is_long: bool) -> None:
+  """Skips a test by day if its parameters make it a long one."""
+  if is_long and not _IS_NIGHT:
+    test.skipTest("long: runs with --config=nightly only")
