@@ -59,7 +59,7 @@ def programs(deps_by_name):
             deps = _labels(deps),
         )
 
-def tests(name, srcs, deps, size = "medium", tags = [], data = []):
+def tests(name, srcs, deps, size = "medium", data = []):
     """Declares one py_test that runs test files in one process, which imports packages once.
 
     `bazel test //tests/FOLDER --test_filter=NAME` runs the classes or methods of that name.
@@ -69,7 +69,6 @@ def tests(name, srcs, deps, size = "medium", tags = [], data = []):
       srcs: The files, such as `glob(["*_test.py"])`.
       deps: What the files import.
       size: Bazel's test size, which limits how long the test may take.
-      tags: Tags of the test.
       data: Labels of files that the tests read.
     """
     folder = native.package_name().replace("/", ".")
@@ -79,7 +78,6 @@ def tests(name, srcs, deps, size = "medium", tags = [], data = []):
         srcs = srcs + ["//tests:run_files.py"],
         main = "//tests:run_files.py",
         args = ["{}.{}".format(folder, src[:-len(".py")]) for src in sorted(srcs)],
-        tags = tags,
         data = data,
         deps = _labels(["absl-py"] + deps),
     )

@@ -5,7 +5,7 @@ program ends, however it ends, starts another one without a word when it dies,
 and waits for ever when it hangs.  Here the kernel ends the worker with the
 program, `kill -9` included, and a worker that died or hangs is an error.
 
-A runtime leaves no thread behind.  TFF's own stub has gRPC watch the channel, which starts a
+A `LocalRuntime` leaves no thread behind.  TFF's own stub has gRPC watch the channel, which starts a
 thread when the worker ends; one that starts while Python exits crashes the program (code 139).
 
 The worker computes `num_cores` clients at a time with one thread each.  That
@@ -13,7 +13,9 @@ is the fastest arrangement for models as small as a client's, and it makes the
 numbers independent of how threads are scheduled.
 """
 
+import asyncio
 import atexit
+from concurrent import futures
 import contextlib
 import errno
 import logging
@@ -46,7 +48,7 @@ class ClientFileUnreadable(OSError):
 
 
 class Stub(tff.framework.RemoteExecutorGrpcStub):
-  """TFF's calls of a worker; what a lost worker holds need not be given up one by one."""
+  """TFF's calls of a worker; errors are ignored when values at a lost worker are disposed of."""
 
   def __init__(self, channel: grpc.Channel):
     # TFF's own has gRPC watch the channel (see the top of this file).
@@ -66,6 +68,13 @@ class Stub(tff.framework.RemoteExecutorGrpcStub):
     except (grpc.RpcError, tff.framework.RetryableError, ValueError) as e:
       # gRPC's error of a closed channel is a ValueError; any other loss is noticed elsewhere.
       logging.debug("could not dispose: %s", e)
+
+
+async def _cancel_other_tasks():
+  tasks = asyncio.all_tasks() - {asyncio.current_task()}
+  for task in tasks:
+    task.cancel()
+  await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Context(tff.framework.SyncExecutionContext):
@@ -105,18 +114,24 @@ class Context(tff.framework.SyncExecutionContext):
     )
 
   def close(self) -> None:
-    """Ends the context's thread."""
+    """Ends the context's thread, and calls of other threads with an error."""
+    if self.is_closed:
+      return
     self.is_closed = True
-    # TFF ends the thread when its runner is garbage, but the thread keeps the runner alive.
     runner = self._async_runner
+    runner.run_coro_and_return_result(_cancel_other_tasks())
+    # TFF ends the thread when its runner is garbage, but the thread keeps the runner alive.
     end, runner._finalizer = runner._finalizer, lambda loop, thread: None
     end(runner._event_loop, runner._thread)
 
   def invoke(self, comp, arg):
+    ended = WorkerLost("TensorFlow Federated's worker process was ended with its runtime.")
     if self.is_closed:
-      raise WorkerLost("TensorFlow Federated's worker process was ended with its runtime.")
+      raise ended
     try:
       return super().invoke(comp, arg)
+    except futures.CancelledError as e:
+      raise ended from e
     except grpc.RpcError as e:
       found = _UNREADABLE_FILE.search(e.details() or "")
       if found is None:
@@ -154,15 +169,16 @@ class LocalRuntime:
     stub = Stub(grpc.intercept_channel(self._channel, self._watch))
     self.context = Context(stub, self._check_alive, num_cores)
     atexit.register(self.close)
-    if not worker_process.answers(self._process, self._channel):
-      try:
+    try:
+      if not worker_process.answers(self._process, self._channel):
         self._check_alive()
-      finally:
-        self.close()
-      raise WorkerLost(
-          "TensorFlow Federated's worker process did not answer within "
-          f"{worker_process.START_TIMEOUT_SECONDS} s."
-      )
+        raise WorkerLost(
+            "TensorFlow Federated's worker process did not answer within "
+            f"{worker_process.START_TIMEOUT_SECONDS} s."
+        )
+    except BaseException:  # Ctrl-C, too.
+      self.close()
+      raise
     tff.framework.set_default_context(self.context)
 
   def __enter__(self):
@@ -178,8 +194,8 @@ class LocalRuntime:
   def close(self):
     """Ends the worker and all threads; TFF computations can't be called afterwards.
 
-    The channel comes first: its calls end with an error.  Nothing then notices that the worker
-    ends.  A runtime that is still open when Python exits is closed then.
+    The channel is closed before the worker ends, or gRPC would notice the loss.  A runtime that
+    is still open when Python exits is closed then.
     """
     self._channel.close()
     self._watch.close()

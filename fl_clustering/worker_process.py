@@ -86,7 +86,12 @@ def channel(address: str) -> grpc.Channel:
 
 
 def answers(process: subprocess.Popen, its_channel: grpc.Channel) -> bool:
-  """Waits until a worker answers; returns False if it ends, or not within a minute."""
+  """Waits until a worker answers; returns False if it ends first, or takes too long.
+
+  Args:
+    process: The worker's process.
+    its_channel: A channel to it.
+  """
   ask = its_channel.unary_unary(_QUESTION)
   deadline = time.monotonic() + START_TIMEOUT_SECONDS
   while time.monotonic() < deadline and process.poll() is None:
@@ -95,4 +100,5 @@ def answers(process: subprocess.Popen, its_channel: grpc.Channel) -> bool:
     except grpc.RpcError as e:
       if e.code() is grpc.StatusCode.NOT_FOUND:
         return True
+    time.sleep(0.02)  # Another program at this port may answer at once.
   return False

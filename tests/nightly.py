@@ -1,4 +1,4 @@
-"""What is statistical or long: a part of it runs daily, all of it with `--config=nightly`."""
+"""Long tests run with `bazel test --config=nightly` only, statistical ones then with all seeds."""
 
 from collections.abc import Sequence
 import os

@@ -7,6 +7,7 @@ from absl.testing import absltest
 
 if __name__ == "__main__":
   # Before absltest does it within its own program, where Keras then builds no model.
-  for name in sys.argv[1:]:
-    importlib.import_module(name)
+  for argument in sys.argv[1:]:
+    if not argument.startswith("-"):
+      importlib.import_module(argument)
   absltest.main(module=None)

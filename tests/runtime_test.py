@@ -112,9 +112,11 @@ class LocalRuntimeTest(absltest.TestCase):
         endless()
 
     local = runtime.LocalRuntime(num_cores=1)
+    worker = psutil.Process(local.worker_pid)
+    before, deadline = worker.cpu_times().user, time.monotonic() + 60
     with futures.ThreadPoolExecutor() as threads:
       call = threads.submit(compute, local.context)
-      while psutil.Process(local.worker_pid).cpu_times().user < 0.5:
+      while worker.cpu_times().user < before + 0.5 and time.monotonic() < deadline:
         time.sleep(0.05)
       local.close()
       with self.assertRaises((grpc.RpcError, runtime.WorkerLost)):

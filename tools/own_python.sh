@@ -2,8 +2,9 @@
 # Prints the path of a Python 3.11 of this project's own, and installs it the first time.
 #
 # It takes a python3 of any version with the venv module.  pip gets uv, and uv downloads the
-# Python from GitHub.  Where that fails, apt gets Debian 12's Python from Debian's archive and
-# checks its signature; nothing of the system changes.  Either stays in the user's cache folder.
+# Python from GitHub.  Where that fails, on Debian, apt gets Debian 12's Python from Debian's
+# archive and checks its signature; nothing of the system changes.  Either stays in the user's
+# cache folder.
 # The settings of pip, uv and apt apply, such as UV_PYTHON_INSTALL_MIRROR.
 set -eu
 root=$(dirname "$0")/..
@@ -38,7 +39,7 @@ install_by_uv() {
 
 # apt with sources, lists and state of its own, in the folder $work/apt.
 private_apt() {
-  apt-get -o Dir::Etc::SourceList="$work/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+  apt-get -c "$work/apt/apt.conf" -o Dir::Etc::SourceList="$work/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
     -o Dir::State="$work/apt" -o Dir::State::status=/dev/null -o Dir::Cache="$work/apt" \
     -o APT::Sandbox::User=root "$@"
 }
@@ -50,6 +51,7 @@ install_from_debian() {
   mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial" "$work/tree" &&
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
       "${mirror:-http://deb.debian.org/debian} bookworm main" > "$work/apt/sources.list" &&
+    printf '#clear APT::Update::Post-Invoke%s;\n' "" -Success > "$work/apt/apt.conf" &&
     private_apt update &&
     (cd "$work/apt" && private_apt download \
       libpython3.11-minimal libpython3.11-stdlib python3.11-minimal python3.11-venv) || return 1
@@ -64,7 +66,7 @@ if print_installed; then
   exit
 fi
 echo "own_python.sh: no Python 3.11 or 3.10 here, installing one in $cache/python" >&2
-{ mkdir -p "$cache" && work=$(mktemp -d "$cache/own.XXXXXX") && true > "$log"; } 2> /dev/null ||
+{ mkdir -p "$cache" && true > "$log" && work=$(mktemp -d "$cache/own.XXXXXX"); } 2> /dev/null ||
   fail "can't write in $cache"
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM

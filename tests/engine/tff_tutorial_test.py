@@ -6,9 +6,9 @@ trains softmax regression from zeros on the first ten writers: SGD of .02, 5 epo
 20, ten rounds.  It prints the accuracy on every batch before its step, over all clients and
 epochs of a round.  The engine does not compute that.  So the same training is done in plain
 NumPy, which counts it, and the engine's model must be NumPy's after every round: on digits
-always, where the tutorial's own program gives the same curve, and on EMNIST if it is there:
+by night, where the tutorial's own program gives the same curve, and on EMNIST if it is there:
 
-  bazel test //tests/engine:tff_tutorial_test --test_arg=--emnist_dir=$HOME/.tff
+  bazel test //tests/engine --test_filter=TutorialTest --test_arg=--emnist_dir=$HOME/.tff
 """
 
 import collections

@@ -13,7 +13,7 @@ K-means gains over these.  Seeds change an accuracy by a standard deviation of u
 the two clients with eroded images.  A run of the same differs from the mean of five by more than
 the tolerance once in 100.
 
-  bazel test //tests/statistical:feature_skew_test --test_arg=--mnist_dir=FOLDER
+  bazel test //tests/statistical --test_filter=FeatureSkewTest --test_arg=--mnist_dir=FOLDER
 """
 
 import dataclasses

@@ -50,11 +50,24 @@ def _hide_hosts_file():
   _check(_libc.mount(b"/dev/null", b"/etc/hosts", None, _MS_BIND, None))
 
 
+def _error_of(action):
+  """Returns the number of an action's OSError, or 0; tried in a process that ends at once."""
+  child = os.fork()
+  if not child:
+    try:
+      action()
+      os._exit(0)
+    except OSError as e:
+      os._exit(e.errno)
+  return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def main():
-  try:
+  error = _error_of(_hide_hosts_file)
+  if error:
+    print(f"bare_machine: /etc/hosts stays ({os.strerror(error)}).", file=sys.stderr)
+  else:
     _hide_hosts_file()
-  except OSError as e:
-    print(f"bare_machine: /etc/hosts stays ({e.strerror}).", file=sys.stderr)
   refuse_unshare()
   os.execvp(sys.argv[1], sys.argv[1:])
 
