@@ -64,6 +64,8 @@ def _run(entrance, folder, num_cores, open_site, line):
 
   _handle_signals()
   site = open_site(folder)
+  if entrance.warning is not None:  # After all bad input, which is one line.
+    print(f"warning: {entrance.warning}", file=sys.stderr)
   document = None if site is None else site.to_json()
   cores = "1 core" if num_cores == 1 else f"{num_cores} cores"
   try:
@@ -97,6 +99,4 @@ def run(line, open_site=lambda folder: None):
     validate.integer(minimum=1, maximum=_MAX_CORES, num_cores=num_cores)
     with worker_folder.claim(given.cache_dir):
       entrance = entrance_lib.take(given.address, given.port)
-      if entrance.warning is not None:
-        print(f"warning: {entrance.warning}", file=sys.stderr)
       _run(entrance, given.cache_dir, num_cores, open_site, line)

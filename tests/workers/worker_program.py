@@ -50,6 +50,7 @@ class WorkerProgram:
     port: Its port.
     address: The address that was asked for, and the port.
     process: The `subprocess.Popen`.
+    warnings: The warnings, once it has ended, such as of a machine without namespaces.
   """
 
   def __init__(self, folder, *flags, port=None, may_isolate=True, module="tools.worker"):
@@ -79,8 +80,12 @@ class WorkerProgram:
     self.process.communicate()
 
   def first_line(self):
-    """Returns the line that it prints once the worker answers."""
-    return self.process.stdout.readline().strip()
+    """Returns the line that it prints once the worker answers.
+
+    It has the address that was asked for, also where a machine without namespaces opens all.
+    """
+    line = self.process.stdout.readline().strip()
+    return line.replace(f"0.0.0.0:{self.port}", self.address)
 
   def worker(self):
     """Returns the worker that it started, a `psutil.Process`."""
@@ -88,6 +93,8 @@ class WorkerProgram:
     return child
 
   def end(self):
-    """Waits for its end; returns its exit code and what else it printed, as errors' lines."""
-    _, errors = self.process.communicate(timeout=_TIMEOUT_SECONDS)
-    return self.process.returncode, errors.splitlines()
+    """Waits for its end; returns its exit code and the lines of its errors, warnings aside."""
+    _, printed = self.process.communicate(timeout=_TIMEOUT_SECONDS)
+    lines = printed.splitlines()
+    self.warnings = [line for line in lines if line.startswith("warning: ")]
+    return self.process.returncode, [line for line in lines if line not in self.warnings]
