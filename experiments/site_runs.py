@@ -50,7 +50,7 @@ class OpenSites:
   @functools.cached_property
   def sites(self):
     """The `sites.Sites` of those that take part."""
-    from fl_clustering.sites import sites  # pylint: disable=g-import-not-at-top
+    from fl_clustering.distribution import sites  # pylint: disable=g-import-not-at-top
 
     return sites.join(self.documents)
 
@@ -208,7 +208,7 @@ def run(opened, measure):
   Raises:
     dealing.SiteMissing: If a site was lost that may not be left out, or the last one.
   """
-  from fl_clustering.workers import dealing  # pylint: disable=g-import-not-at-top
+  from fl_clustering.distribution import dealing  # pylint: disable=g-import-not-at-top
 
   while True:
     try:

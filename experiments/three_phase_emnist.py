@@ -64,7 +64,7 @@ def _run(config, task, folder):
 
 def _measure(config, inputs, folder, run=_run):
   # pylint: disable=g-import-not-at-top
-  from fl_clustering import checkpoint
+  from fl_clustering.three_phase import checkpoint
   from fl_clustering.engine import divergence
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top

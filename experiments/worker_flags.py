@@ -52,7 +52,7 @@ def _open_pool():
   # pylint: disable=g-import-not-at-top
   import tqdm
 
-  from fl_clustering.workers import pool
+  from fl_clustering.distribution import pool
   # pylint: enable=g-import-not-at-top
 
   with launch.input_errors():

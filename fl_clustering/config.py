@@ -9,11 +9,11 @@ import textwrap
 from typing import Optional, Union
 
 from clustering_basics import validate
-from fl_clustering.engine import aggregation
-from fl_clustering.grouping import grouping
-from fl_clustering.grouping import num_clusters as num_clusters_lib
-from fl_clustering.methods import registry as method_registry
 from fl_clustering import options
+from fl_clustering.engine import aggregation
+from fl_clustering.methods import grouping
+from fl_clustering.methods import num_clusters as num_clusters_lib
+from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib

@@ -3,7 +3,7 @@
 from fl_clustering import model_folder
 from fl_clustering.kmeans import saved_kmeans
 from fl_clustering.multiview import saved_multiview
-from fl_clustering import saved_clusters
+from fl_clustering.three_phase import saved_clusters
 
 # To add a kind: one class with `KIND`, `save`, `load`, `open_folder`, `predict` and
 # `predict_tables`.

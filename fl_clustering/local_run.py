@@ -5,8 +5,8 @@ import tempfile
 from fl_clustering import config as config_lib
 from fl_clustering import runtime
 from fl_clustering.tasks import federated_task
-from fl_clustering import three_phase
-from fl_clustering import three_phase_result
+from fl_clustering.three_phase import three_phase
+from fl_clustering.three_phase import three_phase_result
 
 
 def run(

@@ -28,9 +28,9 @@ import tensorflow_federated as tff
 from tensorflow_federated.proto.v0 import executor_pb2_grpc
 from tensorflow_federated.python.core.impl.context_stack import runtime_error_context
 
-from fl_clustering import array_executor
-from fl_clustering import worker_process
-from fl_clustering import worker_watch
+from fl_clustering.distribution import array_executor
+from fl_clustering.distribution import worker_process
+from fl_clustering.distribution import worker_watch
 
 # What TensorFlow says of a file that it can't read, within the worker's error.  Files in a
 # worker's own folder have names without spaces.

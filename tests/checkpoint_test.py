@@ -5,7 +5,7 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import checkpoint
+from fl_clustering.three_phase import checkpoint
 
 _STATE = {"vectors": np.arange(6, dtype=np.float32).reshape(2, 3)}
 _START = "what the stage started from"

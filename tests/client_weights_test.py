@@ -1,4 +1,4 @@
-"""Tests for fl_clustering.client_weights."""
+"""Tests for fl_clustering.methods.client_weights."""
 
 import os
 from unittest import mock
@@ -7,7 +7,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import client_weights
+from fl_clustering.methods import client_weights
 
 _IDS = ("b", "a", "c")
 _VECTORS = np.array([[1, 2], [4, 6], [1, 1]], np.float32)

@@ -4,7 +4,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import cluster_assignment
+from fl_clustering.methods import cluster_assignment
 
 # The article's example of overlapping clusters.
 _ARTICLE = cluster_assignment.ClusterAssignment((

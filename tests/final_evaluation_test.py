@@ -3,11 +3,11 @@ import tracemalloc
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import cluster_assignment
 from fl_clustering.engine import cost
-from fl_clustering import final_evaluation
-from fl_clustering import method_rounds
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
+from fl_clustering.three_phase import final_evaluation
+from fl_clustering.three_phase import method_rounds
 
 _VECTORS = np.array([[1, 10, 0], [2, 30, 0], [6, 20, 3]], np.float32)
 

@@ -3,7 +3,7 @@
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import gains
+from fl_clustering.three_phase import gains
 
 
 def _false_verdicts(num_clients, num_repeats, sd_clients, sd_training, num_comparisons=1):

@@ -7,8 +7,8 @@ from absl.testing import parameterized
 
 from fl_clustering import config as config_lib
 from fl_clustering.engine import cost
-from fl_clustering import matched_control
-from fl_clustering import participation
+from fl_clustering.engine import participation
+from fl_clustering.three_phase import matched_control
 
 _STEPS = {"a": 1, "b": 2, "c": 30}
 

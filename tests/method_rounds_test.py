@@ -6,14 +6,14 @@ import warnings
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import checkpoint
-from fl_clustering import cluster_assignment
 from fl_clustering import config as config_lib
 from fl_clustering.engine import cost
-from fl_clustering import method_rounds
+from fl_clustering.engine import participation
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
-from fl_clustering import participation
-from fl_clustering import stages
+from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import method_rounds
+from fl_clustering.three_phase import stages
 from tests import run_recorder
 
 _IDS = ("a", "b", "c")

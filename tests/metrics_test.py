@@ -2,7 +2,7 @@ from absl.testing import absltest
 import numpy as np
 import sklearn.metrics
 
-from fl_clustering import metrics
+from fl_clustering.engine import metrics
 
 
 def _confusion(truth, predicted, num_classes):

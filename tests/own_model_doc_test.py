@@ -10,7 +10,7 @@ from absl.testing import absltest
 # pylint: disable=unused-import
 from fl_clustering import config
 from fl_clustering import local_run
-from fl_clustering import metrics
+from fl_clustering.engine import metrics
 from fl_clustering.tasks import keras_model
 from fl_clustering.tasks import own_clients
 import numpy

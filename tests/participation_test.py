@@ -1,7 +1,7 @@
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import participation
+from fl_clustering.engine import participation
 
 
 class ParticipationTest(absltest.TestCase):

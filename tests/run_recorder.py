@@ -1,6 +1,6 @@
 """Keeps what a three-phase run tells, and can stop it at one moment."""
 
-from fl_clustering import stages
+from fl_clustering.three_phase import stages
 
 
 class Stop(Exception):

@@ -16,7 +16,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering import runtime
-from fl_clustering import worker_watch
+from fl_clustering.distribution import worker_watch
 
 # Starts a runtime, uses it, says the worker's process id, and waits.
 _PROGRAM = """

@@ -7,12 +7,12 @@ import numpy as np
 import sklearn.metrics
 import tensorflow as tf
 
+from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine
 from fl_clustering.engine import evaluation
-from fl_clustering import runtime
-from fl_clustering import scoring
+from fl_clustering.three_phase import scoring
 from tests import small_task
 
 _task = None

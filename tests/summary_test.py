@@ -5,11 +5,11 @@ import types
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import cluster_assignment
 from fl_clustering import config as config_lib
 from fl_clustering.engine import cost as cost_lib
-from fl_clustering import summary
-from fl_clustering import three_phase_result
+from fl_clustering.methods import cluster_assignment
+from fl_clustering.three_phase import summary
+from fl_clustering.three_phase import three_phase_result
 
 # True labels are rows, so the recalls are 3/4 and 4/6, the precisions 3/5 and 4/5.
 _CONFUSION = np.array([[3, 1], [2, 4]])

@@ -10,23 +10,23 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import checkpoint
-from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
+from fl_clustering import runtime
 from fl_clustering.engine import aggregation
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
 from fl_clustering.engine import federated_training
+from fl_clustering.engine import metrics
+from fl_clustering.engine import participation
 from fl_clustering.methods import registry as methods_registry
-from fl_clustering import metrics
-from fl_clustering import participation
-from fl_clustering import runtime
-from fl_clustering import stages
-from fl_clustering import summary
 from fl_clustering.tasks import federated_task
-from fl_clustering import three_phase
+from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import stages
+from fl_clustering.three_phase import summary
+from fl_clustering.three_phase import three_phase
 from tests import run_recorder
 from tests import small_task
 

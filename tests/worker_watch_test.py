@@ -7,7 +7,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from fl_clustering import worker_watch
+from fl_clustering.distribution import worker_watch
 
 # Computes until it is told to wait.
 _PROGRAM = """

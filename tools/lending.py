@@ -11,8 +11,8 @@ from absl import flags
 
 from clustering_basics import validate
 from experiment_shell import path_flag
-from fl_clustering.workers import entrance as entrance_lib
-from fl_clustering.workers import worker_folder
+from fl_clustering.distribution import entrance as entrance_lib
+from fl_clustering.distribution import worker_folder
 
 _MAX_CORES = 1024
 _POLL_SECONDS = 0.2
@@ -60,7 +60,7 @@ def _code_at_end(process):
 
 
 def _run(entrance, folder, num_cores, open_site, line):
-  from fl_clustering.workers import serving  # pylint: disable=g-import-not-at-top; has threads.
+  from fl_clustering.distribution import serving  # pylint: disable=g-import-not-at-top; has threads.
 
   _handle_signals()
   site = open_site(folder)

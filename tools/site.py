@@ -89,7 +89,7 @@ def main():
     levels = _levels(options)
 
   def open_site(folder):
-    from fl_clustering.sites import site_folder  # pylint: disable=g-import-not-at-top; threads.
+    from fl_clustering.distribution import site_folder  # pylint: disable=g-import-not-at-top; threads.
 
     return site_folder.open_site(
         flags.FLAGS.data_dir, folder, options, flags.FLAGS.classes, levels

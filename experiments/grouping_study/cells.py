@@ -16,12 +16,12 @@ from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.grouping_study import config as config_lib
 from experiments.three_phase import data
-from fl_clustering import checkpoint
 from fl_clustering.engine import divergence
 from fl_clustering.methods import registry as method_registry
-from fl_clustering import stages
-from fl_clustering import summary
 from fl_clustering.tasks import splitting
+from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import stages
+from fl_clustering.three_phase import summary
 
 RESULTS = "results.csv"
 ROUNDS = "rounds.csv"
@@ -282,7 +282,7 @@ def _rows(config, group, result, curves):
 
 
 def _measure(config, group, task, study_folder, failed, tell):
-  from fl_clustering import three_phase  # pylint: disable=g-import-not-at-top
+  from fl_clustering.three_phase import three_phase  # pylint: disable=g-import-not-at-top
 
   folder = group_folder(study_folder, group)
   client_data = os.path.join(folder, "client_data")

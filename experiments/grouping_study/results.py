@@ -13,8 +13,8 @@ from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import intervals
 from experiments.three_phase import comparison
 from experiments.three_phase import results as run_results
-from fl_clustering import matched_control
 from fl_clustering.methods import registry as method_registry
+from fl_clustering.three_phase import matched_control
 
 FEDAVG = method_registry.FEDAVG
 FINETUNED = run_results.FINETUNED

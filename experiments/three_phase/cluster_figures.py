@@ -11,7 +11,7 @@ from sklearn import decomposition
 
 from experiment_shell import figure_style
 from experiments.three_phase import results as results_lib
-from fl_clustering.grouping import distances as distances_lib
+from fl_clustering.methods import distances as distances_lib
 
 _MAX_POINTS = 1000
 # Of more clients, few enough are shown that each one can be seen.

@@ -6,7 +6,7 @@ from typing import Any, Callable, Mapping, Optional
 from experiment_shell import scores
 from experiment_shell import text_table
 from experiments.three_phase import results as results_lib
-from fl_clustering import gains
+from fl_clustering.three_phase import gains
 
 VERDICTS = {gains.BETTER: "better", gains.WORSE: "worse", gains.UNCLEAR: "can't tell"}
 

@@ -5,11 +5,11 @@ import hashlib
 import numpy as np
 
 from experiment_shell import output_folder
-from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import registry as task_registry
+from fl_clustering.three_phase import client_privacy
 
 
 def load(config, data_dir, recorded, fold=None):

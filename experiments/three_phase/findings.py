@@ -2,8 +2,8 @@
 
 from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
-from fl_clustering import gains
-from fl_clustering import matched_control
+from fl_clustering.three_phase import gains
+from fl_clustering.three_phase import matched_control
 
 # What a method shows the server beyond the weights after phase 1.
 _SEES_MORE = {

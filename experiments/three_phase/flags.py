@@ -12,10 +12,10 @@ from experiment_shell import run_flags
 from experiments import table_flags
 from experiments import worker_flags
 from fl_clustering import config as config_lib
-from fl_clustering.engine import aggregation
-from fl_clustering.grouping import num_clusters
-from fl_clustering.methods import registry as method_registry
 from fl_clustering import options
+from fl_clustering.engine import aggregation
+from fl_clustering.methods import num_clusters
+from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import files
 from fl_clustering.tasks import models

@@ -2,7 +2,7 @@
 
 from experiment_shell import figure_style
 from experiments.three_phase import comparison
-from fl_clustering import gains as gains_lib
+from fl_clustering.three_phase import gains as gains_lib
 
 _VERDICT_COLORS = {
     gains_lib.BETTER: figure_style.METHOD_COLORS["green"],

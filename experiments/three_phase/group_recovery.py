@@ -1,9 +1,9 @@
 """Which settings recover the clients' true groups, where these are known."""
 
 from clustering_basics import randomness
-from fl_clustering import client_weights
-from fl_clustering.grouping import recovery
-from fl_clustering.grouping import registry
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import groupings
+from fl_clustering.methods import recovery
 
 # Local epochs that are tried besides the run's own.
 _EPOCHS = (1, 5)
@@ -24,8 +24,8 @@ def recovery_rows(config, task, result):
     no true groups are known.
   """
   true_groups = task.true_groups
-  groupings = [name for name in config.methods if name in registry.GROUPINGS]
-  if true_groups is None or not groupings:
+  names = [name for name in config.methods if name in groupings.GROUPINGS]
+  if true_groups is None or not names:
     return []
   if result.num_clusters_choice is not None:
     config = config.with_num_clusters(result.num_clusters_choice.num_clusters)
@@ -35,7 +35,7 @@ def recovery_rows(config, task, result):
     if epochs not in weights_by_epochs:
       weights_by_epochs[epochs] = result.local_weights(epochs)
   rows = []
-  for name in groupings:
+  for name in names:
     for epochs, weights in weights_by_epochs.items():
       for representation in client_weights.REPRESENTATIONS:
         grouping = config.method_settings(name, representation=representation)

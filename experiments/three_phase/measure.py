@@ -10,12 +10,12 @@ from experiments.three_phase import group_recovery
 from experiments.three_phase import profiles
 from experiments.three_phase import results as results_lib
 from experiments.three_phase import run_files
-from fl_clustering import checkpoint
 from fl_clustering import model_folder
-from fl_clustering import saved_clusters
-from fl_clustering import stages
-from fl_clustering import summary as summary_lib
-from fl_clustering import three_phase
+from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import saved_clusters
+from fl_clustering.three_phase import stages
+from fl_clustering.three_phase import summary as summary_lib
+from fl_clustering.three_phase import three_phase
 
 
 class _ProgressBar(stages.RunObserver):

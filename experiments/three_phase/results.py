@@ -7,9 +7,9 @@ import os
 import statistics
 
 from experiment_shell import finished_run
-from fl_clustering import client_weights
-from fl_clustering import cluster_assignment
 from fl_clustering import model_folder
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import cluster_assignment
 
 PRETRAIN = "pretrain"
 FEDAVG = "fedavg"

@@ -10,10 +10,10 @@ import tensorflow_federated as tff
 
 from experiment_shell import output_folder
 from experiments.three_phase import results as results_lib
-from fl_clustering import final_evaluation
-from fl_clustering import metrics as metrics_lib
-from fl_clustering import pretraining
-from fl_clustering import stages
+from fl_clustering.engine import metrics as metrics_lib
+from fl_clustering.three_phase import final_evaluation
+from fl_clustering.three_phase import pretraining
+from fl_clustering.three_phase import stages
 
 _EVALUATE = "evaluate"
 # Most clusters of a method that TensorBoard shows.

@@ -35,11 +35,11 @@ import dataclasses
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.grouping import distances as distances_lib
+from fl_clustering import options
+from fl_clustering.engine import participation
+from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
-from fl_clustering import options
-from fl_clustering import participation
 
 # From its name to a function of the norms of a cluster's updates.
 NORMS = {"largest": np.max, "median": np.median}

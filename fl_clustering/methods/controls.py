@@ -12,9 +12,9 @@ many rounds as the methods:
 
 import numpy as np
 
+from fl_clustering.engine import participation
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
-from fl_clustering import participation
 
 
 def fedavg(config, engine):

@@ -15,8 +15,8 @@ import dataclasses
 
 import numpy as np
 
-from fl_clustering.grouping import grouping
-from fl_clustering.grouping import kmeans
+from fl_clustering.methods import grouping
+from fl_clustering.methods import kmeans
 from fl_clustering.methods import one_shot
 
 

@@ -26,11 +26,11 @@ import dataclasses
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.grouping import grouping
-from fl_clustering.grouping import kmeans
+from fl_clustering import options
+from fl_clustering.methods import grouping
+from fl_clustering.methods import kmeans
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
-from fl_clustering import options
 
 
 def _grouped(settings, engine, pretrained, rng):

@@ -15,10 +15,10 @@ from typing import Callable, Mapping, NamedTuple, Optional, Sequence
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering import client_weights as client_weights_lib
-from fl_clustering import cluster_assignment
 from fl_clustering.engine import cost as cost_lib
-from fl_clustering import participation
+from fl_clustering.engine import participation
+from fl_clustering.methods import client_weights as client_weights_lib
+from fl_clustering.methods import cluster_assignment
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import dataclasses
 
 import numpy as np
 
-from fl_clustering import cluster_assignment
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 

@@ -22,11 +22,11 @@ import numpy as np
 import tqdm
 
 from clustering_basics import validate
-from fl_clustering import cluster_assignment
-from fl_clustering.grouping import grouping
+from fl_clustering import options
+from fl_clustering.methods import cluster_assignment
+from fl_clustering.methods import grouping
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
-from fl_clustering import options
 
 _RIGHT_ANGLE = 90.0
 # Unit vectors in float32 that depend on each other have no smaller one but by rounding.

@@ -7,10 +7,10 @@ frozen dataclass of its settings, and add a row to `METHODS`: its name is then a
 
 from typing import Callable, NamedTuple
 
-from fl_clustering.grouping import registry as grouping_registry
 from fl_clustering.methods import cfl
 from fl_clustering.methods import controls
 from fl_clustering.methods import fesem
+from fl_clustering.methods import groupings
 from fl_clustering.methods import ifca
 from fl_clustering.methods import one_shot
 from fl_clustering.methods import pacfl
@@ -31,10 +31,10 @@ class MethodEntry(NamedTuple):
 METHODS = {
     **{
         name: MethodEntry(grouping, one_shot.one_shot)
-        for name, grouping in grouping_registry.GROUPINGS.items()
+        for name, grouping in groupings.GROUPINGS.items()
     },
     "dynamic_distance": MethodEntry(
-        grouping_registry.GROUPINGS["dynamic_distance"], one_shot.overlapping
+        groupings.GROUPINGS["dynamic_distance"], one_shot.overlapping
     ),
     "ifca": MethodEntry(ifca.Ifca, ifca.ifca),
     "cfl": MethodEntry(cfl.Cfl, cfl.cfl),

@@ -12,12 +12,12 @@ import numpy as np
 
 from clustering_basics import randomness
 from clustering_basics import validate
+from fl_clustering.distribution import site_paths
 from fl_clustering.tables import table_format as table_format_lib
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import folds
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
-from fl_clustering.workers import site_paths
 
 
 # From the type of the features to the number of labels that it can tell apart: a client's

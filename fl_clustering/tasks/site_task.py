@@ -17,8 +17,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import validate
-from fl_clustering.sites import site as site_lib
-from fl_clustering.sites import sites as sites_lib
+from fl_clustering.distribution import site as site_lib
+from fl_clustering.distribution import sites as sites_lib
 from fl_clustering.tables import feature_encoding
 from fl_clustering.tables import table_format
 from fl_clustering.tasks import federated_task

@@ -9,10 +9,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import client_weights
-from fl_clustering.grouping import recovery
-from fl_clustering.grouping import registry
 from fl_clustering import options as options_lib
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import groupings
+from fl_clustering.methods import recovery
 
 _NUM_GROUPS = 4
 
@@ -48,13 +48,13 @@ def _usual_options(grouping):
   }
 
 
-_BY_NAME = tuple((name, name) for name in registry.GROUPINGS)
+_BY_NAME = tuple((name, name) for name in groupings.GROUPINGS)
 _BY_OPTIONS = tuple(
     (f"{name}_{i}", name, options)
-    for name in registry.GROUPINGS
+    for name in groupings.GROUPINGS
     for i, options in enumerate(
         # Without a row, a grouping is tried with its own defaults.
-        _OPTIONS.get(name) or (_usual_options(registry.GROUPINGS[name]),)
+        _OPTIONS.get(name) or (_usual_options(groupings.GROUPINGS[name]),)
     )
 )
 
@@ -88,7 +88,7 @@ def _planted(num_clients=40):
 
 
 def _group(name, options, weights, seed=0):
-  strategy = registry.GROUPINGS[name](**options)
+  strategy = groupings.GROUPINGS[name](**options)
   return strategy(weights, np.random.default_rng(seed))
 
 
@@ -100,7 +100,7 @@ class EveryGroupingTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_BY_NAME)
   def test_its_options_describe_themselves(self, name):
-    grouping = registry.GROUPINGS[name]
+    grouping = groupings.GROUPINGS[name]
     self.assertTrue(dataclasses.is_dataclass(grouping))
     self.assertIn("representation", options_lib.of(grouping))
     for option in options_lib.of(grouping).values():
@@ -109,8 +109,8 @@ class EveryGroupingTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_equal_options_make_equal_groupings_that_do_not_change(self, name, options):
-    grouping = registry.GROUPINGS[name](**options)
-    self.assertEqual(grouping, registry.GROUPINGS[name](**options))
+    grouping = groupings.GROUPINGS[name](**options)
+    self.assertEqual(grouping, groupings.GROUPINGS[name](**options))
     with self.assertRaises(dataclasses.FrozenInstanceError):
       grouping.representation = "update"
 

@@ -8,13 +8,13 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import checkpoint
 from fl_clustering import config as config_lib
-from fl_clustering.methods import registry
 from fl_clustering import options
 from fl_clustering import runtime
+from fl_clustering.methods import registry
 from fl_clustering.tasks import federated_task
-from fl_clustering import three_phase
+from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import three_phase
 from tests import run_recorder
 from tests import small_task
 

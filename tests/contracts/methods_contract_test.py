@@ -9,15 +9,15 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import client_weights
-from fl_clustering import cluster_assignment
 from fl_clustering import config as config_lib
+from fl_clustering import options
 from fl_clustering.engine import aggregation
 from fl_clustering.engine import client_files
+from fl_clustering.engine import participation
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
-from fl_clustering import options
-from fl_clustering import participation
 
 _IDS = ("f", "a", "e", "b", "d", "c")
 _PLACES = (*_IDS, "new", "newer")

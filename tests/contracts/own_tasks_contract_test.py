@@ -8,10 +8,10 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering import config as config_lib
-from fl_clustering.methods import registry
 from fl_clustering import runtime
+from fl_clustering.methods import registry
 from fl_clustering.tasks import federated_task
-from fl_clustering import three_phase
+from fl_clustering.three_phase import three_phase
 from tests import own_tasks
 
 _ALL = tuple(registry.METHODS)

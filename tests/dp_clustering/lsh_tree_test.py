@@ -4,12 +4,12 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from bench import lsh_tree_reference
 from dp_clustering import clustering_params
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import lsh_tree
 from dp_clustering import noise
 from dp_clustering import private_sums
-from experiments.benchmarks import lsh_tree_reference
 
 
 def _points(num_points=400, dim=4, seed=0):

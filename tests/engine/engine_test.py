@@ -6,12 +6,12 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
+from fl_clustering import runtime
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import engine
 from fl_clustering.engine import member_training
-from fl_clustering import participation
-from fl_clustering import runtime
+from fl_clustering.engine import participation
 from tests import small_task
 from tests.engine import small_messages
 

@@ -10,13 +10,13 @@ import tensorflow_federated as tff
 
 from clustering_basics import randomness
 from fl_clustering import config as config_lib
+from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
 from fl_clustering.engine import federated_training
-from fl_clustering import participation
-from fl_clustering import runtime
+from fl_clustering.engine import participation
 from tests import small_task
 from tests.engine import small_messages
 

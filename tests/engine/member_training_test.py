@@ -6,13 +6,13 @@ from absl.testing import absltest
 import numpy as np
 
 from clustering_basics import randomness
+from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
 from fl_clustering.engine import member_training
-from fl_clustering import participation
-from fl_clustering import runtime
+from fl_clustering.engine import participation
 from tests import small_task
 from tests.engine import small_messages
 

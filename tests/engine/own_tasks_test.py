@@ -10,12 +10,12 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import evaluation
-from fl_clustering import participation
-from fl_clustering import runtime
+from fl_clustering.engine import participation
 from fl_clustering.tasks import federated_task
 from tests import own_tasks
 

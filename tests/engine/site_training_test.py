@@ -7,8 +7,8 @@ import numpy as np
 
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
+from fl_clustering.engine import participation
 from fl_clustering.engine import site_training
-from fl_clustering import participation
 from tests import small_task
 
 

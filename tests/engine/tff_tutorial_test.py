@@ -25,11 +25,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
+from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import federated_training
-from fl_clustering import participation
-from fl_clustering import runtime
+from fl_clustering.engine import participation
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import models

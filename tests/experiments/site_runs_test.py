@@ -10,8 +10,8 @@ from absl.testing import flagsaver
 from experiment_shell import output_folder
 from experiments import site_runs
 from experiments import worker_flags
-from fl_clustering.workers import dealing
-from fl_clustering.workers import remote_worker
+from fl_clustering.distribution import dealing
+from fl_clustering.distribution import remote_worker
 
 
 def _document(digest, **num_rows):

@@ -9,9 +9,9 @@ from absl.testing import absltest
 import psutil
 
 from experiments.three_phase import report
-from fl_clustering import checkpoint
 from fl_clustering import runtime
-from fl_clustering import worker_watch
+from fl_clustering.distribution import worker_watch
+from fl_clustering.three_phase import checkpoint
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 

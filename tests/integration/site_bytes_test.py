@@ -2,8 +2,8 @@
 
 from absl.testing import absltest
 
+from tests.distribution import site_bytes
 from tests.integration import three_phase_program
-from tests.sites import site_bytes
 
 
 class SiteBytesTest(site_bytes.TestCase):

@@ -15,13 +15,13 @@ import pandas as pd
 
 from experiment_shell import finished_run
 from experiments.three_phase import report
+from fl_clustering.distribution import pool
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import files
-from fl_clustering.workers import pool
-from tests.integration import three_phase_program as program
 from tests import nightly
-from tests.workers import started_sites
-from tests.workers import started_workers
+from tests.distribution import started_sites
+from tests.distribution import started_workers
+from tests.integration import three_phase_program as program
 
 _SMALL = (
     "--dataset=files", "--pretrain_rounds=2", "--cluster_rounds=2", "--control_repeats=1",

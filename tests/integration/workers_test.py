@@ -8,9 +8,9 @@ from unittest import mock
 from absl.testing import absltest
 
 from experiments.three_phase import report
+from tests.distribution import started_workers
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
-from tests.workers import started_workers
 
 _flags = None
 _expected = None

@@ -8,10 +8,10 @@ from absl.testing import parameterized
 import numpy as np
 from sklearn import datasets
 
+from bench import kmeans_families
 from clustering_basics import single_thread_kmeans
 from dp_clustering import point_grid
 from dp_clustering import private_sums
-from experiments.benchmarks import kmeans_families
 from experiments.kmeans import data
 from fl_clustering.kmeans import split_and_swap
 

@@ -4,9 +4,9 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from fl_clustering.engine import participation
 from fl_clustering.methods import cfl
 from fl_clustering.methods import controls
-from fl_clustering import participation
 from tests.methods import point_engine
 
 # The models stay near (0, 0, 10), whose norm is the unit: updates count from .3 and .8 on.

@@ -4,10 +4,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from fl_clustering.engine import participation
 from fl_clustering.methods import controls
 from fl_clustering.methods import fesem
 from fl_clustering.methods import method
-from fl_clustering import participation
 from tests.methods import point_engine
 
 _POINTS = {"a": (0.0, 0.0), "b": (10.0, 0.0), "c": (0.0, 2.0), "d": (10.0, 2.0), "e": (8.0, 0.0)}

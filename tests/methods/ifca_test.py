@@ -7,10 +7,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from fl_clustering.engine import participation
 from fl_clustering.methods import controls
 from fl_clustering.methods import ifca
 from fl_clustering.methods import method
-from fl_clustering import participation
 from tests.methods import point_engine
 
 _LEFT, _RIGHT = (0.0, 0.0), (10.0, 0.0)

@@ -7,16 +7,16 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import checkpoint
 from fl_clustering import config as config_lib
+from fl_clustering import runtime
 from fl_clustering.engine import evaluation
+from fl_clustering.engine import metrics
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 from fl_clustering.methods import registry
-from fl_clustering import metrics
-from fl_clustering import runtime
-from fl_clustering import summary
-from fl_clustering import three_phase
+from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import summary
+from fl_clustering.three_phase import three_phase
 from tests import run_recorder
 from tests import small_task
 

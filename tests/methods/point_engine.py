@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fl_clustering import client_weights
+from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
 
 

@@ -7,8 +7,8 @@ from absl.testing import parameterized
 import numpy as np
 from scipy import stats
 
+from bench import epsilon_lower_bound
 from dp_clustering import privacy_calculator
-from experiments.benchmarks import epsilon_lower_bound
 
 
 def _bound(without, with_point, delta=0.01, error_rate=1e-3):

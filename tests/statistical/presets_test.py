@@ -15,18 +15,18 @@ from absl.testing import parameterized
 
 from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
+from fl_clustering import runtime
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import federated_training
-from fl_clustering.grouping import recovery
-from fl_clustering import method_rounds
+from fl_clustering.engine import participation
+from fl_clustering.methods import recovery
 from fl_clustering.methods import registry
-from fl_clustering import participation
-from fl_clustering import pretraining
-from fl_clustering import runtime
-from fl_clustering import scoring
-from fl_clustering import stages
 from fl_clustering.tasks import models
+from fl_clustering.three_phase import method_rounds
+from fl_clustering.three_phase import pretraining
+from fl_clustering.three_phase import scoring
+from fl_clustering.three_phase import stages
 from tests import models_built_once
 from tests import nightly
 

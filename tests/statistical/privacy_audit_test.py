@@ -14,17 +14,17 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from bench import audited_federation
+from bench import audited_mechanisms
+from bench import audited_sums
+from bench import epsilon_lower_bound
 from dp_clustering import clustering_params
 from dp_clustering import ledger
 from dp_clustering import noise
 from dp_clustering import private_sums
-from experiments.benchmarks import audited_federation
-from experiments.benchmarks import audited_mechanisms
-from experiments.benchmarks import audited_sums
-from experiments.benchmarks import epsilon_lower_bound
+from fl_clustering import runtime
 from fl_clustering.kmeans import private_fit
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering import runtime
 from tests import nightly
 
 _BUDGET = clustering_params.DifferentialPrivacyParam(epsilon=1.0, delta=0.3)

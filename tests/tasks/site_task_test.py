@@ -9,15 +9,15 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
+from fl_clustering.distribution import pool
+from fl_clustering.distribution import site_paths
+from fl_clustering.distribution import sites as sites_lib
 from fl_clustering.engine import client_files
-from fl_clustering.sites import sites as sites_lib
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
 from fl_clustering.tasks import site_task
-from fl_clustering.workers import pool
-from fl_clustering.workers import site_paths
-from tests.workers import started_sites
+from tests.distribution import started_sites
 
 _DRAWN = table_options.TableOptions(label_column="y", exclude=("part",))
 _SPLIT = table_options.TableOptions(label_column="y", split_column="part")

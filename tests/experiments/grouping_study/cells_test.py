@@ -8,13 +8,13 @@ import numpy as np
 from experiment_shell import finished_run
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
-from fl_clustering import checkpoint
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
-from fl_clustering import stages
 from fl_clustering.tasks import splitting
-from fl_clustering import three_phase
-from fl_clustering import three_phase_result
+from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import stages
+from fl_clustering.three_phase import three_phase
+from fl_clustering.three_phase import three_phase_result
 from tests.experiments.grouping_study import sample_study
 
 _CONFUSIONS = np.array([[[3, 1], [0, 4]], [[2, 2], [1, 3]]])  # Two clients, two labels.

@@ -8,12 +8,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import federated_kmeans
-from fl_clustering.kmeans import split_and_swap
 from fl_clustering import load_model
-from fl_clustering.workers import pool
-from fl_clustering.workers import site_paths
+from fl_clustering.distribution import pool
+from fl_clustering.distribution import site_paths
+from fl_clustering.kmeans import split_and_swap
+from tests.distribution import site_bytes
 from tests.experiment_shell import in_process
-from tests.sites import site_bytes
 
 
 _NUM_CLUSTERS = 3

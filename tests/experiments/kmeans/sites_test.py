@@ -14,14 +14,14 @@ import numpy as np
 
 from experiment_shell import launch
 from experiments import federated_kmeans
-from experiments.kmeans import own_data
 from experiments import report
+from experiments.kmeans import own_data
 from fl_clustering import load_model
+from fl_clustering.distribution import pool
 from fl_clustering.tables import table_options
-from fl_clustering.workers import pool
-from tests.experiment_shell import in_process
 from tests import nightly
-from tests.workers import started_sites
+from tests.distribution import started_sites
+from tests.experiment_shell import in_process
 
 _CLIENTS = ("east", "north", "south", "west")
 _LOST_SOON = ("--worker_timeout=2", "--site_timeout=1")

@@ -6,10 +6,10 @@ from absl.testing import absltest
 
 from experiments import multi_view
 from experiments.multiview import methods
-from fl_clustering.kmeans import split_and_swap
 from fl_clustering import load_model
+from fl_clustering.kmeans import split_and_swap
+from tests.distribution import site_bytes
 from tests.experiment_shell import in_process
-from tests.sites import site_bytes
 
 _NUM_CLUSTERS = 3
 _NUM_ROUNDS = 2

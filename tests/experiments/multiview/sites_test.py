@@ -12,13 +12,13 @@ import pandas as pd
 
 from experiment_shell import launch
 from experiments import multi_view
-from experiments.multiview import site_data
 from experiments import report
+from experiments.multiview import site_data
 from fl_clustering import load_model
-from fl_clustering.workers import pool
-from tests.experiment_shell import in_process
+from fl_clustering.distribution import pool
 from tests import nightly
-from tests.workers import started_sites
+from tests.distribution import started_sites
+from tests.experiment_shell import in_process
 
 _CLIENTS = ("east", "north", "west")
 _SMALL = ("--num_clusters=3", "--seeds=2", "--n_init=1", "--num_rounds=4")

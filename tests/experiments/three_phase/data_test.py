@@ -7,10 +7,10 @@ from absl.testing import parameterized
 import numpy as np
 
 from experiments.three_phase import data
-from fl_clustering import client_privacy
 from fl_clustering import config as config_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import registry
+from fl_clustering.three_phase import client_privacy
 from tests.tasks import data_files
 
 _CONFIG = config_lib.ThreePhaseConfig(

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from experiments.three_phase import profiles
-from fl_clustering import saved_clusters
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
+from fl_clustering.three_phase import saved_clusters
 
 _CLUSTERS = {"a": (0,), "b": (1,), "c": (0, 1), "d": (1,)}
 

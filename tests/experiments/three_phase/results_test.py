@@ -3,7 +3,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from experiments.three_phase import results as results_lib
-from fl_clustering import cluster_assignment
+from fl_clustering.methods import cluster_assignment
 from tests.experiments.three_phase import sample_run
 
 

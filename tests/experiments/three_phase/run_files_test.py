@@ -11,11 +11,11 @@ import numpy as np
 from tensorboard.backend.event_processing import event_accumulator
 
 from experiments.three_phase import run_files
-from fl_clustering import cluster_assignment
 from fl_clustering.engine import cost as cost_lib
-from fl_clustering.grouping import num_clusters
-from fl_clustering import stages
-from fl_clustering import three_phase_result
+from fl_clustering.methods import cluster_assignment
+from fl_clustering.methods import num_clusters
+from fl_clustering.three_phase import stages
+from fl_clustering.three_phase import three_phase_result
 
 # True labels are rows.
 _CONFUSION = np.array([[1, 3], [1, 15]])

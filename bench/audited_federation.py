@@ -1,0 +1,178 @@
+"""Whole private fits of federated k-means and multi-view k-means, to be audited.
+
+All clients are in this process.  All of a fit but its transport is the code of real
+federations: the clients' files, TensorFlow's computation of a client's totals, their limits,
+the shares of the noise, how the server reads the sum, and what it makes of it.  Instead of
+TFF, which takes far longer, NumPy adds up the clients' messages with the same modulus.
+"""
+
+import dataclasses
+import functools
+import tempfile
+from typing import Callable
+from unittest import mock
+
+import numpy as np
+import tensorflow as tf
+
+from bench import audited_sums
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import private_fit
+from fl_clustering.multiview import client_views
+from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import private_fit as multiview_fit
+from fl_clustering.points import federated_points
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
+
+_NUM_CLIENTS = 4  # Of both data sets.
+
+
+def _build_local_answers(source, query_type, client_totals):
+  """Takes what `secure_sums.build_round` takes; returns a function without TFF.
+
+  It takes a query and the clients, whose values are stacked, and returns the list of their
+  totals, before the shares of the noise are added.
+  """
+  del query_type  # TensorFlow sees it.
+
+  @tf.function
+  def answers(query, clients):
+    rows = zip(*(tf.unstack(values, num=_NUM_CLIENTS) for values in clients.values()))
+    return [client_totals(query, source.read(dict(zip(clients, row)))) for row in rows]
+
+  return answers
+
+
+# Without its cache, which is for TFF's computations.
+_build_totals_round = federated_points.build_totals_round.__wrapped__
+
+
+@functools.cache
+def _local_answers(*arguments):
+  """Takes what `federated_points.build_totals_round` takes."""
+  with mock.patch.object(secure_sums, "build_round", _build_local_answers):
+    return _build_totals_round(*arguments)
+
+
+class _LocalRounds:
+  """The rounds of one fit, without TFF.
+
+  Attributes:
+    exact: The clients' totals in the last round without noise, added up over the first data
+      set and over the second one; a list of two arrays.
+  """
+
+  def __init__(self, data_sets, num_without_share):
+    """Takes the `PointFiles` of both data sets, and how many clients leave out their share."""
+    self._paths = [list(files.paths.values()) for files in data_sets]
+    # A client of both data sets computes the same in both.
+    clients = {client["path"]: client for files in data_sets for client in files.clients()}
+    self._all_paths = list(clients)
+    self._clients = tf.nest.map_structure(lambda *rows: tf.stack(rows), *clients.values())
+    self._num_without_share = num_without_share
+    self.exact = []
+
+  def build(self, *arguments):
+    """Stands in for `federated_points.build_totals_round`."""
+    return functools.partial(self._sum, _local_answers(*arguments))
+
+  def _sum(self, answers, query, clients):
+    found = answers(tf.nest.map_structure(tf.constant, query), self._clients)
+    totals = {path: array.numpy() for path, array in zip(self._all_paths, found)}
+    self.exact = [sum(totals[path] for path in paths) for paths in self._paths]
+    sum_of_messages = 0
+    for index, client in enumerate(clients):
+      message = totals[client["client"]["path"]]
+      if index >= self._num_without_share:
+        message = message + client["share"]
+      sum_of_messages = (sum_of_messages + message) % secure_sums.MODULUS
+    return secure_sums.signed(np, sum_of_messages)
+
+
+def _write_data_sets(neighbours, write_files, privacy, directory):
+  """Returns the `PointFiles` of both data sets."""
+  first, second = np.array_split(neighbours.without, 2)
+  clients = {"first": first, "second": second, "absent": first[:0], "last": neighbours.added}
+  files = write_files(clients, privacy, directory)
+  return [
+      dataclasses.replace(
+          files, paths={name: files.paths[name] for name in ("first", "second", last)})
+      for last in ("absent", "last")
+  ]
+
+
+def _fit_kmeans(privacy, files, noise_source):
+  config = kmeans_config.KMeansConfig(2, privacy=privacy)  # The same seed in all runs.
+  private_fit.fit(config, files, noise_source)
+
+
+@dataclasses.dataclass(frozen=True)
+class FederatedFit:
+  """A mechanism: a whole private fit, of k-means by default.
+
+  Two clients have the points that both data sets have in common.  The third one has those of
+  the second data set alone, so it has none in the first.
+
+  Attributes:
+    build_privacy: Function of epsilon and delta that returns the fit's privacy, such as a
+      `PointPrivacy`.
+    num_without_share: How many of the first two clients leave out their share of the noise.
+    write_files: Function of a mapping from client id to points, the privacy and a folder that
+      returns the clients' `PointFiles`.
+    fit: Function of the privacy, the `PointFiles` and a noise source.
+  """
+
+  build_privacy: Callable[..., object]
+  num_without_share: int = 0
+  write_files: Callable[..., object] = private_fit.write_files
+  fit: Callable[..., None] = _fit_kmeans
+
+  def __call__(self, points, neighbours, noise_source, budget):
+    """Returns how much the releases speak for the second data set."""
+    privacy = self.build_privacy(budget.epsilon, budget.delta)
+    evidence = audited_sums.Evidence()
+    noisy_totals = privacy_lib.noisy_totals
+    with tempfile.TemporaryDirectory() as directory:
+      data_sets = _write_data_sets(neighbours, self.write_files, privacy, directory)
+      rounds = _LocalRounds(data_sets, self.num_without_share)
+
+      def weighed_totals(*arguments):
+        answer = noisy_totals(*arguments)
+
+        def answer_and_weigh(mu, query, stds):
+          noisy = answer(mu, query, stds)
+          exact = [totals[: len(noisy)] for totals in rounds.exact]
+          evidence.add(noisy, exact, query.by_column(stds))
+          return noisy
+
+        return answer_and_weigh
+
+      with (
+          mock.patch.object(federated_points, "build_totals_round", rounds.build),
+          mock.patch.object(privacy_lib, "noisy_totals", weighed_totals),
+      ):
+        files = data_sets[len(points) > len(neighbours.without)]
+        self.fit(privacy, files, noise_source)
+    return evidence.log_ratio
+
+
+def multi_view_fit(build_privacy, widths):
+  """Returns the `FederatedFit` of multi-view k-means.
+
+  Args:
+    build_privacy: Function of epsilon and delta that returns a multi-view `PointPrivacy`.
+    widths: The views' numbers of columns.
+  """
+
+  def write_files(clients, privacy, directory):
+    views = client_views.ClientViews(clients, widths)
+    return multiview_fit.write_files(views, privacy.view_norms, directory)
+
+  def fit(privacy, files, noise_source):
+    config = multiview_config.MultiViewConfig(
+        2, standardize=False, privacy=privacy, **multiview_config.PRIVATE_DEFAULTS
+    )
+    multiview_fit.fit(config, files, widths, noise_source)
+
+  return FederatedFit(build_privacy, write_files=write_files, fit=fit)

@@ -1,0 +1,170 @@
+"""What the comparison measures: launches in which the contestants take turns.
+
+A cell is (workload, launch, contestant).  All contestants of a launch are measured at the
+same time, one round each in turn, so that their ratios are of the same minutes.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+
+import numpy as np
+
+from bench.contest import contestant_process
+from bench.contest import contestants as contestants_lib
+
+MEASUREMENTS = "measurements.csv"
+KEYS = ("workload", "launch", "contestant")
+VALUES = (
+    "start_seconds", "seconds", "accuracies", "losses", "first_difference", "last_difference",
+    "peak_megabytes", "load", "problem",
+)
+
+
+class _Turns:
+  """A contestant's part in one launch."""
+
+  def __init__(self):
+    self.process = None
+    self.start_seconds = None
+    self.peak_megabytes = None
+    self.seconds = []
+    self.accuracies = []
+    self.losses = []
+    self.differences = []
+    self.problem = None
+
+  def values(self, load):
+    return {
+        "start_seconds": self.start_seconds,
+        "seconds": json.dumps(self.seconds),
+        "accuracies": json.dumps(self.accuracies),
+        "losses": json.dumps(self.losses),
+        "first_difference": self.differences[0] if self.differences else None,
+        "last_difference": self.differences[-1] if self.differences else None,
+        "peak_megabytes": self.peak_megabytes,
+        "load": load,
+        "problem": self.problem and " ".join(self.problem.split()),
+    }
+
+
+def measure_launch(job, pythons, evaluate, answer_seconds, registry=None):
+  """Has all contestants run all rounds of a job, one round each in turn.
+
+  A contestant that fails takes no further part, and the others go on.
+
+  Args:
+    job: The `Job`.
+    pythons: From a contestant's name to the path of its Python.
+    evaluate: A function of a model, a vector, that returns its accuracy and its loss.
+    answer_seconds: How long a contestant may take for each answer.
+    registry: The contestants by name; `contestants.CONTESTANTS` by default.
+
+  Returns:
+    From a contestant's name to a dict with `VALUES`.  `problem` is None unless it failed;
+    differences are the largest of any weight to plain TensorFlow's, after the first round
+    and after the last.
+  """
+  registry = contestants_lib.CONTESTANTS if registry is None else registry
+  turns = {name: _Turns() for name in pythons}
+  with contextlib.ExitStack() as stack:
+    for name, python in pythons.items():
+      # One of its own for each, which must be gone when the process writes no more.
+      folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+      job.write(folder)
+      _start(turns[name], registry[name], python, folder, answer_seconds, stack)
+    for number in range(1, job.num_rounds + 1):
+      _run_turn(turns, number, evaluate)
+    load = os.getloadavg()[0]
+  return {name: one.values(round(load, 1)) for name, one in turns.items()}
+
+
+def _start(turns, contestant, python, folder, answer_seconds, stack):
+  try:
+    turns.process = stack.enter_context(
+        contestant_process.ContestantProcess(contestant, python, folder, answer_seconds)
+    )
+    turns.start_seconds = turns.process.start_seconds
+  except contestant_process.ContestantFailed as e:
+    turns.problem = f"did not start: {e}"
+
+
+def turn_order(names, number):
+  """Returns the order of a round's turns: whoever was first is last in the next round.
+
+  Args:
+    names: The contestants.
+    number: The round.
+  """
+  first = number % len(names) if names else 0
+  return [*names[first:], *names[:first]]
+
+
+def _run_turn(turns, number, evaluate):
+  """Has every contestant run one round, and notes what it has come to."""
+  vectors = {}
+  names = [name for name, one in turns.items() if one.problem is None]
+  for name in turn_order(names, number):
+    one = turns[name]
+    try:
+      seconds, vectors[name] = one.process.run_round(number)
+    except contestant_process.ContestantFailed as e:
+      one.problem = f"failed in round {number}: {e}"
+      one.process.close()
+      continue
+    one.seconds.append(seconds)
+    one.peak_megabytes = max(one.peak_megabytes or 0, one.process.peak_megabytes())
+  for name, vector in vectors.items():
+    accuracy, loss = evaluate(vector)
+    turns[name].accuracies.append(accuracy)
+    turns[name].losses.append(loss)
+    if contestants_lib.PLAIN in vectors:
+      difference = np.abs(vector - vectors[contestants_lib.PLAIN]).max()
+      turns[name].differences.append(float(difference))
+
+
+def build_evaluate(task):
+  """Returns a function of a model, a vector, that returns its accuracy and its loss.
+
+  All contestants' models are evaluated by this one function, on the global test set.
+
+  Args:
+    task: The `FederatedTask`.
+  """
+  import tensorflow as tf  # pylint: disable=g-import-not-at-top
+
+  from fl_clustering.engine import client_update  # pylint: disable=g-import-not-at-top
+
+  images = client_update.model_inputs(tf.constant(task.global_test.features))
+  labels = tf.constant(task.global_test.labels.astype(np.int32))
+
+  @tf.function(input_signature=[tf.TensorSpec([task.model.num_parameters])])
+  def scores(vector):
+    logits = task.model.logits(client_update.unflatten(task.model, vector), images, None)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    hits = tf.equal(tf.argmax(logits, 1, tf.int32), labels)
+    return tf.reduce_mean(tf.cast(hits, tf.float32)), tf.reduce_mean(losses)
+
+  def evaluate(vector):
+    accuracy, loss = scores(vector)
+    return float(accuracy), float(loss)
+
+  return evaluate
+
+
+class Launches:
+  """The launches of a comparison, as a function of a cell."""
+
+  def __init__(self, measure):
+    """Takes a function of (workload, launch) that returns what `measure_launch` does."""
+    self._measure = measure
+    self._launch = None
+    self._values = {}
+
+  def measure(self, workload, launch, contestant):
+    """Returns the `VALUES` of a cell; its launch is measured with the first of its cells."""
+    if self._launch != (workload, launch):
+      self._values = self._measure(workload, launch)
+      self._launch = workload, launch
+    return self._values[contestant]

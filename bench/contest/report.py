@@ -1,0 +1,168 @@
+"""Draws a finished comparison of peers: one figure, and one page with tables."""
+
+from bench.contest import cells
+from bench.contest import contestants
+from bench.contest import figures
+from bench.contest import results as results_lib
+from bench.contest import workloads
+from experiment_shell import html_page
+from experiment_shell import output_folder
+from experiment_shell import report_sections
+
+_FIGURE = report_sections.Figure(
+    "curves_and_ratios.png", figures.curves_and_ratios,
+    "Learning curves and ratios of the contestants",
+    "Left: the curves must lie on each other, for all contestants train alike. Right: the "
+    "shorter the bar, the faster; 1 is the same arithmetic without any framework.",
+)
+
+_FILES = {
+    output_folder.REPORT: "this page",
+    "figures": "the figure as PNG",
+    output_folder.SUMMARY: "seconds, ratios, memory and curves as numbers",
+    output_folder.CONFIG: "all settings, versions, sizes of the environments, the data used",
+    cells.MEASUREMENTS: "one row per workload, launch and contestant, with every round",
+}
+
+_NOTES = (
+    "All contestants start from the same weights and train the same clients with the same "
+    "batches in the same order: one pass, plain SGD, the mean weighted by examples. Each runs in "
+    "a process of its own and is asked for one round at a time, by turns. The first round "
+    "compiles and is not timed.",
+    "Differences of weights of 1e-7 are rounding. They grow from round to round: where two "
+    "inputs of a max-pooling are as good as equal, rounding decides which one learns. The EMNIST "
+    "baseline has dropout. Plain TensorFlow, and Flower's clients with it, draw the same masks "
+    "as ours; the other frameworks draw their own, so only their curves compare.",
+    "Ours reads and shuffles the clients' data inside the round. The others get them in the "
+    "right order before it, in memory, which is not timed.",
+    "Ours, plain TensorFlow and TFF compute as many clients at a time as there are cores, and "
+    "so does Flower with one Ray actor per core. pfl and fedjax compute one client after the "
+    "other and may use all cores for each. Flower looks for answers every 0.1 s.",
+    "Memory is the sum over a contestant's processes of the highest memory of each. The start "
+    "is from launching the process until it is ready, which compiles nothing yet.",
+)
+
+
+def verdict(results):
+  """Returns sentences that compare the peers with ours."""
+  sentences = []
+  for workload in results.workloads:
+    if workload == workloads.FLUTE or not results.contestants(workload):
+      continue
+    parts = [
+        f"{results.peers[name]['label']} "
+        f"{results_lib.shown(results.ratios(workload, name, contestants.OURS))}"
+        for name in results.contestants(workload)
+        if name not in (contestants.OURS, contestants.PLAIN)
+    ]
+    ours = results_lib.shown(results.ratios(workload, contestants.OURS, contestants.PLAIN))
+    sentence = (
+        f"{workloads.WORKLOADS[workload].label}: our round takes {ours} times that of plain "
+        "TensorFlow."
+    )
+    if parts:
+      sentence += f" Times ours: {', '.join(parts)}."
+    sentences.append(sentence)
+  return sentences
+
+
+def published_comparison(results):
+  """Returns a sentence on our time and the published ones; None if it was not measured."""
+  row = results_lib.flute_row(results, contestants.OURS)
+  if row is None:
+    return None
+  published = ", ".join(
+      f"{one.label} {results_lib.minutes(one.seconds)}" for one in results_lib.PUBLISHED
+  )
+  return (
+      f"{workloads.WORKLOADS[workloads.FLUTE].label}: ours takes {row[2]} (minutes:seconds) with "
+      f"the start of the program. Published, on another machine: {published}."
+  )
+
+
+def _summary_section(results):
+  comparison = published_comparison(results)
+  return html_page.section(
+      "Summary",
+      *(html_page.paragraph(html_page.strong(text)) for text in verdict(results)),
+      *([] if comparison is None else [html_page.paragraph(comparison)]),
+      *report_sections.warnings(results.run),
+      *(html_page.warning(what, reason) for what, reason in results.problems),
+      html_page.note("What is compared", *_NOTES),
+  )
+
+
+def _round_section(results, workload):
+  row = workloads.WORKLOADS[workload]
+  return html_page.section(
+      row.label,
+      html_page.table(
+          list(results_lib.ROUND_HEADER), results_lib.round_rows(results, workload),
+          f"A FedAvg round of {row.num_clients} clients: median of the launches (lowest-highest); "
+          "the largest difference of a weight is that to plain TensorFlow's",
+          header_groups=results_lib.ROUND_GROUPS,
+      ),
+  )
+
+
+def _flute_section(results):
+  return html_page.section(
+      workloads.WORKLOADS[workloads.FLUTE].label,
+      html_page.table(
+          list(results_lib.FLUTE_HEADER), results_lib.flute_rows(results),
+          "Softmax regression, 1,000 clients, 10 a round, batches of 10, step size 0.03, "
+          "100 rounds", text_columns=(4,),
+      ),
+      html_page.paragraph(
+          "The published times are those of FLUTE's README for a processor "
+          "(github.com/microsoft/msrflute). They are whole runs on another machine, so only the "
+          "order of magnitude compares. Its clients differ in size, too; ours have equal shares "
+          f"of two kinds of digits. Data here: {results.run.document['data'][workloads.FLUTE]}.",
+          quiet=True,
+      ),
+  )
+
+
+def _needs_section(results):
+  return html_page.section(
+      "What each needs",
+      html_page.table(
+          list(results_lib.NEEDS_HEADER), results_lib.needs_rows(results),
+          "Versions, time to install and size of the environment", text_columns=(1,),
+      ),
+      html_page.paragraph(
+          "Ours, plain TensorFlow and TFF share this project's environment, which also holds "
+          "what its other programs need.", quiet=True,
+      ),
+  )
+
+
+def write_report(run):
+  """Writes `figures/` and `report.html` of a `FinishedRun`."""
+  results = results_lib.read(run)
+  sections = [
+      _flute_section(results) if workload == workloads.FLUTE
+      else _round_section(results, workload)
+      for workload in results.workloads
+  ]
+  html_page.write_page(
+      run.join(output_folder.REPORT),
+      "FedAvg in several frameworks",
+      f"{run.document['num_cores']} cores, launches: {run.settings['launches']}, highest load of "
+      f"the machine: {results.load:g}",
+      _summary_section(results),
+      html_page.section(
+          "Curves and ratios", *report_sections.write_figures(run.path, [_FIGURE], results)
+      ),
+      *sections,
+      _needs_section(results),
+      report_sections.settings_section(
+          "All settings and versions",
+          {
+              "Settings": run.settings,
+              "Data": run.document["data"],
+              "Versions of this program": run.versions,
+          },
+      ),
+      report_sections.files_section(run.path, _FILES),
+  )

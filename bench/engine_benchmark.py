@@ -1,0 +1,200 @@
+"""Times the training engine against plain TensorFlow, as ratios in one run.
+
+  bazel run bench:engine_benchmark -- --model=cnn_small
+
+The limit is the same arithmetic without any framework: the examples in memory
+as float tensors, one `tf.function` per client or model, called from as many
+threads as there are cores, of one intra-op thread each.  Contestants take turns
+within a process.  Several processes are launched, because the same code differs
+more from launch to launch than from call to call.  The benchmark prints the median
+over launches of a launch's median ratio, with the lowest and the highest launch.
+Run it on a quiet machine.  The worker's memory is its peak as the kernel counts it,
+which other programs do not change.  The worker is one process without children.
+"""
+
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import os
+import statistics
+import tempfile
+import time
+
+from absl import flags
+import numpy as np
+
+from bench import launches
+from bench import peak_memory
+from fl_clustering.engine import participation
+from fl_clustering.tasks import models
+from fl_clustering.tasks import registry as task_registry
+
+_MODEL = flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
+_REPETITIONS = flags.DEFINE_integer(
+    "repetitions", 5, "Turns of every contestant in a process, after a warm-up.",
+    lower_bound=1)
+_NUM_CLUSTERS = flags.DEFINE_integer(
+    "num_clusters", 12, "Overlapping clusters of phase 2.", lower_bound=1)
+_STOCK = flags.DEFINE_bool(
+    "stock", True, "Whether TFF's own build_weighted_fed_avg takes part.")
+
+_SEED = 1
+_NUM_MODELS = 20
+_NUM_MODELS_TO_CHOOSE_FROM = 4
+_BATCH_SIZE = 20
+_LEARNING_RATE = 0.1
+# From the contestant to the limit it is compared with.
+_LIMITS = {
+    "FedAvg round": "limit of a FedAvg round",
+    "FedAvg round, build_weighted_fed_avg": "limit of a FedAvg round",
+    "phase 2 round": "limit of a phase 2 round",
+    # Plain TensorFlow holds the members' models in memory anyway.
+    "phase 2 round, members' models too": "limit of a phase 2 round",
+    "losses of 4 models": "limit of losses",
+    "evaluation of 20 models": "limit of an evaluation",
+}
+# The contestants that compute in TFF's worker process, without TFF's own FedAvg.
+_IN_WORKER = (
+    "FedAvg round", "phase 2 round", "phase 2 round, members' models too",
+    "losses of 4 models", "evaluation of 20 models",
+)
+
+
+def _take_turns(contestants, worker_pid):
+  """Returns the contestants' seconds, and the worker's peak megabytes for some.
+
+  Args:
+    contestants: From a name to a function without arguments.
+    worker_pid: The worker's process id.
+  """
+  seconds = {name: [] for name in contestants}
+  peaks = {}
+  for turn in range(_REPETITIONS.value + 1):
+    for name, call in contestants.items():
+      peak_memory.forget(worker_pid)
+      start = time.perf_counter()
+      call()
+      if turn:
+        seconds[name].append(time.perf_counter() - start)
+      if name in _IN_WORKER:
+        peaks[name] = max(peaks.get(name, 0), peak_memory.megabytes(worker_pid))
+  return {name: statistics.median(values) for name, values in seconds.items()}, peaks
+
+
+def _clusters(client_ids, rng):
+  """Returns overlapping clusters of 5 to 25 clients."""
+  return [
+      tuple(
+          client_ids[i]
+          for i in rng.choice(len(client_ids), rng.integers(5, 26), replace=False)
+      )
+      for _ in range(_NUM_CLUSTERS.value)
+  ]
+
+
+def _contestants(task, directory, clusters, vectors, num_cores):
+  """Returns the contestants by name; the engine's and their limits alternate."""
+  # pylint: disable=g-import-not-at-top
+  from bench import plain_tensorflow
+  from fl_clustering.engine import client_files
+  from fl_clustering.engine import client_losses
+  from fl_clustering.engine import client_update
+  from fl_clustering.engine import cluster_training
+  from fl_clustering.engine import evaluation
+  from fl_clustering.engine import federated_training
+  from fl_clustering.engine import member_training
+  # pylint: enable=g-import-not-at-top
+
+  limit = plain_tensorflow.PlainTensorFlow(task, _BATCH_SIZE, _LEARNING_RATE, num_cores)
+  files = client_files.write_client_files(task, directory)
+  options = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
+  fedavg = federated_training.FedAvg(task, files, options, None, _SEED)
+  training = cluster_training.ClusterTraining(task, files, options, _SEED)
+  member_trainer = member_training.MemberTraining(task, files, options, _SEED)
+  losses = client_losses.ClientLosses(task.model, files)
+  evaluator = evaluation.Evaluation(task.model)
+  state = fedavg.initialize()
+  ids = task.client_ids
+  parameters = client_update.unflatten(task.model, state.vector)
+  models_parameters = [client_update.unflatten(task.model, v) for v in vectors]
+  requests = [evaluation.Request(i, files.global_test) for i in range(len(vectors))]
+  starts = np.stack([state.vector] * len(clusters))
+  round_ = participation.Round(1, ids, 1)
+  return {
+      "limit of a FedAvg round": lambda: limit.average(parameters, [ids]),
+      "FedAvg round": lambda: fedavg.next(state, round_),
+      "limit of a phase 2 round": lambda: limit.average(parameters, clusters),
+      "phase 2 round": lambda: training.next(starts, clusters, round_),
+      "phase 2 round, members' models too": lambda: member_trainer.next(
+          starts, clusters, round_
+      ),
+      "limit of losses": lambda: limit.losses(
+          models_parameters[:_NUM_MODELS_TO_CHOOSE_FROM]
+      ),
+      "losses of 4 models": lambda: losses.losses(
+          vectors[:_NUM_MODELS_TO_CHOOSE_FROM], ids
+      ),
+      "limit of an evaluation": lambda: limit.confusions(models_parameters),
+      "evaluation of 20 models": lambda: evaluator.confusions(vectors, requests),
+  }
+
+
+def _measure(num_cores):
+  """Times every contestant in this process; returns a dict for JSON."""
+  # pylint: disable=g-import-not-at-top
+  import tensorflow as tf
+
+  tf.config.threading.set_intra_op_parallelism_threads(1)
+  tf.config.threading.set_inter_op_parallelism_threads(num_cores)
+
+  from bench import stock_fedavg
+  from fl_clustering import runtime
+  # pylint: enable=g-import-not-at-top
+
+  task = task_registry.load_task(
+      dataset="digits", data_dir=None, num_clients=100, partition="dirichlet",
+      dirichlet_alpha=0.5, num_groups=None, model=_MODEL.value, seed=_SEED)
+  rng = np.random.default_rng(_SEED)
+  clusters = _clusters(task.client_ids, rng)
+  vector = np.concatenate([p.ravel() for p in task.model.initial_parameters(rng)])
+  vectors = vector + rng.normal(0, 0.01, (_NUM_MODELS, len(vector))).astype(np.float32)
+  with tempfile.TemporaryDirectory() as directory, runtime.LocalRuntime(num_cores) as local:
+    contestants = _contestants(task, directory, clusters, vectors, num_cores)
+    seconds, peaks = _take_turns(contestants, local.worker_pid)
+    if _STOCK.value:
+      # Apart from the others: its many threads and its memory would disturb them.
+      name = "FedAvg round, build_weighted_fed_avg"
+      stock = stock_fedavg.build_round(task, _BATCH_SIZE, _LEARNING_RATE)
+      seconds.update(_take_turns({name: stock}, local.worker_pid)[0])
+  return {
+      "seconds": seconds,
+      "peak_megabytes": peaks,
+      "memberships": sum(map(len, clusters)),
+  }
+
+
+def _print_results(runs, num_cores):
+  print(f"{_MODEL.value}, {num_cores} cores, {len(runs)} launches, "
+        f"{_NUM_CLUSTERS.value} clusters with {runs[0]['memberships']} memberships")
+  print(f"{'':38}  seconds   over the limit (lowest - highest launch)")
+  for name in runs[0]["seconds"]:
+    seconds = statistics.median(run["seconds"][name] for run in runs)
+    line = f"{name:38} {seconds:8.3f}"
+    if name in _LIMITS:
+      ratios = [run["seconds"][name] / run["seconds"][_LIMITS[name]] for run in runs]
+      line += f"   {launches.shown(ratios, 2)}"
+    print(line)
+  print("highest memory of the worker process (VmHWM) in any of "
+        f"{_REPETITIONS.value + 1} turns of any launch")
+  for name in _IN_WORKER:
+    print(f"{name:38} {max(run['peak_megabytes'][name] for run in runs):8.0f} MB")
+
+
+def main():
+  num_cores = len(os.sched_getaffinity(0))
+  launches.run(
+      lambda: _measure(num_cores), lambda runs: _print_results(runs, num_cores)
+  )
+
+
+if __name__ == "__main__":
+  launch.run(main)

@@ -1,0 +1,105 @@
+"""How often the verdict calls a winner where there is none (an A/A test).
+
+  bazel run bench:verdict_benchmark -- --runs=200
+
+In every run, phase 1 and the control `fedavg` are trained, and the control's repeats.  One
+more repeat, which differs from the control in the order of the batches alone, is then judged
+as if it were a method.  At a level of 95%, about one run in twenty may call it better or
+worse.  The same runs are also judged without repeats, as if the clients' sample were the only
+chance.  The tasks are small and their training is short, where chance in training is
+largest: the digits over few clients, another seed in every run.
+"""
+
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import dataclasses
+import tempfile
+
+from absl import flags
+
+_RUNS = flags.DEFINE_integer("runs", 200, "Number of runs.", lower_bound=1)
+_NUM_CLIENTS = flags.DEFINE_integer("num_clients", 40, "Clients of a run.", lower_bound=2)
+_ROUNDS = flags.DEFINE_integer(
+    "rounds", 4, "Rounds of each phase, of one epoch.", lower_bound=1)
+_ALPHA = flags.DEFINE_float(
+    "dirichlet_alpha", 5.0, "Concentration of the label skew; small is skewed.")
+_REPEATS = flags.DEFINE_integer(
+    "control_repeats", 4, "Repeats of the control, apart from the one that is judged.",
+    lower_bound=1)
+
+
+def _load_task(config, model):
+  """Returns the run's `FederatedTask`, with the model of the runs before if there is one."""
+  from fl_clustering.tasks import registry  # pylint: disable=g-import-not-at-top
+
+  task = registry.load_task(
+      dataset="digits", data_dir=None, num_clients=config.num_clients, partition="dirichlet",
+      dirichlet_alpha=_ALPHA.value, num_groups=None, model=config.model, seed=config.seed)
+  return dataclasses.replace(task, model=model or task.model)
+
+
+def _accuracies(config, task):
+  """Returns the clients' accuracy under the control, and under each of its repeats."""
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering.three_phase import control_repeats
+  from fl_clustering.three_phase import method_rounds
+  from fl_clustering.engine import metrics
+  from fl_clustering.engine import participation
+  from fl_clustering.three_phase import pretraining
+  from fl_clustering.three_phase import scoring
+  from fl_clustering.three_phase import stages
+  from fl_clustering.engine import client_update
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import federated_training
+  from fl_clustering.methods import registry
+  # pylint: enable=g-import-not-at-top
+
+  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
+  stage_runner = stages.StageRunner(None, ())
+  with tempfile.TemporaryDirectory() as folder:
+    engine = engine_lib.Engine(task, folder, local_training, config.seed)
+    scorer = scoring.Scoring(engine)
+    fedavg = federated_training.FedAvg(task, engine.files, local_training, None, config.seed)
+    pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner, "")
+    name, method = registry.FEDAVG, registry.CONTROLS[registry.FEDAVG](config, engine)
+    start = method_rounds.start(name, method, pretrained, config, engine, "")
+    outcome = method_rounds.run(
+        name, method, start, participation.cluster_numbers(config), config, engine, scorer,
+        stage_runner)
+    control, _ = scorer.on_clients_and_clusters(outcome.state.vectors, outcome.state.members)
+    repeats = control_repeats.run(config, start, engine, scorer, stage_runner)
+  return metrics.accuracy(control), metrics.accuracy(repeats)
+
+
+def main():
+  # pylint: disable=g-import-not-at-top
+  import tqdm
+
+  from fl_clustering import config as config_lib
+  from fl_clustering.three_phase import gains
+  from fl_clustering import runtime
+  # pylint: enable=g-import-not-at-top
+
+  verdicts = {"with repeats": [], "without": []}
+  model = None
+  with runtime.LocalRuntime():
+    for seed in tqdm.trange(_RUNS.value, unit="run"):
+      config = config_lib.ThreePhaseConfig(
+          dataset="digits", num_clients=_NUM_CLIENTS.value, pretrain_rounds=_ROUNDS.value,
+          cluster_rounds=_ROUNDS.value, methods=(), control_repeats=_REPEATS.value + 1,
+          seed=seed)
+      task = _load_task(config, model)
+      model = task.model
+      control, (judged, *repeats) = _accuracies(config, task)
+      repeated = [control.mean(), *(repeat.mean() for repeat in repeats)]
+      for name, known in (("with repeats", repeated), ("without", repeated[:1])):
+        verdicts[name].append(gains.gain(judged - control, known, 1).verdict)
+  print(f"{_RUNS.value} runs of {_NUM_CLIENTS.value} clients, "
+        f"{_ROUNDS.value} + {_ROUNDS.value} rounds, {_REPEATS.value} repeats")
+  for name, found in verdicts.items():
+    wrong = sum(verdict != gains.UNCLEAR for verdict in found)
+    print(f"{name:14} {wrong:4} of {len(found)} called better or worse ({wrong / len(found):.1%})")
+
+
+if __name__ == "__main__":
+  launch.run(main)

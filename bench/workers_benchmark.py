@@ -1,0 +1,139 @@
+"""Times several workers on this machine against one, as ratios in one run.
+
+  bazel run bench:workers_benchmark -- --model=cnn_small
+
+Every worker has one core.  With as many workers as this machine has cores, the ratio says
+what is lost to the division of the work: to messages, to waiting for the slowest, and to what
+the program does alone.  The numbers of workers take turns within a process, and several
+processes are launched, as in `engine_benchmark`.  Run it on a quiet machine.
+"""
+
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import contextlib
+import os
+import statistics
+import tempfile
+import time
+
+from absl import flags
+import numpy as np
+
+from bench import launches
+from fl_clustering.engine import participation
+from fl_clustering.tasks import models
+from fl_clustering.tasks import registry as task_registry
+
+_MODEL = flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
+_NUM_CLIENTS = flags.DEFINE_integer("num_clients", 100, "Number of clients.", lower_bound=2)
+_REPETITIONS = flags.DEFINE_integer(
+    "repetitions", 5, "Turns of every number of workers in a process, after a warm-up.",
+    lower_bound=1)
+_NUM_WORKERS = flags.DEFINE_integer(
+    "num_workers", None, "Workers to compare with one. Default: the number of cores.",
+    lower_bound=2)
+
+_SEED = 1
+_NUM_MODELS = 20
+
+
+def _start_on_core(core, port, folder):
+  """Returns the process of a worker that has one core, whatever it starts on it."""
+  from fl_clustering.distribution import worker_process  # pylint: disable=g-import-not-at-top
+
+  cores = os.sched_getaffinity(0)
+  os.sched_setaffinity(0, {core})  # A new process starts with the cores of this one.
+  try:
+    return worker_process.start(port, 1, folder)
+  finally:
+    os.sched_setaffinity(0, cores)
+
+
+def _start_workers(number, stack):
+  """Returns the addresses of new workers of one core, which end with `stack`."""
+  # pylint: disable=g-import-not-at-top
+  import portpicker
+
+  from fl_clustering.distribution import announcement
+  # pylint: enable=g-import-not-at-top
+
+  addresses, cores = [], sorted(os.sched_getaffinity(0))
+  for i in range(number):
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    announcement.write(folder, num_cores=1)
+    port = portpicker.pick_unused_port()
+    process = _start_on_core(cores[i % len(cores)], port, folder)
+    stack.callback(process.wait)
+    stack.callback(process.kill)
+    addresses.append(f"127.0.0.1:{port}")
+  return addresses
+
+
+def _work(task, directory):
+  """Returns what clients are asked, a dict from a name to a function without arguments."""
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering.engine import client_update
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import evaluation
+  # pylint: enable=g-import-not-at-top
+
+  training = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
+  engine = engine_lib.Engine(task, directory, training, _SEED)
+  vectors = engine.initial_vectors(_NUM_MODELS, np.random.default_rng(_SEED))
+  round_ = participation.Round(1, task.client_ids, 1)
+  requests = [evaluation.Request(i, engine.files.global_test) for i in range(_NUM_MODELS)]
+  return {
+      "FedAvg round": lambda: engine.train(vectors[:1], (task.client_ids,), round_),
+      "evaluation of 20 models": lambda: engine.confusions(vectors, requests),
+  }
+
+
+def _measure(num_workers):
+  """Times every number of workers in this process; returns a dict for JSON."""
+  # pylint: disable=g-import-not-at-top
+  import tensorflow_federated as tff
+
+  from fl_clustering.distribution import pool
+  # pylint: enable=g-import-not-at-top
+
+  task = task_registry.load_task(
+      dataset="digits", data_dir=None, num_clients=_NUM_CLIENTS.value, partition="dirichlet",
+      dirichlet_alpha=0.5, num_groups=None, model=_MODEL.value, seed=_SEED)
+  with contextlib.ExitStack() as stack:
+    work = _work(task, stack.enter_context(tempfile.TemporaryDirectory()))
+    pools = {
+        number: stack.enter_context(pool.Pool(_start_workers(number, stack)))
+        for number in (1, num_workers)
+    }
+    seconds = {name: {number: [] for number in pools} for name in work}
+    for turn in range(_REPETITIONS.value + 1):
+      for name, call in work.items():
+        for number, workers in pools.items():
+          with tff.framework.get_context_stack().install(workers.context):
+            start = time.perf_counter()
+            call()
+          if turn:
+            seconds[name][number].append(time.perf_counter() - start)
+  return {
+      name: [statistics.median(times) for times in by_number.values()]
+      for name, by_number in seconds.items()
+  }
+
+
+def _print_results(runs, num_workers):
+  print(f"{_MODEL.value}, {_NUM_CLIENTS.value} clients, workers of one core each, "
+        f"{len(runs)} launches")
+  print(f"{'':26}  1 worker  {num_workers} workers  times as fast (lowest - highest launch)")
+  for name in runs[0]:
+    one, several = (statistics.median(run[name][i] for run in runs) for i in (0, 1))
+    ratios = [run[name][0] / run[name][1] for run in runs]
+    print(f"{name:26} {one:7.3f} s {several:8.3f} s   {launches.shown(ratios, 2)}")
+
+
+def main():
+  num_workers = _NUM_WORKERS.value or max(2, len(os.sched_getaffinity(0)))
+  launches.run(lambda: _measure(num_workers), lambda runs: _print_results(runs, num_workers))
+
+
+if __name__ == "__main__":
+  launch.run(main)

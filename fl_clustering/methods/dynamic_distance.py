@@ -1,0 +1,294 @@
+"""Groups clients that are all within a distance of each other; clusters overlap.
+
+"Dynamic distance-based clustering" of Helmy, Katerji, Muthukrishnan: "Federated
+Learning through Distance-Based Clustering", Towards Data Science, 2021. Clients at
+most a threshold apart are neighbours; the clusters are the maximal cliques of the
+neighbour graph, which is what the article's rules and its example come to: no
+cluster is part of another, and a client without neighbours is one by itself.
+
+The article has no bound on their number. A hundred clients can have thousands of
+maximal cliques and n clients up to 3^(n/3) (Moon, Moser: "On cliques in graphs",
+Israel Journal of Mathematics, 1965), and every cluster is a model to train. Past
+`max_clusters`, some of the maximal cliques that hold every client are used instead.
+"""
+
+import dataclasses
+import heapq
+from typing import Union
+
+import numpy as np
+import tqdm
+
+from clustering_basics import validate
+from fl_clustering import options
+from fl_clustering.methods import client_weights as client_weights_lib
+from fl_clustering.methods import cluster_assignment
+from fl_clustering.methods import distances as distances_lib
+from fl_clustering.methods import grouping
+from fl_clustering.methods import thresholds
+
+# Bounds of the enumeration: seconds for hundreds of clients, a few minutes for thousands.
+_MAX_CLIQUES = 100_000
+_MAX_MEMBERSHIPS = 10_000_000
+# From this number on, the enumeration has a progress bar.
+_MANY_CLIENTS = 500
+
+
+class _Graph:
+  """An undirected graph of n nodes.
+
+  A set of nodes is an int with a bit for every node, so that intersections are fast and
+  take n / 8 bytes.  Node 0 has the highest bit: of sets of equal size, the one with the
+  lowest nodes is the largest number.
+
+  Attributes:
+    num_nodes: n.
+    everyone: The set of all nodes.
+  """
+
+  def __init__(self, is_edge):
+    """Takes the matrix of edges, bools of shape (n, n); the diagonal doesn't count."""
+    is_edge = is_edge | is_edge.T
+    np.fill_diagonal(is_edge, False)
+    self.num_nodes = len(is_edge)
+    self._shift = -self.num_nodes % 8  # NumPy fills the last byte with zeros.
+    self._adjacent = [self._set_of(row) for row in is_edge]
+    self.everyone = self._set_of(np.ones(self.num_nodes, bool))
+
+  def _set_of(self, is_member):
+    return int.from_bytes(np.packbits(is_member).tobytes(), "big") >> self._shift
+
+  def adjacent(self, bit):
+    """Returns the neighbours of the node with this bit."""
+    return self._adjacent[self.num_nodes - bit.bit_length()]
+
+  def nodes(self, members):
+    """Returns the nodes of a set, as increasing ints."""
+    size = -(-self.num_nodes // 8)
+    packed = np.frombuffer((members << self._shift).to_bytes(size, "big"), np.uint8)
+    return np.flatnonzero(np.unpackbits(packed, count=self.num_nodes)).tolist()
+
+
+def _lowest(members):
+  """Returns the bit of a set's lowest node."""
+  return 1 << (members.bit_length() - 1)
+
+
+def _pivot_neighbours(graph, candidates, excluded):
+  """Returns the neighbours of a node that has as many candidates among them as can be."""
+  best, most = 0, -1
+  rest = candidates | excluded
+  enough = candidates.bit_count()
+  while rest:
+    bit = _lowest(rest)
+    rest ^= bit
+    count = (candidates & graph.adjacent(bit)).bit_count()
+    if count > most:
+      best, most = bit, count
+      # No candidate is its own neighbour.
+      if count >= enough - bool(bit & candidates):
+        break
+  return graph.adjacent(best)
+
+
+def _maximal_cliques(graph):
+  """Yields all maximal cliques as sets.
+
+  Tomita, Tanaka, Takahashi: "The worst-case time complexity for generating all maximal
+  cliques and computational experiments", Theoretical Computer Science, 2006.
+  """
+  # Per level: the clique so far, who may join it, who was tried before, who is to be tried.
+  levels = []
+
+  def enter(clique, candidates, excluded):
+    to_try = candidates & ~_pivot_neighbours(graph, candidates, excluded) if candidates else 0
+    levels.append([clique, candidates, excluded, to_try])
+    return not candidates and not excluded
+
+  enter(0, graph.everyone, 0)
+  while levels:
+    clique, candidates, excluded, to_try = level = levels[-1]
+    if not to_try:
+      levels.pop()
+      continue
+    bit = _lowest(to_try)
+    level[1:] = candidates ^ bit, excluded | bit, to_try ^ bit
+    adjacent = graph.adjacent(bit)
+    if enter(clique | bit, candidates & adjacent, excluded & adjacent):
+      yield clique | bit
+
+
+def _enumerate(graph, max_cliques):
+  """Returns maximal cliques, as sets, and whether these are all."""
+  cliques = []
+  num_memberships = 0
+  with tqdm.tqdm(
+      desc=f"maximal cliques of {graph.num_nodes:,} clients (at most {max_cliques:,})",
+      unit="clique", disable=graph.num_nodes < _MANY_CLIENTS,
+  ) as bar:
+    for clique in _maximal_cliques(graph):
+      if len(cliques) == max_cliques or num_memberships > _MAX_MEMBERSHIPS:
+        return cliques, False
+      cliques.append(clique)
+      num_memberships += clique.bit_count()
+      bar.update()
+  return cliques, True
+
+
+def _grow(graph, bit, uncovered):
+  """Returns a maximal clique that holds a node, and where it can uncovered ones."""
+  clique = bit
+  candidates = graph.adjacent(bit)
+  while candidates:
+    bit = _lowest(candidates & uncovered or candidates)
+    clique |= bit
+    candidates &= graph.adjacent(bit)
+  return clique
+
+
+def _cover(graph, cliques, max_cliques):
+  """Returns maximal cliques that hold every node, at most `max_cliques` if possible.
+
+  The greedy algorithm for set cover (Chvatal: "A greedy heuristic for the
+  set-covering problem", Mathematics of Operations Research, 1979), then the largest
+  of the remaining cliques.
+
+  Args:
+    graph: The graph.
+    cliques: Some or all of its maximal cliques.
+    max_cliques: How many to return. The cover is never cut: more are returned
+      where it has more.
+  """
+  uncovered = graph.everyone
+  chosen = []
+  # By the number of uncovered nodes. It can only fall, so the first clique whose
+  # number is up to date is the best one.
+  heap = [(-clique.bit_count(), -clique.bit_count(), -clique) for clique in cliques]
+  heapq.heapify(heap)
+  while uncovered:
+    best_gain = 0
+    while heap:
+      negative_gain, negative_size, negative = heap[0]
+      best_gain = (uncovered & -negative).bit_count()
+      if best_gain == -negative_gain:
+        break
+      heapq.heapreplace(heap, (-best_gain, negative_size, negative))
+    # Better only if the enumeration was cut short: those seen are much alike then.
+    grown = _grow(graph, _lowest(uncovered), uncovered)
+    if best_gain >= (uncovered & grown).bit_count():
+      chosen.append(-heapq.heappop(heap)[2])
+    else:
+      chosen.append(grown)
+    uncovered &= ~chosen[-1]
+  spare = set(cliques).difference(chosen)
+  return chosen + heapq.nsmallest(
+      max_cliques - len(chosen), spare, key=lambda clique: (-clique.bit_count(), -clique)
+  )
+
+
+def cluster_neighbours(
+    neighbours, max_clusters, max_cliques=_MAX_CLIQUES
+) -> cluster_assignment.ClusterAssignment:
+  """Returns the clusters of a neighbour graph.
+
+  Up to `max_clusters` maximal cliques are all used. Beyond that, the clique with the
+  most clients not yet covered is taken next, until all are covered. (Always the largest
+  clique next often takes more than twice as many for a hundred clients.) The largest of
+  the remaining ones follow, up to `max_clusters`.
+  Ties go to the clique that is larger as a whole, then to the lowest client ids. If
+  that takes more than `max_clusters` before every client is in one, they are used
+  all the same. A warning says what was done.
+
+  Args:
+    neighbours: From every client's id to its neighbours' ids.
+    max_clusters: Most clusters, unless more are needed to hold every client.
+    max_cliques: Bound on the number of cliques looked at. If there are more, the
+      clusters are chosen among those, and among maximal cliques grown from clients
+      that they leave out.
+  """
+  ids = sorted(neighbours)
+  node_of = {client_id: node for node, client_id in enumerate(ids)}
+  is_edge = np.zeros((len(ids), len(ids)), bool)
+  for node, client_id in enumerate(ids):
+    is_edge[node, [node_of[neighbour] for neighbour in neighbours[client_id]]] = True
+  graph = _Graph(is_edge)
+  cliques, are_all = _enumerate(graph, max_cliques)
+  warning = None
+  if not are_all or len(cliques) > max_clusters:
+    chosen = _cover(graph, cliques, max_clusters)
+    warning = (
+        f"The neighbour graph has {'' if are_all else 'more than '}{len(cliques)} "
+        f"maximal cliques, `max_clusters`={max_clusters}: {len(chosen)} of them are used."
+    )
+    if len(chosen) > max_clusters:
+      warning += " Fewer would leave clients without a cluster."
+    cliques = chosen
+  return cluster_assignment.ClusterAssignment.from_clusters(
+      tuple(neighbours), [[ids[node] for node in graph.nodes(clique)] for clique in cliques],
+      warning,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class DynamicDistance:
+  """The dynamic distance-based grouping, with Euclidean distances.
+
+  A function (ClientWeights, rng) -> ClusterAssignment.
+
+  Attributes:
+    distance_threshold: The largest distance of neighbours: `mean` (of the
+      distances of all pairs), a number, or a quantile of them such as `q0.3`.
+    max_clusters: Most clusters, as of `cluster_neighbours`.
+    representation: What of the weights is grouped, one of
+      `client_weights.REPRESENTATIONS`.
+    overlap_training: How the clusters train afterwards, which the grouping itself does
+      not use: `shared` or `separate`, see `methods/one_shot.py`.
+  """
+
+  distance_threshold: Union[str, float] = thresholds.distance_threshold_option(
+      "Largest distance of two clients in one cluster: `mean` of all pairwise distances, a "
+      "number, or a quantile of them such as `q0.3`. dynamic_distance takes it in L2.",
+      default="mean",
+  )
+  max_clusters: int = options.option(int, "Most clusters.", default=32)
+  representation: str = grouping.representation_option()
+  overlap_training: str = options.option(
+      str,
+      "How clients in several clusters train: `shared`, once in a round, from the mean of "
+      "their clusters' models, as in the article; or `separate`, once for each of them.",
+      default="shared",
+      values=("shared", "separate"),
+  )
+
+  def __post_init__(self):
+    thresholds.parse_threshold(self.distance_threshold)
+    validate.integer(1, max_clusters=self.max_clusters)
+    validate.one_of(("shared", "separate"), overlap_training=self.overlap_training)
+    validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
+
+  def __call__(self, client_weights, rng):
+    """Groups the clients.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights` of N clients.
+      rng: A `np.random.Generator`, not used.
+
+    Returns:
+      A `ClusterAssignment` of all N clients, with a warning if each is alone or all are in one
+      cluster.
+    """
+    del rng  # Nothing here is random.
+    ids, distances = distances_lib.client_distances(
+        client_weights, self.representation, "l2"
+    )
+    within = distances <= thresholds.largest_distance_within(self.distance_threshold, distances)
+    rows = {
+        client_id: np.flatnonzero(row)
+        for client_id, row in zip(ids, distances_lib.square(within))
+    }
+    neighbours = {
+        client_id: [ids[i] for i in rows[client_id]]
+        for client_id in client_weights.client_ids
+    }
+    assignment = cluster_neighbours(neighbours, self.max_clusters)
+    return thresholds.with_warning(assignment, self.distance_threshold)

@@ -1,0 +1,80 @@
+"""Groups clients by K-means on their weights: each in exactly one of K clusters.
+
+Lloyd: "Least squares quantization in PCM", IEEE Transactions on Information
+Theory, 1982; started by K-means++ (Arthur, Vassilvitskii, SODA 2007).
+"""
+
+import dataclasses
+
+import numpy as np
+
+from clustering_basics import single_thread_kmeans
+from clustering_basics import validate
+from fl_clustering.methods import client_weights as client_weights_lib
+from fl_clustering.methods import cluster_assignment
+from fl_clustering.methods import distances as distances_lib
+from fl_clustering.methods import grouping
+
+
+def _labels(distances, num_clusters, n_init, rng):
+  """Returns K-means labels, an int array of shape (N,); maybe fewer than K values."""
+  return single_thread_kmeans.fit(
+      distances_lib.euclidean_points(distances),
+      num_clusters,
+      n_init=n_init,
+      # Until no client changes its cluster: the default depends on the number of
+      # dimensions, which the embedding changes.
+      tol=0,
+      random_state=int(rng.integers(2**32)),
+  ).labels_
+
+
+@dataclasses.dataclass(frozen=True)
+class KMeans:
+  """The K-means grouping, a function (ClientWeights, rng) -> ClusterAssignment.
+
+  Clients with identical vectors are never separated: where that leaves fewer
+  than K clusters, the assignment has those, and a warning.
+
+  Attributes:
+    num_clusters: K, at most the number of clients.
+    representation: What of the weights is grouped, one of
+      `client_weights.REPRESENTATIONS`.
+    n_init: Number of starts, of which the best result is taken.
+  """
+
+  num_clusters: int = grouping.num_clusters_option("Number of clusters.")
+  representation: str = grouping.representation_option()
+  n_init: int = 10
+
+  def __post_init__(self):
+    validate.integer(1, num_clusters=self.num_clusters)
+    validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
+    validate.integer(1, n_init=self.n_init)
+
+  def __call__(self, client_weights, rng):
+    """Groups the clients.
+
+    Args:
+      client_weights: The clients' own weights, a `ClientWeights` of N clients.
+      rng: A `np.random.Generator` for the starts.
+
+    Returns:
+      A `ClusterAssignment` of all N clients.
+    """
+    grouping.check_num_clusters(self.num_clusters, client_weights.client_ids)
+    ids, distances = distances_lib.client_distances(
+        client_weights, self.representation, "l2"
+    )
+    labels = _labels(distances, self.num_clusters, self.n_init, rng)
+    num_found = len(np.unique(labels))
+    warning = None
+    if num_found < self.num_clusters:
+      warning = (
+          f"K-means found {num_found} clusters instead of "
+          f"`num_clusters`={self.num_clusters}: too many clients have identical vectors "
+          f"({self.representation})."
+      )
+    return cluster_assignment.ClusterAssignment.from_labels(
+        client_weights.client_ids, dict(zip(ids, labels)), warning
+    )

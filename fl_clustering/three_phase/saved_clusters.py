@@ -1,0 +1,202 @@
+"""The cluster models of a three-phase run on tables, which predict classes of rows that come later.
+
+A client of the run gets the model of its cluster; in several clusters, the mean of their
+parameters.  A client that was not there gets the cluster whose model has the least loss on its
+labelled rows, which is IFCA's rule (Ghosh, Chung, Yin, Ramchandran, "An Efficient Framework for
+Clustered Federated Learning", NeurIPS 2020, section 4), whatever the method was.
+"""
+
+import dataclasses
+from typing import Any, Mapping
+
+import numpy as np
+
+from fl_clustering import model_folder
+from fl_clustering.engine import metrics
+from fl_clustering.methods import registry
+from fl_clustering.tables import client_tables
+from fl_clustering.tables import table_format
+from fl_clustering.tasks import models
+
+_BLOCK_ROWS = 10_000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SavedClusters:
+  """The models of one method's clusters.
+
+  Attributes:
+    method: The method's name.
+    vectors: The clusters' models, float32 of shape (K, P).
+    clusters: From every client's id to its clusters, a tuple of positions.
+    format: The `TableFormat` of the tables, with classes.
+    model: The model's name and options, arguments of `models.build`.
+  """
+
+  KIND = "three_phase"
+
+  method: str
+  vectors: np.ndarray
+  clusters: Mapping[str, tuple[int, ...]]
+  format: table_format.TableFormat
+  model: Mapping[str, Any]
+
+  def save(self, directory):
+    """Writes the models into a folder, which is made."""
+    document = {
+        "method": self.method,
+        "num_clusters": len(self.vectors),
+        "clusters": {client_id: list(own) for client_id, own in self.clusters.items()},
+        "model": dict(self.model),
+        "feature_names": list(self.format.encoding.feature_names),
+        "tables": self.format.to_json(),
+    }
+    model_folder.write(directory, self.KIND, document, {"vectors": self.vectors})
+
+  @classmethod
+  def load(cls, document, arrays):
+    """Returns the models that `model_folder.read` has read."""
+    clusters = {client_id: tuple(own) for client_id, own in document["clusters"].items()}
+    saved = cls(
+        document["method"], arrays["vectors"], clusters,
+        table_format.TableFormat.from_json(document["tables"]), document["model"],
+    )
+    if saved.vectors.shape != (document["num_clusters"], saved.built_model.num_parameters):
+      raise ValueError(f"the parameters have the shape {saved.vectors.shape}")
+    return saved
+
+  @property
+  def built_model(self):
+    """The `model.Model`."""
+    encoding = self.format.encoding
+    return models.build(
+        input_shape=(len(encoding.feature_names),), num_classes=len(self.format.classes),
+        input_dtype="float32", **self.model,
+    )
+
+  def open_folder(self, directory, argument="data_dir"):
+    """Returns the `ClientTables` of a folder with a file per client.
+
+    Args:
+      directory: The folder.
+      argument: What messages call it.
+
+    Raises:
+      ValueError: If files can't be used, have other columns than the run's, or a new client has
+        no labels.
+      OSError: If a file can't be read.
+    """
+    # Whatever the rows were for, all of them are predicted.
+    without_split = self.format.without_roles({"split_column"})
+    tables = client_tables.open_folder_for(without_split, directory, argument)
+    if "label_column" not in tables.format.columns.roles:
+      for client_id in tables.client_ids:
+        if client_id not in self.clusters:
+          label_column = self.format.columns.roles["label_column"]
+          raise ValueError(
+              f"`{argument}` must have the column {label_column!r} for clients that were not in "
+              f"the run, whose cluster is that of the least loss on it, got {client_id!r}."
+          )
+    return tables
+
+  def predict(self, frame, client_id):
+    """Returns the classes' probabilities, float32 of shape (n, num_classes).
+
+    Args:
+      frame: A pandas frame with the columns of the clients' tables, in any order.
+      client_id: Whose rows they are; a client of the run.
+
+    Raises:
+      ValueError: If the client was not in the run, a column is missing, or a cell can't be used.
+    """
+    if client_id not in self.clusters:
+      raise ValueError(f"`client_id` must be a client of the run, got {client_id!r}.")
+    features = self.format.features(frame)
+    return self._probabilities(self._vector(self.clusters[client_id]), features)
+
+  def predict_tables(self, tables):
+    """Yields every client's id, its `ClientTable` and a dict of what is predicted for its rows.
+
+    Args:
+      tables: What `open_folder` returned.
+    """
+    for client_id in tables.client_ids:
+      table = tables.read(client_id)
+      own = self.clusters.get(client_id)
+      if own is None:
+        own = (self._least_loss(table),)
+      probabilities = self._probabilities(self._vector(own), table.features)
+      classes = probabilities.argmax(axis=1)
+      cluster = " ".join(map(str, own))
+      yield client_id, table, {
+          "cluster": [cluster] * len(classes),
+          "class": [self.format.classes[k] for k in classes],
+          "probability": [f"{p:.6f}" for p in probabilities.max(axis=1)],
+      }
+
+  def _vector(self, clusters):
+    """Returns the mean of clusters' models, of shape (P,)."""
+    if len(clusters) == 1:
+      return self.vectors[clusters[0]]
+    return self.vectors[list(clusters)].mean(axis=0, dtype=np.float64).astype(np.float32)
+
+  def _least_loss(self, table):
+    """Returns the cluster whose model has the least mean loss on a table's labels."""
+    own = np.arange(len(table.labels)), table.labels
+    tiny = np.finfo(np.float32).tiny
+    losses = [
+        -np.log(np.maximum(self._probabilities(vector, table.features)[own], tiny)).mean()
+        for vector in self.vectors
+    ]
+    return int(np.argmin(losses))
+
+  def _probabilities(self, vector, features):
+    """Returns the classes' probabilities of features, float32 of shape (n, num_classes)."""
+    # pylint: disable=g-import-not-at-top
+    import tensorflow as tf
+
+    from fl_clustering.engine import client_update
+    # pylint: enable=g-import-not-at-top
+
+    model = self.built_model
+    parameters = client_update.unflatten(model, vector)
+    features = features.astype(np.float32)
+    blocks = [
+        tf.nn.softmax(model.logits(parameters, features[start : start + _BLOCK_ROWS], None))
+        for start in range(0, len(features), _BLOCK_ROWS)
+    ]
+    return np.concatenate([block.numpy() for block in blocks])
+
+
+def most_accurate(config, result):
+  """Returns the name of the chosen method with the highest mean accuracy over the clients.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    result: Its `ThreePhaseResult`.
+  """
+  names = config.chosen_methods or (registry.FEDAVG,)
+  return max(names, key=lambda name: metrics.accuracy(result.methods[name].clients).mean())
+
+
+def of_result(method, result, task, model_options):
+  """Returns the `SavedClusters` of a method of a run on tables.
+
+  Args:
+    method: The method's name.
+    result: The run's `ThreePhaseResult`.
+    task: The run's `FederatedTask`.
+    model_options: The options of the model by name; `None` where one is not given.
+  """
+  found = result.methods[method]
+  clusters = {client_id: [] for client_id in task.client_ids}
+  for k, members in enumerate(found.assignment.clusters):
+    for client_id in members:
+      clusters[client_id].append(k)
+  for client_id, own in zip(task.new_client_ids, found.new_client_clusters or ()):
+    clusters[client_id] = own
+  given = {name: value for name, value in model_options.items() if value is not None}
+  return SavedClusters(
+      method, found.vectors, {client_id: tuple(own) for client_id, own in clusters.items() if own},
+      task.table_format, {"name": task.model.name, **given},
+  )

@@ -1,0 +1,158 @@
+"""The result of a run as plain numbers, for `summary.json` and for notebooks.
+
+What does not apply is absent; nothing is filled in.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from fl_clustering.engine import metrics
+from fl_clustering.methods import registry
+from fl_clustering.three_phase import gains
+
+
+def _model_metrics(confusion):
+  """Returns one model's metrics on one test set, from a matrix (C, C)."""
+  return {name: float(value) for name, value in metrics.model_metrics(confusion).items()}
+
+
+def _mean_model_metrics(confusions):
+  """Returns the mean over several models of their metrics, from (K, C, C)."""
+  models = [_model_metrics(confusion) for confusion in confusions]
+  return {name: float(np.mean([model[name] for model in models])) for name in models[0]}
+
+
+def _distribution(values):
+  return {
+      "mean": float(np.mean(values)),
+      "sd": float(np.std(values)),
+      "p10": float(np.percentile(values, 10)),
+      "max": float(np.max(values)),
+  }
+
+
+def _client_distribution(confusions, target_accuracy):
+  """Returns how a metric is distributed over clients, from (N, C, C)."""
+  of_clients = metrics.model_metrics(confusions)
+  return {
+      "accuracy": _distribution(of_clients["accuracy"]),
+      "pooled_accuracy": float(metrics.accuracy(confusions.sum(axis=0))),
+      "recall": _distribution(of_clients["recall"]),
+      "share_at_target": float(np.mean(of_clients["accuracy"] >= target_accuracy)),
+  }
+
+
+def _gains(result):
+  """Returns every method's `gains.Gain` over the control, a dict for JSON by name."""
+  control = metrics.accuracy(result.methods[registry.FEDAVG].clients)
+  others = [name for name in result.methods if name != registry.FEDAVG]
+  repeated = [control.mean()]
+  if result.control_repeats is not None:
+    repeated += [metrics.accuracy(clients).mean() for clients in result.control_repeats]
+  return {
+      name: dataclasses.asdict(gains.gain(
+          metrics.accuracy(result.methods[name].clients) - control, repeated, len(others)
+      ))
+      for name in others
+  }
+
+
+def method_summary(result, target_accuracy):
+  """Returns the summary of one method or control, as in `summarize` but for the gain.
+
+  Args:
+    result: The `MethodResult`.
+    target_accuracy: The accuracy whose share of clients is reported.
+  """
+  summary = {
+      "num_clusters": len(result.assignment.clusters),
+      "clients": _client_distribution(result.clients, target_accuracy),
+      "global_mean": _model_metrics(result.global_mean),
+      "global_weighted": _model_metrics(result.global_weighted),
+      "clients_blended": _client_distribution(result.clients_blended, target_accuracy),
+      "global_blended": _mean_model_metrics(result.global_blended),
+      "cost": result.cost.by_name(),
+  }
+  if result.new_clients is not None:
+    summary["new_clients"] = _client_distribution(result.new_clients, target_accuracy)
+  for name in ("adjusted_rand_index", "purity"):
+    if getattr(result, name) is not None:
+      summary[name] = float(getattr(result, name))
+  return summary
+
+
+def pretrain_summary(result, target_accuracy):
+  """Returns the summary of phase 1, as in `summarize`.
+
+  Args:
+    result: The `PretrainResult`.
+    target_accuracy: The accuracy whose share of clients is reported.
+  """
+  summary = {
+      "global": _model_metrics(result.global_test),
+      "clients": _client_distribution(result.clients, target_accuracy),
+      "cost": result.cost.by_name(),
+  }
+  if result.new_clients is not None:
+    summary["new_clients"] = _client_distribution(result.new_clients, target_accuracy)
+  return summary
+
+
+def summarize(config, task, result):
+  """Returns the summary of a run as a dict that JSON can hold.
+
+  Args:
+    config: The run's `ThreePhaseConfig`.
+    task: Its `FederatedTask`.
+    result: Its `ThreePhaseResult`.
+
+  Returns:
+    A dict `{"dataset", "num_clients", "num_test_examples", "seed", "pretrain": {"global",
+    "clients", "new_clients", "cost"}, "methods": {name: {"num_clusters", "clients",
+    "new_clients", "global_mean", "global_weighted", "clients_blended", "global_blended",
+    "cost", "gain", "adjusted_rand_index", "purity"}}, "comparison"}`, with `"privacy"` for
+    a private run and `"num_clusters_choice"`, the number by criterion, where it was chosen.
+    A model on a test set is `{"accuracy", "recall", "precision"}`; clients are
+    `{"accuracy": {"mean", "sd", "p10", "max"}, "pooled_accuracy", "recall": as accuracy,
+    "share_at_target"}`, where all clients weigh alike but in the pooled accuracy, which is of
+    all their test examples together. Standard deviations are over clients (divided by N).
+    `"num_test_examples"` are the examples of `"clients"`, of `"new_clients"` and of the
+    `"global"` test set. A cost is `{"client_steps", "bytes_down", "bytes_up"}`, phase 1
+    included where the method builds on it. A gain over `fedavg` is `{"mean", "low",
+    "high", "verdict"}`, see `gains.py`; `"comparison"` says what its interval rests on.
+  """
+  summary = {
+      "dataset": task.name,
+      "num_clients": len(task.clients),
+      "num_test_examples": _num_test_examples(task),
+      "seed": config.seed,
+      "pretrain": pretrain_summary(result.pretrain, config.target_accuracy),
+      "methods": {
+          name: method_summary(method, config.target_accuracy)
+          for name, method in result.methods.items()
+      },
+      "comparison": {
+          "control": registry.FEDAVG,
+          "level": gains.LEVEL,
+          "num_comparisons": len(result.methods) - 1,
+          "control_repeats": config.control_repeats,
+      },
+  }
+  for name, gain in _gains(result).items():
+    summary["methods"][name]["gain"] = gain
+  if result.num_clusters_choice is not None:
+    summary["num_clusters_choice"] = result.num_clusters_choice.choices
+  if result.privacy is not None:
+    summary["privacy"] = result.privacy
+  return summary
+
+
+def _num_test_examples(task):
+  """Returns how many test examples there are of each kind, by name."""
+  counts = {
+      "clients": sum(len(client.test) for client in task.clients),
+      "new_clients": sum(len(client.test) for client in task.new_clients),
+      "global": len(task.global_test),
+  }
+  return {name: count for name, count in counts.items() if count}

@@ -1,0 +1,104 @@
+"""The result of a three-phase run. Confusion matrices have true labels as rows."""
+
+import dataclasses
+from typing import Callable, Mapping, Optional
+
+import numpy as np
+
+from fl_clustering.engine import cost as cost_lib
+from fl_clustering.methods import client_weights as client_weights_lib
+from fl_clustering.methods import cluster_assignment
+from fl_clustering.methods import num_clusters
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainResult:
+  """Phase 1.
+
+  Attributes:
+    vector: The global model, of shape (P,).
+    global_test: Its confusion matrix on the global test set, (C, C).
+    clients: Its confusion matrices on every client's test data, (N, C, C).
+    own_weights: The same for every client's own weights.
+    new_clients: The same for the global model on the new clients' test data; `None`
+      without new clients.
+    cost: What phase 1 asked of the clients.
+  """
+
+  vector: np.ndarray
+  global_test: np.ndarray
+  clients: np.ndarray
+  own_weights: np.ndarray
+  new_clients: Optional[np.ndarray]
+  cost: cost_lib.Cost
+
+
+@dataclasses.dataclass(frozen=True)
+class MethodResult:
+  """Phases 2 and 3 of one method or control with K clusters.
+
+  Attributes:
+    assignment: The clusters.
+    vectors: The cluster models, (K, P).
+    best_accuracy: The highest accuracy every cluster reached in any round on its
+      own clients' test data, (K,).
+    clients: Confusion matrices of every client with its cluster's model, or with the mean of
+      its clusters' models, (N, C, C).
+    clients_blended: The same after every cluster's model was replaced by the mean
+      of itself and the mean of all clusters' models.
+    global_mean: Confusion matrix of the mean of the cluster models, (C, C).
+    global_weighted: The same, weighted by `best_accuracy`.
+    global_blended: The same for every blended model, (K, C, C); of many clusters, for those of
+      `final_evaluation.blended_on_global_test` alone.
+    new_clients: Confusion matrices of every new client with the model it was given,
+      (num_new, C, C); `None` without new clients.
+    new_client_clusters: Per new client the indices of its clusters in `assignment`; `None`
+      without new clients.
+    cost: What the method asked of its clients, phase 1 included where it builds on it.
+    adjusted_rand_index: Agreement with the true groups; `None` if they are not
+      known, if clusters overlap, or for a control.
+    purity: The same.
+  """
+
+  assignment: cluster_assignment.ClusterAssignment
+  vectors: np.ndarray
+  best_accuracy: np.ndarray
+  clients: np.ndarray
+  clients_blended: np.ndarray
+  global_mean: np.ndarray
+  global_weighted: np.ndarray
+  global_blended: np.ndarray
+  new_clients: Optional[np.ndarray]
+  new_client_clusters: Optional[tuple[tuple[int, ...], ...]]
+  cost: cost_lib.Cost
+  adjusted_rand_index: Optional[float]
+  purity: Optional[float]
+
+
+@dataclasses.dataclass(frozen=True)
+class ThreePhaseResult:
+  """Everything a run found.
+
+  Attributes:
+    pretrain: Phase 1.
+    client_weights: What was grouped.
+    methods: From the name of a method or control to its result.
+    control_repeats: Confusion matrices of every client when the control `fedavg` was trained
+      again, of shape (R, N, C, C); `None` if it was not.
+    num_clusters_choice: How the number of clusters was chosen, a `NumClustersChoice`; `None`
+      if it was given.
+    privacy: What the aggregator of phase 1 guarantees, or `None`.
+    local_weights: A function from a number of local epochs to the `ClientWeights` that
+      `grouping_epochs` would have given.  It trains the clients, so it works as long as
+      TFF's context and the run's `data_dir` are there.
+    failures: Why methods and controls that are not in `methods` failed, by name.
+  """
+
+  pretrain: PretrainResult
+  client_weights: client_weights_lib.ClientWeights
+  methods: Mapping[str, MethodResult]
+  control_repeats: Optional[np.ndarray]
+  num_clusters_choice: Optional[num_clusters.NumClustersChoice]
+  privacy: Optional[dict]
+  local_weights: Callable[[int], client_weights_lib.ClientWeights]
+  failures: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -1,0 +1,116 @@
+import dataclasses
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from bench.contest import results
+from tests.bench import sample_comparison
+
+
+class ResultsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    run = sample_comparison.write(self.create_tempdir().full_path)
+    self.results = results.read(run)
+
+  def test_a_round_is_the_median_without_the_first(self):
+    first, second = self.results.values("cnn_small", "ours", "round_seconds")
+
+    self.assertAlmostEqual(first, 1.35)
+    self.assertAlmostEqual(second, 1.45)
+
+  def test_ratios_are_of_the_same_launch(self):
+    ratios = self.results.ratios("cnn_small", "flower", "plain")
+
+    self.assertLen(ratios, 2)
+    self.assertAlmostEqual(ratios[0], 5.1 / 1.1)
+    self.assertAlmostEqual(ratios[1], 5.2 / 1.2)
+
+  def test_a_launch_that_failed_counts_nowhere_and_is_told(self):
+    self.assertLen(self.results.ratios("cnn_small", "pfl", "ours"), 1)
+    self.assertIn(
+        ("Apple's pfl, cnn_small, launch 2", sample_comparison.PFL_PROBLEM), self.results.problems
+    )
+
+  def test_what_is_not_installed_is_told(self):
+    self.assertNotIn("fedjax", self.results.contestants("cnn_small"))
+    self.assertIn(("fedjax", sample_comparison.FEDJAX_REASON), self.results.problems)
+
+  def test_rows_are_as_wide_as_their_headers(self):
+    for header, rows in (
+        (results.ROUND_HEADER, results.round_rows(self.results, "cnn_small")),
+        (results.FLUTE_HEADER, results.flute_rows(self.results)),
+        (results.NEEDS_HEADER, results.needs_rows(self.results)),
+    ):
+      self.assertEqual({len(row) for row in rows}, {len(header)})
+
+  def test_the_row_of_a_contestant(self):
+    row = dict(zip(results.ROUND_HEADER, results.round_rows(self.results, "cnn_small")[1]))
+
+    self.assertEqual(row, {
+        "contestant": "ours", "s per round": "1.400 (1.350-1.450)",
+        "times plain": "1.22 (1.21-1.23)", "times ours": "1.00 (1.00-1.00)",
+        "memory, MB": "502", "start, s": "4.0 (4.0-4.0)", "last": "0.900",
+        "most apart": "0.000", "first round": "2e-07", "last round": "3e-06",
+    })
+
+  def test_how_far_a_curve_is_from_ours(self):
+    launches = self.results.launches["cnn_small", "flower"]
+    one = launches[1]
+    moved = (one.accuracies[0] - 0.25, *one.accuracies[1:])
+    launches[1] = dataclasses.replace(one, accuracies=moved)
+
+    self.assertAlmostEqual(self.results.curve_difference("cnn_small", "flower"), 0.25)
+    del self.results.launches["cnn_small", "ours"]
+    self.assertIsNone(self.results.curve_difference("cnn_small", "flower"))
+
+  def test_published_times_are_marked(self):
+    rows = {row[0]: row[1:] for row in results.flute_rows(self.results)}
+
+    # 20 s, and 99 rounds of 1.35 or 1.45 s.
+    self.assertEqual(rows["ours"], ["2:39", "2:43", "90.0%", "this machine"])
+    self.assertEqual(
+        rows["FLUTE"], ["–", "3:20", "about 80%", "published, another machine"]
+    )
+    self.assertEqual(rows["Flower 1.0.0 with Ray"][1], "30:14")
+
+  def test_what_each_needs(self):
+    rows = {row[0]: row[1:] for row in results.needs_rows(self.results)}
+
+    self.assertEqual(rows["Apple's pfl"], ["Python 3.11, pfl 1.0", "61", "1,234"])
+    self.assertEqual(
+        rows["fedjax"], [f"left out: {sample_comparison.FEDJAX_REASON}", "–", "–"]
+    )
+
+  def test_the_text_has_everything(self):
+    text = results.text(self.results)
+
+    for part in (
+        "small network", "FLUTE's LR_MNIST", "30:14", sample_comparison.PFL_PROBLEM,
+        sample_comparison.FEDJAX_REASON, "highest load of the machine: 1"
+    ):
+      self.assertIn(part, text)
+
+  def test_the_summary_has_ratios_and_curves(self):
+    summary = results.summary(self.results)
+
+    self.assertLen(summary["results"], 8)
+    ours = summary["results"][1]
+    self.assertEqual((ours["workload"], ours["contestant"]), ("cnn_small", "ours"))
+    self.assertLen(ours["ratios_to_plain"], 2)
+    self.assertLen(ours["accuracies"], 3)
+
+  @parameterized.parameters(
+      ([], "–"), ([None], "–"), ([1.0], "1.00"), ([3.0, 1.0, 2.5], "2.50 (1.00-3.00)"),
+  )
+  def test_shown(self, values, text):
+    self.assertEqual(results.shown(values), text)
+
+  @parameterized.parameters((0.4, "0:00"), (59.6, "1:00"), (200, "3:20"), (3599.7, "60:00"))
+  def test_minutes(self, seconds, text):
+    self.assertEqual(results.minutes(seconds), text)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,266 @@
+"""Tests for fl_clustering.methods.dynamic_distance."""
+
+import itertools
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import networkx
+import numpy as np
+
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import dynamic_distance
+
+# The article's example; its clusters are those of the article.
+_ARTICLE = {
+    "0": [], "1": ["9", "10"], "2": ["9"], "3": [], "4": [], "5": ["9"], "6": [],
+    "7": [], "8": [], "9": ["1", "2", "5"], "10": ["1"],
+}  # pyformat: disable
+_ARTICLE_CLUSTERS = {
+    ("5", "9"), ("1", "9"), ("1", "10"), ("2", "9"),
+    ("0",), ("3",), ("4",), ("6",), ("7",), ("8",),
+}  # pyformat: disable
+
+
+def _weights(vectors):
+  vectors = np.asarray(vectors, np.float32)
+  ids = tuple(f"client_{i}" for i in range(len(vectors)))
+  return client_weights.ClientWeights(ids, vectors, np.zeros(vectors.shape[1], np.float32))
+
+
+def _neighbours(graph):
+  return {str(node): [str(other) for other in graph[node]] for node in graph}
+
+
+def _moon_moser(num_triples):
+  """A graph of 3 * num_triples nodes with 3^num_triples maximal cliques."""
+  return _neighbours(networkx.complete_multipartite_graph(*[3] * num_triples))
+
+
+def _is_maximal_clique(neighbours, members):
+  # `members` is a clique, and no other client is a neighbour of all of it.
+  of = {client_id: set(others) for client_id, others in neighbours.items()}
+  is_clique = all(b in of[a] for a, b in itertools.combinations(members, 2))
+  return is_clique and not set.intersection(*(of[member] for member in members))
+
+
+class ClusterNeighboursTest(parameterized.TestCase):
+
+  def test_article_example(self):
+    assignment = dynamic_distance.cluster_neighbours(_ARTICLE, max_clusters=32)
+    self.assertLen(assignment.clusters, 10)
+    self.assertEqual(set(assignment.clusters), _ARTICLE_CLUSTERS)
+    self.assertIsNone(assignment.warning)
+
+  def test_order_is_that_of_the_clients(self):
+    assignment = dynamic_distance.cluster_neighbours(_ARTICLE, max_clusters=32)
+    self.assertEqual(
+        assignment.clusters[:4], (("0",), ("1", "9"), ("1", "10"), ("2", "9"))
+    )
+
+  def test_as_many_cliques_as_allowed(self):
+    assignment = dynamic_distance.cluster_neighbours(_ARTICLE, max_clusters=10)
+    self.assertEqual(set(assignment.clusters), _ARTICLE_CLUSTERS)
+    self.assertIsNone(assignment.warning)
+
+  def test_own_neighbour_changes_nothing(self):
+    reflexive = {client_id: [client_id, *others] for client_id, others in _ARTICLE.items()}
+    for bounds in ((32,), (32, 1)):
+      self.assertEqual(
+          dynamic_distance.cluster_neighbours(reflexive, *bounds),
+          dynamic_distance.cluster_neighbours(_ARTICLE, *bounds),
+      )
+
+  def test_largest_cliques_first(self):
+    graph = networkx.Graph()
+    for clique in ("abc", "cde", "af", "cg", "ef", "fg"):
+      graph.add_edges_from(itertools.combinations(clique, 2))
+    # After abc, cde, ef and fg hold two clients more, of which cde is the largest;
+    # then fg holds the last two.
+    cover = {"abc", "cde", "fg"}
+    by_budget = {
+        1: cover,
+        3: cover,
+        4: cover | {"af"},
+        5: cover | {"af", "cg"},
+        6: cover | {"af", "cg", "ef"},
+    }
+    for max_clusters, expected in by_budget.items():
+      with self.subTest(max_clusters):
+        assignment = dynamic_distance.cluster_neighbours(_neighbours(graph), max_clusters)
+        self.assertEqual({"".join(sorted(m)) for m in assignment.clusters}, expected)
+
+  def test_cover_counts_only_clients_not_yet_in_a_cluster(self):
+    graph = networkx.Graph()
+    for clique in ("abcd", "cde", "ef"):
+      graph.add_edges_from(itertools.combinations(clique, 2))
+    assignment = dynamic_distance.cluster_neighbours(_neighbours(graph), max_clusters=2)
+    self.assertEqual({"".join(sorted(m)) for m in assignment.clusters}, {"abcd", "ef"})
+
+  @parameterized.parameters(*range(5))
+  def test_chosen_one_by_one(self, seed):
+    """The same as a look at every clique for every choice."""
+    rng = np.random.default_rng(seed)
+    graph = networkx.from_numpy_array(np.triu(rng.uniform(size=(30, 30)) < 0.5, 1))
+    cliques = {tuple(sorted(map(str, c))) for c in networkx.find_cliques(graph)}
+    uncovered, expected = set(map(str, graph)), []
+    for _ in range(20):
+      best = min(
+          cliques.difference(expected),
+          key=lambda clique: (-len(uncovered.intersection(clique)), -len(clique), clique),
+      )
+      expected.append(best)
+      uncovered.difference_update(best)
+    self.assertEmpty(uncovered)
+    assignment = dynamic_distance.cluster_neighbours(_neighbours(graph), max_clusters=20)
+    self.assertEqual(
+        {tuple(sorted(members)) for members in assignment.clusters}, set(expected)
+    )
+
+  def test_ties_go_to_the_lowest_client_id(self):
+    # A square: of its four edges, ab and cd hold everyone, and ad is the next one.
+    square = {"d": "ca", "c": "bd", "b": "ac", "a": "bd"}
+    assignment = dynamic_distance.cluster_neighbours(square, max_clusters=3)
+    self.assertEqual(
+        {frozenset(members) for members in assignment.clusters},
+        {frozenset("ab"), frozenset("ad"), frozenset("cd")},
+    )
+
+  def test_warning_names_both_numbers(self):
+    assignment = dynamic_distance.cluster_neighbours(_moon_moser(3), max_clusters=5)
+    self.assertLen(assignment.clusters, 5)
+    self.assertEqual(
+        assignment.warning,
+        "The neighbour graph has 27 maximal cliques, `max_clusters`=5: 5 of them are used.",
+    )
+
+  def test_isolated_clients_are_clusters_past_the_bound(self):
+    alone = {str(i): [] for i in range(6)}
+    assignment = dynamic_distance.cluster_neighbours(alone, max_clusters=4)
+    self.assertLen(assignment.clusters, 6)
+    assignment.check_covers(tuple(alone))
+    self.assertRegex(
+        assignment.warning,
+        "6 maximal cliques, `max_clusters`=4: 6 of them are used. Fewer would leave "
+        "clients without a cluster.",
+    )
+
+  def test_single_client(self):
+    assignment = dynamic_distance.cluster_neighbours({"a": []}, max_clusters=1)
+    self.assertEqual(assignment.clusters, (("a",),))
+
+  def test_exponentially_many_cliques(self):
+    # 3^40 maximal cliques: an enumeration of all of them would not end.
+    neighbours = _moon_moser(40)
+    assignment = dynamic_distance.cluster_neighbours(neighbours, max_clusters=32)
+    self.assertLen(assignment.clusters, 32)
+    assignment.check_covers(tuple(neighbours))
+    for members in assignment.clusters:
+      self.assertTrue(_is_maximal_clique(neighbours, members))
+    self.assertRegex(assignment.warning, "more than 100000 maximal.*`max_clusters`=32: 32 ")
+
+  @parameterized.parameters(0, 1, 2, 5, 50)
+  def test_clients_not_seen_get_cliques_that_grow_from_them(self, max_cliques):
+    rng = np.random.default_rng(max_cliques)
+    graph = networkx.from_numpy_array(np.triu(rng.uniform(size=(40, 40)) < 0.4, 1))
+    neighbours = _neighbours(graph)
+    assignment = dynamic_distance.cluster_neighbours(neighbours, 10, max_cliques)
+    assignment.check_covers(tuple(neighbours))
+    for members in assignment.clusters:
+      self.assertTrue(_is_maximal_clique(neighbours, members))
+    self.assertRegex(assignment.warning, f"more than {max_cliques} maximal cliques")
+
+  def test_long_cliques_are_bounded_together(self):
+    dense = _moon_moser(20)
+    with self.subTest("unbounded"):
+      assignment = dynamic_distance.cluster_neighbours(dense, 4, 1_000)
+      self.assertRegex(assignment.warning, "more than 1000 maximal")
+    with mock.patch.object(dynamic_distance, "_MAX_MEMBERSHIPS", 400):
+      # 20 members each: the bound is passed with the 21st.
+      assignment = dynamic_distance.cluster_neighbours(dense, 4, 1_000)
+      self.assertRegex(assignment.warning, "more than 21 maximal")
+      assignment.check_covers(tuple(dense))
+
+
+class DynamicDistanceTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      # On a line at 0, 1, 3, 6; the pairs' distances are 1, 2, 3, 3, 5, 6.
+      ("mean", "mean", ((0, 1, 2), (2, 3))),
+      ("number", 2, ((0, 1), (1, 2), (3,))),
+      ("below", 1.9, ((0, 1), (2,), (3,))),
+      ("quantile", "q0.2", ((0, 1), (1, 2), (3,))),
+      ("all", "q1", ((0, 1, 2, 3),)),
+      ("zero", 0, ((0,), (1,), (2,), (3,))),
+  )
+  def test_threshold(self, threshold, expected):
+    weights = _weights([[0], [1], [3], [6]])
+    assignment = dynamic_distance.DynamicDistance(threshold)(
+        weights, np.random.default_rng(0)
+    )
+    self.assertEqual(
+        assignment.clusters,
+        tuple(tuple(f"client_{i}" for i in members) for members in expected),
+    )
+
+  @parameterized.named_parameters(
+      ("largest", 1e308, "`distance_threshold`=1e\\+308 puts all 4 clients into one cluster"),
+      ("no_float32", "1.7976931348623157e308", "puts all 4 clients into one cluster"),
+      ("quantile", "q1", "`distance_threshold`=q1 puts all 4 clients into one cluster"),
+      ("zero", 0, "`distance_threshold`=0 leaves each of the 4 clients in a cluster of its own"),
+  )
+  def test_a_threshold_that_groups_nothing_is_told(self, threshold, warning):
+    group = dynamic_distance.DynamicDistance(threshold)
+    self.assertRegex(group(_weights([[0], [1], [3], [6]]), None).warning, warning)
+
+  def test_nothing_is_told_of_a_threshold_that_groups(self):
+    group = dynamic_distance.DynamicDistance("mean")
+    self.assertIsNone(group(_weights([[0], [1], [3], [6]]), None).warning)
+    self.assertIsNone(group(_weights([[0]]), None).warning)
+
+  def test_both_warnings(self):
+    group = dynamic_distance.DynamicDistance(0, max_clusters=3)
+    self.assertRegex(
+        group(_weights([[0], [1], [3], [6]]), None).warning,
+        "^The neighbour graph has 4 .* without a cluster\\. `distance_threshold`=0 leaves each",
+    )
+
+  def test_euclidean_distance(self):
+    # 5 apart in L2, 7 in L1.
+    weights = _weights([[0, 0], [3, 4]])
+    clusters = [
+        dynamic_distance.DynamicDistance(threshold)(weights, None).clusters
+        for threshold in (4.999, 5)
+    ]
+    self.assertEqual([len(c) for c in clusters], [2, 1])
+
+  def test_representation(self):
+    weights = _weights([[1, 0], [100, 0], [0, 1]])
+    group = dynamic_distance.DynamicDistance(
+        "mean", representation="normalized_update"
+    )
+    self.assertEqual(
+        group(weights, np.random.default_rng(0)).clusters,
+        (("client_0", "client_1"), ("client_2",)),
+    )
+
+  def test_budget_is_used(self):
+    vectors = np.random.default_rng(0).normal(size=(40, 10))
+    group = dynamic_distance.DynamicDistance("mean", max_clusters=12)
+    assignment = group(_weights(vectors), np.random.default_rng(0))
+    self.assertLen(assignment.clusters, 12)
+    self.assertTrue(assignment.overlapping)
+    self.assertIn("`max_clusters`=12", assignment.warning)
+
+  @parameterized.named_parameters(
+      ("threshold", {"distance_threshold": "far"}, "`distance_threshold`.*'far'"),
+      ("max_clusters", {"max_clusters": 0}, "`max_clusters`.*got 0"),
+      ("representation", {"representation": "x"}, "`representation`.*got 'x'"),
+  )
+  def test_refuses(self, options, message):
+    with self.assertRaisesRegex(ValueError, message):
+      dynamic_distance.DynamicDistance(**options)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,87 @@
+"""Tests for fl_clustering.methods.kmeans."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+from sklearn import cluster
+
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import kmeans
+
+
+def _weights(vectors):
+  vectors = np.asarray(vectors, np.float32)
+  ids = tuple(f"client_{i}" for i in range(len(vectors)))
+  return client_weights.ClientWeights(ids, vectors, np.ones(vectors.shape[1], np.float32))
+
+
+def _inertia(vectors, labels):
+  return sum(
+      ((vectors[labels == k] - vectors[labels == k].mean(axis=0)) ** 2).sum()
+      for k in np.unique(labels)
+  )
+
+
+class KMeansTest(parameterized.TestCase):
+
+  def test_best_partition_of_small_example(self):
+    weights = _weights([[0, 0], [10, 0], [1, 0], [11, 0]])
+    assignment = kmeans.KMeans(2)(weights, np.random.default_rng(0))
+    self.assertEqual(
+        assignment.clusters, (("client_0", "client_2"), ("client_1", "client_3"))
+    )
+    self.assertIsNone(assignment.warning)
+
+  def test_as_good_as_on_the_weights_themselves(self):
+    vectors = np.random.default_rng(1).normal(size=(60, 500)).astype(np.float32)
+    vectors[:, 0] *= 20
+    weights = _weights(vectors)
+    group = kmeans.KMeans(4, n_init=20)
+    assignment = group(weights, np.random.default_rng(0))
+    on_weights = cluster.KMeans(4, n_init=20, tol=0, random_state=0).fit(vectors)
+    labels = np.array([assignment.clusters_of(c)[0] for c in weights.client_ids])
+    self.assertAlmostEqual(
+        _inertia(vectors, labels) / on_weights.inertia_, 1, delta=0.005
+    )
+
+  def test_fewer_distinct_clients_than_clusters(self):
+    weights = _weights([[1, 2], [3, 4], [1, 2], [3, 4], [1, 2]])
+    assignment = kmeans.KMeans(4)(weights, np.random.default_rng(0))
+    self.assertEqual(
+        assignment.clusters,
+        (("client_0", "client_2", "client_4"), ("client_1", "client_3")),
+    )
+    self.assertRegex(assignment.warning, "2 clusters instead of `num_clusters`=4")
+
+  def test_representation(self):
+    # The weights show two groups by length, the directions of updates two others.
+    weights = _weights([[2, 1], [101, 1], [1, 2], [1, 101]])
+    by_weights = kmeans.KMeans(3)
+    by_direction = kmeans.KMeans(2, "normalized_update")
+    self.assertEqual(
+        by_weights(weights, np.random.default_rng(0)).clusters,
+        (("client_0", "client_2"), ("client_1",), ("client_3",)),
+    )
+    self.assertEqual(
+        by_direction(weights, np.random.default_rng(0)).clusters,
+        (("client_0", "client_1"), ("client_2", "client_3")),
+    )
+
+  def test_more_clusters_than_clients(self):
+    group = kmeans.KMeans(3)
+    with self.assertRaisesRegex(ValueError, "`num_clusters`.*num_clients=2.*got 3"):
+      group(_weights([[1], [2]]), np.random.default_rng(0))
+
+  @parameterized.named_parameters(
+      ("no_clusters", {"num_clusters": 0}, "`num_clusters`.*got 0"),
+      ("float", {"num_clusters": 2.0}, "`num_clusters`.*got 2.0"),
+      ("representation", {"num_clusters": 2, "representation": "x"}, "`representation`"),
+      ("n_init", {"num_clusters": 2, "n_init": 0}, "`n_init`.*got 0"),
+  )
+  def test_refuses(self, options, message):
+    with self.assertRaisesRegex(ValueError, message):
+      kmeans.KMeans(**options)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,231 @@
+"""Tests for fl_clustering.methods.num_clusters."""
+
+import unittest
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.methods import client_weights as client_weights_lib
+from fl_clustering.methods import num_clusters
+
+_CRITERIA = list(num_clusters.CRITERIA)
+
+
+def _weights(vectors, names=None):
+  """Returns clients whose updates are `vectors`; the global model is far from the origin."""
+  vectors = np.asarray(vectors, np.float32)
+  ids = tuple(names or (f"client_{i:02d}" for i in range(len(vectors))))
+  global_vector = np.full(vectors.shape[1], 3, np.float32)
+  return client_weights_lib.ClientWeights(ids, vectors + global_vector, global_vector)
+
+
+def _blobs(num_blobs, per_blob=6, dim=200, spread=0.25, seed=0):
+  """Returns updates of clients in `num_blobs` directions at right angles to each other."""
+  rng = np.random.default_rng(seed)
+  centers = np.repeat(np.eye(num_blobs, dim), per_blob, axis=0)
+  return centers + spread / np.sqrt(dim) * rng.standard_normal(centers.shape)
+
+
+def _choose(vectors, names=None, seed=0, max_k=6, **options):
+  rng = np.random.default_rng(seed)
+  return num_clusters.choose(_weights(vectors, names), rng, max_k=max_k, **options)
+
+
+def _all(num):
+  return {criterion: num for criterion in _CRITERIA}
+
+
+def setUpModule():
+  # Enough for clear cases, and quicker.
+  patch = mock.patch.object(num_clusters, "_NUM_SAMPLES", 12)
+  patch.start()
+  unittest.addModuleCleanup(patch.stop)
+
+
+def _without_stability():
+  """Draws only one sample, for tests that look at other scores."""
+  return mock.patch.object(num_clusters, "_NUM_SAMPLES", 1)
+
+
+class ChooseTest(parameterized.TestCase):
+
+  @parameterized.product(
+      num_blobs=[2, 3, 5], representation=list(client_weights_lib.REPRESENTATIONS)
+  )
+  def test_finds_blobs(self, num_blobs, representation):
+    choice = _choose(_blobs(num_blobs), representation=representation)
+    self.assertEqual(choice.choices, _all(num_blobs))
+
+  @_without_stability()
+  def test_eigengap_looks_at_updates_whatever_is_grouped(self):
+    vectors = _blobs(4, spread=1) * np.random.default_rng(3).uniform(0.1, 9, (24, 1))
+    choices = [_choose(vectors, representation=r) for r in client_weights_lib.REPRESENTATIONS]
+    for choice in choices:
+      self.assertEqual(choice.choices["eigengap"], 4)
+      np.testing.assert_allclose(
+          choice.scores["eigengap"], choices[0].scores["eigengap"], atol=1e-5
+      )
+
+  @parameterized.parameters(0, 1)
+  def test_one_cluster_where_there_is_no_structure(self, seed):
+    # Clients with something in common, and each with a direction of its own.
+    rng = np.random.default_rng(seed)
+    vectors = 0.3 + rng.standard_normal((24, 400))
+    self.assertEqual(_choose(vectors).choices, _all(1))
+
+  def test_one_cluster_where_all_updates_are_at_right_angles(self):
+    # No two clients have an edge, and all distances are equal.
+    self.assertEqual(_choose(np.eye(12)).choices, _all(1))
+
+  @parameterized.parameters(0, 1)
+  def test_one_cluster_where_clients_are_identical(self, value):
+    self.assertEqual(_choose(np.full((9, 5), value)).choices, _all(1))
+
+  def test_groups_of_identical_clients(self):
+    choice = _choose(np.repeat(np.eye(3, 7), 5, axis=0))
+    self.assertEqual(choice.choices, _all(3))
+    self.assertEqual(choice.rows()[-1]["num_clusters"], 3)
+
+  @parameterized.parameters(1, 2, 3, 5)
+  def test_few_clients(self, num_clients):
+    choice = _choose(np.eye(num_clients, 5))
+    self.assertEqual(choice.choices, _all(1))
+    for scores in choice.scores.values():
+      # At most as many clusters as there are other clients.
+      self.assertLen(scores, max(1, num_clients - 1))
+      self.assertTrue(np.isfinite(scores).all())
+
+  def test_two_of_three_clients_alike(self):
+    choice = _choose([[1, 0, 0], [1, 0.1, 0], [0, 0, 1]], criterion="silhouette")
+    self.assertEqual(choice.num_clusters, 2)
+
+  def test_order_of_the_clients_does_not_matter(self):
+    vectors = _blobs(3, spread=1.5)
+    names = [f"client_{i:02d}" for i in range(len(vectors))]
+    order = np.random.default_rng(5).permutation(len(vectors))
+    choice = _choose(vectors, names)
+    reordered = _choose(vectors[order], [names[i] for i in order])
+    self.assertEqual(reordered.choices, choice.choices)
+    for criterion in _CRITERIA:
+      np.testing.assert_allclose(reordered.scores[criterion], choice.scores[criterion], atol=1e-6)
+
+  def test_of_many_clients_a_sample_is_scored(self):
+    vectors = _blobs(2, per_blob=20)
+    names = [f"client_{i:02d}" for i in range(len(vectors))]
+    order = np.random.default_rng(0).permutation(len(vectors))
+    with mock.patch.object(num_clusters, "_MOST_CLIENTS", 12), mock.patch.object(
+        num_clusters, "from_distances", wraps=num_clusters.from_distances
+    ) as scored:
+      choice = _choose(vectors, names)
+      self.assertEqual(choice.choices, _all(2))
+      self.assertEqual(_choose(vectors[order], [names[i] for i in order]), choice)
+    for call in scored.call_args_list:
+      self.assertLen(call.args[0], 12 * 11 // 2)
+      self.assertLen(call.args[1], 12 * 11 // 2)
+
+  def test_names_of_the_clients_do_not_matter(self):
+    vectors = _blobs(4)
+    names = [f"{i:02d}" for i in np.random.default_rng(6).permutation(len(vectors))]
+    self.assertEqual(_choose(vectors, names).choices, _all(4))
+
+  def test_is_a_function_of_the_seed(self):
+    vectors = _blobs(3, spread=2)
+    choice = _choose(vectors, seed=1)
+    self.assertEqual(_choose(vectors, seed=1), choice)
+    self.assertNotEqual(
+        _choose(vectors, seed=2).scores["stability"], choice.scores["stability"]
+    )
+
+  @_without_stability()
+  def test_decisive_criterion(self):
+    # Lengths differ, directions do not: groups for K-means, none for the angles.
+    vectors = np.concatenate([_blobs(1, 10), 4 * _blobs(1, 10, seed=1)])
+    self.assertEqual(_choose(vectors, criterion="silhouette").num_clusters, 2)
+    self.assertEqual(_choose(vectors, criterion="eigengap").num_clusters, 1)
+    choice = _choose(vectors)
+    self.assertEqual(choice.num_clusters, choice.choices[num_clusters.DEFAULT_CRITERION])
+
+  def test_largest_number_of_clusters(self):
+    choice = _choose(_blobs(5), max_k=3)
+    for scores in choice.scores.values():
+      self.assertLen(scores, 3)
+    self.assertEqual(_choose(_blobs(5), max_k=1).choices, _all(1))
+
+  def test_rows(self):
+    choice = num_clusters.NumClustersChoice(
+        {"silhouette": (0.1, 0.5, 0.5), "eigengap": (0.4, 0.2)}, "eigengap"
+    )
+    self.assertEqual(choice.choices, {"silhouette": 2, "eigengap": 1})
+    self.assertEqual(
+        [tuple(row.values()) for row in choice.rows()],
+        [
+            ("silhouette", 1, 0.1, 0),
+            ("silhouette", 2, 0.5, 1),
+            ("silhouette", 3, 0.5, 0),
+            ("eigengap", 1, 0.4, 1),
+            ("eigengap", 2, 0.2, 0),
+        ],
+    )
+    self.assertEqual(
+        list(choice.rows()[0]), ["criterion", "num_clusters", "score", "chosen"]
+    )
+
+  @parameterized.named_parameters(
+      ("criterion", {"criterion": "elbow"}, "`criterion` must be one of .*got 'elbow'"),
+      ("representation", {"representation": "loss"}, "`representation` must be one of"),
+      ("max_k", {"max_k": 0}, "`max_k` must be an integer >= 1, got 0"),
+  )
+  def test_refuses(self, options, message):
+    with self.assertRaisesRegex(ValueError, message):
+      _choose(_blobs(2), **options)
+
+  @parameterized.parameters(np.nan, np.inf)
+  def test_refuses_distances_that_are_not_finite(self, value):
+    good, bad = np.ones(3), np.array([1, value, 1])
+    rng = np.random.default_rng(0)
+    with self.assertRaisesRegex(ValueError, "`distances` must be finite, got (nan|inf)"):
+      num_clusters.from_distances(bad, good, rng)
+    with self.assertRaisesRegex(ValueError, "`cosine_distances` must be finite"):
+      num_clusters.from_distances(good, bad, rng)
+
+
+class ScoresTest(absltest.TestCase):
+
+  @_without_stability()
+  def test_silhouette_of_two_pairs(self):
+    choice = _choose([[0], [1], [10], [11]], criterion="silhouette")
+    # A client's neighbour is 1 away; the other pair is 10.5 or 9.5 away on average.
+    expected = np.mean([1 - 1 / 10.5, 1 - 1 / 9.5])
+    self.assertAlmostEqual(choice.scores["silhouette"][1], expected, places=6)
+
+  @_without_stability()
+  def test_gaps_of_separate_groups(self):
+    # A group of n identical clients has the eigenvalues 0 and, n - 1 times, n / (n - 1).
+    distances = np.ones(28)
+    labels = np.array([0] * 3 + [1] * 5)
+    rows, columns = np.triu_indices(8, k=1)
+    cosine_distances = np.where(labels[rows] == labels[columns], 0.0, 1.5)
+    choice = num_clusters.from_distances(
+        distances, cosine_distances, np.random.default_rng(0), "eigengap", max_k=6
+    )
+    self.assertEqual(choice.num_clusters, 2)
+    # 0, 0, 5/4 four times, 3/2 twice.
+    expected = np.diff([0, 0, 1.25, 1.25, 1.25, 1.25, 1.5])
+    np.testing.assert_allclose(choice.scores["eigengap"], expected, atol=1e-12)
+
+  def test_stability_of_clear_groups_is_far_above_that_of_none(self):
+    scores = _choose(_blobs(4)).scores["stability"]
+    # The groups are always found again, and normally distributed points seldom.
+    self.assertAlmostEqual(scores[3], 1, delta=0.05)
+    self.assertLess(max(_choose(np.eye(24)).scores["stability"][1:]), 0.4)
+
+  def test_stability_that_points_without_groups_have_too_does_not_count(self):
+    # K-means cuts a long cloud in two halves, nearly the same ones in every sample.
+    vectors = np.random.default_rng(0).standard_normal((60, 2)) * [9, 1]
+    self.assertEqual(_choose(vectors, max_k=3).choices["stability"], 1)
+
+
+if __name__ == "__main__":
+  absltest.main()
