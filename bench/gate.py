@@ -82,12 +82,12 @@ Record = dict[str, str]
 class _ReportText(parser.HTMLParser):
   """Collects the text of a page, with a line for every block or row."""
 
-  def __init__(self):
+  def __init__(self) -> None:
     super().__init__()
     self.parts: list[str] = []
     self._is_hidden = False
 
-  def handle_starttag(self, tag, attrs):
+  def handle_starttag(self, tag: str, attrs: list[tuple[str, Optional[str]]]) -> None:
     if tag in ("style", "script"):
       self._is_hidden = True
     elif tag in ("td", "th"):
@@ -97,13 +97,13 @@ class _ReportText(parser.HTMLParser):
     if tag == "img":
       self.parts.append(f"[image: {dict(attrs).get('alt')}]")
 
-  def handle_endtag(self, tag):
+  def handle_endtag(self, tag: str) -> None:
     if tag in ("style", "script"):
       self._is_hidden = False
     elif tag not in _INLINE | {"td", "th"}:
       self.parts.append("\n")
 
-  def handle_data(self, data):
+  def handle_data(self, data: str) -> None:
     if not self._is_hidden:
       self.parts.append(data if data.strip() else " ")
 
@@ -210,7 +210,7 @@ class _Runner:
 def _moved(tree: str) -> dict[str, str]:
   """Returns the programs that have moved in this tree, new modules by earlier ones."""
 
-  def has(module):
+  def has(module: str) -> bool:
     return os.path.exists(os.path.join(tree, *module.split(".")) + ".py")
 
   return {old: new for old, new in gate_cases.MOVED.items() if not has(old) and has(new)}
@@ -228,8 +228,9 @@ def _record(case: gate_cases.Case, tree: str, inputs: str) -> Record:
       process = runner.start(command)
       stack.callback(process.kill)
       # The line says that the worker answers; there is none if it has ended.
+      assert process.stdout is not None
       lent.append((process, process.stdout.readline()))
-    record = {}
+    record: Record = {}
     for number, command in enumerate(case.commands, 1):
       record |= runner.end(runner.start(command), f"command{number}")
     for number, (process, line) in enumerate(lent, 1):
@@ -389,25 +390,28 @@ def _checked_out(tree: str, commit: str) -> Iterator[str]:
 class _Recorder:
   """Records cases in a tree, and keeps the records in a folder if it has one."""
 
-  def __init__(self, tree: str, inputs: str, kept: Optional[str] = None):
+  def __init__(self, tree: str, inputs: str, kept: Optional[str] = None) -> None:
     self._tree, self._inputs, self._kept = tree, inputs, kept
     self._digest = _digest(inputs)
 
-  def path(self, case: gate_cases.Case) -> str:
+  def _path(self, case: gate_cases.Case) -> Optional[str]:
+    if self._kept is None:
+      return None
     ran = (case.commands, case.lenders, self._digest)
     digest = hashlib.sha256(repr(ran).encode()).hexdigest()
     return os.path.join(self._kept, f"{case.name}-{digest[:16]}.json")
 
   def record(self, case: gate_cases.Case, fresh: bool = True) -> Record:
-    if not fresh and os.path.exists(self.path(case)):
-      with open(self.path(case), encoding="utf-8") as file:
+    path = self._path(case)
+    if path and not fresh and os.path.exists(path):
+      with open(path, encoding="utf-8") as file:
         return json.load(file)
     start = time.monotonic()
     record = _record(case, self._tree, self._inputs)
-    which = "present tree" if self._kept is None else "base"
+    which = "base" if path else "present tree"
     print(f"{case.name}, {which}: {time.monotonic() - start:.0f} s", file=sys.stderr)
-    if self._kept is not None:
-      with atomic_file.atomic_path(self.path(case)) as temporary:
+    if path:
+      with atomic_file.atomic_path(path) as temporary:
         with open(temporary, "w", encoding="utf-8") as file:
           json.dump(record, file, indent=1)
     return record
@@ -425,8 +429,9 @@ def _run_all(
     ]
     try:
       for case, before, after in running:
-        records = (_masked(one.result(), case) for one in (before, after))
-        different, allowed_here = _compare(case.name, *records, allowed)
+        different, allowed_here = _compare(
+            case.name, _masked(before.result(), case), _masked(after.result(), case), allowed
+        )
         num_different += different
         num_allowed += allowed_here
     finally:

@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import os
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,7 +43,7 @@ class Case:
   compared: tuple[str, ...] = ("*",)
 
 
-def _case(name: str, *commands: str, **options) -> Case:
+def _case(name: str, *commands: str, **options: Any) -> Case:
   return Case(name, commands, **options)
 
 

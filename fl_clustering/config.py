@@ -53,7 +53,7 @@ _OptionFields = dataclasses.make_dataclass(
 
 
 @dataclasses.dataclass(frozen=True)
-class ThreePhaseConfig(_OptionFields):
+class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   """Settings of a three-phase run, checked and completed as it is made.
 
   `None` stands for "not given". The options of partitions, models, aggregators and methods

@@ -10,7 +10,7 @@ import os
 import sys
 
 
-def main():
+def main() -> None:
   # Bazel starts a program in a folder of its own.
   os.chdir(os.environ["BUILD_WORKING_DIRECTORY"])
   environment = {**os.environ, "PYTHONPATH": os.environ["BUILD_WORKSPACE_DIRECTORY"]}

@@ -59,7 +59,7 @@ _ALLOWED = {
     ("copy_reg", "_reconstructor"): _reconstructed,
     ("numpy", "dtype"): np.dtype,
     ("numpy", "ndarray"): np.ndarray,
-    ("numpy.core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
+    ("numpy.core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,  # type: ignore[attr-defined]
     ("pandas.core.frame", "DataFrame"): _State,
     ("pandas.core.indexes.base", "Index"): _State,
     ("pandas.core.indexes.base", "_new_Index"): _new_index,

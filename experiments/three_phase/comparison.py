@@ -133,7 +133,7 @@ NUM_CLUSTERS = Column(("num_clusters",), "clusters", _whole)
 GAIN = (
     Column(("gain", "mean"), "gain", points),
     Column(("gain",), "interval", interval),
-    Column(("gain", "verdict"), "verdict", VERDICTS.get),
+    Column(("gain", "verdict"), "verdict", VERDICTS.__getitem__),
 )
 GLOBAL = (
     Column(("global_mean", "accuracy"), "(a) mean", score_text, _itself),
