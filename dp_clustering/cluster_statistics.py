@@ -1,12 +1,19 @@
 """Noisy sums over the points nearest to each center: one release of a private algorithm."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
+import types
+from typing import Any, Callable, Mapping, TYPE_CHECKING
 
 import numpy as np
 
 from dp_clustering import point_grid
 from dp_clustering import sum_query
+
+if TYPE_CHECKING:
+  from dp_clustering import ledger as ledger_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +27,6 @@ class ClusterStatistics:
     squared_errors: Noisy sums of squared norms of the clipped residuals, shape
       (num_centers,); None if they were not requested.
     residual_sum_std: Standard deviation of the noise on a coordinate of `residual_sums`.
-    count_std: Standard deviation of the noise on a count.
   """
 
   residual_sums: np.ndarray
@@ -43,11 +49,13 @@ class ClippedResiduals:
 
   with_squared_errors: bool
 
-  def widths(self, dim):
+  def widths(self, dim: int) -> dict[str, int]:
     widths = {"residual_sums": dim, "counts": 1}
     return widths | {"excesses": 1} if self.with_squared_errors else widths
 
-  def contributions(self, xp, points, arrays):
+  def contributions(
+      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
     nearest = point_grid.nearest(xp, points, arrays["centers"])
     residuals = -xp.take(arrays["centers"], nearest, axis=0)
     residuals += points  # In NumPy, in place.
@@ -66,9 +74,10 @@ class ClippedResiduals:
 
 
 def private_cluster_statistics(
-    noisy_totals, ledger, radius, centers, residual_radius, mu, name, count_weight,
-    squared_error_weight, unit_norm=1.0,
-):
+    noisy_totals: Callable[[sum_query.SumQuery, dict[str, float]], np.ndarray],
+    ledger: ledger_lib.Ledger, radius: float, centers: np.ndarray, residual_radius: float,
+    mu: float, name: str, count_weight: float, squared_error_weight: float, unit_norm: float = 1.0,
+) -> ClusterStatistics:
   """Returns the noisy `ClusterStatistics` of the points nearest to each center.
 
   A point changes one cluster only, by (y, 1, |y|^2 - 1/2) as in `ClippedResiduals`.
@@ -79,12 +88,9 @@ def private_cluster_statistics(
   Args:
     noisy_totals: A function of a `SumQuery` and a dict of the standard deviation of the
       noise on every part, in contribution steps, 0 for none.  It returns the noisy totals.
-    ledger: The `Ledger`.
-    radius: Radius of the ball that the points are in.
     centers: Private centers, of shape (num_centers, dim), in the ball.
     residual_radius: Norm that residuals are clipped to, in the unit of the radius.
     mu: Cost of the release: mu of Gaussian differential privacy; `inf` for no noise.
-    name: The release's name in the ledger.
     count_weight: Precision of the counts relative to that of the residual sums.
     squared_error_weight: Precision of the squared errors relative to that of the residual
       sums; 0 for no squared errors.

@@ -17,7 +17,7 @@ from dp_clustering.private_methods import private_clustering
 from dp_clustering.private_methods import private_lsh_clustering
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> type:
   # `PrivateKMeans` needs scikit-learn, whose import takes most of a second.
   if name == "PrivateKMeans":
     from dp_clustering import private_kmeans  # pylint: disable=g-import-not-at-top

@@ -11,6 +11,7 @@ import enum
 import math
 import numbers
 import sys
+from typing import Any
 import warnings
 
 import numpy as np
@@ -37,14 +38,13 @@ class DifferentialPrivacyParam:
     epsilon: Number > 0.  `inf` means no noise and so NO privacy; it is for tests and
       comparisons.
     delta: Number in (0, 1), much smaller than one over the number of points.
-    privacy_model: `PrivacyModel.CENTRAL`, the only model supported.
   """
 
   epsilon: float = 1.0
   delta: float = 1e-6
   privacy_model: PrivacyModel = PrivacyModel.CENTRAL
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     number = isinstance(self.epsilon, numbers.Real) and not isinstance(self.epsilon, bool)
     if not number or not self.epsilon > 0:
       raise validate.error("epsilon", "be a number > 0, or inf", self.epsilon)
@@ -56,7 +56,7 @@ class DifferentialPrivacyParam:
       raise validate.error("privacy_model", "be PrivacyModel.CENTRAL", self.privacy_model)
 
 
-def checked_radius(radius):
+def checked_radius(radius: float) -> float:
   """Returns the radius of a ball around the origin as a float.
 
   Args:
@@ -70,7 +70,7 @@ def checked_radius(radius):
   return float(radius)
 
 
-def _is_missing(entry):
+def _is_missing(entry: Any) -> bool:
   # Only who has imported pandas can have its objects.
   pandas = sys.modules.get("pandas")
   if pandas is not None and (entry is pandas.NA or entry is pandas.NaT):
@@ -78,7 +78,7 @@ def _is_missing(entry):
   return entry is None or entry is np.ma.masked
 
 
-def _float_of(entry):
+def _float_of(entry: Any) -> float:
   """Returns an entry of an array of objects as a float; what is missing is NaN."""
   if _is_missing(entry):
     return math.nan
@@ -94,7 +94,7 @@ def _float_of(entry):
     return math.nan
 
 
-def unmasked(values):
+def unmasked(values: Any) -> np.ndarray:
   """Returns `values` as an array without a mask; what is masked is NaN.
 
   Args:
@@ -109,15 +109,13 @@ def unmasked(values):
   return np.where(mask, np.nan, array) if np.any(mask) else array
 
 
-def numeric_array(name, values, num_dims):
+def numeric_array(name: str, values: Any, num_dims: int) -> np.ndarray:
   """Returns `values` as an array of real numbers; an array of them is not copied.
 
   Args:
-    name: The argument's name, for error messages.
     values: Anything that NumPy can make an array of.  Not changed.  What is masked becomes
       NaN.  In an array of objects, None and pandas' NA and NaT become NaN, and numbers too
       large for floats infinite.
-    num_dims: Number of dimensions that the array must have.
 
   Raises:
     TypeError: If the type of a value is not one of real numbers; text is none.
@@ -140,7 +138,7 @@ def numeric_array(name, values, num_dims):
 
 
 @np.errstate(invalid="ignore")  # Signaling NaNs would warn.
-def _mapped_rows(rows, radius):
+def _mapped_rows(rows: np.ndarray, radius: float) -> np.ndarray:
   """Does `map_to_ball` for rows that need not be finite; slower, with more copies."""
   infinite = np.isinf(rows)
   # A row with infinities is the limit of rows whose infinite coordinates grow alike.
@@ -155,7 +153,7 @@ def _mapped_rows(rows, radius):
   return np.where(outside, units * (radius / np.maximum(norms_of_units, 1.0)), rows)
 
 
-def map_to_ball(points, radius):
+def map_to_ball(points: Any, radius: float) -> np.ndarray:
   """Returns every row as a finite point of the ball, whatever the row holds.
 
   A row of finite numbers keeps its direction.  Its norm stays if it is at most the
@@ -205,7 +203,7 @@ class Data:
   radius: float
   labels: np.ndarray | None = None
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     points = numeric_array("datapoints", self.datapoints, num_dims=2)
     if points.shape[1] == 0:
       raise ValueError(
@@ -229,16 +227,16 @@ class Data:
       object.__setattr__(self, "labels", labels)
 
   @property
-  def num_points(self):
+  def num_points(self) -> int:
     """The number of points.  Not private."""
     return self.datapoints.shape[0]
 
   @property
-  def dim(self):
+  def dim(self) -> int:
     """The number of coordinates of a point."""
     return self.datapoints.shape[1]
 
-  def clip_by_radius(self, points=None):
+  def clip_by_radius(self, points: np.ndarray | None = None) -> np.ndarray:
     """Returns the points with norms above the radius scaled down to it (`map_to_ball`).
 
     Args:
@@ -267,7 +265,7 @@ class TreeParam:
   min_num_points_in_node: int
   max_depth: int
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     validate.integer(1, min_num_points_in_node=self.min_num_points_in_node)
     validate.integer(
         self.min_num_points_in_node,
@@ -288,7 +286,7 @@ class PrivacyBudgetSplit:
   frac_sum: float = 0.8
   frac_group_count: float = 0.2
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     validate.between(0, 1, frac_sum=self.frac_sum)
     validate.between(0, 1, frac_group_count=self.frac_group_count)
     if self.frac_sum + self.frac_group_count > 1 + 1e-9:
@@ -313,11 +311,11 @@ class PrivacyCalculatorMultiplier:
   gaussian_std_dev_multiplier: float = 1.0
   dlaplace_param_multiplier: float = 20.0
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     validate.positive(gaussian_std_dev_multiplier=self.gaussian_std_dev_multiplier)
     validate.positive(dlaplace_param_multiplier=self.dlaplace_param_multiplier)
 
-  def get_gaussian_std_dev(self, alpha, sensitivity):
+  def get_gaussian_std_dev(self, alpha: float, sensitivity: float) -> float:
     """Returns the standard deviation of the noise on a sum.
 
     Args:
@@ -326,21 +324,16 @@ class PrivacyCalculatorMultiplier:
     """
     return self.gaussian_std_dev_multiplier * alpha * sensitivity
 
-  def get_alpha(self, gaussian_std_dev, sensitivity):
+  def get_alpha(self, gaussian_std_dev: float, sensitivity: float) -> float:
     """Returns the alpha at which a sum has the given noise.
 
     Nothing here calls it: the class has all methods of the one it replaces.
 
     Args:
       gaussian_std_dev: Standard deviation of the noise on the sum.
-      sensitivity: L2 sensitivity of the sum, in the same unit.
     """
     return gaussian_std_dev / (self.gaussian_std_dev_multiplier * sensitivity)
 
-  def get_dlaplace_param(self, alpha):
-    """Returns the inverse of the scale of the noise on a count.
-
-    Args:
-      alpha: Number > 0 that all noise is proportional to.
-    """
+  def get_dlaplace_param(self, alpha: float) -> float:
+    """Returns the inverse of the scale of the noise on a count."""
     return 1 / (self.dlaplace_param_multiplier * alpha)

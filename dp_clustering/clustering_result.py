@@ -21,7 +21,6 @@ class ClusteringResult:
   """Centers, and what follows from them.
 
   Attributes:
-    data: The `Data` that was clustered; not private.
     centers: The centers, finite and within the radius, shape (k, dim); private.
     labels: Index of the nearest center of every point, shape (num_points,); not
       private.  Computed if not given.
@@ -37,7 +36,7 @@ class ClusteringResult:
   loss: float | None = None
   ledger: ledger_lib.Ledger | None = None
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     validate.instance(clustering_params.Data, data=self.data)
     centers = np.asarray(self.centers, np.float64)
     if centers.ndim != 2 or not len(centers) or centers.shape[1] != self.data.dim:
@@ -57,7 +56,7 @@ class ClusteringResult:
       if not isinstance(self.loss, numbers.Real):
         raise TypeError(f"`loss` must be a number, got {self.loss!r}.")
 
-  def _checked_labels(self):
+  def _checked_labels(self) -> np.ndarray:
     labels = np.asarray(self.labels)
     if labels.shape != (self.data.num_points,):
       raise validate.error(
@@ -70,7 +69,7 @@ class ClusteringResult:
       raise validate.error("labels", f"be in [0, k={len(self.centers)})", int(wrong))
     return labels.astype(np.int64)
 
-  def cross_label_histogram(self):
+  def cross_label_histogram(self) -> np.ndarray:
     """Returns the number of points for each (cluster, true label); not private.
 
     Returns:
@@ -81,11 +80,12 @@ class ClusteringResult:
     """
     if self.data.labels is None:
       raise validate.error("data.labels", "be given for metrics", None)
+    assert self.labels is not None  # Since it was made.
     true_labels, columns = np.unique(self.data.labels, return_inverse=True)
     shape = (len(self.centers), len(true_labels))
     cells = np.ravel_multi_index((self.labels, columns), shape) if columns.size else columns
     return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
-  def get_clustering_metrics(self):
+  def get_clustering_metrics(self) -> metrics.ClusteringMetrics:
     """Returns the `ClusteringMetrics` against the data's labels; not private."""
     return metrics.ClusteringMetrics(self.cross_label_histogram())

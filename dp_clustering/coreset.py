@@ -4,7 +4,10 @@ The algorithm is that of Chang, Ghazi, Kumar, Manurangsi 2021, "Locally Private 
 Round" (https://arxiv.org/abs/2104.09734), in its central form.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +15,10 @@ from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
 from dp_clustering import lsh_tree
 from dp_clustering import private_sums
+
+if TYPE_CHECKING:
+  from dp_clustering import clustering_params
+  from dp_clustering import privacy_calculator
 
 _NUM_STARTS = 20
 # How far points of a single leaf may be from each other, in radii.
@@ -31,23 +38,23 @@ class Coreset:
   weights: np.ndarray
 
 
-def clip_to_ball(centers, radius):
+def clip_to_ball(centers: np.ndarray, radius: float) -> np.ndarray:
   """Returns the centers moved into the ball.
 
   Args:
     centers: Finite array of shape (num_centers, dim).
-    radius: Radius of the ball around the origin.
   """
   norms = np.linalg.norm(centers, axis=1, keepdims=True)
   return centers * (radius / np.maximum(norms, radius))
 
 
-def private_lsh_coreset(sums, k, tree_param, lsh_noise, rng):
+def private_lsh_coreset(
+    sums: private_sums.PrivateSums, k: int, tree_param: clustering_params.TreeParam | None,
+    lsh_noise: privacy_calculator.LshNoise, rng: np.random.Generator,
+) -> Coreset:
   """Returns the private `Coreset` of the points.
 
   Args:
-    sums: `PrivateSums` over the points.
-    k: Number of clusters that the coreset is for.
     tree_param: `TreeParam`, or None for one that suits the noisy number of points.
     lsh_noise: `LshNoise` for the depth of the tree.  The noise on the sums is what the tree
       is planned with.  The sums, the last release, then get all of the budget that is left,
@@ -69,14 +76,14 @@ def private_lsh_coreset(sums, k, tree_param, lsh_noise, rng):
   return Coreset(clip_to_ball(means, sums.radius), leaves.private_counts)
 
 
-def fit_coreset(points, weights, k, rng):
+def fit_coreset(
+    points: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator
+) -> np.ndarray:
   """Returns the k centers of weighted k-means.
 
   Args:
     points: Array of shape (num_points, dim) with at least k rows.
     weights: Positive weights, shape (num_points,).
-    k: Number of centers.
-    rng: `np.random.Generator` for the seeds.
   """
   # There may be fewer different points than centers, since centers may coincide.
   kmeans = single_thread_kmeans.fit(
@@ -85,7 +92,9 @@ def fit_coreset(points, weights, k, rng):
   return kmeans.cluster_centers_
 
 
-def fill_centers(centers, k, spread, radius, rng):
+def fill_centers(
+    centers: np.ndarray, k: int, spread: float, radius: float, rng: np.random.Generator
+) -> np.ndarray:
   """Returns exactly k centers: the given ones, and others where points are likely.
 
   The added centers cost no privacy and can only lower the loss.  Points that are far
@@ -94,10 +103,7 @@ def fill_centers(centers, k, spread, radius, rng):
 
   Args:
     centers: Private centers, of shape (num_centers, dim), at most k.
-    k: Number of centers to return.
     spread: Typical distance of a point from its center.
-    radius: Radius of the ball that centers stay in.
-    rng: `np.random.Generator` for the directions.
   """
   first, second = np.triu_indices(len(centers), 1)
   distances = np.linalg.norm(centers[first] - centers[second], axis=1)
@@ -110,14 +116,10 @@ def fill_centers(centers, k, spread, radius, rng):
   return np.concatenate([centers, clip_to_ball(around + directions, radius)])
 
 
-def exactly_k_centers(coreset, k, radius, rng):
+def exactly_k_centers(
+    coreset: Coreset, k: int, radius: float, rng: np.random.Generator
+) -> np.ndarray:
   """Returns k private centers of a `Coreset`, which may have fewer than k points.
-
-  Args:
-    coreset: The private `Coreset`.
-    k: Number of centers.
-    radius: Radius of the ball that centers stay in.
-    rng: `np.random.Generator` for the seeds and for added centers.
 
   Returns:
     Array of shape (k, dim).

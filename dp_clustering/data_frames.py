@@ -6,6 +6,7 @@ is needed.
 """
 
 import sys
+from typing import Any
 import warnings
 
 import numpy as np
@@ -13,38 +14,34 @@ import numpy as np
 from dp_clustering import clustering_params
 
 
-def numeric_array(values, name, num_dims):
+def numeric_array(values: Any, name: str, num_dims: int) -> np.ndarray:
   """Does `clustering_params.numeric_array` for a name that has its own backticks."""
   return clustering_params.numeric_array(name.replace("`", ""), values, num_dims)
 
 
-def is_frame(table):
+def is_frame(table: Any) -> bool:
   """Returns whether a table is a data frame."""
   has_columns = hasattr(table, "columns") and hasattr(table, "__arrow_c_stream__")
   return has_columns or hasattr(table, "__dataframe__")
 
 
-def is_sparse(table):
+def is_sparse(table: Any) -> bool:
   """Returns whether a table is a sparse matrix of SciPy."""
   sparse = sys.modules.get("scipy.sparse")  # Whoever has one has imported this.
   return sparse is not None and sparse.issparse(table)
 
 
-def _all_names(frame):
+def _all_names(frame: Any) -> list[Any]:
   names = getattr(frame, "column_names", None)  # Arrow.
   if not isinstance(names, list):
     names = getattr(frame, "columns", None)  # pandas and polars.
   return list(frame.__dataframe__().column_names() if names is None else names)
 
 
-def column_names(table, name):
+def column_names(table: Any, name: str) -> list[str] | None:
   """Returns the names of a frame's columns, a list of text; None for a table without names.
 
   That is an array, or a frame whose columns are numbered.
-
-  Args:
-    table: A frame or an array.
-    name: What the messages call it.
 
   Raises:
     TypeError: If some columns have names, and others none.
@@ -62,12 +59,8 @@ def column_names(table, name):
   return names
 
 
-def numbers(table, name):
+def numbers(table: Any, name: str) -> Any:
   """Returns a frame as an array of numbers; anything else as it is.
-
-  Args:
-    table: A frame, or what is meant as an array.
-    name: What the messages call it.
 
   Raises:
     TypeError: If it is sparse, or a column of a frame does not hold real numbers.
@@ -87,11 +80,10 @@ def numbers(table, name):
   return np.stack(arrays, axis=1)
 
 
-def check_same_columns(names, expected, name, others):
+def check_same_columns(names: list[str], expected: list[str], name: str, others: str) -> None:
   """Raises a ValueError unless two tables have the same columns, in whatever order.
 
   Args:
-    names: The names of the table's columns.
     expected: Those that it must have.
     name: What the message calls the table.
     others: What it calls the one with the expected columns.
@@ -103,20 +95,20 @@ def check_same_columns(names, expected, name, others):
     raise ValueError(f"{name} must have the columns of {others}, but {' and '.join(faults)}.")
 
 
-def name_array(names):
+def name_array(names: list[str] | None) -> np.ndarray | None:
   """Returns the names of columns as scikit-learn's estimators have them; None for none."""
   return None if names is None else np.array(names, object)
 
 
-def set_columns(estimator, width, names):
+def set_columns(estimator: Any, width: int, names: np.ndarray | None) -> None:
   """Gives an estimator the attributes `n_features_in_` and, with names, `feature_names_in_`."""
   estimator.n_features_in_ = width
-  vars(estimator).pop("feature_names_in_", None)
+  estimator.__dict__.pop("feature_names_in_", None)
   if names is not None:
     estimator.feature_names_in_ = names
 
 
-def check_width(estimator, width):
+def check_width(estimator: Any, width: int) -> None:
   """Raises scikit-learn's ValueError unless points have as many columns as those of the fit."""
   if width != estimator.n_features_in_:
     raise ValueError(
@@ -125,15 +117,10 @@ def check_width(estimator, width):
     )
 
 
-def check_order(table, fitted, name):
+def check_order(table: Any, fitted: np.ndarray | None, name: str) -> None:
   """Raises a ValueError unless a table has the columns of a fit, in their order.
 
   Warns if only one of both has names.
-
-  Args:
-    table: A frame or an array.
-    fitted: The names of the columns of the fit, or None.
-    name: What the messages call the table.
   """
   names = column_names(table, name)
   if fitted is None or names is None:

@@ -8,11 +8,17 @@ Differential Privacy", https://arxiv.org/abs/2210.17520).  What was spent in the
 an output like any other, and no guarantee.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from typing import Any, TYPE_CHECKING
 
 from clustering_basics import validate
 from dp_clustering import privacy_calculator
+
+if TYPE_CHECKING:
+  from dp_clustering import noise
 
 # Relative, for the rounding of sums of squares of mu.  The budget's mu leaves more unspent.
 _SLACK = 1e-9
@@ -42,7 +48,7 @@ class Release:
   mu: float
 
 
-def _check_release(release):
+def _check_release(release: Release) -> None:
   validate.positive(sensitivity=release.sensitivity)
   if release.std == 0 and release.mu == math.inf:
     return
@@ -57,19 +63,15 @@ class Ledger:
   """The budget and the releases of one call; refuses a release that exceeds the budget.
 
   Attributes:
-    epsilon: The budget's epsilon.
-    delta: The budget's delta.
     mu: The budget as mu of Gaussian differential privacy; `inf` for no privacy.
     noise_source: Description of the source of the noise.
   """
 
-  def __init__(self, epsilon, delta, noise_source):
+  def __init__(self, epsilon: float, delta: float, noise_source: noise.Source) -> None:
     """Opens a ledger without releases.
 
     Args:
       epsilon: The budget's epsilon, a number > 0; `inf` for no privacy.
-      delta: The budget's delta, a number in (0, 1).
-      noise_source: The source of the releases' noise, one of the module `noise`.
 
     Raises:
       ValueError: If the budget is too small for any release.
@@ -81,48 +83,47 @@ class Ledger:
     self.mu = privacy_calculator.gaussian_mu(epsilon, delta)
     if self.mu < _LEAST_MU:
       raise validate.error("epsilon", f"be larger at a `delta` of {delta:g}", epsilon)
-    self._releases = []
+    self._releases: list[Release] = []
     self._is_frozen = False
 
   @property
-  def releases(self):
+  def releases(self) -> tuple[Release, ...]:
     """The `Release`s so far, a tuple."""
     return tuple(self._releases)
 
   @property
-  def mu_spent(self):
+  def mu_spent(self) -> float:
     """The root of the sum of squares of mu so far; it may depend on noisy outputs."""
     return math.hypot(*(release.mu for release in self._releases))
 
   @property
-  def mu_left(self):
+  def mu_left(self) -> float:
     """The mu of the largest release that the budget still allows."""
     if self.mu == math.inf:
       return math.inf
     return math.sqrt(max(0.0, self.mu**2 - self.mu_spent**2))
 
   @property
-  def epsilon_spent(self):
+  def epsilon_spent(self) -> float:
     """The epsilon to charge for the call: all of the budget, whatever was released."""
     return self.epsilon
 
   @property
-  def is_private(self):
+  def is_private(self) -> bool:
     """Whether the releases protect anyone: a finite epsilon, and secure noise."""
     return self._noise_is_private and self.epsilon < math.inf
 
   @property
-  def event(self):
+  def event(self) -> Any:
     """The budget as a `dp_accounting.GaussianDpEvent`: what to charge for the call."""
     import dp_accounting  # pylint: disable=g-import-not-at-top
 
     return dp_accounting.GaussianDpEvent(1 / self.mu)
 
-  def record(self, name, mu, sensitivity, std):
+  def record(self, name: str, mu: float, sensitivity: float, std: float) -> None:
     """Enters a release before it is made.
 
     Args:
-      name: What is released.
       mu: Its cost, sensitivity / std; `inf` without noise.
       sensitivity: Largest L2 change of the value when one point is added or removed.
       std: Standard deviation of the noise, in the unit of the sensitivity.
@@ -143,7 +144,7 @@ class Ledger:
       )
     self._releases.append(release)
 
-  def freeze(self):
+  def freeze(self) -> Ledger:
     """Closes the ledger after a second accountant agrees with it, and returns it.
 
     Raises:
@@ -160,7 +161,7 @@ class Ledger:
     self._is_frozen = True
     return self
 
-  def __str__(self):
+  def __str__(self) -> str:
     """A table of the releases, with the totals."""
     width = max([len("total"), *(len(release.name) for release in self._releases)])
     rows = [f"{'release':{width}}  sensitivity          std           mu"]

@@ -8,12 +8,18 @@ its own, and is dropped if that is too small.  Only living nodes are visited, le
 level, so the cost grows with the leaves and not with 2^depth.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from typing import Iterator, TYPE_CHECKING
 
 import numpy as np
 
 from dp_clustering import clustering_params
+
+if TYPE_CHECKING:
+  from dp_clustering import private_sums
 
 DEFAULT_MAX_DEPTH = 20
 # A leaf's noise should be below a tenth of its sum's possible length.
@@ -36,13 +42,12 @@ class Leaves:
   private_counts: np.ndarray
 
 
-def default_tree_param(k, dim, private_count, sum_noise_multiplier):
+def default_tree_param(
+    k: int, dim: int, private_count: float, sum_noise_multiplier: float
+) -> clustering_params.TreeParam:
   """Returns the `TreeParam` for data of this size.
 
   Args:
-    k: Number of clusters.
-    dim: Number of coordinates.
-    private_count: Noisy number of all points.
     sum_noise_multiplier: Standard deviation of the noise on a leaf's sum, in radii.
   """
   for_noise = int(_COUNT_TO_NOISE * math.sqrt(dim) * sum_noise_multiplier)
@@ -55,7 +60,10 @@ def default_tree_param(k, dim, private_count, sum_noise_multiplier):
   )
 
 
-def _grow(hashed, tree_param, private_count, count_std):
+def _grow(
+    hashed: private_sums.HashedSums, tree_param: clustering_params.TreeParam, private_count: float,
+    count_std: float,
+) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
   """Yields the leaves of every level as (prefixes, level, private counts)."""
   prefixes, counts = np.zeros(1, np.int64), np.array([max(1.0, private_count)])
   for level in range(tree_param.max_depth):
@@ -73,11 +81,13 @@ def _grow(hashed, tree_param, private_count, count_std):
   yield prefixes, tree_param.max_depth, counts
 
 
-def private_leaves(hashed, tree_param, private_count, count_std):
+def private_leaves(
+    hashed: private_sums.HashedSums, tree_param: clustering_params.TreeParam, private_count: float,
+    count_std: float,
+) -> Leaves:
   """Returns the `Leaves` of the tree.
 
   Args:
-    hashed: `HashedSums` of the points.
     tree_param: `TreeParam`, which says when nodes branch; its `max_depth` must be that
       of the hashes.
     private_count: Noisy number of all points, the count of the root.

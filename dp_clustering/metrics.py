@@ -6,6 +6,7 @@ for those who may see them.
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ _BLOCK_ELEMENTS = 2**18
 _LARGEST_NORM = 1e150
 
 
-def _finite_rows(rows, radius):
+def _finite_rows(rows: np.ndarray, radius: float) -> np.ndarray:
   """Returns float64 rows; those with NaN or infinities are mapped into the ball."""
   with np.errstate(over="ignore"):
     rows = np.asarray(rows, np.float64)
@@ -30,17 +31,18 @@ def _finite_rows(rows, radius):
   return rows
 
 
-def bounded_rows(points, radius):
+def bounded_rows(points: np.ndarray, radius: float) -> np.ndarray:
   """Returns float64 rows whose squares are finite; NaN and infinities are mapped into the ball.
 
   Args:
     points: As for `nonprivate_labels_and_loss`.
-    radius: Radius of the ball for rows that are not finite.
   """
   return clustering_params.map_to_ball(_finite_rows(points, radius), _LARGEST_NORM)
 
 
-def nonprivate_labels_and_loss(points, centers, radius):
+def nonprivate_labels_and_loss(
+    points: np.ndarray, centers: np.ndarray, radius: float
+) -> tuple[np.ndarray, float]:
   """Returns the nearest center of each point, and the sum of squared distances to them.
 
   Points are not clipped.  Only a row with NaN or infinities is replaced, by the point
@@ -48,7 +50,6 @@ def nonprivate_labels_and_loss(points, centers, radius):
 
   Args:
     points: Array of real numbers of shape (num_points, dim).  Not private.
-    centers: Finite array of shape (num_centers, dim).
     radius: Radius of the ball for rows that are not finite.
 
   Returns:
@@ -69,12 +70,12 @@ def nonprivate_labels_and_loss(points, centers, radius):
   return labels, float(sum(block_losses))
 
 
-def _num_pairs(counts):
+def _num_pairs(counts: Any) -> int:
   """Returns the number of pairs of points inside groups of these sizes."""
   return sum(count * (count - 1) // 2 for count in np.ravel(counts).tolist())
 
 
-def _ratio(part, whole):
+def _ratio(part: int, whole: int) -> float:
   return part / whole if whole else math.nan
 
 
@@ -87,16 +88,12 @@ class ClusteringMetrics:
   Attributes:
     cross_label_histogram: Number of points for each (cluster, true label), an integer
       array of shape (num_clusters, num_true_labels).
-    num_points: Number of all points.
     dominant_label_correct_count: Number of points whose true label is the most frequent
       one of their cluster.
-    dominant_label_accuracy: `dominant_label_correct_count` over `num_points`.
     true_pairs: Number of pairs of points with the same true label.
     true_nonmatch_count: Number of `true_pairs` in different clusters.
-    true_nonmatch_frac: `true_nonmatch_count` over `true_pairs`.
     false_pairs: Number of pairs of points with different true labels.
     false_match_count: Number of `false_pairs` in the same cluster.
-    false_match_frac: `false_match_count` over `false_pairs`.
   """
 
   cross_label_histogram: np.ndarray
@@ -110,7 +107,7 @@ class ClusteringMetrics:
   false_match_count: int = dataclasses.field(init=False)
   false_match_frac: float = dataclasses.field(init=False)
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     histogram = np.asarray(self.cross_label_histogram)
     num_points = int(histogram.sum())
     num_correct = int(histogram.max(axis=1, initial=0).sum())

@@ -6,17 +6,13 @@ Significance of the Least Significant Bits for Differential Privacy").  The disc
 Gaussian on a grid has no such bits, and loses nothing against the continuous one
 (Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy",
 https://arxiv.org/abs/2004.00010).
-
-Every source has three members: `description` goes into the ledger; `is_private` says
-whether the noise protects anyone; `discrete_gaussian(shape, scale)` returns an int64
-array of that shape.  Each of its entries is independent and is z with a probability
-proportional to exp(-z^2 / (2 scale^2)).
 """
 
 import concurrent.futures
 import functools
 import math
 import os
+from typing import Callable, Protocol
 
 import numpy as np
 
@@ -34,7 +30,25 @@ _LARGEST_TABLE_SCALE = 1000.0
 _TABLE_WIDTH = 12
 
 
-def _check_scale(scale):
+class Source(Protocol):
+  """A source of noise.
+
+  Attributes:
+    description: What the ledger says of it.
+    is_private: Whether the noise protects anyone.
+  """
+
+  description: str
+  is_private: bool
+
+  def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
+    """Returns an int64 array of independent draws of a scale > 0, in grid steps.
+
+    Each is z with a probability proportional to exp(-z^2 / (2 scale^2)).
+    """
+
+
+def _check_scale(scale: float) -> None:
   validate.positive(scale=scale)
   if scale > _LARGEST_SCALE:
     raise validate.error(
@@ -43,7 +57,7 @@ def _check_scale(scale):
 
 
 @functools.lru_cache(maxsize=128)
-def _secure_sampler(scale):
+def _secure_sampler(scale: float) -> Callable[[np.ndarray], list[int]]:
   """Returns opendp's function that adds noise to an int64 array, and returns a list."""
   # Imported here, so that users of another source don't wait for it.
   # pylint: disable=g-import-not-at-top
@@ -72,13 +86,7 @@ class SecureNoise:
   description = "secure: discrete Gaussian by opendp, cryptographic generator"
   is_private = True
 
-  def discrete_gaussian(self, shape, scale):
-    """Returns an int64 array of independent draws.
-
-    Args:
-      shape: Shape of the array, an integer or a tuple.
-      scale: The scale of the distribution, a number > 0, in grid steps.
-    """
+  def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
     _check_scale(scale)
     num_draws = math.prod(np.atleast_1d(shape).tolist())
     num_threads = len(os.sched_getaffinity(0))
@@ -101,20 +109,14 @@ class SeededNoise:
 
   is_private = False
 
-  def __init__(self, seed):
+  def __init__(self, seed: int) -> None:
     """Starts the noise from `seed`, a non-negative integer."""
     validate.integer(0, seed=seed)
     self.description = f"seeded with {seed}: repeatable, NOT private"
     # A stream other than `default_rng(seed)`, which is for what needs no protection.
     self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
 
-  def discrete_gaussian(self, shape, scale):
-    """Returns an int64 array of independent draws.
-
-    Args:
-      shape: Shape of the array, an integer or a tuple.
-      scale: The scale of the distribution, a number > 0, in grid steps.
-    """
+  def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
     _check_scale(scale)
     if scale > _LARGEST_TABLE_SCALE:
       return np.rint(self._rng.normal(0.0, scale, shape)).astype(np.int64)
@@ -131,13 +133,12 @@ class NoNoise:
   description = "none: epsilon is infinite, NOT private"
   is_private = False
 
-  def discrete_gaussian(self, shape, scale):
-    """Returns an int64 array of zeros of `shape`; `scale` is ignored."""
+  def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
     del scale  # There is no noise to scale.
     return np.zeros(shape, np.int64)
 
 
-def build_noise_source(epsilon, random_state=None):
+def build_noise_source(epsilon: float, random_state: int | None = None) -> Source:
   """Returns the source of noise for one call of a private method.
 
   Args:

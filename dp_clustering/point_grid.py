@@ -9,6 +9,9 @@ Functions that take `xp` run on NumPy arrays with `xp=numpy`, and on TensorFlow 
 `xp=tensorflow.experimental.numpy`.
 """
 
+import types
+from typing import Any
+
 import numpy as np
 
 # Steps of a point's coordinate to the radius of the ball that the points are in.  By Cauchy
@@ -21,7 +24,7 @@ CONTRIBUTION_STEPS = 2**20
 _INSIDE = 1 - 2.0**-30
 
 
-def on_point_grid(vectors, bound):
+def on_point_grid(vectors: np.ndarray, bound: np.ndarray | float) -> np.ndarray:
   """Returns vectors of norms up to `bound` as integers, in steps of bound / POINT_STEPS.
 
   Args:
@@ -32,7 +35,7 @@ def on_point_grid(vectors, bound):
   return np.rint(scaled, out=scaled)
 
 
-def contributions(vectors, bounds):
+def contributions(vectors: Any, bounds: Any) -> Any:
   """Returns vectors of norms up to `bounds` in steps, of norms up to `CONTRIBUTION_STEPS`.
 
   Whoever adds them up truncates them towards zero first, which makes no coordinate larger.
@@ -44,13 +47,12 @@ def contributions(vectors, bounds):
   return vectors * (CONTRIBUTION_STEPS * _INSIDE / bounds)
 
 
-def nearest(xp, points, centers):
+def nearest(xp: types.ModuleType, points: Any, centers: Any) -> Any:
   """Returns the index of the nearest center of every point, shape (num_points,).
 
   Ties go to the first center.  Exact for vectors on the grid.
 
   Args:
-    xp: The module of array functions.
     points: Float64 array of shape (num_points, dim).  Not private, nor is the result.
     centers: Float64 array of shape (num_centers, dim), in the unit of the points.
   """

@@ -20,6 +20,7 @@ far below what `_MARGIN` leaves.
 import dataclasses
 import functools
 import math
+from typing import Any, Callable
 
 import numpy as np
 from scipy import optimize
@@ -44,13 +45,13 @@ _SMALLEST_ACCOUNTED_DELTA = 1e-10
 _LARGEST_ACCOUNTED_DELTA = 1 - 1e-8
 
 
-def _mean_of_lost_mills(low, high):
+def _mean_of_lost_mills(low: float, high: float) -> float:
   """Returns the mean of 1 - x R(x) over an interval of length at most 1; R is Mills' ratio."""
   x = low + (high - low) * _NODES
   return _WEIGHTS @ (1 - x * special.erfcx(x / math.sqrt(2)) * math.sqrt(math.pi / 2))
 
 
-def _log_delta(epsilon, mu):
+def _log_delta(epsilon: float, mu: float) -> float:
   """Returns log delta of the Gaussian mechanism of `mu` at a finite `epsilon` >= 0.
 
   Theorem 8 of Balle and Wang (2018) is Phi(-low) - e^epsilon Phi(-high).  Since
@@ -74,20 +75,20 @@ def _log_delta(epsilon, mu):
   return math.log(difference / 2) if difference > 0 else -math.inf
 
 
-def _log_rest(epsilon, mu):
+def _log_rest(epsilon: float, mu: float) -> float:
   """Returns log (1 - delta) where delta is `_log_delta`'s, without a difference."""
   low, high = epsilon / mu - mu / 2, epsilon / mu + mu / 2
   return float(np.logaddexp(special.log_ndtr(low), epsilon + special.log_ndtr(-high)))
 
 
-def _excess(epsilon, mu, delta):
+def _excess(epsilon: float, mu: float, delta: float) -> float:
   """Returns a number that has the sign of how much `mu` exceeds (epsilon, delta)."""
   if delta > 0.5:
     return math.log1p(-delta) - _log_rest(epsilon, mu)
   return _log_delta(epsilon, mu) - math.log(delta)
 
 
-def _bracketed_root(increasing):
+def _bracketed_root(increasing: Callable[[float], float]) -> float:
   """Returns the positive root of an increasing function, at any order of magnitude."""
   high = 1.0
   while increasing(high) < 0:
@@ -97,17 +98,16 @@ def _bracketed_root(increasing):
   return high * optimize.brentq(lambda part: increasing(high * part), 0.5, 1.0, xtol=1e-15)
 
 
-def _check_epsilon(epsilon):
+def _check_epsilon(epsilon: float) -> None:
   if epsilon != math.inf:
     validate.positive(epsilon=epsilon)
 
 
-def gaussian_mu(epsilon, delta):
+def gaussian_mu(epsilon: float, delta: float) -> float:
   """Returns the largest mu whose Gaussian mechanism is (epsilon, delta)-private.
 
   Args:
     epsilon: Positive number; `inf` gives `inf`.
-    delta: Number in (0, 1).
   """
   _check_epsilon(epsilon)
   validate.between(0, 1, delta=delta)
@@ -116,12 +116,11 @@ def gaussian_mu(epsilon, delta):
   return _bracketed_root(lambda mu: _excess(epsilon, mu, delta)) * (1 - _MARGIN)
 
 
-def gaussian_epsilon(mu, delta):
+def gaussian_epsilon(mu: float, delta: float) -> float:
   """Returns the smallest epsilon >= 0 at which `mu` is (epsilon, delta)-private.
 
   Args:
     mu: Non-negative number; `inf` gives `inf`.
-    delta: Number in (0, 1).
   """
   validate.between(0, 1, delta=delta)
   if mu == math.inf:
@@ -132,7 +131,7 @@ def gaussian_epsilon(mu, delta):
 
 
 @functools.lru_cache(maxsize=256)
-def _accounted_epsilon(noise_multipliers, delta):
+def _accounted_epsilon(noise_multipliers: tuple[float, ...], delta: float) -> tuple[float, float]:
   """Returns epsilon by numerical composition, and the interval that was used."""
   # Imported here, since the import takes most of a second.
   import dp_accounting  # pylint: disable=g-import-not-at-top
@@ -145,7 +144,7 @@ def _accounted_epsilon(noise_multipliers, delta):
   return accountant.get_epsilon(delta), interval
 
 
-def verify(event, epsilon, delta):
+def verify(event: Any, epsilon: float, delta: float) -> float | None:
   """Checks a composition with a second accountant, which uses no closed form.
 
   `dp_accounting` composes the distributions of the privacy losses numerically
@@ -154,8 +153,6 @@ def verify(event, epsilon, delta):
 
   Args:
     event: A `dp_accounting.ComposedDpEvent` of `GaussianDpEvent`s.
-    epsilon: The epsilon that is claimed.
-    delta: The delta that is claimed.
 
   Returns:
     The accounted epsilon, or None for a claimed epsilon above 500.  `dp_accounting` can't
@@ -198,19 +195,21 @@ class LshNoise:
   count_std: float
 
 
-def lsh_noise(privacy_param, privacy_budget_split, multipliers, max_depth):
+def lsh_noise(
+    privacy_param: clustering_params.DifferentialPrivacyParam,
+    privacy_budget_split: clustering_params.PrivacyBudgetSplit | None,
+    multipliers: clustering_params.PrivacyCalculatorMultiplier | None, max_depth: int,
+) -> LshNoise:
   """Returns the `LshNoise` that spends the whole budget on a tree of `max_depth`.
 
   A point is in one leaf, and in one node of each of the `max_depth` + 1 levels.
 
   Args:
-    privacy_param: `DifferentialPrivacyParam`, the budget.
     privacy_budget_split: `PrivacyBudgetSplit` or None.  Its fractions of epsilon say
       how mu is shared.  The composition costs less than the sum of the epsilons, so both
       parts are then scaled to spend all of epsilon.
     multipliers: `PrivacyCalculatorMultiplier` or None.  The ratio of the multipliers is
       kept.  If both arguments are None, the default multipliers are used.
-    max_depth: Depth of the tree, a non-negative integer.
 
   Raises:
     ValueError: If both `privacy_budget_split` and `multipliers` are given.

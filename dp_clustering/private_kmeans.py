@@ -1,5 +1,8 @@
 """Private k-means as a scikit-learn estimator."""
 
+from typing import Any
+
+import numpy as np
 from sklearn import base
 from sklearn.metrics import pairwise
 from sklearn.utils import validation
@@ -33,15 +36,14 @@ class PrivateKMeans(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator
     inertia_: Sum of squared distances of these points to their nearest centers.  Likewise.
     ledger_: `ledger.Ledger` of the releases.  Private: it can be published.
     n_iter_: Number of releases.  Private.
-    n_features_in_: Number of columns of the data.
     feature_names_in_: The columns' names, if the data was a frame with names; `predict` then
       refuses frames with other columns, or in another order.
   """
 
   def __init__(
-      self, n_clusters, epsilon, delta, radius, method="refine", random_state=None,
-      compute_labels=True,
-  ):
+      self, n_clusters: int, epsilon: float, delta: float, radius: float, method: str = "refine",
+      random_state: int | None = None, compute_labels: bool = True,
+  ) -> None:
     """Stores the parameters; `fit` checks them.
 
     Args:
@@ -64,12 +66,12 @@ class PrivateKMeans(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator
     self.random_state = random_state
     self.compute_labels = compute_labels
 
-  def __sklearn_tags__(self):
+  def __sklearn_tags__(self) -> Any:
     tags = super().__sklearn_tags__()
     tags.input_tags.allow_nan = True
     return tags
 
-  def _validated(self, points, reset):
+  def _validated(self, points: Any, reset: bool) -> np.ndarray:
     if not reset:
       data_frames.check_order(points, getattr(self, "feature_names_in_", None), "`X`")
     array = validation.check_array(
@@ -86,12 +88,11 @@ class PrivateKMeans(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator
 
   # scikit-learn calls the points X.
   # pylint: disable=invalid-name
-  def fit(self, X, y=None):
+  def fit(self, X: Any, y: Any = None) -> PrivateKMeans:
     """Finds private centers, spending (epsilon, delta) once more on these points.
 
     Args:
       X: Points, array of shape (n_samples, n_features).  Not private.
-      y: Ignored.
 
     Returns:
       The estimator itself.
@@ -105,32 +106,28 @@ class PrivateKMeans(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator
     result = private_methods.METHODS[self.method](
         self.n_clusters, data, privacy_param, random_state=self.random_state
     )
+    assert result.ledger is not None  # Each method keeps one.
     self.cluster_centers_ = result.centers
     self.ledger_ = result.ledger
     self.n_iter_ = len(result.ledger.releases)
     for name, value in (("labels_", result.labels), ("inertia_", result.loss)):
-      vars(self).pop(name, None)
+      self.__dict__.pop(name, None)
       if self.compute_labels:
         setattr(self, name, value)
     return self
 
-  def fit_predict(self, X, y=None):
-    """Finds private centers, and returns the nearest one of each point; NOT private.
-
-    Args:
-      X: As for `fit`.
-      y: Ignored.
-    """
+  def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+    """Finds private centers, and returns the nearest one of each point; NOT private."""
     del y
     return self.fit(X).predict(X)
 
-  def _labels_and_loss(self, X):
+  def _labels_and_loss(self, X: Any) -> tuple[np.ndarray, float]:
     validation.check_is_fitted(self)
     return metrics.nonprivate_labels_and_loss(
         self._validated(X, reset=False), self.cluster_centers_, self.radius
     )
 
-  def predict(self, X):
+  def predict(self, X: Any) -> np.ndarray:
     """Returns the index of the nearest center of each point, shape (n_samples,).
 
     The result is not private: it is exact.
@@ -140,26 +137,19 @@ class PrivateKMeans(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator
     """
     return self._labels_and_loss(X)[0]
 
-  def transform(self, X):
+  def transform(self, X: Any) -> np.ndarray:
     """Returns the distance of each point to each center, shape (n_samples, n_clusters).
 
     The result is not private: it is exact.
-
-    Args:
-      X: As for `predict`.
     """
     validation.check_is_fitted(self)
     points = metrics.bounded_rows(self._validated(X, reset=False), self.radius)
     return pairwise.euclidean_distances(points, self.cluster_centers_)
 
-  def score(self, X, y=None):
+  def score(self, X: Any, y: Any = None) -> float:
     """Returns minus the sum of squared distances of the points to their nearest centers.
 
     The result is not private: it is exact.
-
-    Args:
-      X: As for `predict`.
-      y: Ignored.
     """
     del y
     return -self._labels_and_loss(X)[1]

@@ -17,7 +17,10 @@ from dp_clustering import private_sums
 from dp_clustering import refine
 
 
-def _check(k, data, privacy_param, random_state):
+def _check(
+    k: int, data: clustering_params.Data, privacy_param: clustering_params.DifferentialPrivacyParam,
+    random_state: int | None,
+) -> None:
   validate.integer(1, k=k)
   validate.instance(clustering_params.Data, data=data)
   validate.instance(clustering_params.DifferentialPrivacyParam, privacy_param=privacy_param)
@@ -25,7 +28,10 @@ def _check(k, data, privacy_param, random_state):
     validate.integer(0, random_state=random_state)
 
 
-def _open(data, privacy_param, random_state):
+def _open(
+    data: clustering_params.Data, privacy_param: clustering_params.DifferentialPrivacyParam,
+    random_state: int | None,
+) -> tuple[private_sums.PrivateSums, ledger_lib.Ledger, np.random.Generator]:
   """Returns `PrivateSums`, their `Ledger` and a generator for what needs no protection."""
   if privacy_param.epsilon == math.inf:
     warnings.warn("`epsilon` is inf: without noise, the result is NOT private.", stacklevel=3)
@@ -36,9 +42,12 @@ def _open(data, privacy_param, random_state):
 
 
 def private_lsh_clustering(
-    k, data, privacy_param, privacy_budget_split=None, tree_param=None, multipliers=None,
-    random_state=None,
-):
+    k: int, data: clustering_params.Data, privacy_param: clustering_params.DifferentialPrivacyParam,
+    privacy_budget_split: clustering_params.PrivacyBudgetSplit | None = None,
+    tree_param: clustering_params.TreeParam | None = None,
+    multipliers: clustering_params.PrivacyCalculatorMultiplier | None = None,
+    random_state: int | None = None,
+) -> clustering_result.ClusteringResult:
   """Clusters by the LSH-tree coreset.
 
   Noisy counts grow a tree of hash prefixes.  The noisy mean of each leaf, weighted by
@@ -86,9 +95,12 @@ def private_lsh_clustering(
 
 
 def private_clustering(
-    k, data, privacy_param, privacy_budget_split=None, tree_param=None, multipliers=None,
-    random_state=None,
-):
+    k: int, data: clustering_params.Data, privacy_param: clustering_params.DifferentialPrivacyParam,
+    privacy_budget_split: clustering_params.PrivacyBudgetSplit | None = None,
+    tree_param: clustering_params.TreeParam | None = None,
+    multipliers: clustering_params.PrivacyCalculatorMultiplier | None = None,
+    random_state: int | None = None,
+) -> clustering_result.ClusteringResult:
   """Clusters by splitting and refining centers (`refine`); the better method.
 
   Args:

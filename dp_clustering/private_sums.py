@@ -18,10 +18,13 @@ No real-valued noise is ever added to a real-valued sum, so its floating-point l
 (Mironov 2012) can't occur.
 """
 
+from __future__ import annotations
+
 from concurrent import futures
 import functools
 import math
 import os
+from typing import Any, Callable, Mapping, TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -30,6 +33,11 @@ import threadpoolctl
 from dp_clustering import cluster_statistics
 from dp_clustering import clustering_params
 from dp_clustering import point_grid
+
+if TYPE_CHECKING:
+  from dp_clustering import ledger as ledger_lib
+  from dp_clustering import noise
+  from dp_clustering import sum_query
 
 # Elements of points that are processed at a time.
 _BLOCK_ELEMENTS = 2**18  # They stay in a core's cache.
@@ -40,7 +48,7 @@ LARGEST_MAX_DEPTH = 24
 
 
 @functools.lru_cache(maxsize=None)
-def _keep_freed_memory():
+def _keep_freed_memory() -> None:
   """Makes the allocator reuse the arrays of a block for the next one.
 
   glibc gives large arrays back to the system when they are freed, and new pages cost more
@@ -51,12 +59,12 @@ def _keep_freed_memory():
 
 
 @functools.lru_cache(maxsize=None)
-def _thread_pools():
+def _thread_pools() -> threadpoolctl.ThreadpoolController:
   """Returns the controller of the numerical libraries' threads; cached, as it is slow."""
   return threadpoolctl.ThreadpoolController()
 
 
-def _grouped_sums(groups, num_groups, values):
+def _grouped_sums(groups: np.ndarray, num_groups: int, values: Any) -> np.ndarray:
   """Returns sums of the rows of `values` by group, int64 (num_groups, columns).
 
   The values, below 2^31, are truncated towards zero, in place.  There are at most 2^22
@@ -74,11 +82,10 @@ class PooledPoints:
   """Exact sums over points at one place.
 
   Attributes:
-    dim: Number of coordinates of a point; public.
     radius: Radius of the ball that points are mapped into; public.
   """
 
-  def __init__(self, nonprivate_points, radius):
+  def __init__(self, nonprivate_points: np.ndarray, radius: float) -> None:
     """Takes the points.
 
     Args:
@@ -88,14 +95,14 @@ class PooledPoints:
     """
     self._nonprivate_points = nonprivate_points
     # Blocks that are in the ball already, as (start, size).
-    self._blocks_in_ball = set()
+    self._blocks_in_ball: set[tuple[int, int]] = set()
     self.radius = clustering_params.checked_radius(radius)
     self.dim = nonprivate_points.shape[1]
 
-  def __len__(self):
+  def __len__(self) -> int:
     return len(self._nonprivate_points)
 
-  def _mapped_rows(self, start, size):
+  def _mapped_rows(self, start: int, size: int) -> np.ndarray:
     """Returns the rows of a block, mapped into the ball; they must not be written to."""
     # In C order, NumPy adds up every row on its own.
     rows = np.ascontiguousarray(self._nonprivate_points[start : start + size])
@@ -106,13 +113,12 @@ class PooledPoints:
       self._blocks_in_ball.add((start, size))
     return mapped
 
-  def sum_over_blocks(self, function, num_products):
+  def sum_over_blocks(self, function: Callable[[int, np.ndarray], Any], num_products: int) -> Any:
     """Returns the sum of function(start, rows) over blocks of mapped rows; 0 of none.
 
     Blocks are processed in parallel.  Sums of integers don't depend on the order.
 
     Args:
-      function: A function of the index of a block's first row and its rows.
       num_products: How many products with each row `function` keeps at a time.
     """
     size = max(1, min(_BLOCK_ELEMENTS // self.dim, _BLOCK_PRODUCTS // num_products))
@@ -122,7 +128,7 @@ class PooledPoints:
     remaining = iter(starts)
     _keep_freed_memory()
 
-    def partial_sum(_):
+    def partial_sum(_: int) -> Any:
       return sum(function(start, self._mapped_rows(start, size)) for start in remaining)
 
     if num_threads <= 1:
@@ -131,15 +137,15 @@ class PooledPoints:
     with _thread_pools().limit(limits=1), futures.ThreadPoolExecutor(num_threads) as pool:
       return sum(pool.map(partial_sum, range(num_threads)))
 
-  def on_grid(self, rows):
+  def on_grid(self, rows: np.ndarray) -> np.ndarray:
     """Returns mapped rows on the grid of points."""
     return point_grid.on_point_grid(rows, self.radius)
 
-  def totals(self, query):
+  def totals(self, query: sum_query.SumQuery) -> np.ndarray:
     """Returns the exact totals of a `SumQuery`, int64 of the query's shape; not private."""
     totals = np.zeros(query.shape, np.int64)
 
-    def block_totals(_, rows):
+    def block_totals(_: int, rows: np.ndarray) -> np.ndarray:
       groups, values = query.kind.contributions(np, self.on_grid(rows), query.arrays)
       return _grouped_sums(groups, len(totals), values)
 
@@ -151,17 +157,18 @@ class PrivateSums:
   """Noisy sums over points that stay hidden.
 
   Attributes:
-    dim: Number of coordinates of a point; public.
     radius: Radius of the ball that points are mapped into; public.
   """
 
-  def __init__(self, nonprivate_points, radius, noise_source, ledger):
+  def __init__(
+      self, nonprivate_points: np.ndarray, radius: float, noise_source: noise.Source,
+      ledger: ledger_lib.Ledger,
+  ) -> None:
     """Takes the points.
 
     Args:
       nonprivate_points: Array of real numbers of shape (num_points, dim), finite or not.
       radius: Radius of the ball that they are mapped into, a positive number; public.
-      noise_source: A source of noise, one of the module `noise`.
       ledger: `ledger.Ledger`; every release is entered before it is made.
     """
     self._points = PooledPoints(nonprivate_points, radius)
@@ -171,29 +178,28 @@ class PrivateSums:
     self.dim = self._points.dim
 
   @property
-  def mu_left(self):
+  def mu_left(self) -> float:
     """The part of the budget that is not spent yet (`ledger.Ledger.mu_left`)."""
     return self._ledger.mu_left
 
-  def _noisy(self, totals, std):
+  def _noisy(self, totals: np.ndarray, std: float) -> np.ndarray:
     """Returns totals in units of the bound, with noise of `std` such units."""
     steps = point_grid.CONTRIBUTION_STEPS
     if std:
       totals = totals + self._noise_source.discrete_gaussian(totals.shape, std * steps)
     return totals / steps
 
-  def private_count(self, std, name):
+  def private_count(self, std: float, name: str) -> float:
     """Returns the noisy number of points.
 
     Args:
       std: Standard deviation of the noise, in points.
-      name: The release's name in the ledger.
     """
     self._ledger.record(name, _mu(std), 1.0, std)
     num_points = np.array([len(self._points) * point_grid.CONTRIBUTION_STEPS])
     return float(self._noisy(num_points, std)[0])
 
-  def hashed(self, hyperplanes):
+  def hashed(self, hyperplanes: np.ndarray) -> HashedSums:
     """Returns the `HashedSums` of the points, hashed by the sides of hyperplanes.
 
     Args:
@@ -206,7 +212,7 @@ class PrivateSums:
     hyperplanes = point_grid.on_point_grid(hyperplanes, norms)
     codes = np.zeros(len(self._points), np.int32)
 
-    def pack_codes(start, rows):
+    def pack_codes(start: int, rows: np.ndarray) -> int:
       sides = self._points.on_grid(rows) @ hyperplanes.T < 0
       codes[start : start + len(rows)] = _pack(sides)
       return 0  # Nothing to add up.
@@ -215,8 +221,9 @@ class PrivateSums:
     return HashedSums(self, codes, len(hyperplanes))
 
   def private_cluster_statistics(
-      self, centers, residual_radius, mu, name, count_weight, squared_error_weight
-  ):
+      self, centers: np.ndarray, residual_radius: float, mu: float, name: str, count_weight: float,
+      squared_error_weight: float,
+  ) -> cluster_statistics.ClusterStatistics:
     """Returns the noisy `ClusterStatistics` of the points nearest to each center.
 
     See `cluster_statistics.private_cluster_statistics`.
@@ -226,7 +233,7 @@ class PrivateSums:
         count_weight, squared_error_weight,
     )
 
-  def _noisy_totals(self, query, stds):
+  def _noisy_totals(self, query: sum_query.SumQuery, stds: Mapping[str, float]) -> np.ndarray:
     return self._points.totals(query) + query.noise(stds, self._noise_source)
 
 
@@ -240,13 +247,11 @@ class HashedSums:
     max_depth: Number of bits of a code; public.
   """
 
-  def __init__(self, sums, nonprivate_codes, max_depth):
+  def __init__(self, sums: PrivateSums, nonprivate_codes: np.ndarray, max_depth: int) -> None:
     """Takes the points' codes; called by `PrivateSums.hashed` only.
 
     Args:
-      sums: The `PrivateSums` over the points.
       nonprivate_codes: The points' codes, int32, shape (num_points,).
-      max_depth: Number of bits of a code.
     """
     self._sums = sums
     self._nonprivate_codes = nonprivate_codes
@@ -255,20 +260,21 @@ class HashedSums:
     counts = np.bincount(nonprivate_codes + 1, minlength=2**max_depth + 1)
     self._nonprivate_counts_below = np.cumsum(counts, out=counts)
 
-  def _ranges(self, prefixes, levels):
+  def _ranges(
+      self, prefixes: np.ndarray, levels: np.ndarray | int
+  ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the first code of each prefix, and the first code after it."""
     shifts = self.max_depth - np.asarray(levels)
     prefixes = np.asarray(prefixes, np.int64)
     return prefixes << shifts, (prefixes + 1) << shifts
 
-  def private_prefix_counts(self, level, prefixes, std):
+  def private_prefix_counts(self, level: int, prefixes: np.ndarray, std: float) -> np.ndarray:
     """Returns noisy numbers of points of some prefixes of one level.
 
     The prefixes are disjoint, so a point is in at most one of them.  All counts together
     are one release.
 
     Args:
-      level: Number of bits of the prefixes.
       prefixes: Different integers below 2^level, shape (num_prefixes,).
       std: Standard deviation of the noise on a count, in points.
 
@@ -281,7 +287,9 @@ class HashedSums:
     counts = self._nonprivate_counts_below[end] - self._nonprivate_counts_below[first]
     return self._sums._noisy(counts * point_grid.CONTRIBUTION_STEPS, std)
 
-  def private_leaf_sums(self, prefixes, levels, noise_multiplier):
+  def private_leaf_sums(
+      self, prefixes: np.ndarray, levels: np.ndarray, noise_multiplier: float
+  ) -> np.ndarray:
     """Returns noisy sums of the points of some disjoint prefixes, of any levels.
 
     Args:
@@ -303,7 +311,7 @@ class HashedSums:
     for leaf, (first, end) in enumerate(zip(*self._ranges(prefixes, levels))):
       leaf_of_code[first:end] = leaf
 
-    def sums_by_leaf(start, rows):
+    def sums_by_leaf(start: int, rows: np.ndarray) -> np.ndarray:
       leaves = leaf_of_code[self._nonprivate_codes[start : start + len(rows)]]
       return _grouped_sums(leaves, num_leaves + 1, point_grid.contributions(rows, radius))
 
@@ -312,12 +320,12 @@ class HashedSums:
     return sums._noisy(totals[:-1], noise_multiplier) * radius
 
 
-def _mu(std):
+def _mu(std: float) -> float:
   """Returns mu for noise of `std` units of the sensitivity."""
   return 1 / std if std else math.inf
 
 
-def _pack(bits):
+def _pack(bits: np.ndarray) -> np.ndarray:
   """Returns rows of bits as int32; the first bit is the highest."""
   weights = np.exp2(np.arange(bits.shape[1])[::-1], dtype=np.float32)
   return (bits.astype(np.float32) @ weights).astype(np.int32)

@@ -23,12 +23,19 @@ Nothing here is chosen by looking at the private data.  All constants are fixed,
 the noise of every step is fixed before the first step.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from typing import Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from dp_clustering import coreset
+
+if TYPE_CHECKING:
+  from dp_clustering import cluster_statistics
+  from dp_clustering import private_sums
 
 # More centers than clusters let weighted k-means choose among them.
 _CENTERS_PER_CLUSTER = 3
@@ -56,7 +63,6 @@ class _Schedule:
   """The number of steps and what each may spend; fixed before the first step.
 
   Attributes:
-    max_centers: Largest number of centers while splitting.
     split_mus: mu of every split step, as a Gaussian mechanism (Dong, Roth, Su 2019).
     refine_mus: mu of every Lloyd step on k centers.
   """
@@ -66,12 +72,12 @@ class _Schedule:
   refine_mus: tuple[float, ...]
 
 
-def largest_num_centers(k):
+def largest_num_centers(k: int) -> int:
   """Returns the most centers that `private_centers` asks about at a time."""
   return _CENTERS_PER_CLUSTER * k
 
 
-def _schedule(k, mu):
+def _schedule(k: int, mu: float) -> _Schedule:
   """Returns the `_Schedule` for k centers; the squares of its mus add up to mu^2."""
   max_centers = largest_num_centers(k)
   num_splits = math.ceil(math.log2(max_centers)) + _EXTRA_SPLIT_STEPS
@@ -86,17 +92,14 @@ def _schedule(k, mu):
   )
 
 
-def _moved(centers, statistics, radius):
+def _moved(
+    centers: np.ndarray, statistics: cluster_statistics.ClusterStatistics, radius: float
+) -> tuple[np.ndarray, np.ndarray]:
   """Moves the centers towards their noisy means, less the expected noise.
 
   The move of a center is the noisy mean of its points' residuals.  The expected
   square of its noise is known.  The move is shrunk by the ratio of that to its own
   square, as in the positive-part James-Stein estimator.
-
-  Args:
-    centers: Array of shape (num_centers, dim).
-    statistics: The `ClusterStatistics` of the centers.
-    radius: Radius of the ball that centers stay in.
 
   Returns:
     A pair of the new centers and their squared moves, shape (num_centers,).
@@ -110,13 +113,15 @@ def _moved(centers, statistics, radius):
   return coreset.clip_to_ball(centers + kept[:, np.newaxis] * moves, radius), kept**2 * squares
 
 
-def _remaining_errors(statistics, squared_moves):
+def _remaining_errors(
+    statistics: cluster_statistics.ClusterStatistics, squared_moves: np.ndarray
+) -> np.ndarray:
   """Returns the squared error of every center after its move, at least zero."""
   gains = np.maximum(statistics.counts, 0) * squared_moves
   return np.maximum(statistics.squared_errors - gains, 0)
 
 
-def _clip_radius(counts, squared_errors, radius):
+def _clip_radius(counts: np.ndarray, squared_errors: np.ndarray, radius: float) -> float:
   """Returns the next clip radius of residuals, from the noisy spread of the clusters."""
   there = counts > 0
   mean_square = squared_errors[there].sum() / max(counts[there].sum(), 1)
@@ -125,7 +130,10 @@ def _clip_radius(counts, squared_errors, radius):
   )
 
 
-def _children(centers, counts, errors, least_count, keep, max_centers, offset, rng):
+def _children(
+    centers: np.ndarray, counts: np.ndarray, errors: np.ndarray, least_count: float,
+    keep: np.ndarray, max_centers: int, offset: float, rng: np.random.Generator,
+) -> np.ndarray:
   """Returns the centers after one round of splitting and dropping.
 
   Args:
@@ -135,9 +143,7 @@ def _children(centers, counts, errors, least_count, keep, max_centers, offset, r
     least_count: Smallest count of a center that may be split.
     keep: Boolean array, shape (num_centers,), which marks the centers that are not
       starved.
-    max_centers: Largest number of centers afterwards.
     offset: Distance of a child from its parent.
-    rng: `np.random.Generator` for the directions.
   """
   order = np.argsort(-errors, kind="stable")
   candidates = order[(keep & (counts >= least_count) & (errors > 0))[order]]
@@ -151,13 +157,15 @@ def _children(centers, counts, errors, least_count, keep, max_centers, offset, r
   )
 
 
-def _not_starved(statistics):
+def _not_starved(statistics: cluster_statistics.ClusterStatistics) -> np.ndarray:
   """Returns which centers are not starved, as booleans; all True if every one is."""
   keep = statistics.counts >= np.maximum(_STARVED * statistics.count_std, 1)
   return keep if keep.any() else np.ones_like(keep)
 
 
-def _split_stage(sums, mus, max_centers, rng):
+def _split_stage(
+    sums: private_sums.PrivateSums, mus: Sequence[float], max_centers: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, float]:
   """Returns up to `max_centers` centers, their counts, and a clip radius for residuals."""
   centers = np.zeros((1, sums.dim))
   clip_radius = sums.radius
@@ -179,12 +187,13 @@ def _split_stage(sums, mus, max_centers, rng):
   return centers, statistics.counts, clip_radius
 
 
-def private_centers(sums, k, mu, rng):
+def private_centers(
+    sums: private_sums.PrivateSums, k: int, mu: float, rng: np.random.Generator
+) -> np.ndarray:
   """Returns k private centers.
 
   Args:
     sums: `PrivateSums` over the points, the only access to them.
-    k: Number of centers.
     mu: The budget, as mu of Gaussian differential privacy; `inf` for no noise.
     rng: `np.random.Generator` for what needs no protection: split directions and the
       seeds of k-means.

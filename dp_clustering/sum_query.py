@@ -7,10 +7,16 @@ at one place (`private_sums.PooledPoints`) and for points at many clients, which
 totals in a secure sum.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Mapping, Protocol
+import types
+from typing import Any, Mapping, Protocol, TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+  from dp_clustering import noise
 
 
 class Kind(Protocol):
@@ -19,14 +25,12 @@ class Kind(Protocol):
   Two equal kinds compute the same.
   """
 
-  def widths(self, dim):
-    """Returns the number of columns of every part of a total, a dict by name in order.
+  def widths(self, dim: int) -> dict[str, int]:
+    """Returns the number of columns of every part of a total, a dict by name in order."""
 
-    Args:
-      dim: Number of coordinates of a point.
-    """
-
-  def contributions(self, xp, points, arrays):
+  def contributions(
+      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
     """Returns every point's group, int (num_points,), and its contribution to that group.
 
     The contributions are float64 of shape (num_points, sum of `widths`), below 2^31, and are
@@ -36,7 +40,6 @@ class Kind(Protocol):
     Args:
       xp: `numpy`, or `tensorflow.experimental.numpy` with tensors as arrays.
       points: Float64, integers of shape (num_points, dim); see `point_grid`.
-      arrays: A dict of the query's arrays.
     """
 
 
@@ -45,7 +48,6 @@ class SumQuery:
   """One question; public, or made from private results.
 
   Attributes:
-    kind: The `Kind`.
     arrays: A dict of float64 arrays, all of first dimension num_groups.  The first one is of
       shape (num_groups, dim).
   """
@@ -54,15 +56,15 @@ class SumQuery:
   arrays: Mapping[str, np.ndarray]
 
   @property
-  def shape(self):
+  def shape(self) -> tuple[int, int]:
     """The shape of the totals, (num_groups, total width)."""
     return len(next(iter(self.arrays.values()))), sum(self._widths.values())
 
   @property
-  def _widths(self):
+  def _widths(self) -> dict[str, int]:
     return self.kind.widths(next(iter(self.arrays.values())).shape[1])
 
-  def split(self, totals):
+  def split(self, totals: np.ndarray) -> dict[str, np.ndarray]:
     """Returns the parts of totals by name, arrays of shape (num_groups, width).
 
     Args:
@@ -71,7 +73,7 @@ class SumQuery:
     edges = np.cumsum(list(self._widths.values()))[:-1]
     return dict(zip(self._widths, np.split(totals, edges, axis=1)))
 
-  def by_column(self, values):
+  def by_column(self, values: Mapping[str, float]) -> np.ndarray:
     """Returns the parts' values for every column of the totals, float64 (total width,).
 
     Args:
@@ -81,12 +83,11 @@ class SumQuery:
         np.full(width, values[part], np.float64) for part, width in self._widths.items()
     ])
 
-  def noise(self, stds, noise_source):
+  def noise(self, stds: Mapping[str, float], noise_source: noise.Source) -> np.ndarray:
     """Returns noise for the totals, an int64 array of their shape.
 
     Args:
       stds: A dict of the standard deviation of the noise on every part; 0 for none.
-      noise_source: A source of noise, one of the module `noise`.
     """
     num_groups, _ = self.shape
     draws = [

@@ -8,6 +8,7 @@ The centers are private.  Loss and quality are not: the demo computes them exact
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import math
+from typing import Any, Callable, Mapping, Sequence
 import warnings
 
 from absl import flags
@@ -67,7 +68,7 @@ _COLUMNS = (
 )
 
 
-def _numbers(name, kind, rule):
+def _numbers(name: str, kind: Callable[[str], Any], rule: str) -> list[Any]:
   """Returns the numbers of a list flag, each once."""
   texts = getattr(flags.FLAGS, name)
   try:
@@ -79,13 +80,13 @@ def _numbers(name, kind, rule):
   return numbers
 
 
-def _check_epsilon(**argument):
+def _check_epsilon(**argument: float) -> None:
   ((name, epsilon),) = argument.items()
   if not epsilon > 0:
     raise validate.error(name, "be a number > 0, or inf", epsilon)
 
 
-def _cells():
+def _cells() -> list[dict[str, Any]]:
   """Returns the cells to measure: first k varies, then epsilon."""
   fixed_k, fixed_epsilon = flags.FLAGS.fixed_k, flags.FLAGS.fixed_epsilon
   validate.integer(1, fixed_k=fixed_k)
@@ -100,7 +101,7 @@ def _cells():
   return cells
 
 
-def _config():
+def _config() -> dict[str, Any]:
   """Returns the settings as for JSON, which has no infinity."""
   values = {name: getattr(flags.FLAGS, name) for name in _SETTINGS}
   if values["fixed_epsilon"] == math.inf:
@@ -108,7 +109,7 @@ def _config():
   return {**values, "delta": _DELTA}
 
 
-def _generate_data():
+def _generate_data() -> clustering_params.Data:
   num_points, dim, seed = flags.FLAGS.num_points, flags.FLAGS.dim, flags.FLAGS.seed or 0
   validate.integer(0, seed=seed)
   try:
@@ -120,7 +121,7 @@ def _generate_data():
     raise ValueError(f"`num_points` and `dim` must fit into memory, got {e}.") from e
 
 
-def _describe_data():
+def _describe_data() -> str:
   dim, ratio, radius = flags.FLAGS.dim, flags.FLAGS.cluster_ratio, flags.FLAGS.radius
   return (
       f"{flags.FLAGS.num_points:,} points in {dim} dimensions of "
@@ -130,8 +131,9 @@ def _describe_data():
   )
 
 
-def _loss_of_true_clusters(data):
+def _loss_of_true_clusters(data: clustering_params.Data) -> float:
   """Returns the loss per point with the means of the true clusters.  Not private."""
+  assert data.labels is not None  # They are generated.
   loss = 0.0
   for label in np.unique(data.labels):
     members = data.datapoints[data.labels == label]
@@ -139,7 +141,7 @@ def _loss_of_true_clusters(data):
   return loss / data.num_points
 
 
-def _measure(data, k, epsilon):
+def _measure(data: clustering_params.Data, k: int, epsilon: float) -> dict[str, Any]:
   """Returns loss and quality of one clustering."""
   with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)  # The table says what is not private.
@@ -149,6 +151,7 @@ def _measure(data, k, epsilon):
         clustering_params.DifferentialPrivacyParam(epsilon, _DELTA),
         random_state=flags.FLAGS.seed,
     )
+  assert result.loss is not None and result.ledger is not None
   metrics = result.get_clustering_metrics()
   return {
       "loss": result.loss,
@@ -161,7 +164,7 @@ def _measure(data, k, epsilon):
   }
 
 
-def _print_table(rows):
+def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
   print("  ".join(f"{heading:>10}" for _, heading, _ in _COLUMNS))
   for row in rows:
     print("  ".join(
@@ -169,14 +172,16 @@ def _print_table(rows):
     ))
 
 
-def _fixed(varies):
+def _fixed(varies: str) -> str:
   """Returns what is the same in all rows of a sweep, in words."""
   fixed_epsilon = f"epsilon = {flags.FLAGS.fixed_epsilon:g}"
   fixed = fixed_epsilon if varies == "k" else f"k = {flags.FLAGS.fixed_k}"
   return f"{fixed}, delta = {_DELTA:g}, method {flags.FLAGS.method}"
 
 
-def _write_figures(folder, sweeps, true_loss):
+def _write_figures(
+    folder: output_folder.OutputFolder, sweeps: Mapping[str, list[dict[str, Any]]], true_loss: float
+) -> None:
   # Imported late: matplotlib takes half a second, and bad flags should fail at once.
   # pylint: disable=g-import-not-at-top
   from dp_clustering.demo import sweep_figures
@@ -191,7 +196,10 @@ def _write_figures(folder, sweeps, true_loss):
       figure_style.save(figure, folder.join(_FIGURES[varies]))
 
 
-def _run(folder, results, cells, data):
+def _run(
+    folder: output_folder.OutputFolder, results: study.Study, cells: list[dict[str, Any]],
+    data: clustering_params.Data,
+) -> None:
   results.run(cells, lambda varies, k, epsilon: _measure(data, k, epsilon))
   true_loss = _loss_of_true_clusters(data)
   sweeps = {
@@ -210,7 +218,7 @@ def _run(folder, results, cells, data):
   )
 
 
-def main():
+def main() -> None:
   with launch.input_errors():
     cells, config = _cells(), _config()
     folder = output_folder.OutputFolder(

@@ -8,14 +8,10 @@ from clustering_basics import validate
 from dp_clustering import clustering_params
 
 
-def sample_uniform_sphere(num_points, dim, radius, rng=None):
+def sample_uniform_sphere(
+    num_points: int, dim: int, radius: float, rng: np.random.Generator | None = None
+) -> np.ndarray:
   """Returns points from the uniform distribution in a ball around the origin.
-
-  Args:
-    num_points: Number of points.
-    dim: Number of coordinates.
-    radius: Radius of the ball.
-    rng: `np.random.Generator`; by default a new one.
 
   Returns:
     Array of shape (num_points, dim).
@@ -28,8 +24,9 @@ def sample_uniform_sphere(num_points, dim, radius, rng=None):
 
 
 def generate_synthetic_dataset(
-    num_points, dim, num_clusters, cluster_ratio, radius, rng=None
-):
+    num_points: int, dim: int, num_clusters: int, cluster_ratio: float, radius: float,
+    rng: np.random.Generator | None = None,
+) -> clustering_params.Data:
   """Returns `Data` from a mixture of Gaussians, with the Gaussians' indices as labels.
 
   The centers are uniform in the ball of `center_radius`.  The standard deviation of a
@@ -38,11 +35,7 @@ def generate_synthetic_dataset(
   Args:
     num_points: Number of points.  All clusters have the same number; the last one also
       gets the remainder.
-    dim: Number of coordinates.
-    num_clusters: Number of Gaussians.
     cluster_ratio: The radius over the typical distance of a point from its center.
-    radius: Radius of the ball that holds all points.
-    rng: `np.random.Generator`; by default a new one.
   """
   validate.integer(1, num_points=num_points)
   validate.integer(1, dim=dim)
@@ -65,17 +58,16 @@ def generate_synthetic_dataset(
   )
 
 
-def center_radius(cluster_ratio, radius):
+def center_radius(cluster_ratio: float, radius: float) -> float:
   """Returns the radius of the ball that the centers are drawn from.
 
   Args:
     cluster_ratio: The radius over the typical distance of a point from its center.
-    radius: Radius of the ball that holds all points.
   """
   return radius * (1 - 1 / cluster_ratio)
 
 
-def cluster_std(dim, cluster_ratio, radius):
+def cluster_std(dim: int, cluster_ratio: float, radius: float) -> float:
   """Returns the standard deviation of a coordinate in a cluster.
 
   A point's typical distance from its center is then radius / cluster_ratio.
@@ -83,6 +75,5 @@ def cluster_std(dim, cluster_ratio, radius):
   Args:
     dim: Number of coordinates.
     cluster_ratio: The radius over the typical distance of a point from its center.
-    radius: Radius of the ball that holds all points.
   """
   return radius / cluster_ratio / math.sqrt(dim)

@@ -1,8 +1,14 @@
 """The demo's figures: loss and quality over k, and over epsilon."""
 
+from __future__ import annotations
+
 import math
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 from experiment_shell import figure_style
+
+if TYPE_CHECKING:
+  from matplotlib import figure
 
 # Column, name, marker and marker size.  Where markers coincide, later ones are on top.
 _QUALITIES = (
@@ -14,7 +20,7 @@ _LOSS_COLOR, *_QUALITY_COLORS = figure_style.CATEGORY_COLORS
 _MOST_TICKS = 10
 
 
-def _set_up_axis(axes, values, places):
+def _set_up_axis(axes: Any, values: Sequence[float], places: list[float]) -> None:
   axes.set_xscale("log")
   shown = figure_style.evenly_spaced(range(len(values)), _MOST_TICKS)
   axes.set_xticks(
@@ -25,13 +31,14 @@ def _set_up_axis(axes, values, places):
   axes.grid(True)
 
 
-def sweep_figure(rows, over, true_loss, data, setting):
+def sweep_figure(
+    rows: Sequence[Mapping[str, Any]], over: str, true_loss: float, data: str, setting: str
+) -> figure.Figure:
   """Returns a figure of the loss, and below it the quality, over k or over epsilon.
 
   Args:
     rows: The sweep's rows of the results, in any order.
     over: The column that varies: `k` or `epsilon`.
-    true_loss: Loss per point with the true clusters.
     data: Description of the data, for the title.
     setting: Description of what all rows share, for the title.
   """
