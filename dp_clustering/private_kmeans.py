@@ -1,5 +1,7 @@
 """Private k-means as a scikit-learn estimator."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
