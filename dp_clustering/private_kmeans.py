@@ -73,9 +73,21 @@ class PrivateKMeans(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator
     tags.input_tags.allow_nan = True
     return tags
 
+  def _check_content(self, points: Any) -> None:
+    """Refuses what scikit-learn refuses with a message that shows rows."""
+    if data_frames.is_frame(points) or data_frames.is_sparse(points):
+      return
+    try:
+      array = np.asarray(points)
+    except ValueError:
+      raise ValueError("`X` must have rows of one length, got rows of several.") from None
+    if array.dtype.kind == "c":
+      raise ValueError(f"Complex data not supported: `X` must be real, got {array.dtype}.")
+
   def _validated(self, points: Any, reset: bool) -> np.ndarray:
     if not reset:
       data_frames.check_order(points, getattr(self, "feature_names_in_", None), "`X`")
+    self._check_content(points)
     array = validation.check_array(
         points, dtype=None, ensure_all_finite=False, ensure_min_samples=0, estimator=self,
         input_name="X",

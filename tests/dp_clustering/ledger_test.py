@@ -61,7 +61,17 @@ class LedgerTest(parameterized.TestCase):
   def test_a_budget_that_is_too_small_for_any_noise(self, epsilon, delta):
     with self.assertRaisesRegex(ValueError, f"`epsilon` must be larger at .*, got {epsilon}"):
       ledger.Ledger(epsilon, delta, noise.SecureNoise())
-    ledger.Ledger(epsilon, 1e-6, noise.SecureNoise())
+
+  def test_a_budget_that_the_second_accountant_might_refuse_in_the_end(self):
+    # At (1e-9, 1e-12), its rounding exceeds the budget, depending on the number of releases.
+    with self.assertRaisesRegex(ValueError, "`epsilon` must be at least 1e-08, got 1e-09"):
+      ledger.Ledger(1e-9, 1e-12, noise.SecureNoise())
+    for delta in (1e-15, 1e-12, 1e-9, 0.5):
+      account = ledger.Ledger(1e-8, delta, noise.NoNoise())
+      for _ in range(30):
+        mu = account.mu / math.sqrt(30)
+        account.record("sum", mu, 1.0, 1 / mu)
+      account.freeze()
 
   @parameterized.named_parameters(("at_once", 0.0, 1.001), ("bit_by_bit", 0.6, 0.401))
   def test_refuses_what_exceeds_the_budget(self, before, then):

@@ -13,6 +13,7 @@ from scipy import special
 from scipy import stats
 
 from dp_clustering import noise
+from tests import nightly
 
 _SECURE_ERROR_RATE = 1e-7
 _SOURCES = (
@@ -117,6 +118,13 @@ class SecureNoiseTest(parameterized.TestCase):
     # Half a step to the right, where the sum over integers is the integral.
     cumulated = lambda values: special.ndtr((values + 0.5) / scale)
     self.assertLess(_distance(draws, cumulated), _distance_bound(100_000, _SECURE_ERROR_RATE))
+
+  @nightly.only
+  def test_the_standard_deviation(self):
+    # Of 10^6 draws: outside of .5% with probability below 1e-11.
+    scale = 4.2247 * 2**20
+    draws = noise.SecureNoise().discrete_gaussian(10**6, scale)
+    self.assertBetween(draws.std() / scale, 0.995, 1.005)
 
   def test_no_draw_is_made_twice(self):
     source = noise.SecureNoise()

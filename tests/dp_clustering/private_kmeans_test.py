@@ -150,6 +150,16 @@ class PrivateKMeansTest(parameterized.TestCase):
     self.assertFalse(hasattr(estimator, "cluster_centers_"))
 
   @parameterized.named_parameters(
+      ("complex", [[0.12345 + 1j, 0.0]], "`X` must be real, got complex128"),
+      ("ragged", [[0.12345, 0.0], [0.54321]], "`X` must have rows of one length"),
+  )
+  def test_no_message_shows_a_row(self, points, message):
+    with self.assertRaisesRegex(ValueError, message) as raised:
+      _estimator().fit(points)
+    self.assertNotRegex(str(raised.exception), "12345|54321")
+    self.assertTrue(raised.exception.__suppress_context__ or not raised.exception.__context__)
+
+  @parameterized.named_parameters(
       ("n_clusters", "n_clusters", 0),
       ("epsilon", "epsilon", -1.0),
       ("delta", "delta", 1.0),

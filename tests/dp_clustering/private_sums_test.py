@@ -295,6 +295,19 @@ class PrivacyTest(parameterized.TestCase):
     errors = statistics.squared_errors / 0.2**2 - statistics.counts / 2
     self.assertBetween(errors.std() / (std / 0.2 / 2.0), 0.65, 1.35)
 
+  def test_the_noise_on_counts_and_leaf_sums_is_what_the_ledger_says(self):
+    # 4,096 and 4,000 draws: outside of 6% with probability below 1e-6.
+    sums, ledger = _sums(np.zeros((0, 40)), epsilon=1.0)
+    hashed = sums.hashed(np.random.default_rng(5).normal(size=(12, 40)))
+    counts = hashed.private_prefix_counts(12, np.arange(4096), 50.0)
+    leaf_sums = hashed.private_leaf_sums(np.arange(100), np.full(100, 12), 70.0)
+    self.assertBetween(counts.std() / ledger.releases[0].std, 0.94, 1.06)
+    self.assertBetween(leaf_sums.std() / ledger.releases[1].std, 0.94, 1.06)
+    self.assertEqual([release.std for release in ledger.releases], [50.0, 70.0])
+    # 400 draws: outside of 16% with probability below 1e-5.
+    draws = [_sums(np.zeros((0, 1)), 1.0, seed)[0].private_count(9.0, "n") for seed in range(400)]
+    self.assertBetween(np.std(draws) / 9.0, 0.84, 1.16)
+
 
 if __name__ == "__main__":
   absltest.main()
