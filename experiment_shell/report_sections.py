@@ -1,12 +1,19 @@
-"""The sections that the reports of all experiments share: figures, settings, files."""
+"""What a report is made of, and its writer: the same sections in all experiments."""
+
+from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Callable
+from typing import Any, Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 from experiment_shell import figure_style
 from experiment_shell import html_page
 from experiment_shell import output_folder
+
+if TYPE_CHECKING:
+  from matplotlib import figure as mpl_figure
+
+  from experiment_shell import finished_run
 
 _FIGURES = "figures"
 
@@ -23,17 +30,65 @@ class Figure:
   """
 
   name: str
-  draw: Callable
+  draw: Callable[..., mpl_figure.Figure | None]
   alt: str
   caption: str
 
 
-def write_figures(output_dir, figures, *results):
+@dataclasses.dataclass(frozen=True)
+class Report:
+  """The page of a finished run, in the order of its parts.
+
+  Attributes:
+    title: The page's title.
+    subtitle: The line below it.
+    verdict: The first sentences of the summary, in bold.
+    findings: Its further paragraphs.
+    warnings: Boxes for what the reader must not overlook: a title and paragraphs each.
+    notes: Boxes for what the reader should know, from the title to the paragraphs.
+    sections: From a heading to its blocks.  Sections without blocks are left out.
+    settings: The block that `settings_section` returned.
+    files: From the name of a file of the run to its content, see `files_section`.
+  """
+
+  title: str
+  subtitle: str
+  verdict: Sequence[str]
+  findings: Sequence[str]
+  warnings: Iterable[Sequence[str]]
+  notes: Mapping[str, Sequence[str]]
+  sections: Mapping[str, Sequence[html_page.Html]]
+  settings: html_page.Html
+  files: Mapping[str, str]
+
+
+def write(run: finished_run.FinishedRun, report: Report) -> None:
+  """Writes the page into the folder of the run: last, as its report makes a run a finished one."""
+  html_page.write_page(
+      run.join(output_folder.REPORT),
+      report.title,
+      report.subtitle,
+      html_page.section(
+          "Summary",
+          *(html_page.paragraph(html_page.strong(sentence)) for sentence in report.verdict),
+          *map(html_page.paragraph, report.findings),
+          *(html_page.warning(*warning) for warning in report.warnings),
+          *(html_page.note(title, *paragraphs) for title, paragraphs in report.notes.items()),
+      ),
+      *(html_page.section(title, *blocks) for title, blocks in report.sections.items() if blocks),
+      report.settings,
+      files_section(run.path, report.files),
+  )
+
+
+def write_figures(
+    output_dir: str, figures: Iterable[Figure], *results: Any
+) -> list[html_page.Html]:
   """Writes the figures that apply to the folder `figures/`; returns their page blocks.
 
   Args:
     output_dir: Path of the run's output folder.
-    figures: A sequence of `Figure`.
+    figures: The figures.
     *results: The arguments of each figure's `draw`.
   """
   folder = os.path.join(output_dir, _FIGURES)
@@ -50,16 +105,18 @@ def write_figures(output_dir, figures, *results):
   return blocks
 
 
-def warnings(finished):
-  """Returns the blocks of the warnings that any report of a run shows.
-
-  Args:
-    finished: The `FinishedRun`.
-  """
+def warnings(finished: finished_run.FinishedRun) -> list[html_page.Html]:
+  """Returns the blocks of the warnings that any report of a run shows."""
   return [html_page.warning(title, text) for title, text in finished.warnings]
 
 
-def _shown(value):
+def listed(names: Sequence[str]) -> str:
+  """Returns names as words of a sentence."""
+  *others, last = names
+  return f"{', '.join(others)} and {last}" if others else last
+
+
+def _shown(value: Any) -> Any:
   if value is None:
     return "not set"
   if isinstance(value, (list, tuple)):
@@ -67,23 +124,20 @@ def _shown(value):
   return value
 
 
-def name_value_table(values, caption):
-  """Returns a table of names and values.
-
-  Args:
-    values: A dict from name to value.
-    caption: One line of text that says what the table shows.
-  """
+def name_value_table(values: Mapping[str, Any], caption: str) -> html_page.Html:
+  """Returns a table of names and values."""
   rows = [[html_page.code(name), _shown(value)] for name, value in values.items()]
   return html_page.table(["name", "value"], rows, caption, text_columns=(1,))
 
 
-def settings_section(summary, tables, *blocks):
+def settings_section(
+    summary: str, tables: Mapping[str, Mapping[str, Any]], *blocks: html_page.Html
+) -> html_page.Html:
   """Returns the section of settings.
 
   Args:
     summary: The line that is shown while the tables are folded.
-    tables: A mapping from caption to a dict of names and values.
+    tables: From a caption to names and values.
     *blocks: Blocks above the tables, which are always shown.
   """
   return html_page.section(
@@ -96,13 +150,13 @@ def settings_section(summary, tables, *blocks):
   )
 
 
-def files_section(output_dir, descriptions):
+def files_section(output_dir: str, descriptions: Mapping[str, str]) -> html_page.Html:
   """Returns the section of the files that a run wrote.
 
   Args:
     output_dir: Path of the run's output folder.
-    descriptions: A mapping from file name to its content.  Missing files are left out,
-      except for the report, which is being written.
+    descriptions: From a file's name to its content.  Missing files are left out, except for the
+      report, which is being written.
   """
   rows = [
       [html_page.code(name), what]

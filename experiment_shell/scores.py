@@ -1,8 +1,14 @@
 """Mean and spread of scores that were measured several times, by seed or by run."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Any, Iterable, Sequence, TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+  import pandas as pd
 
 ABSENT = "–"
 
@@ -53,6 +59,27 @@ def text(spread, form=".3f"):
     form: The format of a number.
   """
   return ABSENT if spread is None else spread.text(form)
+
+
+def summary(table: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
+  """Returns the mean and spread of a column by setting, in the order of the settings.
+
+  Args:
+    table: The measurements, those of a setting in the order of repetition.
+    by: Names of the columns that together identify a setting.
+    column: What is summarized.  Settings without a value are left out.
+
+  Returns:
+    A table with the columns `by` and the fields of `Spread`.
+  """
+  import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
+
+  groups = table.dropna(subset=[column]).groupby(list(by), sort=False)[column]
+  spreads = {setting: dataclasses.astuple(summarize(values)) for setting, values in groups}
+  fields = [field.name for field in dataclasses.fields(Spread)]
+  return pd.DataFrame(
+      [(*setting, *spread) for setting, spread in spreads.items()], columns=[*by, *fields]
+  )
 
 
 class Scores:

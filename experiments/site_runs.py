@@ -8,7 +8,6 @@ from typing import Any, Mapping
 
 import tqdm
 
-from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import study
 from experiments import worker_flags
@@ -226,7 +225,7 @@ def run(opened, measure):
 
 
 def warnings(finished):
-  """Returns the box of a report that says which sites its numbers are without, if any are.
+  """Returns the warnings of a report: which sites its numbers are without, if any are.
 
   Args:
     finished: The `FinishedRun`.
@@ -235,7 +234,7 @@ def warnings(finished):
   if not missing["addresses"]:
     return []
   clients = ", ".join(missing["clients"]) or "not known, as it did not answer"
-  return [html_page.warning(
+  return [(
       f"Without {_sites_text(missing)}",
       f"Left out because it was lost or did not answer: {', '.join(missing['addresses'])}. "
       f"Its clients: {clients}.",

@@ -50,7 +50,7 @@ def write_report(finished):
               f"{result_text(finished)}. The silhouette is at most 1. The fit took "
               f"{found['rounds']} rounds."
           ),
-          *site_runs.warnings(finished),
+          *(html_page.warning(*warning) for warning in site_runs.warnings(finished)),
           *report_sections.warnings(finished),
           html_page.note("What leaves a site", *_privacy_notes(finished)),
       ),

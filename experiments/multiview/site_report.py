@@ -52,7 +52,7 @@ def write_report(run):
               f"{settings['num_clusters']} clusters in {len(results.view_names)} views of "
               f"{clients}. Classes don't leave their sites, so nothing is scored."
           ),
-          *site_runs.warnings(run),
+          *(html_page.warning(*warning) for warning in site_runs.warnings(run)),
           *report_sections.warnings(run),
           html_page.note("What leaves a site", *_PRIVACY_NOTES),
       ),

@@ -156,7 +156,10 @@ def _summary(results):
       "Summary",
       html_page.paragraph(html_page.strong(findings.verdict(results))),
       *map(html_page.paragraph, findings.notes(results)),
-      *(site_runs.warnings(results.finished) if results.num_sites else ()),
+      *(
+          html_page.warning(*warning)
+          for warning in (site_runs.warnings(results.finished) if results.num_sites else ())
+      ),
       *(html_page.warning(title, text) for title, text in findings.warnings(results)),
       html_page.note("What the server sees", *findings.privacy_notes(results)),
   )

@@ -3,6 +3,7 @@ import os
 from absl.testing import absltest
 
 from experiment_shell import figure_style
+from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import report_sections
 
@@ -36,6 +37,30 @@ class ReportSectionsTest(absltest.TestCase):
     first = report_sections.write_figures(self.folder, _FIGURES, {"loss": 1.5})
 
     self.assertEqual(report_sections.write_figures(self.folder, _FIGURES, {"loss": 1.5}), first)
+
+  def test_page_has_its_parts_in_order_and_no_empty_section(self):
+    report_sections.write(
+        finished_run.FinishedRun(self.folder),
+        report_sections.Report(
+            title="Title", subtitle="subtitle", verdict=["First."], findings=["Second."],
+            warnings=[("Few runs", "One.", "Two.")], notes={"Private": ["Nothing is."]},
+            sections={"Losses": [html_page.paragraph("None.")], "Failures": []},
+            settings=report_sections.settings_section("All", {}), files={"report.html": "page"},
+        ),
+    )
+
+    with open(os.path.join(self.folder, "report.html"), encoding="utf-8") as file:
+      page = file.read()
+    places = [page.index(text) for text in (
+        "<strong>First.</strong>", "<p>Second.</p>", "Few runs", "Two.", "Private", "Nothing is.",
+        "Losses", "Settings", "Files in this folder",
+    )]
+    self.assertEqual(places, sorted(places))
+    self.assertNotIn("Failures", page)
+
+  def test_names_are_words_of_a_sentence(self):
+    self.assertEqual(report_sections.listed(["a"]), "a")
+    self.assertEqual(report_sections.listed(["a", "b", "c"]), "a, b and c")
 
   def test_settings_are_folded_away_under_what_is_not(self):
     section = report_sections.settings_section(

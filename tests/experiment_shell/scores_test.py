@@ -1,4 +1,8 @@
+import dataclasses
+
 from absl.testing import absltest
+import numpy as np
+import pandas as pd
 
 from experiment_shell import scores
 
@@ -23,6 +27,32 @@ class SpreadTest(absltest.TestCase):
     self.assertIsNone(scores.summarize([]))
     self.assertIsNone(scores.summarize([None]))
     self.assertEqual(scores.text(None), "–")
+
+
+class SummaryTest(absltest.TestCase):
+
+  def test_each_setting_has_a_row_with_the_same_numbers_to_the_last_bit(self):
+    values = np.random.default_rng(0).standard_normal((2, 30))
+    table = pd.DataFrame({
+        "method": ["b"] * 30 + ["a"] * 30, "k": 4, "loss": values.ravel()
+    })
+    table.loc[40, "loss"] = None
+
+    found = scores.summary(table, ["method", "k"], "loss")
+
+    self.assertEqual(found["method"].tolist(), ["b", "a"])
+    for row, expected in zip(
+        found.to_dict("records"), (values[0], np.delete(values[1], 10))
+    ):
+      spread = scores.summarize(expected)
+      self.assertEqual(
+          row, {"method": row["method"], "k": 4, **dataclasses.asdict(spread)}
+      )
+
+  def test_what_has_no_value_has_no_row(self):
+    table = pd.DataFrame({"method": ["a"], "loss": [None]})
+
+    self.assertEmpty(scores.summary(table, ["method"], "loss"))
 
 
 def _rows():

@@ -1,0 +1,147 @@
+"""The shapes that figures are made of: dots with intervals, lines with bands, heat maps.
+
+They take tidy tables, with a row for everything that is drawn.  Means and their intervals are in
+the columns `mean`, `low` and `high`, as `scores.summary` names them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, Sequence, TYPE_CHECKING
+
+from matplotlib import lines as mpl_lines
+import numpy as np
+
+if TYPE_CHECKING:
+  from matplotlib.axes import Axes
+  from matplotlib.figure import Figure
+  from matplotlib.image import AxesImage
+  import pandas as pd
+
+_BAND_ALPHA = 0.22
+_DARK_TEXT = "#1c1e21"
+
+
+def lines(
+    axes: Axes, table: pd.DataFrame, x: str, line: str, looks: Mapping[Any, Mapping[str, Any]]
+) -> None:
+  """Draws a line of means over a column, with a band where the table has `low` and `high`.
+
+  Args:
+    axes: The axes to draw on.
+    table: With the columns `x`, `line` and `mean`.
+    x: The column of the horizontal axis.
+    line: The column that tells lines apart.
+    looks: For each value of that column, in the order of drawing: keywords of `axes.plot`, with
+      a `color`.
+  """
+  for name, look in looks.items():
+    points = table[table[line] == name]
+    if "low" in points:
+      axes.fill_between(
+          points[x], points["low"], points["high"], color=look["color"], alpha=_BAND_ALPHA,
+          linewidth=0,
+      )
+    axes.plot(points[x], points["mean"], **look)
+
+
+def dots(
+    axes: Axes, rows: Sequence[str], table: pd.DataFrame, shift: float = 0.0, **look: Any
+) -> None:
+  """Draws dots in rows, each with the line of its interval where it has one.
+
+  Args:
+    axes: The axes to draw on, see `set_rows`.
+    rows: The labels of the rows, from top to bottom.
+    table: With the columns `row` (a label) and `mean`, and maybe `low` and `high`, NaN where
+      there is no interval.  Further columns hold what differs between dots: `color`, `marker`,
+      `markerfacecolor`.
+    shift: How far below the middle of their rows the dots are; rows are 1 apart.
+    **look: Keywords of `axes.errorbar` for all dots.
+  """
+  own = [name for name in ("color", "marker", "markerfacecolor") if name in table]
+  for dot in table.to_dict("records"):
+    low, high = dot.get("low", np.nan), dot.get("high", np.nan)
+    ends = None if np.isnan(low) else [[dot["mean"] - low], [high - dot["mean"]]]
+    axes.errorbar(
+        dot["mean"], rows.index(dot["row"]) + shift, xerr=ends,
+        **{"marker": "o", **look, **{name: dot[name] for name in own}},
+    )
+
+
+def set_rows(axes: Axes, rows: Sequence[str]) -> None:
+  """Labels the rows that `dots` draws in, from top to bottom."""
+  axes.set_yticks(range(len(rows)), rows)
+  axes.set_ylim(len(rows) - 0.5, -0.5)
+  axes.tick_params(axis="y", length=0)
+  axes.grid(True, axis="x")
+
+
+def write_beside(axes: Axes, texts: Iterable[str], heading: str = "", offset: float = 6) -> None:
+  """Writes a text right of every row, and a heading above; `offset` is in points."""
+  for position, text in enumerate(texts):
+    axes.annotate(
+        text, (1, position), xycoords=("axes fraction", "data"), xytext=(offset, 0),
+        textcoords="offset points", va="center", fontsize=9,
+    )
+  axes.annotate(
+      heading, (1, 1), xycoords="axes fraction", xytext=(offset, 4), textcoords="offset points",
+      fontsize=9,
+  )
+
+
+def heat_map(
+    axes: Axes,
+    table: pd.DataFrame,
+    limits: tuple[float, float],
+    cmap: Any,
+    texts: Sequence[Sequence[str]] | None = None,
+    dark: float = 0.6,
+    **text_look: Any,
+) -> AxesImage:
+  """Draws a field for each cell of a table in the order of its rows and columns.
+
+  Args:
+    axes: The axes to draw on.  Rows and columns are labelled by the table's index and columns.
+    table: Numbers, NaN for an empty field.
+    limits: The numbers at the ends of the colour map.
+    cmap: The colour map.
+    texts: A text for each cell, if any.
+    dark: Texts are white where a number's size is more than this share of the upper limit.
+    **text_look: Keywords of `axes.text`.
+
+  Returns:
+    The image, for a colour bar.
+  """
+  values = table.to_numpy(float)
+  image = axes.imshow(values, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
+  for i, of_row in enumerate(texts or ()):
+    for j, text in enumerate(of_row):
+      color = "white" if abs(values[i, j]) > dark * limits[1] else _DARK_TEXT
+      axes.text(j, i, text, **{"ha": "center", "va": "center", "color": color, **text_look})
+  axes.set_xticks(range(len(table.columns)), table.columns)
+  axes.set_yticks(range(len(table.index)), table.index, parse_math=False)
+  axes.tick_params(length=0)
+  axes.grid(False)
+  return image
+
+
+def label_edges(panels: Any, x: str, y: str) -> None:
+  """Labels the axes at the edges of a figure.
+
+  Args:
+    panels: Axes in an array of rows and columns, as `figure.subplots` returns them, or in a list
+      as `figure_style.panel_grid` does.
+    x: The label of the horizontal axes of the last row.
+    y: The label of the vertical axes of the first column.
+  """
+  is_grid = isinstance(panels, np.ndarray) and panels.ndim == 2
+  for axes in panels[-1] if is_grid else panels[-2:]:
+    axes.set_xlabel(x)
+  for axes in panels[:, 0] if is_grid else panels[::2]:
+    axes.set_ylabel(y)
+
+
+def legend(figure: Figure, looks: Mapping[str, Mapping[str, Any]], ncols: int = 3) -> None:
+  """Draws a legend below the panels, of labels and their looks, keywords of `axes.plot`."""
+  handles = [mpl_lines.Line2D([], [], label=label, **look) for label, look in looks.items()]
+  figure.legend(handles=handles, loc="outside lower center", ncols=ncols)

@@ -1,0 +1,78 @@
+from absl.testing import absltest
+import numpy as np
+import pandas as pd
+
+from experiment_shell import figure_shapes
+from experiment_shell import figure_style
+from experiment_shell import scores
+
+
+def _axes():
+  return figure_style.new_figure(2).add_subplot()
+
+
+class FigureShapesTest(absltest.TestCase):
+
+  def test_band_is_the_middle_half_and_line_the_mean(self):
+    rows = [("a", 2, value) for value in (0, 4, 8, 12, 76)] + [("a", 4, 1), ("b", 2, 9)]
+    measured = pd.DataFrame(rows, columns=["method", "k", "loss"])
+    axes = _axes()
+
+    figure_shapes.lines(
+        axes, scores.summary(measured, ["method", "k"], "loss"), "k", "method",
+        {"a": {"color": "black", "marker": "o"}},
+    )
+
+    (line,) = axes.lines
+    np.testing.assert_array_equal(line.get_xydata(), [[2, 20], [4, 1]])
+    (band,) = axes.collections
+    corners = {tuple(corner) for corner in band.get_paths()[0].vertices}
+    self.assertContainsSubset({(2, 4), (2, 12), (4, 1)}, corners)
+
+  def test_dots_are_in_their_rows_with_their_intervals(self):
+    axes = _axes()
+    table = pd.DataFrame({
+        "row": ["low", "high"], "mean": [1.0, 5.0], "low": [0.5, np.nan], "high": [2.0, np.nan],
+        "color": ["red", "blue"],
+    })
+
+    figure_shapes.set_rows(axes, ["high", "low"])
+    figure_shapes.dots(axes, ["high", "low"], table, shift=0.25)
+
+    np.testing.assert_array_equal([line.get_xydata()[0] for line in axes.lines],
+                                  [[1, 1.25], [5, 0.25]])
+    self.assertEqual([line.get_color() for line in axes.lines], ["red", "blue"])
+    (interval,) = axes.collections
+    np.testing.assert_array_equal(interval.get_segments(), [[[0.5, 1.25], [2, 1.25]]])
+    # The first row is at the top.
+    self.assertGreater(*axes.get_ylim())
+    self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["high", "low"])
+
+  def test_heat_map_has_a_text_for_each_cell_that_shows_on_its_colour(self):
+    axes = _axes()
+    table = pd.DataFrame([[0.0, 1.0, -1.0]], index=["$a"], columns=["x", "y", "z"])
+
+    figure_shapes.heat_map(axes, table, (-1, 1), "RdBu", texts=[["0", "1", "-1"]])
+
+    self.assertEqual([text.get_text() for text in axes.texts], ["0", "1", "-1"])
+    self.assertEqual(
+        [text.get_color() == "white" for text in axes.texts], [False, True, True]
+    )
+    self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["$a"])
+
+  def test_only_the_edges_are_labelled(self):
+    figure = figure_style.new_figure(2)
+    grid, listed = figure.subplots(2, 2), figure_style.panel_grid(figure, 3)
+
+    figure_shapes.label_edges(grid, "k", "loss")
+    figure_shapes.label_edges(listed, "k", "loss")
+
+    self.assertEqual(
+        [(axes.get_xlabel(), axes.get_ylabel()) for axes in (*grid.flat, *listed)],
+        [("", "loss"), ("", ""), ("k", "loss"), ("k", ""),
+         ("", "loss"), ("k", ""), ("k", "loss")],
+    )
+
+
+if __name__ == "__main__":
+  absltest.main()
