@@ -101,7 +101,6 @@ def _contestants(task, directory, clusters, vectors, num_cores):
   from fl_clustering.engine import cluster_training
   from fl_clustering.engine import evaluation
   from fl_clustering.engine import federated_training
-  from fl_clustering.engine import member_training
   # pylint: enable=g-import-not-at-top
 
   limit = plain_tensorflow.PlainTensorFlow(task, _BATCH_SIZE, _LEARNING_RATE, num_cores)
@@ -109,9 +108,6 @@ def _contestants(task, directory, clusters, vectors, num_cores):
   options = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
   fedavg = federated_training.FedAvg(task, files, options, None, _SEED)
   training = cluster_training.ClusterTraining(task, files, options, _SEED)
-  member_trainer = member_training.MemberTraining(task, files, options, _SEED)
-  losses = client_losses.ClientLosses(task.model, files)
-  evaluator = evaluation.Evaluation(task.model)
   state = fedavg.initialize()
   ids = task.client_ids
   parameters = client_update.unflatten(task.model, state.vector)
@@ -123,18 +119,18 @@ def _contestants(task, directory, clusters, vectors, num_cores):
       "limit of a FedAvg round": lambda: limit.average(parameters, [ids]),
       "FedAvg round": lambda: fedavg.next(state, round_),
       "limit of a phase 2 round": lambda: limit.average(parameters, clusters),
-      "phase 2 round": lambda: training.next(starts, clusters, round_),
-      "phase 2 round, members' models too": lambda: member_trainer.next(
+      "phase 2 round": lambda: training.train(starts, clusters, round_),
+      "phase 2 round, members' models too": lambda: training.train_members(
           starts, clusters, round_
       ),
       "limit of losses": lambda: limit.losses(
           models_parameters[:_NUM_MODELS_TO_CHOOSE_FROM]
       ),
-      "losses of 4 models": lambda: losses.losses(
-          vectors[:_NUM_MODELS_TO_CHOOSE_FROM], ids
+      "losses of 4 models": lambda: client_losses.losses(
+          task.model, files.train, vectors[:_NUM_MODELS_TO_CHOOSE_FROM], ids
       ),
       "limit of an evaluation": lambda: limit.confusions(models_parameters),
-      "evaluation of 20 models": lambda: evaluator.confusions(vectors, requests),
+      "evaluation of 20 models": lambda: evaluation.confusions(task.model, vectors, requests),
   }
 
 

@@ -13,7 +13,7 @@ same noise again and subtract it.  Two runs with `dp` therefore differ.
 
 import dataclasses
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from clustering_basics import validate
 from fl_clustering import options
@@ -22,7 +22,7 @@ from fl_clustering import options
 # flags read this module's registry and must answer at once.
 
 
-def _clipping_norm_option():
+def _clipping_norm_option() -> Any:
   return options.option(
       float, "L2 norm that the clients' updates are clipped to.", default=1.0
   )
@@ -30,52 +30,34 @@ def _clipping_norm_option():
 
 @dataclasses.dataclass(frozen=True)
 class Mean:
-  """FedAvg's own mean, as `federated_training.build_fedavg_round` makes it."""
+  """FedAvg's own mean, which `federated_training.FedAvg` takes by itself."""
 
   about: ClassVar[str] = "weighted by examples"
   is_private: ClassVar[bool] = False
 
-  def build(self, clients_per_round):
-    """Returns `None`, which stands for it.
-
-    Args:
-      clients_per_round: How many clients take part in each round.
-    """
+  def build(self, clients_per_round: int) -> None:
+    """Returns `None`, which stands for it."""
     del clients_per_round  # It may differ from round to round.
-    return None
 
-  def guarantee(self, rounds_per_client):
-    """Returns `None`: it protects nobody.
-
-    Args:
-      rounds_per_client: The most rounds in which a client takes part.
-    """
+  def guarantee(self, rounds_per_client: int) -> None:
+    """Returns `None`: it protects nobody."""
     del rounds_per_client
-    return None
 
 
 @dataclasses.dataclass(frozen=True)
 class Clipped:
-  """The mean weighted by examples over clipped updates.
-
-  Attributes:
-    clipping_norm: L2 norm that updates are clipped to.
-  """
+  """The mean weighted by examples over clipped updates."""
 
   about: ClassVar[str] = "the same over clipped updates"
   is_private: ClassVar[bool] = False
 
   clipping_norm: float = _clipping_norm_option()
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     validate.float32(clipping_norm=self.clipping_norm)
 
-  def build(self, clients_per_round):
-    """Returns the TFF aggregation factory.
-
-    Args:
-      clients_per_round: How many clients take part in each round.
-    """
+  def build(self, clients_per_round: int) -> Any:
+    """Returns the TFF aggregation factory."""
     import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
 
     del clients_per_round  # It may differ from round to round.
@@ -83,17 +65,12 @@ class Clipped:
         self.clipping_norm, tff.aggregators.MeanFactory()
     )
 
-  def guarantee(self, rounds_per_client):
-    """Returns `None`: it protects nobody.
-
-    Args:
-      rounds_per_client: The most rounds in which a client takes part.
-    """
+  def guarantee(self, rounds_per_client: int) -> None:
+    """Returns `None`: it protects nobody."""
     del rounds_per_client
-    return None
 
 
-def _default_delta(num_clients):
+def _default_delta(num_clients: int) -> float:
   """Returns the customary choice: below one over the number of records."""
   if num_clients == 1:
     raise validate.error(
@@ -107,14 +84,7 @@ def _default_delta(num_clients):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dp:
-  """The mean of clipped updates with Gaussian noise, all clients weighted alike.
-
-  Attributes:
-    clipping_norm: L2 norm that updates are clipped to.
-    noise_multiplier: Standard deviation of the noise on the sum of the updates, in units
-      of `clipping_norm`.
-    dp_delta: The delta at which epsilon is stated.
-  """
+  """The mean of clipped updates with Gaussian noise, all clients weighted alike."""
 
   about: ClassVar[str] = (
       "clipped, all clients alike, with Gaussian noise and an (epsilon, delta) per client, "
@@ -136,19 +106,15 @@ class Dp:
       default_text="num_clients^-1.1, for two or more clients",
   )
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     # Squares of such norms, and of the noise, are well inside of float32.
     validate.within(1e-9, 1e9, clipping_norm=self.clipping_norm)
     # Outside, an epsilon means nothing, and its computation would lose its precision.
     validate.within(1e-3, 1e6, noise_multiplier=self.noise_multiplier)
     validate.between(0, 1, dp_delta=self.dp_delta)
 
-  def build(self, clients_per_round):
-    """Returns the TFF aggregation factory.
-
-    Args:
-      clients_per_round: How many clients take part in each round.
-    """
+  def build(self, clients_per_round: int) -> Any:
+    """Returns the TFF aggregation factory."""
     # pylint: disable=g-import-not-at-top
     import tensorflow_federated as tff
 
@@ -162,7 +128,7 @@ class Dp:
     )
     return bounded_updates.BoundedFactory(self.clipping_norm, noisy)
 
-  def guarantee(self, rounds_per_client):
+  def guarantee(self, rounds_per_client: int) -> dict[str, float | str]:
     """Returns what a client is guaranteed, with all its data.
 
     A round clips every participant's update to L2 norm C (one with a number that is not

@@ -8,6 +8,8 @@ File format: rows of numbers of one type, one example each: its features, then i
 So files that stand one after the other are a file again.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import os
 
@@ -40,9 +42,9 @@ class ClientFiles:
   """The files of one task.
 
   Attributes:
-    train: A mapping from client id to the client's training examples, new clients included.
+    train: The clients' training examples by client id, new clients included.
     test: The same of the clients' test examples.
-    global_test: A tuple of files, which together are the global test set.
+    global_test: Files that together are the global test set.
   """
 
   train: dict[str, ExampleFile]
@@ -50,7 +52,7 @@ class ClientFiles:
   global_test: tuple[ExampleFile, ...]
 
 
-def _write(path, examples):
+def _write(path: str, examples: federated_task.Examples) -> ExampleFile:
   rows = np.concatenate(
       [examples.features.reshape(len(examples), -1), examples.labels[:, None]],
       axis=1,
@@ -62,19 +64,23 @@ def _write(path, examples):
   return ExampleFile(path, len(examples))
 
 
-def _at_site(examples):
+def _at_site(examples: federated_task.RemoteExamples) -> ExampleFile:
   return ExampleFile(examples.path, examples.num_examples, examples.site)
 
 
-def _client_file(path, examples):
-  """Returns the `ExampleFile` of a client's examples, which are written unless a site has them."""
+def _client_file(
+    path: str, examples: federated_task.Examples | federated_task.RemoteExamples
+) -> ExampleFile:
+  """Returns the file of a client's examples, which are written unless a site has them."""
   if isinstance(examples, federated_task.RemoteExamples):
     return _at_site(examples)
   return _write(path, examples)
 
 
-def _global_test_files(directory, examples):
-  """Returns the `ExampleFile`s of the global test set, which is cut and written likewise."""
+def _global_test_files(
+    directory: str, examples: federated_task.Examples | federated_task.PooledTests
+) -> tuple[ExampleFile, ...]:
+  """Returns the files of the global test set, which is cut and written likewise."""
   if isinstance(examples, federated_task.PooledTests):
     return tuple(map(_at_site, examples.parts))
   starts = range(0, len(examples), _GLOBAL_TEST_FILE_EXAMPLES)
@@ -87,15 +93,15 @@ def _global_test_files(directory, examples):
   )
 
 
-def write_client_files(task, directory):
-  """Writes the examples of a `FederatedTask` to files, but for those that are at sites.
+def write_client_files(task: federated_task.FederatedTask, directory: str) -> ClientFiles:
+  """Writes the examples of a task to files, but for those that are at sites.
+
+  Files are named by position, as ids may hold any character.  Those of an earlier run are
+  overwritten.
 
   Args:
     task: The task.
-    directory: An existing folder; files of an earlier run are overwritten.
-
-  Returns:
-    `ClientFiles`. Files are named by position, as ids may hold any character.
+    directory: An existing folder.
   """
   directory = os.path.abspath(directory)
   train, test = {}, {}

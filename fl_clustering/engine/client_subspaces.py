@@ -8,9 +8,11 @@ What a client returns are directions of its raw data: the first of them looks li
 label's mean example.
 """
 
-import collections
+from __future__ import annotations
+
 import functools
 import math
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -20,12 +22,16 @@ from clustering_basics import validate
 from fl_clustering.engine import client_update
 from fl_clustering.engine import model_jobs
 
+if TYPE_CHECKING:
+  from fl_clustering.engine import client_files
+  from fl_clustering.tasks import model as model_lib
+
 # Singular values below this part of the largest one count as zero.  They come from a Gram
 # matrix in float64, whose rounding errors are about 1e-8 of the largest one.
 _LEAST_SINGULAR_VALUE = 1e-5
 
 
-def left_singular_vectors(columns, num_vectors):
+def left_singular_vectors(columns: tf.Tensor, num_vectors: tf.Tensor) -> tf.Tensor:
   """Returns the first left singular vectors of a matrix, as a TensorFlow function.
 
   Args:
@@ -57,22 +63,19 @@ def left_singular_vectors(columns, num_vectors):
 
 
 @functools.cache
-def build_subspaces(model):
-  """Returns the TFF computation of the clients' subspaces.
+def build_subspaces(model: model_lib.Model) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_clients`, in which all jobs share `num_vectors`.
 
-  Args:
-    model: A `model.Model`.
-
-  Returns:
-    The computation `{(index, path, num_vectors)}@CLIENTS -> {(index, labels,
-    bases)}@CLIENTS`: the client's labels, and per label its basis of shape (num_features,
-    num_vectors), filled up with zeros.
+  A job's result are the client's labels, and per label its basis of shape (num_features,
+  num_vectors), filled up with zeros.  A client with fewer examples returns fewer columns:
+  more would be zeros, which need not travel.
   """
   num_features = math.prod(model.input_shape)
 
   @tf.function
-  def bases(path, num_vectors):
-    features, labels = client_update.decode_examples(model, tf.io.read_file(path))
+  def bases(num_vectors: tf.Tensor, job: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    features, labels = client_update.decode_examples(model, tf.io.read_file(job["path"]))
+    num_vectors = tf.minimum(num_vectors, tf.size(labels))
     rows = tf.cast(tf.reshape(features, [-1, num_features]), tf.float64)
     if features.dtype == tf.uint8:
       rows /= 255.0
@@ -86,66 +89,26 @@ def build_subspaces(model):
       result = result.write(i, tf.cast(basis, tf.float32))
     return own_labels, result.stack()
 
-  job_type = tff.StructWithPythonType(
-      [("index", np.int32), ("path", np.str_), ("num_vectors", np.int32)],
-      collections.OrderedDict,
-  )
-
-  @tff.tensorflow.computation(job_type)
-  def find(job):
-    return job["index"], *bases(job["path"], job["num_vectors"])
-
-  @tff.federated_computation(tff.FederatedType(job_type, tff.CLIENTS))
-  def find_all(jobs):
-    return tff.federated_map(find, jobs)
-
-  return find_all
+  return model_jobs.on_clients(bases, tff.TensorType(np.int32), ("path", np.str_))
 
 
-class ClientSubspaces:
-  """Finds the subspaces of clients' training examples."""
-
-  def __init__(self, model, files):
-    """Builds the TFF computation.
-
-    Args:
-      model: A `model.Model`.
-      files: The task's `ClientFiles`.
-    """
-    self._files = files.train
-    self._num_features = math.prod(model.input_shape)
-    self._num_classes = model.num_classes
-    self._find_all = build_subspaces(model)
-
-  def subspaces(self, client_ids, num_vectors):
-    """Returns the first left singular vectors of every client's examples of every label.
-
-    Args:
-      client_ids: A sequence of client ids.
-      num_vectors: The most vectors per label.
-
-    Returns:
-      Per client a dict from each of its labels to a float32 array of shape (num_features, r),
-      with orthonormal columns, not private.  r is `num_vectors`, or the number of linearly
-      independent examples if that is less.
-
-    Raises:
-      ValueError: If `num_vectors` is no positive integer.
-    """
-    validate.integer(minimum=1, num_vectors=num_vectors)
-    num_vectors = min(num_vectors, self._num_features)
-    jobs = []
-    for i, client_id in enumerate(client_ids):
-      file = self._files[client_id]
-      # More would be zeros, which need not travel.
-      most = min(num_vectors, file.num_examples)
-      jobs.append(collections.OrderedDict(index=i, path=file.path, num_vectors=most))
-    size = self._num_features * num_vectors * self._num_classes
-    subspaces = [None] * len(jobs)
-    for batch in model_jobs.batches([size] * len(jobs)):
-      for index, labels, bases in self._find_all(jobs[batch]):
-        subspaces[index] = {
-            int(label): basis[:, np.any(basis, axis=0)]
-            for label, basis in zip(labels, bases)
-        }
-    return subspaces
+def subspaces(
+    model: model_lib.Model,
+    files: Mapping[str, client_files.ExampleFile],
+    client_ids: Sequence[str],
+    num_vectors: int,
+) -> list[dict[int, np.ndarray]]:
+  """Does what `Engine.subspaces` does, with the training examples by client id as files."""
+  validate.integer(minimum=1, num_vectors=num_vectors)
+  num_features = math.prod(model.input_shape)
+  num_vectors = min(num_vectors, num_features)
+  jobs = [{"path": files[client_id].path} for client_id in client_ids]
+  size = num_features * num_vectors * model.num_classes
+  found = []
+  for batch in model_jobs.batches([size] * len(jobs)):
+    results = model_jobs.in_order(build_subspaces(model), np.int32(num_vectors), jobs[batch])
+    for labels, bases in results:
+      found.append({
+          int(label): basis[:, np.any(basis, axis=0)] for label, basis in zip(labels, bases)
+      })
+  return found

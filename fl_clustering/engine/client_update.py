@@ -6,43 +6,47 @@ The client's random numbers (the order of its examples, dropout) follow from the
 seed it is sent.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from typing import Any, Callable, Sequence, TYPE_CHECKING
 
 import tensorflow as tf
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import model as model_lib
 
 
 @dataclasses.dataclass(frozen=True)
 class LocalTraining:
   """How a client trains: plain stochastic gradient descent.
 
-  Attributes:
-    batch_size: Examples per step; an epoch's last batch may be smaller.
-    learning_rate: Step size.
+  An epoch's last batch may hold fewer than `batch_size` examples.
   """
 
   batch_size: int
   learning_rate: float
 
 
-def unflatten(model, vector):
+def unflatten(model: model_lib.Model, vector: tf.Tensor) -> list[tf.Tensor]:
   """Returns the parameters of `model` from a flat vector of shape (P,)."""
   shapes = list(model.parameter_shapes.values())
   pieces = tf.split(vector, [math.prod(shape) for shape in shapes])
   return [tf.reshape(piece, shape) for piece, shape in zip(pieces, shapes)]
 
 
-def flatten(parameters):
+def flatten(parameters: Sequence[tf.Tensor]) -> tf.Tensor:
   """Returns one vector of shape (P,) from a model's parameters."""
   return tf.concat([tf.reshape(p, [-1]) for p in parameters], axis=0)
 
 
-def bytes_per_example(model):
+def bytes_per_example(model: model_lib.Model) -> int:
   """Returns the length of a row of `client_files.py`'s files."""
   return (math.prod(model.input_shape) + 1) * tf.as_dtype(model.input_dtype).size
 
 
-def decode_examples(model, contents):
+def decode_examples(model: model_lib.Model, contents: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns (features (n, *input_shape), int32 labels (n,)) of `client_files.py`'s rows."""
   num_features = math.prod(model.input_shape)
   rows = tf.reshape(tf.io.decode_raw(contents, model.input_dtype), [-1, num_features + 1])
@@ -50,44 +54,41 @@ def decode_examples(model, contents):
   return features, tf.cast(rows[:, num_features], tf.int32)
 
 
-def model_inputs(features):
+def model_inputs(features: tf.Tensor) -> tf.Tensor:
   """Returns features as a model takes them: bytes in [0, 1], other numbers as they are."""
   if features.dtype == tf.uint8:
     return tf.cast(features, tf.float32) / 255.0
   return features
 
 
-def build_client_update(model, local_training):
-  """Returns the client's work: (parameters, path, seed, num_epochs) -> result.
+def build_client_update(model: model_lib.Model, local_training: LocalTraining) -> Callable:
+  """Returns the client's work as a `tf.function`.
 
-  Args:
-    model: A `model.Model`.
-    local_training: How a client trains, a `LocalTraining`.
-
-  Returns:
-    A `tf.function`. It takes the parameters as a list, the path of the client's
-    file, an int32 seed of shape (2,) and the number of passes over the data; it
-    returns the trained parameters, the mean loss over the last pass (before
-    each step, as usual) and the number of examples.
+  It takes the parameters as a list, the path of the client's file, an int32 seed of shape (2,)
+  and the number of passes over the data.  It returns the trained parameters, the mean loss over
+  the last pass (before each step, as usual) and the number of examples, a float32.
   """
 
-  def loss_fn(parameters, inputs, labels, dropout_seed):
+  def loss_fn(
+      parameters: list[tf.Tensor],
+      inputs: tf.Tensor,
+      labels: tf.Tensor,
+      dropout_seed: tf.Tensor | None,
+  ) -> tf.Tensor:
     logits = model.logits(parameters, inputs, dropout_seed)
     return tf.reduce_mean(
         tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     )
 
   @tf.function
-  def client_update(parameters, path, seed, num_epochs):
+  def client_update(parameters: list[tf.Tensor], path: Any, seed: Any, num_epochs: Any) -> tuple:
     features, labels = decode_examples(model, tf.io.read_file(path))
     num_examples = tf.shape(labels)[0]
     num_steps = (num_examples + local_training.batch_size - 1) // local_training.batch_size
     loss_sum = 0.0
     for epoch in tf.range(num_epochs):
       epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
-      order = tf.random.experimental.stateless_shuffle(
-          tf.range(num_examples), epoch_seed
-      )
+      order = tf.random.experimental.stateless_shuffle(tf.range(num_examples), epoch_seed)
       loss_sum = 0.0
       for step in tf.range(num_steps):
         batch = order[step * local_training.batch_size : (step + 1) * local_training.batch_size]

@@ -1,186 +1,56 @@
-"""FedAvg in many clusters at once, which may overlap, as a TFF computation.
+"""FedAvg in many clusters at once, which may overlap.
 
-Every TFF client is a *cluster head*, which trains some members of one cluster in
-turn and returns their weighted sum.  So TFF's messages hold one vector per cluster on
-the way to the heads and one per head on the way back, however many clients there are.
+The heads of `heads.py` train the members.  What they return is chosen by who needs it:
+
+  - their weighted sums, which the server adds up;
+  - the members' own models, where these are asked for.  The server takes their sums in the same
+    order, so that the clusters' models are the same to the last bit;
+  - of members at sites one sum per site and cluster.  TFF adds up at every site what its heads
+    return, so that no part of the sum over a site's members leaves it.
 """
+
+from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
-import math
+from typing import Any, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering.engine import client_update as client_update_lib
 from fl_clustering.engine import divergence
+from fl_clustering.engine import heads as heads_lib
 from fl_clustering.engine import model_jobs
 
-# A head does at most about 1/16 of a round's work: small enough that no core waits long for
-# the last one, whatever the cluster sizes.  Many clients are cut finer, for many cores.
-_FEWEST_HEADS = 16
-_MOST_HEADS = 64
-_MEMBERS_PER_HEAD = 10
+if TYPE_CHECKING:
+  from fl_clustering.engine import client_files
+  from fl_clustering.engine import client_update
+  from fl_clustering.engine import participation
+  from fl_clustering.tasks import federated_task
+
+# What one head returns of its members is at most this part of a message, so that several heads fill
+# it and cores share the work.
+_HEADS_PER_MESSAGE = 16
+
+Clusters = Sequence[tuple[str, ...]]
+Losses = dict[str, float]
+# Of a head: the weighted sum of the members' parameters, their number of examples, their losses.
+_HeadResult = tuple[np.ndarray, float, Losses]
 
 
-# What a head is told of its members.
-MEMBER_FIELDS = (
-    ("paths", tff.TensorType(np.str_, [None])),
-    ("seeds", tff.TensorType(np.int32, [None, 2])),
-    ("num_epochs", np.int32),
-)
-HEAD_JOB = model_jobs.job_type(*MEMBER_FIELDS)
-
-
-def build_train_head(model, local_training):
-  """Returns the TensorFlow function by which a head trains its members.
-
-  Args:
-    model: A `model.Model`.
-    local_training: How a client trains, a `client_update.LocalTraining`.
-
-  Returns:
-    A function of the model's parameters as a vector and a job with `MEMBER_FIELDS`.  It
-    returns the weighted sum of the members' parameters, their number of examples and every
-    member's loss.
-  """
-  client_update = client_update_lib.build_client_update(model, local_training)
-
-  @tf.function
-  def train_members(vector, job):
-    paths = job["paths"]
-    parameters = client_update_lib.unflatten(model, vector)
-    weighted_sum = [tf.zeros_like(p) for p in parameters]
-    total = 0.0
-    losses = tf.TensorArray(tf.float32, tf.shape(paths)[0])
-    for i in tf.range(tf.shape(paths)[0]):
-      trained, loss, num_examples = client_update(
-          parameters, paths[i], job["seeds"][i], job["num_epochs"]
-      )
-      weighted_sum = [s + num_examples * t for s, t in zip(weighted_sum, trained)]
-      total += num_examples
-      losses = losses.write(i, loss)
-    return client_update_lib.flatten(weighted_sum), total, losses.stack()
-
-  return train_members
-
-
-@functools.cache
-def build_train_heads(model, local_training):
-  """Returns the TFF computation of a round of cluster heads.
-
-  Args:
-    model: A `model.Model`.
-    local_training: How a client trains, a `client_update.LocalTraining`.
-
-  Returns:
-    The computation of `model_jobs.on_clients`; a job's result is that of `build_train_head`.
-  """
-  train_members = build_train_head(model, local_training)
-  return model_jobs.on_clients(train_members, model.num_parameters, HEAD_JOB)
-
-
-@dataclasses.dataclass(frozen=True)
-class Head:
-  """Some members of one cluster, which one TFF client trains in turn."""
-
-  cluster: int
-  members: tuple[str, ...]
-
-
-def _by_site(members, files):
-  """Returns the members whose files are at one site together, a list of tuples."""
-  of_site = collections.defaultdict(list)
-  for member in members:
-    of_site[files[member].site].append(member)
-  return list(of_site.values())
-
-
-def plan_heads(clusters, files):
-  """Cuts clusters into heads of about equal work, the largest first.
-
-  The plan depends on the clusters and on where the files are, not on the machine that
-  computes, so that sums are taken in the same order everywhere.
-
-  Args:
-    clusters: A sequence of tuples of client ids.
-    files: A mapping from client id to the `ExampleFile` of its training examples.
-
-  Returns:
-    A list of heads; the heads of a cluster hold its members once each.
-  """
-  work = lambda members: sum(files[m].num_examples for m in members)
-  num_parts = sum(map(len, clusters)) // _MEMBERS_PER_HEAD
-  num_parts = min(max(num_parts, _FEWEST_HEADS), _MOST_HEADS)
-  limit = sum(work(members) for members in clusters) / num_parts
-  heads = []
-  for cluster, members in enumerate(clusters):
-    for of_site in _by_site(members, files):
-      num_heads = min(len(of_site), math.ceil(work(of_site) / limit))
-      # Dealing the clients out by size keeps the heads of a cluster alike.
-      by_size = sorted(of_site, key=lambda m: -files[m].num_examples)
-      for i in range(num_heads):
-        heads.append(Head(cluster, tuple(by_size[i::num_heads])))
-  return sorted(heads, key=lambda head: -work(head.members))
-
-
-def head_jobs(heads, round_, files, seed):
-  """Returns what the heads are sent.
-
-  Args:
-    heads: `Head`s.
-    round_: A `participation.Round`.
-    files: The task's `ClientFiles`.
-    seed: The run's seed.
-
-  Returns:
-    The heads' jobs, for `model_jobs.results`; and per head the list of its members that
-    take part.  A head without any has a job all the same: TFF prepares itself anew for
-    every number of clients that it has not seen lately.
-  """
-  taking_part = set(round_.client_ids)
-  jobs, members_of_job = [], []
-  for head in heads:
-    members = [m for m in head.members if m in taking_part]
-    members_of_job.append(members)
-    seeds = [
-        randomness.stateless_seed(seed, "local_training", round_.number, m) for m in members
-    ]
-    jobs.append({
-        "model": head.cluster,
-        "paths": np.array([files.train[m].path for m in members], np.str_),
-        "seeds": np.array(seeds, np.int32).reshape(-1, 2),
-        "num_epochs": round_.num_epochs,
-    })
-  return jobs, members_of_job
-
-
-def new_models(vectors, heads, head_results, round_, in_place=False):
-  """Returns the clusters' models after a round.
-
-  Args:
-    vectors: The clusters' models before it, float32 of shape (num_clusters, P).
-    heads: All `Head`s of the round.
-    head_results: An iterable of (weighted sum of the members' parameters, their number of
-      examples, dict of client id to loss), aligned with `heads`.
-    round_: A `participation.Round`.
-    in_place: Whether the new models take the place of `vectors`, unless these are read-only.
-
-  Returns:
-    The new models of shape (num_clusters, P), and per cluster a dict of client id to mean
-    training loss.
-
-  Raises:
-    divergence.TrainingDiverged: If a loss or weight is not finite.
-  """
+def _new_models(
+    vectors: np.ndarray,
+    heads: Sequence[heads_lib.Head],
+    head_results: Iterable[_HeadResult],
+    number: int,
+    in_place: bool = False,
+) -> tuple[np.ndarray, list[Losses]]:
+  """Returns the clusters' models after the round of this number, and per cluster the losses."""
   missing = collections.Counter(head.cluster for head in heads)
   # In float64 only until a cluster's last head is there: all of them would be gigabytes.
-  sums = {}
+  sums: dict[int, np.ndarray] = {}
   totals = np.zeros(len(vectors))
-  losses = [{} for _ in vectors]
+  losses: list[Losses] = [{} for _ in vectors]
   if not (in_place and vectors.flags.writeable):
     vectors = vectors.copy()
   # A cluster's model is written when all its heads have been sent what they start from.
@@ -194,56 +64,199 @@ def new_models(vectors, heads, head_results, round_, in_place=False):
       of_cluster = sums.pop(cluster)
       if totals[cluster]:
         vectors[cluster] = of_cluster / totals[cluster]
-  where = [f"round {round_.number}"]
+  where = [f"round {number}"]
   if len(vectors) > 1:
-    where = [f"round {round_.number}, cluster {cluster}" for cluster in range(len(vectors))]
-  for of_cluster, cluster_losses in zip(where, losses):
-    divergence.check_losses(cluster_losses, of_cluster)
+    where = [f"round {number}, cluster {cluster}" for cluster in range(len(vectors))]
+  for place, cluster_losses in zip(where, losses):
+    divergence.check_losses(cluster_losses, place)
   for cluster in np.flatnonzero(totals):
     divergence.check_vector(vectors[cluster], where[cluster])
   return vectors, losses
 
 
 class ClusterTraining:
-  """FedAvg in every cluster on its own; a client may be in several clusters."""
+  """FedAvg in every cluster on its own; a client may be in several clusters.
 
-  def __init__(self, task, files, local_training, seed):
-    """Builds the TFF computation.
+  Every method may raise `divergence.TrainingDiverged`.
+  """
 
-    Args:
-      task: A `FederatedTask`.
-      files: The task's `ClientFiles`.
-      local_training: How a client trains, a `client_update.LocalTraining`.
-      seed: The run's seed.
-    """
-    self._files = files
+  def __init__(
+      self,
+      task: federated_task.FederatedTask,
+      files: client_files.ClientFiles,
+      local_training: client_update.LocalTraining,
+      seed: int,
+  ):
+    """Takes the run's seed, from which each local training gets its random numbers."""
+    self._model = task.model
+    self._files = files.train
+    self._local_training = local_training
     self._seed = seed
-    self._train_heads = build_train_heads(task.model, local_training)
 
-  def next(self, vectors, clusters, round_, in_place=False):
+  def train(
+      self,
+      vectors: np.ndarray,
+      clusters: Clusters,
+      round_: participation.Round,
+      in_place: bool = False,
+  ) -> tuple[np.ndarray, list[Losses]]:
     """Runs one round of every cluster.
 
     Args:
       vectors: The clusters' models, float32 of shape (num_clusters, P).
-      clusters: A sequence of tuples of client ids, aligned with `vectors`.
-      round_: A `participation.Round`.  A cluster without members that take part keeps its
-        model.
-      in_place: As of `new_models`.
+      clusters: The members of each.
+      round_: The round.  A cluster without members that take part keeps its model.
+      in_place: Whether the new models take the place of `vectors`, unless these are read-only.
+        A second copy of thousands of large models would be gigabytes.
 
     Returns:
-      The new models of shape (num_clusters, P), and per cluster a dict of client
-      id to mean training loss.
-
-    Raises:
-      divergence.TrainingDiverged: If a loss or weight is not finite.
+      The new models, and per cluster the mean training losses of those that took part.
     """
-    heads = plan_heads(clusters, self._files.train)
-    jobs, members_of_job = head_jobs(heads, round_, self._files, self._seed)
+    is_at_sites = any(file.site for file in self._files.values())
+    sums = self._sums_of_sites if is_at_sites else self._sums_of_heads
+    return _new_models(vectors, *sums(vectors, clusters, round_), round_.number, in_place)
+
+  def train_members(
+      self, vectors: np.ndarray, clusters: Clusters, round_: participation.Round
+  ) -> tuple[np.ndarray, list[dict[str, np.ndarray]], list[Losses]]:
+    """Does what `train` does, and returns the members' own models too.
+
+    Returns:
+      What `train` returns, to the last bit; and in between, per cluster the trained parameters
+      of those that took part, float32 of shape (P,), not private.
+    """
+    heads = heads_lib.plan_heads(clusters, self._files)
+    trained = {
+        (cluster, member): (vector, loss)
+        for cluster, member, vector, loss in self._own_models(heads, vectors, round_)
+    }
+    own: list[dict[str, np.ndarray]] = [{} for _ in clusters]
+
+    def head_results() -> Iterator[_HeadResult]:
+      for head in heads:
+        weighted_sum, total, losses = np.zeros(vectors.shape[1], np.float32), 0, {}
+        for member in head.members:
+          if (head.cluster, member) in trained:
+            own[head.cluster][member], losses[member] = trained[head.cluster, member]
+            num_examples = self._files[member].num_examples
+            weighted_sum += np.float32(num_examples) * own[head.cluster][member]
+            total += num_examples
+        yield weighted_sum, total, losses
+
+    new_vectors, losses = _new_models(vectors, heads, head_results(), round_.number)
+    return new_vectors, own, losses
+
+  def train_each(
+      self, vectors: np.ndarray, client_ids: Sequence[str], round_: participation.Round
+  ) -> tuple[np.ndarray, Losses]:
+    """Trains clients alone, whether they take part in the round or not.
+
+    Args:
+      vectors: The model that each client starts from, float32 of shape (len(client_ids), P);
+        a view made by `np.broadcast_to` is sent as one model.
+      client_ids: The clients, each named once.
+      round_: The round.
+
+    Returns:
+      The clients' models, not private, as `vectors`, and their mean training losses.
+    """
+    if vectors.strides[0] == 0:
+      clusters = [tuple(client_ids)]
+    else:
+      clusters = [(client_id,) for client_id in client_ids]
+    heads = heads_lib.plan_heads(clusters, self._files)
+    everyone = dataclasses.replace(round_, client_ids=tuple(client_ids))
+    row = {client_id: i for i, client_id in enumerate(client_ids)}
+    own, losses = np.empty(vectors.shape, np.float32), {}
+    for _, client_id, vector, loss in self._own_models(heads, vectors, everyone):
+      own[row[client_id]], losses[client_id] = vector, loss
+    divergence.check_losses(losses, f"round {round_.number}")
+    for client_id, vector in zip(client_ids, own):
+      divergence.check_vector(vector, f"round {round_.number}, client {client_id!r}")
+    return own, losses
+
+  def _jobs(
+      self, heads: Sequence[heads_lib.Head], round_: participation.Round
+  ) -> tuple[list[dict[str, Any]], list[list[str]]]:
+    """Returns what the heads are sent, and per head its members that take part.
+
+    A head without any has a job all the same: TFF prepares itself anew for every number of
+    clients that it has not seen lately.
+    """
+    taking_part = set(round_.client_ids)
+    jobs, members_of_job = [], []
+    for head in heads:
+      members = [m for m in head.members if m in taking_part]
+      members_of_job.append(members)
+      seeds = [
+          randomness.stateless_seed(self._seed, "local_training", round_.number, m)
+          for m in members
+      ]
+      jobs.append({
+          "model": head.cluster,
+          "paths": np.array([self._files[m].path for m in members], np.str_),
+          "seeds": np.array(seeds, np.int32).reshape(-1, 2),
+          "num_epochs": round_.num_epochs,
+      })
+    return jobs, members_of_job
+
+  def _sums_of_heads(
+      self, vectors: np.ndarray, clusters: Clusters, round_: participation.Round
+  ) -> tuple[list[heads_lib.Head], Iterator[_HeadResult]]:
+    """Returns the heads, and what each returns."""
+    heads = heads_lib.plan_heads(clusters, self._files)
+    jobs, members_of_job = self._jobs(heads, round_)
     results = model_jobs.results(
-        self._train_heads, vectors, jobs, [vectors.shape[1]] * len(jobs)
+        heads_lib.build_sums(self._model, self._local_training), vectors, jobs,
+        [vectors.shape[1]] * len(jobs),
     )
-    head_results = (
-        (weighted_sum, total, zip(members, map(float, losses)))
+    return heads, (
+        (weighted_sum, total, dict(zip(members, map(float, losses))))
         for (weighted_sum, total, losses), members in zip(results, members_of_job)
     )
-    return new_models(vectors, heads, head_results, round_, in_place)
+
+  def _sums_of_sites(
+      self, vectors: np.ndarray, clusters: Clusters, round_: participation.Round
+  ) -> tuple[list[heads_lib.Head], Iterator[_HeadResult]]:
+    """Returns a head of all members that take part per cluster, and the sum over all sites."""
+    place = {client_id: i for i, client_id in enumerate(self._files)}
+    wholes, jobs_of = [], {}
+    for cluster, members in enumerate(clusters):
+      jobs, members_of_job = self._jobs(heads_lib.plan_heads((members,), self._files), round_)
+      sent = [
+          collections.OrderedDict(
+              places=np.array([place[m] for m in of_job], np.int32),
+              **{name: job[name] for name, _ in heads_lib.MEMBER_FIELDS},
+          )
+          for job, of_job in zip(jobs, members_of_job) if of_job
+      ]
+      if sent:
+        wholes.append(heads_lib.Head(cluster, tuple(sum(members_of_job, []))))
+        jobs_of[cluster] = sent
+    add_up = heads_lib.build_site_sums(self._model, self._local_training, len(place))
+
+    def result(whole: heads_lib.Head) -> _HeadResult:
+      weighted_sum, total, losses = add_up(vectors[whole.cluster], jobs_of[whole.cluster])
+      return weighted_sum, total, {m: float(losses[place[m]]) for m in whole.members}
+
+    # One after the other: with a cluster for every client, all sums are as large as all models.
+    return wholes, map(result, wholes)
+
+  def _own_models(
+      self, heads: Sequence[heads_lib.Head], vectors: np.ndarray, round_: participation.Round
+  ) -> Iterator[tuple[int, str, np.ndarray, float]]:
+    """Yields (cluster, client id, trained parameters, loss) of all members that take part."""
+    sizes = [_HEADS_PER_MESSAGE * vectors.shape[1]]
+    parts = [
+        heads_lib.Head(head.cluster, head.members[part])
+        for head in heads
+        for part in model_jobs.batches(sizes * len(head.members))
+    ]
+    jobs, members_of_job = self._jobs(parts, round_)
+    results = model_jobs.results(
+        heads_lib.build_own_models(self._model, self._local_training), vectors, jobs,
+        [vectors.shape[1] * len(part.members) for part in parts],
+    )
+    for part, members, (own, losses) in zip(parts, members_of_job, results):
+      for member, vector, loss in zip(members, own, losses):
+        yield part.cluster, member, vector, float(loss)

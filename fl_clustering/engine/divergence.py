@@ -1,6 +1,7 @@
 """The error of a training whose numbers are no longer finite."""
 
 import math
+from typing import Mapping
 
 import numpy as np
 
@@ -9,7 +10,7 @@ class TrainingDiverged(RuntimeError):
   """A client's loss or weights are no longer finite."""
 
 
-def check_losses(losses, where):
+def check_losses(losses: Mapping[str, float], where: str) -> None:
   """Raises `TrainingDiverged` unless all losses (by client id) are finite."""
   for client_id, loss in losses.items():
     if not math.isfinite(loss):
@@ -19,7 +20,7 @@ def check_losses(losses, where):
       )
 
 
-def check_vector(vector, where):
+def check_vector(vector: np.ndarray, where: str) -> None:
   """Raises `TrainingDiverged` unless the averaged weights are finite."""
   if not np.all(np.isfinite(vector)):
     raise TrainingDiverged(

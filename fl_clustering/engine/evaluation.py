@@ -6,8 +6,11 @@ serves every evaluation here: models on the global test set, a cluster's model
 on its clients' test data, a client's own model on its own.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
+from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -16,51 +19,41 @@ import tensorflow_federated as tff
 from fl_clustering.engine import client_update
 from fl_clustering.engine import model_jobs
 
+if TYPE_CHECKING:
+  from fl_clustering.engine import client_files
+  from fl_clustering.tasks import model as model_lib
+
 # Examples that go through a model at a time, and the most that one TFF client
 # evaluates when there are many.
 _BATCH_EXAMPLES = 250
 _JOB_EXAMPLES = 500
 
-_JOB = model_jobs.job_type(("paths", tff.TensorType(np.str_, [None])))
-
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-  """One model and the files to evaluate it on.
-
-  Attributes:
-    vector: Index of the model among those given to `Evaluation.confusions`.
-    files: `ExampleFile`s.
-  """
+  """One model, by its index, and the files to evaluate it on."""
 
   vector: int
-  files: tuple
+  files: tuple[client_files.ExampleFile, ...]
 
 
 @functools.cache
-def build_confusions(model):
-  """Returns the TFF computation that evaluates models.
+def build_confusions(model: model_lib.Model) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_models` that evaluates models.
 
-  Args:
-    model: A `model.Model`.
-
-  Returns:
-    The computation of `model_jobs.on_clients`.  A job's result is the confusion matrix of
-    each of its files.
+  A job's result is the confusion matrix of each of its files.
   """
   num_classes = model.num_classes
 
   @tf.function
-  def confusions(vector, job):
+  def confusions_of_files(vector: tf.Tensor, job: Any) -> tuple[tf.Tensor]:
     paths = job["paths"]
     parameters = client_update.unflatten(model, vector)
     contents = tf.map_fn(tf.io.read_file, paths)
     rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
     file_index = tf.repeat(tf.range(tf.shape(paths)[0]), rows_per_file)
     # Clients' test sets are small: read together, they fill whole batches.
-    features, labels = client_update.decode_examples(
-        model, tf.strings.reduce_join(contents)
-    )
+    features, labels = client_update.decode_examples(model, tf.strings.reduce_join(contents))
     num_examples = tf.shape(labels)[0]
     predictions = tf.TensorArray(
         tf.int32, (num_examples + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES,
@@ -75,12 +68,18 @@ def build_confusions(model):
     counts = tf.math.bincount(cell, minlength=size, maxlength=size)
     return (tf.reshape(counts, [-1, num_classes, num_classes]),)
 
-  return model_jobs.on_clients(confusions, model.num_parameters, _JOB)
+  return model_jobs.on_models(
+      confusions_of_files, model.num_parameters, ("paths", tff.TensorType(np.str_, [None]))
+  )
 
 
-def _cut(files):
-  """Cuts a request's files into lists of at most about `_JOB_EXAMPLES` examples at one site."""
-  lists, size, site = [], 0, None
+def _cut(files: Sequence[client_files.ExampleFile]) -> list[list[int]]:
+  """Cuts a request's files into lists of at most about `_JOB_EXAMPLES` examples at one site.
+
+  Returns the files' positions.
+  """
+  lists: list[list[int]] = []
+  size, site = 0, None
   for position in sorted(range(len(files)), key=lambda position: files[position].site):
     file = files[position]
     if file.site != site or size + file.num_examples > _JOB_EXAMPLES:
@@ -91,42 +90,34 @@ def _cut(files):
   return lists
 
 
-class Evaluation:
-  """Evaluates models of one kind on files of `client_files.py`."""
+def confusions(
+    model: model_lib.Model, vectors: Any, requests: Sequence[Request]
+) -> list[np.ndarray]:
+  """Evaluates models.
 
-  def __init__(self, model):
-    """Builds the TFF computation for a `model.Model`."""
-    self._num_classes = model.num_classes
-    self._evaluate_all = build_confusions(model)
+  Args:
+    model: The model without its parameters.
+    vectors: The models, float32 of shape (num_models, P), or what returns its rows by their
+      positions.
+    requests: What to evaluate on what.
 
-  def confusions(self, vectors, requests):
-    """Evaluates models.
-
-    Args:
-      vectors: Models, float32 of shape (num_models, P).
-      requests: A sequence of `Request`s.
-
-    Returns:
-      Per request an integer array of shape (num_files, num_classes, num_classes):
-      per file, the number of examples by true label (rows) and by predicted label
-      (columns).
-    """
-    jobs, places = [], []
-    for r, request in enumerate(requests):
-      for positions in _cut(request.files):
-        places.append((r, positions))
-        jobs.append({
-            "model": request.vector,
-            "paths": np.array([request.files[p].path for p in positions], np.str_),
-        })
-    size = self._num_classes**2
-    confusions = [
-        np.zeros((len(request.files), self._num_classes, self._num_classes), np.int64)
-        for request in requests
-    ]
-    results = model_jobs.results(
-        self._evaluate_all, vectors, jobs, [size * len(positions) for _, positions in places]
-    )
-    for (r, positions), (confusion,) in zip(places, results):
-      confusions[r][positions] = confusion
-    return confusions
+  Returns:
+    Per request an integer array of shape (num_files, num_classes, num_classes):
+    per file, the number of examples by true label (rows) and by predicted label
+    (columns).
+  """
+  jobs, places = [], []
+  for r, request in enumerate(requests):
+    for positions in _cut(request.files):
+      places.append((r, positions))
+      jobs.append({
+          "model": request.vector,
+          "paths": np.array([request.files[p].path for p in positions], np.str_),
+      })
+  shape = (model.num_classes, model.num_classes)
+  found = [np.zeros((len(request.files), *shape), np.int64) for request in requests]
+  sizes = [model.num_classes**2 * len(positions) for _, positions in places]
+  results = model_jobs.results(build_confusions(model), vectors, jobs, sizes)
+  for (r, positions), (confusion,) in zip(places, results):
+    found[r][positions] = confusion
+  return found

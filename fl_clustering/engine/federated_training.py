@@ -1,4 +1,4 @@
-"""Federated averaging over all clients of a task, as a TFF computation.
+"""Federated averaging over all clients of a task.
 
 FedAvg (McMahan et al., "Communication-Efficient Learning of Deep Networks from
 Decentralized Data", AISTATS 2017, Algorithm 1): every client trains the model
@@ -13,9 +13,12 @@ Every client's random numbers are a function of (seed, round, client id): see
 `randomness.py`.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import functools
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -23,29 +26,29 @@ import tensorflow_federated as tff
 
 from clustering_basics import randomness
 from fl_clustering.engine import client_update as client_update_lib
+from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
-from fl_clustering.engine import site_training
+from fl_clustering.engine import model_jobs
 
-
-def _client_job_type():
-  return tff.StructWithPythonType(
-      [
-          ("index", np.int32),
-          ("path", np.str_),
-          ("seed", tff.TensorType(np.int32, [2])),
-          ("num_epochs", np.int32),
-      ],
-      collections.OrderedDict,
-  )
+if TYPE_CHECKING:
+  from fl_clustering.engine import client_files
+  from fl_clustering.engine import participation
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.tasks import model as model_lib
 
 
 @functools.cache
-def build_aggregated_round(model, local_training, aggregator, num_clients):
+def build_aggregated_round(
+    model: model_lib.Model,
+    local_training: client_update_lib.LocalTraining,
+    aggregator: Any,
+    num_clients: int,
+) -> tuple[tff.Computation, tff.Computation]:
   """Returns (initialize, next) of FedAvg with an aggregator as TFF computations.
 
   Args:
-    model: A `model.Model`.
-    local_training: How a client trains, a `client_update.LocalTraining`.
+    model: The model.
+    local_training: How a client trains.
     aggregator: A `tff.aggregators` factory, weighted or not, for the clients'
       updates (trained minus sent).
     num_clients: Number of clients of the task; their indices are below it.
@@ -58,10 +61,15 @@ def build_aggregated_round(model, local_training, aggregator, num_clients):
   """
   client_update = client_update_lib.build_client_update(model, local_training)
   vector_type = tff.TensorType(np.float32, [model.num_parameters])
-  job_type = _client_job_type()
+  job_type = model_jobs.job_type(
+      ("index", np.int32),
+      ("path", np.str_),
+      ("seed", tff.TensorType(np.int32, [2])),
+      ("num_epochs", np.int32),
+  )
 
   @tff.tensorflow.computation(vector_type, job_type)
-  def local_update(vector, job):
+  def local_update(vector: tf.Tensor, job: Any) -> tuple:
     trained, loss, num_examples = client_update(
         client_update_lib.unflatten(model, vector), job["path"], job["seed"], job["num_epochs"]
     )
@@ -70,10 +78,10 @@ def build_aggregated_round(model, local_training, aggregator, num_clients):
     return client_update_lib.flatten(trained) - vector, num_examples, losses
 
   @tff.tensorflow.computation(vector_type, vector_type)
-  def apply_update(vector, update):
+  def apply_update(vector: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
     return vector + update
 
-  weight_type = ()
+  weight_type: tuple[tff.Type, ...] = ()
   if isinstance(aggregator, tff.aggregators.WeightedAggregationFactory):
     weight_type = (tff.TensorType(np.float32),)
   process = aggregator.create(vector_type, *weight_type)
@@ -83,7 +91,7 @@ def build_aggregated_round(model, local_training, aggregator, num_clients):
       process.initialize.type_signature.result,
       tff.FederatedType(job_type, tff.CLIENTS),
   )
-  def next_round(vector, aggregator_state, jobs):
+  def next_round(vector: Any, aggregator_state: Any, jobs: Any) -> tuple:
     updates, weights, losses = tff.federated_map(
         local_update, (tff.federated_broadcast(vector), jobs)
     )
@@ -101,81 +109,35 @@ class FedAvgState:
 
   Attributes:
     vector: The global model, float32 of shape (P,).
-    aggregator_state: The leaves of the aggregator's own state, as arrays.
+    aggregator_state: The leaves of the aggregator's own state.
   """
 
   vector: np.ndarray
   aggregator_state: tuple[np.ndarray, ...]
 
 
-class _AggregatedRounds:
-  """FedAvg's rounds with one of TFF's aggregators."""
-
-  def __init__(self, task, files, local_training, aggregator, seed):
-    self._files = files
-    self._seed = seed
-    self._index = {client_id: i for i, client_id in enumerate(task.client_ids)}
-    initialize, self._next_round = build_aggregated_round(
-        task.model, local_training, aggregator, len(task.client_ids)
-    )
-    self._initial_aggregator_state = initialize()
-
-  def initial_state(self, vector):
-    return FedAvgState(vector, self._leaves(self._initial_aggregator_state))
-
-  def _leaves(self, aggregator_state):
-    return tuple(map(np.asarray, tf.nest.flatten(aggregator_state)))
-
-  def next(self, state, round_):
-    jobs = [
-        collections.OrderedDict(
-            index=self._index[client_id],
-            path=self._files.train[client_id].path,
-            seed=randomness.stateless_seed(
-                self._seed, "local_training", round_.number, client_id
-            ),
-            num_epochs=round_.num_epochs,
-        )
-        for client_id in round_.client_ids
-    ]
-    vector, aggregator_state, all_losses = self._next_round(
-        state.vector,
-        tf.nest.pack_sequence_as(
-            self._initial_aggregator_state, state.aggregator_state
-        ),
-        jobs,
-    )
-    losses = {c: float(all_losses[self._index[c]]) for c in round_.client_ids}
-    return FedAvgState(np.asarray(vector), self._leaves(aggregator_state)), losses
-
-
-class _MeanRounds:
-  """FedAvg's own rounds, with the mean weighted by examples."""
-
-  def __init__(self, task, files, local_training, seed):
-    self._training = site_training.build_training(task, files, local_training, seed)
-    self._client_ids = task.client_ids
-
-  def initial_state(self, vector):
-    return FedAvgState(vector, ())
-
-  def next(self, state, round_):
-    vectors, (losses,) = self._training.next(
-        state.vector[None], (self._client_ids,), round_
-    )
-    return FedAvgState(vectors[0], ()), losses
+def _leaves(aggregator_state: Any) -> tuple[np.ndarray, ...]:
+  return tuple(map(np.asarray, tf.nest.flatten(aggregator_state)))
 
 
 class FedAvg:
   """FedAvg over all clients of a task: `initialize`, then `next` every round."""
 
-  def __init__(self, task, files, local_training, aggregator, seed, is_private=False):
+  def __init__(
+      self,
+      task: federated_task.FederatedTask,
+      files: client_files.ClientFiles,
+      local_training: client_update_lib.LocalTraining,
+      aggregator: Any,
+      seed: int,
+      is_private: bool = False,
+  ):
     """Builds the TFF computations.
 
     Args:
-      task: A `FederatedTask`.
-      files: The task's `ClientFiles`.
-      local_training: How a client trains, a `client_update.LocalTraining`.
+      task: The clients and their model.
+      files: Where their data are.
+      local_training: How a client trains.
       aggregator: A `tff.aggregators` factory, or `None` for the weighted mean.
       seed: The run's seed.
       is_private: Whether the aggregator protects the clients.  Then a loss that is not finite
@@ -184,33 +146,61 @@ class FedAvg:
     self._is_private = is_private
     self._seed = seed
     self._model = task.model
-    if aggregator is None:
-      self._rounds = _MeanRounds(task, files, local_training, seed)
-    else:
-      self._rounds = _AggregatedRounds(task, files, local_training, aggregator, seed)
+    self._files = files.train
+    self._index = {client_id: i for i, client_id in enumerate(task.client_ids)}
+    self._of_all = cluster_training.ClusterTraining(task, files, local_training, seed)
+    self._initial_aggregator_state: Any = ()
+    self._next_round: Any = None
+    if aggregator is not None:
+      initialize, self._next_round = build_aggregated_round(
+          task.model, local_training, aggregator, len(task.client_ids)
+      )
+      self._initial_aggregator_state = initialize()
 
-  def initialize(self):
-    """Returns the `FedAvgState` before the first round."""
+  def initialize(self) -> FedAvgState:
+    """Returns the state before the first round."""
     parameters = self._model.initial_parameters(
         randomness.generator(self._seed, "initial_parameters")
     )
-    return self._rounds.initial_state(np.concatenate([p.ravel() for p in parameters]))
+    vector = np.concatenate([p.ravel() for p in parameters])
+    return FedAvgState(vector, _leaves(self._initial_aggregator_state))
 
-  def next(self, state, round_):
-    """Runs one round.
-
-    Args:
-      state: The state before.
-      round_: A `participation.Round`.
-
-    Returns:
-      The `FedAvgState` after, and a dict of client id to mean training loss.
+  def next(
+      self, state: FedAvgState, round_: participation.Round
+  ) -> tuple[FedAvgState, cluster_training.Losses]:
+    """Runs one round; returns the state after it and the clients' mean training losses.
 
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite.
     """
-    after, losses = self._rounds.next(state, round_)
+    if self._next_round is None:
+      members = (tuple(self._index),)
+      vectors, (losses,) = self._of_all.train(state.vector[np.newaxis], members, round_)
+      after = FedAvgState(vectors[0], ())
+    else:
+      after, losses = self._next_aggregated(state, round_)
     if not self._is_private:
       divergence.check_losses(losses, f"round {round_.number}")
     divergence.check_vector(after.vector, f"round {round_.number}")
     return after, losses
+
+  def _next_aggregated(
+      self, state: FedAvgState, round_: participation.Round
+  ) -> tuple[FedAvgState, cluster_training.Losses]:
+    jobs = [
+        collections.OrderedDict(
+            index=self._index[client_id],
+            path=self._files[client_id].path,
+            seed=randomness.stateless_seed(
+                self._seed, "local_training", round_.number, client_id
+            ),
+            num_epochs=round_.num_epochs,
+        )
+        for client_id in round_.client_ids
+    ]
+    aggregator_state = tf.nest.pack_sequence_as(
+        self._initial_aggregator_state, state.aggregator_state
+    )
+    vector, aggregator_state, all_losses = self._next_round(state.vector, aggregator_state, jobs)
+    losses = {c: float(all_losses[self._index[c]]) for c in round_.client_ids}
+    return FedAvgState(np.asarray(vector), _leaves(aggregator_state)), losses

@@ -8,20 +8,13 @@ present, that is, those with examples.
 import numpy as np
 
 
-def accuracy(confusion):
+def accuracy(confusion: np.ndarray) -> np.ndarray:
   """Returns the share of examples predicted right, of shape (...); NaN without any."""
   return _divide(np.trace(confusion, axis1=-2, axis2=-1), confusion.sum(axis=(-2, -1)))
 
 
-def model_metrics(confusion):
-  """Returns the accuracy and the macro-averaged recall and precision.
-
-  Args:
-    confusion: Confusion matrices with examples, of shape (..., C, C).
-
-  Returns:
-    A dict of `accuracy`, `recall` and `precision`, each of shape (...).
-  """
+def model_metrics(confusion: np.ndarray) -> dict[str, np.ndarray]:
+  """Returns the accuracy and the macro-averaged recall and precision, each of shape (...)."""
   return {
       "accuracy": accuracy(confusion),
       "recall": macro(class_recall(confusion)),
@@ -29,7 +22,7 @@ def model_metrics(confusion):
   }
 
 
-def client_metrics(confusions):
+def client_metrics(confusions: np.ndarray) -> dict[str, np.floating]:
   """Returns a round's metrics over all clients, from matrices (N, C, C)."""
   metrics = model_metrics(confusions)
   return {
@@ -39,12 +32,12 @@ def client_metrics(confusions):
   }
 
 
-def class_recall(confusion):
+def class_recall(confusion: np.ndarray) -> np.ndarray:
   """Returns the recall of every label; NaN for a label without examples."""
   return _divide(np.diagonal(confusion, axis1=-2, axis2=-1), confusion.sum(axis=-1))
 
 
-def class_precision(confusion):
+def class_precision(confusion: np.ndarray) -> np.ndarray:
   """Returns the precision of every label present; NaN for a label without examples.
 
   A label that is present but never predicted has precision 0.
@@ -54,11 +47,11 @@ def class_precision(confusion):
   return np.where(confusion.sum(axis=-1) > 0, correct / predicted, np.nan)
 
 
-def macro(per_class):
+def macro(per_class: np.ndarray) -> np.ndarray:
   """Returns the mean over the labels present (those not NaN), of shape (...)."""
   return np.nanmean(per_class, axis=-1)
 
 
-def _divide(numerator, denominator):
+def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
   present = denominator > 0
   return np.where(present, numerator / np.where(present, denominator, 1), np.nan)

@@ -1,10 +1,11 @@
-"""Work on models that TFF clients share out among themselves, in messages of bounded size.
+"""Work that TFF clients share out among themselves, in messages of bounded size.
 
-Every piece of work is a job, the value of one TFF client.  A job names its model by index,
-and the models are broadcast: however many jobs use a model, a message holds it once.
+Every piece of work is a job, the value of one TFF client.  What jobs have in common is broadcast.
+A job names its model by index: however many jobs use a model, a message holds it once.
 """
 
 import collections
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow_federated as tff
@@ -18,52 +19,67 @@ _MESSAGE_BYTES = 28 * 2**20
 # several times over.
 _MOST_MESSAGE_BYTES = 128 * 2**20
 
-
-def job_type(*fields):
-  """Returns the TFF type of a job.
-
-  Args:
-    *fields: Pairs of a name and a type, beside `index`, by which the job's result is known,
-      and `model`, the index of its model.
-  """
-  return tff.StructWithPythonType(
-      [("index", np.int32), ("model", np.int32), *fields], collections.OrderedDict
-  )
+# The name and the TFF type of a job's value.
+Field = tuple[str, Any]
 
 
-def models_type(num_parameters):
+def job_type(*fields: Field) -> tff.StructWithPythonType:
+  """Returns the TFF type of a job."""
+  return tff.StructWithPythonType(list(fields), collections.OrderedDict)
+
+
+def models_type(num_parameters: int) -> tff.TensorType:
   """Returns the TFF type of models, float32 of shape (num_models, num_parameters)."""
   return tff.TensorType(np.float32, [None, num_parameters])
 
 
-def on_clients(work, num_parameters, type_of_job):
+def on_clients(
+    work: Callable[[Any, Any], tuple], common_type: tff.Type, *fields: Field
+) -> tff.Computation:
   """Returns the TFF computation that does every job.
 
   Args:
-    work: A TensorFlow function of (a model's parameters as a vector, job) to a tuple.
-    num_parameters: The models' number of parameters, P.
-    type_of_job: Of `job_type`.
+    work: A TensorFlow function of (what all jobs have in common, job).
+    common_type: The type of what they have in common.
+    *fields: A job's fields beside `index`, by which its result is known.
 
   Returns:
-    The computation `(models@SERVER, {job}@CLIENTS) -> {(index, *result)}@CLIENTS`.
+    The computation `(common@SERVER, {job}@CLIENTS) -> {(index, *result)}@CLIENTS`.
   """
-  type_of_models = models_type(num_parameters)
+  type_of_job = job_type(("index", np.int32), *fields)
 
-  @tff.tensorflow.computation(type_of_models, type_of_job)
-  def do_job(models, job):
-    return job["index"], *work(models[job["model"]], job)
+  @tff.tensorflow.computation(common_type, type_of_job)
+  def do_job(common: Any, job: Any) -> tuple:
+    return job["index"], *work(common, job)
 
   @tff.federated_computation(
-      tff.FederatedType(type_of_models, tff.SERVER),
-      tff.FederatedType(type_of_job, tff.CLIENTS),
+      tff.FederatedType(common_type, tff.SERVER), tff.FederatedType(type_of_job, tff.CLIENTS)
   )
-  def do_all(models, jobs):
-    return tff.federated_map(do_job, (tff.federated_broadcast(models), jobs))
+  def do_all(common: Any, jobs: Any) -> Any:
+    return tff.federated_map(do_job, (tff.federated_broadcast(common), jobs))
 
   return do_all
 
 
-def batches(sizes, models=None, model_size=0):
+def on_models(
+    work: Callable[[Any, Any], tuple], num_parameters: int, *fields: Field
+) -> tff.Computation:
+  """Returns the computation of `on_clients` for jobs that use one of the models each.
+
+  Args:
+    work: A TensorFlow function of (a model's parameters as a vector, job).
+    num_parameters: The models' number of parameters.
+    *fields: A job's fields beside `index` and `model`, the index of its model.
+  """
+  return on_clients(
+      lambda models, job: work(models[job["model"]], job),
+      models_type(num_parameters), ("model", np.int32), *fields,
+  )
+
+
+def batches(
+    sizes: Sequence[int], models: Sequence[int] | None = None, model_size: int = 0
+) -> list[slice]:
   """Cuts a sequence of items into batches that fit one message each way.
 
   Args:
@@ -72,15 +88,16 @@ def batches(sizes, models=None, model_size=0):
     model_size: The size of a model, in numbers of float32.
 
   Returns:
-    A list of slices, in order; an item that fits no message is a batch of its own.
+    The batches in order; an item that fits no message is a batch of its own.
   """
   num_cores = runtime.num_cores()
 
-  def fits(number, size):
+  def fits(number: int, size: int) -> bool:
     most = _MOST_MESSAGE_BYTES if number <= num_cores else _MESSAGE_BYTES
     return _BYTES_PER_NUMBER * size <= most
 
-  starts, filled, sent = [], 0, set()
+  starts: list[int] = []
+  filled, sent = 0, set[int]()
   for i, size in enumerate(sizes):
     model = set() if models is None else {models[i]}
     if (
@@ -95,28 +112,40 @@ def batches(sizes, models=None, model_size=0):
   return [slice(*bounds) for bounds in zip(starts, [*starts[1:], len(sizes)])]
 
 
-def results(do_all, models, jobs, result_sizes):
-  """Yields the results of all jobs, in the order of the jobs.
+def in_order(
+    do_all: tff.Computation, common: Any, jobs: Sequence[Mapping[str, Any]]
+) -> list[list]:
+  """Returns the results of all jobs, without their indices, in the order of the jobs.
 
   Args:
     do_all: A computation of `on_clients`.
-    models: float32 of shape (num_models, P), of which rows are taken by their positions.  All
-      rows of a view made by `np.broadcast_to` are the same model.
-    jobs: Dicts with the fields of the job's type but for `index`; `model` is a row of
-      `models`.
-    result_sizes: Per job the most numbers that its result holds.
+    common: What the jobs have in common.
+    jobs: The jobs without `index`; their fields are in the order of their type.
+  """
+  sent = [collections.OrderedDict(index=i, **job) for i, job in enumerate(jobs)]
+  # TFF may return results in the order of completion.
+  found = sorted(do_all(common, sent), key=lambda one: one[0])
+  return [result for _, *result in found]
 
-  Yields:
-    Tuples, without the index.
+
+def results(
+    do_all: tff.Computation,
+    models: Any,
+    jobs: Sequence[Mapping[str, Any]],
+    result_sizes: Sequence[int],
+) -> Iterator[list]:
+  """Yields the results of jobs that use one of the models each, in the order of the jobs.
+
+  Args:
+    do_all: A computation of `on_models`.
+    models: float32 of shape (num_models, P), or what returns its rows by their positions.  All
+      rows of a view made by `np.broadcast_to` are the same model.
+    jobs: As of `in_order`; `model`, the first field, is a row of `models`.
+    result_sizes: Per job the most numbers that its result holds.
   """
   is_one_model = isinstance(models, np.ndarray) and models.strides[0] == 0
   used = np.array([0 if is_one_model else job["model"] for job in jobs], np.int32)
   for batch in batches(result_sizes, used.tolist(), models.shape[1]):
     rows, places = np.unique(used[batch], return_inverse=True)
-    sent = [
-        collections.OrderedDict(index=i, **{**job, "model": int(place)})
-        for i, (job, place) in enumerate(zip(jobs[batch], places))
-    ]
-    # TFF may return results in the order of completion.
-    for _, *result in sorted(do_all(models[rows], sent), key=lambda found: found[0]):
-      yield result
+    sent = [{**job, "model": int(place)} for job, place in zip(jobs[batch], places)]
+    yield from in_order(do_all, models[rows], sent)

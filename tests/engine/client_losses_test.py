@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
-from fl_clustering.engine import cluster_training
+from fl_clustering.engine import heads
 from fl_clustering import runtime
 from fl_clustering.tasks import federated_task
 from tests import small_task
@@ -45,8 +45,8 @@ def _vectors(num_models):
   return np.stack(vectors)
 
 
-def _losses(task=None):
-  return client_losses.ClientLosses((task or _task).model, _files)
+def _losses(vectors, client_ids, task=None):
+  return client_losses.losses((task or _task).model, _files.train, vectors, client_ids)
 
 
 def _mean_cross_entropy(vector, examples):
@@ -70,11 +70,11 @@ class ClientLossesTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
     # So that one TFF client reads the files of several clients.
-    self.enter_context(mock.patch.object(cluster_training, "_FEWEST_HEADS", 2))
+    self.enter_context(mock.patch.object(heads, "_FEWEST_HEADS", 2))
 
   def test_equals_the_mean_cross_entropy_on_training_data(self):
     vectors = _vectors(3)
-    losses = _losses().losses(vectors, _task.client_ids)
+    losses = _losses(vectors, _task.client_ids)
     expected = [
         [_mean_cross_entropy(vector, client.train) for client in _task.clients]
         for vector in vectors
@@ -84,60 +84,56 @@ class ClientLossesTest(absltest.TestCase):
 
   def test_a_loss_depends_on_its_model_and_client_alone(self):
     vectors = _vectors(3)
-    computed = _losses()
-    together = computed.losses(vectors, _task.client_ids)
+    together = _losses(vectors, _task.client_ids)
     for m in range(3):
       for i, client_id in enumerate(_task.client_ids):
-        alone = computed.losses(vectors[m : m + 1], [client_id])
+        alone = _losses(vectors[m : m + 1], [client_id])
         np.testing.assert_array_equal(alone, together[m : m + 1, i : i + 1])
 
   def test_columns_follow_the_ids(self):
     vectors = _vectors(2)
-    computed = _losses()
-    together = computed.losses(vectors, _task.client_ids)
-    some = computed.losses(vectors, ["e", "big", "a"])
+    together = _losses(vectors, _task.client_ids)
+    some = _losses(vectors, ["e", "big", "a"])
     np.testing.assert_array_equal(some, together[:, [4, 5, 0]])
 
   def test_the_order_of_tffs_results_does_not_matter(self):
-    computed = _losses()
-    expected = computed.losses(_vectors(2), _task.client_ids)
-    evaluate_all = computed._evaluate_all
+    expected = _losses(_vectors(2), _task.client_ids)
+    evaluate_all = client_losses.build_losses(_task.model)
     with mock.patch.object(
-        computed, "_evaluate_all", lambda *args: list(evaluate_all(*args))[::-1]
+        client_losses, "build_losses", lambda _: lambda *args: list(evaluate_all(*args))[::-1]
     ):
-      losses = computed.losses(_vectors(2), _task.client_ids)
+      losses = _losses(_vectors(2), _task.client_ids)
     np.testing.assert_array_equal(losses, expected)
 
   def test_messages_of_any_size_give_the_same(self):
     vectors = _vectors(5)
-    computed = _losses()
-    whole = computed.losses(vectors, _task.client_ids)
-    evaluate_all = mock.Mock(side_effect=computed._evaluate_all)
+    whole = _losses(vectors, _task.client_ids)
+    evaluate_all = mock.Mock(side_effect=client_losses.build_losses(_task.model))
     with (
         small_messages.limit(2 * vectors[0].nbytes),
-        mock.patch.object(computed, "_evaluate_all", evaluate_all),
+        mock.patch.object(client_losses, "build_losses", return_value=evaluate_all),
     ):
-      parts = computed.losses(vectors, _task.client_ids)
+      parts = _losses(vectors, _task.client_ids)
     np.testing.assert_array_equal(parts, whole)
     self.assertEqual([len(call.args[0]) for call in evaluate_all.call_args_list], [2, 2, 1])
 
   def test_a_model_without_a_loss_is_never_the_best(self):
     vectors = _vectors(3)
-    expected = _losses().losses(vectors, ["a", "b"])
+    expected = _losses(vectors, ["a", "b"])
     vectors[0] = np.nan
     vectors[2] = 1e38
-    losses = _losses().losses(vectors, ["a", "b"])
+    losses = _losses(vectors, ["a", "b"])
     np.testing.assert_array_equal(losses[[0, 2]], np.inf)
     np.testing.assert_array_equal(losses[1], expected[1])
 
   def test_no_clients(self):
-    self.assertEqual(_losses().losses(_vectors(2), ()).shape, (2, 0))
+    self.assertEqual(_losses(_vectors(2), ()).shape, (2, 0))
 
   def test_a_model_with_dropout_is_evaluated_without_it(self):
     task = small_task.small_task("cnn")
     parameters = task.model.initial_parameters(np.random.default_rng(0))
     vectors = np.stack([np.concatenate([p.ravel() for p in parameters])])
-    losses = _losses(task).losses(vectors, ["a"])
+    losses = _losses(vectors, ["a"], task)
     images = _task.clients[0].train.features.astype(np.float32) / 255
     logits = task.model.logits(parameters, images, None)
     expected = tf.keras.losses.sparse_categorical_crossentropy(

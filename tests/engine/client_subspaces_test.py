@@ -46,8 +46,8 @@ def setUpModule():
   _files = client_files.write_client_files(_task, folder.name)
 
 
-def _finder():
-  return client_subspaces.ClientSubspaces(_task.model, _files)
+def _subspaces(client_ids, num_vectors):
+  return client_subspaces.subspaces(_task.model, _files.train, client_ids, num_vectors)
 
 
 def _columns(examples, label):
@@ -93,7 +93,7 @@ class ClientSubspacesTest(parameterized.TestCase):
   @parameterized.parameters(1, 3)
   def test_equals_numpys_svd_of_the_training_images(self, num_vectors):
     client_ids = tuple(small_task.SIZES)
-    subspaces = _finder().subspaces(client_ids, num_vectors)
+    subspaces = _subspaces(client_ids, num_vectors)
     self.assertLen(subspaces, len(client_ids))
     for client, bases in zip(_task.clients, subspaces):
       self.assertCountEqual(bases, set(client.train.labels))
@@ -103,53 +103,52 @@ class ClientSubspacesTest(parameterized.TestCase):
         np.testing.assert_allclose(basis, expected, atol=1e-5)
 
   def test_follows_the_ids(self):
-    whole = _finder().subspaces(_task.client_ids, 2)
-    some = _finder().subspaces(["e", "b"], 2)
+    whole = _subspaces(_task.client_ids, 2)
+    some = _subspaces(["e", "b"], 2)
     for bases, expected in zip(some, (whole[4], whole[1])):
       self.assertCountEqual(bases, expected)
       for label in bases:
         np.testing.assert_array_equal(bases[label], expected[label])
 
   def test_dependent_images_have_fewer_vectors(self):
-    (bases,) = _finder().subspaces(["twins"], 3)
+    (bases,) = _subspaces(["twins"], 3)
     self.assertEqual({k: basis.shape for k, basis in bases.items()}, {2: (784, 1), 7: (784, 2)})
     np.testing.assert_allclose(bases[7].T @ bases[7], np.eye(2), atol=1e-6)
     twins = _columns(_task.clients[5].train, 7)
     np.testing.assert_allclose(bases[7] @ (bases[7].T @ twins), twins, atol=1e-5)
 
   def test_as_many_vectors_as_there_are_images(self):
-    few, many = (_finder().subspaces(["a"], num)[0] for num in (7, 10**9))
+    few, many = (_subspaces(["a"], num)[0] for num in (7, 10**9))
     self.assertCountEqual(many, few)
     for label, basis in many.items():
       self.assertEqual(basis.shape[1], np.sum(_task.clients[0].train.labels == label))
       np.testing.assert_array_equal(basis, few[label])
 
   def test_blank_images_have_no_vectors(self):
-    (bases,) = _finder().subspaces(["blank"], 3)
+    (bases,) = _subspaces(["blank"], 3)
     self.assertEqual({k: basis.shape for k, basis in bases.items()}, {3: (784, 0)})
 
   def test_messages_of_any_size_give_the_same_in_any_order(self):
-    finder = _finder()
-    whole = finder.subspaces(_task.client_ids, 2)
-    find_all = mock.Mock(side_effect=lambda jobs: list(inner(jobs))[::-1])
-    inner = finder._find_all
+    whole = _subspaces(_task.client_ids, 2)
+    inner = client_subspaces.build_subspaces(_task.model)
+    find_all = mock.Mock(side_effect=lambda *args: list(inner(*args))[::-1])
     with (
         small_messages.limit(3 * 4 * 784 * 10 * 2),
-        mock.patch.object(finder, "_find_all", find_all),
+        mock.patch.object(client_subspaces, "build_subspaces", return_value=find_all),
     ):
-      parts = finder.subspaces(_task.client_ids, 2)
-    self.assertEqual([len(call.args[0]) for call in find_all.call_args_list], [3, 3, 1])
+      parts = _subspaces(_task.client_ids, 2)
+    self.assertEqual([len(call.args[1]) for call in find_all.call_args_list], [3, 3, 1])
     for bases, expected in zip(parts, whole):
       self.assertCountEqual(bases, expected)
       for label in bases:
         np.testing.assert_array_equal(bases[label], expected[label])
 
   def test_no_clients(self):
-    self.assertEqual(_finder().subspaces((), 2), [])
+    self.assertEqual(_subspaces((), 2), [])
 
   def test_needs_a_vector(self):
     with self.assertRaisesRegex(ValueError, "`num_vectors` must be an integer >= 1, got 0"):
-      _finder().subspaces(["a"], 0)
+      _subspaces(["a"], 0)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from fl_clustering import runtime
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import engine
-from fl_clustering.engine import member_training
+from fl_clustering.engine import heads
 from fl_clustering.engine import participation
 from tests import small_task
 from tests.engine import small_messages
@@ -75,23 +75,20 @@ class EngineTest(absltest.TestCase):
     view = np.broadcast_to(vectors[0], (3, len(vectors[0])))
     round_ = participation.Round(2, ("a", "b", "d"), 1)
     expected, _ = _engine().train_each(np.array(view), ("d", "a", "b"), round_)
-    engine_ = _engine()
-    do_all = engine_._member_training._train_members
+    do_all = heads.build_own_models(_task.model, _OPTIONS)
     sent = []
 
     def train(models, jobs):
       sent.append(models)
       return do_all(models, jobs)
 
-    with mock.patch.object(engine_._member_training, "_train_members", train):
-      trained, _ = engine_.train_each(view, ("d", "a", "b"), round_)
+    with mock.patch.object(heads, "build_own_models", return_value=train):
+      trained, _ = _engine().train_each(view, ("d", "a", "b"), round_)
     np.testing.assert_array_equal(trained, expected)
     self.assertEqual([models.shape for models in sent], [vectors.shape])
 
   def test_training_does_not_build_what_returns_members(self):
-    with mock.patch.object(
-        member_training, "build_train_members", side_effect=AssertionError
-    ):
+    with mock.patch.object(heads, "build_own_models", side_effect=AssertionError):
       _engine().train(_vectors(1), (("a",),), participation.Round(1, ("a",), 1))
 
   def test_in_place_the_models_are_the_same(self):

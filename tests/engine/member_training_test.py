@@ -11,7 +11,7 @@ from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
-from fl_clustering.engine import member_training
+from fl_clustering.engine import heads
 from fl_clustering.engine import participation
 from tests import small_task
 from tests.engine import small_messages
@@ -43,40 +43,40 @@ def _starts(num_models):
   return vector + rng.normal(0, 0.01, (num_models, len(vector))).astype(np.float32)
 
 
-def _training(class_=member_training.MemberTraining, options=_OPTIONS):
-  return class_(_task, _files, options, _SEED)
+def _training(options=_OPTIONS):
+  return cluster_training.ClusterTraining(_task, _files, options, _SEED)
 
 
 def _everyone(num_epochs=1):
   return participation.Round(3, _task.client_ids, num_epochs)
 
 
-class MemberTrainingTest(absltest.TestCase):
+class TrainMembersTest(absltest.TestCase):
 
   def test_models_and_losses_are_those_of_cluster_training_to_the_bit(self):
     clusters = (*_CLUSTERS, _task.client_ids)
     starts = _starts(len(clusters))
     for round_ in (_everyone(2), participation.Round(4, ("a", "e", "d"), 1)):
-      expected, expected_losses = _training(cluster_training.ClusterTraining).next(
+      expected, expected_losses = _training().train(
           starts, clusters, round_
       )
-      vectors, _, losses = _training().next(starts, clusters, round_)
+      vectors, _, losses = _training().train_members(starts, clusters, round_)
       np.testing.assert_array_equal(vectors, expected)
       self.assertEqual(losses, expected_losses)
 
   def test_heads_of_several_members_have_the_same_sums(self):
     # So that all five members are summed up in one head.
-    with mock.patch.object(cluster_training, "_FEWEST_HEADS", 1):
-      expected, _ = _training(cluster_training.ClusterTraining).next(
+    with mock.patch.object(heads, "_FEWEST_HEADS", 1):
+      expected, _ = _training().train(
           _starts(1), (_task.client_ids,), _everyone()
       )
-      vectors, own, _ = _training().next(_starts(1), (_task.client_ids,), _everyone())
+      vectors, own, _ = _training().train_members(_starts(1), (_task.client_ids,), _everyone())
     np.testing.assert_array_equal(vectors, expected)
     self.assertCountEqual(own[0], _task.client_ids)
 
   def test_own_models_are_what_each_client_trained(self):
     starts = _starts(len(_CLUSTERS))
-    _, own, _ = _training().next(starts, _CLUSTERS, _everyone())
+    _, own, _ = _training().train_members(starts, _CLUSTERS, _everyone())
     update = client_update.build_client_update(_task.model, _OPTIONS)
     for start, members, own_of_members in zip(starts, _CLUSTERS, own):
       self.assertCountEqual(own_of_members, members)
@@ -94,7 +94,7 @@ class MemberTrainingTest(absltest.TestCase):
 
   def test_only_members_that_take_part_have_own_models(self):
     starts = _starts(len(_CLUSTERS))
-    vectors, own, losses = _training().next(
+    vectors, own, losses = _training().train_members(
         starts, _CLUSTERS, participation.Round(1, ("a", "c", "e"), 1)
     )
     self.assertEqual([sorted(part) for part in own], [["c", "e"], [], ["e"], []])
@@ -105,8 +105,8 @@ class MemberTrainingTest(absltest.TestCase):
   def test_messages_of_any_size_give_the_same(self):
     starts = _starts(len(_CLUSTERS))
     training = _training()
-    whole = training.next(starts, _CLUSTERS, _everyone())
-    train_members = training._train_members
+    whole = training.train_members(starts, _CLUSTERS, _everyone())
+    train_members = heads.build_own_models(_task.model, _OPTIONS)
     most_returned = 0
 
     def train(models, jobs):
@@ -118,12 +118,12 @@ class MemberTrainingTest(absltest.TestCase):
     limit = 3 * starts[0].nbytes
     with (
         small_messages.limit(limit),
-        mock.patch.object(training, "_train_members", train),
+        mock.patch.object(heads, "build_own_models", lambda *_: train),
         # One head per cluster, so that the first is cut in two.
-        mock.patch.object(cluster_training, "_FEWEST_HEADS", 1),
-        mock.patch.object(member_training, "_HEADS_PER_MESSAGE", 1),
+        mock.patch.object(heads, "_FEWEST_HEADS", 1),
+        mock.patch.object(cluster_training, "_HEADS_PER_MESSAGE", 1),
     ):
-      parts = training.next(starts, _CLUSTERS, _everyone())
+      parts = training.train_members(starts, _CLUSTERS, _everyone())
     self.assertBetween(most_returned, 1, limit)
     np.testing.assert_allclose(parts[0], whole[0], atol=1e-7)
     self.assertEqual(parts[2], whole[2])
@@ -135,12 +135,13 @@ class MemberTrainingTest(absltest.TestCase):
   def test_the_order_of_tffs_results_does_not_matter(self):
     starts = _starts(len(_CLUSTERS))
     training = _training()
-    expected = training.next(starts, _CLUSTERS, _everyone())
-    train_members = training._train_members
+    expected = training.train_members(starts, _CLUSTERS, _everyone())
+    train_members = heads.build_own_models(_task.model, _OPTIONS)
     with mock.patch.object(
-        training, "_train_members", lambda *args: list(train_members(*args))[::-1]
+        heads, "build_own_models",
+        lambda *_: lambda *args: list(train_members(*args))[::-1],
     ):
-      vectors, own, losses = training.next(starts, _CLUSTERS, _everyone())
+      vectors, own, losses = training.train_members(starts, _CLUSTERS, _everyone())
     np.testing.assert_array_equal(vectors, expected[0])
     np.testing.assert_array_equal(own[2]["e"], expected[1][2]["e"])
     self.assertEqual(losses, expected[2])
@@ -148,12 +149,12 @@ class MemberTrainingTest(absltest.TestCase):
   def test_inputs_are_not_changed(self):
     starts = _starts(len(_CLUSTERS))
     copy = starts.copy()
-    _training().next(starts, _CLUSTERS, _everyone())
+    _training().train_members(starts, _CLUSTERS, _everyone())
     np.testing.assert_array_equal(starts, copy)
 
   def test_nobody_to_train(self):
     starts = _starts(2)
-    vectors, own, losses = _training().next(starts, ((), ()), _everyone())
+    vectors, own, losses = _training().train_members(starts, ((), ()), _everyone())
     np.testing.assert_array_equal(vectors, starts)
     self.assertEqual((own, losses), ([{}, {}], [{}, {}]))
 
@@ -162,7 +163,7 @@ class MemberTrainingTest(absltest.TestCase):
     with self.assertRaisesRegex(
         divergence.TrainingDiverged, "round 3, cluster 1, client 'e'"
     ):
-      _training(options=options).next(_starts(2), ((), ("e",)), _everyone(2))
+      _training(options=options).train_members(_starts(2), ((), ("e",)), _everyone(2))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,186 @@
+"""Cluster heads: TFF clients that train some members of one cluster each, one after the other.
+
+So TFF's messages hold one vector per cluster on the way to the heads and one per head on the way
+back, however many clients there are.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import math
+from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from fl_clustering.engine import client_update as client_update_lib
+from fl_clustering.engine import model_jobs
+
+if TYPE_CHECKING:
+  from fl_clustering.engine import client_files
+  from fl_clustering.tasks import model as model_lib
+
+# A head does at most about 1/16 of a round's work: small enough that no core waits long for
+# the last one, whatever the cluster sizes.  Many clients are cut finer, for many cores.
+_FEWEST_HEADS = 16
+_MOST_HEADS = 64
+_MEMBERS_PER_HEAD = 10
+
+# What a head is told of its members.
+MEMBER_FIELDS = (
+    ("paths", tff.TensorType(np.str_, [None])),
+    ("seeds", tff.TensorType(np.int32, [None, 2])),
+    ("num_epochs", np.int32),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+  """Some members of one cluster, which one TFF client trains in turn."""
+
+  cluster: int
+  members: tuple[str, ...]
+
+
+def _by_site(
+    members: Sequence[str], files: Mapping[str, client_files.ExampleFile]
+) -> list[list[str]]:
+  """Returns the members whose files are at one site together."""
+  of_site = collections.defaultdict(list)
+  for member in members:
+    of_site[files[member].site].append(member)
+  return list(of_site.values())
+
+
+def plan_heads(
+    clusters: Sequence[Sequence[str]], files: Mapping[str, client_files.ExampleFile]
+) -> list[Head]:
+  """Cuts clusters into heads of about equal work, the largest first.
+
+  The plan depends on the clusters and on where the files are, not on the machine that
+  computes, so that sums are taken in the same order everywhere.
+
+  Args:
+    clusters: Per cluster the ids of its members.
+    files: The members' training examples by client id.
+
+  Returns:
+    The heads; those of a cluster hold its members once each.
+  """
+  work = lambda members: sum(files[m].num_examples for m in members)
+  num_parts = sum(map(len, clusters)) // _MEMBERS_PER_HEAD
+  num_parts = min(max(num_parts, _FEWEST_HEADS), _MOST_HEADS)
+  limit = sum(work(members) for members in clusters) / num_parts
+  heads = []
+  for cluster, members in enumerate(clusters):
+    for of_site in _by_site(members, files):
+      num_heads = min(len(of_site), math.ceil(work(of_site) / limit))
+      # Dealing the clients out by size keeps the heads of a cluster alike.
+      by_size = sorted(of_site, key=lambda m: -files[m].num_examples)
+      for i in range(num_heads):
+        heads.append(Head(cluster, tuple(by_size[i::num_heads])))
+  return sorted(heads, key=lambda head: -work(head.members))
+
+
+def _build_sum_up(
+    model: model_lib.Model, local_training: client_update_lib.LocalTraining
+) -> Callable:
+  """Returns the TensorFlow function by which a head trains its members and sums them up.
+
+  It takes the model's parameters as a vector and a job with `MEMBER_FIELDS`.  It returns the
+  weighted sum of the members' parameters, their number of examples and every member's loss.
+  """
+  client_update = client_update_lib.build_client_update(model, local_training)
+
+  @tf.function
+  def sum_up(vector: tf.Tensor, job: Any) -> tuple:
+    paths = job["paths"]
+    parameters = client_update_lib.unflatten(model, vector)
+    weighted_sum = [tf.zeros_like(p) for p in parameters]
+    total = 0.0
+    losses = tf.TensorArray(tf.float32, tf.shape(paths)[0])
+    for i in tf.range(tf.shape(paths)[0]):
+      trained, loss, num_examples = client_update(
+          parameters, paths[i], job["seeds"][i], job["num_epochs"]
+      )
+      weighted_sum = [s + num_examples * t for s, t in zip(weighted_sum, trained)]
+      total += num_examples
+      losses = losses.write(i, loss)
+    return client_update_lib.flatten(weighted_sum), total, losses.stack()
+
+  return sum_up
+
+
+@functools.cache
+def build_sums(
+    model: model_lib.Model, local_training: client_update_lib.LocalTraining
+) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_models` whose results are those of `_build_sum_up`."""
+  sum_up = _build_sum_up(model, local_training)
+  return model_jobs.on_models(sum_up, model.num_parameters, *MEMBER_FIELDS)
+
+
+@functools.cache
+def build_own_models(
+    model: model_lib.Model, local_training: client_update_lib.LocalTraining
+) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_models` of heads that sum nothing up.
+
+  A job's result is the members' trained parameters, of shape (num_members, P), and their losses.
+  """
+  client_update = client_update_lib.build_client_update(model, local_training)
+
+  @tf.function
+  def train_all(vector: tf.Tensor, job: Any) -> tuple:
+    parameters = client_update_lib.unflatten(model, vector)
+    num_members = tf.shape(job["paths"])[0]
+    vectors = tf.TensorArray(tf.float32, num_members, element_shape=[model.num_parameters])
+    losses = tf.TensorArray(tf.float32, num_members)
+    for i in tf.range(num_members):
+      trained, loss, _ = client_update(
+          parameters, job["paths"][i], job["seeds"][i], job["num_epochs"]
+      )
+      vectors = vectors.write(i, client_update_lib.flatten(trained))
+      losses = losses.write(i, loss)
+    return vectors.stack(), losses.stack()
+
+  return model_jobs.on_models(train_all, model.num_parameters, *MEMBER_FIELDS)
+
+
+@functools.cache
+def build_site_sums(
+    model: model_lib.Model, local_training: client_update_lib.LocalTraining, num_clients: int
+) -> tff.Computation:
+  """Returns the TFF computation of one cluster's round, which adds up what its heads return.
+
+  Args:
+    model: The model.
+    local_training: How a client trains.
+    num_clients: Number of clients of the task.  A job has the field `places` too, its members'
+      positions among them.
+
+  Returns:
+    The computation `(vector@SERVER, {job}@CLIENTS) -> (weighted sum of the members'
+    parameters, their number of examples, losses)@SERVER`.  The losses, of shape
+    (num_clients,), are at the members' places and zero elsewhere.
+  """
+  sum_up = _build_sum_up(model, local_training)
+  vector_type = tff.TensorType(np.float32, [model.num_parameters])
+  job_type = model_jobs.job_type(("places", tff.TensorType(np.int32, [None])), *MEMBER_FIELDS)
+
+  @tff.tensorflow.computation(vector_type, job_type)
+  def train(vector: tf.Tensor, job: Any) -> tuple:
+    weighted_sum, num_examples, losses = sum_up(vector, job)
+    places = job["places"][:, tf.newaxis]
+    return weighted_sum, num_examples, tf.scatter_nd(places, losses, [num_clients])
+
+  @tff.federated_computation(
+      tff.FederatedType(vector_type, tff.SERVER), tff.FederatedType(job_type, tff.CLIENTS)
+  )
+  def add_up(vector: Any, jobs: Any) -> Any:
+    return tff.federated_sum(tff.federated_map(train, (tff.federated_broadcast(vector), jobs)))
+
+  return add_up
