@@ -1,12 +1,12 @@
 """FedAvg in many clusters at once, which may overlap.
 
-The heads of `heads.py` train the members.  What they return is chosen by who needs it:
+The heads of `heads.py` train the members and return weighted sums, which the server adds up.
 
-  - their weighted sums, which the server adds up;
-  - the members' own models, where these are asked for.  The server takes their sums in the same
-    order, so that the clusters' models are the same to the last bit;
-  - of members at sites one sum per site and cluster.  TFF adds up at every site what its heads
-    return, so that no part of the sum over a site's members leaves it.
+Where the members' own models are asked for, heads return these.  The server takes the sums in the
+same order, so that the clusters' models are the same to the last bit.
+
+Where members are at sites, TFF adds up at every site what its heads return, for one cluster after
+the other, so that no part of the sum over a site's members leaves it.
 """
 
 from __future__ import annotations
@@ -75,10 +75,7 @@ def _new_models(
 
 
 class ClusterTraining:
-  """FedAvg in every cluster on its own; a client may be in several clusters.
-
-  Every method may raise `divergence.TrainingDiverged`.
-  """
+  """FedAvg in every cluster on its own; a client may be in several clusters."""
 
   def __init__(
       self,
@@ -100,18 +97,7 @@ class ClusterTraining:
       round_: participation.Round,
       in_place: bool = False,
   ) -> tuple[np.ndarray, list[Losses]]:
-    """Runs one round of every cluster.
-
-    Args:
-      vectors: The clusters' models, float32 of shape (num_clusters, P).
-      clusters: The members of each.
-      round_: The round.  A cluster without members that take part keeps its model.
-      in_place: Whether the new models take the place of `vectors`, unless these are read-only.
-        A second copy of thousands of large models would be gigabytes.
-
-    Returns:
-      The new models, and per cluster the mean training losses of those that took part.
-    """
+    """Does what `Engine.train` does; a cluster without members that take part keeps its model."""
     is_at_sites = any(file.site for file in self._files.values())
     sums = self._sums_of_sites if is_at_sites else self._sums_of_heads
     return _new_models(vectors, *sums(vectors, clusters, round_), round_.number, in_place)
@@ -119,12 +105,7 @@ class ClusterTraining:
   def train_members(
       self, vectors: np.ndarray, clusters: Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[dict[str, np.ndarray]], list[Losses]]:
-    """Does what `train` does, and returns the members' own models too.
-
-    Returns:
-      What `train` returns, to the last bit; and in between, per cluster the trained parameters
-      of those that took part, float32 of shape (P,), not private.
-    """
+    """Does what `Engine.train_members` does."""
     heads = heads_lib.plan_heads(clusters, self._files)
     trained = {
         (cluster, member): (vector, loss)
@@ -149,17 +130,7 @@ class ClusterTraining:
   def train_each(
       self, vectors: np.ndarray, client_ids: Sequence[str], round_: participation.Round
   ) -> tuple[np.ndarray, Losses]:
-    """Trains clients alone, whether they take part in the round or not.
-
-    Args:
-      vectors: The model that each client starts from, float32 of shape (len(client_ids), P);
-        a view made by `np.broadcast_to` is sent as one model.
-      client_ids: The clients, each named once.
-      round_: The round.
-
-    Returns:
-      The clients' models, not private, as `vectors`, and their mean training losses.
-    """
+    """Does what `Engine.train_each` does."""
     if vectors.strides[0] == 0:
       clusters = [tuple(client_ids)]
     else:

@@ -108,8 +108,7 @@ class Engine:
 
     Args:
       vectors: The models, float32 of shape (num_models, P).
-      members: The client ids per model.  A client may be a member of several models, and a
-        model may have no members.
+      members: The client ids per model.  A client may be a member of several models.
       round_: The round.  A model none of whose members take part in it stays as it is.
       already_sent: Whether the members have the models, from `losses`, so that sending
         them costs nothing more.
