@@ -1,16 +1,22 @@
 """Figures of the clusters: the clients' weights, distances and labels."""
 
+from typing import Any, Callable, Mapping, Sequence
+
 import matplotlib
+from matplotlib import axes as mpl_axes
+from matplotlib import axis as mpl_axis
 from matplotlib import cm
 from matplotlib import colors as mpl_colors
-from matplotlib import lines
+from matplotlib import image as mpl_image
 from matplotlib import patches
 import numpy as np
 from scipy.spatial import distance
 from sklearn import decomposition
 
 from experiment_shell import figure_style
+from experiments.three_phase import figures
 from experiments.three_phase import results as results_lib
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 
 _MAX_POINTS = 1000
@@ -24,27 +30,31 @@ _MAX_NAME = 32  # Characters of a label's name.
 _KEY_WIDTH, _KEY_ROW = 80, 0.2  # Characters of a line of the key, and its inches.
 _LABEL_COLORS = (*figure_style.CATEGORY_COLORS, "#bbbbbb")
 _MARKERS = "osD^vPX*"
+_REPRESENTATIONS = {
+    "weights": "weights",
+    "update": "weight updates",
+    "normalized_update": "weight updates scaled to length 1",
+}
 
 
-def _at_most(items, limit, of_more):
+def _at_most(items: list, limit: int, of_more: int) -> list:
   """Returns all items, or `of_more` evenly spaced ones if they are more than `limit`."""
   return items if len(items) <= limit else figure_style.evenly_spaced(items, of_more)
 
 
-def _thinned(results, limit, of_more):
+def _thinned(results: results_lib.Results, limit: int, of_more: int) -> tuple[list[str], str]:
   """Returns all client ids, or `of_more` if they are more than `limit`, with a note of it."""
-  client_ids = [client["client_id"] for client in results.clients]
-  shown = _at_most(client_ids, limit, of_more)
-  if len(shown) == len(client_ids):
+  shown = _at_most(results.client_ids, limit, of_more)
+  if len(shown) == results.num_clients:
     return shown, ""
-  return shown, f"shown: {len(shown):,} of {len(client_ids):,} clients, evenly spaced"
+  return shown, f"shown: {len(shown):,} of {results.num_clients:,} clients, evenly spaced"
 
 
-def _cluster_word(name):
+def _cluster_word(name: str) -> str:
   return "group" if name == results_lib.TRUE_GROUPS else "cluster"
 
 
-def _panel_title(name, assignment):
+def _panel_title(name: str, assignment: cluster_assignment.ClusterAssignment) -> str:
   num_clusters = len(assignment.clusters)
   if name == results_lib.TRUE_GROUPS:
     return f"{name}: {num_clusters}"
@@ -52,49 +62,47 @@ def _panel_title(name, assignment):
   return f"{label}: {num_clusters} cluster{'' if num_clusters == 1 else 's'}"
 
 
-def _category_marks(count):
-  """Returns (colour, marker) for each of `count` clusters."""
-  colors = figure_style.CATEGORY_COLORS
-  return [
-      (colors[i % len(colors)], _MARKERS[(i // len(colors)) % len(_MARKERS)])
-      for i in range(count)
-  ]
+def _looks(assignment: cluster_assignment.ClusterAssignment) -> dict[int, figures.Look]:
+  """Returns colour and marker of the clusters: of all, or of the largest of very many."""
+  clusters, colors = assignment.clusters, figure_style.CATEGORY_COLORS
+  colored = list(range(len(clusters)))
+  if len(clusters) > len(colors) * len(_MARKERS):
+    largest = sorted(colored, key=lambda k: -len(clusters[k]))
+    colored = sorted(largest[:_MAX_LEGEND_CLUSTERS])
+  return {
+      k: {"color": colors[i % len(colors)], "marker": _MARKERS[i // len(colors)]}
+      for i, k in enumerate(colored)
+  }
 
 
-def _colored_clusters(assignment):
-  """Returns the clusters that have a mark of their own: all, or the largest of very many."""
-  clusters = assignment.clusters
-  if len(clusters) <= len(figure_style.CATEGORY_COLORS) * len(_MARKERS):
-    return range(len(clusters))
-  largest = sorted(range(len(clusters)), key=lambda k: -len(clusters[k]))
-  return sorted(largest[:_MAX_LEGEND_CLUSTERS])
-
-
-def _scatter(axes, points, client_ids, name, assignment):
+def _scatter(
+    axes: mpl_axes.Axes, points: np.ndarray, client_ids: Sequence[str], name: str,
+    assignment: cluster_assignment.ClusterAssignment,
+) -> None:
   """Draws one panel of `client_weights`."""
   main = results_lib.main_clusters(assignment)
   of_clients = np.array([main[client_id] for client_id in client_ids])
   counts = np.array([len(assignment.clusters_of(client_id)) for client_id in client_ids])
-  colored = _colored_clusters(assignment)
-  marks = _category_marks(len(colored))
+  looks = _looks(assignment)
   base_size = 22 if len(client_ids) <= 200 else 10
   sizes = base_size * (1 + 2 * (counts - 1) / max(counts.max() - 1, 1))
-  others = ~np.isin(of_clients, colored)
+  others = ~np.isin(of_clients, list(looks))
   axes.scatter(
       points[others, 0], points[others, 1], s=sizes[others], color=figure_style.QUIET,
       linewidths=0, alpha=0.35,
   )
   handles = []
-  for index, (color, marker) in zip(colored, marks):
+  for index, look in looks.items():
     chosen = of_clients == index
     axes.scatter(
-        points[chosen, 0], points[chosen, 1], s=sizes[chosen], color=color, marker=marker,
-        edgecolors="white", linewidths=0.4, alpha=0.85,
+        points[chosen, 0], points[chosen, 1], s=sizes[chosen], edgecolors="white", linewidths=0.4,
+        alpha=0.85, **look,
     )
-    size = len(assignment.clusters[index])
-    handles.append(lines.Line2D([], [], color=color, marker=marker, linestyle="", markersize=5,
-                                label=f"{index} ({size:,})"))
-  if len(marks) <= _MAX_LEGEND_CLUSTERS:
+    handles.append(figures.handle(
+        f"{index} ({len(assignment.clusters[index]):,})",
+        {**look, "linestyle": "", "markersize": 5},
+    ))
+  if len(looks) <= _MAX_LEGEND_CLUSTERS:
     axes.legend(
         handles=handles, title=f"{_cluster_word(name)} (clients)",
         loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=3, handletextpad=0.1,
@@ -104,14 +112,14 @@ def _scatter(axes, points, client_ids, name, assignment):
   if assignment.overlapping:
     title.append("colour: a client's largest cluster")
     title.append(f"size: in how many it is ({counts.min()} to {counts.max()})")
-  if len(marks) > _MAX_LEGEND_CLUSTERS:
+  if len(looks) > _MAX_LEGEND_CLUSTERS:
     title.append("one colour and shape per cluster")
-  if len(colored) < len(assignment.clusters):
-    title.append(f"coloured: the {len(colored)} largest clusters")
+  if len(looks) < len(assignment.clusters):
+    title.append(f"coloured: the {len(looks)} largest clusters")
   axes.set_title("\n".join(title), loc="left", fontsize=9)
 
 
-def _principal_components(vectors):
+def _principal_components(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
   """Returns points of shape (num_clients, 2) and the two shares of the variance."""
   vectors = vectors - vectors.mean(axis=0)
   if len(vectors) < 2 or not vectors.any():
@@ -127,7 +135,7 @@ def _principal_components(vectors):
   )
 
 
-def client_weights(results):
+def client_weights(results: results_lib.Results) -> figure_style.Figure | None:
   """Returns the clients' weights in two dimensions; None if no weights were kept."""
   client_ids, note = _thinned(results, _MAX_POINTS, _MAX_POINTS)
   vectors = results.vectors(client_ids)
@@ -149,38 +157,59 @@ def client_weights(results):
     axes.set_xlabel(f"component 1: {variance[0]:.0%} of variance", fontsize=8.5)
   figure_style.set_title(
       figure, results.data_line,
-      f"The clients' {_representation_name(results)} in 2-D (principal components), one point "
-      "per client",
+      f"The clients' {_REPRESENTATIONS[results.representation]} in 2-D (principal components), one "
+      "point per client",
       note,
   )
   return figure
 
 
-def _representation_name(results):
-  return {
-      "weights": "weights",
-      "update": "weight updates",
-      "normalized_update": "weight updates scaled to length 1",
-  }[results.representation]
+def _image(axes: mpl_axes.Axes, distances: np.ndarray) -> mpl_image.AxesImage:
+  # The diagonal's zeros mean nothing, and would take up half of the colours.
+  between = distances[~np.eye(len(distances), dtype=bool)]
+  return axes.imshow(
+      distances, cmap="viridis", vmin=between.min(), vmax=between.max(), interpolation="nearest"
+  )
 
 
-def _draw_distances(axes, distances, client_ids, name, assignment, limits):
+def _separate(
+    axis: mpl_axis.Axis, clusters: np.ndarray, draw_lines: Sequence[Callable], color: str,
+    widths: tuple[float, float],
+) -> bool:
+  """Names the clusters of ordered clients on an axis, and draws lines between them.
+
+  Args:
+    axis: The axis of the clients.
+    clusters: The clients' clusters, in their order.
+    draw_lines: What draws a line at a place of the axis.
+    color: The lines' colour.
+    widths: The lines' width, and that of very many lines.
+
+  Returns:
+    Whether there are lines; of too many clusters they would hide what is between them.
+  """
+  stretches = figure_style.blocks(clusters)
+  figure_style.set_block_ticks(axis, clusters, stretches)
+  if len(stretches) > _MAX_SEPARATED_CLUSTERS:
+    return False
+  for start, _ in stretches[1:]:
+    for draw_line in draw_lines:
+      draw_line(start - 0.5, color=color, linewidth=widths[len(stretches) > 12])
+  return True
+
+
+def _draw_distances(
+    axes: mpl_axes.Axes, distances: np.ndarray, client_ids: Sequence[str], name: str,
+    assignment: cluster_assignment.ClusterAssignment,
+) -> mpl_image.AxesImage:
   """Draws one panel of `distance_matrix`; returns the image."""
   main = results_lib.main_clusters(assignment)
   clusters = np.array([main[client_id] for client_id in client_ids])
   order = np.argsort(clusters, kind="stable")
-  image = axes.imshow(
-      distances[np.ix_(order, order)], cmap="viridis", vmin=limits[0], vmax=limits[1],
-      interpolation="nearest",
+  image = _image(axes, distances[np.ix_(order, order)])
+  is_separated = _separate(
+      axes.yaxis, clusters[order], (axes.axhline, axes.axvline), "white", (0.9, 0.5)
   )
-  stretches = figure_style.blocks(clusters[order])
-  line_width = 0.9 if len(stretches) <= 12 else 0.5
-  # More lines would hide what is between them.
-  is_separated = len(stretches) <= _MAX_SEPARATED_CLUSTERS
-  for start, _ in stretches[1:] if is_separated else ():
-    axes.axhline(start - 0.5, color="white", linewidth=line_width)
-    axes.axvline(start - 0.5, color="white", linewidth=line_width)
-  figure_style.set_block_ticks(axes.yaxis, clusters[order], stretches)
   axes.set_xticks([])
   axes.set_ylabel(_cluster_word(name))
   title = _panel_title(name, assignment)
@@ -192,26 +221,21 @@ def _draw_distances(axes, distances, client_ids, name, assignment, limits):
   return image
 
 
-def distance_matrix(results):
+def distance_matrix(results: results_lib.Results) -> figure_style.Figure | None:
   """Returns all distances, ordered by cluster; None if no weights were kept."""
   client_ids, note = _thinned(results, _MAX_MATRIX_CLIENTS, _MATRIX_CLIENTS_OF_MORE)
   vectors = results.vectors(client_ids)
   if vectors is None or len(client_ids) < 2:
     return None
   distances = distance.squareform(distances_lib.METRICS["l2"](vectors))
-  # The diagonal's zeros mean nothing, and would take up half of the colours.
-  between = distances[~np.eye(len(distances), dtype=bool)]
-  limits = between.min(), between.max()
   partitions = results.partitions
   num_panels = max(1, len(partitions))
   figure = figure_style.new_figure(1.5 + 3.1 * -(-num_panels // 2))
   panels = figure_style.panel_grid(figure, num_panels)
   for axes, (name, assignment) in zip(panels, partitions.items()):
-    image = _draw_distances(axes, distances, client_ids, name, assignment, limits)
+    image = _draw_distances(axes, distances, client_ids, name, assignment)
   if not partitions:
-    image = panels[0].imshow(
-        distances, cmap="viridis", vmin=limits[0], vmax=limits[1], interpolation="nearest"
-    )
+    image = _image(panels[0], distances)
     panels[0].set_xlabel("client, in the order of clients.csv")
     panels[0].set_xticks([])
     panels[0].set_yticks([])
@@ -220,7 +244,7 @@ def distance_matrix(results):
   unit = "" if results.representation == "normalized_update" else " (units of the parameters)"
   figure.colorbar(
       image, ax=panels, location="bottom", shrink=0.7, aspect=35,
-      label=f"Euclidean distance between {_representation_name(results)}{unit}",
+      label=f"Euclidean distance between {_REPRESENTATIONS[results.representation]}{unit}",
   )
   title = "Distance between every two clients"
   if partitions:
@@ -229,13 +253,13 @@ def distance_matrix(results):
   return figure
 
 
-def _label_colors(num_labels):
+def _label_colors(num_labels: int) -> Sequence:
   if num_labels <= len(_LABEL_COLORS):
     return _LABEL_COLORS[:num_labels]
   return matplotlib.colormaps["viridis"](np.linspace(0, 1, num_labels))
 
 
-def _draw_bars(axes, counts):
+def _draw_bars(axes: mpl_axes.Axes, counts: np.ndarray) -> None:
   """Draws stacked bars without gaps; `counts` of shape (num_clients, num_labels)."""
   edges = np.arange(len(counts) + 1) - 0.5
   # A step lasts until the next edge; the last bar needs its value once more there.
@@ -250,19 +274,17 @@ def _draw_bars(axes, counts):
   axes.set_xticks([])
 
 
-def _draw_by_cluster(axes, results, clients, name, assignment):
+def _draw_by_cluster(
+    axes: mpl_axes.Axes, results: results_lib.Results, clients: Sequence[Mapping[str, Any]],
+    name: str, assignment: cluster_assignment.ClusterAssignment,
+) -> None:
   """Draws the shares of the labels, ordered by cluster."""
   main = results_lib.main_clusters(assignment)
   ordered = sorted(clients, key=lambda client: main[client["client_id"]])
   counts = np.array([results.label_counts(client) for client in ordered], float)
   _draw_bars(axes, counts / counts.sum(axis=1, keepdims=True))
   clusters = np.array([main[client["client_id"]] for client in ordered])
-  stretches = figure_style.blocks(clusters)
-  line_width = 1.4 if len(stretches) <= 12 else 0.8
-  is_separated = len(stretches) <= _MAX_SEPARATED_CLUSTERS
-  for start, _ in stretches[1:] if is_separated else ():
-    axes.axvline(start - 0.5, color="black", linewidth=line_width)
-  figure_style.set_block_ticks(axes.xaxis, clusters, stretches)
+  is_separated = _separate(axes.xaxis, clusters, (axes.axvline,), "black", (1.4, 0.8))
   axes.set_ylim(0, 1)
   axes.set_ylabel("share of training examples")
   order = f"cluster of {results_lib.method_label(name)}"
@@ -272,18 +294,20 @@ def _draw_by_cluster(axes, results, clients, name, assignment):
   axes.set_xlabel(f"client, by {order}{separation}")
 
 
-def _has_legend(results):
+def _has_legend(results: results_lib.Results) -> bool:
   """Returns whether every label has its place in the key; names need more than numbers."""
   named = results.dataset["class_names"] is not None
   return len(results.label_names) <= (_MAX_NAMED_LABELS if named else len(_LABEL_COLORS))
 
 
-def _key_columns(names):
+def _key_columns(names: Sequence[str]) -> int:
   """Returns how many labels of the key fit beside each other."""
   return max(1, min(len(_LABEL_COLORS), _KEY_WIDTH // (max(map(len, names)) + 4)))
 
 
-def _draw_key(figure, panels, results):
+def _draw_key(
+    figure: figure_style.Figure, panels: Sequence[mpl_axes.Axes], results: results_lib.Results
+) -> None:
   """Draws the legend of the labels, or a colour bar where they are too many."""
   names = [figure_style.shortened(name, _MAX_NAME) for name in results.label_names]
   title = figure_style.shortened(results.label_word, _KEY_WIDTH)
@@ -303,7 +327,7 @@ def _draw_key(figure, panels, results):
     text.set_parse_math(False)
 
 
-def label_mix(results):
+def label_mix(results: results_lib.Results) -> figure_style.Figure | None:
   """Returns the clients' training labels, by size and by cluster; None if sites have them."""
   if results.num_sites:
     return None

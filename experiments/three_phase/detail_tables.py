@@ -1,9 +1,12 @@
 """The tables of single clients, clusters and global models of a three-phase run, as HTML."""
 
+import collections
+from typing import Any, Mapping, Sequence
+
 from experiment_shell import html_page
 from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
-from experiments.three_phase import tables
+from fl_clustering.methods import cluster_assignment
 
 _MAX_OPEN_ROWS = 10
 _MAX_ROWS = 100
@@ -11,41 +14,40 @@ _MAX_CLIENTS_NAMED = 4
 _MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
 
 
-def _caption(text, num_rows, what, file, summary):
+def _caption(text: str, num_rows: int, what: str, file: str, summary: Mapping[str, Any]) -> str:
   """Returns a caption that says, of a table that is cut, where all rows are."""
   if num_rows > _MAX_ROWS:
     text += f"; the first {_MAX_ROWS} of {num_rows:,} {what}, all of which are in {file}"
-  return tables.caption_text(text, summary)
+  return comparison.caption_text(text, summary)
 
 
-def _each(num_rows):
-  """Returns how many rows a table shows, in words."""
-  if num_rows > _MAX_ROWS:
-    return f"The first {_MAX_ROWS} of {num_rows:,}"
-  return f"Each of the {num_rows:,}"
+def _folded(table: html_page.Html, num_rows: int, what: str) -> html_page.Html:
+  """Returns a table that is folded if it has many rows."""
+  if num_rows <= _MAX_OPEN_ROWS:
+    return table
+  shown = f"The first {_MAX_ROWS} of" if num_rows > _MAX_ROWS else "Each of the"
+  return html_page.details(f"{shown} {num_rows:,} {what}", table)
 
 
-def _new_client_cell(results, method, client_id):
+def _new_client_cell(results: results_lib.Results, method: str, client_id: str) -> str:
   clusters, accuracy = results.new_client(method, client_id)
   shown = comparison.score_text(accuracy)
   return f"{clusters.replace(' ', ', ')}: {shown}" if clusters else shown
 
 
-def new_client_tables(results):
+def new_client_tables(results: results_lib.Results) -> list[html_page.Html]:
   """Returns how clients fared that came after the training, as blocks of an HTML page."""
   clients, summary = results.new_clients, results.summary
   if not clients:
     return []
   rows = comparison.comparison_rows(summary)
   columns = comparison.of_clients("new_clients", results.has_tables)
-  accuracy = tables.methods_table(
+  accuracy = comparison.methods_table(
       rows, [("new clients' own test data", columns)],
-      tables.caption_text(
-          f"Accuracy of {results_lib.clients_text(len(clients))} that came after the training, on "
-          f"{summary['num_test_examples']['new_clients']:,} test examples of their own; highest "
-          "values in bold",
-          summary,
-      ),
+      f"Accuracy of {results_lib.clients_text(len(clients))} that came after the training, on "
+      f"{summary['num_test_examples']['new_clients']:,} test examples of their own; highest "
+      "values in bold",
+      summary,
   )
   each = html_page.table(
       ["new client", *(row.label for row in rows)],
@@ -62,60 +64,60 @@ def new_client_tables(results):
           len(clients), "new clients", "client_metrics.csv", summary,
       ),
   )
-  if len(clients) > _MAX_OPEN_ROWS:
-    each = html_page.details(f"{_each(len(clients))} new clients", each)
-  return [accuracy, each]
+  return [accuracy, _folded(each, len(clients), "new clients")]
 
 
-def _make_up(members, group_of):
+def _make_up(members: Sequence[str], group_of: Mapping[str, str]) -> str:
   """Returns how many clients of each true group are in a cluster."""
-  counts = {}
-  for client_id in members:
-    counts[group_of[client_id]] = counts.get(group_of[client_id], 0) + 1
+  counts = collections.Counter(group_of[client_id] for client_id in members)
   ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
   return ", ".join(f"group {group}: {count}" for group, count in ordered)
 
 
-def _named(members):
+def _named(members: Sequence[str]) -> str:
   shown = ", ".join(members[:_MAX_CLIENTS_NAMED])
   more = len(members) - _MAX_CLIENTS_NAMED
   return f"{shown} and {more:,} more" if more > 0 else shown
 
 
-def _clusters_of(results, name, assignment):
+def _clusters_of(
+    results: results_lib.Results, name: str, assignment: cluster_assignment.ClusterAssignment
+) -> html_page.Html:
   """Returns the table of one method's clusters."""
   examples = {client["client_id"]: client["num_train"] for client in results.clients}
   group_of = {client["client_id"]: client["group"] for client in results.clients}
   groups_known = results.true_groups is not None
-  rows = []
-  for index, members in enumerate(assignment.clusters[:_MAX_ROWS]):
-    row = [
-        index, f"{len(members):,}", comparison.score_text(results.best_accuracy(name, index)),
-        f"{sum(examples[client_id] for client_id in members):,}",
-    ]
-    if groups_known:
-      row.append(_make_up(members, group_of))
-    rows.append([*row, _named(members)])
+  rows = [
+      [
+          index, f"{len(members):,}", comparison.score_text(results.best_accuracy(name, index)),
+          f"{sum(examples[client_id] for client_id in members):,}",
+          *([_make_up(members, group_of)] if groups_known else []), _named(members),
+      ]
+      for index, members in enumerate(assignment.clusters[:_MAX_ROWS])
+  ]
   label = results_lib.method_label(name)
   caption = f"Clusters of {label}: best accuracy on the pooled test data of their clients"
   if assignment.overlapping:
     caption += "; a client may be in several clusters"
   num_clusters = len(assignment.clusters)
-  caption = _caption(caption, num_clusters, "clusters", "assignments.json", results.summary)
   header = ["cluster", "clients", "best accuracy", "training examples"]
   header += [*(["true groups"] if groups_known else []), "who"]
-  table = html_page.table(header, rows, caption, text_columns=range(4, len(header)))
-  if len(rows) > _MAX_OPEN_ROWS:
+  table = html_page.table(
+      header, rows,
+      _caption(caption, num_clusters, "clusters", "assignments.json", results.summary),
+      text_columns=range(4, len(header)),
+  )
+  if num_clusters > _MAX_OPEN_ROWS:
     return html_page.details(f"{label}: {num_clusters:,} clusters", table)
   return table
 
 
-def cluster_tables(results):
+def cluster_tables(results: results_lib.Results) -> list[html_page.Html]:
   """Returns a table of the clusters per method."""
   return [_clusters_of(results, name, clusters) for name, clusters in results.assignments.items()]
 
 
-def saved_clusters_table(results):
+def saved_clusters_table(results: results_lib.Results) -> html_page.Html:
   """Returns a table of the clients in the clusters whose models were saved."""
   method = results.saved_method
   metrics = results.client_metrics(method)
@@ -134,12 +136,10 @@ def saved_clusters_table(results):
           results.num_clients, "clients", "client_metrics.csv", results.summary,
       ),
   )
-  if len(rows) > _MAX_OPEN_ROWS:
-    return html_page.details(f"{_each(results.num_clients)} clients", table)
-  return table
+  return _folded(table, results.num_clients, "clients")
 
 
-def _global_models(results):
+def _global_models(results: results_lib.Results) -> list[tuple[str, str, str, Mapping[str, Any]]]:
   """Returns (method, kind, label, the method's summary) of every global model."""
   label = results_lib.method_name(results_lib.PRETRAIN)
   models = [(results_lib.PRETRAIN, "global", label, results.summary["pretrain"])]
@@ -153,37 +153,34 @@ def _global_models(results):
   return models
 
 
-def global_model_tables(results):
+def global_model_tables(results: results_lib.Results) -> list[html_page.Html]:
   """Returns the global models' macro averages, and their recall per label, by its name."""
-  models = _global_models(results)
-  averages = [
-      [comparison.score_text(part[kind][metric]) for metric in ("accuracy", "recall", "precision")]
-      for _, kind, _, part in models
-  ]
-  all_labels = results.label_names
-  num_labels = len(all_labels)
-  recalls = [
-      [
-          comparison.score_text(results.evaluation(method, f"{kind}_recall_class_{label}"))
-          for label in range(num_labels)
-      ]
-      for method, kind, *_ in models
-  ]
-  names = [label for _, _, label, _ in models]
+  labels = results.label_names
+  names, averages, recalls = [], [], []
+  for method, kind, name, part in _global_models(results):
+    names.append(name)
+    averages.append([part[kind][metric] for metric in ("accuracy", "recall", "precision")])
+    recalls.append([
+        results.evaluation(method, f"{kind}_recall_class_{label}") for label in range(len(labels))
+    ])
   metrics = ["accuracy", "macro recall", "macro precision"]
-  caption = tables.caption_text(f"On {tables.global_test_text(results)}", results.summary)
+  caption = comparison.caption_text(
+      f"On {comparison.global_test_text(results)}", results.summary
+  )
 
-  def table(header, cells, groups):
-    rows = [[name, *of_model] for name, of_model in zip(names, cells)]
+  def table(header: list[str], values: list[list], groups: list[tuple[str, int]]) -> html_page.Html:
+    rows = [
+        [name, *map(comparison.score_text, of_model)] for name, of_model in zip(names, values)
+    ]
     return html_page.table(["model", *header], rows, caption, header_groups=[("", 1), *groups])
 
-  recall_group = (f"recall of {results.label_word}", num_labels)
-  if num_labels <= _MAX_OPEN_ROWS:
+  average_group, recall_group = ("", len(metrics)), (f"recall of {results.label_word}", len(labels))
+  if len(labels) <= _MAX_OPEN_ROWS:
     together = [average + recall for average, recall in zip(averages, recalls)]
-    return [table(metrics + all_labels, together, [("", len(metrics)), recall_group])]
+    return [table(metrics + labels, together, [average_group, recall_group])]
   return [
-      table(metrics, averages, [("", len(metrics))]),
+      table(metrics, averages, [average_group]),
       html_page.details(
-          f"Recall of each of the {num_labels} labels", table(all_labels, recalls, [recall_group])
+          f"Recall of each of the {len(labels)} labels", table(labels, recalls, [recall_group])
       ),
   ]

@@ -1,5 +1,8 @@
-"""Figures of gains, of accuracy per round, cost and client, and of the recovery of true groups."""
+"""Figures of accuracy per round, cost and client, of gains, and of how groups were found."""
 
+from typing import Any, Iterable, Mapping, Sequence
+
+from matplotlib import axes as mpl_axes
 from matplotlib import lines
 from matplotlib import ticker
 import numpy as np
@@ -7,6 +10,9 @@ import numpy as np
 from experiment_shell import figure_style
 from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
+from fl_clustering.three_phase import gains as gains_lib
+
+Look = dict[str, Any]  # Keywords of a line, such as its colour.
 
 _COLORS = {
     **figure_style.METHOD_COLORS,
@@ -37,15 +43,39 @@ _MAX_POINTS = 500
 _BINS = 40  # Of the range from 0 to 1.
 _FEW_ROUNDS = 12
 _MATCHED_SHOWN = 1.5  # Times the rounds of all others.
-# Colour, marker and size; smaller markers come later, so that all show where they coincide.
-_REPRESENTATION_MARKS = {
-    "weights": ("#332288", "o", 7.5),
-    "update": ("#cc6677", "s", 5.5),
-    "normalized_update": ("#44aa99", "^", 3.5),
+# Smaller markers come later, so that all show where they coincide.
+_REPRESENTATION_LOOKS: dict[str, Look] = {
+    name: {"color": color, "marker": marker, "markersize": size, "linewidth": size / 3}
+    for name, color, marker, size in (
+        ("weights", "#332288", "o", 7.5), ("update", "#cc6677", "s", 5.5),
+        ("normalized_update", "#44aa99", "^", 3.5),
+    )
+}
+_VERDICT_COLORS = {
+    gains_lib.BETTER: figure_style.METHOD_COLORS["green"],
+    gains_lib.WORSE: figure_style.METHOD_COLORS["vermilion"],
+    gains_lib.UNCLEAR: figure_style.QUIET,
+}
+# What a criterion's score is; a criterion that is not here is drawn by its name.
+_CRITERION_SCORES = {
+    "silhouette": "mean silhouette",
+    "eigengap": "gap between eigenvalues",
+    "stability": "stability beyond chance",
+}
+# Criteria that have no score at one cluster: the level is drawn that others must exceed.
+_WITH_LEVEL = ("silhouette", "stability")
+_SCORE_LOOK: Look = {"color": figure_style.METHOD_COLORS["blue"], "marker": "o", "markersize": 4}
+_LEVEL_LOOK: Look = {"color": figure_style.QUIET, "linestyle": ":"}
+_CHOICE_LOOK: Look = {
+    "color": figure_style.METHOD_COLORS["vermilion"], "marker": "o", "markersize": 11,
+    "linestyle": "", "markerfacecolor": "none", "markeredgewidth": 1.8,
+}
+_USED_LOOK: Look = {
+    "color": "#1c1e21", "marker": "o", "linestyle": "", "markerfacecolor": "none",
 }
 
 
-def method_looks(methods):
+def method_looks(methods: Sequence[str]) -> dict[str, Look]:
   """Returns colour, line style and marker for each method, as keywords of a line.
 
   A known method always has the same look, and no two methods of a run have the same.
@@ -64,7 +94,7 @@ def method_looks(methods):
   }
 
 
-def _line_looks(methods):
+def line_looks(methods: Sequence[str]) -> dict[str, Look]:
   """Returns the look of every method's line.
 
   Methods that agree have the same curve.  Earlier ones are wider, so that they show
@@ -80,43 +110,36 @@ def _line_looks(methods):
   return looks
 
 
-def _draw_curve(axes, places, values, look, position):
+def _draw_curve(
+    axes: mpl_axes.Axes, places: Sequence[float], values: Sequence[float], look: Look, position: int
+) -> None:
   """Draws a line; where it has many points, about eight have a marker.
 
   Args:
     axes: The axes to draw on.
     places: Positions on the horizontal axis.
     values: The values there.
-    look: Keywords of `axes.plot`.
+    look: The line's look.
     position: The line's number, by which its markers are shifted.
   """
   every = 1 if len(places) <= _FEW_ROUNDS else -(-len(places) // 8)
   axes.plot(places, values, **look, markevery=(position % every, every))
 
 
-def _legend(figure, looks, *handles):
+def handle(label: str, look: Look) -> lines.Line2D:
+  """Returns a line for the legend."""
+  return lines.Line2D([], [], **look, label=label)
+
+
+def method_legend(
+    figure: figure_style.Figure, looks: Mapping[str, Look], *handles: lines.Line2D
+) -> None:
   """Draws the legend of the methods and of what else there is."""
-  of_methods = [
-      lines.Line2D([], [], **look, label=results_lib.method_label(method))
-      for method, look in looks.items()
-  ]
+  of_methods = [handle(results_lib.method_label(method), look) for method, look in looks.items()]
   figure.legend(handles=[*of_methods, *handles], loc="outside lower center", ncols=3)
 
 
-def _curves(results, methods, metric):
-  """Returns (rounds, values) of each method by name; rounds count from phase 1's first."""
-  curves = {}
-  for method in methods:
-    if method == results_lib.PRETRAIN:
-      curves[method] = results.curve("pretrain", method, metric)
-      continue
-    rounds, values = results.curve("cluster", method, metric)
-    before = results.rounds_before(method)
-    curves[method] = [before + round_num for round_num in rounds], values
-  return curves
-
-
-def _last_round(curves):
+def _last_round(curves: Mapping[str, tuple[list[int], list[float]]]) -> int:
   """Returns the last round to show; the matched control may have very many."""
   last = {method: rounds[-1] for method, (rounds, _) in curves.items() if rounds}
   matched = last.pop(results_lib.FEDAVG_MATCHED, 0)
@@ -124,11 +147,11 @@ def _last_round(curves):
   return min(max(matched, others), int(_MATCHED_SHOWN * others))
 
 
-def learning_curves(results):
+def learning_curves(results: results_lib.Results) -> figure_style.Figure:
   """Returns the clients' accuracy per round, mean and 10th percentile."""
   start = results.settings["pretrain_rounds"]
   methods = [results_lib.PRETRAIN, *results_lib.ordered_methods(results.summary)]
-  looks = _line_looks(methods)
+  looks = line_looks(methods)
   figure = figure_style.new_figure(8.4 + 0.2 * -(-len(methods) // 3))
   panels = figure.subplots(3, 1)
   panel_contents = (
@@ -137,13 +160,14 @@ def learning_curves(results):
       ("10th percentile of the clients, both phases", "clients_accuracy_p10", 0),
   )
   for axes, (title, metric, first) in zip(panels, panel_contents):
-    curves = _curves(results, methods, metric)
+    curves = {method: results.curve_from_phase_1(method, metric) for method in methods}
     last = _last_round(curves)
     first = max(first, min(rounds[0] for rounds, _ in curves.values() if rounds))
     for position, (method, (rounds, values)) in enumerate(curves.items()):
       shown = [point for point in zip(rounds, values) if first <= point[0] <= last]
       if shown:
-        _draw_curve(axes, *map(list, zip(*shown)), looks[method], position)
+        places, shown_values = zip(*shown)
+        _draw_curve(axes, places, shown_values, looks[method], position)
     axes.axvline(start, color=figure_style.QUIET, linewidth=1.2, linestyle=":")
     margin = 0.015 * (last - first) + 0.02
     axes.set_xlim(first - margin, last + margin)
@@ -152,9 +176,7 @@ def learning_curves(results):
     axes.set_ylabel("accuracy (share correct)")
     axes.grid(True)
   panels[-1].set_xlabel("round (phase 1, then phase 2)")
-  _legend(figure, looks, lines.Line2D(
-      [], [], color=figure_style.QUIET, linestyle=":", label="phase 2 starts"
-  ))
+  method_legend(figure, looks, handle("phase 2 starts", _LEVEL_LOOK))
   whole, _ = curves.get(results_lib.FEDAVG_MATCHED, ([0], []))
   note = ""
   if whole[-1] > last:
@@ -165,10 +187,10 @@ def learning_curves(results):
   return figure
 
 
-def accuracy_by_cost(results):
+def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
   """Returns the clients' mean accuracy over what was sent, and over the steps of SGD."""
   methods = [results_lib.PRETRAIN, *results_lib.ordered_methods(results.summary)]
-  looks = _line_looks(methods)
+  looks = line_looks(methods)
   figure = figure_style.new_figure(6.4 + 0.2 * -(-len(methods) // 3))
   panels = figure.subplots(2, 1)
   panel_contents = (
@@ -177,22 +199,23 @@ def accuracy_by_cost(results):
   )
   for axes, (costs, label, unit) in zip(panels, panel_contents):
     for position, method in enumerate(methods):
-      phase = "pretrain" if method == results_lib.PRETRAIN else "cluster"
-      _, values = results.curve(phase, method, "clients_accuracy_mean")
+      _, values = results.curve(method, "clients_accuracy_mean")
       _draw_curve(axes, results.cost_curve(method, costs), values, looks[method], position)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(ticker.EngFormatter(unit=unit))
     axes.set_xlabel(label)
     axes.set_ylabel("mean accuracy")
     axes.grid(True)
-  _legend(figure, looks)
+  method_legend(figure, looks)
   figure_style.set_title(
       figure, results.data_line, "Accuracy on the clients' own test data by what it cost"
   )
   return figure
 
 
-def _draw_points(axes, position, values, color, rng):
+def _draw_points(
+    axes: mpl_axes.Axes, position: int, values: np.ndarray, color: str, rng: np.random.Generator
+) -> None:
   """Draws a point per client."""
   axes.scatter(
       values, position + rng.uniform(-0.3, 0.3, values.size), color=color, linewidths=0,
@@ -200,7 +223,7 @@ def _draw_points(axes, position, values, color, rng):
   )
 
 
-def _draw_shape(axes, position, values, color):
+def _draw_shape(axes: mpl_axes.Axes, position: int, values: np.ndarray, color: str) -> None:
   """Draws a histogram around the row's middle, its highest bar as high as the box."""
   # Bins have their middle at 0, .025, .05 ... 1.
   counts, edges = np.histogram(values, _BINS + 1, (-0.5 / _BINS, 1 + 0.5 / _BINS))
@@ -211,7 +234,9 @@ def _draw_shape(axes, position, values, color):
   )
 
 
-def _draw_distribution(axes, position, values, color, rng):
+def _draw_distribution(
+    axes: mpl_axes.Axes, position: int, values: np.ndarray, color: str, rng: np.random.Generator
+) -> None:
   """Draws one row of `client_accuracy`: points or a histogram, box and mean."""
   if values.size > _MAX_POINTS:
     _draw_shape(axes, position, values, color)
@@ -227,7 +252,7 @@ def _draw_distribution(axes, position, values, color, rng):
             markeredgecolor="white")
 
 
-def _write_numbers(axes, rows):
+def _write_numbers(axes: mpl_axes.Axes, rows: Iterable[comparison.Row]) -> None:
   """Writes the comparison's mean and share at target right of every row."""
   for offset, column in ((6, comparison.MEAN), (44, comparison.AT_TARGET)):
     axes.annotate(column.heading, (1, 1), xycoords="axes fraction", xytext=(offset, 4),
@@ -237,7 +262,16 @@ def _write_numbers(axes, rows):
                     xytext=(offset, 0), textcoords="offset points", va="center", fontsize=9)
 
 
-def client_accuracy(results):
+def _name_rows(axes: mpl_axes.Axes, labels: Sequence[str]) -> None:
+  """Names the rows of a figure that has one at every integer, the first at the top."""
+  axes.set_yticks(range(len(labels)), labels)
+  axes.set_ylim(len(labels) - 0.5, -0.5)
+  axes.tick_params(axis="y", length=0)
+  axes.spines["left"].set_visible(False)
+  axes.grid(True, axis="x")
+
+
+def client_accuracy(results: results_lib.Results) -> figure_style.Figure:
   """Returns the distribution of the clients' accuracy, one row per method."""
   rows = comparison.comparison_rows(results.summary)
   looks = method_looks([row.method for row in rows])
@@ -250,12 +284,8 @@ def client_accuracy(results):
   _write_numbers(axes, rows)
   target = results.settings["target_accuracy"]
   axes.axvline(target, color="#1c1e21", linewidth=1, linestyle=":")
-  axes.set_yticks(range(len(rows)), [row.label for row in rows])
-  axes.set_ylim(len(rows) - 0.5, -0.5)
+  _name_rows(axes, [row.label for row in rows])
   axes.set_xlim(right=1.01)
-  axes.tick_params(axis="y", length=0)
-  axes.spines["left"].set_visible(False)
-  axes.grid(True, axis="x")
   axes.set_xlabel("accuracy on a client's own test data (share correct)")
   shown = "one point per client"
   if results.num_clients > _MAX_POINTS:
@@ -269,32 +299,126 @@ def client_accuracy(results):
   return figure
 
 
-def _in_order(epochs):
+def gains(results: results_lib.Results) -> figure_style.Figure | None:
+  """Returns the gain of every method over FedAvg with its interval; None without any."""
+  basis = results.summary["comparison"]
+  rows = [
+      (row.label, row.part["gain"])
+      for row in comparison.comparison_rows(results.summary)
+      if "gain" in row.part
+  ]
+  if not rows:
+    return None
+  figure = figure_style.new_figure(1.6 + 0.36 * len(rows))
+  axes = figure.add_subplot()
+  axes.axvline(0, color="#1c1e21", linewidth=1)
+  for position, (_, gain) in enumerate(rows):
+    color = _VERDICT_COLORS[gain["verdict"]]
+    if gain["low"] is not None:
+      axes.plot(
+          [100 * gain["low"], 100 * gain["high"]], [position] * 2, color=color, linewidth=2.4,
+          solid_capstyle="butt",
+      )
+    axes.plot(
+        100 * gain["mean"], position, marker="o", markersize=8, color=color,
+        markerfacecolor="white" if gain["verdict"] == gains_lib.UNCLEAR else color,
+        markeredgewidth=1.8,
+    )
+    axes.annotate(
+        f"{comparison.points(gain['mean'])}  {comparison.VERDICTS[gain['verdict']]}",
+        (1.02, position), va="center", xycoords=("axes fraction", "data"), fontsize=9,
+    )
+  _name_rows(axes, [label for label, _ in rows])
+  axes.set_xlabel("gain over FedAvg in percentage points of accuracy")
+  note = ""
+  if not basis["control_repeats"]:
+    note = "about these trained models only: the intervals leave out the chance in training"
+  figure_style.set_title(
+      figure, results.data_line,
+      f"Gain in the clients' mean accuracy over FedAvg, with {basis['level']:.0%} intervals "
+      f"for all {basis['num_comparisons']} comparisons together",
+      note,
+  )
+  return figure
+
+
+def _draw_criterion(
+    axes: mpl_axes.Axes, rows: Sequence[Mapping[str, Any]], has_level: bool
+) -> None:
+  """Draws one panel: the score of every number of clusters, and the choice."""
+  scored = rows[1:] if has_level else rows
+  axes.plot(
+      [row["num_clusters"] for row in scored], [row["score"] for row in scored], linewidth=1.5,
+      **_SCORE_LOOK,
+  )
+  if has_level:
+    axes.axhline(rows[0]["score"], linewidth=1.2, **_LEVEL_LOOK)
+  for row in rows:
+    if row["chosen"]:
+      axes.plot(row["num_clusters"], row["score"], **_CHOICE_LOOK)
+
+
+def num_clusters(results: results_lib.Results) -> figure_style.Figure | None:
+  """Returns the scores of every number of clusters by criterion; None if it was given."""
+  rows = results.num_clusters_choice
+  if not rows:
+    return None
+  criteria = list(dict.fromkeys(row["criterion"] for row in rows))
+  figure = figure_style.new_figure(1.6 + 1.75 * len(criteria))
+  panels = figure.subplots(len(criteria), 1, squeeze=False, sharex=True)[:, 0]
+  for axes, criterion in zip(panels, criteria):
+    own_rows = sorted(
+        (row for row in rows if row["criterion"] == criterion), key=lambda row: row["num_clusters"]
+    )
+    _draw_criterion(axes, own_rows, criterion in _WITH_LEVEL)
+    choice = next(row["num_clusters"] for row in own_rows if row["chosen"])
+    is_used = criterion == results.settings["num_clusters_criterion"]
+    axes.set_title(f"{criterion}: {choice}{' (used by this run)' if is_used else ''}", loc="left")
+    axes.set_ylabel(_CRITERION_SCORES.get(criterion, "score"))
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    axes.margins(x=0.04, y=0.16)
+    axes.grid(True)
+  panels[-1].set_xlabel("number of clusters")
+  handles = [
+      handle("score", _SCORE_LOOK),
+      handle("least score for more than one cluster", _LEVEL_LOOK),
+      handle("choice", _CHOICE_LOOK),
+  ]
+  figure.legend(handles=handles, loc="outside lower center", ncols=3)
+  figure_style.set_title(
+      figure, results.data_line,
+      "What each criterion gives every number of clusters, and what it chooses",
+  )
+  return figure
+
+
+def _in_order(epochs: Iterable[str]) -> list[str]:
   """Returns the distinct `grouping_epochs`, words ("last round") before numbers."""
   return sorted(
       set(epochs), key=lambda text: (text.isdigit(), int(text) if text.isdigit() else text)
   )
 
 
-def _draw_recovery(axes, scores, position):
+def _draw_recovery(
+    axes: mpl_axes.Axes, scores: Sequence[Mapping[str, Any]], position: Mapping[str, int]
+) -> None:
   """Draws one panel of `group_recovery`; `position` maps epochs to the horizontal axis."""
-  for representation, (color, marker, size) in _REPRESENTATION_MARKS.items():
+  for representation, look in _REPRESENTATION_LOOKS.items():
     line = sorted(
         (score for score in scores if score["representation"] == representation),
         key=lambda score: position[score["grouping_epochs"]],
     )
     axes.plot(
         [position[score["grouping_epochs"]] for score in line],
-        [score["adjusted_rand_index"] for score in line],
-        color=color, marker=marker, markersize=size, linewidth=size / 3,
+        [score["adjusted_rand_index"] for score in line], **look,
     )
   for score in scores:
     if score["used"]:
-      axes.plot(position[score["grouping_epochs"]], score["adjusted_rand_index"], marker="o",
-                markersize=15, markerfacecolor="none", markeredgecolor="#1c1e21")
+      axes.plot(position[score["grouping_epochs"]], score["adjusted_rand_index"], markersize=15,
+                **_USED_LOOK)
 
 
-def group_recovery(results):
+def group_recovery(results: results_lib.Results) -> figure_style.Figure | None:
   """Returns how well groupings find the true groups; None if they are unknown."""
   if not results.recovery:
     return None
@@ -315,14 +439,11 @@ def group_recovery(results):
     axes.set_xlabel("local epochs before grouping")
   for axes in panels[::2]:
     axes.set_ylabel("adjusted Rand index")
-
   handles = [
-      lines.Line2D([], [], color=color, marker=marker, markersize=size, linewidth=size / 3,
-                   label=representation.replace("_", " "))
-      for representation, (color, marker, size) in _REPRESENTATION_MARKS.items()
+      handle(representation.replace("_", " "), look)
+      for representation, look in _REPRESENTATION_LOOKS.items()
   ]
-  handles.append(lines.Line2D([], [], color="#1c1e21", marker="o", markersize=12, linestyle="",
-                              markerfacecolor="none", label="used by this run"))
+  handles.append(handle("used by this run", {**_USED_LOOK, "markersize": 12}))
   figure.legend(handles=handles, loc="outside lower center", ncols=4)
   figure_style.set_title(
       figure, results.data_line,

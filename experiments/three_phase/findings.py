@@ -1,5 +1,7 @@
 """What a three-phase run found, in sentences: the verdict, and what bears on it."""
 
+from typing import Iterator, Sequence
+
 from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains
@@ -16,56 +18,43 @@ _SEES_MORE = {
 }
 
 
-def _mean_accuracy(results, method):
-  """Returns the clients' mean accuracy under a method."""
+def _mean_accuracy(results: results_lib.Results, method: str) -> float:
   return results.summary["methods"][method]["clients"]["accuracy"]["mean"]
 
 
-def _steps(results, method):
+def _steps(results: results_lib.Results, method: str) -> int:
   return results.summary["methods"][method]["cost"]["client_steps"]
 
 
-def _listed(methods):
-  """Returns the names of methods, as words of a sentence."""
-  *others, last = map(results_lib.method_name, methods)
-  return f"{', '.join(others)} and {last}" if others else last
-
-
-def _judged(results, methods):
-  """Returns the methods by the verdict on their gain over FedAvg."""
-  judged = {verdict: [] for verdict in comparison.VERDICTS}
-  for method in methods:
-    judged[results.summary["methods"][method]["gain"]["verdict"]].append(method)
-  return judged
-
-
-def _verdicts_in_words(results, methods, than):
+def _verdicts_in_words(results: results_lib.Results, methods: Sequence[str], than: str) -> str:
   """Returns for which methods the accuracy is higher, lower or unclear, in words.
 
   Args:
-    results: The `Results`.
+    results: What the run found.
     methods: The methods judged, at least one.
     than: Words for what they are compared with.
   """
-  judged = _judged(results, methods)
-  parts = []
-  for verdict, relation in ((gains.BETTER, "more"), (gains.WORSE, "less")):
-    if judged[verdict]:
-      verb = "is" if len(judged[verdict]) == 1 else "are"
+  named: dict[str, list[str]] = {verdict: [] for verdict in comparison.VERDICTS}
+  for method in methods:
+    verdict_on_gain = results.summary["methods"][method]["gain"]["verdict"]
+    named[verdict_on_gain].append(results_lib.method_name(method))
+  verbs = {verdict: "is" if len(names) == 1 else "are" for verdict, names in named.items()}
+  parts: list[str] = []
+  for one, relation in ((gains.BETTER, "more"), (gains.WORSE, "less")):
+    if named[one]:
       compared = f" than {than}" if not parts else ""
-      parts.append(f"{_listed(judged[verdict])} {verb} {relation} accurate{compared}")
-  unclear = judged[gains.UNCLEAR]
-  if unclear and parts:
-    parts.append(f"for {_listed(unclear)}, this run can't tell")
-  elif unclear:
-    verb = "is" if len(unclear) == 1 else "are"
+      parts.append(f"{results_lib.listed(named[one])} {verbs[one]} {relation} accurate{compared}")
+  if named[gains.UNCLEAR]:
+    unclear = results_lib.listed(named[gains.UNCLEAR])
     parts.append(
-        f"this run can't tell whether {_listed(unclear)} {verb} more or less accurate than {than}"
+        f"for {unclear}, this run can't tell" if parts else
+        f"this run can't tell whether {unclear} {verbs[gains.UNCLEAR]} more or less accurate than "
+        f"{than}"
     )
   return "; ".join(parts)
 
 
-def verdict(results):
+def verdict(results: results_lib.Results) -> str:
   """Returns one sentence: which methods are better or worse than the FedAvg control."""
   methods = results_lib.chosen_methods(results.summary)
   if not methods:
@@ -79,7 +68,7 @@ def verdict(results):
   return f"{sentence} ({covered})." if covered else f"{sentence}."
 
 
-def _basis_sentences(results):
+def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
   """Returns what the verdict rests on, and what it is about."""
   summary = results.summary
   basis = summary["comparison"]
@@ -110,7 +99,7 @@ def _basis_sentences(results):
     )
 
 
-def _controls_sentence(results):
+def _controls_sentence(results: results_lib.Results) -> str | None:
   """Returns what is known of the other controls, None without any."""
   methods = results.summary["methods"]
   controls = [c for c in results_lib.CONTROLS if c in methods and c != results_lib.FEDAVG]
@@ -119,7 +108,7 @@ def _controls_sentence(results):
   return f"Of the controls, {_verdicts_in_words(results, controls, 'FedAvg')}."
 
 
-def _finetuned_sentence(results):
+def _finetuned_sentence(results: results_lib.Results) -> str | None:
   """Returns that the fine-tuned control is ahead of every method, None if it is not."""
   chosen = results_lib.chosen_methods(results.summary)
   if not chosen or results_lib.FINETUNED not in results.summary["methods"]:
@@ -135,7 +124,7 @@ def _finetuned_sentence(results):
   )
 
 
-def _work_sentence(results):
+def _work_sentence(results: results_lib.Results) -> str | None:
   """Returns what more work explains, None where no method trains more than FedAvg."""
   fedavg = _steps(results, results_lib.FEDAVG)
   more = [
@@ -161,7 +150,7 @@ def _work_sentence(results):
   )
 
 
-def _clients_sentence(results):
+def _clients_sentence(results: results_lib.Results) -> str | None:
   """Returns for how many clients each method is better or worse, None without methods."""
   chosen = results_lib.chosen_methods(results.summary)
   if not chosen:
@@ -178,7 +167,7 @@ def _clients_sentence(results):
   )
 
 
-def _balance_sentence(results):
+def _balance_sentence(results: results_lib.Results) -> str | None:
   """Returns what accuracy is reached without any feature of a table, None if not known."""
   if not results.has_tables or results.num_sites:
     return None
@@ -189,7 +178,7 @@ def _balance_sentence(results):
   )
 
 
-def _participation_sentence(results):
+def _participation_sentence(results: results_lib.Results) -> str | None:
   """Returns how many clients take part in a round, None if all do."""
   chosen = results.settings["clients_per_round"]
   if chosen is None:
@@ -200,7 +189,7 @@ def _participation_sentence(results):
   )
 
 
-def _global_test_sentence(results):
+def _global_test_sentence(results: results_lib.Results) -> str | None:
   """Returns what is wrong with the global test set, None if nothing is."""
   if not results.tests_on_clients:
     return None
@@ -210,7 +199,7 @@ def _global_test_sentence(results):
   )
 
 
-def notes(results):
+def notes(results: results_lib.Results) -> list[str]:
   """Returns what the reader needs to judge the verdict, as paragraphs."""
   groups = (
       _basis_sentences(results),
@@ -224,7 +213,7 @@ def notes(results):
   return list(filter(None, paragraphs))
 
 
-def warnings(results):
+def warnings(results: results_lib.Results) -> list[tuple[str, str]]:
   """Returns what the reader must not overlook, as (title, text) pairs."""
   found = list(results.finished.warnings)
   dataset = results.dataset
@@ -251,7 +240,7 @@ def warnings(results):
   return found
 
 
-def privacy_notes(results):
+def privacy_notes(results: results_lib.Results) -> list[str]:
   """Returns what the server sees and what is private, as paragraphs."""
   seen = (
       "When phase 1 ends, the server sees every client's own model weights in the clear. "

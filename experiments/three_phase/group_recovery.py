@@ -1,27 +1,32 @@
 """Which settings recover the clients' true groups, where these are known."""
 
+from typing import TYPE_CHECKING, Any
+
 from clustering_basics import randomness
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import groupings
 from fl_clustering.methods import recovery
 
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import three_phase_result
+
 # Local epochs that are tried besides the run's own.
 _EPOCHS = (1, 5)
 
 
-def recovery_rows(config, task, result):
+def recovery_rows(
+    config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask",
+    result: "three_phase_result.ThreePhaseResult",
+) -> list[dict[str, Any]]:
   """Tries every representation and several numbers of local epochs.
 
   It trains the clients, so TFF's context and the run's data folder must still be there.
 
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    task: Its `FederatedTask`.
-    result: Its `ThreePhaseResult`.
-
   Returns:
-    A list of dicts, one for each grouping without overlap and each setting; empty where
-    no true groups are known.
+    A row for each grouping without overlap and each setting; empty where no true groups
+    are known.
   """
   true_groups = task.true_groups
   names = [name for name in config.methods if name in groupings.GROUPINGS]
@@ -30,10 +35,12 @@ def recovery_rows(config, task, result):
   if result.num_clusters_choice is not None:
     config = config.with_num_clusters(result.num_clusters_choice.num_clusters)
   used = (config.grouping_epochs, config.representation)
-  weights_by_epochs = {config.grouping_epochs: result.client_weights}
-  for epochs in _EPOCHS:
-    if epochs not in weights_by_epochs:
-      weights_by_epochs[epochs] = result.local_weights(epochs)
+  weights_by_epochs: dict[int | None, client_weights.ClientWeights] = {
+      config.grouping_epochs: result.client_weights
+  }
+  for more_epochs in _EPOCHS:
+    if more_epochs not in weights_by_epochs:
+      weights_by_epochs[more_epochs] = result.local_weights(more_epochs)
   rows = []
   for name in names:
     for epochs, weights in weights_by_epochs.items():

@@ -1,7 +1,9 @@
 """Measures a run: its three phases, with a progress bar."""
 
+import contextlib
 import os
 import shutil
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 import tqdm
 
@@ -17,28 +19,33 @@ from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary as summary_lib
 from fl_clustering.three_phase import three_phase
 
+if TYPE_CHECKING:
+  from experiment_shell import output_folder
+  from fl_clustering import config as config_lib
+  from fl_clustering.tasks import federated_task
+
 
 class _ProgressBar(stages.RunObserver):
   """One bar per stage: round, loss, the clients' accuracy, time left."""
 
-  def __init__(self):
-    self._bar = None
+  def __init__(self) -> None:
+    self._bar: Any = None
     self._rounds_done = 0
 
-  def __enter__(self):
+  def __enter__(self) -> "_ProgressBar":
     return self
 
-  def __exit__(self, *unused_exception):
+  def __exit__(self, *unused_exception: object) -> None:
     self._close()
 
-  def stage_started(self, stage, num_rounds, rounds_done):
+  def stage_started(self, stage: str, num_rounds: int, rounds_done: int) -> None:
     self._close()
     self._bar = tqdm.tqdm(
         desc=f"{stage:16}", total=num_rounds, initial=rounds_done, unit="round"
     )
     self._rounds_done = rounds_done
 
-  def round_finished(self, stage, round_num, rows):
+  def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
     values = {row.metric: row.value for row in rows if row.cluster == ""}
     losses = [row.value for row in rows if row.metric == "train_loss"]
     if losses:
@@ -55,24 +62,28 @@ class _ProgressBar(stages.RunObserver):
       # What follows may have a bar of its own.
       self._close()
 
-  def _close(self):
+  def _close(self) -> None:
     if self._bar is not None:
       self._bar.close()
 
 
-def run(config, task, folder, open_runtime, reuse=None, last_columns=None):
-  """Runs all three phases, from their checkpoints if there are any.
+def run(
+    config: "config_lib.ThreePhaseConfig",
+    task: "federated_task.FederatedTask",
+    folder: "output_folder.OutputFolder",
+    open_runtime: Callable[[], contextlib.AbstractContextManager],
+    reuse: str | None = None,
+    last_columns: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+  """Runs all three phases, from their checkpoints if there are any; returns the summary.
 
   Args:
-    config: The run's `ThreePhaseConfig`.
-    task: Its `FederatedTask`.
-    folder: The `OutputFolder`, which is started.
-    open_runtime: A function that returns where TFF computes, a context manager.
-    reuse: The folder of another run whose stages are used where they fit, or None.
+    config: The run's settings.
+    task: Its clients and model.
+    folder: The run's folder, which is started.
+    open_runtime: Opens where TFF computes.
+    reuse: The folder of another run whose stages are used where they fit.
     last_columns: As of `output_folder.csv_text`, for every table.
-
-  Returns:
-    The summary, a dict for JSON.
 
   Raises:
     checkpoint.DamagedCheckpoint: If a checkpoint can't be read.
@@ -89,7 +100,7 @@ def run(config, task, folder, open_runtime, reuse=None, last_columns=None):
     with open_runtime(), _ProgressBar() as bar:
       result = three_phase.run(config, task, client_data, checkpoints, [files, bar])
       recovery = group_recovery.recovery_rows(config, task, result)
-    files.finish(config, task, result, recovery)
+    files.finish(task, result, recovery)
   if task.table_format is not None:
     method = saved_clusters.most_accurate(config, result)
     saved = saved_clusters.of_result(method, result, task, config.model_options)

@@ -1,24 +1,33 @@
 """What the clusters of a run on tables are like, from the training rows of their clients."""
 
 import dataclasses
+from typing import TYPE_CHECKING, Iterator, cast
 
 import numpy as np
 
 from experiment_shell import output_folder
 from experiments import cluster_profiles
 
+if TYPE_CHECKING:
+  from fl_clustering.tables import feature_encoding
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import saved_clusters
 
-def _in_units(profiles, encoding):
+
+def _in_units(
+    profiles: cluster_profiles.Profiles, encoding: "feature_encoding.FeatureEncoding"
+) -> cluster_profiles.Profiles:
   """Returns profiles of scaled features in the data's units, where they are near to exact.
 
   The features were float32.  A mean of zero would show as a small number, so means and
   deviations are rounded to a millionth or so of a feature's deviation.
   """
+  assert encoding.factor is not None  # A task's features are scaled.
   is_constant = encoding.factor == 0
   unit = np.where(is_constant, 0, 1 / np.where(is_constant, 1, encoding.factor))
   step = 10.0 ** (np.floor(np.log10(np.where(is_constant, 1, unit))) - 5)
 
-  def rounded(values):
+  def rounded(values: np.ndarray) -> np.ndarray:
     return np.where(is_constant, values, np.rint(values / step) * step + 0.0)  # No -0.
 
   return dataclasses.replace(
@@ -30,24 +39,28 @@ def _in_units(profiles, encoding):
   )
 
 
-def profiles_text(task, saved):
+def profiles_text(
+    task: "federated_task.FederatedTask", saved: "saved_clusters.SavedClusters"
+) -> str:
   """Returns `profiles.csv`: mean and spread of every feature over a cluster's training rows.
 
   Args:
-    task: The run's `FederatedTask`, of tables; its new clients have no part.
-    saved: The run's `SavedClusters`.  The rows of a client in several of them are in each.
+    task: The run's task, of tables; its new clients have no part.
+    saved: The run's clusters.  The rows of a client in several of them are in each.
   """
 
-  def blocks():
+  def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for client in task.clients:
-      features = client.train.features.astype(np.float64)
+      examples = cast("federated_task.Examples", client.train)  # They are never at a site.
+      features = examples.features.astype(np.float64)
       for cluster in saved.clusters[client.client_id]:
         yield features, np.full(len(features), cluster)
 
-  encoding = task.table_format.encoding
-  scaled = cluster_profiles.measure(blocks(), len(saved.vectors), len(task.feature_names))
+  table_format, names = task.table_format, task.feature_names
+  assert table_format is not None and names is not None  # A task of tables has them.
+  scaled = cluster_profiles.measure(blocks(), len(saved.vectors), len(names))
   rows = [
       [f"{value:.12g}" if isinstance(value, float) else value for value in row]
-      for row in cluster_profiles.rows(_in_units(scaled, encoding), task.feature_names)
+      for row in cluster_profiles.rows(_in_units(scaled, table_format.encoding), names)
   ]
   return output_folder.csv_text(cluster_profiles.HEADER, rows)

@@ -6,27 +6,16 @@ from experiment_shell import report_sections
 from experiments import cluster_profiles
 from experiments import site_runs
 from experiments.three_phase import cluster_figures
+from experiments.three_phase import comparison
 from experiments.three_phase import detail_tables
 from experiments.three_phase import figures
 from experiments.three_phase import findings
-from experiments.three_phase import gains_figure
-from experiments.three_phase import num_clusters_figure
 from experiments.three_phase import results as results_lib
-from experiments.three_phase import tables
 from fl_clustering import model_folder
-
-def _num_clusters(results):
-  """Returns the figure of how the number of clusters was chosen; None if it was given."""
-  if not results.num_clusters_choice:
-    return None
-  return num_clusters_figure.num_clusters(
-      results.num_clusters_choice, results.data_line, results.settings["num_clusters_criterion"]
-  )
-
 
 _FIRST_FIGURES = (
     report_sections.Figure(
-        "gains.png", gains_figure.gains,
+        "gains.png", figures.gains,
         "Gain of every method over FedAvg, with its interval",
         "A dot right of the line is a gain over training everyone together. Only where the bar "
         "leaves out zero can the gain be told from chance; where it doesn't, the dot is open.",
@@ -71,7 +60,7 @@ _FIGURES = (
         "clients have different data; bars of different heights, that some have more.",
     ),
     report_sections.Figure(
-        "num_clusters.png", _num_clusters,
+        "num_clusters.png", figures.num_clusters,
         "How the number of clusters was chosen",
         "Every criterion chooses the number with its highest score, which is circled. No "
         "criterion sees true groups or test data.",
@@ -103,7 +92,7 @@ _FILES = {
 }
 
 
-def _subtitle(results):
+def _subtitle(results: results_lib.Results) -> str:
   """Returns the line below the page's title: data, model, rounds and seed."""
   model = results.finished.document["model"]
   partition = "" if results.has_tables else f" Partition: {results.partition}."
@@ -115,7 +104,7 @@ def _subtitle(results):
   )
 
 
-def _saved_at_sites(results):
+def _saved_at_sites(results: results_lib.Results) -> list[html_page.Html]:
   """Returns whose clusters' models were saved, as blocks of an HTML page."""
   if results.num_saved < 2:
     return []
@@ -130,7 +119,7 @@ def _saved_at_sites(results):
   ]
 
 
-def _profiles(results):
+def _profiles(results: results_lib.Results) -> list[html_page.Html]:
   """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
   if results.num_sites:
     return _saved_at_sites(results)
@@ -151,7 +140,7 @@ def _profiles(results):
   ]
 
 
-def _summary(results):
+def _summary(results: results_lib.Results) -> html_page.Html:
   return html_page.section(
       "Summary",
       html_page.paragraph(html_page.strong(findings.verdict(results))),
@@ -165,11 +154,8 @@ def _summary(results):
   )
 
 
-def write_report(results):
-  """Draws the figures and writes `report.html`, last.
-
-  Args:
-    results: The `Results` of a run whose other files are all written.
+def write_report(results: results_lib.Results) -> None:
+  """Draws the figures and writes `report.html`, last; the run's other files must be there.
 
   Raises:
     OSError: If a file of the run is missing, or the folder can't be written.
@@ -187,7 +173,7 @@ def write_report(results):
       _subtitle(results),
       _summary(results),
       *([html_page.section("Gains", *first)] if first else []),
-      html_page.section("Comparison", *tables.comparison_tables(results)),
+      html_page.section("Comparison", *comparison.comparison_tables(results)),
       *([html_page.section("New clients", *new_clients)] if new_clients else []),
       html_page.section("Figures", *pictures),
       *([html_page.section("Clusters", *clusters)] if clusters else []),

@@ -5,6 +5,9 @@ import functools
 import itertools
 import os
 import statistics
+from typing import Any, Iterable, Mapping, Sequence
+
+import numpy as np
 
 from experiment_shell import finished_run
 from fl_clustering import model_folder
@@ -37,28 +40,34 @@ _LABELS = {
 }
 
 
-def method_label(method):
+def method_label(method: str) -> str:
   """Returns the name of a method for readers."""
   return _LABELS.get(method, method.replace("_", " "))
 
 
-def method_name(method):
+def method_name(method: str) -> str:
   """Returns the name of a method for readers, within a sentence."""
   return method_label(method).removesuffix(" (control)")
 
 
-def chosen_methods(summary):
+def chosen_methods(summary: Mapping[str, Any]) -> list[str]:
   """Returns the methods that are no controls, in the order of `summary.json`."""
   return [method for method in summary["methods"] if method not in CONTROLS]
 
 
-def ordered_methods(summary):
+def ordered_methods(summary: Mapping[str, Any]) -> list[str]:
   """Returns the methods in the order of `summary.json`, then the controls."""
   controls = [control for control in CONTROLS if control in summary["methods"]]
   return chosen_methods(summary) + controls
 
 
-def clients_text(num_clients, num_sites=0):
+def listed(names: Iterable[str]) -> str:
+  """Returns names as words of a sentence."""
+  *others, last = names
+  return f"{', '.join(others)} and {last}" if others else last
+
+
+def clients_text(num_clients: int, num_sites: int = 0) -> str:
   """Returns a number of clients in words, such as `1 client`, or `5 clients at 2 sites`.
 
   Args:
@@ -71,7 +80,7 @@ def clients_text(num_clients, num_sites=0):
   return text
 
 
-def rounds_before(method, num_rounds, pretrain_rounds, cluster_rounds):
+def rounds_before(method: str, num_rounds: int, pretrain_rounds: int, cluster_rounds: int) -> int:
   """Returns how many rounds of training came before a method's own.
 
   A method that does not build on phase 1 has rounds in place of those of phase 1.
@@ -89,21 +98,8 @@ def rounds_before(method, num_rounds, pretrain_rounds, cluster_rounds):
   return pretrain_rounds
 
 
-def look_up(tree, path):
-  """Returns the value at a path of keys, or None where a key is absent."""
-  for key in path:
-    if not isinstance(tree, dict) or key not in tree:
-      return None
-    tree = tree[key]
-  return tree
-
-
-def main_clusters(assignment):
-  """Returns for each client id its largest cluster, and of equals the first.
-
-  Args:
-    assignment: A `ClusterAssignment`.
-  """
+def main_clusters(assignment: cluster_assignment.ClusterAssignment) -> dict[str, int]:
+  """Returns for each client id its largest cluster, and of equals the first."""
   clusters = assignment.clusters
   # Each client once, though it may be in many clusters.
   client_ids = dict.fromkeys(client_id for members in clusters for client_id in members)
@@ -115,31 +111,27 @@ def main_clusters(assignment):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Results:
-  """What one run found.
-
-  Attributes:
-    finished: The `FinishedRun`.
-  """
+  """What one run found."""
 
   finished: finished_run.FinishedRun
 
   @property
-  def settings(self):
+  def settings(self) -> Mapping[str, Any]:
     """Every setting's value, by name; None where it is not set."""
     return self.finished.settings
 
   @property
-  def summary(self):
+  def summary(self) -> Mapping[str, Any]:
     """What `summary.json` holds."""
     return self.finished.summary
 
   @property
-  def dataset(self):
+  def dataset(self) -> Mapping[str, Any]:
     """The data that were used, as `config.json` describes them."""
     return self.finished.document["dataset"]
 
   @property
-  def partition(self):
+  def partition(self) -> str:
     """How the data were split among the clients, in words."""
     name = self.dataset["partition"]
     details = []
@@ -150,35 +142,39 @@ class Results:
     return f"{name} ({', '.join(details)})" if details else name
 
   @property
-  def data_line(self):
+  def data_line(self) -> str:
     """The data, in one line for figures."""
     parts = [self.dataset["name"], clients_text(self.num_clients, self.num_sites)]
     # The clients of tables are as they were given.
     return ", ".join(parts if self.has_tables else [*parts, self.partition])
 
   @property
-  def has_tables(self):
+  def has_tables(self) -> bool:
     """Whether the examples are rows of clients' tables."""
     return self.settings["tables"] is not None
 
   @property
-  def num_sites(self):
+  def num_sites(self) -> int:
     """The number of sites that own the clients; 0 if their data were on one machine."""
     return self.dataset["num_sites"]
 
   @property
-  def tests_on_clients(self):
+  def tests_on_clients(self) -> bool:
     """Whether the global test set consists of the clients' own test data."""
     return self.dataset["global_test_is_clients"]
+
+  def _rows(self, name: str, *text_columns: str) -> list[dict[str, Any]]:
+    """Returns the rows of a table; none if the run has no such file."""
+    return self.finished.rows(name, text_columns) if self.finished.has(name) else []
 
   # The clients.
 
   @functools.cached_property
-  def _all_clients(self):
+  def _all_clients(self) -> list[dict[str, Any]]:
     return self.finished.rows("clients.csv", text_columns=("client_id", "group"))
 
   @functools.cached_property
-  def clients(self):
+  def clients(self) -> list[dict[str, Any]]:
     """The rows of the clients that train, from `clients.csv`.
 
     A client's `group` is empty where it is unknown.
@@ -186,51 +182,53 @@ class Results:
     return [client for client in self._all_clients if not client["new"]]
 
   @functools.cached_property
-  def new_clients(self):
+  def new_clients(self) -> list[dict[str, Any]]:
     """The rows of the clients that came after the training, as `clients`."""
     return [client for client in self._all_clients if client["new"]]
 
   @property
-  def label_names(self):
+  def client_ids(self) -> list[str]:
+    """The ids of the clients that train."""
+    return [client["client_id"] for client in self.clients]
+
+  @property
+  def num_clients(self) -> int:
+    """Number of clients that train."""
+    return len(self.clients)
+
+  @property
+  def label_names(self) -> list[str]:
     """What the labels mean, as text; their numbers where that is unknown."""
     names = self.dataset["class_names"]
     return list(map(str, range(self.dataset["num_classes"])) if names is None else names)
 
   @property
-  def label_word(self):
+  def label_word(self) -> str:
     """What a label is called, with the tables' column if the data are tables."""
     if not self.has_tables:
       return "label"
     return f"class (column {self.settings['tables']['label_column']})"
 
   @property
-  def mean_majority_share(self):
+  def mean_majority_share(self) -> float:
     """The share of a client's most frequent label in its training data, a mean over clients."""
     counts = map(self.label_counts, self.clients)
     return statistics.fmean(max(of_client) / sum(of_client) for of_client in counts)
 
-  @property
-  def num_clients(self):
-    """Number of clients that train."""
-    return len(self.clients)
-
-  def label_counts(self, client):
+  def label_counts(self, client: Mapping[str, Any]) -> list[int]:
     """Returns how many training examples of each label a row of `clients` has.
 
-    Clients at sites tell nobody; so there, this is not to be called.
+    Sites keep these numbers to themselves, so it must not be called for clients of theirs.
     """
     return [client[f"train_label_{label}"] for label in range(self.dataset["num_classes"])]
 
   @property
-  def representation(self):
+  def representation(self) -> str:
     """What of the weights was grouped; `weights` if nothing was."""
     return self.settings["representation"] or "weights"
 
-  def vectors(self, client_ids):
+  def vectors(self, client_ids: Sequence[str]) -> np.ndarray | None:
     """Returns the clients' vectors as the groupings saw them.
-
-    Args:
-      client_ids: The clients wanted.
 
     Returns:
       Array of shape (num_clients, num_parameters), aligned with `client_ids`; None if
@@ -244,8 +242,8 @@ class Results:
   # The clusters.
 
   @functools.cached_property
-  def assignments(self):
-    """The last `ClusterAssignment` of each method, by name in the order of the summary."""
+  def assignments(self) -> dict[str, cluster_assignment.ClusterAssignment]:
+    """The last assignment of each method, by name in the order of the summary."""
     written = self.finished.json("assignments.json")
     return {
         name: cluster_assignment.ClusterAssignment(
@@ -256,8 +254,8 @@ class Results:
     }
 
   @functools.cached_property
-  def true_groups(self):
-    """The true groups as a `ClusterAssignment`, or None where they are unknown."""
+  def true_groups(self) -> cluster_assignment.ClusterAssignment | None:
+    """The true groups, or None where they are unknown."""
     groups = {client["group"] for client in self.clients}
     if "" in groups:
       return None
@@ -267,83 +265,105 @@ class Results:
     ))
 
   @property
-  def partitions(self):
+  def partitions(self) -> dict[str, cluster_assignment.ClusterAssignment]:
     """The methods' assignments by name, and the true groups where they are known."""
     true_groups = self.true_groups
     return {**self.assignments, **({TRUE_GROUPS: true_groups} if true_groups else {})}
 
   @property
-  def _saved(self):
+  def _saved(self) -> Mapping[str, Any]:
     return self.finished.json(os.path.join(model_folder.MODEL, model_folder.DOCUMENT))
 
   @property
-  def saved_method(self):
+  def saved_method(self) -> str:
     """The method whose clusters' models are in the folder `model`."""
     return self._saved["method"]
 
   @property
-  def num_saved(self):
+  def num_saved(self) -> int:
     """The number of clusters whose models are in the folder `model`."""
     return self._saved["num_clusters"]
 
   @functools.cached_property
-  def profiles(self):
+  def profiles(self) -> list[dict[str, Any]]:
     """The rows of `profiles.csv`; empty without tables, and with one cluster."""
-    if not self.finished.has(PROFILES):
-      return []
-    return self.finished.rows(PROFILES, text_columns=("feature",))
+    return self._rows(PROFILES, "feature")
+
+  @functools.cached_property
+  def recovery(self) -> list[dict[str, Any]]:
+    """The rows of `group_recovery.csv`; empty where the true groups are unknown.
+
+    `grouping_epochs` is text: a number, or "last round".
+    """
+    rows = self._rows("group_recovery.csv", "grouping", "representation", "grouping_epochs")
+    return [row for row in rows if row["adjusted_rand_index"] is not None]
+
+  @functools.cached_property
+  def num_clusters_choice(self) -> list[dict[str, Any]]:
+    """The rows of `num_clusters.csv`; empty where the number of clusters was given."""
+    return self._rows("num_clusters.csv", "criterion")
 
   # The metrics.
 
   @functools.cached_property
-  def _metrics(self):
+  def _metrics(self) -> dict[tuple[str, str, str], dict[tuple[int | None, int | None], float]]:
     """(phase, method, metric) -> {(cluster, round): value}.
 
     The cluster is None for a metric of all clusters, the round for one of no round.
     """
-    metrics = {}
+    metrics: dict = {}
     for row in self.finished.rows("metrics.csv", text_columns=("phase", "method", "metric")):
       of_metric = metrics.setdefault((row["phase"], row["method"], row["metric"]), {})
       of_metric[row["cluster"], row["round"]] = row["value"]
     return metrics
 
-  def curve(self, phase, method, metric):
-    """Returns the rounds, ascending, and a metric of all clusters in them, as lists."""
+  def curve(self, method: str, metric: str) -> tuple[list[int], list[float]]:
+    """Returns the rounds of a method or of `pretrain`, ascending, and a metric in them.
+
+    The metric is of all clusters together.
+    """
+    phase = PRETRAIN if method == PRETRAIN else "cluster"
     values = self._metrics.get((phase, method, metric), {})
-    rounds = sorted(round_num for cluster, round_num in values if cluster is None)
+    rounds = sorted(
+        round_num for cluster, round_num in values if cluster is None and round_num is not None
+    )
     return rounds, [values[None, round_num] for round_num in rounds]
 
-  def rounds_before(self, method):
+  def rounds_before(self, method: str) -> int:
     """Returns how many rounds of training came before a method's round 1."""
-    rounds, _ = self.curve("cluster", method, "clients_accuracy_mean")
+    rounds, _ = self.curve(method, "clients_accuracy_mean")
     return rounds_before(
         method, max(rounds, default=0), self.settings["pretrain_rounds"],
         self.settings["cluster_rounds"],
     )
 
-  def cost_curve(self, method, costs):
-    """Returns what a method and all before it cost until each of its rounds, as a list.
+  def curve_from_phase_1(self, method: str, metric: str) -> tuple[list[int], list[float]]:
+    """Returns what `curve` does, with rounds that count from the first of phase 1."""
+    rounds, values = self.curve(method, metric)
+    before = self.rounds_before(method)
+    return [before + round_num for round_num in rounds], values
+
+  def cost_curve(self, method: str, costs: Sequence[str]) -> list[float]:
+    """Returns what a method and all before it cost until each of its rounds.
 
     Args:
       method: The method's name, or `pretrain`.
       costs: Names of the metrics of cost that are added up.
     """
-    phase, part = "cluster", self.summary["methods"].get(method)
-    if method == PRETRAIN:
-      phase, part = PRETRAIN, self.summary["pretrain"]
-    by_round = [self.curve(phase, method, cost)[1] for cost in costs]
-    sums = list(itertools.accumulate(map(sum, zip(*by_round))))
+    by_round = [self.curve(method, cost)[1] for cost in costs]
+    sums: list[float] = list(itertools.accumulate(map(sum, zip(*by_round))))
     if method == PRETRAIN or not sums:
       return sums
     # Everything was counted in the total, the rounds before the method's own too.
-    before = sum(part["cost"][cost] for cost in costs) - sums[-1]
+    total = self.summary["methods"][method]["cost"]
+    before = sum(total[cost] for cost in costs) - sums[-1]
     return [before + so_far for so_far in sums]
 
-  def best_accuracy(self, method, cluster):
+  def best_accuracy(self, method: str, cluster: int) -> float | None:
     """Returns the best accuracy that a cluster reached, None if it is unknown."""
     return self._metrics.get(("evaluate", method, "best_accuracy"), {}).get((cluster, None))
 
-  def evaluation(self, method, metric):
+  def evaluation(self, method: str, metric: str) -> float | None:
     """Returns a metric of phase 3, None if it is unknown.
 
     For blended models, one per cluster, this is the mean over the clusters.
@@ -352,44 +372,23 @@ class Results:
     return sum(values) / len(values) if values else None
 
   @functools.cached_property
-  def _client_metrics(self):
+  def _client_metrics(self) -> dict[tuple[str, str], dict[str, dict[str, Any]]]:
     """(phase, method) -> {client id: row of `client_metrics.csv`}."""
-    found = {}
+    found: dict = {}
     text_columns = ("phase", "method", "client_id", "clusters")
     for row in self.finished.rows("client_metrics.csv", text_columns):
       found.setdefault((row["phase"], row["method"]), {})[row["client_id"]] = row
     return found
 
-  def client_accuracy(self, method):
+  def client_metrics(self, method: str) -> dict[str, dict[str, Any]]:
+    """Returns the rows of `client_metrics.csv` of a method or of `pretrain`, by client id."""
+    return self._client_metrics[PRETRAIN if method == PRETRAIN else "cluster", method]
+
+  def client_accuracy(self, method: str) -> dict[str, float]:
     """Returns the clients' accuracy under a method, or after phase 1, by client id."""
-    phase = PRETRAIN if method == PRETRAIN else "cluster"
-    rows = self._client_metrics[phase, method]
-    return {client_id: row["accuracy"] for client_id, row in rows.items()}
+    return {client_id: row["accuracy"] for client_id, row in self.client_metrics(method).items()}
 
-  def client_metrics(self, method):
-    """Returns the rows of `client_metrics.csv` of a method's clusters, by client id."""
-    return self._client_metrics["cluster", method]
-
-  def new_client(self, method, client_id):
+  def new_client(self, method: str, client_id: str) -> tuple[str, float]:
     """Returns a new client's clusters, as text, and its accuracy under a method."""
     row = self._client_metrics[NEW_CLIENTS, method][client_id]
     return row["clusters"], row["accuracy"]
-
-  @functools.cached_property
-  def recovery(self):
-    """The rows of `group_recovery.csv`; empty where the true groups are unknown.
-
-    `grouping_epochs` is text: a number, or "last round".
-    """
-    if not self.finished.has("group_recovery.csv"):
-      return []
-    text_columns = ("grouping", "representation", "grouping_epochs")
-    rows = self.finished.rows("group_recovery.csv", text_columns)
-    return [row for row in rows if row["adjusted_rand_index"] is not None]
-
-  @functools.cached_property
-  def num_clusters_choice(self):
-    """The rows of `num_clusters.csv`; empty where the number of clusters was given."""
-    if not self.finished.has("num_clusters.csv"):
-      return []
-    return self.finished.rows("num_clusters.csv", text_columns=("criterion",))

@@ -4,6 +4,7 @@ import asyncio
 import csv
 import os
 import shutil
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 import tensorflow_federated as tff
@@ -15,12 +16,22 @@ from fl_clustering.three_phase import final_evaluation
 from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import stages
 
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.engine import cost as cost_lib
+  from fl_clustering.methods import client_weights as client_weights_lib
+  from fl_clustering.methods import cluster_assignment
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import three_phase_result
+
 _EVALUATE = "evaluate"
 # Most clusters of a method that TensorBoard shows.
 _MOST_CHARTED = 100
 
 
-def _model_rows(method, kind, cluster, confusion):
+def _model_rows(
+    method: str, kind: str, cluster: int | str, confusion: np.ndarray
+) -> list[stages.Row]:
   """Returns the rows of one model on the global test set, from a matrix (C, C)."""
   recall = metrics_lib.class_recall(confusion)
   metrics = {
@@ -32,17 +43,13 @@ def _model_rows(method, kind, cluster, confusion):
   return stages.metric_rows(_EVALUATE, method, cluster, "", named)
 
 
-def _total_rows(method, cost):
+def _total_rows(method: str, cost: "cost_lib.Cost") -> list[stages.Row]:
   totals = {f"total_{name}": value for name, value in cost.by_name().items()}
   return stages.metric_rows(_EVALUATE, method, "", "", totals)
 
 
-def evaluation_rows(result):
-  """Returns the rows of phase 3, and of phase 1's model, for `metrics.csv`.
-
-  Args:
-    result: The run's `ThreePhaseResult`.
-  """
+def evaluation_rows(result: "three_phase_result.ThreePhaseResult") -> list[stages.Row]:
+  """Returns the rows of phase 3, and of phase 1's model, for `metrics.csv`."""
   rows = _model_rows(pretraining.STAGE, "global", "", result.pretrain.global_test)
   rows += _total_rows(pretraining.STAGE, result.pretrain.cost)
   for method, r in result.methods.items():
@@ -57,8 +64,21 @@ def evaluation_rows(result):
   return rows
 
 
-def _client_rows(phase, method, clients, clusters, confusions):
-  """Returns every client's row; `clusters` are aligned with the clients, as `confusions`."""
+def _client_rows(
+    phase: str, method: str, clients: Sequence["federated_task.ClientData"],
+    clusters: Sequence[Sequence[int]] | None, confusions: np.ndarray | None,
+) -> list[list]:
+  """Returns every client's row.
+
+  Args:
+    phase: The column `phase`.
+    method: The column `method`.
+    clients: The clients.
+    clusters: Which clusters each client is in; None for no clusters.
+    confusions: The clients' confusion matrices; None without clients.
+  """
+  if confusions is None:
+    return []
   metrics = metrics_lib.model_metrics(confusions)
   class_recall = metrics_lib.class_recall(confusions)
   return [
@@ -66,7 +86,7 @@ def _client_rows(phase, method, clients, clusters, confusions):
           phase,
           method,
           client.client_id,
-          " ".join(map(str, clusters[i])),
+          " ".join(map(str, clusters[i] if clusters else ())),
           len(client.test),
           metrics["accuracy"][i],
           metrics["recall"][i],
@@ -77,34 +97,31 @@ def _client_rows(phase, method, clients, clusters, confusions):
   ]
 
 
-def client_metrics_text(task, result, last_columns=None):
+def client_metrics_text(
+    task: "federated_task.FederatedTask", result: "three_phase_result.ThreePhaseResult",
+    last_columns: Mapping[str, str] | None = None,
+) -> str:
   """Returns `client_metrics.csv`: every client's metrics under every model it gets.
 
   Args:
-    task: The run's `FederatedTask`.
-    result: Its `ThreePhaseResult`.
+    task: The run's task.
+    result: Its result.
     last_columns: As of `output_folder.csv_text`.
   """
   header = ["phase", "method", "client_id", "clusters", "num_test"]
   header += ["accuracy", "recall", "precision"]
   header += [f"recall_class_{label}" for label in range(task.num_classes)]
   first = pretraining.STAGE
-  in_none = [()] * len(task.clients)
-  rows = _client_rows(first, first, task.clients, in_none, result.pretrain.clients)
-  rows += _client_rows(first, "own_weights", task.clients, in_none, result.pretrain.own_weights)
+  rows = _client_rows(first, first, task.clients, None, result.pretrain.clients)
+  rows += _client_rows(first, "own_weights", task.clients, None, result.pretrain.own_weights)
   for method, r in result.methods.items():
     clusters = [r.assignment.clusters_of(client_id) for client_id in task.client_ids]
     rows += _client_rows("cluster", method, task.clients, clusters, r.clients)
     rows += _client_rows(_EVALUATE, method, task.clients, clusters, r.clients_blended)
-  if task.new_clients:
-    in_none = [()] * len(task.new_clients)
-    rows += _client_rows(
-        results_lib.NEW_CLIENTS, first, task.new_clients, in_none, result.pretrain.new_clients
-    )
-    for method, r in result.methods.items():
-      rows += _client_rows(
-          results_lib.NEW_CLIENTS, method, task.new_clients, r.new_client_clusters, r.new_clients
-      )
+  new = results_lib.NEW_CLIENTS
+  rows += _client_rows(new, first, task.new_clients, None, result.pretrain.new_clients)
+  for method, r in result.methods.items():
+    rows += _client_rows(new, method, task.new_clients, r.new_client_clusters, r.new_clients)
   return output_folder.csv_text(header, rows, last_columns)
 
 
@@ -114,14 +131,11 @@ class RunFiles(stages.RunObserver):
   A resumed run replays its rounds, so both start anew.
   """
 
-  def __init__(self, folder, config, last_columns=None):
-    """Starts the files.
-
-    Args:
-      folder: The run's `OutputFolder`.
-      config: Its `ThreePhaseConfig`.
-      last_columns: As of `output_folder.csv_text`, for every table.
-    """
+  def __init__(
+      self, folder: output_folder.OutputFolder, config: "config_lib.ThreePhaseConfig",
+      last_columns: Mapping[str, str] | None = None,
+  ):
+    """Starts the files; `last_columns` are as of `output_folder.csv_text`, for every table."""
     self._folder = folder
     self._config = config
     self._last_columns = last_columns or {}
@@ -131,24 +145,24 @@ class RunFiles(stages.RunObserver):
     self._csv = csv.writer(self._metrics, lineterminator="\n")
     self._csv.writerow((*stages.Row._fields, *self._last_columns))
     shutil.rmtree(folder.join("tensorboard"), ignore_errors=True)
-    self._tensorboard = {}
-    self._rounds_before = {}
+    self._tensorboard: dict[str, Any] = {}
+    self._rounds_before: dict[str, int] = {}
 
-  def __enter__(self):
+  def __enter__(self) -> "RunFiles":
     return self
 
-  def __exit__(self, *unused_exception):
+  def __exit__(self, *unused_exception: object) -> None:
     self._metrics.close()
 
-  def stage_started(self, stage, num_rounds, rounds_done):
+  def stage_started(self, stage: str, num_rounds: int, rounds_done: int) -> None:
     self._rounds_before[stage] = results_lib.rounds_before(
         stage, num_rounds, self._config.pretrain_rounds, self._config.cluster_rounds
     )
 
-  def _write_metrics(self, rows):
+  def _write_metrics(self, rows: Sequence[stages.Row]) -> None:
     self._csv.writerows((*row, *self._last_columns.values()) for row in rows)
 
-  def round_finished(self, stage, round_num, rows):
+  def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
     # The control's repeats have nothing to tell.
     if not rows:
       return
@@ -168,11 +182,16 @@ class RunFiles(stages.RunObserver):
     step = self._rounds_before[stage] + round_num
     asyncio.run(self._tensorboard[stage].release(scalars, step))
 
-  def clients_grouped(self, client_weights, assignments):
+  def clients_grouped(
+      self, client_weights: "client_weights_lib.ClientWeights",
+      assignments: Mapping[str, "cluster_assignment.ClusterAssignment"],
+  ) -> None:
     client_weights.save(self._folder.join("client_weights.npz"))
     self._write_assignments(assignments)
 
-  def _write_assignments(self, assignments):
+  def _write_assignments(
+      self, assignments: Mapping[str, "cluster_assignment.ClusterAssignment"]
+  ) -> None:
     document = {
         name: {
             "clusters": [list(members) for members in assignment.clusters],
@@ -183,13 +202,15 @@ class RunFiles(stages.RunObserver):
     }
     self._folder.write_text("assignments.json", output_folder.json_text(document))
 
-  def finish(self, config, task, result, recovery):
+  def finish(
+      self, task: "federated_task.FederatedTask", result: "three_phase_result.ThreePhaseResult",
+      recovery: Sequence[Mapping[str, Any]],
+  ) -> None:
     """Writes the files that need the results of all phases.
 
     Args:
-      config: The run's `ThreePhaseConfig`.
-      task: Its `FederatedTask`.
-      result: Its `ThreePhaseResult`.
+      task: The run's task.
+      result: Its result.
       recovery: What `group_recovery.recovery_rows` returned for it.
     """
     self._write_metrics(evaluation_rows(result))
@@ -198,16 +219,14 @@ class RunFiles(stages.RunObserver):
     )
     # A method may have moved clients since they were grouped.
     self._write_assignments({
-        name: result.methods[name].assignment for name in config.chosen_methods
+        name: result.methods[name].assignment for name in self._config.chosen_methods
     })
     if recovery:
       self._write_rows("group_recovery.csv", recovery)
     if result.num_clusters_choice is not None:
       self._write_rows("num_clusters.csv", result.num_clusters_choice.rows())
 
-  def _write_rows(self, name, rows):
+  def _write_rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Writes dicts with the same keys as a CSV file."""
-    text = output_folder.csv_text(
-        rows[0], [row.values() for row in rows], self._last_columns
-    )
+    text = output_folder.csv_text(rows[0], [row.values() for row in rows], self._last_columns)
     self._folder.write_text(name, text)

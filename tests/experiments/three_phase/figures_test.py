@@ -1,4 +1,5 @@
 import os
+import types
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -7,12 +8,11 @@ import numpy as np
 from experiment_shell import figure_style
 from experiments.three_phase import cluster_figures
 from experiments.three_phase import figures
-from experiments.three_phase import gains_figure
 from tests.experiments.three_phase import sample_run
 
 
 _FIGURES = (
-    gains_figure.gains, figures.learning_curves, figures.accuracy_by_cost, figures.client_accuracy,
+    figures.gains, figures.learning_curves, figures.accuracy_by_cost, figures.client_accuracy,
     figures.group_recovery, cluster_figures.client_weights, cluster_figures.distance_matrix,
     cluster_figures.label_mix,
 )
@@ -20,6 +20,21 @@ _ALL_METHODS = (
     "pretrain", "kmeans", "dynamic_distance", "hierarchical", "ifca", "cfl", "cfl_as_copied",
     "fesem", "pacfl", "fedavg", "finetuned", "local", "fedavg_matched",
 )
+
+
+def _choice(scores, criterion):
+  """Returns rows of `num_clusters.csv`."""
+  chosen = np.argmax(scores)
+  return [
+      {"criterion": criterion, "num_clusters": k + 1, "score": score, "chosen": int(k == chosen)}
+      for k, score in enumerate(scores)
+  ]
+
+
+_CHOICE = [
+    *_choice([0.08, 0.1, 0.12, 0.2, 0.17], "silhouette"),
+    *_choice([0.6, 0.01, 0.05, 0.3, 0.02], "eigengap"),
+]
 
 
 def _titles(figure):
@@ -125,7 +140,7 @@ class AccuracyFiguresTest(_FigureTest):
 
   def test_gains_have_a_dot_and_an_interval_per_method(self):
     run = self._run()
-    (axes,) = gains_figure.gains(run).axes
+    (axes,) = figures.gains(run).axes
 
     labels = [label.get_text() for label in axes.get_yticklabels()]
     self.assertEqual(
@@ -144,18 +159,18 @@ class AccuracyFiguresTest(_FigureTest):
     self.assertLen({dot.get_color() for dot in dots}, 3)
 
   def test_gains_without_intervals_or_without_repeats(self):
-    axes = gains_figure.gains(self._run(half_width=None)).axes[0]
+    axes = figures.gains(self._run(half_width=None)).axes[0]
 
     self.assertLen(axes.lines, 5)
     self.assertIn(
-        "about these trained models only", _titles(gains_figure.gains(self._run(control_repeats=0)))
+        "about these trained models only", _titles(figures.gains(self._run(control_repeats=0)))
     )
-    self.assertNotIn("trained models only", _titles(gains_figure.gains(self._run())))
+    self.assertNotIn("trained models only", _titles(figures.gains(self._run())))
 
   def test_no_gains_of_fedavg_alone(self):
     run = self._run(mean_accuracy={"pretrain": 0.5, "fedavg": 0.6}, groupings=())
 
-    self.assertIsNone(gains_figure.gains(run))
+    self.assertIsNone(figures.gains(run))
 
   def test_every_figure_holds_all_methods(self):
     ids = tuple(f"client_{i:04d}" for i in range(12))
@@ -217,6 +232,43 @@ class AccuracyFiguresTest(_FigureTest):
 
   def test_no_recovery_without_true_groups(self):
     self.assertIsNone(figures.group_recovery(self._run(true_groups=False)))
+
+
+class NumClustersTest(_FigureTest):
+
+  def _draw(self, rows=_CHOICE, criterion=None):
+    return figures.num_clusters(types.SimpleNamespace(
+        num_clusters_choice=rows, data_line="digits, 20 clients",
+        settings={"num_clusters_criterion": criterion},
+    ))
+
+  def test_a_panel_a_criterion_with_its_choice(self):
+    figure = self._draw(criterion="eigengap")
+    titles = [axes.get_title("left") for axes in figure.axes]
+    self.assertEqual(titles, ["silhouette: 4", "eigengap: 1 (used by this run)"])
+    self.assertIn("digits, 20 clients", figure.get_suptitle())
+
+  def test_draws_the_scores_and_marks_the_choice(self):
+    silhouette, eigengap = self._draw().axes
+    score, level, choice = silhouette.lines
+    self.assertEqual(list(score.get_xdata()), [2, 3, 4, 5])
+    self.assertEqual(list(score.get_ydata()), [0.1, 0.12, 0.2, 0.17])
+    self.assertEqual(set(level.get_ydata()), {0.08})
+    self.assertEqual((list(choice.get_xdata()), list(choice.get_ydata())), ([4], [0.2]))
+    score, choice = eigengap.lines
+    self.assertEqual(list(score.get_xdata()), [1, 2, 3, 4, 5])
+    self.assertEqual((list(choice.get_xdata()), list(choice.get_ydata())), ([1], [0.6]))
+
+  def test_order_of_the_rows_does_not_matter(self):
+    score = self._draw(_CHOICE[::-1]).axes[-1].lines[0]
+    self.assertEqual(list(score.get_ydata()), [0.1, 0.12, 0.2, 0.17])
+
+  def test_one_client(self):
+    (axes,) = self._draw(_choice([0.0], "stability")).axes
+    self.assertEqual(axes.get_title("left"), "stability: 1")
+
+  def test_a_number_that_was_given_has_no_figure(self):
+    self.assertIsNone(self._draw([]))
 
 
 class WeightFiguresTest(_FigureTest):

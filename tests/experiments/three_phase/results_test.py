@@ -103,10 +103,10 @@ class ResultsTest(parameterized.TestCase):
         file.write(f"cluster,kmeans,{cluster},{round_num},accuracy,{value}\n")
     results = sample_run.read(folder)
 
-    curve = results.curve("cluster", "kmeans", "accuracy")
+    curve = results.curve("kmeans", "accuracy")
 
     self.assertEqual(curve, ([0, 2, 10], [0.1, 0.5, 0.9]))
-    self.assertEqual(results.curve("cluster", "absent", "accuracy"), ([], []))
+    self.assertEqual(results.curve("absent", "accuracy"), ([], []))
 
   def test_evaluation_of_a_model_per_cluster_is_their_mean(self):
     results = self._read()

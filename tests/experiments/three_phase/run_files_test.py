@@ -241,9 +241,9 @@ class RunFilesTest(absltest.TestCase):
     weights = types.SimpleNamespace(save=lambda path: None)
     with run_files.RunFiles(self.folder, _CONFIG) as files:
       files.clients_grouped(weights, {})
-      files.finish(_CONFIG, _TASK, _result(), [])
+      files.finish(_TASK, _result(), [])
       self.assertFalse(os.path.exists(self.folder.join("num_clusters.csv")))
-      files.finish(_CONFIG, _TASK, _result(choice), [])
+      files.finish(_TASK, _result(choice), [])
 
     self.assertEqual(
         self._read("num_clusters.csv"),
@@ -256,7 +256,7 @@ class RunFilesTest(absltest.TestCase):
     with run_files.RunFiles(self.folder, _CONFIG) as files:
       files.clients_grouped(weights, {"moving": first})
       before = json.loads(self._read("assignments.json"))
-      files.finish(_CONFIG, _TASK, _result(), [])
+      files.finish(_TASK, _result(), [])
 
     self.assertEqual(before["moving"]["clusters"], [["a"], ["b"]])
     self.assertEqual(json.loads(self._read("assignments.json")), {

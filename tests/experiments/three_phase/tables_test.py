@@ -7,7 +7,6 @@ from absl.testing import parameterized
 from experiments.three_phase import comparison
 from experiments.three_phase import detail_tables
 from experiments.three_phase import results as results_lib
-from experiments.three_phase import tables
 from tests.experiments.three_phase import sample_run
 
 _PRIVACY = {
@@ -48,8 +47,8 @@ class NumbersTest(parameterized.TestCase):
     self.assertEqual(comparison.bytes_text(number), text)
 
   def test_interval(self):
-    self.assertEqual(comparison.interval({"low": -0.01, "high": 0.0246}), "-1.0 to +2.5")
-    self.assertEqual(comparison.interval({"low": None, "high": None}), "unknown")
+    self.assertEqual(comparison.interval(-0.01, 0.0246), "-1.0 to +2.5")
+    self.assertEqual(comparison.interval(None, None), "unknown")
 
 
 class ComparisonRowsTest(absltest.TestCase):
@@ -96,7 +95,7 @@ class ComparisonTablesTest(absltest.TestCase):
     kmeans = results.summary["methods"]["kmeans"]
     clients, blended = kmeans["clients"], kmeans["clients_blended"]["accuracy"]
 
-    accuracy, cost, models, groups = _cells(tables.comparison_tables(results), "K-means")
+    accuracy, cost, models, groups = _cells(comparison.comparison_tables(results), "K-means")
 
     self.assertEqual(accuracy, [
         "2",
@@ -121,7 +120,7 @@ class ComparisonTablesTest(absltest.TestCase):
     self.assertEqual(groups, ["0.951", "0.975"])
 
   def test_absent_is_a_dash_and_phase_1_has_one_model(self):
-    blocks = tables.comparison_tables(self._results())
+    blocks = comparison.comparison_tables(self._results())
 
     accuracy, cost, models = _cells(blocks, "phase 1")
     self.assertEqual(accuracy[0], "–")
@@ -131,13 +130,13 @@ class ComparisonTablesTest(absltest.TestCase):
     self.assertEqual(_cells(blocks, "FedAvg (control)")[0][-3:], ["–"] * 3)
 
   def test_no_table_of_true_groups_without_them(self):
-    blocks = tables.comparison_tables(self._results(true_groups=False))
+    blocks = comparison.comparison_tables(self._results(true_groups=False))
 
     self.assertLen(_cells(blocks, "K-means"), 3)
     self.assertNotIn("Rand", " ".join(blocks))
 
   def test_captions_tell_the_number_of_test_examples(self):
-    accuracy, _, models, _ = _captions(tables.comparison_tables(self._results()))
+    accuracy, _, models, _ = _captions(comparison.comparison_tables(self._results()))
 
     self.assertIn("6 clients on 60 test examples", accuracy)
     self.assertIn("1,000 examples (invented as well)", models)
@@ -145,7 +144,7 @@ class ComparisonTablesTest(absltest.TestCase):
 
   def test_says_if_the_global_test_set_is_the_clients(self):
     results = self._results(tests_on_clients=True)
-    blocks = tables.comparison_tables(results)
+    blocks = comparison.comparison_tables(results)
 
     self.assertIn("all of them clients' own test data", _captions(blocks)[2])
     self.assertIn("The weights of (b) were chosen on the data", " ".join(blocks))
@@ -157,7 +156,7 @@ class ComparisonTablesTest(absltest.TestCase):
   def test_every_caption_of_a_private_run_says_what_is_covered(self):
     results = self._results(privacy=_PRIVACY, new_client_ids=("new",))
     blocks = [
-        *tables.comparison_tables(results), *detail_tables.new_client_tables(results),
+        *comparison.comparison_tables(results), *detail_tables.new_client_tables(results),
         *detail_tables.cluster_tables(results), *detail_tables.global_model_tables(results),
     ]
 
@@ -165,7 +164,7 @@ class ComparisonTablesTest(absltest.TestCase):
     self.assertLen(captions, 9)
     for caption in captions:
       self.assertEndsWith(caption, "; epsilon 1.5 covers phase 1 only")
-    self.assertNotIn("epsilon", " ".join(_captions(tables.comparison_tables(self._results()))))
+    self.assertNotIn("epsilon", " ".join(_captions(comparison.comparison_tables(self._results()))))
 
   def test_global_models_have_the_summary_s_numbers_and_recalls(self):
     results = self._results()
@@ -204,9 +203,9 @@ class ComparisonTablesTest(absltest.TestCase):
     self.assertIn('<th scope="col">class 10</th>', recalls)
 
   def test_tables_have_a_balanced_accuracy(self):
-    images = " ".join(tables.comparison_tables(self._results()))
+    images = " ".join(comparison.comparison_tables(self._results()))
     results = self._results(label_column="num", new_client_ids=("late",))
-    rows = " ".join(tables.comparison_tables(results))
+    rows = " ".join(comparison.comparison_tables(results))
 
     self.assertIn(">balanced accuracy<", rows)
     self.assertIn("Balanced accuracy: mean recall of a client's classes", html.unescape(rows))
