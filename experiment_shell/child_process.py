@@ -1,30 +1,229 @@
-"""Processes that a program starts for itself.  Only the standard library is imported here."""
+"""Runs functions of this project in processes, or Python environments, of their own.
 
+A process runs a module's function `serve(requests, answer)`.  It reads requests from standard
+input and writes answers to standard output, one line of JSON each.  Whatever else it prints goes
+to standard error, of which the last line is kept for messages.
+
+A process imports this module too, maybe in an environment without this project's packages.  So
+only the standard library is imported here, and what the program alone needs where it needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
 import ctypes
+import importlib
+import json
 import os
+import select
 import signal
+import subprocess
 import sys
+import tempfile
+import time
+from typing import Any, BinaryIO, Mapping, Sequence, TYPE_CHECKING
 
+if TYPE_CHECKING:
+  import psutil
+
+_FILE = os.path.abspath(__file__)
+# From where this project is imported.
+PROJECT_FOLDER = os.path.dirname(os.path.dirname(_FILE))
+_SECONDS_TO_END = 10
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent(parent_pid):
+class Failed(Exception):
+  """A process ended or does not answer as it should; the message says why."""
+
+
+def end_with_parent(parent_pid: int) -> None:
   """Has the kernel end this process when its parent ends, `kill -9` included.
 
-  Args:
-    parent_pid: The parent's process id.  If it has ended already, so does this process.
+  If the parent has ended already, so does this process.
   """
   ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
   if os.getppid() != parent_pid:
     sys.exit(1)
 
 
-def last_line(errors):
-  """Returns the last line with text in it, "" if there is none.
-
-  Args:
-    errors: A binary file with what a process has printed to standard error.
-  """
+def last_line(errors: BinaryIO) -> str:
+  """Returns the last line with text in it of a process's standard error, "" if there is none."""
   errors.seek(0)
   lines = map(str.strip, errors.read().decode(errors="replace").split("\n"))
   return next(filter(None, reversed(list(lines))), "")
+
+
+def forget_peak(pid: int) -> None:
+  """Resets a process's peak of memory to what it holds now."""
+  with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as file:
+    file.write("5")
+
+
+def peak_megabytes(pid: int) -> float:
+  """Returns the most resident memory that a process had since `forget_peak` or its start."""
+  with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+    (peak,) = (line.split()[1] for line in file if line.startswith("VmHWM:"))
+  return int(peak) * 1024 / 1e6
+
+
+def serving(module: str, python: str | None = None) -> list[str]:
+  """Returns the command of a process that runs a module's `serve`.
+
+  Args:
+    module: The module's full name.
+    python: Path of a Python that has the packages that the module imports, and that shall see no
+      others; this program's own with its packages by default.
+  """
+  start = [sys.executable, "-m", "experiment_shell.child_process"]
+  if python is not None:
+    start = [python, "-I", _FILE]
+  return [*start, module, str(os.getpid())]
+
+
+class ChildProcess:
+  """A process that answers requests; a context manager that ends it."""
+
+  def __init__(
+      self,
+      command: Sequence[str],
+      variables: Mapping[str, str] | None = None,
+      folder: str | None = None,
+  ) -> None:
+    """Starts the process; OSError if it can't be started.
+
+    Args:
+      command: The program and its arguments, such as those of `serving`.
+      variables: Environment variables beside this program's.
+      folder: Its working folder; this program's by default.
+    """
+    self._unread = b""
+    self._errors = tempfile.TemporaryFile()
+    try:
+      self._process = subprocess.Popen(
+          command,
+          stdin=subprocess.PIPE,
+          stdout=subprocess.PIPE,
+          stderr=self._errors,
+          cwd=folder,
+          # Ctrl-C is for the program, which ends its processes.
+          start_new_session=True,
+          env={
+              **os.environ,
+              "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+              **(variables or {}),
+          },
+      )
+    except OSError:
+      self._errors.close()
+      raise
+    assert self._process.stdin and self._process.stdout  # As types can't say.
+    self._requests, self._answers = self._process.stdin, self._process.stdout
+    self.pid = self._process.pid
+
+  def __enter__(self) -> ChildProcess:
+    return self
+
+  def __exit__(self, *unused_exception: object) -> None:
+    self.close()
+
+  def fileno(self) -> int:
+    """Returns the file descriptor of the answers, for `select`."""
+    return self._answers.fileno()
+
+  def send(self, request: Any) -> None:
+    """Sends a request, a value for JSON."""
+    # If the process has ended, whoever reads its answer is told.
+    with contextlib.suppress(BrokenPipeError):
+      self._requests.write(json.dumps(request).encode() + b"\n")
+      self._requests.flush()
+
+  def _receive(self) -> bool:
+    """Waits for some of an answer; returns whether there was any before the output's end."""
+    some = os.read(self.fileno(), 2**16)
+    self._unread += some
+    return bool(some)
+
+  def answers(self) -> list[Any] | None:
+    """Waits for something to read; returns the answers that are complete, None at the end."""
+    if not self._receive():
+      return None
+    *lines, self._unread = self._unread.split(b"\n")
+    return [json.loads(line) for line in lines]
+
+  def answer(self, seconds: float | None = None) -> Any:
+    """Returns the next answer; `Failed` if there is none in so many seconds."""
+    end = None if seconds is None else time.monotonic() + seconds
+    while b"\n" not in self._unread:
+      left = None if end is None else max(0.0, end - time.monotonic())
+      if not select.select([self], [], [], left)[0]:
+        raise Failed(f"no answer in {seconds:g} s")
+      if not self._receive():
+        ending = self.ending()
+        raise Failed("it closed its output" if ending is None else f"it ended with {ending}")
+    line, self._unread = self._unread.split(b"\n", 1)
+    try:
+      return json.loads(line)
+    except ValueError as e:
+      raise Failed(f"its answer is no JSON: {line[:80]!r}") from e
+
+  def ending(self) -> str | None:
+    """Returns the exit code and the last words as text; None if the process does not end."""
+    try:
+      code = self._process.wait(timeout=_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+      return None
+    return ": ".join(filter(None, (f"code {code}", last_line(self._errors))))
+
+  def _family(self) -> list[psutil.Process]:
+    """Returns the process and all that it has started."""
+    import psutil  # pylint: disable=g-import-not-at-top,redefined-outer-name
+
+    if self._process.poll() is not None:
+      return []  # Its number may be that of another process by now.
+    root = psutil.Process(self.pid)
+    return [root, *root.children(recursive=True)]
+
+  def peak_megabytes(self) -> float:
+    """Returns the sum of the highest memory of the process and of all that it has started."""
+    total = 0.0
+    for process in self._family():
+      with contextlib.suppress(OSError, ValueError):  # It ended, or has no memory anymore.
+        total += peak_megabytes(process.pid)
+    return total
+
+  def close(self) -> None:
+    """Ends the process and all that it has started."""
+    import psutil  # pylint: disable=g-import-not-at-top,redefined-outer-name
+
+    if self._errors.closed:
+      return
+    family = self._family()
+    for process in family:
+      with contextlib.suppress(psutil.NoSuchProcess):
+        process.kill()
+    self._process.kill()
+    self._process.communicate()
+    psutil.wait_procs(family, timeout=_SECONDS_TO_END)
+    self._errors.close()
+
+
+def _main() -> None:
+  """Runs a module's `serve` in this process."""
+  module, parent_pid = sys.argv[1:]
+  end_with_parent(int(parent_pid))
+  # Whatever else prints must not be taken for an answer.
+  answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+  os.dup2(2, 1)
+  sys.stdout = sys.stderr  # Or else what was printed would come after the error, at the end.
+
+  def answer(value: Any) -> None:
+    answers.write(json.dumps(value) + "\n")
+    answers.flush()
+
+  sys.path.insert(0, PROJECT_FOLDER)
+  importlib.import_module(module).serve(map(json.loads, sys.stdin), answer)
+
+
+if __name__ == "__main__":
+  _main()

@@ -13,6 +13,7 @@ import numpy as np
 
 from bench.contest import contestant_process
 from bench.contest import contestants as contestants_lib
+from experiment_shell import child_process
 
 MEASUREMENTS = "measurements.csv"
 KEYS = ("workload", "launch", "contestant")
@@ -86,7 +87,7 @@ def _start(turns, contestant, python, folder, answer_seconds, stack):
         contestant_process.ContestantProcess(contestant, python, folder, answer_seconds)
     )
     turns.start_seconds = turns.process.start_seconds
-  except contestant_process.ContestantFailed as e:
+  except child_process.Failed as e:
     turns.problem = f"did not start: {e}"
 
 
@@ -109,12 +110,12 @@ def _run_turn(turns, number, evaluate):
     one = turns[name]
     try:
       seconds, vectors[name] = one.process.run_round(number)
-    except contestant_process.ContestantFailed as e:
+    except child_process.Failed as e:
       one.problem = f"failed in round {number}: {e}"
       one.process.close()
       continue
     one.seconds.append(seconds)
-    one.peak_megabytes = max(one.peak_megabytes or 0, one.process.peak_megabytes())
+    one.peak_megabytes = max(one.peak_megabytes or 0, one.process.child.peak_megabytes())
   for name, vector in vectors.items():
     accuracy, loss = evaluate(vector)
     turns[name].accuracies.append(accuracy)

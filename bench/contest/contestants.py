@@ -1,6 +1,6 @@
 """The contestants by name.
 
-To add one: a module with a function `serve`, as `contestant_worker.py` says, a lock file
+To add one: a module with a function `serve`, as `contestant_process.py` says, a lock file
 with hashes if it needs other packages than this project, and a row in `CONTESTANTS`.
 """
 

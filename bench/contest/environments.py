@@ -15,6 +15,7 @@ import time
 from typing import Optional
 
 from clustering_basics import atomic_file
+from experiment_shell import child_process
 
 _INSTALLED = "installed.json"
 _INSTALL_SECONDS = 3600
@@ -64,7 +65,7 @@ def get(name, contestant, folder):
   """
   if contestant.requirements is None:
     return own()
-  lock = os.path.join(project_folder(), contestant.requirements)
+  lock = os.path.join(child_process.PROJECT_FOLDER, contestant.requirements)
   try:
     with open(lock, "rb") as file:
       digest = hashlib.sha256(file.read()).hexdigest()[:12]
@@ -108,11 +109,6 @@ def versions(environment, contestant):
   """
   answer = _run([environment.python, "-I", "-c", _VERSIONS, *contestant.packages])
   return json.loads(answer)
-
-
-def project_folder():
-  """Returns the folder with the lock files, from which this project is imported."""
-  return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def _python_of(path):

@@ -67,7 +67,7 @@ class _ClientInOrder(fedjax.ClientDataset):
 
 
 def serve(job, answer_requests):
-  """Answers requests; see `contestant_worker.py`."""
+  """Answers requests; see `contestant_process.py`."""
   logits = _LOGITS[job.model_name]
 
   def loss(parameters, batch, rng):

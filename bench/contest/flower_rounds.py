@@ -72,7 +72,7 @@ class _GivenClients(FedAvg):
 
 
 def serve(job, answer_requests):
-  """Answers requests; see `contestant_worker.py`."""
+  """Answers requests; see `contestant_process.py`."""
   server_app, client_app = ServerApp(), ClientApp()
   client_app.train()(train)
 

@@ -15,7 +15,7 @@ from fl_clustering.engine import participation
 
 
 def serve(job, answer_requests):
-  """Answers requests; see `contestant_worker.py`."""
+  """Answers requests; see `contestant_process.py`."""
   num_cores = single_thread.configure(tf)
   task = task_of_job.build(job)
   options = client_update.LocalTraining(job.batch_size, job.learning_rate)

@@ -32,7 +32,7 @@ def _build_model(job):
 
 
 def serve(job, answer_requests):
-  """Answers requests; see `contestant_worker.py`."""
+  """Answers requests; see `contestant_process.py`."""
   keras_model, model = _build_model(job)
   round_clients = {}
   positions = iter(())

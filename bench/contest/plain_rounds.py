@@ -9,7 +9,7 @@ from bench.contest import task_of_job
 
 
 def serve(job, answer_requests):
-  """Answers requests; see `contestant_worker.py`."""
+  """Answers requests; see `contestant_process.py`."""
   num_cores = single_thread.configure(tf)
   plain = plain_tensorflow.PlainTensorFlow(
       task_of_job.build(job), job.batch_size, job.learning_rate, num_cores

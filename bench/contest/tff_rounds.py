@@ -10,7 +10,7 @@ from fl_clustering import runtime
 
 
 def serve(job, answer_requests):
-  """Answers requests; see `contestant_worker.py`."""
+  """Answers requests; see `contestant_process.py`."""
   num_cores = single_thread.configure(tf)
   with runtime.LocalRuntime(num_cores):
     process, data_set = stock_fedavg.build_process(

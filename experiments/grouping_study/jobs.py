@@ -7,19 +7,18 @@ checkpoints stay, and --resume tries it again.
 """
 
 import dataclasses
-import json
-import os
 import selectors
-import subprocess
-import sys
-import tempfile
-from typing import Optional
+from typing import Any, Callable, Iterator, Sequence
 
 from experiment_shell import child_process
 from experiments.grouping_study import cells
-from experiments.grouping_study import job_worker
+from experiments.grouping_study import config as config_lib
 
-_SECONDS_TO_END = 10
+_VARIABLES = {
+    # As many threads whatever the number of processes, so the same sums.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,147 +26,117 @@ class Study:
   """What all processes of a study need.
 
   Attributes:
-    config: The `StudyConfig`.
     data_dir: Where the data come from, or None.
     folder: Path of the study's folder.
     num_cores: How many cores each process uses.
-    command: The program of a process and its arguments.
+    module: The module that serves its processes.
   """
 
-  config: object
-  data_dir: Optional[str]
+  config: config_lib.StudyConfig
+  data_dir: str | None
   folder: str
   num_cores: int
-  command: tuple[str, ...] = (sys.executable, "-m", job_worker.__name__)
+  module: str = __name__
 
-  def to_json(self):
-    """Returns what a process is told first, a dict for JSON."""
-    return {
-        "config": self.config.to_json(), "data_dir": self.data_dir, "folder": self.folder,
-        "num_cores": self.num_cores,
-    }
+
+def serve(requests: Iterator[Any], answer: Callable[[Any], None]) -> None:
+  """Measures one group after the other, in a process of its own.
+
+  Answers every stage that begins, and when a group is measured.
+  """
+  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+
+  study = next(requests)
+  config = config_lib.StudyConfig.from_json(study["config"])
+  with runtime.LocalRuntime(study["num_cores"]):
+    for request in requests:
+      cells.measure_group(
+          config, config_lib.Group(**request["group"]), study["data_dir"], study["folder"],
+          request["failed"], lambda stage: answer({"stage": stage}),
+      )
+      answer({"measured": True})
 
 
 class _Process:
   """One process; a group at a time."""
 
-  def __init__(self, study):
-    self.group = None
-    self.stage = None
-    self._unread = b""
-    self._errors = tempfile.TemporaryFile()
-    self._process = subprocess.Popen(
-        [*study.command, str(os.getpid())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=self._errors,
-        # Ctrl-C is for the program, which ends its processes.
-        start_new_session=True,
-        env={
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            # As many threads whatever the number of processes, so the same sums.
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-        },
-    )
-    self._send(study.to_json())
+  def __init__(self, study: Study) -> None:
+    self.child = child_process.ChildProcess(child_process.serving(study.module), _VARIABLES)
+    self.child.send({
+        "config": study.config.to_json(), "data_dir": study.data_dir, "folder": study.folder,
+        "num_cores": study.num_cores,
+    })
 
-  def fileno(self):
-    return self._process.stdout.fileno()
-
-  def _send(self, values):
-    try:
-      self._process.stdin.write(json.dumps(values).encode() + b"\n")
-      self._process.stdin.flush()
-    except BrokenPipeError:
-      pass  # It ended, which `read` will say.
-
-  def start(self, group, failed):
-    """Has it measure a group.
-
-    Args:
-      group: The `config.Group`.
-      failed: Why methods failed that are not to be tried again, by name.
-    """
+  def start(self, group: config_lib.Group, failed: dict[str, str]) -> None:
+    """Has it measure a group, without methods that failed: by name, why they did."""
     self.group, self.stage = group, "data"
-    self._send({"group": dataclasses.asdict(group), "failed": failed})
+    self.child.send({"group": dataclasses.asdict(group), "failed": failed})
 
-  def read(self):
-    """Reads what it has said since.
-
-    Returns:
-      Whether its group is measured; None if the process has ended.
-    """
-    some = os.read(self.fileno(), 2**16)
-    if not some:
+  def read(self) -> bool | None:
+    """Reads what it has answered; returns whether its group is measured, None at its end."""
+    answers = self.child.answers()
+    if answers is None:
       return None
-    *lines, self._unread = (self._unread + some).split(b"\n")
-    measured = False
-    for answer in map(json.loads, lines):
+    for answer in answers:
       self.stage = answer.get("stage", self.stage)
-      measured |= "measured" in answer
-    return measured
+    return any("measured" in answer for answer in answers)
 
-  def ending(self):
+  def ending(self) -> str:
     """Returns how the process ended: its code and the last line that it printed."""
-    try:
-      code = self._process.wait(timeout=_SECONDS_TO_END)
-    except subprocess.TimeoutExpired:
+    ending = self.child.ending()
+    if ending is None:
       return f"{cells.PROCESS_ENDED}: it closed its output"
-    kind = " (-9 is often a lack of memory)" if code == -9 else ""
-    parts = f"{cells.PROCESS_ENDED} with code {code}{kind}", child_process.last_line(self._errors)
-    return ": ".join(filter(None, parts))
-
-  def close(self):
-    """Ends the process, and with it TFF's worker."""
-    self._process.kill()
-    self._process.communicate()
-    self._errors.close()
+    explained = ending.replace("code -9", "code -9 (-9 is often a lack of memory)", 1)
+    return f"{cells.PROCESS_ENDED} with {explained}"
 
 
 class _Measuring:
   """The state of a study that is being measured."""
 
-  def __init__(self, study, groups, tell_measured, tell_stage):
+  def __init__(
+      self,
+      study: Study,
+      groups: Sequence[config_lib.Group],
+      tell_measured: Callable[[config_lib.Group], Any],
+      tell_stage: Callable[[config_lib.Group, str], Any],
+  ) -> None:
     self._study = study
     self._left = list(groups)[::-1]
-    self._failed = {group: {} for group in groups}
-    self._died_in = {group: set() for group in groups}
+    self._failed: dict[config_lib.Group, dict[str, str]] = {group: {} for group in groups}
+    self._died_in: dict[config_lib.Group, set[str]] = {group: set() for group in groups}
     self._tell_measured = tell_measured
     self._tell_stage = tell_stage
     self._selector = selectors.DefaultSelector()
 
-  def run(self, num_jobs):
+  def run(self, num_jobs: int) -> None:
     try:
       for _ in range(min(num_jobs, len(self._left))):
         self._start_process()
       while self._selector.get_map():
         for key, _ in self._selector.select():
-          self._listen(key.fileobj)
+          self._listen(key.data)
     finally:
       for key in list(self._selector.get_map().values()):
-        key.fileobj.close()
+        key.data.child.close()
       self._selector.close()
 
-  def _start_process(self):
+  def _start_process(self) -> None:
     process = _Process(self._study)
-    self._selector.register(process, selectors.EVENT_READ)
+    self._selector.register(process.child, selectors.EVENT_READ, process)
     self._give_group(process)
 
-  def _end(self, process):
-    self._selector.unregister(process)
-    process.close()
+  def _end(self, process: _Process) -> None:
+    self._selector.unregister(process.child)
+    process.child.close()
 
-  def _give_group(self, process):
+  def _give_group(self, process: _Process) -> None:
     if not self._left:
       self._end(process)
       return
     group = self._left.pop()
     process.start(group, self._failed[group])
 
-  def _listen(self, process):
+  def _listen(self, process: _Process) -> None:
     measured = process.read()
     if measured:
       self._tell_measured(process.group)
@@ -177,7 +146,7 @@ class _Measuring:
     else:
       self._tell_stage(process.group, process.stage)
 
-  def _bury(self, process):
+  def _bury(self, process: _Process) -> None:
     group, stage, how = process.group, process.stage, process.ending()
     self._end(process)
     if stage not in self._died_in[group]:
@@ -194,14 +163,20 @@ class _Measuring:
       self._start_process()
 
 
-def measure(study, groups, num_jobs, tell_measured, tell_stage=lambda group, stage: None):
+def measure(
+    study: Study,
+    groups: Sequence[config_lib.Group],
+    num_jobs: int,
+    tell_measured: Callable[[config_lib.Group], Any],
+    tell_stage: Callable[[config_lib.Group, str], Any] = lambda group, stage: None,
+) -> None:
   """Measures groups, and writes their tables.
 
   Args:
-    study: The `Study`.
-    groups: The `config.Group`s that are not measured yet.
+    study: What all processes need.
+    groups: Those that are not measured yet.
     num_jobs: How many processes run at the same time.
-    tell_measured: A function that is called with each group once its tables are there.
-    tell_stage: A function that is called with a group and the stage that it has come to.
+    tell_measured: Called with each group once its tables are there.
+    tell_stage: Called with a group and the stage that it has come to.
   """
   _Measuring(study, groups, tell_measured, tell_stage).run(num_jobs)

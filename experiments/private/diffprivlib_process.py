@@ -1,16 +1,17 @@
-"""IBM's diffprivlib in a process of its own, with a Python of its own."""
+"""IBM's diffprivlib in a process of its own, with a Python of its own.
 
-import json
+That Python, which may be older, imports this module too, so it needs NumPy and diffprivlib alone.
+"""
+
+from __future__ import annotations
+
 import os
-import subprocess
 import tempfile
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
 from experiment_shell import child_process
-
-_WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "diffprivlib_worker.py")
-_SECONDS_TO_END = 5
 
 
 class Unavailable(Exception):
@@ -21,8 +22,8 @@ class ProcessEnded(RuntimeError):
   """The process ended before it answered."""
 
 
-def default_python():
-  """Returns the path of the Python that Bazel made for diffprivlib, or None."""
+def default_python() -> str | None:
+  """Returns the path of the Python that Bazel made for diffprivlib, if any."""
   try:
     from diffprivlib_env import interpreter
   except ImportError:
@@ -30,95 +31,99 @@ def default_python():
   return interpreter.PATH
 
 
+def _centers(points: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
+  from diffprivlib import models
+
+  # The largest coordinate, as in the comparisons of the source; this is not private.
+  bound = float(np.abs(points).max())
+  model = models.KMeans(
+      n_clusters=k, epsilon=epsilon, bounds=(-bound, bound), random_state=seed
+  )
+  return model.fit(points).cluster_centers_
+
+
+def serve(requests: Iterator[Any], answer: Callable[[Any], None]) -> None:
+  """Answers with versions first, then with the centers for each request."""
+  try:
+    import diffprivlib
+    import sklearn
+  except ImportError as e:
+    answer({"error": str(e)})
+    return
+  answer({"versions": {
+      "diffprivlib": diffprivlib.__version__,
+      "scikit-learn": sklearn.__version__,
+      "numpy": np.__version__,
+  }})
+  points = np.empty((0, 0))
+  for request in requests:
+    if request["new_points"] is not None:
+      points = np.load(request["new_points"])
+    answer(_centers(points, **request["settings"]).tolist())
+
+
 class DiffprivlibProcess:
   """The process; a context manager that ends it.
 
   Attributes:
     versions: Versions of diffprivlib and of what it computes with, by name.
+    pid: The process's id.
   """
 
-  def __init__(self, python):
-    """Starts the process.
-
-    Args:
-      python: Path of a Python that has diffprivlib.
-
-    Raises:
-      Unavailable: If it does not run, or has no diffprivlib.
-    """
-    self._points = None
-    self._errors = tempfile.TemporaryFile()
+  def __init__(self, python: str) -> None:
+    """Starts the process with a Python that has diffprivlib; else `Unavailable`."""
+    self._points: np.ndarray | None = None
     try:
-      self._process = subprocess.Popen(
-          # Isolated, because this program's packages are not for that Python.
-          [python, "-I", _WORKER],
-          stdin=subprocess.PIPE,
-          stdout=subprocess.PIPE,
-          stderr=self._errors,
-      )
+      self._child = child_process.ChildProcess(child_process.serving(__name__, python))
     except OSError as e:
-      self._errors.close()
       raise Unavailable(f"{python} can't be run ({e.strerror})") from e
     try:
-      answer = json.loads(self._process.stdout.readline())
+      answer = self._child.answer()
       error = answer.get("error")
-    except ValueError:
-      error = self._last_error()
+    except child_process.Failed:
+      error = self._ending()
     if error is not None:
-      self.close()
+      self._child.close()
       raise Unavailable(f"{python} has no diffprivlib that works ({error})")
-    self.versions = answer["versions"]
+    self._folder = tempfile.TemporaryDirectory()
+    self.versions: dict[str, str] = answer["versions"]
+    self.pid = self._child.pid
 
-  def __enter__(self):
+  def __enter__(self) -> DiffprivlibProcess:
     return self
 
-  def __exit__(self, *unused_exception):
-    self.close()
+  def __exit__(self, *unused_exception: object) -> None:
+    self._child.close()
+    self._folder.cleanup()
 
-  def close(self):
-    """Ends the process."""
-    self._process.kill()
-    self._process.communicate()
-    self._errors.close()
+  def _ending(self) -> str:
+    return self._child.ending() or "no answer"
 
-  def _last_error(self):
-    """Returns the process's exit code and last error line; ends the process if need be."""
-    try:
-      code = self._process.wait(timeout=_SECONDS_TO_END)
-    except subprocess.TimeoutExpired:
-      self._process.kill()
-      code = self._process.wait()
-    return ": ".join(filter(None, (f"code {code}", child_process.last_line(self._errors))))
-
-  def centers(self, points, k, epsilon, delta, seed):
+  def centers(
+      self, points: np.ndarray, k: int, epsilon: float, delta: float, seed: int
+  ) -> np.ndarray:
     """Returns the centers of diffprivlib's k-means, array of shape (k, dim).
 
     Args:
-      points: Float64 array of shape (num_points, dim); sent only if it is not the same
-        object as in the last call.
+      points: Of shape (num_points, dim); handed over only if it is not the same object as in the
+        last call.
       k: Number of clusters.
       epsilon: The privacy parameter.
       delta: Not used: diffprivlib's k-means has none, which is stricter.
-      seed: Integer from 0 to 2**32 - 1.
+      seed: From 0 to 2**32 - 1.
 
     Raises:
       ProcessEnded: If the process ended.
     """
     del delta
-    request = {"k": k, "epsilon": epsilon, "seed": seed}
-    try:
-      self._send(request, None if points is self._points else points)
-      (num_rows, dim) = json.loads(self._process.stdout.readline())["shape"]
-      values = self._process.stdout.read(8 * num_rows * dim)
-      return np.frombuffer(values).reshape(num_rows, dim)
-    except (OSError, ValueError) as e:
-      raise ProcessEnded(f"the process of diffprivlib ended ({self._last_error()})") from e
-
-  def _send(self, request, points):
-    if points is not None:
-      request["shape"] = points.shape
-    self._process.stdin.write(json.dumps(request).encode() + b"\n")
-    if points is not None:
-      self._process.stdin.write(np.ascontiguousarray(points, np.float64))
+    path = None
+    if points is not self._points:
+      path = os.path.join(self._folder.name, "points.npy")
+      np.save(path, np.ascontiguousarray(points, np.float64))
       self._points = points
-    self._process.stdin.flush()
+    settings = {"k": k, "epsilon": epsilon, "seed": seed}
+    self._child.send({"new_points": path, "settings": settings})
+    try:
+      return np.array(self._child.answer())
+    except child_process.Failed as e:
+      raise ProcessEnded(f"the process of diffprivlib ended ({self._ending()})") from e

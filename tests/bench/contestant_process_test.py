@@ -9,6 +9,7 @@ import numpy as np
 import psutil
 
 from bench.contest import contestant_process
+from experiment_shell import child_process
 from tests.bench import fake_contestant
 from tests.bench import sample_job
 
@@ -53,31 +54,31 @@ class ContestantProcessTest(parameterized.TestCase):
       np.testing.assert_allclose(vector, self.job.vector + number, rtol=1e-6)
     self.assertGreater(process.start_seconds, 0)
     # Python with NumPy alone takes more, and this program no more than that.
-    self.assertBetween(process.peak_megabytes(), 10, 4000)
+    self.assertBetween(process.child.peak_megabytes(), 10, 4000)
 
   def test_an_error_is_told_with_its_last_line(self):
     process = self._start("crash")
     process.run_round(1)
 
     with self.assertRaisesRegex(
-        contestant_process.ContestantFailed, "ended with code 1: ArithmeticError: round two"):
+        child_process.Failed, "ended with code 1: ArithmeticError: round two"):
       process.run_round(2)
 
   def test_one_that_does_not_answer_is_told(self):
     process = self._start("hang")
     process.run_round(1)
-    process._answer_seconds = 0.2  # pylint: disable=protected-access
+    process.answer_seconds = 0.2
 
-    with self.assertRaisesRegex(contestant_process.ContestantFailed, "no answer in 0.2 s"):
+    with self.assertRaisesRegex(child_process.Failed, "no answer in 0.2 s"):
       process.run_round(2)
 
   def test_what_it_has_started_ends_with_it(self):
     with self._start("children") as process:
       process.run_round(1)
-      process._answer_seconds = 0.1  # pylint: disable=protected-access
-      with self.assertRaises(contestant_process.ContestantFailed):
+      process.answer_seconds = 0.1
+      with self.assertRaises(child_process.Failed):
         process.run_round(2)
-      root = psutil.Process(process._process.pid)  # pylint: disable=protected-access
+      root = psutil.Process(process.child.pid)
       while not root.children():
         time.sleep(0.01)
       everyone = [root, *root.children()]
@@ -98,11 +99,11 @@ class ContestantProcessTest(parameterized.TestCase):
 
   def test_one_that_can_not_start(self):
     with self.assertRaisesRegex(
-        contestant_process.ContestantFailed, "code 1: ImportError: no module of this name"):
+        child_process.Failed, "code 1: ImportError: no module of this name"):
       self._start("broken")
 
   def test_one_that_starts_too_late(self):
-    with self.assertRaisesRegex(contestant_process.ContestantFailed, "no answer in 3 s"):
+    with self.assertRaisesRegex(child_process.Failed, "no answer in 3 s"):
       self._start("late", answer_seconds=3)
 
   @parameterized.named_parameters(
@@ -111,7 +112,7 @@ class ContestantProcessTest(parameterized.TestCase):
       ("another_program", "/bin/echo", "its answer is no JSON"),
   )
   def test_what_is_no_python(self, path, message):
-    with self.assertRaisesRegex(contestant_process.ContestantFailed, message):
+    with self.assertRaisesRegex(child_process.Failed, message):
       contestant_process.ContestantProcess(
           fake_contestant.contestant("well"), path, self.folder, _ANSWER_SECONDS
       )

@@ -23,7 +23,7 @@ def contestant(behaviour):
 
 
 def serve(job, answer_requests):
-  """Answers requests; see `contestant_worker.py`."""
+  """Answers requests; see `contestant_process.py`."""
   behaviour = os.environ["FAKE_CONTESTANT"]
   if behaviour == "broken":
     raise ImportError("no module of this name")

@@ -4,52 +4,15 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import psutil
 
 from experiments.grouping_study import cells
-from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import jobs
+from tests.experiments.grouping_study import fake_jobs
 from tests.experiments.grouping_study import sample_study
-
-# A process that measures nothing.  It ends where a file says so, and notes what it was asked.
-_WORKER = """
-import json, os, sys
-
-from experiments.grouping_study import cells
-from experiments.grouping_study import config as config_lib
-
-folder = sys.argv[1]
-with open(os.path.join(folder, "started.txt"), "a") as file:
-  print("a process", file=file)
-with open(os.path.join(folder, "deaths.json")) as file:
-  deaths = json.load(file)
-study = json.loads(sys.stdin.readline())
-for line in sys.stdin:
-  with open(os.path.join(folder, "asked.txt"), "a") as file:
-    file.write(line)
-  request = json.loads(line)
-  group = config_lib.Group(**request["group"])
-  for stage in ("pretrain", "kmeans", "ifca", "fedavg"):
-    if stage in request["failed"]:
-      continue
-    print(json.dumps({"stage": stage}), flush=True)
-    key = f"{group.name} {stage}"
-    note = os.path.join(folder, key)
-    count = int(open(note).read()) if os.path.exists(note) else 0
-    if count < deaths.get(key, 0):
-      with open(note, "w") as file:
-        file.write(str(count + 1))
-      print("no room", file=sys.stderr, flush=True)
-      os._exit(3)
-  rows = [[group.setting, group.seed, group.fold, "kmeans", *[0.5] * (len(cells.VALUES) - 1), None]]
-  rows += [cells.failed_row(group, name, why) for name, why in request["failed"].items()]
-  cells.write_tables(study["folder"], group, rows)
-  print(json.dumps({"measured": group.name}), flush=True)
-"""
 
 
 class JobsTest(parameterized.TestCase):
@@ -57,17 +20,13 @@ class JobsTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     self.folder = self.create_tempdir().full_path
-    self.notes = self.create_tempdir().full_path
-    self.script = self.create_tempfile("worker.py", textwrap.dedent(_WORKER)).full_path
     self.config = sample_study.config(("iid", "rotated"), num_seeds=2)
 
   def _measure(self, deaths, num_jobs=1):
     """Measures with processes that die so often where `deaths` says; returns what was told."""
-    with open(os.path.join(self.notes, "deaths.json"), "w", encoding="utf-8") as file:
+    with open(os.path.join(self.folder, "deaths.json"), "w", encoding="utf-8") as file:
       json.dump(deaths, file)
-    study = jobs.Study(
-        self.config, None, self.folder, 1, (sys.executable, self.script, self.notes)
-    )
+    study = jobs.Study(self.config, None, self.folder, 1, fake_jobs.__name__)
     told = []
     jobs.measure(study, self.config.groups, num_jobs, told.append)
     self.assertCountEqual(told, self.config.groups)
@@ -75,9 +34,8 @@ class JobsTest(parameterized.TestCase):
 
   def _asked(self):
     """Returns how often each group was asked for."""
-    with open(os.path.join(self.notes, "asked.txt"), encoding="utf-8") as file:
-      groups = (config_lib.Group(**json.loads(line)["group"]) for line in file)
-      return collections.Counter(group.name for group in groups)
+    with open(os.path.join(self.folder, "asked.txt"), encoding="utf-8") as file:
+      return collections.Counter(file.read().splitlines())
 
   def _problems(self):
     """Returns the problems of all cells that failed, by group and method."""
@@ -90,7 +48,7 @@ class JobsTest(parameterized.TestCase):
 
   def _num_started(self):
     """Returns how many processes were started."""
-    with open(os.path.join(self.notes, "started.txt"), encoding="utf-8") as file:
+    with open(os.path.join(self.folder, "started.txt"), encoding="utf-8") as file:
       return len(file.readlines())
 
   def test_groups_are_measured_in_order(self):

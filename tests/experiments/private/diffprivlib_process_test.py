@@ -56,7 +56,7 @@ class DiffprivlibProcessTest(parameterized.TestCase):
 
   def test_ends_the_process(self):
     with self._process() as process:
-      number = process._process.pid  # pylint: disable=protected-access
+      number = process.pid
 
     with self.assertRaises(ProcessLookupError):
       os.kill(number, 0)
