@@ -9,35 +9,39 @@ TFF, which takes far longer, NumPy adds up the clients' messages with the same m
 import dataclasses
 import functools
 import tempfile
-from typing import Callable
+from typing import Any, Callable, Mapping, Sequence
 from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 
 from bench import audited_sums
+from dp_clustering import noise
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.multiview import client_views
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as multiview_fit
 from fl_clustering.points import federated_points
+from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 
 _NUM_CLIENTS = 4  # Of both data sets.
 
 
-def _build_local_answers(source, query_type, client_totals):
+def _build_local_answers(
+    source: point_files.PointSource, query_type: Any, client_totals: Callable[..., tf.Tensor]
+) -> Callable[..., list[tf.Tensor]]:
   """Takes what `secure_sums.build_round` takes; returns a function without TFF.
 
-  It takes a query and the clients, whose values are stacked, and returns the list of their
-  totals, before the shares of the noise are added.
+  It takes a query and the clients, whose values are stacked, and returns their totals, before
+  the shares of the noise are added.
   """
   del query_type  # TensorFlow sees it.
 
   @tf.function
-  def answers(query, clients):
+  def answers(query: Any, clients: Mapping[str, tf.Tensor]) -> list[tf.Tensor]:
     rows = zip(*(tf.unstack(values, num=_NUM_CLIENTS) for values in clients.values()))
     return [client_totals(query, source.read(dict(zip(clients, row)))) for row in rows]
 
@@ -49,7 +53,7 @@ _build_totals_round = federated_points.build_totals_round.__wrapped__
 
 
 @functools.cache
-def _local_answers(*arguments):
+def _local_answers(*arguments: Any) -> Callable[..., list[tf.Tensor]]:
   """Takes what `federated_points.build_totals_round` takes."""
   with mock.patch.object(secure_sums, "build_round", _build_local_answers):
     return _build_totals_round(*arguments)
@@ -60,28 +64,32 @@ class _LocalRounds:
 
   Attributes:
     exact: The clients' totals in the last round without noise, added up over the first data
-      set and over the second one; a list of two arrays.
+      set and over the second one.
   """
 
-  def __init__(self, data_sets, num_without_share):
-    """Takes the `PointFiles` of both data sets, and how many clients leave out their share."""
+  def __init__(
+      self, data_sets: Sequence[point_files.PointFiles], num_without_share: int
+  ) -> None:
+    """Takes both data sets, and how many clients leave out their share."""
     self._paths = [list(files.paths.values()) for files in data_sets]
     # A client of both data sets computes the same in both.
     clients = {client["path"]: client for files in data_sets for client in files.clients()}
     self._all_paths = list(clients)
     self._clients = tf.nest.map_structure(lambda *rows: tf.stack(rows), *clients.values())
     self._num_without_share = num_without_share
-    self.exact = []
+    self.exact: list[np.ndarray] = []
 
-  def build(self, *arguments):
+  def build(self, *arguments: Any) -> Callable[[Any, Any], np.ndarray]:
     """Stands in for `federated_points.build_totals_round`."""
     return functools.partial(self._sum, _local_answers(*arguments))
 
-  def _sum(self, answers, query, clients):
+  def _sum(
+      self, answers: Callable[..., list[tf.Tensor]], query: Any, clients: Sequence[Any]
+  ) -> np.ndarray:
     found = answers(tf.nest.map_structure(tf.constant, query), self._clients)
     totals = {path: array.numpy() for path, array in zip(self._all_paths, found)}
     self.exact = [sum(totals[path] for path in paths) for paths in self._paths]
-    sum_of_messages = 0
+    sum_of_messages = np.int64(0)
     for index, client in enumerate(clients):
       message = totals[client["client"]["path"]]
       if index >= self._num_without_share:
@@ -90,8 +98,13 @@ class _LocalRounds:
     return secure_sums.signed(np, sum_of_messages)
 
 
-def _write_data_sets(neighbours, write_files, privacy, directory):
-  """Returns the `PointFiles` of both data sets."""
+def _write_data_sets(
+    neighbours: audited_sums.Neighbours,
+    write_files: Callable[..., point_files.PointFiles],
+    privacy: Any,
+    directory: str,
+) -> list[point_files.PointFiles]:
+  """Returns both data sets."""
   first, second = np.array_split(neighbours.without, 2)
   clients = {"first": first, "second": second, "absent": first[:0], "last": neighbours.added}
   files = write_files(clients, privacy, directory)
@@ -102,7 +115,7 @@ def _write_data_sets(neighbours, write_files, privacy, directory):
   ]
 
 
-def _fit_kmeans(privacy, files, noise_source):
+def _fit_kmeans(privacy: Any, files: point_files.PointFiles, noise_source: noise.Source) -> None:
   config = kmeans_config.KMeansConfig(2, privacy=privacy)  # The same seed in all runs.
   private_fit.fit(config, files, noise_source)
 
@@ -123,27 +136,26 @@ class FederatedFit:
     fit: Function of the privacy, the `PointFiles` and a noise source.
   """
 
-  build_privacy: Callable[..., object]
+  build_privacy: Callable[..., Any]
   num_without_share: int = 0
-  write_files: Callable[..., object] = private_fit.write_files
+  write_files: Callable[..., point_files.PointFiles] = private_fit.write_files
   fit: Callable[..., None] = _fit_kmeans
 
-  def __call__(self, points, neighbours, noise_source, budget):
+  def __call__(self, run: audited_sums.Run) -> float:
     """Returns how much the releases speak for the second data set."""
-    privacy = self.build_privacy(budget.epsilon, budget.delta)
-    evidence = audited_sums.Evidence()
+    privacy = self.build_privacy(run.budget.epsilon, run.budget.delta)
     noisy_totals = privacy_lib.noisy_totals
     with tempfile.TemporaryDirectory() as directory:
-      data_sets = _write_data_sets(neighbours, self.write_files, privacy, directory)
+      data_sets = _write_data_sets(run.neighbours, self.write_files, privacy, directory)
       rounds = _LocalRounds(data_sets, self.num_without_share)
 
-      def weighed_totals(*arguments):
+      def weighed_totals(*arguments: Any) -> Callable[..., np.ndarray]:
         answer = noisy_totals(*arguments)
 
-        def answer_and_weigh(mu, query, stds):
+        def answer_and_weigh(mu: float, query: Any, stds: Mapping[str, float]) -> np.ndarray:
           noisy = answer(mu, query, stds)
           exact = [totals[: len(noisy)] for totals in rounds.exact]
-          evidence.add(noisy, exact, query.by_column(stds))
+          run.evidence.add(noisy, exact, query.by_column(stds))
           return noisy
 
         return answer_and_weigh
@@ -152,24 +164,25 @@ class FederatedFit:
           mock.patch.object(federated_points, "build_totals_round", rounds.build),
           mock.patch.object(privacy_lib, "noisy_totals", weighed_totals),
       ):
-        files = data_sets[len(points) > len(neighbours.without)]
-        self.fit(privacy, files, noise_source)
-    return evidence.log_ratio
+        self.fit(privacy, data_sets[run.is_second], run.noise_source)
+    return run.evidence.log_ratio
 
 
-def multi_view_fit(build_privacy, widths):
-  """Returns the `FederatedFit` of multi-view k-means.
+def multi_view_fit(build_privacy: Callable[..., Any], widths: tuple[int, ...]) -> FederatedFit:
+  """Returns a fit of multi-view k-means.
 
   Args:
     build_privacy: Function of epsilon and delta that returns a multi-view `PointPrivacy`.
     widths: The views' numbers of columns.
   """
 
-  def write_files(clients, privacy, directory):
+  def write_files(
+      clients: dict[str, np.ndarray], privacy: Any, directory: str
+  ) -> point_files.PointFiles:
     views = client_views.ClientViews(clients, widths)
     return multiview_fit.write_files(views, privacy.view_norms, directory)
 
-  def fit(privacy, files, noise_source):
+  def fit(privacy: Any, files: point_files.PointFiles, noise_source: noise.Source) -> None:
     config = multiview_config.MultiViewConfig(
         2, standardize=False, privacy=privacy, **multiview_config.PRIVATE_DEFAULTS
     )

@@ -1,16 +1,15 @@
 """Mechanisms to audit: releases, compositions, whole calls and fits, and planted bugs.
 
-A mechanism is a function of (points, neighbours, noise source, budget).  `points` is one of
-the two data sets of `neighbours`.  The mechanism spends the budget on releases and returns a
-score: a number that tells the two data sets apart as well as possible.  A further mechanism
-is one more row of `MECHANISMS`.
+A mechanism is a function of a `Run`.  It spends the run's budget on releases of the run's points
+and returns a score: a number that tells the two data sets apart as well as possible.  A further
+mechanism is one more row of `MECHANISMS`.
 """
 
 import dataclasses
 import functools
 import math
 import types
-from typing import Callable
+from typing import Any, Callable
 from unittest import mock
 
 import numpy as np
@@ -20,6 +19,7 @@ from bench import audited_sums
 from dp_clustering import clustering_params
 from dp_clustering import coreset
 from dp_clustering import ledger as privacy_ledger
+from dp_clustering import noise
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from dp_clustering import private_sums
@@ -35,87 +35,87 @@ _STATISTICS = {
 }
 _MAX_DEPTH = 6
 
+_Mechanism = Callable[[audited_sums.Run], float]
+# Of sums and the mu to spend on them.
+_Release = Callable[[Any, float], Any]
+
 
 class _ForgetfulLedger(privacy_ledger.Ledger):
   """A ledger that lets every release spend the whole budget: a planted bug."""
 
   @property
-  def mu_spent(self):
+  def mu_spent(self) -> float:
     return 0.0
 
 
 class _LessNoise:
   """A noise source that gives only a part of what is asked for: a planted bug."""
 
-  def __init__(self, noise_source, part):
+  def __init__(self, noise_source: noise.Source, part: float) -> None:
     self.description = noise_source.description
     self.is_private = noise_source.is_private
     self._noise_source = noise_source
     self._part = part
 
-  def discrete_gaussian(self, shape, scale):
+  def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
     return self._noise_source.discrete_gaussian(shape, scale * self._part)
 
 
-def less_noise(part, mechanism):
+def less_noise(part: float, mechanism: _Mechanism) -> _Mechanism:
   """Returns the mechanism with `part` of the noise it asks for."""
-  return lambda points, neighbours, noise_source, budget: mechanism(
-      points, neighbours, _LessNoise(noise_source, part), budget)
+  return lambda run: mechanism(
+      dataclasses.replace(run, noise_source=_LessNoise(run.noise_source, part)))
 
 
-def _releases(release, build_ledger=privacy_ledger.Ledger):
-  """Returns the mechanism that spends the budget by `release(sums, mu)`."""
-  def mechanism(points, neighbours, noise_source, budget):
-    ledger = build_ledger(budget.epsilon, budget.delta, noise_source)
-    sums = audited_sums.AuditedSums(points, _RADIUS, noise_source, ledger, neighbours)
+def _releases(
+    release: _Release, build_ledger: Callable[..., privacy_ledger.Ledger] = privacy_ledger.Ledger
+) -> _Mechanism:
+  """Returns the mechanism that spends the budget by a release."""
+  def mechanism(run: audited_sums.Run) -> float:
+    ledger = build_ledger(run.budget.epsilon, run.budget.delta, run.noise_source)
+    sums = run.open_sums(run.points, _RADIUS, run.noise_source, ledger)
     release(sums, ledger.mu)
-    return sums.log_ratio
+    return run.evidence.log_ratio
 
   return mechanism
 
 
-def _call(method, **arguments):
+def _call(method: str, **arguments: Any) -> _Mechanism:
   """Returns the mechanism of a whole call of `private_methods`, with audited sums."""
-  def mechanism(points, neighbours, noise_source, budget):
-    opened = []
-
-    def open_sums(*sums_arguments):
-      opened.append(audited_sums.AuditedSums(*sums_arguments, neighbours))
-      return opened[-1]
-
-    data = clustering_params.Data(points, _RADIUS)
-    sums = types.SimpleNamespace(PrivateSums=open_sums)
+  def mechanism(run: audited_sums.Run) -> float:
+    data = clustering_params.Data(run.points, _RADIUS)
+    sums = types.SimpleNamespace(PrivateSums=run.open_sums)
     with (
         mock.patch.object(private_methods, "private_sums", sums),
         mock.patch.object(
-            private_methods.noise, "build_noise_source", return_value=noise_source),
+            private_methods.noise, "build_noise_source", return_value=run.noise_source),
     ):
       # Hyperplanes and starts, which need no protection, are the same in all runs.
-      private_methods.METHODS[method](2, data, budget, random_state=0, **arguments)
-    return opened[0].log_ratio
+      private_methods.METHODS[method](2, data, run.budget, random_state=0, **arguments)
+    return run.evidence.log_ratio
 
   return mechanism
 
 
-def _count(sums, mu):
+def _count(sums: Any, mu: float) -> None:
   sums.private_count(1 / mu, "count")
 
 
-def _cluster_statistics(centers):
+def _cluster_statistics(centers: np.ndarray) -> _Release:
   """Returns the release of residual sums, counts and squared errors of centers."""
   return lambda sums, mu: sums.private_cluster_statistics(centers, mu=mu, **_STATISTICS)
 
 
-def _leaf_sums(sums, mu):
+def _leaf_sums(sums: Any, mu: float) -> None:
   sums.hashed(_FAR_POINT).private_leaf_sums([0, 1], [1, 1], 1 / mu)
 
 
-def _prefix_counts(hyperplane):
+def _prefix_counts(hyperplane: np.ndarray) -> _Release:
   """Returns the release of the numbers of points on both sides of a hyperplane."""
   return lambda sums, mu: sums.hashed(hyperplane).private_prefix_counts(1, [0, 1], 1 / mu)
 
 
-def _one_of_each(sums, mu):
+def _one_of_each(sums: Any, mu: float) -> None:
   """Shares the budget equally between four releases."""
   _count(sums, mu / 2)
   _prefix_counts(_FAR_POINT)(sums, mu / 2)
@@ -123,7 +123,7 @@ def _one_of_each(sums, mu):
   _leaf_sums(sums, mu / 2)
 
 
-def _tree(sums, mu):
+def _tree(sums: Any, mu: float) -> None:
   """Grows a tree whose shape depends on the noise; the leaf sums get what is left."""
   planned_std = math.sqrt(2 * (_MAX_DEPTH + 1)) / mu
   coreset.private_lsh_coreset(
@@ -132,26 +132,27 @@ def _tree(sums, mu):
   )
 
 
-def _sum_rounded_away(points, neighbours, noise_source, budget):
+def _sum_rounded_away(run: audited_sums.Run) -> float:
   """Scores a sum with the sensitivity of the points, not of what they are rounded to."""
-  del neighbours  # The score needs no exact values.
-  mu = privacy_calculator.gaussian_mu(budget.epsilon, budget.delta)
-  rounded = np.sign(points) * np.ceil(np.abs(points))
-  return float((rounded.sum(axis=0) + noise_source.discrete_gaussian(_DIM, 1 / mu)).sum())
+  mu = privacy_calculator.gaussian_mu(run.budget.epsilon, run.budget.delta)
+  rounded = np.sign(run.points) * np.ceil(np.abs(run.points))
+  return float((rounded.sum(axis=0) + run.noise_source.discrete_gaussian(_DIM, 1 / mu)).sum())
 
 
-def _count_that_refuses_nan(points, neighbours, noise_source, budget):
-  if np.isnan(points).any():
+def _count_that_refuses_nan(run: audited_sums.Run) -> float:
+  if np.isnan(run.points).any():
     raise ValueError("The points must be numbers.")
-  return _releases(_count)(points, neighbours, noise_source, budget)
+  return _releases(_count)(run)
 
 
-def _random_vectors(num_vectors, norm, rng):
+def _random_vectors(num_vectors: int, norm: float, rng: np.random.Generator) -> np.ndarray:
   vectors = rng.normal(size=(num_vectors, _DIM))
   return vectors * (norm / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
-def _border(is_second):
+def _border(
+    is_second: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
   """Returns a hyperplane, and a point on it whose side is decided by rounding.
 
   A matrix product may round a row differently when there is another row.  So one
@@ -163,7 +164,7 @@ def _border(is_second):
       point is on the second side, by the product of all points with something.
 
   Returns:
-    A pair of the hyperplane's normal and the point, both of shape (1, dim).
+    The hyperplane's normal and the point, both of shape (1, dim).
 
   Raises:
     RuntimeError: If there is no such point, and so nothing to audit.
@@ -180,11 +181,11 @@ def _border(is_second):
   )
 
 
-def _centers_beside(normal):
+def _centers_beside(normal: np.ndarray) -> np.ndarray:
   return np.concatenate([normal, -normal]) / 2
 
 
-def _is_nearer_to_second(points, normal):
+def _is_nearer_to_second(points: np.ndarray, normal: np.ndarray) -> np.ndarray:
   centers = _centers_beside(normal)
   half_squares = (centers * centers).sum(axis=1) / 2
   return np.argmin(half_squares - points @ centers.T, axis=1) == 1
@@ -224,38 +225,35 @@ _CLIENT = np.repeat(_FAR_POINT, _MAX_POINTS + 5, axis=0)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """A mechanism and the two data sets that it runs on.
+  """A mechanism and the two data sets that it runs on."""
 
-  Attributes:
-    mechanism: Function of points, `Neighbours`, noise source and
-      `clustering_params.DifferentialPrivacyParam`; returns a score.
-    neighbours: The two data sets.
-  """
-
-  mechanism: Callable[..., float]
+  mechanism: _Mechanism
   neighbours: audited_sums.Neighbours
 
-  def run_without(self, noise_source, budget):
+  def run_without(
+      self, noise_source: noise.Source, budget: clustering_params.DifferentialPrivacyParam
+  ) -> float:
     """Returns the score of one run on the first data set."""
-    return self.mechanism(self.neighbours.without, self.neighbours, noise_source, budget)
+    return self.mechanism(audited_sums.Run(self.neighbours, False, noise_source, budget))
 
-  def run_with(self, noise_source, budget):
+  def run_with(
+      self, noise_source: noise.Source, budget: clustering_params.DifferentialPrivacyParam
+  ) -> float:
     """Returns the score of one run on the second one, `inf` if it ended in an exception."""
     try:
-      return self.mechanism(
-          self.neighbours.with_added, self.neighbours, noise_source, budget)
+      return self.mechanism(audited_sums.Run(self.neighbours, True, noise_source, budget))
     except Exception:  # pylint: disable=broad-except
       return math.inf  # Whatever it is, who waits for the release sees it.
 
 
-def _few(mechanism, point=_FAR_POINT):
+def _few(mechanism: _Mechanism, point: np.ndarray = _FAR_POINT) -> Callable[[], Case]:
   """Returns a case with few other points."""
   return lambda: Case(mechanism, audited_sums.Neighbours(_OTHERS, point))
 
 
-def _groups(mechanism, added=_FAR_POINT):
+def _groups(mechanism: _Mechanism, added: np.ndarray = _FAR_POINT) -> Callable[[], Case]:
   """Returns a case with other points in two groups, of which one is where points are added."""
-  def build():
+  def build() -> Case:
     rng = np.random.default_rng(2)
     there = 0.9 * _FAR_POINT + rng.normal(scale=0.02, size=(120, _DIM))
     opposite = -0.5 * _FAR_POINT + rng.normal(scale=0.02, size=(80, _DIM))
@@ -264,39 +262,39 @@ def _groups(mechanism, added=_FAR_POINT):
   return build
 
 
-def _in_blocks(mechanism):
+def _patched(mechanism: _Mechanism, module: types.ModuleType, name: str, value: Any) -> _Mechanism:
+  """Returns the mechanism with another value in a module."""
+  def patched(run: audited_sums.Run) -> float:
+    with mock.patch.object(module, name, value):
+      return mechanism(run)
+
+  return patched
+
+
+def _in_blocks(mechanism: _Mechanism) -> _Mechanism:
   """Returns the mechanism with a block for every row, which threads add up."""
-  def in_blocks(*arguments):
-    with mock.patch.object(private_sums, "_BLOCK_ELEMENTS", _DIM):
-      return mechanism(*arguments)
-
-  return in_blocks
+  return _patched(mechanism, private_sums, "_BLOCK_ELEMENTS", _DIM)
 
 
-def _unlimited(mechanism):
+def _unlimited(mechanism: _Mechanism) -> _Mechanism:
   """Returns the federated mechanism without the limits of a client: a planted bug."""
-  def unlimited(*arguments):
-    with mock.patch.object(privacy, "_limits", return_value=None):
-      return mechanism(*arguments)
-
-  return unlimited
+  return _patched(mechanism, privacy, "_limits", lambda *unused: None)
 
 
-def _less_noise_in_kernel_rounds(part, mechanism):
+def _less_noise_in_kernel_rounds(part: float, mechanism: _Mechanism) -> _Mechanism:
   """Returns the multi-view mechanism whose kernel rounds have `part` of their noise."""
   sensitivity = multiview_sums.sensitivity
-
-  def with_less_noise(*arguments):
-    claimed = lambda *of_sums: part * sensitivity(*of_sums)
-    with mock.patch.object(multiview_sums, "sensitivity", claimed):
-      return mechanism(*arguments)
-
-  return with_less_noise
+  return _patched(
+      mechanism, multiview_sums, "sensitivity", lambda *of_sums: part * sensitivity(*of_sums)
+  )
 
 
-def _copies(build_release, is_second):
+def _copies(
+    build_release: Callable[[np.ndarray], _Release],
+    is_second: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> Callable[[], Case]:
   """Returns a case where the point is a second copy of one on a border."""
-  def build():
+  def build() -> Case:
     normal, point = _border(is_second)
     return Case(_releases(build_release(normal)), audited_sums.Neighbours(point, point))
 
@@ -304,7 +302,7 @@ def _copies(build_release, is_second):
 
 
 # All by their names in the output; a function builds the case, as some take a while.
-MECHANISMS = {
+MECHANISMS: dict[str, Callable[[], Case]] = {
     "count": _few(_releases(_count)),
     "cluster sum": _few(_releases(_CLUSTER)),
     "leaf sum": _few(_releases(_leaf_sums)),
@@ -324,7 +322,7 @@ MECHANISMS = {
     "whole federated fit, private clients": _groups(_FIT_OF_CLIENTS, _CLIENT),
     "whole multi-view fit, server's noise": _groups(_FIT_OF_VIEWS),
 }
-PLANTED_BUGS = {
+PLANTED_BUGS: dict[str, Callable[[], Case]] = {
     "count, .8 of the noise": _few(less_noise(0.8, _releases(_count))),
     "cluster sum, .8 of the noise": _few(less_noise(0.8, _releases(_CLUSTER))),
     "composition, .8 of the noise": _few(less_noise(0.8, _releases(_one_of_each))),

@@ -10,14 +10,21 @@ from earlier outputs.  The code that computes a and b is the audited one, so wha
 wrong to a sum makes the two data sets easier to tell apart.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from dp_clustering import clustering_params
 from dp_clustering import ledger as privacy_ledger
 from dp_clustering import noise
 from dp_clustering import private_sums
+
+if TYPE_CHECKING:
+  from dp_clustering import cluster_statistics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Neighbours:
   added: np.ndarray
 
   @property
-  def with_added(self):
+  def with_added(self) -> np.ndarray:
     """The second data set; what is added comes last."""
     return np.concatenate([self.without, self.added])
 
@@ -41,14 +48,19 @@ class Neighbours:
 class Evidence:
   """The log likelihood ratio of the releases so far."""
 
-  def __init__(self):
+  def __init__(self) -> None:
     self.log_ratio = 0.0
 
-  def add(self, noisy, exact, std):
+  def add(
+      self,
+      noisy: np.ndarray | float,
+      exact: Sequence[np.ndarray | float],
+      std: np.ndarray | float,
+  ) -> None:
     """Adds an output.
 
     Args:
-      noisy: The output, an array or a number.
+      noisy: The output.
       exact: Its pair of values without noise.
       std: Standard deviation of the noise, a number or one for each column.
     """
@@ -58,95 +70,112 @@ class Evidence:
     self.log_ratio += float((change * distances).sum())
 
 
-def _exact_sums(points, radius):
-  source = noise.NoNoise()
-  return private_sums.PrivateSums(
-      points, radius, source, privacy_ledger.Ledger(math.inf, 0.5, source)
-  )
-
-
+@dataclasses.dataclass(frozen=True)
 class AuditedSums:
-  """`PrivateSums` of one of two data sets, with the evidence for which one it is.
+  """`PrivateSums` or `HashedSums` of one of two data sets, with the evidence for which one it is.
 
   Attributes:
-    dim: Number of coordinates of a point.
+    sums: Those with noise.
+    exact: Those of both data sets without noise.
     radius: Radius of the ball that points are mapped into.
   """
 
-  def __init__(self, points, radius, noise_source, ledger, neighbours):
-    """Takes what `PrivateSums` takes, and the `Neighbours`."""
-    self._sums = private_sums.PrivateSums(points, radius, noise_source, ledger)
-    self._exact = [
-        _exact_sums(points, radius) for points in (neighbours.without, neighbours.with_added)
-    ]
-    self._evidence = Evidence()
-    self.dim, self.radius = self._sums.dim, self._sums.radius
+  sums: Any
+  exact: Sequence[Any]
+  radius: float
+  evidence: Evidence
 
   @property
-  def log_ratio(self):
-    """How much the releases speak for the second data set, as a log likelihood ratio."""
-    return self._evidence.log_ratio
+  def dim(self) -> int:
+    return self.sums.dim
 
   @property
-  def mu_left(self):
-    """The part of the budget that is not spent yet."""
-    return self._sums.mu_left
+  def mu_left(self) -> float:
+    return self.sums.mu_left
 
-  def private_count(self, std, name):
-    """Does `PrivateSums.private_count`."""
-    noisy = self._sums.private_count(std, name)
-    self._evidence.add(noisy, [sums.private_count(0.0, name) for sums in self._exact], std)
+  def private_count(self, std: float, name: str) -> float:
+    noisy = self.sums.private_count(std, name)
+    self.evidence.add(noisy, [sums.private_count(0.0, name) for sums in self.exact], std)
     return noisy
 
-  def hashed(self, hyperplanes):
-    """Does `PrivateSums.hashed`."""
-    return _AuditedHashedSums(
-        self._sums.hashed(hyperplanes), [sums.hashed(hyperplanes) for sums in self._exact],
-        self._evidence, self.radius,
-    )
+  def hashed(self, hyperplanes: np.ndarray) -> AuditedSums:
+    sums, *exact = (sums.hashed(hyperplanes) for sums in (self.sums, *self.exact))
+    return dataclasses.replace(self, sums=sums, exact=exact)
+
+  def private_prefix_counts(self, level: int, prefixes: Any, std: float) -> np.ndarray:
+    noisy = self.sums.private_prefix_counts(level, prefixes, std)
+    exact = [sums.private_prefix_counts(level, prefixes, 0.0) for sums in self.exact]
+    self.evidence.add(noisy, exact, std)
+    return noisy
+
+  def private_leaf_sums(self, prefixes: Any, levels: Any, noise_multiplier: float) -> np.ndarray:
+    noisy = self.sums.private_leaf_sums(prefixes, levels, noise_multiplier)
+    exact = [sums.private_leaf_sums(prefixes, levels, 0.0) for sums in self.exact]
+    self.evidence.add(noisy, exact, noise_multiplier * self.radius)
+    return noisy
 
   def private_cluster_statistics(
-      self, centers, residual_radius, mu, name, count_weight, squared_error_weight
-  ):
-    """Does `PrivateSums.private_cluster_statistics`."""
+      self,
+      centers: np.ndarray,
+      residual_radius: float,
+      mu: float,
+      name: str,
+      count_weight: float,
+      squared_error_weight: float,
+  ) -> cluster_statistics.ClusterStatistics:
     noisy, *exact = (
         sums.private_cluster_statistics(
             centers, residual_radius, budget, name, count_weight, squared_error_weight
         )
-        for sums, budget in zip([self._sums, *self._exact], [mu, math.inf, math.inf])
+        for sums, budget in zip((self.sums, *self.exact), (mu, math.inf, math.inf))
     )
     residual_std = noisy.residual_sum_std
-    self._evidence.add(
-        noisy.residual_sums, [one.residual_sums for one in exact], residual_std)
-    self._evidence.add(noisy.counts, [one.counts for one in exact], noisy.count_std)
+    self.evidence.add(noisy.residual_sums, [one.residual_sums for one in exact], residual_std)
+    self.evidence.add(noisy.counts, [one.counts for one in exact], noisy.count_std)
     if squared_error_weight:
       # What noise is added to: the squared errors less half the counts.
       excess, *exact_excess = (
-          one.squared_errors - one.counts / 2 * residual_radius**2 for one in [noisy, *exact])
+          one.squared_errors - one.counts / 2 * residual_radius**2 for one in (noisy, *exact))
       std = residual_std * residual_radius / squared_error_weight
-      self._evidence.add(excess, exact_excess, std)
+      self.evidence.add(excess, exact_excess, std)
     return noisy
 
 
-class _AuditedHashedSums:
-  """`HashedSums` that add to the evidence."""
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """One run of a mechanism that is audited.
 
-  def __init__(self, hashed, exact, evidence, radius):
-    self._hashed = hashed
-    self._exact = exact
-    self._evidence = evidence
-    self._radius = radius
+  Attributes:
+    is_second: Which of the data sets it runs on.
+    budget: What it may spend.
+    evidence: What its releases say so far.
+  """
 
-  def private_prefix_counts(self, level, prefixes, std):
-    """Does `HashedSums.private_prefix_counts`."""
-    noisy = self._hashed.private_prefix_counts(level, prefixes, std)
-    exact = [one.private_prefix_counts(level, prefixes, 0.0) for one in self._exact]
-    self._evidence.add(noisy, exact, std)
-    return noisy
+  neighbours: Neighbours
+  is_second: bool
+  noise_source: noise.Source
+  budget: clustering_params.DifferentialPrivacyParam
+  evidence: Evidence = dataclasses.field(default_factory=Evidence)
 
-  def private_leaf_sums(self, prefixes, levels, noise_multiplier):
-    """Does `HashedSums.private_leaf_sums`."""
-    noisy = self._hashed.private_leaf_sums(prefixes, levels, noise_multiplier)
-    exact = [one.private_leaf_sums(prefixes, levels, 0.0) for one in self._exact]
-    self._evidence.add(noisy, exact, noise_multiplier * self._radius)
-    return noisy
+  @property
+  def points(self) -> np.ndarray:
+    """The data set that it runs on."""
+    return self.neighbours.with_added if self.is_second else self.neighbours.without
+
+  def open_sums(
+      self,
+      points: np.ndarray,
+      radius: float,
+      noise_source: noise.Source,
+      ledger: privacy_ledger.Ledger,
+  ) -> AuditedSums:
+    """Stands in for `PrivateSums`, whose arguments it takes."""
+    no_noise = noise.NoNoise()
+    exact = [
+        private_sums.PrivateSums(
+            one, radius, no_noise, privacy_ledger.Ledger(math.inf, 0.5, no_noise)
+        )
+        for one in (self.neighbours.without, self.neighbours.with_added)
+    ]
+    sums = private_sums.PrivateSums(points, radius, noise_source, ledger)
+    return AuditedSums(sums, exact, sums.radius, self.evidence)

@@ -13,17 +13,13 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 import functools
 import math
 import os
-import statistics
-import subprocess
-import sys
-import threading
-import time
+from typing import Any, Callable
 
 from absl import flags
 import dp_accounting
 import numpy as np
-import psutil
 
+from bench import harness
 from bench import lsh_tree_reference
 from dp_clustering import clustering_params
 from dp_clustering import coreset
@@ -35,6 +31,7 @@ from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from dp_clustering import private_sums
 from dp_clustering.demo import data_generation
+from experiment_shell import child_process
 
 _REPETITIONS = flags.DEFINE_integer(
     "repetitions", 3, "Turns of every contestant.", lower_bound=1)
@@ -52,41 +49,33 @@ _MEMORY_LIMIT = 14_400 / 8
 _METHODS = private_methods.METHODS
 
 
-def _data(num_points, dim):
+def _data(num_points: int, dim: int) -> clustering_params.Data:
   return data_generation.generate_synthetic_dataset(
       num_points=num_points, dim=dim, num_clusters=_K, cluster_ratio=8.0, radius=_RADIUS,
       rng=np.random.default_rng(_SEED),
   )
 
 
-def _seconds(contestants):
-  """Returns the median seconds of every contestant, a dict of functions."""
-  seconds = {name: [] for name in contestants}
-  for _ in range(_REPETITIONS.value):
-    for name, call in contestants.items():
-      start = time.perf_counter()
-      call()
-      seconds[name].append(time.perf_counter() - start)
-  return {name: statistics.median(values) for name, values in seconds.items()}
+def _seconds(contestants: dict[str, Callable[[], Any]]) -> dict[str, float]:
+  return harness.take_turns(contestants, _REPETITIONS.value, warm_up=False)[0]
 
 
-def _print(what, peer, **ours):
+def _print(what: str, peer: float, **ours: float) -> None:
   for name, seconds in ours.items():
     print(f"{what + ', ' + name:52} {peer:9.3f} {seconds:9.4f} {peer / seconds:8.1f}")
 
 
-def _hyperplanes(dim):
+def _hyperplanes(dim: int) -> np.ndarray:
   return np.random.default_rng(_SEED).normal(size=(_DEPTH, dim))
 
 
-def _tree_param(data):
-  lsh_noise = privacy_calculator.lsh_noise(_BUDGET, None, None, _DEPTH)
+def _tree_param(data: clustering_params.Data) -> clustering_params.TreeParam:
   return lsh_tree.default_tree_param(
-      _K, data.dim, data.num_points, lsh_noise.sum_noise_multiplier
+      _K, data.dim, data.num_points, _our_noise().sum_noise_multiplier
   )
 
 
-def _our_coreset(data):
+def _our_coreset(data: clustering_params.Data) -> coreset.Coreset:
   source = noise.NoNoise()
   sums = private_sums.PrivateSums(
       data.datapoints, _RADIUS, source, ledger_lib.Ledger(math.inf, 1e-6, source)
@@ -97,14 +86,14 @@ def _our_coreset(data):
   )
 
 
-def _peer_coreset(data):
+def _peer_coreset(data: clustering_params.Data) -> tuple[np.ndarray, np.ndarray]:
   return lsh_tree_reference.coreset(
       data.datapoints, _RADIUS, _hyperplanes(data.dim), _tree_param(data),
       data.num_points, lambda count: count, lambda sums: sums,
   )
 
 
-def _compare_trees(num_points, dim):
+def _compare_trees(num_points: int, dim: int) -> None:
   data = _data(num_points, dim)
   ours, peer = _our_coreset(data), _peer_coreset(data)
   if sorted(ours.weights) != sorted(peer[1]):
@@ -119,7 +108,7 @@ def _compare_trees(num_points, dim):
   print(f"  secure noise apart: at most {draws:,} draws, {secure['noise']:.2f} s")
 
 
-def _compare_labels(data):
+def _compare_labels(data: clustering_params.Data) -> None:
   centers = data.datapoints[:: data.num_points // _K][:_K]
   seconds = _seconds({
       "peer": lambda: lsh_tree_reference.labels_and_loss(data.datapoints, centers),
@@ -130,9 +119,9 @@ def _compare_labels(data):
          ours=seconds["ours"])
 
 
-def _peer_noise():
+def _peer_noise() -> float:
   """Calibrates as the source: a Gaussian and a Laplace count per level, by PLDs."""
-  def event(alpha):
+  def event(alpha: float) -> dp_accounting.DpEvent:
     return dp_accounting.ComposedDpEvent([
         dp_accounting.GaussianDpEvent(alpha),
         dp_accounting.SelfComposedDpEvent(
@@ -145,16 +134,16 @@ def _peer_noise():
   )
 
 
-def _our_noise():
+def _our_noise() -> privacy_calculator.LshNoise:
   return privacy_calculator.lsh_noise(_BUDGET, None, None, _DEPTH)
 
 
-def _compare_calibration():
+def _compare_calibration() -> None:
   seconds = _seconds({"peer": _peer_noise, "ours": _our_noise})
   _print("calibration", seconds["peer"], ours=seconds["ours"])
 
 
-def _peer_call(data):
+def _peer_call(data: clustering_params.Data) -> tuple[np.ndarray, float]:
   """Clusters as Google's code does: calibrate, tree, coreset, k-means, labels, loss."""
   alpha = _peer_noise()
   rng = np.random.default_rng(_SEED)
@@ -168,7 +157,7 @@ def _peer_call(data):
   return lsh_tree_reference.labels_and_loss(data.datapoints, centers)
 
 
-def _compare_calls(data):
+def _compare_calls(data: clustering_params.Data) -> None:
   ours = {
       f"{method}, {'seeded' if seed else 'secure'} noise": functools.partial(
           call, _K, data, _BUDGET, random_state=seed)
@@ -179,40 +168,26 @@ def _compare_calls(data):
   _print(f"whole call, {data.num_points:,} x {data.dim}", peer, **seconds)
 
 
-def _print_memory():
-  """Prints the largest memory that a call takes beyond its data, in megabytes."""
+def _memory(method: str) -> float:
+  """Returns the largest memory that a call takes beyond its data, in megabytes."""
   data = _data(1_000_000, 100)
-  _METHODS[_MEMORY_OF.value](2, _data(1_000, 100), _BUDGET)  # What is imported late.
-  process = psutil.Process()
-  before = process.memory_info().rss
-  peak, done = [before], threading.Event()
-
-  def watch():
-    while not done.wait(0.005):
-      peak.append(process.memory_info().rss)
-
-  watcher = threading.Thread(target=watch)
-  watcher.start()
-  _METHODS[_MEMORY_OF.value](_K, data, _BUDGET)
-  done.set()
-  watcher.join()
-  print((max(peak) - before) / 1e6)
+  _METHODS[method](2, _data(1_000, 100), _BUDGET)  # What is imported late.
+  child_process.forget_peak(os.getpid())
+  before = child_process.peak_megabytes(os.getpid())
+  _METHODS[method](_K, data, _BUDGET)
+  return child_process.peak_megabytes(os.getpid()) - before
 
 
-def _compare_memory():
+def _compare_memory() -> None:
   for method in _METHODS:
-    environment = {**os.environ, "BUILD_WORKING_DIRECTORY": os.getcwd()}
-    result = subprocess.run(
-        [sys.executable, *sys.argv, f"--memory_of={method}"],
-        check=True, stdout=subprocess.PIPE, env=environment)
-    megabytes = float(result.stdout)
+    megabytes = harness.launched(f"--memory_of={method}")
     print(f"memory beyond the data, 1,000,000 x 100, {method}: {megabytes:,.0f} MB, "
           f"{megabytes / _MEMORY_LIMIT:.2f} of the limit")
 
 
-def main():
+def main() -> None:
   if _MEMORY_OF.value:
-    _print_memory()
+    harness.answer(_memory(_MEMORY_OF.value))
     return
   print(f"k = {_K}, epsilon = 1, {len(os.sched_getaffinity(0))} cores, medians of "
         f"{_REPETITIONS.value}")

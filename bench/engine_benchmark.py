@@ -12,21 +12,25 @@ Run it on a quiet machine.  The worker's memory is its peak as the kernel counts
 which other programs do not change.  The worker is one process without children.
 """
 
+from __future__ import annotations
+
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import os
 import statistics
 import tempfile
-import time
+from typing import Any, Callable, Sequence, TYPE_CHECKING
 
 from absl import flags
 import numpy as np
 
-from bench import launches
-from bench import peak_memory
+from bench import harness
 from fl_clustering.engine import participation
 from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import federated_task
 
 _MODEL = flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
 _REPETITIONS = flags.DEFINE_integer(
@@ -59,28 +63,7 @@ _IN_WORKER = (
 )
 
 
-def _take_turns(contestants, worker_pid):
-  """Returns the contestants' seconds, and the worker's peak megabytes for some.
-
-  Args:
-    contestants: From a name to a function without arguments.
-    worker_pid: The worker's process id.
-  """
-  seconds = {name: [] for name in contestants}
-  peaks = {}
-  for turn in range(_REPETITIONS.value + 1):
-    for name, call in contestants.items():
-      peak_memory.forget(worker_pid)
-      start = time.perf_counter()
-      call()
-      if turn:
-        seconds[name].append(time.perf_counter() - start)
-      if name in _IN_WORKER:
-        peaks[name] = max(peaks.get(name, 0), peak_memory.megabytes(worker_pid))
-  return {name: statistics.median(values) for name, values in seconds.items()}, peaks
-
-
-def _clusters(client_ids, rng):
+def _clusters(client_ids: Sequence[str], rng: np.random.Generator) -> list[tuple[str, ...]]:
   """Returns overlapping clusters of 5 to 25 clients."""
   return [
       tuple(
@@ -91,10 +74,23 @@ def _clusters(client_ids, rng):
   ]
 
 
-def _contestants(task, directory, clusters, vectors, num_cores):
+def _examples(examples: Any) -> tuple[np.ndarray, np.ndarray]:
+  """Returns images, float32 in [0, 1], and int32 labels of a task's examples."""
+  return examples.features.astype(np.float32) / 255, examples.labels.astype(np.int32)
+
+
+def _contestants(
+    task: federated_task.FederatedTask,
+    directory: str,
+    clusters: list[tuple[str, ...]],
+    vectors: np.ndarray,
+    num_cores: int,
+) -> dict[str, Callable[[], Any]]:
   """Returns the contestants by name; the engine's and their limits alternate."""
   # pylint: disable=g-import-not-at-top
-  from bench import plain_tensorflow
+  import tensorflow as tf
+
+  from bench.contest import plain_rounds
   from fl_clustering.engine import client_files
   from fl_clustering.engine import client_losses
   from fl_clustering.engine import client_update
@@ -103,7 +99,9 @@ def _contestants(task, directory, clusters, vectors, num_cores):
   from fl_clustering.engine import federated_training
   # pylint: enable=g-import-not-at-top
 
-  limit = plain_tensorflow.PlainTensorFlow(task, _BATCH_SIZE, _LEARNING_RATE, num_cores)
+  limit = plain_rounds.PlainTensorFlow(task.model, _BATCH_SIZE, _LEARNING_RATE, num_cores)
+  limit.take_clients({one.client_id: _examples(one.train) for one in task.clients})
+  test = list(map(tf.constant, _examples(task.global_test)))
   files = client_files.write_client_files(task, directory)
   options = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
   fedavg = federated_training.FedAvg(task, files, options, None, _SEED)
@@ -129,23 +127,31 @@ def _contestants(task, directory, clusters, vectors, num_cores):
       "losses of 4 models": lambda: client_losses.losses(
           task.model, files.train, vectors[:_NUM_MODELS_TO_CHOOSE_FROM], ids
       ),
-      "limit of an evaluation": lambda: limit.confusions(models_parameters),
+      "limit of an evaluation": lambda: limit.confusions(models_parameters, *test),
       "evaluation of 20 models": lambda: evaluation.confusions(task.model, vectors, requests),
   }
 
 
-def _measure(num_cores):
-  """Times every contestant in this process; returns a dict for JSON."""
+def _build_stock(task: federated_task.FederatedTask) -> Callable[[], Any]:
+  """Returns a round of TFF's own FedAvg."""
+  from bench.contest import tff_rounds  # pylint: disable=g-import-not-at-top
+
+  process, data_set = tff_rounds.build_process(task.model, _BATCH_SIZE, _LEARNING_RATE)
+  data_sets = [data_set(*_examples(one.train)) for one in task.clients]
+  state = process.initialize()
+  return lambda: process.next(state, data_sets)
+
+
+def _measure(num_cores: int) -> dict[str, Any]:
+  """Times every contestant in this process."""
   # pylint: disable=g-import-not-at-top
   import tensorflow as tf
 
-  tf.config.threading.set_intra_op_parallelism_threads(1)
-  tf.config.threading.set_inter_op_parallelism_threads(num_cores)
-
-  from bench import stock_fedavg
+  from bench.contest import contestant_process
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
+  contestant_process.limit_threads(tf)
   task = task_registry.load_task(
       dataset="digits", data_dir=None, num_clients=100, partition="dirichlet",
       dirichlet_alpha=0.5, num_groups=None, model=_MODEL.value, seed=_SEED)
@@ -155,20 +161,21 @@ def _measure(num_cores):
   vectors = vector + rng.normal(0, 0.01, (_NUM_MODELS, len(vector))).astype(np.float32)
   with tempfile.TemporaryDirectory() as directory, runtime.LocalRuntime(num_cores) as local:
     contestants = _contestants(task, directory, clusters, vectors, num_cores)
-    seconds, peaks = _take_turns(contestants, local.worker_pid)
+    seconds, megabytes = harness.take_turns(
+        contestants, _REPETITIONS.value, pid=local.worker_pid
+    )
     if _STOCK.value:
       # Apart from the others: its many threads and its memory would disturb them.
-      name = "FedAvg round, build_weighted_fed_avg"
-      stock = stock_fedavg.build_round(task, _BATCH_SIZE, _LEARNING_RATE)
-      seconds.update(_take_turns({name: stock}, local.worker_pid)[0])
+      stock = {"FedAvg round, build_weighted_fed_avg": _build_stock(task)}
+      seconds.update(harness.take_turns(stock, _REPETITIONS.value)[0])
   return {
       "seconds": seconds,
-      "peak_megabytes": peaks,
+      "peak_megabytes": megabytes,
       "memberships": sum(map(len, clusters)),
   }
 
 
-def _print_results(runs, num_cores):
+def _print_results(runs: list[dict[str, Any]], num_cores: int) -> None:
   print(f"{_MODEL.value}, {num_cores} cores, {len(runs)} launches, "
         f"{_NUM_CLUSTERS.value} clusters with {runs[0]['memberships']} memberships")
   print(f"{'':38}  seconds   over the limit (lowest - highest launch)")
@@ -177,7 +184,7 @@ def _print_results(runs, num_cores):
     line = f"{name:38} {seconds:8.3f}"
     if name in _LIMITS:
       ratios = [run["seconds"][name] / run["seconds"][_LIMITS[name]] for run in runs]
-      line += f"   {launches.shown(ratios, 2)}"
+      line += f"   {harness.shown(ratios, 2)}"
     print(line)
   print("highest memory of the worker process (VmHWM) in any of "
         f"{_REPETITIONS.value + 1} turns of any launch")
@@ -185,11 +192,9 @@ def _print_results(runs, num_cores):
     print(f"{name:38} {max(run['peak_megabytes'][name] for run in runs):8.0f} MB")
 
 
-def main():
+def main() -> None:
   num_cores = len(os.sched_getaffinity(0))
-  launches.run(
-      lambda: _measure(num_cores), lambda runs: _print_results(runs, num_cores)
-  )
+  harness.run(lambda: _measure(num_cores), lambda runs: _print_results(runs, num_cores))
 
 
 if __name__ == "__main__":

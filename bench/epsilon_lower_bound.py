@@ -28,8 +28,7 @@ class EpsilonLowerBound:
     epsilon: With the confidence asked for, the mechanism's epsilon at this delta is
       at least this; 0 if nothing was found.
     event: The event that showed it, as text.
-    more_often: How often it happened in `num_runs` tested runs on the data set where
-      it is more frequent.
+    more_often: How often it happened on the data set where it is more frequent.
     less_often: How often on the other.
     num_runs: Number of tested runs on each data set.
   """
@@ -41,7 +40,13 @@ class EpsilonLowerBound:
   num_runs: int
 
 
-def _epsilon(more_often, less_often, num_runs, delta, error_rate):
+def _epsilon(
+    more_often: np.ndarray | int,
+    less_often: np.ndarray | int,
+    num_runs: int,
+    delta: float,
+    error_rate: float,
+) -> np.ndarray:
   """Returns lower bounds from arrays of counts; both sides share the error rate."""
   # For a count of zero, and of all, scipy's function is undefined at the corner.
   with np.errstate(invalid="ignore", divide="ignore"):
@@ -58,7 +63,7 @@ def _epsilon(more_often, less_often, num_runs, delta, error_rate):
     return np.where(lowest > delta, np.log((lowest - delta) / highest), 0.0).clip(min=0.0)
 
 
-def _counts(scores, thresholds, above):
+def _counts(scores: np.ndarray, thresholds: np.ndarray | float, above: bool) -> np.ndarray:
   """Returns how many scores are at least, or at most, each threshold."""
   scores = np.sort(scores)
   if above:
@@ -66,14 +71,19 @@ def _counts(scores, thresholds, above):
   return np.searchsorted(scores, thresholds, side="right")
 
 
-def _thresholds(scores):
+def _thresholds(scores: np.ndarray) -> np.ndarray:
   values = np.unique(scores)
   places = np.linspace(0, len(values) - 1, min(len(values), _MAX_THRESHOLDS))
   return values[np.rint(places).astype(int)]
 
 
-def epsilon_lower_bound(scores_without, scores_with, delta, error_rate):
-  """Returns an `EpsilonLowerBound` from the scores of independent runs.
+def epsilon_lower_bound(
+    scores_without: np.ndarray,
+    scores_with: np.ndarray,
+    delta: float,
+    error_rate: float,
+) -> EpsilonLowerBound:
+  """Returns the bound from the scores of independent runs.
 
   Args:
     scores_without: A number for the output of each run on the one data set, shape
@@ -94,7 +104,7 @@ def epsilon_lower_bound(scores_without, scores_with, delta, error_rate):
   ))
   num_runs = len(tested[0])
   thresholds = _thresholds(np.concatenate(choosing))
-  best = (-1.0,)
+  found = []
   for above in (True, False):
     for more, less in ((0, 1), (1, 0)):
       bounds = _epsilon(
@@ -102,8 +112,8 @@ def epsilon_lower_bound(scores_without, scores_with, delta, error_rate):
           _counts(choosing[less], thresholds, above),
           num_choosing, delta, error_rate,
       )
-      best = max(best, (bounds.max(), above, more, less, thresholds[bounds.argmax()]))
-  _, above, more, less, threshold = best
+      found.append((bounds.max(), above, more, less, thresholds[bounds.argmax()]))
+  _, above, more, less, threshold = max(found)
   more_often, less_often = (
       int(_counts(tested[side], threshold, above)) for side in (more, less)
   )

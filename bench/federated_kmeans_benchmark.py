@@ -14,12 +14,12 @@ machine.
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import statistics
-import time
+from typing import Any, Callable
 
 from absl import flags
 import numpy as np
 
-from bench import launches
+from bench import harness
 
 _REPETITIONS = flags.DEFINE_integer(
     "repetitions", 3, "Turns of every contestant in a process.", lower_bound=1)
@@ -35,7 +35,7 @@ _ALPHA = 0.5
 _PEER_RESTARTS = 10
 
 
-def _draw(rng):
+def _draw(rng: np.random.Generator) -> tuple[np.ndarray, dict[str, np.ndarray]]:
   """Returns all points, and the clients' by client id; clients differ in their clusters."""
   num_clusters, num_points = _NUM_CLUSTERS.value, _NUM_POINTS.value
   centers = rng.standard_normal((num_clusters, _NUM_COLUMNS.value))
@@ -47,7 +47,7 @@ def _draw(rng):
   return points, {str(owner): points[owners == owner] for owner in np.unique(owners)}
 
 
-def _processor_seconds():
+def _processor_seconds() -> float:
   """Returns the processor time of this process and its children, which live on."""
   import psutil  # pylint: disable=g-import-not-at-top
 
@@ -56,14 +56,14 @@ def _processor_seconds():
   return sum(one.user + one.system for one in times)
 
 
-def _timed(call):
+def _timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
   """Returns wall seconds, processor seconds, and what the call returned."""
-  processor, wall = _processor_seconds(), time.perf_counter()
-  result = call()
-  return time.perf_counter() - wall, _processor_seconds() - processor, result
+  before = _processor_seconds()
+  wall, result = harness.timed(call)
+  return wall, _processor_seconds() - before, result
 
 
-def _measure():
+def _measure() -> dict[str, float]:
   """Returns the medians of one process."""
   # pylint: disable=g-import-not-at-top
   from sklearn import cluster
@@ -76,11 +76,11 @@ def _measure():
   points, clients = _draw(np.random.default_rng(0))
   num_clusters = _NUM_CLUSTERS.value
 
-  def central(seed):
+  def central(seed: int) -> float:
     kmeans = cluster.KMeans(num_clusters, n_init=_PEER_RESTARTS, random_state=seed)
     return kmeans.fit(points).inertia_
 
-  def federated(seed):
+  def federated(seed: int) -> float:
     return FederatedKMeans(num_clusters, random_state=seed).fit(clients).inertia_
 
   with runtime.LocalRuntime():
@@ -98,7 +98,7 @@ def _measure():
   return {**medians, "dispatch": dispatch}
 
 
-def _print_results(runs):
+def _print_results(runs: list[dict[str, float]]) -> None:
   print(f"{_NUM_POINTS.value:,} x {_NUM_COLUMNS.value}, K = {_NUM_CLUSTERS.value}, "
         f"{_NUM_CLIENTS.value} clients, {len(runs)} launches")
   for name, label, digits in (
@@ -109,11 +109,11 @@ def _print_results(runs):
       ("inertia_ratio", "ours / peer, inertia", 4),
       ("dispatch", "a round of five tiny clients, s", 4),
   ):
-    print(f"{label:44} {launches.shown([run[name] for run in runs], digits)}")
+    print(f"{label:44} {harness.shown([run[name] for run in runs], digits)}")
 
 
-def main():
-  launches.run(_measure, _print_results)
+def main() -> None:
+  harness.run(_measure, _print_results)
 
 
 if __name__ == "__main__":

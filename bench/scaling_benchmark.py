@@ -8,21 +8,23 @@ the first number.  Times are medians over them, memory is the most of any.  It i
 kernel counts it; the program's is without what it held before.  Run it on a quiet machine.
 """
 
+from __future__ import annotations
+
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import os
 import statistics
 import tempfile
-import time
+from typing import Any, Callable, Sequence, TYPE_CHECKING
 
 from absl import flags
 import numpy as np
 
-from bench import launches
-from bench import peak_memory
+from bench import harness
 from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
+from experiment_shell import child_process
 from experiment_shell import figure_style
 from experiment_shell import output_folder
 from experiment_shell import path_flag
@@ -30,6 +32,10 @@ from fl_clustering.engine import participation
 from fl_clustering.tasks import idx
 from fl_clustering.tasks import models
 from fl_clustering.tasks import own_clients
+
+if TYPE_CHECKING:
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.tasks import federated_task
 
 _STEPS = ("FedAvg round", "phase 2 round", "clients' own models", "evaluation")
 
@@ -53,8 +59,8 @@ _BATCH_SIZE = 20
 _LEARNING_RATE = 0.1
 
 
-def _task(num_clients):
-  """Returns the `FederatedTask`, whose clients have different images."""
+def _task(num_clients: int) -> federated_task.FederatedTask:
+  """Returns the task, whose clients have different images."""
   images, examples = idx.load(flags.FLAGS.data_dir), flags.FLAGS.examples
   features = np.concatenate([images.pool.features, images.global_test.features])
   labels = np.concatenate([images.pool.labels, images.global_test.labels])
@@ -71,8 +77,8 @@ def _task(num_clients):
   )
 
 
-def _calls(engine, num_clients):
-  """Returns a function without arguments for each of `_STEPS`, in their order."""
+def _calls(engine: engine_lib.Engine, num_clients: int) -> Sequence[Callable[[], Any]]:
+  """Returns a function for each of `_STEPS`, in their order."""
   from fl_clustering.engine import evaluation  # pylint: disable=g-import-not-at-top
 
   rng = randomness.generator(_SEED, "models")
@@ -93,48 +99,42 @@ def _calls(engine, num_clients):
   )
 
 
-def _measure(num_clients, step):
-  """Measures a step in this process; returns a dict for JSON."""
-  # pylint: disable=g-import-not-at-top
+def _measure(num_clients: int, step: str) -> dict[str, float]:
+  """Measures a step in this process."""
+  # pylint: disable=g-import-not-at-top,redefined-outer-name
   from fl_clustering.engine import client_update
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
+  # pylint: enable=g-import-not-at-top,redefined-outer-name
 
   task = _task(num_clients)
   training = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
   with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime() as local:
     engine = engine_lib.Engine(task, folder, training, _SEED)
     call = dict(zip(_STEPS, _calls(engine, num_clients)))[step]
-    peak_memory.forget(os.getpid())
-    before = peak_memory.megabytes(os.getpid())
-    call()
-    seconds = []
-    for _ in range(flags.FLAGS.repetitions):
-      start = time.perf_counter()
-      call()
-      seconds.append(time.perf_counter() - start)
-    program = peak_memory.megabytes(os.getpid()) - before
+    child_process.forget_peak(os.getpid())
+    before = child_process.peak_megabytes(os.getpid())
+    seconds, _ = harness.take_turns({step: call}, flags.FLAGS.repetitions)
+    program = child_process.peak_megabytes(os.getpid()) - before
     return {
-        "seconds": statistics.median(seconds),
-        "worker": peak_memory.megabytes(local.worker_pid),
+        "seconds": seconds[step],
+        "worker": child_process.peak_megabytes(local.worker_pid),
         "program": program * 1e6 / task.num_parameters / num_clients,
     }
 
 
-def _in_launches(number, step):
+def _in_launches(number: str, step: str) -> dict[str, float]:
   """Returns the medians of times, and the highest memory, of a step of so many clients."""
-  runs = launches.measured(f"--num_clients={number}", f"--step={step}")
-  of_runs = lambda key, choose: choose(run[key] for run in runs)
+  runs = harness.measured(f"--num_clients={number}", f"--step={step}")
   return {
       "num_clients": int(number),
-      "seconds": of_runs("seconds", statistics.median),
-      "worker": of_runs("worker", max),
-      "program": of_runs("program", max),
+      "seconds": statistics.median(run["seconds"] for run in runs),
+      "worker": max(run["worker"] for run in runs),
+      "program": max(run["program"] for run in runs),
   }
 
 
-def _print_rows(rows_of_steps):
+def _print_rows(rows_of_steps: dict[str, list[dict[str, float]]]) -> None:
   print(f"{'':20} {'clients':>8} {'seconds':>8} {'ms per client':>14} {'worker':>8} "
         f"{'program: bytes per':>19}   over the first number:")
   print(f"{'':61} {'parameter and client':>19}   time per client, worker")
@@ -147,7 +147,7 @@ def _print_rows(rows_of_steps):
             f"{row['worker'] / first['worker']:.2f}")
 
 
-def _draw(rows_of_steps, path):
+def _draw(rows_of_steps: dict[str, list[dict[str, float]]], path: str) -> None:
   """Draws seconds and the worker's memory over the number of clients."""
   with figure_style.style():
     figure = figure_style.new_figure(3.4)
@@ -172,7 +172,7 @@ def _draw(rows_of_steps, path):
     figure_style.save(figure, path)
 
 
-def _write_numbers(rows_of_steps, path):
+def _write_numbers(rows_of_steps: dict[str, list[dict[str, float]]], path: str) -> None:
   columns = ("num_clients", "seconds", "worker", "program")
   rows = [
       [step, *(row[column] for column in columns)]
@@ -182,15 +182,15 @@ def _write_numbers(rows_of_steps, path):
   atomic_file.write_text(path, output_folder.csv_text(header, rows))
 
 
-def main():
+def main() -> None:
   numbers = flags.FLAGS.num_clients
   with launch.input_errors():
     if not numbers or not all(number.isdecimal() and int(number) > 1 for number in numbers):
       raise validate.error("num_clients", "be numbers above 1", ",".join(numbers))
     if flags.FLAGS.data_dir is None:
       raise validate.error("data_dir", "name the folder with MNIST's IDX files", None)
-    if launches.is_child():
-      launches.run(lambda: _measure(int(numbers[0]), flags.FLAGS.step), None)
+    if harness.is_launched():
+      harness.answer(_measure(int(numbers[0]), flags.FLAGS.step))
       return
     _task(max(map(int, numbers)))
   rows_of_steps = {

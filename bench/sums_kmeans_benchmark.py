@@ -13,11 +13,12 @@ code 1.
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import math
-import time
+from typing import Callable
 
 from absl import flags
 import numpy as np
 
+from bench import harness
 from clustering_basics import validate
 
 _SEEDS = flags.DEFINE_integer("seeds", 20, "Runs per family, of other draws.", lower_bound=1)
@@ -30,7 +31,7 @@ _PEER_RESTARTS = 10
 _FLOOR = 1e-14
 
 
-def _inertia(points, centers):
+def _inertia(points: np.ndarray, centers: np.ndarray) -> float:
   """Returns the inertia of centers, from differences and not from products."""
   from sklearn import metrics  # pylint: disable=g-import-not-at-top
 
@@ -38,13 +39,7 @@ def _inertia(points, centers):
   return float(((points - centers[nearest]) ** 2).sum())
 
 
-def _timed(call):
-  start = time.perf_counter()
-  result = call()
-  return time.perf_counter() - start, result
-
-
-def _fit(points, k, seed):
+def _fit(points: np.ndarray, k: int, seed: int) -> tuple[np.ndarray, int]:
   """Returns the centers from sums, and the number of rounds."""
   # pylint: disable=g-import-not-at-top
   from dp_clustering import point_grid
@@ -68,13 +63,15 @@ def _fit(points, k, seed):
   return centers + origin, len(result.history)
 
 
-def _run(draw, seed):
+def _run(
+    draw: Callable[[np.random.Generator], tuple[np.ndarray, int]], seed: int
+) -> tuple[float, int, float, float]:
   """Returns the ratio of the inertias, the rounds, and both times."""
   from clustering_basics import single_thread_kmeans  # pylint: disable=g-import-not-at-top
 
   points, k = draw(np.random.default_rng(seed))
-  our_time, (centers, num_rounds) = _timed(lambda: _fit(points, k, seed))
-  peer_time, peer = _timed(lambda: single_thread_kmeans.fit(
+  our_time, (centers, num_rounds) = harness.timed(lambda: _fit(points, k, seed))
+  peer_time, peer = harness.timed(lambda: single_thread_kmeans.fit(
       points, k, n_init=_PEER_RESTARTS, random_state=seed))
   ours, best = _inertia(points, centers), _inertia(points, peer.cluster_centers_)
   # With as many clusters as different rows, both are zero up to rounding and the grid.
@@ -82,7 +79,7 @@ def _run(draw, seed):
   return max(ours, floor) / max(best, floor), num_rounds, our_time, peer_time
 
 
-def main():
+def main() -> None:
   from bench import kmeans_families  # pylint: disable=g-import-not-at-top
 
   prefixes = tuple(_FAMILIES.value) or ("",)

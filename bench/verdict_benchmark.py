@@ -10,12 +10,22 @@ chance.  The tasks are small and their training is short, where chance in traini
 largest: the digits over few clients, another seed in every run.
 """
 
+from __future__ import annotations
+
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import dataclasses
 import tempfile
+from typing import TYPE_CHECKING
 
 from absl import flags
+
+if TYPE_CHECKING:
+  import numpy as np
+
+  from fl_clustering import config as config_lib
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.tasks import model as model_lib
 
 _RUNS = flags.DEFINE_integer("runs", 200, "Number of runs.", lower_bound=1)
 _NUM_CLIENTS = flags.DEFINE_integer("num_clients", 40, "Clients of a run.", lower_bound=2)
@@ -28,8 +38,10 @@ _REPEATS = flags.DEFINE_integer(
     lower_bound=1)
 
 
-def _load_task(config, model):
-  """Returns the run's `FederatedTask`, with the model of the runs before if there is one."""
+def _load_task(
+    config: config_lib.ThreePhaseConfig, model: model_lib.Model | None
+) -> federated_task.FederatedTask:
+  """Returns the run's task, with the model of the runs before if there is one."""
   from fl_clustering.tasks import registry  # pylint: disable=g-import-not-at-top
 
   task = registry.load_task(
@@ -38,7 +50,9 @@ def _load_task(config, model):
   return dataclasses.replace(task, model=model or task.model)
 
 
-def _accuracies(config, task):
+def _accuracies(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
+) -> tuple[np.ndarray, np.ndarray]:
   """Returns the clients' accuracy under the control, and under each of its repeats."""
   # pylint: disable=g-import-not-at-top
   from fl_clustering.three_phase import control_repeats
@@ -71,7 +85,7 @@ def _accuracies(config, task):
   return metrics.accuracy(control), metrics.accuracy(repeats)
 
 
-def main():
+def main() -> None:
   # pylint: disable=g-import-not-at-top
   import tqdm
 
@@ -80,7 +94,7 @@ def main():
   from fl_clustering import runtime
   # pylint: enable=g-import-not-at-top
 
-  verdicts = {"with repeats": [], "without": []}
+  verdicts: dict[str, list[str]] = {"with repeats": [], "without": []}
   model = None
   with runtime.LocalRuntime():
     for seed in tqdm.trange(_RUNS.value, unit="run"):

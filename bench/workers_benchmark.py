@@ -8,21 +8,30 @@ the program does alone.  The numbers of workers take turns within a process, and
 processes are launched, as in `engine_benchmark`.  Run it on a quiet machine.
 """
 
+from __future__ import annotations
+
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import contextlib
+import functools
 import os
 import statistics
 import tempfile
-import time
+from typing import Any, Callable, TYPE_CHECKING
 
 from absl import flags
 import numpy as np
 
-from bench import launches
+from bench import harness
 from fl_clustering.engine import participation
 from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
+
+if TYPE_CHECKING:
+  import subprocess
+
+  from fl_clustering.distribution import pool
+  from fl_clustering.tasks import federated_task
 
 _MODEL = flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
 _NUM_CLIENTS = flags.DEFINE_integer("num_clients", 100, "Number of clients.", lower_bound=2)
@@ -37,7 +46,7 @@ _SEED = 1
 _NUM_MODELS = 20
 
 
-def _start_on_core(core, port, folder):
+def _start_on_core(core: int, port: int, folder: str) -> subprocess.Popen:
   """Returns the process of a worker that has one core, whatever it starts on it."""
   from fl_clustering.distribution import worker_process  # pylint: disable=g-import-not-at-top
 
@@ -49,7 +58,7 @@ def _start_on_core(core, port, folder):
     os.sched_setaffinity(0, cores)
 
 
-def _start_workers(number, stack):
+def _start_workers(number: int, stack: contextlib.ExitStack) -> list[str]:
   """Returns the addresses of new workers of one core, which end with `stack`."""
   # pylint: disable=g-import-not-at-top
   import portpicker
@@ -69,8 +78,8 @@ def _start_workers(number, stack):
   return addresses
 
 
-def _work(task, directory):
-  """Returns what clients are asked, a dict from a name to a function without arguments."""
+def _work(task: federated_task.FederatedTask, directory: str) -> dict[str, Callable[[], Any]]:
+  """Returns what clients are asked, functions by name."""
   # pylint: disable=g-import-not-at-top
   from fl_clustering.engine import client_update
   from fl_clustering.engine import engine as engine_lib
@@ -88,51 +97,47 @@ def _work(task, directory):
   }
 
 
-def _measure(num_workers):
-  """Times every number of workers in this process; returns a dict for JSON."""
-  # pylint: disable=g-import-not-at-top
-  import tensorflow_federated as tff
+def _with_workers(workers: pool.Pool, call: Callable[[], Any]) -> None:
+  import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
 
-  from fl_clustering.distribution import pool
-  # pylint: enable=g-import-not-at-top
+  with tff.framework.get_context_stack().install(workers.context):
+    call()
+
+
+def _measure(num_workers: int) -> dict[str, list[float]]:
+  """Times every number of workers in this process; returns their seconds in each work."""
+  from fl_clustering.distribution import pool  # pylint: disable=g-import-not-at-top
 
   task = task_registry.load_task(
       dataset="digits", data_dir=None, num_clients=_NUM_CLIENTS.value, partition="dirichlet",
       dirichlet_alpha=0.5, num_groups=None, model=_MODEL.value, seed=_SEED)
   with contextlib.ExitStack() as stack:
     work = _work(task, stack.enter_context(tempfile.TemporaryDirectory()))
-    pools = {
-        number: stack.enter_context(pool.Pool(_start_workers(number, stack)))
+    pools = [
+        stack.enter_context(pool.Pool(_start_workers(number, stack)))
         for number in (1, num_workers)
+    ]
+    contestants = {
+        f"{name} {i}": functools.partial(_with_workers, workers, call)
+        for name, call in work.items() for i, workers in enumerate(pools)
     }
-    seconds = {name: {number: [] for number in pools} for name in work}
-    for turn in range(_REPETITIONS.value + 1):
-      for name, call in work.items():
-        for number, workers in pools.items():
-          with tff.framework.get_context_stack().install(workers.context):
-            start = time.perf_counter()
-            call()
-          if turn:
-            seconds[name][number].append(time.perf_counter() - start)
-  return {
-      name: [statistics.median(times) for times in by_number.values()]
-      for name, by_number in seconds.items()
-  }
+    seconds, _ = harness.take_turns(contestants, _REPETITIONS.value)
+  return {name: [seconds[f"{name} {i}"] for i in range(len(pools))] for name in work}
 
 
-def _print_results(runs, num_workers):
+def _print_results(runs: list[dict[str, list[float]]], num_workers: int) -> None:
   print(f"{_MODEL.value}, {_NUM_CLIENTS.value} clients, workers of one core each, "
         f"{len(runs)} launches")
   print(f"{'':26}  1 worker  {num_workers} workers  times as fast (lowest - highest launch)")
   for name in runs[0]:
     one, several = (statistics.median(run[name][i] for run in runs) for i in (0, 1))
     ratios = [run[name][0] / run[name][1] for run in runs]
-    print(f"{name:26} {one:7.3f} s {several:8.3f} s   {launches.shown(ratios, 2)}")
+    print(f"{name:26} {one:7.3f} s {several:8.3f} s   {harness.shown(ratios, 2)}")
 
 
-def main():
+def main() -> None:
   num_workers = _NUM_WORKERS.value or max(2, len(os.sched_getaffinity(0)))
-  launches.run(lambda: _measure(num_workers), lambda runs: _print_results(runs, num_workers))
+  harness.run(lambda: _measure(num_workers), lambda runs: _print_results(runs, num_workers))
 
 
 if __name__ == "__main__":

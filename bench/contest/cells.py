@@ -4,16 +4,27 @@ A cell is (workload, launch, contestant).  All contestants of a launch are measu
 same time, one round each in turn, so that their ratios are of the same minutes.
 """
 
+from __future__ import annotations
+
 import contextlib
+import dataclasses
 import json
 import os
 import tempfile
+from typing import Any, Callable, Mapping, TYPE_CHECKING
 
 import numpy as np
 
 from bench.contest import contestant_process
 from bench.contest import contestants as contestants_lib
 from experiment_shell import child_process
+
+if TYPE_CHECKING:
+  from bench.contest import job as job_lib
+  from fl_clustering.tasks import federated_task
+
+# A function of a model, a vector, that returns its accuracy and its loss.
+Evaluate = Callable[[np.ndarray], tuple[float, float]]
 
 MEASUREMENTS = "measurements.csv"
 KEYS = ("workload", "launch", "contestant")
@@ -23,22 +34,21 @@ VALUES = (
 )
 
 
+@dataclasses.dataclass
 class _Turns:
   """A contestant's part in one launch."""
 
-  def __init__(self):
-    self.process = None
-    self.start_seconds = None
-    self.peak_megabytes = None
-    self.seconds = []
-    self.accuracies = []
-    self.losses = []
-    self.differences = []
-    self.problem = None
+  process: contestant_process.ContestantProcess | None = None
+  peak_megabytes: float | None = None
+  seconds: list[float] = dataclasses.field(default_factory=list)
+  accuracies: list[float] = dataclasses.field(default_factory=list)
+  losses: list[float] = dataclasses.field(default_factory=list)
+  differences: list[float] = dataclasses.field(default_factory=list)
+  problem: str | None = None
 
-  def values(self, load):
+  def values(self, load: float) -> dict[str, Any]:
     return {
-        "start_seconds": self.start_seconds,
+        "start_seconds": None if self.process is None else self.process.start_seconds,
         "seconds": json.dumps(self.seconds),
         "accuracies": json.dumps(self.accuracies),
         "losses": json.dumps(self.losses),
@@ -50,72 +60,68 @@ class _Turns:
     }
 
 
-def measure_launch(job, pythons, evaluate, answer_seconds, registry=None):
+def measure_launch(
+    job: job_lib.Job,
+    pythons: Mapping[str, str],
+    evaluate: Evaluate,
+    answer_seconds: float,
+    registry: Mapping[str, contestants_lib.Contestant] = contestants_lib.CONTESTANTS,
+) -> dict[str, dict[str, Any]]:
   """Has all contestants run all rounds of a job, one round each in turn.
 
   A contestant that fails takes no further part, and the others go on.
 
   Args:
-    job: The `Job`.
+    job: What they are given.
     pythons: From a contestant's name to the path of its Python.
-    evaluate: A function of a model, a vector, that returns its accuracy and its loss.
+    evaluate: As `build_evaluate` returns.
     answer_seconds: How long a contestant may take for each answer.
-    registry: The contestants by name; `contestants.CONTESTANTS` by default.
+    registry: The contestants by name.
 
   Returns:
     From a contestant's name to a dict with `VALUES`.  `problem` is None unless it failed;
     differences are the largest of any weight to plain TensorFlow's, after the first round
     and after the last.
   """
-  registry = contestants_lib.CONTESTANTS if registry is None else registry
   turns = {name: _Turns() for name in pythons}
   with contextlib.ExitStack() as stack:
     for name, python in pythons.items():
       # One of its own for each, which must be gone when the process writes no more.
       folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
       job.write(folder)
-      _start(turns[name], registry[name], python, folder, answer_seconds, stack)
+      try:
+        turns[name].process = stack.enter_context(
+            contestant_process.ContestantProcess(registry[name], python, folder, answer_seconds)
+        )
+      except child_process.Failed as e:
+        turns[name].problem = f"did not start: {e}"
     for number in range(1, job.num_rounds + 1):
       _run_turn(turns, number, evaluate)
     load = os.getloadavg()[0]
   return {name: one.values(round(load, 1)) for name, one in turns.items()}
 
 
-def _start(turns, contestant, python, folder, answer_seconds, stack):
-  try:
-    turns.process = stack.enter_context(
-        contestant_process.ContestantProcess(contestant, python, folder, answer_seconds)
-    )
-    turns.start_seconds = turns.process.start_seconds
-  except child_process.Failed as e:
-    turns.problem = f"did not start: {e}"
-
-
-def turn_order(names, number):
-  """Returns the order of a round's turns: whoever was first is last in the next round.
-
-  Args:
-    names: The contestants.
-    number: The round.
-  """
+def turn_order(names: list[str], number: int) -> list[str]:
+  """Returns the order of a round's turns: whoever was first is last in the next round."""
   first = number % len(names) if names else 0
   return [*names[first:], *names[:first]]
 
 
-def _run_turn(turns, number, evaluate):
+def _run_turn(turns: Mapping[str, _Turns], number: int, evaluate: Evaluate) -> None:
   """Has every contestant run one round, and notes what it has come to."""
   vectors = {}
   names = [name for name, one in turns.items() if one.problem is None]
   for name in turn_order(names, number):
-    one = turns[name]
+    one, process = turns[name], turns[name].process
+    assert process is not None
     try:
-      seconds, vectors[name] = one.process.run_round(number)
+      seconds, vectors[name] = process.run_round(number)
     except child_process.Failed as e:
       one.problem = f"failed in round {number}: {e}"
-      one.process.close()
+      process.close()
       continue
     one.seconds.append(seconds)
-    one.peak_megabytes = max(one.peak_megabytes or 0, one.process.child.peak_megabytes())
+    one.peak_megabytes = max(one.peak_megabytes or 0, process.child.peak_megabytes())
   for name, vector in vectors.items():
     accuracy, loss = evaluate(vector)
     turns[name].accuracies.append(accuracy)
@@ -125,29 +131,27 @@ def _run_turn(turns, number, evaluate):
       turns[name].differences.append(float(difference))
 
 
-def build_evaluate(task):
+def build_evaluate(task: federated_task.FederatedTask) -> Evaluate:
   """Returns a function of a model, a vector, that returns its accuracy and its loss.
 
   All contestants' models are evaluated by this one function, on the global test set.
-
-  Args:
-    task: The `FederatedTask`.
   """
   import tensorflow as tf  # pylint: disable=g-import-not-at-top
 
   from fl_clustering.engine import client_update  # pylint: disable=g-import-not-at-top
 
-  images = client_update.model_inputs(tf.constant(task.global_test.features))
-  labels = tf.constant(task.global_test.labels.astype(np.int32))
+  test: Any = task.global_test
+  images = client_update.model_inputs(tf.constant(test.features))
+  labels = tf.constant(test.labels.astype(np.int32))
 
   @tf.function(input_signature=[tf.TensorSpec([task.model.num_parameters])])
-  def scores(vector):
+  def scores(vector: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     logits = task.model.logits(client_update.unflatten(task.model, vector), images, None)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     hits = tf.equal(tf.argmax(logits, 1, tf.int32), labels)
     return tf.reduce_mean(tf.cast(hits, tf.float32)), tf.reduce_mean(losses)
 
-  def evaluate(vector):
+  def evaluate(vector: np.ndarray) -> tuple[float, float]:
     accuracy, loss = scores(vector)
     return float(accuracy), float(loss)
 
@@ -157,13 +161,13 @@ def build_evaluate(task):
 class Launches:
   """The launches of a comparison, as a function of a cell."""
 
-  def __init__(self, measure):
+  def __init__(self, measure: Callable[[str, int], Mapping[str, dict[str, Any]]]) -> None:
     """Takes a function of (workload, launch) that returns what `measure_launch` does."""
     self._measure = measure
-    self._launch = None
-    self._values = {}
+    self._launch: tuple[str, int] | None = None
+    self._values: Mapping[str, dict[str, Any]] = {}
 
-  def measure(self, workload, launch, contestant):
+  def measure(self, workload: str, launch: int, contestant: str) -> dict[str, Any]:
     """Returns the `VALUES` of a cell; its launch is measured with the first of its cells."""
     if self._launch != (workload, launch):
       self._values = self._measure(workload, launch)

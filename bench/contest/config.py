@@ -1,6 +1,7 @@
 """The settings of the comparison of peers: everything that changes its numbers."""
 
 import dataclasses
+from typing import Any
 
 from bench.contest import contestants
 from bench.contest import workloads
@@ -13,7 +14,7 @@ class PeersConfig:
 
   Attributes:
     workloads: Keys of `workloads.WORKLOADS`.
-    peers: Those of `contestants.PEERS` that take part.
+    peers: Some of `contestants.PEERS`.
     launches: Processes of each contestant, one after the other, for each workload.
     rounds: Rounds in a launch, where the workload does not say; the first is not timed.
     answer_seconds: How long a contestant may take to start, and for a round.
@@ -27,7 +28,7 @@ class PeersConfig:
   answer_seconds: float = 600.0
   seed: int = 1
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     for name in ("workloads", "peers"):
       values = getattr(self, name)
       if len(set(values)) != len(values):
@@ -43,18 +44,18 @@ class PeersConfig:
     validate.positive(answer_seconds=self.answer_seconds)
     validate.integer(0, seed=self.seed)
 
-  def contestants(self):
+  def contestants(self) -> list[str]:
     """Returns the names of all contestants that take part, in their order."""
     return [
         name for name in contestants.CONTESTANTS
         if name in self.peers or name not in contestants.PEERS
     ]
 
-  def rounds_of(self, workload):
+  def rounds_of(self, workload: str) -> int:
     """Returns the number of rounds of a workload, given by name."""
     return workloads.WORKLOADS[workload].rounds or self.rounds
 
-  def to_json(self):
+  def to_json(self) -> dict[str, Any]:
     """Returns the settings as a dict for JSON."""
     return {
         name: list(value) if isinstance(value, tuple) else value

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import os
 import time
+from types import ModuleType
 from typing import Any, Callable, Iterator, TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +38,18 @@ def serve(requests: Iterator[Any], answer: Callable[[Any], None]) -> None:
       answer(seconds)
 
   module.serve(job_lib.read("."), answer_requests)
+
+
+def limit_threads(tf: ModuleType) -> int:
+  """Gives every operation of TensorFlow one thread; returns the number of cores.
+
+  For contestants that compute as many clients at a time as there are cores.  It comes before
+  TensorFlow's first operation.
+  """
+  num_cores = len(os.sched_getaffinity(0))
+  tf.config.threading.set_intra_op_parallelism_threads(1)
+  tf.config.threading.set_inter_op_parallelism_threads(num_cores)
+  return num_cores
 
 
 class ContestantProcess:

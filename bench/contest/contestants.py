@@ -5,7 +5,7 @@ with hashes if it needs other packages than this project, and a row in `CONTESTA
 """
 
 import dataclasses
-from typing import Mapping, Optional
+from typing import Mapping
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,8 +15,8 @@ class Contestant:
   Attributes:
     label: What it is called in reports.
     module: The module that serves its rounds.
-    packages: Names of the packages whose versions are recorded.
-    requirements: Name of the lock file of its environment; None for this project's.
+    packages: Those whose versions are recorded.
+    requirements: The lock file of its environment; None for this project's.
     download_megabytes: About how much installing it downloads.
     disk_megabytes: About how much its environment takes on disk.
     variables: Environment variables of its process.
@@ -25,7 +25,7 @@ class Contestant:
   label: str
   module: str
   packages: tuple[str, ...]
-  requirements: Optional[str] = None
+  requirements: str | None = None
   download_megabytes: int = 0
   disk_megabytes: int = 0
   variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -35,16 +35,10 @@ PLAIN = "plain"
 OURS = "ours"
 
 CONTESTANTS = {
-    PLAIN: Contestant(
-        "plain TensorFlow", "bench.contest.plain_rounds", ("tensorflow",)
-    ),
-    OURS: Contestant(
-        "ours", "bench.contest.our_rounds", ("tensorflow-federated", "tensorflow")
-    ),
+    PLAIN: Contestant("plain TensorFlow", "bench.contest.plain_rounds", ("tensorflow",)),
+    OURS: Contestant("ours", "bench.contest.our_rounds", ("tensorflow-federated", "tensorflow")),
     "tff": Contestant(
-        "TFF's own FedAvg",
-        "bench.contest.tff_rounds",
-        ("tensorflow-federated", "tensorflow"),
+        "TFF's own FedAvg", "bench.contest.tff_rounds", ("tensorflow-federated", "tensorflow")
     ),
     "pfl": Contestant(
         "Apple's pfl",

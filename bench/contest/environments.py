@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import sys
 import time
-from typing import Optional
+from typing import Sequence
 
+from bench.contest import contestants
 from clustering_basics import atomic_file
 from experiment_shell import child_process
 
@@ -31,33 +32,33 @@ class Environment:
 
   Attributes:
     python: Path of its Python.
-    install_seconds: How long it took to install; None for this project's own.
+    install_seconds: None for this project's own.
     megabytes: Size of its folder; None if it is not apart from the system's Python.
   """
 
   python: str
-  install_seconds: Optional[float]
-  megabytes: Optional[float]
+  install_seconds: float | None
+  megabytes: float | None
 
 
-def default_folder():
+def default_folder() -> str:
   """Returns the folder for environments in the user's cache folder."""
   cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
   return os.path.join(cache, "federated_clustering", "peers")
 
 
-def own():
-  """Returns the `Environment` in which this program runs."""
+def own() -> Environment:
+  """Returns the environment in which this program runs."""
   is_apart = sys.prefix != sys.base_prefix
   return Environment(sys.executable, None, _folder_megabytes(sys.prefix) if is_apart else None)
 
 
-def get(name, contestant, folder):
-  """Returns a contestant's `Environment`, and installs it the first time.
+def get(name: str, contestant: contestants.Contestant, folder: str) -> Environment:
+  """Returns a contestant's environment, and installs it the first time.
 
   Args:
     name: The contestant's name, with which its folder's name begins.
-    contestant: A `contestants.Contestant`.
+    contestant: The contestant.
     folder: The folder for all environments; made if it is not there.
 
   Raises:
@@ -97,12 +98,8 @@ print(json.dumps(versions))
 """
 
 
-def versions(environment, contestant):
+def versions(environment: Environment, contestant: contestants.Contestant) -> dict[str, str]:
   """Returns the versions of Python and of a contestant's packages, by name.
-
-  Args:
-    environment: Its `Environment`.
-    contestant: A `contestants.Contestant`.
 
   Raises:
     EnvironmentUnavailable: If a package is not there.
@@ -111,16 +108,16 @@ def versions(environment, contestant):
   return json.loads(answer)
 
 
-def _python_of(path):
+def _python_of(path: str) -> str:
   return os.path.join(path, "bin", "python3")
 
 
-def _read(path):
+def _read(path: str) -> Environment:
   with open(os.path.join(path, _INSTALLED), encoding="utf-8") as file:
     return Environment(_python_of(path), **json.load(file))
 
 
-def _install(path, lock):
+def _install(path: str, lock: str) -> Environment:
   start = time.perf_counter()
   try:
     shutil.rmtree(path, ignore_errors=True)
@@ -140,7 +137,7 @@ def _install(path, lock):
   return _read(path)
 
 
-def _run(arguments):
+def _run(arguments: Sequence[str]) -> str:
   """Runs a command and returns its standard output."""
   try:
     result = subprocess.run(
@@ -156,14 +153,14 @@ def _run(arguments):
   return result.stdout
 
 
-def _reason(result):
+def _reason(result: subprocess.CompletedProcess[str]) -> str:
   """Returns pip's first error in the output, or else the last line."""
   lines = [line.strip() for line in (result.stdout + result.stderr).split("\n")]
   errors = [line for line in lines if line.startswith("ERROR:")]
   return (errors or [line for line in lines if line][-1:] or [f"code {result.returncode}"])[0]
 
 
-def _folder_megabytes(path):
+def _folder_megabytes(path: str) -> int:
   total = 0
   for folder, _, names in os.walk(path):
     for name in names:

@@ -44,7 +44,7 @@ path_flag.define(
     "Folder for the peers' environments, which are installed with pip when first needed.")
 
 
-def config():
+def config() -> config_lib.PeersConfig:
   """Returns the `PeersConfig` of the flags; ValueError if they don't fit."""
   values = flags.FLAGS
   found = config_lib.PeersConfig(
@@ -61,11 +61,11 @@ def config():
   return found
 
 
-def data_dir():
+def data_dir() -> str | None:
   """Returns the folder of IDX files, or None."""
   return flags.FLAGS.data_dir
 
 
-def environments_dir():
+def environments_dir() -> str:
   """Returns the folder for the peers' environments."""
   return flags.FLAGS.environments_dir

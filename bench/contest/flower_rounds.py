@@ -6,29 +6,33 @@ Flower's own cost.
 
 import functools
 import os
+from typing import Any, Callable, Iterable
 
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
-from flwr.serverapp import ServerApp
+from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
+import numpy as np
 
-from bench import plain_tensorflow
+from bench.contest import contestant_process
 from bench.contest import job as job_lib
-from bench.contest import single_thread
 
 
 @functools.cache
-def _client_work(folder):
+def _client_work(folder: str) -> tuple[job_lib.Job, Callable[..., Any]]:
   """Returns the job and the training of a client, once per actor."""
-  import tensorflow as tf  # Not in the server's process.
+  # Not in the server's process.
+  import tensorflow as tf
 
-  single_thread.configure(tf)
+  from bench.contest import plain_rounds
+
+  contestant_process.limit_threads(tf)
   job = job_lib.read(folder)
-  return job, plain_tensorflow.build_train(job.model(), job.batch_size, job.learning_rate)
+  return job, plain_rounds.build_train(job.model(), job.batch_size, job.learning_rate)
 
 
-def train(message, context):
+def train(message: Message, context: Context) -> Message:
   """Trains the client that the message names."""
   del context
   config = message.content["config"]
@@ -46,13 +50,15 @@ def train(message, context):
 class _GivenClients(FedAvg):
   """Flower's FedAvg over the clients that a round of the job has."""
 
-  def __init__(self, folder):
+  def __init__(self, folder: str) -> None:
     super().__init__(fraction_evaluate=0.0)
     self._folder = folder
-    self.clients = []
+    self.clients: list[int] = []
     self.number = 0
 
-  def configure_train(self, server_round, arrays, config, grid):
+  def configure_train(
+      self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+  ) -> Iterable[Message]:
     """Returns the messages to the clients."""
     # Any node can be any client: the message says which.
     nodes = sorted(grid.get_node_ids())
@@ -71,20 +77,20 @@ class _GivenClients(FedAvg):
     ]
 
 
-def serve(job, answer_requests):
+def serve(job: job_lib.Job, answer_requests: Callable[[Any], None]) -> None:
   """Answers requests; see `contestant_process.py`."""
   server_app, client_app = ServerApp(), ClientApp()
   client_app.train()(train)
 
   @server_app.main()
-  def main(grid, context):  # pylint: disable=unused-argument
+  def main(grid: Grid, context: Context) -> None:  # pylint: disable=unused-argument
     strategy = _GivenClients(os.getcwd())
     arrays = ArrayRecord(job.parameters(job.vector))
 
-    def prepare(number):
+    def prepare(number: int) -> Callable[[], np.ndarray]:
       strategy.clients, strategy.number = job.clients_of(number), number
 
-      def run_round():
+      def run_round() -> np.ndarray:
         nonlocal arrays
         arrays = strategy.start(grid, arrays, num_rounds=1).arrays
         return job_lib.flat(arrays.to_numpy_ndarrays())

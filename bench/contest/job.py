@@ -4,14 +4,20 @@ A contestant may run in an environment with other packages, so this module needs
 alone, and the description of the models.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import math
 import os
+from typing import Any, Iterable, TYPE_CHECKING
 
 import numpy as np
 
 from fl_clustering.tasks import models
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import model as model_lib
 
 _ARRAYS = "job.npz"
 _SETTINGS = "job.json"
@@ -25,11 +31,7 @@ class Job:
 
   Attributes:
     model_name: A name in `models.MODELS`.
-    num_classes: Number of the model's outputs.
-    batch_size: Examples per step.
-    learning_rate: Step size.
     seed: The seed from which our engine draws the orders and the dropout.
-    client_ids: The clients' names.
     images: Training images of all clients, uint8 of shape (num_examples, height, width, 1).
     labels: Their labels, uint8.
     bounds: Client i has the examples from `bounds[i]` to `bounds[i + 1]`.
@@ -57,65 +59,54 @@ class Job:
   participants: np.ndarray
 
   @property
-  def num_rounds(self):
-    """The number of rounds."""
+  def num_rounds(self) -> int:
     return len(self.participants)
 
-  def model(self):
-    """Returns the model, a `model.Model`."""
+  def model(self) -> model_lib.Model:
     return models.build(self.model_name, self.images.shape[1:], self.num_classes)
 
-  def parameters(self, vector):
-    """Returns a flat vector as a list of arrays with the shapes of the model."""
+  def parameters(self, vector: np.ndarray) -> list[np.ndarray]:
+    """Returns a flat vector as arrays with the shapes of the model."""
     shapes = list(self.model().parameter_shapes.values())
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     return [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), shapes)]
 
-  def clients_of(self, round_number):
-    """Returns the positions of the clients that take part in a round, as a list."""
+  def clients_of(self, round_number: int) -> list[int]:
+    """Returns the positions of the clients that take part in a round."""
     return self.participants[round_number - 1].tolist()
 
-  def order(self, client, round_number):
-    """Returns the order of a client's examples in a round.
-
-    Args:
-      client: The client's position in `client_ids`.
-      round_number: The round.
-    """
+  def order(self, client: int, round_number: int) -> np.ndarray:
+    """Returns the order of the examples of a client, given by position, in a round."""
     return self.orders[round_number - 1, self.bounds[client] : self.bounds[client + 1]]
 
-  def dropout_seed(self, client, round_number):
-    """Returns the seed of a client's dropout in a round, as `order` does."""
+  def dropout_seed(self, client: int, round_number: int) -> np.ndarray:
+    """Returns the seed of the dropout of a client, given by position, in a round."""
     return self.seeds[round_number - 1, client]
 
-  def examples(self, client, round_number):
-    """Returns a client's images, float32 in [0, 1], and its int32 labels, in a round's order.
-
-    Args:
-      client: The client's position in `client_ids`.
-      round_number: The round.
-    """
+  def examples(self, client: int, round_number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns a client's images, float32 in [0, 1], and its int32 labels, in a round's order."""
     positions = self.bounds[client] + self.order(client, round_number)
     images = self.images[positions].astype(np.float32) / np.float32(255)
     return images, self.labels[positions].astype(np.int32)
 
-  def write(self, folder):
+  def write(self, folder: str) -> None:
     """Writes the job to a folder."""
-    arrays, settings = {}, {}
-    for field in dataclasses.fields(self):
-      value = getattr(self, field.name)
-      (arrays if isinstance(value, np.ndarray) else settings)[field.name] = value
+    values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+    arrays: dict[str, Any] = {
+        name: value for name, value in values.items() if isinstance(value, np.ndarray)
+    }
+    settings = {name: value for name, value in values.items() if name not in arrays}
     np.savez(os.path.join(folder, _ARRAYS), **arrays)
     with open(os.path.join(folder, _SETTINGS), "w", encoding="utf-8") as file:
       json.dump(settings, file)
 
 
-def flat(parameters):
-  """Returns a list of arrays as one float32 vector."""
+def flat(parameters: Iterable[np.ndarray]) -> np.ndarray:
+  """Returns arrays as one float32 vector."""
   return np.concatenate([np.ravel(p) for p in parameters]).astype(np.float32, copy=False)
 
 
-def read(folder):
+def read(folder: str) -> Job:
   """Returns the `Job` in a folder."""
   with open(os.path.join(folder, _SETTINGS), encoding="utf-8") as file:
     settings = json.load(file)

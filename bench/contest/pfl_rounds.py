@@ -4,6 +4,9 @@ pfl keys a model's variables by their names, which Keras 3 does not make unique:
 train on, with most of the variables left out.  With TF_USE_LEGACY_KERAS=1 they are unique.
 """
 
+from typing import Any, Callable, Iterator
+
+import numpy as np
 from pfl.aggregate.simulate import SimulatedBackend
 from pfl.aggregate.weighting import WeightByDatapoints
 from pfl.algorithm.base import NNAlgorithmParams
@@ -14,11 +17,11 @@ from pfl.hyperparam.base import NNTrainHyperParams
 from pfl.model.tensorflow import TFModel
 import tensorflow as tf
 
-from bench import keras_layers
 from bench.contest import job as job_lib
+from bench.contest import keras_layers
 
 
-def _build_model(job):
+def _build_model(job: job_lib.Job) -> tuple[tf.keras.Model, TFModel]:
   keras_model = keras_layers.build(job.model_name, job.images.shape[1:], job.num_classes)
   keras_model.set_weights(job.parameters(job.vector))
   keras_model.compile(
@@ -31,11 +34,11 @@ def _build_model(job):
   return keras_model, model
 
 
-def serve(job, answer_requests):
+def serve(job: job_lib.Job, answer_requests: Callable[[Any], None]) -> None:
   """Answers requests; see `contestant_process.py`."""
   keras_model, model = _build_model(job)
-  round_clients = {}
-  positions = iter(())
+  round_clients: dict[int, TFTensorDataset] = {}
+  positions: Iterator[int] = iter(())
   data = FederatedDataset(round_clients.__getitem__, lambda: next(positions))
   backend = SimulatedBackend(data, data, [WeightByDatapoints()])
   algorithm = FederatedAveraging()
@@ -43,7 +46,7 @@ def serve(job, answer_requests):
       local_batch_size=job.batch_size, local_num_epochs=1, local_learning_rate=job.learning_rate
   )
 
-  def prepare(number):
+  def prepare(number: int) -> Callable[[], np.ndarray]:
     nonlocal positions
     clients = job.clients_of(number)
     positions = iter(clients)
@@ -56,7 +59,7 @@ def serve(job, answer_requests):
         pass
       round_clients[client] = data_set
 
-    def run_round():
+    def run_round() -> np.ndarray:
       # It goes on with the next iteration, and evaluates in the first alone.
       algorithm.run(
           NNAlgorithmParams(

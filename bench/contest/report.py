@@ -1,16 +1,84 @@
 """Draws a finished comparison of peers: one figure, and one page with tables."""
 
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
 from bench.contest import cells
 from bench.contest import contestants
-from bench.contest import figures
 from bench.contest import results as results_lib
 from bench.contest import workloads
+from experiment_shell import figure_style
+from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
 
+if TYPE_CHECKING:
+  from matplotlib import axes as axes_lib
+  from matplotlib import figure as figure_lib
+
+_COLORS = dict(zip(
+    contestants.CONTESTANTS, ("grey", "blue", "vermilion", "green", "purple", "orange")
+))
+_MARKERS = dict(zip(contestants.CONTESTANTS, "oxs^vD"))
+
+
+def _color(name: str) -> str:
+  return figure_style.METHOD_COLORS[_COLORS[name]]
+
+
+def _draw_curves(axes: axes_lib.Axes, results: results_lib.Results, workload: str) -> None:
+  for i, name in enumerate(results.contestants(workload)):
+    accuracies = results.first_launch(workload, name).accuracies
+    # Later lines are thinner, so that equal curves do not hide each other.
+    axes.plot(
+        range(1, len(accuracies) + 1), accuracies, color=_color(name), linewidth=4 - 0.6 * i,
+        marker=_MARKERS[name] if len(accuracies) <= 20 else None, markersize=4,
+    )
+  axes.set_title(workloads.WORKLOADS[workload].label, loc="left")
+  axes.set_xlabel("round")
+  axes.set_ylabel("accuracy")
+  axes.grid(axis="y")
+
+
+def _draw_ratios(axes: axes_lib.Axes, results: results_lib.Results, workload: str) -> None:
+  names = results.contestants(workload)
+  ratios = [results.ratios(workload, name, contestants.PLAIN) for name in names]
+  for place, (name, values) in enumerate(zip(names, ratios)):
+    if not values:
+      continue
+    median = statistics.median(values)
+    axes.barh(place, median, color=_color(name))
+    axes.plot([min(values), max(values)], [place, place], color="black", linewidth=1)
+    axes.text(max(values), place, f" {results_lib.shown([median])}", va="center")
+  axes.axvline(1, color=figure_style.QUIET, linewidth=1)
+  axes.set_yticks(range(len(names)), [results.peers[name]["label"] for name in names])
+  axes.invert_yaxis()
+  axes.set_xlabel("round, times plain TensorFlow's")
+  axes.margins(x=0.15)
+
+
+def curves_and_ratios(results: results_lib.Results) -> figure_lib.Figure | None:
+  """Returns the figure, a column of panels with two per workload; None without results."""
+  drawn = [workload for workload in results.workloads if results.contestants(workload)]
+  if not drawn:
+    return None
+  figure = figure_style.new_figure(0.8 + 2.8 * len(drawn))
+  grid = figure.add_gridspec(len(drawn), 2, width_ratios=(1, 1.1))
+  for row, workload in enumerate(drawn):
+    _draw_curves(figure.add_subplot(grid[row, 0]), results, workload)
+    _draw_ratios(figure.add_subplot(grid[row, 1]), results, workload)
+  figure_style.set_title(
+      figure, "Accuracy on the global test set after each round; bars: median of launches, "
+      "lines: lowest to highest", "FedAvg with the same clients, weights and batches",
+  )
+  return figure
+
+
 _FIGURE = report_sections.Figure(
-    "curves_and_ratios.png", figures.curves_and_ratios,
+    "curves_and_ratios.png", curves_and_ratios,
     "Learning curves and ratios of the contestants",
     "Left: the curves must lie on each other, for all contestants train alike. Right: the "
     "shorter the bar, the faster; 1 is the same arithmetic without any framework.",
@@ -43,7 +111,7 @@ _NOTES = (
 )
 
 
-def verdict(results):
+def verdict(results: results_lib.Results) -> list[str]:
   """Returns sentences that compare the peers with ours."""
   sentences = []
   for workload in results.workloads:
@@ -66,7 +134,7 @@ def verdict(results):
   return sentences
 
 
-def published_comparison(results):
+def published_comparison(results: results_lib.Results) -> str | None:
   """Returns a sentence on our time and the published ones; None if it was not measured."""
   row = results_lib.flute_row(results, contestants.OURS)
   if row is None:
@@ -80,7 +148,7 @@ def published_comparison(results):
   )
 
 
-def _summary_section(results):
+def _summary_section(results: results_lib.Results) -> str:
   comparison = published_comparison(results)
   return html_page.section(
       "Summary",
@@ -92,7 +160,7 @@ def _summary_section(results):
   )
 
 
-def _round_section(results, workload):
+def _round_section(results: results_lib.Results, workload: str) -> str:
   row = workloads.WORKLOADS[workload]
   return html_page.section(
       row.label,
@@ -105,7 +173,7 @@ def _round_section(results, workload):
   )
 
 
-def _flute_section(results):
+def _flute_section(results: results_lib.Results) -> str:
   return html_page.section(
       workloads.WORKLOADS[workloads.FLUTE].label,
       html_page.table(
@@ -123,7 +191,7 @@ def _flute_section(results):
   )
 
 
-def _needs_section(results):
+def _needs_section(results: results_lib.Results) -> str:
   return html_page.section(
       "What each needs",
       html_page.table(
@@ -137,8 +205,8 @@ def _needs_section(results):
   )
 
 
-def write_report(run):
-  """Writes `figures/` and `report.html` of a `FinishedRun`."""
+def write_report(run: finished_run.FinishedRun) -> None:
+  """Writes `figures/` and `report.html` of a finished comparison."""
   results = results_lib.read(run)
   sections = [
       _flute_section(results) if workload == workloads.FLUTE

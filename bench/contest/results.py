@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import json
 import statistics
-from typing import Optional
+from typing import Any, Iterable, Sequence
 
 from bench.contest import cells
 from bench.contest import contestants
@@ -13,6 +13,7 @@ from experiment_shell import finished_run
 from experiment_shell import text_table
 
 ABSENT = "–"
+_LISTS = ("seconds", "accuracies", "losses")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +23,6 @@ class Published:
   Attributes:
     label: Whose time it is.
     seconds: Of the whole run.
-    accuracy: As published, in words.
   """
 
   label: str
@@ -42,33 +42,33 @@ class Launch:
   """What one launch of a contestant measured.
 
   Attributes:
-    start_seconds: From the start of the process until it is ready.
+    start_seconds: From the start of the process until it is ready; None if it did not start.
     seconds: Of each round.
     accuracies: After each round, on the global test set.
     losses: The same.
     first_difference: Largest difference of any weight to plain TensorFlow's after the first
-      round; None if there is none.
+      round.
     last_difference: The same after the last round.
     peak_megabytes: Sum over its processes of the highest memory of each.
     problem: Why it failed, or None.
   """
 
-  start_seconds: Optional[float]
+  start_seconds: float
   seconds: tuple[float, ...]
   accuracies: tuple[float, ...]
   losses: tuple[float, ...]
-  first_difference: Optional[float]
-  last_difference: Optional[float]
-  peak_megabytes: Optional[float]
-  problem: Optional[str]
+  first_difference: float | None
+  last_difference: float | None
+  peak_megabytes: float | None
+  problem: str | None
 
   @property
-  def round_seconds(self):
+  def round_seconds(self) -> float:
     """The median of a round; the first is left out, as it compiles."""
     return statistics.median(self.seconds[1:])
 
   @property
-  def total_seconds(self):
+  def total_seconds(self) -> float:
     """All rounds together, the first included."""
     return sum(self.seconds)
 
@@ -78,8 +78,7 @@ class Results:
   """A finished comparison.
 
   Attributes:
-    run: The `FinishedRun`.
-    launches: From (workload, contestant) to its `Launch`es by their number.
+    launches: Those of a workload and a contestant, by their number.
     load: The highest load average of the machine in any launch.
   """
 
@@ -88,29 +87,28 @@ class Results:
   load: float
 
   @property
-  def workloads(self):
-    """The names of the workloads, as a list."""
+  def workloads(self) -> list[str]:
     return self.run.settings["workloads"]
 
   @property
-  def peers(self):
+  def peers(self) -> dict[str, dict[str, Any]]:
     """Versions, size and other facts of every contestant asked for, by name."""
     return self.run.document["contestants"]
 
-  def contestants(self, workload):
+  def contestants(self, workload: str) -> list[str]:
     """Returns the names of the contestants with at least one launch without a problem."""
     return [name for name in self.peers if self.complete(workload, name)]
 
-  def complete(self, workload, contestant):
-    """Returns the `Launch`es without a problem, by their number."""
+  def complete(self, workload: str, contestant: str) -> dict[int, Launch]:
+    """Returns the launches without a problem, by their number."""
     found = self.launches.get((workload, contestant), {})
     return {number: one for number, one in found.items() if one.problem is None}
 
-  def values(self, workload, contestant, attribute):
-    """Returns an attribute of all launches without a problem, as a list."""
+  def values(self, workload: str, contestant: str, attribute: str) -> list[Any]:
+    """Returns an attribute of all launches without a problem."""
     return [getattr(one, attribute) for one in self.complete(workload, contestant).values()]
 
-  def ratios(self, workload, contestant, other):
+  def ratios(self, workload: str, contestant: str, other: str) -> list[float]:
     """Returns seconds per round over those of another contestant in the same launch."""
     mine, others = self.complete(workload, contestant), self.complete(workload, other)
     return [
@@ -118,11 +116,11 @@ class Results:
         for number in mine if number in others
     ]
 
-  def first_launch(self, workload, contestant):
-    """Returns the first `Launch` without a problem; the contestant must have one."""
+  def first_launch(self, workload: str, contestant: str) -> Launch:
+    """Returns the first launch without a problem; the contestant must have one."""
     return next(iter(self.complete(workload, contestant).values()))
 
-  def curve_difference(self, workload, contestant):
+  def curve_difference(self, workload: str, contestant: str) -> float | None:
     """Returns the largest difference of accuracy to ours after any round; None without ours."""
     if not self.complete(workload, contestants.OURS):
       return None
@@ -133,8 +131,8 @@ class Results:
     return max(abs(one - other) for one, other in pairs)
 
   @functools.cached_property
-  def problems(self):
-    """Why contestants are missing or failed, as a list of (what, reason)."""
+  def problems(self) -> list[tuple[str, str]]:
+    """Which contestants are missing or failed, and why."""
     found = [
         (one["label"], one["reason"]) for one in self.peers.values() if one["reason"] is not None
     ]
@@ -146,24 +144,20 @@ class Results:
     return found
 
 
-def read(run):
-  """Returns the `Results` of a `FinishedRun`."""
-  launches, load = {}, 0.0
-  for row in run.rows(cells.MEASUREMENTS, ("seconds", "accuracies", "losses")):
-    launch = Launch(
-        **{
-            field.name: tuple(json.loads(row[field.name]))
-            if field.name in ("seconds", "accuracies", "losses") else row[field.name]
-            for field in dataclasses.fields(Launch)
-        }
-    )
+def read(run: finished_run.FinishedRun) -> Results:
+  launches: dict[tuple[str, str], dict[int, Launch]] = {}
+  load = 0.0
+  for row in run.rows(cells.MEASUREMENTS, _LISTS):
+    values: dict[str, Any] = {field.name: row[field.name] for field in dataclasses.fields(Launch)}
+    for name in _LISTS:
+      values[name] = tuple(json.loads(row[name]))
     of_contestant = launches.setdefault((row["workload"], row["contestant"]), {})
-    of_contestant[row["launch"]] = launch
+    of_contestant[row["launch"]] = Launch(**values)
     load = max(load, row["load"])
   return Results(run, launches, load)
 
 
-def summary(results):
+def summary(results: Results) -> dict[str, Any]:
   """Returns seconds, ratios and curves of every contestant, for JSON."""
   found = []
   for workload in results.workloads:
@@ -187,9 +181,9 @@ def summary(results):
   return {"results": found, "problems": [what for what, _ in results.problems]}
 
 
-def shown(values, form=".2f"):
+def shown(all_values: Iterable[float | None], form: str = ".2f") -> str:
   """Returns the median with the lowest and the highest as text; a dash for no values."""
-  values = [value for value in values if value is not None]
+  values = [value for value in all_values if value is not None]
   if not values:
     return ABSENT
   median = format(statistics.median(values), form)
@@ -198,18 +192,14 @@ def shown(values, form=".2f"):
   return f"{median} ({format(min(values), form)}-{format(max(values), form)})"
 
 
-def minutes(seconds):
+def minutes(seconds: float) -> str:
   """Returns seconds as minutes:seconds."""
   return f"{round(seconds) // 60}:{round(seconds) % 60:02d}"
 
 
-def _largest(values):
-  values = [value for value in values if value is not None]
-  return f"{max(values):.0e}" if values else ABSENT
-
-
-def _curve_text(difference):
-  return ABSENT if difference is None else f"{difference:.3f}"
+def _largest(values: Sequence[float | None], form: str) -> str:
+  found = [value for value in values if value is not None]
+  return format(max(found), form) if found else ABSENT
 
 
 ROUND_HEADER = (
@@ -219,7 +209,7 @@ ROUND_HEADER = (
 ROUND_GROUPS = (("", 6), ("accuracy", 2), ("weights apart", 2))
 
 
-def round_rows(results, workload):
+def round_rows(results: Results, workload: str) -> list[list[str]]:
   """Returns a row of text for each contestant, under `ROUND_HEADER`."""
   return [
       [
@@ -227,12 +217,12 @@ def round_rows(results, workload):
           shown(results.values(workload, name, "round_seconds"), ".3f"),
           shown(results.ratios(workload, name, contestants.PLAIN)),
           shown(results.ratios(workload, name, contestants.OURS)),
-          shown([max(results.values(workload, name, "peak_megabytes"))], ".0f"),
+          _largest(results.values(workload, name, "peak_megabytes"), ".0f"),
           shown(results.values(workload, name, "start_seconds"), ".1f"),
           f"{results.first_launch(workload, name).accuracies[-1]:.3f}",
-          _curve_text(results.curve_difference(workload, name)),
-          _largest(results.values(workload, name, "first_difference")),
-          _largest(results.values(workload, name, "last_difference")),
+          _largest([results.curve_difference(workload, name)], ".3f"),
+          _largest(results.values(workload, name, "first_difference"), ".0e"),
+          _largest(results.values(workload, name, "last_difference"), ".0e"),
       ]
       for name in results.contestants(workload)
   ]
@@ -241,7 +231,7 @@ def round_rows(results, workload):
 FLUTE_HEADER = ("contestant", "all rounds, min:s", "with start, min:s", "accuracy", "where")
 
 
-def flute_row(results, contestant):
+def flute_row(results: Results, contestant: str) -> list[str] | None:
   """Returns a contestant's row of text under `FLUTE_HEADER`; None if it has no launch."""
   launches = results.complete(workloads.FLUTE, contestant).values()
   if not launches:
@@ -255,12 +245,10 @@ def flute_row(results, contestant):
   ]
 
 
-def flute_rows(results):
+def flute_rows(results: Results) -> list[list[str]]:
   """Returns a row of text for each contestant and each published time."""
-  measured = [
-      flute_row(results, contestant) for contestant in results.contestants(workloads.FLUTE)
-  ]
-  return measured + [
+  measured = [flute_row(results, name) for name in results.contestants(workloads.FLUTE)]
+  return [row for row in measured if row is not None] + [
       [one.label, ABSENT, minutes(one.seconds), one.accuracy, "published, another machine"]
       for one in PUBLISHED
   ]
@@ -269,7 +257,7 @@ def flute_rows(results):
 NEEDS_HEADER = ("contestant", "versions", "to install, s", "environment, MB")
 
 
-def needs_rows(results):
+def needs_rows(results: Results) -> list[list[str]]:
   """Returns a row of text for each contestant: what it needs, or why it is left out."""
   rows = []
   for one in results.peers.values():
@@ -285,7 +273,7 @@ def needs_rows(results):
   return rows
 
 
-def text(results):
+def text(results: Results) -> str:
   """Returns the tables for the terminal."""
   settings = results.run.settings
   parts = []

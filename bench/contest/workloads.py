@@ -1,7 +1,9 @@
 """What the contestants train: the models, clients and settings by name."""
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Optional
+from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -9,6 +11,9 @@ from bench.contest import job as job_lib
 from clustering_basics import randomness
 from fl_clustering.engine import participation
 from fl_clustering.tasks import registry as task_registry
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import federated_task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,23 +23,20 @@ class Workload:
   Attributes:
     label: What it is called in reports.
     model: A name in `models.MODELS`.
-    num_clients: Number of clients.
-    clients_per_round: How many of them train in a round; None for all.
+    clients_per_round: How many clients train in a round; None for all.
     partition: A name in `registry.PARTITION_NAMES`.
-    batch_size: Examples per step.
-    learning_rate: Step size.
-    rounds: Number of rounds; None for that of the settings.
+    rounds: None for the number of the settings.
     takes_data_dir: Whether it uses the folder of IDX files, if one is given.
   """
 
   label: str
   model: str
   num_clients: int = 100
-  clients_per_round: Optional[int] = None
+  clients_per_round: int | None = None
   partition: str = "dirichlet"
   batch_size: int = 20
   learning_rate: float = 0.1
-  rounds: Optional[int] = None
+  rounds: int | None = None
   takes_data_dir: bool = False
 
 
@@ -58,11 +60,13 @@ WORKLOADS = {
 }
 
 
-def load_task(workload, seed, data_dir):
-  """Returns the `FederatedTask` of a workload.
+def load_task(
+    workload: Workload, seed: int, data_dir: str | None
+) -> federated_task.FederatedTask:
+  """Returns the task of a workload.
 
   Args:
-    workload: A `Workload`.
+    workload: What is trained.
     seed: Decides who gets what.
     data_dir: Folder of IDX files, or None for the digits.
   """
@@ -77,17 +81,20 @@ def load_task(workload, seed, data_dir):
   )
 
 
-def build_job(workload, task, rounds, seed):
-  """Returns the `Job` of a workload.
+def build_job(
+    workload: Workload, task: federated_task.FederatedTask, rounds: int, seed: int
+) -> job_lib.Job:
+  """Returns the job of a workload.
 
   Args:
-    workload: A `Workload`.
-    task: Its `FederatedTask`.
+    workload: What is trained.
+    task: Its clients.
     rounds: Number of rounds.
     seed: Seed of the model to start from, of the clients of each round and of the order
       of their examples.
   """
-  sizes = [len(client.train) for client in task.clients]
+  train: list[Any] = [client.train for client in task.clients]
+  sizes = list(map(len, train))
   participants = [
       participation.participants(seed, len(sizes), workload.clients_per_round, number)
       for number in range(1, rounds + 1)
@@ -102,8 +109,8 @@ def build_job(workload, task, rounds, seed):
       learning_rate=workload.learning_rate,
       seed=seed,
       client_ids=task.client_ids,
-      images=np.concatenate([client.train.features for client in task.clients]),
-      labels=np.concatenate([client.train.labels for client in task.clients]),
+      images=np.concatenate([one.features for one in train]),
+      labels=np.concatenate([one.labels for one in train]),
       bounds=bounds,
       vector=job_lib.flat(parameters),
       orders=orders,
@@ -112,12 +119,14 @@ def build_job(workload, task, rounds, seed):
   )
 
 
-def _engine_draws(client_ids, bounds, participants, seed):
+def _engine_draws(
+    client_ids: Sequence[str], bounds: np.ndarray, participants: Sequence[np.ndarray], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
   """Returns a job's `orders` and `seeds` as our engine draws them, in `client_update.py`."""
   import tensorflow as tf
 
   @tf.function(input_signature=[tf.TensorSpec([], tf.int32), tf.TensorSpec([2], tf.int32)])
-  def draw(num_examples, client_seed):
+  def draw(num_examples: tf.Tensor, client_seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     epoch_seed = tf.random.experimental.stateless_fold_in(client_seed, 0)
     order = tf.random.experimental.stateless_shuffle(tf.range(num_examples), epoch_seed)
     return order, epoch_seed

@@ -137,7 +137,7 @@ class FederationTest(absltest.TestCase):
 
     with mock.patch.object(private_fit, "fit", record):
       audited_federation.FederatedFit(build_privacy)(
-          neighbours.with_added, neighbours, noise.SeededNoise(1), _BUDGET)
+          audited_sums.Run(neighbours, True, noise.SeededNoise(1), _BUDGET))
     (config, found), = audited
     clients = dict(enumerate(np.split(neighbours.with_added, [20, 40])))
     files = private_fit.write_files(
@@ -156,17 +156,20 @@ class BorderTest(absltest.TestCase):
 
 class AuditedSumsTest(absltest.TestCase):
 
-  def _sums(self, build, *others):
+  def _sums(self, build):
     source = noise.SeededNoise(3)
     account = ledger.Ledger(1.0, 0.3, source)
-    return build(np.full((4, 2), 0.3), 1.0, source, account, *others), account
+    return build(np.full((4, 2), 0.3), 1.0, source, account), account
+
+  def _run(self, neighbours):
+    return audited_sums.Run(neighbours, True, noise.SeededNoise(3), _BUDGET)
 
   def test_makes_the_releases_of_private_sums(self):
     neighbours = audited_sums.Neighbours(np.full((3, 2), 0.3), np.full((1, 2), 0.3))
     released, accounts = [], []
     for sums, account in (
         self._sums(private_sums.PrivateSums),
-        self._sums(audited_sums.AuditedSums, neighbours),
+        self._sums(self._run(neighbours).open_sums),
     ):
       hashed = sums.hashed(np.eye(2))
       statistics = sums.private_cluster_statistics(
@@ -182,10 +185,11 @@ class AuditedSumsTest(absltest.TestCase):
 
   def test_log_ratio_of_a_count(self):
     neighbours = audited_sums.Neighbours(np.zeros((3, 2)), np.zeros((1, 2)))
-    sums, _ = self._sums(audited_sums.AuditedSums, neighbours)
+    run = self._run(neighbours)
+    sums, _ = self._sums(run.open_sums)
     noisy = sums.private_count(2.0, "count")
     # The densities around 3 and 4 points.
-    self.assertAlmostEqual(sums.log_ratio, ((noisy - 3) ** 2 - (noisy - 4) ** 2) / (2 * 4))
+    self.assertAlmostEqual(run.evidence.log_ratio, ((noisy - 3) ** 2 - (noisy - 4) ** 2) / (2 * 4))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 
-def _cnn(input_shape):
+def _cnn(input_shape: tuple[int, ...]) -> list[tf.keras.layers.Layer]:
   layers = tf.keras.layers
   return [
       layers.Conv2D(32, 3, activation="relu", input_shape=input_shape),
@@ -16,7 +16,7 @@ def _cnn(input_shape):
   ]
 
 
-def _cnn_small(input_shape):
+def _cnn_small(input_shape: tuple[int, ...]) -> list[tf.keras.layers.Layer]:
   layers = tf.keras.layers
   return [
       layers.Conv2D(16, 3, activation="relu", input_shape=input_shape),
@@ -28,18 +28,18 @@ def _cnn_small(input_shape):
   ]
 
 
-def _logistic(input_shape):
+def _logistic(input_shape: tuple[int, ...]) -> list[tf.keras.layers.Layer]:
   return [tf.keras.layers.Flatten(input_shape=input_shape)]
 
 
 _HIDDEN_LAYERS = {"cnn": _cnn, "cnn_small": _cnn_small, "logistic": _logistic}
 
 
-def build(name, input_shape, num_classes):
+def build(name: str, input_shape: tuple[int, ...], num_classes: int) -> tf.keras.Model:
   """Returns the Keras model; its weights are in the order of `Model.parameter_shapes`.
 
   Args:
-    name: "cnn", "cnn_small" or "logistic", as in `models.MODELS`.
+    name: A name in `models.MODELS`.
     input_shape: Shape of one image.
     num_classes: Number of outputs.
   """
