@@ -13,6 +13,8 @@ is the fastest arrangement for models as small as a client's, and it makes the
 numbers independent of how threads are scheduled.
 """
 
+from __future__ import annotations
+
 import asyncio
 import atexit
 from concurrent import futures
@@ -21,14 +23,19 @@ import errno
 import logging
 import os
 import re
+from typing import Any, Callable, Iterator
 
 import grpc
+import numpy as np
 import portpicker
 import tensorflow_federated as tff
+from tensorflow_federated.proto.v0 import executor_pb2
 from tensorflow_federated.proto.v0 import executor_pb2_grpc
+from tensorflow_federated.python.core.impl.compiler import array
 from tensorflow_federated.python.core.impl.context_stack import runtime_error_context
+from tensorflow_federated.python.core.impl.executors import remote_executor
+from tensorflow_federated.python.core.impl.types import type_serialization
 
-from fl_clustering.distribution import array_executor
 from fl_clustering.distribution import worker_process
 from fl_clustering.distribution import worker_watch
 
@@ -56,13 +63,13 @@ class Stub(tff.framework.RemoteExecutorGrpcStub):
     self._channel = channel
     self._stub = executor_pb2_grpc.ExecutorGroupStub(channel)
 
-  def dispose(self, request):
+  def dispose(self, request: Any) -> None:
     self._unless_lost(super().dispose, request)
 
-  def dispose_executor(self, request):
+  def dispose_executor(self, request: Any) -> None:
     self._unless_lost(super().dispose_executor, request)
 
-  def _unless_lost(self, call, request):
+  def _unless_lost(self, call: Callable[[Any], Any], request: Any) -> None:
     try:
       call(request)
     except (grpc.RpcError, tff.framework.RetryableError, ValueError) as e:
@@ -70,7 +77,45 @@ class Stub(tff.framework.RemoteExecutorGrpcStub):
       logging.debug("could not dispose: %s", e)
 
 
-async def _cancel_other_tasks():
+def _is_array_at_server(value: Any, type_spec: tff.Type) -> bool:
+  return (
+      isinstance(type_spec, tff.FederatedType)
+      and type_spec.all_equal
+      and isinstance(type_spec.member, tff.TensorType)
+      and isinstance(value, np.ndarray)
+      and bool(value.ndim)
+      and value.dtype == type_spec.member.dtype
+      and array.is_compatible_shape(value, type_spec.member.shape)
+  )
+
+
+class _ArrayExecutor(tff.framework.RemoteExecutor):
+  """TFF's executor of a worker, which sends large arrays with fewer copies.
+
+  TFF wraps a value in one message after the other and copies it each time.  The models of one
+  message are up to hundreds of megabytes, and these copies then cost more than the rest of the
+  call.
+  """
+
+  async def create_value(
+      self, value: Any, type_spec: tff.Type = None
+  ) -> remote_executor.RemoteValue:
+    """Sends a value; TFF calls this."""
+    if not _is_array_at_server(value, type_spec):
+      return await super().create_value(value, type_spec)
+    request = executor_pb2.CreateValueRequest(executor=self._executor_id)
+    federated = request.value.federated
+    federated.type.CopyFrom(type_serialization.serialize_type(type_spec).federated)
+    sent = federated.value.add().array
+    # The type and the shape, without the content.
+    sent.CopyFrom(array.to_proto_content(value[:0], dtype_hint=value.dtype.type))
+    sent.shape.dim[0] = len(value)
+    sent.content = value.tobytes()
+    response = self._stub.create_value(request)
+    return remote_executor.RemoteValue(response.value_ref, type_spec, self)
+
+
+async def _cancel_other_tasks() -> None:
   tasks = asyncio.all_tasks() - {asyncio.current_task()}
   for task in tasks:
     task.cancel()
@@ -87,22 +132,27 @@ class Context(tff.framework.SyncExecutionContext):
 
   is_closed = False
 
-  def __init__(self, stub, check_alive, num_cores=None):
+  def __init__(
+      self,
+      stub: tff.framework.RemoteExecutorGrpcStub,
+      check_alive: Callable[[], None],
+      num_cores: int | None = None,
+  ):
     """Makes the context.
 
     Args:
-      stub: A `tff.framework.RemoteExecutorGrpcStub` of the worker.
-      check_alive: A function that raises an error if the worker is lost.  TFF comes here
-        before every retry of a call that failed, and would retry for ever.
+      stub: TFF's stub of the worker.
+      check_alive: Raises an error if the worker is lost.  TFF comes here before every retry of
+        a call that failed, and would retry for ever.
       num_cores: How many clients the worker computes at a time, if that is known.
     """
     self.num_cores = num_cores
 
-    def create_executor(cardinalities):
+    def create_executor(cardinalities: dict[Any, int]) -> _ArrayExecutor:
       check_alive()
       cardinalities.setdefault(tff.CLIENTS, 0)
       # TFF's own default keeps the values of several calls, for large models gigabytes.
-      executor = array_executor.ArrayExecutor(stub, dispose_batch_size=1)
+      executor = _ArrayExecutor(stub, dispose_batch_size=1)
       executor.set_cardinalities(cardinalities)
       return executor
 
@@ -124,7 +174,7 @@ class Context(tff.framework.SyncExecutionContext):
     end, runner._finalizer = runner._finalizer, lambda loop, thread: None
     end(runner._event_loop, runner._thread)
 
-  def invoke(self, comp, arg):
+  def invoke(self, comp: tff.Computation, arg: Any) -> Any:
     ended = WorkerLost("TensorFlow Federated's worker process was ended with its runtime.")
     if self.is_closed:
       raise ended
@@ -149,10 +199,10 @@ class LocalRuntime:
   thread that started it.
 
   Attributes:
-    context: The `Context` that computes there.
+    context: The context that computes there.
   """
 
-  def __init__(self, num_cores=None):
+  def __init__(self, num_cores: int | None = None):
     """Starts the worker.
 
     Args:
@@ -181,17 +231,17 @@ class LocalRuntime:
       raise
     tff.framework.set_default_context(self.context)
 
-  def __enter__(self):
+  def __enter__(self) -> LocalRuntime:
     return self
 
-  def __exit__(self, *unused_exception):
+  def __exit__(self, *unused_exception: Any) -> None:
     self.close()
 
   @property
-  def worker_pid(self):
+  def worker_pid(self) -> int:
     return self._process.pid
 
-  def close(self):
+  def close(self) -> None:
     """Ends the worker and all threads; TFF computations can't be called afterwards.
 
     The channel is closed before the worker ends, or gRPC would notice the loss.  A runtime that
@@ -204,7 +254,7 @@ class LocalRuntime:
     self.context.close()
     atexit.unregister(self.close)
 
-  def _check_alive(self):
+  def _check_alive(self) -> None:
     if self._watch.reason is not None:
       raise WorkerLost(f"TensorFlow Federated's worker process {self._watch.reason}.")
     if self._process.poll() is not None:
@@ -214,7 +264,7 @@ class LocalRuntime:
       )
 
 
-def num_cores():
+def num_cores() -> int:
   """Returns how many clients are computed at a time in TFF's current context.
 
   Where the context does not say, it is the number of this machine's cores.
@@ -223,14 +273,11 @@ def num_cores():
   return known or len(os.sched_getaffinity(0))
 
 
-def _is_of_the_caller(context):
-  """Returns whether someone set a TFF context to compute in.
+def _is_of_the_caller(context: Any) -> bool:
+  """Returns whether someone set a TFF context, on top of TFF's stack, to compute in.
 
   TFF's local context is the one that is there when nobody did.  Nothing tells it from one that
   the caller set by hand; both start the worker that the top of this file complains about.
-
-  Args:
-    context: What is on top of TFF's stack of contexts.
   """
   if isinstance(context, Context):
     return not context.is_closed
@@ -244,7 +291,7 @@ def _is_of_the_caller(context):
 
 
 @contextlib.contextmanager
-def of_the_caller_or_own():
+def of_the_caller_or_own() -> Iterator[None]:
   """Computes in the caller's TFF context, or else in a `LocalRuntime` that ends with the block."""
   before = tff.framework.get_context_stack().current
   if _is_of_the_caller(before):

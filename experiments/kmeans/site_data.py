@@ -12,6 +12,7 @@ from experiments.kmeans import own_data
 from experiments import site_runs
 from fl_clustering.kmeans import saved_kmeans
 from fl_clustering.points import cluster_moments
+from fl_clustering.points import point_files
 
 
 def load(config, recorded, stack):
@@ -64,7 +65,7 @@ def _summary(fit, profiles, opened):
 def _measure(config, opened, folder):
   """Finds the clusters of the sites that take part, and writes the files."""
   sites = opened.sites
-  files = sites.point_files()
+  files = point_files.at_sites(sites)
   names = sites.format.encoding.feature_names
   selection = site_runs.SitesStudy(
       opened, folder, config_lib.K_SELECTION, own_data.KEYS, own_data.VALUES

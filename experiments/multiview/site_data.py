@@ -18,6 +18,7 @@ from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import cluster_moments
+from fl_clustering.points import point_files
 
 
 def load(config, recorded, stack):
@@ -91,7 +92,7 @@ def _profiles(files, model):
 
 def _measure(config, opened, folder):
   """Fits to the sites that take part, and writes the files."""
-  format_, files = opened.sites.format, opened.sites.point_files()
+  format_, files = opened.sites.format, point_files.at_sites(opened.sites)
   table = site_runs.SitesStudy(
       opened, folder, config_lib.MEASUREMENTS, cells.KEYS, methods.VALUES
   )

@@ -4,10 +4,16 @@ How files are written may differ from site to site: separators, decimal marks, h
 of ids and of clients, and columns that are left out.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Any, Callable, Collection, Mapping, Sequence, TYPE_CHECKING
 
 from fl_clustering.tables import table_format
 from fl_clustering.tables import view_format
+
+if TYPE_CHECKING:
+  from fl_clustering.tables import table_options
 
 _KINDS = {table_format.TableFormat: "tables", view_format.ViewFormat: "views"}
 # Options that say what rows are known to be, by name.
@@ -17,11 +23,11 @@ _OF_COLUMNS = ("columns", "exclude", "id_column", "client_column")
 _FOUND_OUT = ("separator", "decimal", "header")
 
 
-def _error(rule, got, hint=""):
+def _error(rule: str, got: str, hint: str = "") -> ValueError:
   return ValueError(f"`workers` must have {rule}, got {got}{hint}.")
 
 
-def _check_same_names(what, by_address, hint=""):
+def _check_same_names(what: str, by_address: Mapping[str, Collection[str]], hint: str = "") -> None:
   """Raises a ValueError unless all sites have the same names, in any order."""
   (first, names), *others = by_address.items()
   found = []
@@ -34,7 +40,9 @@ def _check_same_names(what, by_address, hint=""):
     raise _error(f"the same {what}", ", and ".join(found), hint)
 
 
-def _check_same_values(by_address, show, rule, hint=""):
+def _check_same_values(
+    by_address: Mapping[str, Any], show: Callable[[Any], str], rule: str, hint: str = ""
+) -> None:
   """Raises a ValueError unless all sites have the same value."""
   (first, value), *others = by_address.items()
   for address, own in others:
@@ -42,16 +50,16 @@ def _check_same_values(by_address, show, rule, hint=""):
       raise _error(rule, f"{show(value)} at {first} and {show(own)} at {address}", hint)
 
 
-def _check_tables(formats, view=None):
+def _check_tables(formats: Mapping[str, table_format.TableFormat], view: str | None = None) -> None:
   """Raises a ValueError unless tables have the same columns, levels and classes at all sites.
 
-  Args:
-    formats: `TableFormat`s by address.
-    view: The view that the tables are of, if it is one.
+      Args:
+        formats: Their formats by address.
+        view: The view that the tables are of, if it is one.
   """
   place = "" if view is None else f" of view {view!r}"
 
-  def each(get):
+  def each(get: Callable[[table_format.TableFormat], Any]) -> dict[str, Any]:
     return {address: get(format_) for address, format_ in formats.items()}
 
   for name in _OF_LABELS:
@@ -75,12 +83,12 @@ def _check_tables(formats, view=None):
   )
 
 
-def _shown(value):
+def _shown(value: Any) -> str:
   return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
-def _common_options(formats):
-  """Returns `TableOptions` with which the files of any site can be read."""
+def _common_options(formats: Sequence[table_format.TableFormat]) -> table_options.TableOptions:
+  """Returns options with which the files of any site can be read."""
   first = formats[0]
   given = {
       name: list(dict.fromkeys(getattr(format_.options, name) for format_ in formats))
@@ -88,7 +96,7 @@ def _common_options(formats):
   }
   differing = [name for name, values in given.items() if len(values) > 1]
   defaults = {field.name: field.default for field in dataclasses.fields(first.options)}
-  changes = {name: defaults[name] for name in differing}
+  changes: dict[str, Any] = {name: defaults[name] for name in differing}
   for name in ("id_column", "client_column"):
     # Files may lack it.
     columns = [column for column in given[name] if column is not None]
@@ -99,23 +107,21 @@ def _common_options(formats):
   return dataclasses.replace(first.options, **changes)
 
 
-def _common_tables(formats):
+def _common_tables(formats: Mapping[str, table_format.TableFormat]) -> table_format.TableFormat:
   options = _common_options(list(formats.values()))
   first = next(iter(formats.values()))
   columns = dataclasses.replace(first.columns, roles=options.roles)
   return dataclasses.replace(first, options=options, columns=columns)
 
 
-def common_format(formats):
+def common_format(formats: Mapping[str, Any]) -> Any:
   """Returns the `TableFormat` or `ViewFormat` that all sites have.
 
-  It is that of one machine with all files in one folder, if the options are the same.
+      It is that of one machine with all files in one folder, if the options are the same.
 
-  Args:
-    formats: Those of the sites by address, in the order of their first clients.
-
-  Raises:
-    ValueError: If they differ in more than how files are written.
+      Args:
+        formats: Those of the sites by address, in the order of their first clients; a ValueError if
+          they differ in more than how files are written.
   """
   _check_same_values(
       {address: _KINDS[type(format_)] for address, format_ in formats.items()}, str,

@@ -8,7 +8,7 @@ import dataclasses
 import importlib.metadata
 import json
 import os
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
@@ -18,8 +18,8 @@ FILE_NAME = "worker.json"
 _PROTOCOL = 2
 
 
-def versions():
-  """Returns the versions that a worker and a program have in common, a dict."""
+def versions() -> dict[str, Any]:
+  """Returns the versions that a worker and a program have in common."""
   return {
       "protocol": _PROTOCOL,
       "tensorflow": importlib.metadata.version("tensorflow"),
@@ -33,30 +33,21 @@ class Announcement:
 
   Attributes:
     num_cores: How many clients it computes at a time.
-    site: What it says of the clients that it owns, a dict for JSON; None if it owns none.
+    site: What it says of the clients that it owns, for JSON; None if it owns none.
   """
 
   num_cores: int
-  site: Optional[Mapping[str, Any]]
+  site: Mapping[str, Any] | None
 
 
-def write(folder, num_cores, site=None):
-  """Writes a worker's announcement.
-
-  Args:
-    folder: The worker's folder.
-    num_cores: How many clients it computes at a time.
-    site: What it says of the clients that it owns, a dict for JSON; None if it owns none.
-  """
+def write(folder: str, num_cores: int, site: Mapping[str, Any] | None = None) -> None:
+  """Writes a worker's announcement into its folder."""
   content = {"versions": versions(), "num_cores": num_cores, "site": site}
   atomic_file.write_text(os.path.join(folder, FILE_NAME), json.dumps(content) + "\n")
 
 
-def parse(text):
-  """Returns the `Announcement` that a worker's file holds.
-
-  Args:
-    text: The file's content.
+def parse(text: str) -> Announcement:
+  """Returns what a worker's file says.
 
   Raises:
     ValueError: If it is none, or that of a worker with other versions.
@@ -75,5 +66,5 @@ def parse(text):
   return Announcement(num_cores, site)
 
 
-def _shown(found):
+def _shown(found: Mapping[str, Any]) -> str:
   return ", ".join(f"{name} {version}" for name, version in found.items())

@@ -7,6 +7,7 @@ others.  A site computes for the clients that it owns, and a round waits for one
 import collections
 import concurrent.futures
 import time
+from typing import Any, Iterable, Sequence
 
 from fl_clustering import runtime
 from fl_clustering.distribution import remote_worker
@@ -14,21 +15,15 @@ from fl_clustering.distribution import remote_worker
 # Between two attempts to reach a lost worker, and for each of them.
 _RECONNECT_SECONDS = 1
 
+# Pairs of a worker and the positions of the clients that it computes.
+Shares = list[tuple[remote_worker.RemoteWorker, list[int]]]
+
 
 class SiteMissing(runtime.WorkerLost):
-  """A site was lost and did not come back in time, or not as it was.
+  """A site was lost and did not come back in time, or not as it was."""
 
-  Attributes:
-    address: Its host and port.
-  """
-
-  def __init__(self, worker, seconds=None):
-    """Makes the error.
-
-    Args:
-      worker: The site's `RemoteWorker`.
-      seconds: How long it was waited for; None if there was nothing to wait for.
-    """
+  def __init__(self, worker: remote_worker.RemoteWorker, seconds: float | None = None):
+    """Takes the site, and how long it was waited for; None if there was nothing to wait for."""
     waited = "" if seconds is None else f", and was not back within {seconds:g} s"
     super().__init__(f"the site at {worker.address} {worker.reason}{waited}.")
     self.address = worker.address
@@ -37,37 +32,28 @@ class SiteMissing(runtime.WorkerLost):
 class Reconnector:
   """Asks lost workers to come back, in the background."""
 
-  def __init__(self, num_workers):
-    """Makes one for so many workers."""
+  def __init__(self, num_workers: int):
     self._threads = concurrent.futures.ThreadPoolExecutor(num_workers)
-    self._attempts = {}
+    self._attempts: dict[remote_worker.RemoteWorker, concurrent.futures.Future[None]] = {}
 
-  def ask(self, worker):
-    """Returns the attempt to reach a worker that is under way, or a new one.
-
-    Args:
-      worker: The `RemoteWorker`.
-    """
+  def ask(self, worker: remote_worker.RemoteWorker) -> concurrent.futures.Future[None]:
+    """Returns the attempt to reach a worker that is under way, or a new one."""
     if worker not in self._attempts or self._attempts[worker].done():
       self._attempts[worker] = self._threads.submit(worker.connect, _RECONNECT_SECONDS)
     return self._attempts[worker]
 
-  def close(self):
+  def close(self) -> None:
     """Waits for the attempts that are under way."""
     self._threads.shutdown()
 
 
-def _deal(clients, workers):
+def _deal(clients: Iterable[int], workers: Sequence[remote_worker.RemoteWorker]) -> list[list[int]]:
   """Returns a list of clients per worker, as many as it has cores for.
 
   Clients come with the most work first, so that one after the other goes to the worker that
   is next to be free.
-
-  Args:
-    clients: The clients' positions.
-    workers: `RemoteWorker`s.
   """
-  shares = [[] for _ in workers]
+  shares: list[list[int]] = [[] for _ in workers]
   for client in clients:
     free = min(
         range(len(workers)), key=lambda w: (len(shares[w]) + 1) / workers[w].num_cores
@@ -79,19 +65,15 @@ def _deal(clients, workers):
 class PoolDealer:
   """Deals clients to all workers that can be used."""
 
-  def __init__(self, workers, timeout, reconnector):
-    """Makes the dealer.
-
-    Args:
-      workers: The `RemoteWorker`s.
-      timeout: Seconds that a round waits for one of them, if none can be used.
-      reconnector: The `Reconnector`.
-    """
+  def __init__(
+      self, workers: Sequence[remote_worker.RemoteWorker], timeout: float, reconnector: Reconnector
+  ):
+    """Takes the workers, and the seconds that a round waits for one if none can be used."""
     self._workers = workers
     self._timeout = timeout
     self._reconnector = reconnector
 
-  def shares(self, clients, argument):
+  def shares(self, clients: Sequence[int], argument: Any) -> Shares:
     """Returns pairs of a worker and the clients that it computes.
 
     Args:
@@ -105,12 +87,12 @@ class PoolDealer:
     workers = self._usable()
     return list(zip(workers, _deal(clients, workers)))
 
-  def what_follows(self, worker):
+  def what_follows(self, worker: remote_worker.RemoteWorker) -> str:
     """Returns what becomes of the clients of a worker that was just lost, in a sentence."""
     del worker
     return "Its clients go to the other workers."
 
-  def _usable(self):
+  def _usable(self) -> list[remote_worker.RemoteWorker]:
     """Returns the workers that can be used; the others are asked to come back, meanwhile."""
     deadline = time.monotonic() + self._timeout
     while True:
@@ -129,19 +111,15 @@ class PoolDealer:
 class SiteDealer:
   """Deals every client to the site that owns it."""
 
-  def __init__(self, sites, timeout, reconnector):
-    """Makes the dealer.
-
-    Args:
-      sites: The `RemoteWorker`s.
-      timeout: Seconds that a round waits for a site that is lost.
-      reconnector: The `Reconnector`.
-    """
+  def __init__(
+      self, sites: Sequence[remote_worker.RemoteWorker], timeout: float, reconnector: Reconnector
+  ):
+    """Takes the sites, and the seconds that a round waits for one that is lost."""
     self._sites = sites
     self._timeout = timeout
     self._reconnector = reconnector
 
-  def shares(self, clients, argument):
+  def shares(self, clients: Sequence[int], argument: Any) -> Shares:
     """Does what `PoolDealer.shares` does, once the sites of all clients can be used.
 
     Raises:
@@ -158,13 +136,13 @@ class SiteDealer:
         for site in self._sites if site.address in of_site
     ]
 
-  def what_follows(self, site):
+  def what_follows(self, site: remote_worker.RemoteWorker) -> str:
     """Returns how long a round waits for a site that was just lost, in a sentence."""
     if site.is_full:
       return "The round does not wait for it."
     return f"The round waits {self._timeout:g} s for it."
 
-  def _returned(self, site):
+  def _returned(self, site: remote_worker.RemoteWorker) -> remote_worker.RemoteWorker:
     """Returns a site, once it can be used."""
     deadline = time.monotonic() + self._timeout
     while site.reason is not None:

@@ -38,13 +38,13 @@ class Entrance:
   warning: str | None
   listener: socket.socket | None
 
-  def open(self):
+  def open(self) -> None:
     """Lets programs in; their connections wait until then."""
     if self.listener is not None:
       relay.start(self.listener, self.port)
 
 
-def _listen(address, port):
+def _listen(address: str, port: int) -> socket.socket:
   """Returns a socket that listens at an address.
 
   Raises:
@@ -64,12 +64,12 @@ def _listen(address, port):
     raise
 
 
-def _shown(listener):
+def _shown(listener: socket.socket) -> str:
   host, port = listener.getsockname()[:2]
   return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def take(address, port):
+def take(address: str, port: int) -> Entrance:
   """Takes an address for a worker, and this process off the network where that is allowed.
 
   Call it before the process starts threads, as imports of TensorFlow do.
@@ -77,9 +77,6 @@ def take(address, port):
   Args:
     address: One of this machine's addresses, or a name for it.
     port: The port at this address.
-
-  Returns:
-    An `Entrance`.
 
   Raises:
     ValueError: If there is no such address, or the port can't be used.

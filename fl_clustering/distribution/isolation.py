@@ -20,19 +20,19 @@ _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
 
 
-def _unshare(namespaces):
+def _unshare(namespaces: int) -> None:
   libc = ctypes.CDLL(None, use_errno=True)
   if libc.unshare(namespaces):
     number = ctypes.get_errno()
     raise OSError(number, os.strerror(number))
 
 
-def _write(path, text):
+def _write(path: str, text: str) -> None:
   with open(path, "w", encoding="ascii") as file:
     file.write(text)
 
 
-def _enter_as_a_user():
+def _enter_as_a_user() -> None:
   """Enters the namespace without privileges, with the same user and group as before."""
   user, group = os.geteuid(), os.getegid()
   _unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
@@ -41,13 +41,13 @@ def _enter_as_a_user():
   _write("/proc/self/gid_map", f"{group} {group} 1")
 
 
-def _start_loopback():
+def _start_loopback() -> None:
   with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
     # A `struct ifreq`: the interface's name, its flags, padding.
     fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
 
 
-def _enter():
+def _enter() -> None:
   try:
     # Root keeps its rights to other users' files only if it keeps its user namespace.
     _unshare(_CLONE_NEWNET)
@@ -56,7 +56,7 @@ def _enter():
   _start_loopback()
 
 
-def _try():
+def _try() -> None:
   """Enters in a process that ends at once, since there is no way back halfway.
 
   Raises:
@@ -69,7 +69,7 @@ def _try():
       _enter()
       code = 0
     except OSError as e:
-      code = e.errno
+      code = e.errno or code
     finally:
       os._exit(code)
   code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -77,7 +77,7 @@ def _try():
     raise OSError(code, os.strerror(code))
 
 
-def isolate():
+def isolate() -> None:
   """Moves this process into a network namespace of its own, with nothing but a loopback.
 
   The process must not have started threads: they would stay outside.

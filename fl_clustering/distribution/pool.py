@@ -8,7 +8,10 @@ A client whose value holds a `site_paths` path is computed at the site that owns
 other one at any worker (`dealing.py`).
 """
 
+from __future__ import annotations
+
 import concurrent.futures
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -27,7 +30,7 @@ _MAX_ATTEMPTS = 5
 _CONNECT_SECONDS = 10
 
 
-def _at_clients(type_spec):
+def _at_clients(type_spec: tff.Type) -> bool:
   return (
       isinstance(type_spec, tff.FederatedType)
       and type_spec.placement is tff.CLIENTS
@@ -35,10 +38,10 @@ def _at_clients(type_spec):
   )
 
 
-def _on_paths(convert, value):
+def _on_paths(convert: Callable[[str], str], value: Any) -> Any:
   """Returns a client's value with `convert` applied to every path in it."""
 
-  def convert_leaf(leaf):
+  def convert_leaf(leaf: Any) -> Any:
     if isinstance(leaf, str):
       return convert(leaf)
     if isinstance(leaf, np.ndarray) and leaf.dtype.kind == "U" and leaf.size:
@@ -51,17 +54,14 @@ def _on_paths(convert, value):
 class _Argument:
   """The argument of a computation, which can be cut into arguments for some clients.
 
+  Clients are named by their positions.
+
   Attributes:
-    num_clients: How many clients have values in it; `None` if it holds no clients' values.
+    num_clients: How many clients have values in it.
   """
 
-  def __init__(self, arg, type_spec):
-    """Takes an argument as TFF hands it to a context.
-
-    Args:
-      arg: The value.
-      type_spec: The type of the computation's parameter.
-    """
+  def __init__(self, arg: Any, type_spec: tff.Type):
+    """Takes an argument as TFF hands it to a context, and the type of the parameter."""
     self._is_struct = isinstance(type_spec, tff.StructType)
     if self._is_struct:
       self._elements = tff.structure.to_elements(tff.structure.from_container(arg))
@@ -69,19 +69,13 @@ class _Argument:
     else:
       self._elements, types = [(None, arg)], [type_spec]
     self._places = [i for i, of_element in enumerate(types) if _at_clients(of_element)]
-    self.num_clients = None
-    if self._places:
-      self.num_clients = len(self._elements[self._places[0]][1])
+    self.num_clients = len(self._elements[self._places[0]][1]) if self._places else 0
 
-  def site(self, client):
-    """Returns the address of the site that owns a client's files; None if it reads none there.
+  def site(self, client: int) -> str | None:
+    """Returns the address of the site that owns a client's files; None if it reads none there."""
+    found: list[site_paths.SitePath | None] = []
 
-    Args:
-      client: The client's position.
-    """
-    found = []
-
-    def look(path):
+    def look(path: str) -> str:
       found.append(site_paths.parse(path))
       return path
 
@@ -90,16 +84,13 @@ class _Argument:
       _on_paths(look, values[client])
     return next((path.address for path in found if path is not None), None)
 
-  def part(self, clients, local_files):
-    """Returns the argument for some clients, and the files of this machine that they read.
+  def part(
+      self, clients: Iterable[int], local_files: worker_files.LocalFiles
+  ) -> tuple[Any, list[str]]:
+    """Returns the argument for some clients, and the files of this machine that they read."""
+    paths: list[str] = []
 
-    Args:
-      clients: The clients' positions.
-      local_files: The `LocalFiles`, by which files are called there.
-    """
-    paths = []
-
-    def name(path):
+    def name(path: str) -> str:
       at_site = site_paths.parse(path)
       if at_site is not None:
         return at_site.name
@@ -116,7 +107,15 @@ class _Argument:
 class _PoolContext(tff.framework.SyncContext):
   """Computes at workers what clients do, and at `home` what the server does."""
 
-  def __init__(self, workers, local_files, home, timeout, site_timeout, tell):
+  def __init__(
+      self,
+      workers: list[remote_worker.RemoteWorker],
+      local_files: worker_files.LocalFiles,
+      home: runtime.Context,
+      timeout: float,
+      site_timeout: float,
+      tell: Callable[[str], None],
+  ):
     self._workers = workers
     self._local_files = local_files
     self._home = home
@@ -125,16 +124,17 @@ class _PoolContext(tff.framework.SyncContext):
     self._tell = tell
     self._callers = concurrent.futures.ThreadPoolExecutor(len(workers))
     self._reconnector = dealing.Reconnector(len(workers))
-    self._dealer = None  # Workers say if they are sites once they are connected.
-    self._mergeable = {}
+    # Workers say if they are sites once they are connected.
+    self._dealer: dealing.PoolDealer | dealing.SiteDealer
+    self._mergeable: dict[tff.Computation, Any] = {}
 
-  def close(self):
+  def close(self) -> None:
     for worker in self._workers:
       worker.close()
     self._callers.shutdown()
     self._reconnector.close()
 
-  def connect(self, may_miss_sites):
+  def connect(self, may_miss_sites: bool) -> None:
     """Connects to all workers; none may be missing, or else those that are no sites."""
     list(self._callers.map(lambda worker: worker.connect(_CONNECT_SECONDS), self._workers))
     if may_miss_sites and self.sites:
@@ -156,7 +156,7 @@ class _PoolContext(tff.framework.SyncContext):
     else:
       self._dealer = dealing.PoolDealer(self._workers, self._timeout, self._reconnector)
 
-  def _leave_out_missing(self):
+  def _leave_out_missing(self) -> None:
     missing = [worker for worker in self._workers if worker.reason is not None]
     for worker in missing:
       self._tell(f"the site at {worker.address} {worker.reason}. It is left out.")
@@ -164,29 +164,29 @@ class _PoolContext(tff.framework.SyncContext):
     self._workers = [worker for worker in self._workers if worker not in missing]
 
   @property
-  def sites(self):
-    """What every site says of its clients, a dict by address; empty if no worker owns any."""
+  def sites(self) -> dict[str, Mapping[str, Any]]:
+    """What every site says of its clients, by address; empty if no worker owns any."""
     return {worker.address: worker.site for worker in self._workers if worker.site is not None}
 
   @property
-  def num_cores(self):
+  def num_cores(self) -> int:
     """How many clients the workers compute at a time, together."""
     return sum(worker.num_cores for worker in self._workers)
 
-  def invoke(self, comp, arg):
+  def invoke(self, comp: tff.Computation, arg: Any) -> Any:
     type_spec = comp.type_signature
-    argument = arg is not None and _Argument(arg, type_spec.parameter)
-    if not argument or not argument.num_clients:
+    argument = None if arg is None else _Argument(arg, type_spec.parameter)
+    if argument is None or not argument.num_clients:
       return self._home.invoke(comp, arg)
     if _at_clients(type_spec.result):
-      results = [None] * argument.num_clients
+      results: list[Any] = [None] * argument.num_clients
       for clients, of_clients in self._invoke_parts(comp, argument):
         for client, result in zip(clients, of_clients):
           results[client] = result
       return results
     return self._add_up(comp, arg, argument)
 
-  def _add_up(self, comp, arg, argument):
+  def _add_up(self, comp: tff.Computation, arg: Any, argument: _Argument) -> Any:
     if comp not in self._mergeable:
       self._mergeable[comp] = tff.backends.native.compile_to_mergeable_comp_form(comp)
     form = self._mergeable[comp]
@@ -198,21 +198,21 @@ class _PoolContext(tff.framework.SyncContext):
     result = self._home.invoke(form.after_merge, tff.structure.Struct.unnamed(arg, merged))
     return type_conversions.type_to_py_container(result, comp.type_signature.result)
 
-  def _invoke_parts(self, comp, argument):
+  def _invoke_parts(
+      self, comp: tff.Computation, argument: _Argument
+  ) -> list[tuple[list[int], Any]]:
     """Calls a computation for all clients.
 
-    Args:
-      comp: The computation.
-      argument: Its `_Argument`.
-
     Returns:
-      A list of pairs of the positions of some clients and what it returned for them.
+      Pairs of the positions of some clients and what it returned for them.
 
     Raises:
       dealing.SiteMissing: If a site is lost and does not come back.
       runtime.WorkerLost: If no worker is left, or clients lose one worker after the other.
     """
-    missing, done, reasons = list(range(argument.num_clients)), [], []
+    missing = list(range(argument.num_clients))
+    done: list[tuple[list[int], Any]] = []
+    reasons = []
     for _ in range(_MAX_ATTEMPTS):
       calls = []
       for worker, clients in self._dealer.shares(missing, argument):
@@ -245,14 +245,19 @@ class Pool:
   """
 
   def __init__(
-      self, addresses, timeout=60, tell=lambda line: None, site_timeout=600, may_miss_sites=False
+      self,
+      addresses: Sequence[str],
+      timeout: float = 60,
+      tell: Callable[[str], None] = lambda line: None,
+      site_timeout: float = 600,
+      may_miss_sites: bool = False,
   ):
     """Connects to the workers.
 
     Args:
       addresses: Their hosts and ports, such as `("10.0.0.2:8000", "10.0.0.3:8000")`.
       timeout: Seconds after which a worker that does not answer counts as lost.
-      tell: A function that tells the user a line, which is called when a worker is lost.
+      tell: Receives a line for the user when a worker is lost.
       site_timeout: Seconds that a round waits for a lost site.
       may_miss_sites: Whether a site that does not answer is left out, if another one does.
 
@@ -280,18 +285,18 @@ class Pool:
       raise
     tff.framework.set_default_context(self.context)
 
-  def __enter__(self):
+  def __enter__(self) -> Pool:
     return self
 
-  def __exit__(self, *unused_exception):
+  def __exit__(self, *unused_exception: Any) -> None:
     self.close()
 
   @property
-  def sites(self):
-    """What every site says of its clients, a dict by address; empty if no worker owns any."""
+  def sites(self) -> dict[str, Mapping[str, Any]]:
+    """What every site says of its clients, by address; empty if no worker owns any."""
     return self.context.sites
 
-  def close(self):
+  def close(self) -> None:
     """Ends the connections; the workers go on."""
     self.context.close()
     self._home.close()

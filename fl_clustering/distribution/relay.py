@@ -19,7 +19,7 @@ _NUM_QUESTIONS = 4
 _RESET = struct.pack("ii", 1, 0)
 
 
-def _copy(source, sink):
+def _copy(source: socket.socket, sink: socket.socket) -> None:
   """Passes on one direction of a connection until it ends; an error breaks off both."""
   try:
     piece = memoryview(bytearray(_PIECE_BYTES))
@@ -33,7 +33,7 @@ def _copy(source, sink):
         end.shutdown(socket.SHUT_RDWR)
 
 
-def _prepare(client, worker):
+def _prepare(client: socket.socket, worker: socket.socket) -> None:
   for end in (client, worker):
     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
   client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -45,7 +45,7 @@ def _prepare(client, worker):
     client.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def _connect(client, port):
+def _connect(client: socket.socket, port: int) -> None:
   # Without a worker, or a thread for the way back, the client loses its connection.
   with client, contextlib.suppress(OSError, RuntimeError):
     with socket.create_connection(("127.0.0.1", port)) as worker:
@@ -56,7 +56,7 @@ def _connect(client, port):
       back.join()
 
 
-def _accept(listener, port):
+def _accept(listener: socket.socket, port: int) -> None:
   while True:
     try:
       client, _ = listener.accept()
@@ -68,7 +68,7 @@ def _accept(listener, port):
       time.sleep(_PAUSE_SECONDS)
 
 
-def start(listener, port):
+def start(listener: socket.socket, port: int) -> None:
   """Starts to pass on connections, in threads that end with the program.
 
   Args:

@@ -1,6 +1,9 @@
 """One of TFF's workers, on any machine, and the calls that compute there."""
 
+from __future__ import annotations
+
 import threading
+from typing import Any, Callable, Mapping, Sequence
 
 import grpc
 import tensorflow as tf
@@ -23,7 +26,7 @@ class WorkerUnusable(ValueError):
 
 
 @tff.tensorflow.computation
-def _read_announcement():
+def _read_announcement() -> Any:
   return tf.io.read_file(announcement_lib.FILE_NAME)
 
 
@@ -34,28 +37,22 @@ class RemoteWorker:
     address: Its host and port.
     reason: Why it can't be used at the moment, in words; `None` if it can.
     is_full: Whether its disk is full; it is then not asked to come back.
-    num_cores: How many clients it computes at a time, once it was connected.
+    num_cores: How many clients it computes at a time; 0 until it was connected.
     site: What it says of the clients that it owns, likewise; None if it owns none.
   """
 
-  def __init__(self, address, timeout, local_files):
-    """Makes a worker that is not connected yet.
-
-    Args:
-      address: Its host and port.
-      timeout: Seconds after which a worker that does not answer counts as lost.
-      local_files: The `LocalFiles` of this machine.
-    """
+  def __init__(self, address: str, timeout: float, local_files: worker_files.LocalFiles):
+    """Makes a worker that is not connected yet; `timeout` is in seconds without an answer."""
     self.address = address
-    self.reason = "was not connected yet"
+    self.reason: str | None = "was not connected yet"
     self.is_full = False
-    self.num_cores = None
-    self.site = None
+    self.num_cores = 0
+    self.site: Mapping[str, Any] | None = None
     self._timeout = timeout
     self._local_files = local_files
-    self._connection = None
+    self._connection: _Connection | None = None
 
-  def connect(self, seconds):
+  def connect(self, seconds: float) -> None:
     """Connects to the worker, again if the connection was lost, and asks what it is.
 
     Args:
@@ -66,11 +63,9 @@ class RemoteWorker:
     """
     if self._connection is not None:
       self._connection.close()
-    self._connection = _Connection(
-        self.address, seconds, self._timeout, self._local_files
-    )
+    self._connection = _Connection(self.address, seconds, self._timeout, self._local_files)
     try:
-      text = self._call(lambda: self._connection.context.invoke(_read_announcement, None))
+      text = self._call(lambda connection: connection.context.invoke(_read_announcement, None))
       self._take(announcement_lib.parse(text))
     except runtime.WorkerLost:
       return
@@ -83,52 +78,50 @@ class RemoteWorker:
       raise WorkerUnusable(f"the worker at {self.address} {self.reason}.") from e
     self.reason = None
 
-  def _take(self, announcement):
+  def _take(self, announcement: announcement_lib.Announcement) -> None:
     """Takes what the worker says of itself; raises ValueError if it said something else before."""
-    is_first = self.num_cores is None
-    if not is_first and announcement.site != self.site:
+    if self.num_cores and announcement.site != self.site:
       raise ValueError("it came back with other clients or other rows")
     self.num_cores, self.site = announcement.num_cores, announcement.site
 
-  def invoke(self, comp, arg, paths):
+  def invoke(self, comp: tff.Computation, arg: Any, paths: Sequence[str]) -> Any:
     """Calls a computation at the worker.
 
     Args:
-      comp: The TFF computation.
+      comp: The computation.
       arg: Its argument, in which clients' files are called by their names at workers.
       paths: These files, by absolute path.
-
-    Returns:
-      Its result.
 
     Raises:
       runtime.WorkerLost: If the worker ends, hangs or has no room for the files.
     """
-    def call():
-      self._connection.files.send(paths)
-      return self._connection.context.invoke(comp, arg)
+    def call(connection: _Connection) -> Any:
+      connection.files.send(paths)
+      return connection.context.invoke(comp, arg)
 
     return self._call(call)
 
-  def _call(self, call):
+  def _call(self, call: Callable[[_Connection], Any]) -> Any:
+    connection = self._connection
+    assert connection is not None
     try:
-      self._connection.check()
-      return call()
+      connection.check()
+      return call(connection)
     except Exception as e:
       self.is_full = _has_no_room(e)
-      self.reason = "has no space left on its disk" if self.is_full else self._connection.reason
+      self.reason = "has no space left on its disk" if self.is_full else connection.reason
       if self.reason is None:
         raise
       raise runtime.WorkerLost(f"the worker at {self.address} {self.reason}.") from e
 
-  def close(self):
+  def close(self) -> None:
     """Ends the connection; the worker goes on."""
     self.reason = "is not connected any more"
     if self._connection is not None:
       self._connection.close()
 
 
-def _has_no_room(error):
+def _has_no_room(error: Exception) -> bool:
   """Returns whether an error is that of a full disk."""
   details = error.details() if isinstance(error, grpc.RpcError) else None
   return "No space left on device" in (details or "")
@@ -143,8 +136,10 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
     files: The `WorkerFiles`.
   """
 
-  def __init__(self, address, seconds, timeout, local_files):
-    self.reason = None
+  def __init__(
+      self, address: str, seconds: float, timeout: float, local_files: worker_files.LocalFiles
+  ):
+    self.reason: str | None = None
     self._timeout = timeout
     self._num_calls = 0
     self._lock = threading.Lock()
@@ -161,22 +156,24 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
     self.files = worker_files.WorkerFiles(self.context, local_files)
     threading.Thread(target=self._watch, name=f"watch {address}", daemon=True).start()
 
-  def close(self):
+  def close(self) -> None:
     """Ends calls that are under way."""
     self._closed.set()
     self._channel.close()
 
-  def _lose(self, reason):
+  def _lose(self, reason: str) -> None:
     if self.reason is None:
       self.reason = reason
     self.close()
 
-  def check(self):
+  def check(self) -> None:
     """Raises `runtime.WorkerLost` if the connection was lost."""
     if self.reason is not None:
       raise runtime.WorkerLost(self.reason)
 
-  def intercept_unary_unary(self, continuation, client_call_details, request):
+  def intercept_unary_unary(
+      self, continuation: Callable, client_call_details: Any, request: Any
+  ) -> Any:
     """Passes a call on; gRPC calls this."""
     with self._lock:
       self._num_calls += 1
@@ -189,7 +186,7 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
       with self._lock:
         self._num_calls -= 1
 
-  def _ask(self, timeout):
+  def _ask(self, timeout: float) -> None:
     """Asks the worker something that it answers at once."""
     self._questions.GetExecutor(
         executor_pb2.GetExecutorRequest(
@@ -198,7 +195,7 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
         timeout=timeout, wait_for_ready=True,
     )
 
-  def _watch(self):
+  def _watch(self) -> None:
     """Asks the worker every now and then, and gives it up if it doesn't answer."""
     while not self._closed.wait(min(_SECONDS_BETWEEN_QUESTIONS, self._timeout)):
       with self._lock:

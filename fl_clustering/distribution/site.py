@@ -5,8 +5,10 @@ beside labels or a split a file of these.  What it says is in its announcement, 
 program knows the clients' ids and numbers of rows, and the columns, before it computes.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Mapping
 
 from fl_clustering.tables import table_format
 from fl_clustering.tables import view_format
@@ -16,7 +18,7 @@ POINTS = ".points"
 # A row of two int64 per row of features: its label, and 1 for testing or 0 for training.
 LABELS = ".labels"
 
-_FORMATS = {"tables": table_format.TableFormat, "views": view_format.ViewFormat}
+_FORMATS: dict[str, Any] = {"tables": table_format.TableFormat, "views": view_format.ViewFormat}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +33,7 @@ class SiteClient:
 
   name: str
   num_rows: int
-  num_test: Optional[int]
+  num_test: int | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -39,13 +41,13 @@ class Site:
   """What a site says of itself.
 
   Attributes:
-    format: How its tables become features: a `TableFormat`, or a `ViewFormat`.
-    clients: Its `SiteClient`s by client id.
+    format: How its tables become features.
+    clients: Its clients by client id.
     digest: A digest of all rows, in hex, with a key that stays at the site: equal rows have an
       equal digest there, and nobody else can try out what they may be.
   """
 
-  format: Union[table_format.TableFormat, view_format.ViewFormat]
+  format: table_format.TableFormat | view_format.ViewFormat
   clients: Mapping[str, SiteClient]
   digest: str
 
@@ -60,7 +62,7 @@ class Site:
     }
 
   @classmethod
-  def from_json(cls, document):
+  def from_json(cls, document: Mapping[str, Any]) -> Site:
     """Returns the site that `to_json` returned as a dict."""
     clients = {id_: SiteClient(**client) for id_, client in document["clients"].items()}
     format_ = _FORMATS[document["kind"]].from_json(document["format"])

@@ -5,12 +5,15 @@ worker's folder.  So a site that is started again on the same rows has the same 
 programs that waited for it go on; but nobody else can try out which rows have such a name.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import hmac
 import os
 import re
 import secrets
+from typing import Any, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -31,7 +34,7 @@ _KEY_BYTES = 32
 _WRITTEN = re.compile(r"\.?[0-9a-f]{64}(\.[0-9a-z]+)*\.(points|labels|train|test)")
 
 
-def _write_file(folder, name, content):
+def _write_file(folder: str, name: str, content: bytes | memoryview) -> None:
   """Writes a file wholly or not at all."""
   try:
     with atomic_file.atomic_path(os.path.join(folder, name)) as temporary:
@@ -42,7 +45,7 @@ def _write_file(folder, name, content):
     raise validate.error("cache_dir", rule, folder) from e
 
 
-def _key(folder):
+def _key(folder: str) -> bytes:
   """Returns the key of a worker's folder, which is made the first time."""
   path = os.path.join(folder, KEY_FILE)
   with contextlib.suppress(FileNotFoundError):
@@ -55,7 +58,11 @@ def _key(folder):
   return key
 
 
-def _check_options(options, classes, levels):
+def _check_options(
+    options: table_options.TableOptions,
+    classes: Sequence[str] | None,
+    levels: Mapping[str, Sequence[str]],
+) -> None:
   if options.missing != table_options.ERROR:
     raise validate.error(
         "missing", f"be {table_options.ERROR!r} at a site, since the means of columns would need "
@@ -68,7 +75,7 @@ def _check_options(options, classes, levels):
       raise validate.error("levels", "be of a column of `categories`", name)
 
 
-def _has_views(directory):
+def _has_views(directory: str) -> bool:
   """Returns whether a folder's clients are folders, with a file per view."""
   table_files.check_folder(directory, "data_dir")
   is_folder = {
@@ -82,7 +89,7 @@ def _has_views(directory):
   return True in is_folder
 
 
-def _open_tables(directory, options):
+def _open_tables(directory: str, options: table_options.TableOptions) -> Any:
   """Returns the `ClientTables` or `ViewTables` of a folder."""
   module = view_tables if _has_views(directory) else client_tables
   try:
@@ -96,18 +103,18 @@ def _open_tables(directory, options):
     raise
 
 
-def _levels_of(names):
+def _levels_of(names: Iterable[str]) -> tuple:
   """Returns the levels that names stand for, in order."""
   return feature_encoding.sorted_levels({feature_encoding.level_of(name) for name in names})
 
 
-def _with_classes(tables, classes):
+def _with_classes(tables: Any, classes: Sequence[str]) -> Any:
   """Returns tables with these classes; reading a row of another one is an error."""
   format_ = dataclasses.replace(tables.format, classes=_levels_of(classes))
   return dataclasses.replace(tables, format=format_)
 
 
-def _with_levels(tables, levels):
+def _with_levels(tables: Any, levels: Mapping[str, Sequence[str]]) -> Any:
   """Returns tables with these levels of columns; reading a row of another one is an error."""
   if isinstance(tables, view_tables.ViewTables):
     views = {name: _with_levels(view, levels) for name, view in tables.views.items()}
@@ -121,7 +128,7 @@ def _with_levels(tables, levels):
   return dataclasses.replace(tables, format=dataclasses.replace(tables.format, encoding=encoding))
 
 
-def _labels(table):
+def _labels(table: Any) -> np.ndarray | None:
   """Returns what a file of labels holds, int64 of shape (n, 2); None if there is nothing."""
   if isinstance(table, view_tables.ViewTable) or table.labels is None and table.is_test is None:
     return None
@@ -132,14 +139,14 @@ def _labels(table):
   return np.stack(columns, axis=1).astype("<i8")
 
 
-def _num_test(table):
+def _num_test(table: Any) -> int | None:
   if isinstance(table, view_tables.ViewTable) or table.is_test is None:
     return None
   return int(table.is_test.sum())
 
 
-def _write(client_id, table, folder, key):
-  """Writes a client's files; returns its `SiteClient`."""
+def _write(client_id: str, table: Any, folder: str, key: bytes) -> site_lib.SiteClient:
+  """Writes a client's files; returns what the site says of it."""
   contents = {site_lib.POINTS: np.ascontiguousarray(table.features, "<f8")}
   labels = _labels(table)
   if labels is not None:
@@ -154,14 +161,20 @@ def _write(client_id, table, folder, key):
   return site_lib.SiteClient(name, len(table.rows), _num_test(table))
 
 
-def _remove_others(folder, names):
+def _remove_others(folder: str, names: Collection[str]) -> None:
   """Removes files of clients and rows that the site no longer has."""
   for name in os.listdir(folder):
     if _WRITTEN.fullmatch(name) and name.partition(".")[0] not in names:
       os.unlink(os.path.join(folder, name))
 
 
-def open_site(directory, folder, options, classes=None, levels=None):
+def open_site(
+    directory: str,
+    folder: str,
+    options: table_options.TableOptions,
+    classes: Sequence[str] | None = None,
+    levels: Mapping[str, Sequence[str]] | None = None,
+) -> site_lib.Site:
   """Writes the files of a site's clients, and returns what the site says of them.
 
   One client is in memory at a time.  Files of other rows, from earlier, are removed.
@@ -170,13 +183,10 @@ def open_site(directory, folder, options, classes=None, levels=None):
     directory: The folder with a file per client, or with a folder per client and a file per
       view in it.
     folder: The worker's folder.
-    options: `TableOptions`; missing cells must be errors.
+    options: How files are read; missing cells must be errors.
     classes: The names of all classes, in any order; None for those of the rows.
     levels: The names of all levels, in any order, by column; None for those of the rows.  A
       column that is left out has those of the rows too.
-
-  Returns:
-    The `site.Site`.
 
   Raises:
     ValueError: If an option does not apply, a file can't be used, or a row has another class

@@ -1,28 +1,22 @@
 """Paths of files that a worker owns and that never leave it: `site:HOST:PORT/NAME`."""
 
 import dataclasses
-from typing import Optional
 
 _SCHEME = "site:"
 
 
 @dataclasses.dataclass(frozen=True)
 class SitePath:
-  """A file at a site.
-
-  Attributes:
-    address: The site's host and port.
-    name: The file's name in the worker's folder.
-  """
+  """A file at a site: the site's host and port, and the file's name in the worker's folder."""
 
   address: str
   name: str
 
-  def __str__(self):
+  def __str__(self) -> str:
     return f"{_SCHEME}{self.address}/{self.name}"
 
 
-def parse(path: str) -> Optional[SitePath]:
+def parse(path: str) -> SitePath | None:
   """Returns the `SitePath` that a text stands for; None if it is a path on this machine."""
   if not path.startswith(_SCHEME):
     return None

@@ -1,17 +1,19 @@
 """All sites of a run together: whose clients they are, and where their files are."""
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
-from typing import Mapping, Union
+from typing import Any, Mapping, TYPE_CHECKING
 
 from fl_clustering.distribution import agreement
 from fl_clustering.distribution import site as site_lib
 from fl_clustering.distribution import site_paths
 from fl_clustering.points import given_clients
-from fl_clustering.points import point_files
-from fl_clustering.points import scaling
-from fl_clustering.tables import table_format
 from fl_clustering.tables import view_format
+
+if TYPE_CHECKING:
+  from fl_clustering.tables import table_format
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -19,23 +21,23 @@ class Sites:
   """The clients of all sites, in the order that they would have in one folder.
 
   Attributes:
-    format: What all sites have in common: a `TableFormat`, or a `ViewFormat`.
-    clients: The `site.SiteClient`s by client id.
+    format: What all sites have in common.
+    clients: What their sites say of them, by client id.
     addresses: The addresses of their sites by client id.
     digest: A digest of all rows, in hex.
   """
 
-  format: Union[table_format.TableFormat, view_format.ViewFormat]
+  format: table_format.TableFormat | view_format.ViewFormat
   clients: Mapping[str, site_lib.SiteClient]
   addresses: Mapping[str, str]
   digest: str
 
   @property
-  def num_rows(self):
+  def num_rows(self) -> dict[str, int]:
     """The clients' numbers of rows, by client id."""
     return {client_id: client.num_rows for client_id, client in self.clients.items()}
 
-  def path(self, client_id, ending):
+  def path(self, client_id: str, ending: str) -> str:
     """Returns where a file of a client is, as TFF clients are told.
 
     Args:
@@ -46,27 +48,26 @@ class Sites:
         site_paths.SitePath(self.addresses[client_id], self.clients[client_id].name + ending)
     )
 
-  def point_files(self):
-    """Returns the clients' features as `PointFiles`, in the data's own coordinates."""
+  @property
+  def num_columns(self) -> int:
+    """The number of features."""
     if isinstance(self.format, view_format.ViewFormat):
-      num_columns = sum(self.format.widths)
-    else:
-      num_columns = len(self.format.encoding.feature_names)
-    paths = {client_id: self.path(client_id, site_lib.POINTS) for client_id in self.clients}
-    return point_files.PointFiles(paths, scaling.identity(num_columns))
+      return sum(self.format.widths)
+    return len(self.format.encoding.feature_names)
 
 
-def join(documents):
-  """Returns the `Sites` of a run.
+def join(documents: Mapping[str, Mapping[str, Any]]) -> Sites:
+  """Returns the sites of a run together.
 
   Args:
-    documents: What every site says of itself, dicts of `Site.to_json` by address.
+    documents: What every site says of itself, `Site.to_json` by address.
 
   Raises:
     ValueError: If two sites have a client of the same id, or differ in their columns or labels.
   """
   sites = {address: site_lib.Site.from_json(found) for address, found in documents.items()}
-  clients, addresses = {}, {}
+  clients: dict[str, site_lib.SiteClient] = {}
+  addresses: dict[str, str] = {}
   for address, site in sites.items():
     for client_id, client in site.clients.items():
       if client_id in clients:

@@ -3,13 +3,14 @@
 import contextlib
 import fcntl
 import os
+from typing import Iterator, TextIO
 
 from clustering_basics import validate
 
 _LOCK = "worker.lock"
 
 
-def _open_lock(path):
+def _open_lock(path: str) -> TextIO:
   try:
     os.makedirs(path, exist_ok=True)
     return open(os.path.join(path, _LOCK), "w", encoding="ascii")
@@ -19,13 +20,10 @@ def _open_lock(path):
 
 
 @contextlib.contextmanager
-def claim(path):
+def claim(path: str) -> Iterator[None]:
   """Makes a folder if there is none, and keeps other workers out as long as the block runs.
 
   Whatever this process and the worker write meanwhile is for this user alone.
-
-  Args:
-    path: The folder.
 
   Raises:
     ValueError: If it can't be written, or another worker uses it.

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 import grpc
 
@@ -40,21 +41,18 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-def _worker_binary():
-  package = importlib.util.find_spec("tensorflow_federated").origin
-  return os.path.join(os.path.dirname(package), "data", "worker_binary")
+def _worker_binary() -> str:
+  spec: Any = importlib.util.find_spec("tensorflow_federated")
+  return os.path.join(os.path.dirname(spec.origin), "data", "worker_binary")
 
 
-def start(port, num_cores, folder=None):
+def start(port: int, num_cores: int, folder: str | None = None) -> subprocess.Popen:
   """Starts TFF's worker process, which ends with the thread that starts it.
 
   Args:
     port: The port at which it answers.
     num_cores: How many clients it computes at a time.
     folder: Its working directory; this process's own by default.
-
-  Returns:
-    A `subprocess.Popen`.
   """
   return subprocess.Popen(
       [sys.executable, "-I", "-S", "-c", _BECOME_WORKER, str(os.getpid())]
@@ -86,12 +84,7 @@ def channel(address: str) -> grpc.Channel:
 
 
 def answers(process: subprocess.Popen, its_channel: grpc.Channel) -> bool:
-  """Waits until a worker answers; returns False if it ends first, or takes too long.
-
-  Args:
-    process: The worker's process.
-    its_channel: A channel to it.
-  """
+  """Waits until a worker answers at its channel; False if it ends first, or takes too long."""
   ask = its_channel.unary_unary(_QUESTION)
   deadline = time.monotonic() + START_TIMEOUT_SECONDS
   while time.monotonic() < deadline and process.poll() is None:

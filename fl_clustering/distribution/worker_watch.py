@@ -8,9 +8,15 @@ The limit is a number of polls and not a time, so a program that is itself stopp
 Ctrl-Z or with the whole machine, may go on later.
 """
 
+from __future__ import annotations
+
 import threading
+from typing import Any, Callable, TYPE_CHECKING
 
 import grpc
+
+if TYPE_CHECKING:
+  import subprocess
 
 _POLL_SECONDS = 1.0
 _MAX_IDLE_POLLS = 60
@@ -18,11 +24,10 @@ _MAX_IDLE_POLLS = 60
 _STOPPED = ("T", "t")
 
 
-def activity(pid):
+def activity(pid: int) -> tuple[str, int]:
   """Returns a process's state, a letter, and its processor time in clock ticks.
 
-  Args:
-    pid: The process's id; the process may have ended, but not been waited for.
+  The process may have ended, but not been waited for.
   """
   with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
     # Its second field, the program's name in brackets, may hold spaces.
@@ -31,24 +36,14 @@ def activity(pid):
 
 
 class IdlePolls:
-  """Counts the polls in a row that find no progress though a call is under way.
+  """Counts the polls in a row that find no progress though a call is under way."""
 
-  Attributes:
-    count: The number of these polls.
-  """
-
-  def __init__(self):
+  def __init__(self) -> None:
     self.count = 0
-    self._seen = None
+    self._seen: tuple[int, int, int] | None = None
 
-  def add(self, num_started, num_ended, ticks):
-    """Adds a poll.
-
-    Args:
-      num_started: How many calls have started so far.
-      num_ended: How many of these have ended.
-      ticks: The worker's processor time so far.
-    """
+  def add(self, num_started: int, num_ended: int, ticks: int) -> None:
+    """Adds a poll: how many calls have started and ended so far, and the worker's ticks."""
     seen = (num_started, num_ended, ticks)
     is_idle = seen == self._seen and num_started > num_ended
     self.count = self.count + 1 if is_idle else 0
@@ -62,13 +57,9 @@ class WorkerWatch(grpc.UnaryUnaryClientInterceptor):
     reason: Why the worker was ended, in words; `None` if it wasn't.
   """
 
-  def __init__(self, process):
-    """Starts to watch.
-
-    Args:
-      process: The worker's `subprocess.Popen`.
-    """
-    self.reason = None
+  def __init__(self, process: subprocess.Popen):
+    """Starts to watch a worker's process."""
+    self.reason: str | None = None
     self._process = process
     self._num_started = 0
     self._num_ended = 0
@@ -77,12 +68,14 @@ class WorkerWatch(grpc.UnaryUnaryClientInterceptor):
     self._thread = threading.Thread(target=self._run, name="worker_watch", daemon=True)
     self._thread.start()
 
-  def close(self):
+  def close(self) -> None:
     """Ends the watch and its thread."""
     self._closed.set()
     self._thread.join()
 
-  def intercept_unary_unary(self, continuation, client_call_details, request):
+  def intercept_unary_unary(
+      self, continuation: Callable, client_call_details: Any, request: Any
+  ) -> Any:
     """Passes a call on; gRPC calls this."""
     with self._lock:
       self._num_started += 1
@@ -92,7 +85,7 @@ class WorkerWatch(grpc.UnaryUnaryClientInterceptor):
       with self._lock:
         self._num_ended += 1
 
-  def _run(self):
+  def _run(self) -> None:
     idle_polls = IdlePolls()
     while not self._closed.wait(_POLL_SECONDS):
       try:
@@ -106,7 +99,7 @@ class WorkerWatch(grpc.UnaryUnaryClientInterceptor):
         self._end(state)
         return
 
-  def _end(self, state):
+  def _end(self, state: str) -> None:
     why = ", because it was stopped by a signal" if state in _STOPPED else ""
     seconds = _MAX_IDLE_POLLS * _POLL_SECONDS
     self.reason = f"computed nothing for {seconds:g} s{why}, and was ended"

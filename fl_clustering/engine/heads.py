@@ -118,7 +118,7 @@ def _build_sum_up(
 def build_sums(
     model: model_lib.Model, local_training: client_update_lib.LocalTraining
 ) -> tff.Computation:
-  """Returns the computation of `model_jobs.on_models` whose results are those of `_build_sum_up`."""
+  """Returns the computation of `model_jobs.on_models` whose results are of `_build_sum_up`."""
   sum_up = _build_sum_up(model, local_training)
   return model_jobs.on_models(sum_up, model.num_parameters, *MEMBER_FIELDS)
 

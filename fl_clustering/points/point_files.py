@@ -18,6 +18,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from fl_clustering.distribution import site as site_lib
+from fl_clustering.distribution import sites as sites_lib
 from fl_clustering.points import scaling as scaling_lib
 
 
@@ -161,3 +163,9 @@ def write_files(clients, directory):
     paths[client_id] = path
   num_columns = next(iter(clients.values())).shape[1]
   return PointFiles(paths, scaling_lib.identity(num_columns))
+
+
+def at_sites(sites: sites_lib.Sites) -> PointFiles:
+  """Returns the features of clients at sites, in the data's own coordinates."""
+  paths = {client_id: sites.path(client_id, site_lib.POINTS) for client_id in sites.clients}
+  return PointFiles(paths, scaling_lib.identity(sites.num_columns))

@@ -100,7 +100,7 @@ class SiteProgramTest(absltest.TestCase):
       self.assertEqual(joined.format.to_json(), tables.format.to_json())
 
       def check_fit():
-        found = sums_fit.fit(_CONFIG, joined.point_files())
+        found = sums_fit.fit(_CONFIG, point_files.at_sites(joined))
         np.testing.assert_array_equal(found.centroids, expected.centroids)
         self.assertEqual(found.inertia, expected.inertia)
         self.assertEqual(found.silhouette, expected.silhouette)

@@ -48,7 +48,7 @@ class JoinTest(SitesTestCase):
     self.assertEqual(
         joined.addresses, {"site_1": "h:2", "site_2": "h:1", "site_9": "h:1", "site_10": "h:2"}
     )
-    self.assertEqual(joined.point_files().num_columns, 3)
+    self.assertEqual(joined.num_columns, 3)
 
   def test_views_are_those_of_one_folder(self):
     one = {"b/y.csv": "v\n1\n", "b/x.csv": "t,u\n1,2\n"}
@@ -59,7 +59,7 @@ class JoinTest(SitesTestCase):
     )
     self.assertEqual(joined.num_rows, expected.num_rows)
     self.assertEqual(joined.format.to_json(), expected.format.to_json())
-    self.assertEqual(joined.point_files().num_columns, 3)
+    self.assertEqual(joined.num_columns, 3)
 
   def test_the_order_of_the_workers_changes_nothing(self):
     first, second = self.site({"a.csv": "u\n1\n"}), self.site({"b.csv": "u\n2\n"})
