@@ -17,7 +17,7 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 
 import contextlib
 import os
-from typing import Any, Callable
+from typing import Any
 
 from absl import flags
 
@@ -57,35 +57,6 @@ def _described(name: str, folder: str) -> tuple[str | None, dict[str, Any]]:
   }
 
 
-def _load(
-    config: config_lib.PeersConfig,
-    unused_recorded: dict[str, Any] | None,
-    unused_stack: contextlib.ExitStack,
-) -> experiment.Inputs:
-  tasks = {
-      name: workloads.load_task(
-          workloads.WORKLOADS[name], config.seed, peers_flags.data_dir()
-      )
-      for name in config.workloads
-  }
-  pythons, described = {}, {}
-  for name in config.contestants():
-    python, described[name] = _described(name, peers_flags.environments_dir())
-    if python is not None:
-      pythons[name] = python
-  lines = [f"data of {name}: {task.source}" for name, task in tasks.items()]
-  lines += [
-      f"left out: {one['label']}: {one['reason']}"
-      for one in described.values() if one["reason"] is not None
-  ]
-  document = {
-      "data": {name: task.source for name, task in tasks.items()},
-      "contestants": described,
-      "num_cores": len(os.sched_getaffinity(0)),
-  }
-  return experiment.Inputs((tasks, pythons), document, tuple(lines))
-
-
 def _available(document: dict[str, Any]) -> list[str]:
   return [name for name, one in document["contestants"].items() if one["reason"] is None]
 
@@ -99,52 +70,75 @@ def _check_recorded(recorded: dict[str, Any], document: dict[str, Any]) -> None:
     )
 
 
-def _measure(
-    config: config_lib.PeersConfig, inputs: experiment.Inputs, folder: output_folder.OutputFolder
-) -> None:
-  tasks, pythons = inputs.data
+class Peers(experiment.Experiment):
+  """The comparison of peers."""
 
-  def measure_launch(workload: str, unused_launch: int) -> dict[str, dict[str, Any]]:
-    task = tasks[workload]
-    job = workloads.build_job(
-        workloads.WORKLOADS[workload], task, config.rounds_of(workload), config.seed
+  name = "peers"
+  program = "peers"
+  files = (cells.MEASUREMENTS,)
+  versions_of = ("numpy", "tensorflow", "tensorflow-federated")
+  report = "bench.contest.report"
+  config = staticmethod(peers_flags.config)
+  check_recorded = staticmethod(_check_recorded)
+
+  def load(
+      self, config: config_lib.PeersConfig, recorded: dict[str, Any] | None,
+      stack: contextlib.ExitStack,
+  ) -> experiment.Inputs:
+    del recorded, stack
+    tasks = {
+        name: workloads.load_task(
+            workloads.WORKLOADS[name], config.seed, peers_flags.data_dir()
+        )
+        for name in config.workloads
+    }
+    pythons, described = {}, {}
+    for name in config.contestants():
+      python, described[name] = _described(name, peers_flags.environments_dir())
+      if python is not None:
+        pythons[name] = python
+    lines = [f"data of {name}: {task.source}" for name, task in tasks.items()]
+    lines += [
+        f"left out: {one['label']}: {one['reason']}"
+        for one in described.values() if one["reason"] is not None
+    ]
+    document = {
+        "data": {name: task.source for name, task in tasks.items()},
+        "contestants": described,
+        "num_cores": len(os.sched_getaffinity(0)),
+    }
+    return experiment.Inputs((tasks, pythons), document, tuple(lines))
+
+  def measure(
+      self, config: config_lib.PeersConfig, inputs: experiment.Inputs,
+      folder: output_folder.OutputFolder,
+  ) -> dict[str, Any]:
+    tasks, pythons = inputs.data
+
+    def measure_launch(workload: str, unused_launch: int) -> dict[str, dict[str, Any]]:
+      task = tasks[workload]
+      job = workloads.build_job(
+          workloads.WORKLOADS[workload], task, config.rounds_of(workload), config.seed
+      )
+      return cells.measure_launch(
+          job, pythons, cells.build_evaluate(task), config.answer_seconds
+      )
+
+    table = study.Study(folder, cells.MEASUREMENTS, cells.KEYS, cells.VALUES)
+    table.run(
+        (
+            {"workload": workload, "launch": number, "contestant": name}
+            for workload in config.workloads
+            for number in range(1, config.launches + 1)
+            for name in pythons
+        ),
+        cells.Launches(measure_launch).measure,
     )
-    return cells.measure_launch(
-        job, pythons, cells.build_evaluate(task), config.answer_seconds
-    )
+    return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
-  table = study.Study(folder, cells.MEASUREMENTS, cells.KEYS, cells.VALUES)
-  table.run(
-      (
-          {"workload": workload, "launch": number, "contestant": name}
-          for workload in config.workloads
-          for number in range(1, config.launches + 1)
-          for name in pythons
-      ),
-      cells.Launches(measure_launch).measure,
-  )
+  def result_text(self, finished: finished_run.FinishedRun) -> str:
+    return results.text(results.read(finished))
 
-
-def _build_write_report() -> Callable[[finished_run.FinishedRun], None]:
-  from bench.contest import report  # pylint: disable=g-import-not-at-top
-
-  return report.write_report
-
-
-EXPERIMENT = experiment.Experiment(
-    name="peers",
-    program="peers",
-    files=(cells.MEASUREMENTS,),
-    folders=("figures",),
-    versions_of=("numpy", "tensorflow", "tensorflow-federated"),
-    read_flags=peers_flags.config,
-    load=_load,
-    measure=_measure,
-    build_write_report=_build_write_report,
-    result_text=lambda run: results.text(results.read(run)),
-    check_recorded=_check_recorded,
-    summarize=lambda run: results.summary(results.read(run)),
-)
 
 if __name__ == "__main__":
-  launch.run(experiment.build_main(EXPERIMENT))
+  launch.run(Peers().main)

@@ -2,17 +2,18 @@
 
   flags -> config -> output folder -> inputs -> measuring -> summary.json -> report.html
 
-An `Experiment` holds what is specific to one experiment; its program ends with
-`launch.run(experiment.build_main(EXPERIMENT))`.  Errors in the flags, the folder and the
-data are reported before anything is measured.  They are also reported before the modules
-that measure are imported, which may take seconds.
+An `Experiment` says what is specific to one experiment; its program ends with
+`launch.run(MyExperiment().main)`.  Errors in the flags, the folder and the data are reported
+before anything is measured.  They are also reported before the modules that measure are
+imported, which may take seconds: an experiment refers to those as `LazyModule`s.
 """
 
 import contextlib
 import dataclasses
+import importlib
 import importlib.metadata
 import platform
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Iterable, Iterator, Mapping
 
 from absl import flags
 
@@ -29,7 +30,7 @@ class Inputs:
   Attributes:
     data: Whatever `Experiment.measure` needs.
     document: Description of the data for `config.json`, a dict for JSON.
-    lines: Description of the data that the program prints, one string per line.
+    lines: Description of the data that the program prints.
   """
 
   data: Any
@@ -37,13 +38,32 @@ class Inputs:
   lines: tuple[str, ...]
 
 
-def _accept(recorded, document):
-  del recorded, document
+def versions(packages: Iterable[str]) -> dict[str, str]:
+  """Returns the versions of Python and of installed packages, by name."""
+  return {
+      "python": platform.python_version(),
+      **{name: importlib.metadata.version(name) for name in packages},
+  }
 
 
-@dataclasses.dataclass(frozen=True)
+def _check_has(document: Mapping[str, Any], names: Iterable[str]) -> None:
+  """Raises a KeyError if something is missing in a document."""
+  for name in names:
+    if name not in document:
+      raise KeyError(name)
+
+
+@contextlib.contextmanager
+def _damaged_files() -> Iterator[None]:
+  """Turns what is wrong with an earlier version's or an edited file into an `InputError`."""
+  try:
+    yield
+  except finished_run.DamagedFile as e:
+    raise launch.InputError(str(e)) from e
+
+
 class Experiment:
-  """What is specific to one experiment.
+  """An experiment; a subclass says what is specific to it.
 
   Attributes:
     name: The experiment's name in `config.json`.
@@ -52,159 +72,141 @@ class Experiment:
       `report.html`.
     folders: Names of the folders that it writes.
     versions_of: Names of the packages whose versions `config.json` states.
-    read_flags: A function that returns the settings, an object with a method `to_json`.
-    load: A function `(config, recorded, stack) -> Inputs`.  `recorded` is the
-      `config.json` of a run to resume, or None.  `stack` is a `contextlib.ExitStack` for
-      whatever must be closed when the program ends.
-    measure: A function `(config, inputs, folder)` that measures and writes the files.  It
-      returns the summary, a dict for JSON, unless there is a `summarize`.
-    build_write_report: A function that imports what draws the report.  It returns a
-      function of a `FinishedRun` that draws figures and `report.html`.
-    result_text: A function of a `FinishedRun` that returns what the program prints last.
-    check_recorded: A function `(recorded, document)` that raises a ValueError unless the
-      run to resume had the same inputs.  Both arguments are dicts as in `config.json`.
-    advise: A function `(folder, config)` that returns what the user can do whose settings
-      are not those of the run to resume, in a sentence; "" if there is nothing to say.
+    report: Name of the module that draws the report of a `FinishedRun`, with a function
+      `write_report`.
     rechecks_finished: Whether the inputs of a finished run are loaded and checked too.
-    summarize: A function of a `FinishedRun` that returns the summary, a dict for JSON, from
-      the files that `measure` has written; None if `measure` returns it.
-    failures: A function that returns the exceptions that end a run with one line.  It is
-      called when measuring begins.
-    problem: A function of a `FinishedRun` that returns why the program ends with code 1 though
-      the run is finished; "" if it doesn't.
-    may_get_further: A function of a `FinishedRun` that returns whether something failed in it
-      that a resumed run tries again.
   """
 
   name: str
   program: str
   files: tuple[str, ...]
-  folders: tuple[str, ...]
+  folders: tuple[str, ...] = ("figures",)
   versions_of: tuple[str, ...]
-  read_flags: Callable[[], Any]
-  load: Callable[[Any, Optional[dict], contextlib.ExitStack], Inputs]
-  measure: Callable[[Any, Inputs, output_folder.OutputFolder], Optional[dict]]
-  build_write_report: Callable[[], Callable[[finished_run.FinishedRun], None]]
-  result_text: Callable[[finished_run.FinishedRun], str]
-  check_recorded: Callable[[dict, dict], None] = _accept
-  advise: Callable[[output_folder.OutputFolder, Any], str] = lambda folder, config: ""
+  report: str
   rechecks_finished: bool = False
-  summarize: Optional[Callable[[finished_run.FinishedRun], dict]] = None
-  failures: Callable[[], tuple[type[Exception], ...]] = lambda: ()
-  problem: Callable[[finished_run.FinishedRun], str] = lambda run: ""
-  may_get_further: Callable[[finished_run.FinishedRun], bool] = lambda run: False
 
+  def config(self) -> Any:
+    """Returns the settings, with a method `to_json`; ValueError if the flags don't fit."""
+    raise NotImplementedError
 
-def versions(packages):
-  """Returns the versions of Python and of the packages, as a dict by name.
+  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> Inputs:
+    """Returns the inputs; ValueError if the settings don't fit them.
 
-  Args:
-    packages: Names of installed packages.
-  """
-  return {
-      "python": platform.python_version(),
-      **{name: importlib.metadata.version(name) for name in packages},
-  }
+    Args:
+      recorded: The `config.json` of a run to resume, or None.
+      stack: For whatever must be closed when the program ends.
+    """
+    raise NotImplementedError
 
+  def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
+    """Raises a ValueError unless the run to resume had the same inputs.
 
-def _open_folder(experiment, config):
-  folder = output_folder.OutputFolder(
-      run_flags.output_dir(experiment.program), flags.FLAGS.resume, flags.FLAGS.overwrite,
-      experiment.files, experiment.folders,
-  )
-  try:
-    folder.check_same_config(config.to_json(), experiment.name)
-  except output_folder.OtherConfig as e:
-    raise ValueError(f"{e} {experiment.advise(folder, config)}".strip()) from e
-  return folder
+    Args:
+      recorded: Its `config.json`.
+      document: The `config.json` that a new run would have.
+    """
 
+  def measure(
+      self, config: Any, inputs: Inputs, folder: output_folder.OutputFolder
+  ) -> Mapping[str, Any]:
+    """Measures, and writes the files; returns the summary for JSON."""
+    raise NotImplementedError
 
-def _is_finished(experiment, folder):
-  return folder.is_finished and not experiment.may_get_further(
-      finished_run.FinishedRun(folder.path)
-  )
+  def result_text(self, finished: finished_run.FinishedRun) -> str:
+    """Returns what the program prints last."""
+    return importlib.import_module(self.report).result_text(finished)
 
+  def advice(self, folder: output_folder.OutputFolder, config: Any) -> str:
+    """Returns what the user can do whose settings are not those of the run to resume, or ""."""
+    del folder, config
+    return ""
 
-def _load_new(experiment, config, recorded, stack):
-  inputs = experiment.load(config, recorded, stack)
-  return inputs, {
-      "experiment": experiment.name,
-      "config": config.to_json(),
-      **inputs.document,
-      "versions": versions(experiment.versions_of),
-  }
+  def failures(self) -> tuple[type[Exception], ...]:
+    """Returns the exceptions that end a run with one line; called when measuring begins."""
+    return ()
 
+  def problem(self, finished: finished_run.FinishedRun) -> str:
+    """Returns why the program ends with code 1 though the run is finished; "" if it doesn't."""
+    del finished
+    return ""
 
-def _load(experiment, config, folder, stack):
-  """Returns the `Inputs` and the content of `config.json`."""
-  if folder.recorded is None:
-    return _load_new(experiment, config, None, stack)
-  try:
-    inputs, document = _load_new(experiment, config, folder.recorded, stack)
-    experiment.check_recorded(folder.recorded, document)
-    for name in inputs.document:
-      folder.recorded[name]  # The report needs it.  pylint: disable=pointless-statement
-  except (KeyError, TypeError, AttributeError) as e:
-    raise folder.damaged(e) from e
-  return inputs, document
+  def may_get_further(self, finished: finished_run.FinishedRun) -> bool:
+    """Returns whether something failed in a finished run that a resumed run tries again."""
+    del finished
+    return False
 
-
-@contextlib.contextmanager
-def _damaged_files():
-  """Turns what is wrong with an earlier version's or an edited file into an `InputError`."""
-  try:
-    yield
-  except finished_run.DamagedFile as e:
-    raise launch.InputError(str(e)) from e
-
-
-def _measure(experiment, config, inputs, folder):
-  with _damaged_files(), launch.run_errors(folder.path, *experiment.failures()):
-    # First, as it may fail: a plotting library may be broken.
-    write_report = experiment.build_write_report()
-    summary = experiment.measure(config, inputs, folder)
-    finished = finished_run.FinishedRun(folder.path)
-    if experiment.summarize is not None:
-      summary = experiment.summarize(finished)
-    folder.write_text(output_folder.SUMMARY, output_folder.json_text(summary))
-    # The report comes last, since a folder with a report is a finished run.
-    write_report(finished)
-
-
-def _print_result(experiment, folder):
-  finished = finished_run.FinishedRun(folder.path)
-  print(experiment.result_text(finished))
-  print(f"report: {folder.join(output_folder.REPORT)}")
-  problem = experiment.problem(finished)
-  if problem:
-    raise launch.RunFailed(problem)
-
-
-def build_main(experiment):
-  """Returns the `main` of an experiment's program, for `launch.run`.
-
-  Args:
-    experiment: The `Experiment`.
-  """
-
-  def main():
+  def main(self) -> None:
+    """Runs the experiment as the flags say, for `launch.run`."""
     with contextlib.ExitStack() as stack:
       with launch.input_errors():
-        config = experiment.read_flags()
-        folder = _open_folder(experiment, config)
+        config = self.config()
+        folder = self._open_folder(config)
         stack.callback(folder.close)
-        is_finished = _is_finished(experiment, folder)
-        if not is_finished or experiment.rechecks_finished:
-          inputs, document = _load(experiment, config, folder, stack)
+        is_finished = folder.is_finished and not self.may_get_further(
+            finished_run.FinishedRun(folder.path)
+        )
+        if not is_finished or self.rechecks_finished:
+          inputs, document = self._load(config, folder, stack)
       if is_finished:
         print(f"this run is finished: {folder.path}")
         with launch.input_errors():  # A file of it may have been removed since.
-          _print_result(experiment, folder)
+          self._print_result(folder)
         return
       with launch.input_errors():
         folder.start(document)
       print(*inputs.lines, f"results: {folder.path}", sep="\n")
-      _measure(experiment, config, inputs, folder)
-      _print_result(experiment, folder)
+      self._measure(config, inputs, folder)
+      self._print_result(folder)
 
-  return main
+  def _open_folder(self, config: Any) -> output_folder.OutputFolder:
+    folder = output_folder.OutputFolder(
+        run_flags.output_dir(self.program), flags.FLAGS.resume, flags.FLAGS.overwrite, self.files,
+        self.folders,
+    )
+    try:
+      folder.check_same_config(config.to_json(), self.name)
+    except output_folder.OtherConfig as e:
+      raise ValueError(f"{e} {self.advice(folder, config)}".strip()) from e
+    return folder
+
+  def _load_new(
+      self, config: Any, recorded: Any, stack: contextlib.ExitStack
+  ) -> tuple[Inputs, dict[str, Any]]:
+    inputs = self.load(config, recorded, stack)
+    return inputs, {
+        "experiment": self.name,
+        "config": config.to_json(),
+        **inputs.document,
+        "versions": versions(self.versions_of),
+    }
+
+  def _load(
+      self, config: Any, folder: output_folder.OutputFolder, stack: contextlib.ExitStack
+  ) -> tuple[Inputs, dict[str, Any]]:
+    """Returns the inputs and the content of `config.json`."""
+    if folder.recorded is None:
+      return self._load_new(config, None, stack)
+    try:
+      inputs, document = self._load_new(config, folder.recorded, stack)
+      self.check_recorded(folder.recorded, document)
+      _check_has(folder.recorded, inputs.document)  # The report needs it.
+    except (KeyError, TypeError, AttributeError) as e:
+      raise folder.damaged(e) from e
+    return inputs, document
+
+  def _measure(self, config: Any, inputs: Inputs, folder: output_folder.OutputFolder) -> None:
+    with _damaged_files(), launch.run_errors(folder.path, *self.failures()):
+      # First, as it may fail: a plotting library may be broken.
+      report = importlib.import_module(self.report)
+      summary = self.measure(config, inputs, folder)
+      folder.write_text(output_folder.SUMMARY, output_folder.json_text(summary))
+      # The report comes last, since a folder with a report is a finished run.
+      report.write_report(finished_run.FinishedRun(folder.path))
+
+  def _print_result(self, folder: output_folder.OutputFolder) -> None:
+    finished = finished_run.FinishedRun(folder.path)
+    print(self.result_text(finished))
+    print(f"report: {folder.join(output_folder.REPORT)}")
+    problem = self.problem(finished)
+    if problem:
+      raise launch.RunFailed(problem)

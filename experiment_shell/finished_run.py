@@ -82,6 +82,11 @@ class FinishedRun:
       raise DamagedFile(self.join(name), "it is no JSON object")
     return content
 
+  def check(self) -> None:
+    """Raises a `DamagedFile` unless `config.json` and `summary.json` hold a JSON object each."""
+    for name in (output_folder.CONFIG, output_folder.SUMMARY):
+      self._object(name)
+
   @functools.cached_property
   def document(self):
     """The content of `config.json`: settings, data, versions."""

@@ -8,65 +8,69 @@ data, and nothing here is private.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+import contextlib
+from typing import Any, Mapping
+
 from absl import flags
 
 from experiment_shell import experiment
+from experiment_shell import finished_run
+from experiment_shell import lazy_module
+from experiment_shell import output_folder
 from experiment_shell import study
 from experiments.private import cells
+from experiments.private import config as config_lib
 from experiments.private import diffprivlib_process
 from experiments.private import flags as benchmark_flags
 from experiments.private import methods
 from experiments.private import results
+from experiments import reports
+
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 flags.adopt_module_key_flags(benchmark_flags)
 
 
-def _load(config, unused_recorded, stack):
-  benchmark = cells.load_benchmark(
-      config, benchmark_flags.data_dir(), benchmark_flags.diffprivlib_python(), stack
-  )
-  lines = [
-      f"data: {one.name}, {one.points.shape[0]:,} x {one.points.shape[1]}: {one.source}"
-      for one in benchmark.datasets.values()
-  ]
-  lines += [f"left out: {name}: {reason}" for name, reason in benchmark.skipped.items()]
-  return experiment.Inputs(benchmark, benchmark.describe(), tuple(lines))
+class DpBenchmark(experiment.Experiment):
+  """The benchmark of private clustering."""
 
+  name = "dp_benchmark"
+  program = "dp_benchmark"
+  files = (cells.LEDGERS, cells.MEASUREMENTS)
+  versions_of = ("numpy", "scikit-learn", "scipy", "opendp", "dp-accounting")
+  report = reports.MODULES[name]
+  config = staticmethod(benchmark_flags.config)
+  check_recorded = staticmethod(cells.check_recorded)
 
-def _measure(unused_config, inputs, folder):
-  table = study.Study(folder, cells.MEASUREMENTS, cells.KEYS, cells.VALUES)
-  cells.run(inputs.data, folder, table)
+  def load(
+      self, config: config_lib.BenchmarkConfig, recorded: Any, stack: contextlib.ExitStack
+  ) -> experiment.Inputs:
+    benchmark = cells.load_benchmark(
+        config, benchmark_flags.data_dir(), benchmark_flags.diffprivlib_python(), stack
+    )
+    lines = [
+        f"data: {one.name}, {one.points.shape[0]:,} x {one.points.shape[1]}: {one.source}"
+        for one in benchmark.datasets.values()
+    ]
+    lines += [f"left out: {name}: {reason}" for name, reason in benchmark.skipped.items()]
+    return experiment.Inputs(benchmark, benchmark.describe(), tuple(lines))
 
+  def measure(
+      self, config: config_lib.BenchmarkConfig, inputs: experiment.Inputs,
+      folder: output_folder.OutputFolder,
+  ) -> Mapping[str, Any]:
+    table = study.Study(folder, cells.MEASUREMENTS, cells.KEYS, cells.VALUES)
+    cells.run(inputs.data, folder, table)
+    return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
-def _failures():
-  if not set(methods.FEDERATED) & set(benchmark_flags.config().methods):
-    return (diffprivlib_process.ProcessEnded,)
-  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+  def result_text(self, finished: finished_run.FinishedRun) -> str:
+    return results.text(results.read(finished))
 
-  return diffprivlib_process.ProcessEnded, runtime.WorkerLost
+  def failures(self) -> tuple[type[Exception], ...]:
+    if not set(methods.FEDERATED) & set(benchmark_flags.config().methods):
+      return (diffprivlib_process.ProcessEnded,)
+    return diffprivlib_process.ProcessEnded, runtime.WorkerLost
 
-
-def _build_write_report():
-  from experiments.private import report  # pylint: disable=g-import-not-at-top
-
-  return report.write_report
-
-
-EXPERIMENT = experiment.Experiment(
-    name="dp_benchmark",
-    program="dp_benchmark",
-    files=(cells.LEDGERS, cells.MEASUREMENTS),
-    folders=("figures",),
-    versions_of=("numpy", "scikit-learn", "scipy", "opendp", "dp-accounting"),
-    read_flags=benchmark_flags.config,
-    load=_load,
-    measure=_measure,
-    build_write_report=_build_write_report,
-    result_text=lambda run: results.text(results.read(run)),
-    check_recorded=cells.check_recorded,
-    summarize=lambda run: results.summary(results.read(run)),
-    failures=_failures,
-)
 
 if __name__ == "__main__":
-  launch.run(experiment.build_main(EXPERIMENT))
+  launch.run(DpBenchmark().main)

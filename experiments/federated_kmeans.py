@@ -11,161 +11,117 @@ Your data are those of a folder, or stay at sites: workers that own their client
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+import contextlib
 import functools
+from typing import Any, Mapping
 
 from absl import flags
 
 from experiment_shell import experiment
+from experiment_shell import finished_run
+from experiment_shell import lazy_module
+from experiment_shell import output_folder
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import flags as kmeans_flags
 from experiments.kmeans import own_data
+from experiments import reports
 from experiments import worker_flags
+
+cells = lazy_module.LazyModule("experiments.kmeans.cells")
+data = lazy_module.LazyModule("experiments.kmeans.data")
+results = lazy_module.LazyModule("experiments.kmeans.results")
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
+site_data = lazy_module.LazyModule("experiments.kmeans.site_data")
 
 flags.adopt_module_key_flags(worker_flags)
 flags.adopt_module_key_flags(kmeans_flags)
-
 
 _open_runtime = functools.partial(
     worker_flags.open_runtime, "give --num_clusters or --k_range, and no --data_dir"
 )
 
 
-def _load_paper(config, recorded, unused_stack):
-  from experiments.kmeans import data  # pylint: disable=g-import-not-at-top
+class _Kmeans(experiment.Experiment):
+  program = "federated_kmeans"
+  versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
 
-  data_dir = kmeans_flags.cache_dir()
-  # `auto` stays with what it has chosen.
-  described = data.describe(config, data_dir) if recorded is None else recorded["data"]
-  lines = tuple(f"data: {what}: {source}" for what, source in described.items())
-  draw = data.build_draw(described.get("dataset"), data_dir)
-  return experiment.Inputs(draw, {"data": described}, lines)
+  def failures(self) -> tuple[type[Exception], ...]:
+    return (runtime.WorkerLost,)
 
 
-def _measure_paper(config, inputs, folder):
-  from experiments.kmeans import cells  # pylint: disable=g-import-not-at-top
+class Paper(_Kmeans):
+  """The papers' experiments."""
 
-  cells.measure_all(config, inputs.data, folder, _open_runtime)
+  name = "federated_kmeans"
+  files = (config_lib.MEASUREMENTS, config_lib.TIMING)
+  report = reports.MODULES[name]
+  config = staticmethod(kmeans_flags.paper_config)
 
+  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
+    del stack
+    data_dir = kmeans_flags.cache_dir()
+    # `auto` stays with what it has chosen.
+    described = data.describe(config, data_dir) if recorded is None else recorded["data"]
+    lines = tuple(f"data: {what}: {source}" for what, source in described.items())
+    draw = data.build_draw(described.get("dataset"), data_dir)
+    return experiment.Inputs(draw, {"data": described}, lines)
 
-def _summarize_paper(finished):
-  from experiments.kmeans import results  # pylint: disable=g-import-not-at-top
-
-  return results.summary(results.read(finished))
-
-
-def _build_paper_report():
-  from experiments.kmeans import report  # pylint: disable=g-import-not-at-top
-
-  return report.write_report
-
-
-def _paper_result(finished):
-  from experiments.kmeans import report  # pylint: disable=g-import-not-at-top
-
-  return report.result_text(finished)
-
-
-def _load_own_data(config, recorded, unused_stack):
-  return own_data.load(config, kmeans_flags.data_dir(), recorded)
+  def measure(
+      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
+  ) -> Mapping[str, Any]:
+    cells.measure_all(config, inputs.data, folder, _open_runtime)
+    return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
 
-def _build_own_report():
-  from experiments.kmeans import own_report  # pylint: disable=g-import-not-at-top
+class OwnData(_Kmeans):
+  """The clusters of the clients of a folder."""
 
-  return own_report.write_report
+  name = "federated_kmeans_own_data"
+  files = (
+      config_lib.K_SELECTION, config_lib.CENTROIDS, config_lib.ROUNDS, config_lib.PROFILES,
+  )
+  folders = ("figures", config_lib.ASSIGNMENTS, config_lib.MODEL)
+  report = reports.MODULES[name]
+  # A finished run is told from one on other data.
+  rechecks_finished = True
+  config = staticmethod(kmeans_flags.own_data_config)
 
+  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
+    del stack
+    return own_data.load(config, kmeans_flags.data_dir(), recorded)
 
-def _own_result(finished):
-  from experiments.kmeans import own_report  # pylint: disable=g-import-not-at-top
-
-  return own_report.result_text(finished)
-
-
-def _load_sites(config, recorded, stack):
-  from experiments.kmeans import site_data  # pylint: disable=g-import-not-at-top
-
-  return site_data.load(config, recorded, stack)
-
-
-def _measure_sites(config, inputs, folder):
-  from experiments.kmeans import site_data  # pylint: disable=g-import-not-at-top
-
-  return site_data.measure_all(config, inputs, folder)
-
-
-def _build_site_report():
-  from experiments.kmeans import site_report  # pylint: disable=g-import-not-at-top
-
-  return site_report.write_report
+  def measure(
+      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
+  ) -> Mapping[str, Any]:
+    return own_data.measure_all(config, inputs, folder, _open_runtime)
 
 
-def _site_result(finished):
-  from experiments.kmeans import site_report  # pylint: disable=g-import-not-at-top
+class Sites(_Kmeans):
+  """The clusters of clients that stay at sites."""
 
-  return site_report.result_text(finished)
+  name = "federated_kmeans_sites"
+  files = OwnData.files
+  folders = ("figures", config_lib.MODEL)
+  report = reports.MODULES[name]
+  rechecks_finished = True
+  config = staticmethod(kmeans_flags.sites_config)
 
+  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
+    return site_data.load(config, recorded, stack)
 
-def _failures():
-  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
-
-  return (runtime.WorkerLost,)
-
-
-_experiment = functools.partial(
-    experiment.Experiment,
-    program="federated_kmeans",
-    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
-    failures=_failures,
-)
-
-PAPER = _experiment(
-    name="federated_kmeans",
-    files=(config_lib.MEASUREMENTS, config_lib.TIMING),
-    folders=("figures",),
-    read_flags=kmeans_flags.paper_config,
-    load=_load_paper,
-    measure=_measure_paper,
-    build_write_report=_build_paper_report,
-    result_text=_paper_result,
-    summarize=_summarize_paper,
-)
-
-OWN_DATA = _experiment(
-    name="federated_kmeans_own_data",
-    files=(
-        config_lib.K_SELECTION, config_lib.CENTROIDS, config_lib.ROUNDS, config_lib.PROFILES,
-    ),
-    folders=("figures", config_lib.ASSIGNMENTS, config_lib.MODEL),
-    read_flags=kmeans_flags.own_data_config,
-    load=_load_own_data,
-    measure=functools.partial(own_data.measure_all, open_runtime=_open_runtime),
-    build_write_report=_build_own_report,
-    result_text=_own_result,
-    # A finished run is told from one on other data.
-    rechecks_finished=True,
-)
-
-SITES = _experiment(
-    name="federated_kmeans_sites",
-    files=OWN_DATA.files,
-    folders=("figures", config_lib.MODEL),
-    read_flags=kmeans_flags.sites_config,
-    load=_load_sites,
-    measure=_measure_sites,
-    build_write_report=_build_site_report,
-    result_text=_site_result,
-    rechecks_finished=True,
-)
+  def measure(
+      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
+  ) -> Mapping[str, Any]:
+    return site_data.measure_all(config, inputs, folder)
 
 
-def _chosen():
+def main() -> None:
   if kmeans_flags.are_at_sites(worker_flags.addresses()):
-    return SITES
-  return PAPER if kmeans_flags.data_dir() is None else OWN_DATA
-
-
-def main():
-  experiment.build_main(_chosen())()
+    Sites().main()
+  elif kmeans_flags.data_dir() is not None:
+    OwnData().main()
+  else:
+    Paper().main()
 
 
 if __name__ == "__main__":

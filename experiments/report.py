@@ -16,23 +16,12 @@ from clustering_basics import validate
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiment_shell import path_flag
+from experiments import reports
 
 path_flag.define("run", None, "Folder of a finished run of any experiment.")
 
-# An experiment's name in `config.json` -> its program, and what it is called there.
-_EXPERIMENTS = {
-    "dp_benchmark": ("experiments.dp_benchmark", "EXPERIMENT"),
-    "three_phase_emnist": ("experiments.three_phase_emnist", "EXPERIMENT"),
-    "federated_kmeans": ("experiments.federated_kmeans", "PAPER"),
-    "federated_kmeans_own_data": ("experiments.federated_kmeans", "OWN_DATA"),
-    "federated_kmeans_sites": ("experiments.federated_kmeans", "SITES"),
-    "multi_view": ("experiments.multi_view", "EXPERIMENT"),
-    "multi_view_sites": ("experiments.multi_view", "SITES"),
-    "study": ("experiments.study", "EXPERIMENT"),
-}
 
-
-def _finished_run():
+def _finished_run() -> tuple[finished_run.FinishedRun, str]:
   """Returns the run that the flag names, and the name of its experiment."""
   path = flags.FLAGS.run
   if path is None:
@@ -42,32 +31,31 @@ def _finished_run():
     if not run.has(name):
       raise _missing(name, path)
   try:
-    name = run.document.get("experiment")
-    run.summary  # Not every report reads it.  pylint: disable=pointless-statement
+    run.check()
   except finished_run.DamagedFile as e:
     raise _damaged(e.name, e.reason, path) from e
-  if name not in _EXPERIMENTS:
+  experiment = run.document.get("experiment")
+  if experiment not in reports.MODULES:
     raise validate.error(
         "run", f"name its experiment in {output_folder.CONFIG}, which runs of earlier versions "
         "don't", path)
-  return run, name
+  return run, experiment
 
 
-def _missing(name, path):
+def _missing(name: str, path: str) -> ValueError:
   return validate.error("run", f"be the folder of a finished run, with {name} in it", path)
 
 
-def _damaged(name, reason, path):
+def _damaged(name: str, reason: object, path: str) -> ValueError:
   return validate.error("run", f"hold a readable {name} ({reason})", path)
 
 
-def main():
+def main() -> None:
   with launch.input_errors():
-    run, name = _finished_run()
-  program, attribute = _EXPERIMENTS[name]
-  experiment = getattr(importlib.import_module(program), attribute)
+    run, experiment = _finished_run()
+  module = importlib.import_module(reports.MODULES[experiment])
   try:
-    experiment.build_write_report()(run)
+    module.write_report(run)
   except finished_run.DamagedFile as e:
     raise launch.InputError(str(_damaged(e.name, e.reason, run.path))) from e
   except FileNotFoundError as e:

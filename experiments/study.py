@@ -11,87 +11,109 @@ study that was interrupted goes on with --resume.  Of the flags of a single run,
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+import contextlib
 import dataclasses
 import os
+from typing import Any, Mapping
 
 from absl import flags
 import tqdm
 
 from experiment_shell import experiment
+from experiment_shell import finished_run
+from experiment_shell import output_folder
 from experiments.grouping_study import cells
+from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import flags as study_flags
-from experiments.grouping_study import inputs
+from experiments.grouping_study import inputs as inputs_lib
 from experiments.grouping_study import jobs
 from experiments.grouping_study import parts
 from experiments.grouping_study import results
+from experiments import reports
+from experiments.three_phase import data
+from experiments.three_phase import flags as run_flags
 
 flags.adopt_module_key_flags(study_flags)
 
 
-def _load(config, unused_recorded, unused_stack):
-  study_flags.jobs()  # Bad input is noticed before anything is written.
-  loaded = inputs.load(config, study_flags.data_dir())
-  folders = study_flags.parts()
-  if not folders:
-    return loaded
-  versions = experiment.versions(EXPERIMENT.versions_of)
-  measured = parts.read(folders, config, loaded.document["data"]["fingerprints"], versions)
-  line = f"taken over: {len(measured):,} of these runs, from {', '.join(folders)}"
-  return dataclasses.replace(loaded, data=measured, lines=(*loaded.lines, line))
+def _measure_groups(
+    config: config_lib.StudyConfig, measured: Mapping[config_lib.Group, Any], folder: str
+) -> None:
+  """Measures the groups that are not measured yet, and writes their tables.
 
-
-def _measure(config, loaded, folder):
+  Args:
+    measured: The tables of groups that other studies have measured.
+    folder: The study's folder.
+  """
   num_jobs = study_flags.jobs()
-  study = jobs.Study(
-      config, study_flags.data_dir(), folder.path,
-      max(1, len(os.sched_getaffinity(0)) // num_jobs),
-  )
-  for group, texts in (loaded.data or {}).items():
-    if not cells.is_measured(folder.path, group):
-      cells.write_texts(folder.path, group, texts)
+  num_cores = max(1, len(os.sched_getaffinity(0)) // num_jobs)
+  study = jobs.Study(config, study_flags.data_dir(), folder, num_cores)
+  for group, texts in measured.items():
+    if not cells.is_measured(folder, group):
+      cells.write_texts(folder, group, texts)
   left = []
   for group in config.groups:
-    if cells.is_measured(folder.path, group):
-      cells.remove_leftovers(folder.path, group)
+    if cells.is_measured(folder, group):
+      cells.remove_leftovers(folder, group)
     else:
       left.append(group)
-  cells.write_joined(config, folder.path)
+  cells.write_joined(config, folder)
   with tqdm.tqdm(
       total=len(config.groups), initial=len(config.groups) - len(left), unit="run"
   ) as bar:
 
-    def tell_measured(group):
-      cells.write_joined(config, folder.path)
+    def tell_measured(group: config_lib.Group) -> None:
+      cells.write_joined(config, folder)
       bar.update()
 
-    def tell_stage(group, stage):
+    def tell_stage(group: config_lib.Group, stage: str) -> None:
       bar.set_postfix_str(f"{group.name}: {stage}")
 
     jobs.measure(study, left, num_jobs, tell_measured, tell_stage)
 
 
-def _build_write_report():
-  from experiments.grouping_study import report  # pylint: disable=g-import-not-at-top
+class Study(experiment.Experiment):
+  """The study of methods in several settings."""
 
-  return report.write_report
+  name = "study"
+  program = "study"
+  files = (cells.RESULTS, cells.ROUNDS)
+  folders = ("cells", "figures")
+  versions_of = ("numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated")
+  report = reports.MODULES[name]
+  check_recorded = staticmethod(inputs_lib.check_recorded)
 
+  def config(self) -> config_lib.StudyConfig:
+    own = study_flags.settings()
+    run = data.config_of(run_flags.settings(), run_flags.data_dir())
+    return config_lib.StudyConfig(run, **own)
 
-EXPERIMENT = experiment.Experiment(
-    name="study",
-    program="study",
-    files=(cells.RESULTS, cells.ROUNDS),
-    folders=("cells", "figures"),
-    versions_of=("numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated"),
-    read_flags=study_flags.config,
-    load=_load,
-    measure=_measure,
-    build_write_report=_build_write_report,
-    result_text=lambda run: results.text(results.read(run)),
-    check_recorded=inputs.check_recorded,
-    summarize=lambda run: results.summary(results.read(run)),
-    problem=lambda run: results.problem(results.read(run)),
-    may_get_further=lambda run: results.may_get_further(results.read(run)),
-)
+  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
+    del recorded, stack
+    loaded = inputs_lib.load(config, study_flags.data_dir())
+    folders = study_flags.parts()
+    if not folders:
+      return loaded
+    versions = experiment.versions(self.versions_of)
+    measured = parts.read(folders, config, loaded.document["data"]["fingerprints"], versions)
+    line = f"taken over: {len(measured):,} of these runs, from {', '.join(folders)}"
+    return dataclasses.replace(loaded, data=measured, lines=(*loaded.lines, line))
+
+  def measure(
+      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
+  ) -> Mapping[str, Any]:
+    _measure_groups(config, inputs.data or {}, folder.path)
+    return results.summary(results.read(finished_run.FinishedRun(folder.path)))
+
+  def result_text(self, finished: finished_run.FinishedRun) -> str:
+    return results.text(results.read(finished))
+
+  def problem(self, finished: finished_run.FinishedRun) -> str:
+    return results.problem(results.read(finished))
+
+  def may_get_further(self, finished: finished_run.FinishedRun) -> bool:
+    return results.may_get_further(results.read(finished))
+
 
 if __name__ == "__main__":
-  launch.run(experiment.build_main(EXPERIMENT))
+  launch.run(Study().main)

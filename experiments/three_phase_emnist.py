@@ -9,12 +9,15 @@ imported, which takes seconds.
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import contextlib
-import dataclasses
-import functools
+from typing import Any, Mapping
 
 from absl import flags
 
 from experiment_shell import experiment
+from experiment_shell import finished_run
+from experiment_shell import lazy_module
+from experiment_shell import output_folder
+from experiments import reports
 from experiments import site_runs
 from experiments.three_phase import comparison
 from experiments.three_phase import data
@@ -22,56 +25,32 @@ from experiments.three_phase import flags as experiment_flags
 from experiments.three_phase import results
 from experiments import worker_flags
 
+checkpoint = lazy_module.LazyModule("fl_clustering.three_phase.checkpoint")
+divergence = lazy_module.LazyModule("fl_clustering.engine.divergence")
+measure = lazy_module.LazyModule("experiments.three_phase.measure")
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
+site_data = lazy_module.LazyModule("experiments.three_phase.site_data")
+
 flags.adopt_module_key_flags(worker_flags)
 flags.adopt_module_key_flags(experiment_flags)
 
 
-def _clients_text(task):
-  text = results.clients_text(len(task.clients), task.num_sites)
-  return f"{text}, {len(task.new_clients):,} new" if task.new_clients else text
+def _lines(task: Any) -> tuple[str, ...]:
+  clients = results.clients_text(len(task.clients), task.num_sites)
+  new = f", {len(task.new_clients):,} new" if task.new_clients else ""
+  return (f"data: {task.source}, {clients}{new}",)
 
 
-def _open_runtime():
+def _open_runtime() -> contextlib.AbstractContextManager:
   return worker_flags.open_runtime("give --dataset=files and no --data_dir")
 
 
-def _lines(task):
-  return (f"data: {task.source}, {_clients_text(task)}",)
-
-
-def _load(config, recorded, unused_stack):
-  experiment_flags.reuse()  # Bad input is noticed before anything is written.
-  data_dir = experiment_flags.data_dir()
-  task = data.load(config, data_dir, recorded)
-  return experiment.Inputs(task, data.describe(config, task, data_dir), _lines(task))
-
-
-def _advise(folder, config):
-  stages = data.stages_in_common(folder.recorded["config"], config)
-  if not stages:
-    return "None of its stages can be kept."
-  return (
-      f"A run in another folder with --reuse={folder.path} keeps its stages "
-      f"{', '.join(stages)}."
-  )
-
-
-def _run(config, task, folder):
-  from experiments.three_phase import measure  # pylint: disable=g-import-not-at-top
-
-  return measure.run(config, task, folder, _open_runtime, experiment_flags.reuse())
-
-
-def _measure(config, inputs, folder, run=_run):
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering.three_phase import checkpoint
-  from fl_clustering.engine import divergence
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
-
+@contextlib.contextmanager
+def _ends(folder: output_folder.OutputFolder):
+  """Says what can be done about errors that end a run."""
   kept = f"Results so far are in {folder.path};"
   try:
-    return run(config, inputs.data, folder)
+    yield
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
   except divergence.TrainingDiverged as e:
@@ -85,86 +64,98 @@ def _measure(config, inputs, folder, run=_run):
     ) from e
 
 
-def _build_write_report():
-  from experiments.three_phase import report  # pylint: disable=g-import-not-at-top
+class ThreePhase(experiment.Experiment):
+  """The experiment on data of this machine."""
 
-  return lambda finished: report.write_report(results.Results(finished))
+  name = "three_phase_emnist"
+  program = "three_phase_emnist"
+  files = (
+      "assignments.json", "client_metrics.csv", "client_weights.npz", "clients.csv",
+      "group_recovery.csv", "metrics.csv", "num_clusters.csv", "profiles.csv",
+  )
+  folders = ("checkpoints", "client_data", "figures", "model", "tensorboard")
+  versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
+  report = reports.MODULES[name]
+
+  def config(self) -> Any:
+    return data.config_of(experiment_flags.settings(), experiment_flags.data_dir())
+
+  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
+    del stack
+    data.check_reuse(experiment_flags.reuse(), flags.FLAGS.output_dir)
+    data_dir = experiment_flags.data_dir()
+    task = data.load(config, data_dir, recorded)
+    return experiment.Inputs(task, data.describe(config, task, data_dir), _lines(task))
+
+  def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
+    data.check_recorded(recorded, document)
+
+  def measure(
+      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
+  ) -> Mapping[str, Any]:
+    with _ends(folder):
+      return measure.run(config, inputs.data, folder, _open_runtime, experiment_flags.reuse())
+
+  def result_text(self, finished: finished_run.FinishedRun) -> str:
+    text = comparison.comparison_text(finished.summary)
+    if results.Results(finished).num_sites:
+      text += site_runs.without_text(finished)
+    return text
+
+  def advice(self, folder: output_folder.OutputFolder, config: Any) -> str:
+    assert folder.recorded is not None
+    stages = data.stages_in_common(folder.recorded["config"], config)
+    if not stages:
+      return "None of its stages can be kept."
+    return (
+        f"A run in another folder with --reuse={folder.path} keeps its stages "
+        f"{', '.join(stages)}."
+    )
+
+  def failures(self) -> tuple[type[Exception], ...]:
+    return (runtime.WorkerLost,)
 
 
-def _failures():
-  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+class AtSites(ThreePhase):
+  """The experiment on the clients of sites."""
 
-  return (runtime.WorkerLost,)
+  def __init__(self, stack: contextlib.ExitStack) -> None:
+    """Connects to the sites.
 
+    Args:
+      stack: TFF computes at the sites as long as it is open.
+    """
+    with launch.input_errors():
+      experiment_flags.check_at_sites()
+      self._opened = site_runs.open_sites(stack)
+    self._settings = experiment_flags.settings()
 
-def _result_text(finished):
-  text = comparison.comparison_text(finished.summary)
-  if results.Results(finished).num_sites:
-    text += site_runs.without_text(finished)
-  return text
+  def config(self) -> Any:
+    resumed = flags.FLAGS.output_dir if flags.FLAGS.resume else None
+    return site_data.config_of(self._settings, self._opened.sites, resumed)
 
-
-EXPERIMENT = experiment.Experiment(
-    name="three_phase_emnist",
-    program="three_phase_emnist",
-    files=(
-        "assignments.json", "client_metrics.csv", "client_weights.npz", "clients.csv",
-        "group_recovery.csv", "metrics.csv", "num_clusters.csv", "profiles.csv",
-    ),
-    folders=("checkpoints", "client_data", "figures", "model", "tensorboard"),
-    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
-    read_flags=experiment_flags.config,
-    load=_load,
-    measure=_measure,
-    build_write_report=_build_write_report,
-    result_text=_result_text,
-    check_recorded=data.check_recorded,
-    advise=_advise,
-    failures=_failures,
-)
-
-
-def _at_sites(stack):
-  """Connects to the sites; returns the `Experiment` on their clients.
-
-  Args:
-    stack: A `contextlib.ExitStack`; TFF computes at the sites as long as it is open.
-  """
-  with launch.input_errors():
-    experiment_flags.check_at_sites()
-    opened = site_runs.open_sites(stack)
-  # pylint: disable=g-import-not-at-top
-  from experiments.three_phase import site_data
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
-
-  config_of = experiment_flags.config_at_sites
-
-  def load(unused_config, recorded, unused_stack):
-    experiment_flags.reuse()
+  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
+    del config, stack
+    data.check_reuse(experiment_flags.reuse(), flags.FLAGS.output_dir)
     try:
-      inputs = site_data.load(opened, config_of, recorded)
+      inputs = site_data.load(self._opened, self._settings, recorded)
     except runtime.WorkerLost as e:
       raise launch.InputError(str(e)) from e
     return experiment.Inputs(inputs, inputs.describe(), _lines(inputs.task))
 
-  def run(unused_config, inputs, folder):
-    return site_data.measure_all(inputs, config_of, folder, experiment_flags.reuse())
+  def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
+    """Does nothing, as `load` checks it."""
 
-  return dataclasses.replace(
-      EXPERIMENT,
-      read_flags=lambda: experiment_flags.config_to_resume(opened.sites),
-      load=load,
-      measure=functools.partial(_measure, run=run),
-      # Loading does.
-      check_recorded=lambda recorded, document: None,
-  )
+  def measure(
+      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
+  ) -> Mapping[str, Any]:
+    with _ends(folder):
+      return site_data.measure_all(inputs.data, self._settings, folder, experiment_flags.reuse())
 
 
-def main():
+def main() -> None:
   with contextlib.ExitStack() as stack:
-    chosen = _at_sites(stack) if experiment_flags.are_at_sites() else EXPERIMENT
-    experiment.build_main(chosen)()
+    (AtSites(stack) if experiment_flags.are_at_sites() else ThreePhase()).main()
 
 
 if __name__ == "__main__":

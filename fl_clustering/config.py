@@ -5,8 +5,9 @@ that need them.
 """
 
 import dataclasses
+import functools
 import textwrap
-from typing import Optional, Union
+from typing import Any, Mapping, TYPE_CHECKING
 
 from clustering_basics import validate
 from fl_clustering import options
@@ -15,9 +16,13 @@ from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import table_options
+from fl_clustering.tasks import files
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import federated_task
 
 # Bounds of what TensorFlow gets: integers of 32 bits, of which a batch and a client's
 # examples must be one together.
@@ -43,13 +48,17 @@ OPTIONS = {
 _OptionFields = dataclasses.make_dataclass(
     "_OptionFields",
     [
-        (name, Optional[Union[next(iter(users.values())).kind, str]], None)
+        (name, next(iter(users.values())).kind | str | None, None)
         for by_name in OPTIONS.values()
         for name, users in by_name.items()
     ],
     frozen=True,
     kw_only=True,
 )
+
+
+def _whole(minimum: int, maximum: int) -> functools.partial[None]:
+  return functools.partial(validate.integer, minimum, maximum)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,72 +70,118 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   and stays `None` otherwise. Those of the chosen model, aggregator and methods are completed
   with their defaults, so a saved configuration says every value that was used.
 
+  `dataset` and `model` are `None` for a task of the caller's own, see `for_task`.
+
   Attributes:
-    dataset: A key of `tasks.registry.DATASETS`; `None` for a task of the caller's own, see
-      `for_task`.
-    num_clients: Number of clients, new ones included.
-    num_new_clients: How many of them don't train: they come when the training is over, and
-      every method finds a model for them.
-    partition: How a data set without clients of its own is split; `natural` for
-      federated EMNIST.
-    model: A key of `tasks.models.MODELS`; `None` for the data set's default, or the model of the
-      caller's own task.
-    tables: How the tables of own clients are read, `TableOptions` or a dict of its fields; `None`
-      for other data.
-    test_share: The share of every such client's rows that is for testing; `None` for the
-      default, or where a column says it.
-    pretrain_rounds: Rounds of phase 1.
-    cluster_rounds: Rounds of phase 2.
-    client_epochs_per_round: Passes of a client over its data per round.
-    clients_per_round: Clients that take part in a round; `None` = all.
-    batch_size: Examples per step of SGD.
-    learning_rate: Step size of SGD.
-    aggregator: How phase 1 averages, a key of `engine.aggregation.AGGREGATORS`.
-    methods: Keys of `methods.registry.METHODS`; may be empty.  Controls, which always run,
-      may be named too.
-    num_clusters_criterion: What chooses the number of clusters with num_clusters=auto, a key
-      of `grouping.num_clusters.CRITERIA`.
-    grouping_epochs: Local epochs from the final global model after which the
-      weights that are grouped are taken; `None` = those of the last round.
-    control_repeats: How often the control `fedavg` is trained again, to know how much chance
-      there is in training.
-    target_accuracy: The accuracy whose share of clients is reported.
-    seed: Seed of everything random but the noise of `dp`.
   """
 
-  dataset: Optional[str] = "auto"
-  num_clients: int = 100
-  num_new_clients: int = 0
-  partition: Optional[str] = None
-  model: Optional[str] = None
-  tables: Optional[table_options.TableOptions] = None
-  test_share: Optional[float] = None
-  pretrain_rounds: int = 20
-  cluster_rounds: int = 20
-  client_epochs_per_round: int = 1
-  clients_per_round: Optional[int] = None
-  batch_size: int = 20
-  learning_rate: float = 0.1
-  aggregator: str = "mean"
-  methods: tuple[str, ...] = ("kmeans", "dynamic_distance", "hierarchical")
-  num_clusters_criterion: Optional[str] = None
-  grouping_epochs: Optional[int] = None
-  control_repeats: int = 4
-  target_accuracy: float = 0.9
-  seed: int = 0
+  dataset: str | None = options.option(
+      str, options.listed(task_registry.DATASETS), "auto", values=task_registry.DATASETS
+  )
+  num_clients: int = options.option(
+      int, "Number of clients.", 100, rule=_whole(1, _MAX_INT),
+      default_text="100; with --dataset=files all of them",
+  )
+  num_new_clients: int = options.option(
+      int,
+      "How many of the clients, drawn at random, don't train. They join after the training, and "
+      "every method finds a model for them.",
+      0,
+  )
+  partition: str | None = options.option(
+      str, "How examples are split over clients.", None, values=task_registry.PARTITION_NAMES,
+      default_text="natural (by writer) for emnist, dirichlet for the rest",
+  )
+  model: str | None = options.option(
+      str, options.listed(models.MODELS), None, values=models.MODELS,
+      default_text="mlp for files, cnn_small for the rest",
+  )
+  # As a dict in JSON; `None` for data other than tables.
+  tables: table_options.TableOptions | None = None
+  test_share: float | None = options.option(
+      float,
+      "Share of every client's rows, drawn at random, that are for testing and not for training "
+      "(files).",
+      None, default_text=f"{files.DEFAULT_TEST_SHARE}",
+  )
+  pretrain_rounds: int = options.option(
+      int, "Rounds of phase 1.", 20, rule=_whole(1, _MAX_ROUNDS)
+  )
+  cluster_rounds: int = options.option(
+      int, "Rounds of phase 2.", 20, rule=_whole(1, _MAX_ROUNDS)
+  )
+  client_epochs_per_round: int = options.option(
+      int, "Passes of a client over its data in a round.", 1, rule=_whole(1, _MAX_INT)
+  )
+  clients_per_round: int | None = options.option(
+      int, "How many clients take part in each round of both phases, drawn at random.", None,
+      default_text="all",
+  )
+  batch_size: int = options.option(
+      int, "Examples per step of SGD.", 20, rule=_whole(1, _MAX_BATCH_SIZE)
+  )
+  learning_rate: float = options.option(
+      float, "Step size of SGD.", 0.1, rule=validate.float32
+  )
+  aggregator: str = options.option(
+      str,
+      "How phase 1 averages (cluster training and the controls always by `mean`). "
+      + options.listed(aggregation.AGGREGATORS)
+      + " The guarantee covers the global models of phase 1 for whoever sees nothing else: "
+      "not the clients' own weights, which the server gets unprotected to group them, and "
+      "nothing that follows from those. --clients_per_round does not improve it, since the "
+      "draw follows from --seed: what counts is the number of rounds of the client that takes "
+      "part most often. The noise of dp does not follow --seed.",
+      "mean", values=aggregation.AGGREGATORS,
+  )
+  methods: tuple[str, ...] = options.option(
+      str,
+      "Comma-separated, of: " + ", ".join(method_registry.METHODS) + ". All that build on phase 1 "
+      "share it. The controls " + ", ".join(method_registry.CONTROLS) + " always run.",
+      ("kmeans", "dynamic_distance", "hierarchical"), several=True,
+  )
+  num_clusters_criterion: str | None = options.option(
+      str,
+      "What chooses the number of clusters with --num_clusters=auto, from the clients' own weights.",
+      None, values=num_clusters_lib.CRITERIA, default_text=num_clusters_lib.DEFAULT_CRITERION,
+  )
+  grouping_epochs: int | None = options.option(
+      int,
+      "Every client trains for this many epochs from the final global model, and the resulting "
+      "weights are grouped.",
+      None, rule=_whole(1, _MAX_INT),
+      default_text="no such training; the weights of the last round are grouped",
+  )
+  control_repeats: int = options.option(
+      int,
+      "How often the control fedavg is trained again, with other random numbers. The intervals "
+      "of the gains then include the chance in training; without repeats they are about this "
+      "run's models only.",
+      4, rule=_whole(0, _MAX_REPEATS),
+  )
+  target_accuracy: float = options.option(
+      float, "The share of clients that reach this accuracy, above 0 and at most 1, is reported.",
+      0.9, rule=functools.partial(validate.up_to, 1),
+  )
+  seed: int = options.option(
+      int, "Seed of everything random but dp's noise.", 0,
+      rule=functools.partial(validate.integer, 0),
+  )
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
+    self._set("methods", tuple(self.methods))
+    options.check(self)
+    self._check_clients()
     self._check_task()
-    self._check_training()
-    self._check_aggregator()
+    self._complete_options_of("aggregator")
+    self.build_aggregator()  # It checks its own options.
     self._check_methods()
 
   @classmethod
-  def for_task(cls, task, **settings):
-    """Returns the settings of a run on a task of the caller's own.
+  def for_task(cls, task: "federated_task.FederatedTask", **settings: Any) -> "ThreePhaseConfig":
+    """Returns the settings of a run on a task of the caller's own, which has data and model.
 
     Args:
-      task: The `FederatedTask`, which has its data, its clients and its model.
       **settings: Any other settings, by name.
     """
     return cls(
@@ -134,57 +189,36 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
         num_new_clients=len(task.new_clients), **settings,
     )
 
-  def _set(self, name, value):
+  def _set(self, name: str, value: Any) -> None:
     object.__setattr__(self, name, value)
 
-  def _check_task(self):
-    validate.integer(1, _MAX_INT, num_clients=self.num_clients)
+  def _check_clients(self) -> None:
     validate.integer(0, self.num_clients - 1, num_new_clients=self.num_new_clients)
-    validate.integer(0, seed=self.seed)
+    if self.clients_per_round is not None:
+      validate.integer(1, self.num_training_clients, clients_per_round=self.clients_per_round)
+
+  def _check_task(self) -> None:
     if self.dataset is None:
       self._check_own_task()
       return
     task_registry.check_options(
         self.dataset, self.partition, num_clients=self.num_clients, **self.partition_options
     )
-    self._complete_tables()
-    if self.model is None:
-      self._set("model", task_registry.DATASETS[self.dataset].default_model)
-    validate.one_of(models.MODELS, model=self.model)
-    self._complete_options_of("model")
-    models.choose(self.model, **self.model_options)
-
-  def _complete_tables(self):
     if isinstance(self.tables, dict):  # As in JSON.
       self._set("tables", table_options.TableOptions.from_json(self.tables))
     task_registry.check_tables(self.dataset, self.tables, self.test_share)
+    if self.model is None:
+      self._set("model", task_registry.DATASETS[self.dataset].default_model)
+    self._complete_options_of("model")
+    models.choose(self.model, **self.model_options)
 
-  def _check_own_task(self):
+  def _check_own_task(self) -> None:
     own = {name: getattr(self, name) for name in ("model", "partition", "tables", "test_share")}
     for name, value in {**own, **self.partition_options, **self.model_options}.items():
       if value is not None:
         raise validate.error(name, "be None for a task of your own, which has its own", value)
 
-  def _check_training(self):
-    validate.integer(1, _MAX_ROUNDS, pretrain_rounds=self.pretrain_rounds)
-    validate.integer(1, _MAX_ROUNDS, cluster_rounds=self.cluster_rounds)
-    validate.integer(1, _MAX_INT, client_epochs_per_round=self.client_epochs_per_round)
-    validate.integer(1, _MAX_BATCH_SIZE, batch_size=self.batch_size)
-    validate.float32(learning_rate=self.learning_rate)
-    validate.integer(0, _MAX_REPEATS, control_repeats=self.control_repeats)
-    validate.up_to(1, target_accuracy=self.target_accuracy)
-    if self.clients_per_round is not None:
-      validate.integer(1, self.num_training_clients, clients_per_round=self.clients_per_round)
-    if self.grouping_epochs is not None:
-      validate.integer(1, _MAX_INT, grouping_epochs=self.grouping_epochs)
-
-  def _check_aggregator(self):
-    validate.one_of(aggregation.AGGREGATORS, aggregator=self.aggregator)
-    self._complete_options_of("aggregator")
-    # It checks its own options.
-    self.build_aggregator()
-
-  def _complete_options_of(self, setting):
+  def _complete_options_of(self, setting: str) -> None:
     """Completes the options of the choice that a setting names, and refuses the others'."""
     choice = getattr(self, setting)
     for name, users in OPTIONS[setting].items():
@@ -194,45 +228,78 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       elif value is not None:
         raise ValueError(f"`{name}` must not be given with {setting}={choice}, got {value!r}.")
 
-  def _check_methods(self):
-    self._set("methods", tuple(self.methods))
-    for name in self.methods:
-      validate.one_of({**method_registry.METHODS, **method_registry.CONTROLS}, methods=name)
+  def _complete(self, option: options.Option) -> None:
+    if getattr(self, option.name) is None:
+      self._set(option.name, option.value_for(self.num_training_clients))
+
+  def _check_methods(self) -> None:
+    for method in self.methods:
+      validate.one_of({**method_registry.METHODS, **method_registry.CONTROLS}, methods=method)
     if len(set(self.methods)) != len(self.methods):
       raise validate.error("methods", "name every method once", self.methods)
+    for method in self.chosen_methods:
+      for option in _options_of(method).values():
+        if option.selects is not None:
+          self._select(option.name, option.selects)
+    used = {
+        name: option
+        for method in self.chosen_methods
+        for name, option in self._options_in_use(method).items()
+    }
     for name, users in OPTIONS["methods"].items():
-      if any(one.selects for one in users.values()):
-        self._check_selector(name, users)
-    used = [self._options_in_use(name) for name in self.chosen_methods]
-    for name in OPTIONS["methods"]:
+      if name in used:
+        self._complete(used[name])
+      elif getattr(self, name) is not None:
+        raise self._unused(name, users)
+    for name, option in used.items():
       value = getattr(self, name)
-      mine = next((options_of[name] for options_of in used if name in options_of), None)
-      if mine is None:
-        if value is not None:
-          raise ValueError(
-              f"`{name}` must be given only with a method that uses it, got "
-              f"{value!r} with methods={','.join(self.methods)}{self._selected_text()}."
-          )
-        continue
-      self._complete(mine)
-    for name, users in OPTIONS["methods"].items():
-      value = getattr(self, name)
-      one = next(iter(users.values()))
-      if value not in (None, one.word) and one.up_to_num_clients:
+      if option.up_to_num_clients and value not in (None, option.word):
         validate.integer(1, self.num_training_clients, **{name: value})
     self._check_criterion()
     # They check their own options.
     checked = self.with_num_clusters(1) if self.chooses_num_clusters else self
-    for name in self.chosen_methods:
-      checked.method_settings(name)
+    for method in self.chosen_methods:
+      checked.method_settings(method)
 
-  def _check_criterion(self):
+  def _select(self, selector: str, selects: Mapping[str, tuple[str, ...]]) -> None:
+    """Completes and checks an option that decides which others its method uses.
+
+    Its usual value gives way to the one that comes with an option which is given and which no
+    method without this selector has.
+    """
+    if getattr(self, selector) is None:
+      own = map(_options_of, self.chosen_methods)
+      of_others = {name for found in own if selector not in found for name in found}
+      usual, *others = selects
+      asked_for = (
+          value for value in others for name in selects[value]
+          if getattr(self, name) is not None and name not in of_others
+      )
+      self._set(selector, next(asked_for, usual))
+    validate.one_of(selects, **{selector: getattr(self, selector)})
+
+  def _unused(self, name: str, users: dict[str, options.Option]) -> ValueError:
+    """Returns the error for an option of methods that is given though no chosen one uses it."""
+    value = getattr(self, name)
+    if any(option.selects for option in users.values()):
+      return ValueError(
+          f"`{name}` must be given only with the method {' or '.join(users)}, got {value!r}."
+      )
+    selected = "".join(
+        f" and {selector}={getattr(self, selector)}"
+        for selector, of_methods in OPTIONS["methods"].items()
+        if any(option.selects for option in of_methods.values())
+        and getattr(self, selector) is not None
+    )
+    return ValueError(
+        f"`{name}` must be given only with a method that uses it, got "
+        f"{value!r} with methods={','.join(self.methods)}{selected}."
+    )
+
+  def _check_criterion(self) -> None:
     if self.chooses_num_clusters:
       if self.num_clusters_criterion is None:
         self._set("num_clusters_criterion", num_clusters_lib.DEFAULT_CRITERION)
-      validate.one_of(
-          num_clusters_lib.CRITERIA, num_clusters_criterion=self.num_clusters_criterion
-      )
     elif self.num_clusters_criterion is not None:
       raise validate.error(
           "num_clusters_criterion",
@@ -240,95 +307,48 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
           self.num_clusters_criterion,
       )
 
-  def _complete(self, option):
-    if getattr(self, option.name) is None:
-      self._set(option.name, option.value_for(self.num_training_clients))
-
-  def _check_selector(self, name, users):
-    """Completes and checks an option that decides which others are in use."""
-    chosen = [method for method in self.chosen_methods if method in users]
-    if not chosen:
-      if getattr(self, name) is not None:
-        raise ValueError(
-            f"`{name}` must be given only with the method {' or '.join(users)}, got "
-            f"{getattr(self, name)!r}."
-        )
-      return
-    selects = users[chosen[0]].selects
-    if getattr(self, name) is None:
-      self._set(name, self._meant(selects, chosen))
-    validate.one_of(selects, **{name: getattr(self, name)})
-
-  def _meant(self, selects, chosen):
-    """Returns the value of a selector that the other options given ask for."""
-    # An option that another method uses may not be meant for this one.
-    used_by_others = {
-        option
-        for method in self.chosen_methods
-        if method not in chosen
-        for option in options.of(method_registry.METHODS[method].settings)
+  def _options_in_use(self, method: str) -> dict[str, options.Option]:
+    """Returns the options that a method takes in this run, by name."""
+    found = _options_of(method)
+    left_out = {
+        name
+        for selector in found.values()
+        for value, names in (selector.selects or {}).items()
+        if value != getattr(self, selector.name)
+        for name in names
     }
-    usual, *others = selects
-    for value in others:
-      for option in selects[value]:
-        if getattr(self, option) is not None and option not in used_by_others:
-          return value
-    return usual
-
-  def _selected_text(self):
-    """Returns what the selectors decided, for a message."""
-    return "".join(
-        f" and {name}={getattr(self, name)}"
-        for name, users in OPTIONS["methods"].items()
-        if any(one.selects for one in users.values()) and getattr(self, name) is not None
-    )
-
-  def _options_in_use(self, method):
-    """Returns the options that `method` takes in this run, by name."""
-    found = options.of(method_registry.METHODS[method].settings)
-    selectors = [one for one in found.values() if one.selects]
-    for selector in selectors:
-      for value, names in selector.selects.items():
-        if value != getattr(self, selector.name):
-          found = {name: one for name, one in found.items() if name not in names}
-    return found
+    return {name: option for name, option in found.items() if name not in left_out}
 
   @property
-  def num_training_clients(self):
-    """Number of clients that train."""
+  def num_training_clients(self) -> int:
     return self.num_clients - self.num_new_clients
 
   @property
-  def chosen_methods(self):
+  def chosen_methods(self) -> tuple[str, ...]:
     """The methods that were chosen, without controls."""
     return tuple(name for name in self.methods if name in method_registry.METHODS)
 
   @property
-  def chooses_num_clusters(self):
+  def chooses_num_clusters(self) -> bool:
     """Whether the run finds the number of clusters."""
     return self.num_clusters == grouping.AUTO
 
-  def with_num_clusters(self, num_clusters):
-    """Returns these settings with the number of clusters that the run found.
-
-    Args:
-      num_clusters: The number.
-    """
-    return dataclasses.replace(
-        self, num_clusters=num_clusters, num_clusters_criterion=None
-    )
+  def with_num_clusters(self, num_clusters: int) -> "ThreePhaseConfig":
+    """Returns these settings with the number of clusters that the run found."""
+    found: dict[str, Any] = {"num_clusters": num_clusters, "num_clusters_criterion": None}
+    return dataclasses.replace(self, **found)
 
   @property
-  def partition_options(self):
+  def partition_options(self) -> dict[str, Any]:
     """The options of partitions, by name; `None` where one is not given."""
     return {name: getattr(self, name) for name in OPTIONS["partition"]}
 
   @property
-  def model_options(self):
+  def model_options(self) -> dict[str, Any]:
     """The same of the options of models."""
     return {name: getattr(self, name) for name in OPTIONS["model"]}
 
-  def training_settings(self):
+  def training_settings(self) -> dict[str, Any]:
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
         "methods", "cluster_rounds", "control_repeats", "num_clusters_criterion",
@@ -336,56 +356,54 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     }
     return {name: value for name, value in self.to_json().items() if name not in others}
 
-  def options_of(self, name):
-    """Returns the values of a method's options in this run, a dict for JSON.
-
-    Args:
-      name: The name of a method; a control has no options.
-    """
+  def options_of(self, name: str) -> dict[str, Any]:
+    """Returns the values of a method's options in this run, for JSON; a control has none."""
     if name not in method_registry.METHODS:
       return {}
     return {option: getattr(self, option) for option in self._options_in_use(name)}
 
-  def build_aggregator(self):
+  def build_aggregator(self) -> Any:
     """Returns the aggregator, an instance of a class in `aggregation.AGGREGATORS`."""
     chosen = aggregation.AGGREGATORS[self.aggregator]
     return chosen(**{name: getattr(self, name) for name in options.of(chosen)})
 
-  def method_settings(self, name, **overrides):
+  def method_settings(self, name: str, **overrides: Any) -> Any:
     """Returns the settings of a method with this run's options; of a grouping, itself.
 
     Args:
-      name: A key of `methods.registry.METHODS`.
       **overrides: Options to use instead of this run's.
     """
     return method_registry.METHODS[name].settings(**{**self.options_of(name), **overrides})
 
-  def to_json(self):
+  def to_json(self) -> dict[str, Any]:
     """Returns a dict of plain values; options follow the choice that they belong to."""
-    values = {}
-    for setting in _SETTINGS:
-      for name in (setting, *OPTIONS.get(setting, ())):
-        values[name] = getattr(self, name)
-    tables = None if self.tables is None else self.tables.to_json()
-    return {**values, "methods": list(self.methods), "tables": tables}
+    values = options.to_json(self)
+    return {
+        name: values[name] for setting in _SETTINGS for name in (setting, *OPTIONS.get(setting, ()))
+    }
 
 
-# The settings that are no options.
+def _options_of(method: str) -> dict[str, options.Option]:
+  return options.of(method_registry.METHODS[method].settings)
+
+
+# The settings that are no options of a choice.
 _SETTINGS = tuple(ThreePhaseConfig.__annotations__)
 
 
-def _option_docs():
-  """Returns the options' part of the configuration's docstring."""
-  documented = []
+def _documented() -> str:
+  """Returns the attributes' part of the configuration's docstring."""
+  texts = {name: option.about for name, option in options.of(ThreePhaseConfig).items()}
+  texts["tables"] = "How the tables of own clients are read, `TableOptions`."
   for setting, by_name in OPTIONS.items():
     for name, users in by_name.items():
       if name in _SETTINGS:
         raise TypeError(f"`{name}` must be the name of one setting, got a second one.")
-      text = f"{name}: Option of `{setting}`. {options.describe(users)}"
-      documented.append(
-          textwrap.fill(text, 88, initial_indent=" " * 4, subsequent_indent=" " * 6)
-      )
-  return "\n".join([*documented, ""])
+      texts[name] = f"Option of `{setting}`. {options.describe(users)}"
+  return "\n".join(
+      textwrap.fill(f"{name}: {text}", 88, initial_indent=" " * 4, subsequent_indent=" " * 6)
+      for name, text in texts.items()
+  )
 
 
-ThreePhaseConfig.__doc__ = f"{(ThreePhaseConfig.__doc__ or '').rstrip()}\n{_option_docs()}"
+ThreePhaseConfig.__doc__ = f"{(ThreePhaseConfig.__doc__ or '').rstrip()}\n{_documented()}\n"

@@ -1,11 +1,13 @@
 """The settings of a study: everything that changes its numbers."""
 
 import dataclasses
-from typing import Optional
+import functools
+from typing import Any, Mapping
 
 from clustering_basics import validate
 from experiments.grouping_study import settings as settings_lib
 from fl_clustering import config as run_config
+from fl_clustering import options
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import folds
 
@@ -27,10 +29,10 @@ class Group:
 
   setting: str
   seed: int
-  fold: Optional[int]
+  fold: int | None
 
   @property
-  def name(self):
+  def name(self) -> str:
     """A name for its folder."""
     fold = "" if self.fold is None else f"-fold{self.fold}"
     return f"{self.setting}-seed{self.seed}{fold}"
@@ -41,25 +43,33 @@ class StudyConfig:
   """The settings of a study, checked when made.
 
   Attributes:
-    run: What all its runs have in common, a `ThreePhaseConfig`; its seed is the first one.
-    settings: Keys of `settings.SETTINGS`.
-    num_seeds: How many seeds each setting has.
-    num_folds: In how many folds every client's examples are; None for one random split.
+    run: What all its runs have in common; its seed is the first one.
   """
 
   run: run_config.ThreePhaseConfig
-  settings: tuple[str, ...] = SETTINGS
-  num_seeds: int = 5
-  num_folds: Optional[int] = None
+  settings: tuple[str, ...] = options.option(
+      str,
+      "Comma-separated kinds of differences between clients, of: "
+      + options.listed(settings_lib.SETTINGS),
+      SETTINGS, several=True, values=settings_lib.SETTINGS,
+  )
+  num_seeds: int = options.option(
+      int,
+      "Seeds per setting, from --seed on. Each draws its own clients, models and orders of "
+      "training.",
+      5, rule=functools.partial(validate.integer, 1),
+  )
+  num_folds: int | None = options.option(
+      int,
+      "Every client's examples are in so many folds, and each fold is for testing once.",
+      None, rule=functools.partial(validate.integer, 2),
+      default_text="one random split per seed",
+  )
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if not self.settings or len(set(self.settings)) != len(self.settings):
       raise validate.error("settings", "name something, and nothing twice", list(self.settings))
-    for name in self.settings:
-      validate.one_of(settings_lib.SETTINGS, settings=name)
-    validate.integer(1, num_seeds=self.num_seeds)
-    if self.num_folds is not None:
-      validate.integer(2, num_folds=self.num_folds)
+    options.check(self)
     for name in settings_lib.DECIDED:
       if getattr(self.run, name) is not None:
         raise validate.error(name, "be left to the study's settings", getattr(self.run, name))
@@ -73,8 +83,8 @@ class StudyConfig:
       self.run_config(group)
 
   @property
-  def groups(self):
-    """The `Group`s of the study, in the order of its tables."""
+  def groups(self) -> list[Group]:
+    """The groups of the study, in the order of its tables."""
     seeds = range(self.run.seed, self.run.seed + self.num_seeds)
     fold_numbers = (None,) if self.num_folds is None else range(self.num_folds)
     return [
@@ -82,26 +92,25 @@ class StudyConfig:
         for setting in self.settings for seed in seeds for fold in fold_numbers
     ]
 
-  def run_config(self, group):
-    """Returns the `ThreePhaseConfig` of a group."""
+  def run_config(self, group: Group) -> run_config.ThreePhaseConfig:
+    """Returns the settings of a group's run."""
     values = settings_lib.SETTINGS[group.setting].values
     return dataclasses.replace(self.run, seed=group.seed, **values)
 
-  def fold(self, group):
-    """Returns the `folds.Fold` of a group, or None."""
-    return None if group.fold is None else folds.Fold(group.fold, self.num_folds)
+  def fold(self, group: Group) -> folds.Fold | None:
+    if group.fold is None or self.num_folds is None:
+      return None
+    return folds.Fold(group.fold, self.num_folds)
 
-  def to_json(self):
+  def to_json(self) -> dict[str, Any]:
     """Returns the settings as a dict for JSON; `from_json` is the inverse."""
-    own = {
-        "settings": list(self.settings), "num_seeds": self.num_seeds, "num_folds": self.num_folds
-    }
-    run = self.run.to_json()
-    return {**own, **{name: run[name] for name in run if name not in settings_lib.DECIDED}}
+    own = options.to_json(self)
+    run = {name: v for name, v in own.pop("run").items() if name not in settings_lib.DECIDED}
+    return {**own, **run}
 
   @classmethod
-  def from_json(cls, values):
-    """Returns the `StudyConfig` that `to_json` made the dict from.
+  def from_json(cls, values: Mapping[str, Any]) -> "StudyConfig":
+    """Returns the settings that `to_json` made the dict from.
 
     Args:
       values: The dict.  It may have more settings without a value, of an earlier version.

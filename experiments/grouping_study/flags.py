@@ -4,33 +4,22 @@ They are those of a three-phase run, which all its runs have in common, and its 
 """
 
 import os
+from typing import Any
 
 from absl import flags
 
 from clustering_basics import validate
+from experiments import option_flags
 from experiments.grouping_study import config as config_lib
-from experiments.grouping_study import settings as settings_lib
 from experiments.three_phase import flags as run_flags
 
 flags.adopt_module_key_flags(run_flags)
 
-flags.DEFINE_list(
-    "settings", ",".join(config_lib.SETTINGS),
-    "Comma-separated kinds of differences between clients, of: " + "; ".join(
-        f"`{name}`: {setting.about}" for name, setting in settings_lib.SETTINGS.items()
-    ) + ".")
-flags.DEFINE_integer(
-    "num_seeds", 5,
-    "Seeds per setting, from --seed on. Each draws its own clients, models and orders of training.")
-flags.DEFINE_integer(
-    "num_folds", None,
-    "Every client's examples are in so many folds, and each fold is for testing once. Default: "
-    "one random split per seed.")
+option_flags.define(config_lib.StudyConfig)
 flags.DEFINE_integer(
     "jobs", None,
     "Processes that run at the same time, each with its share of the cores. The numbers don't "
     "depend on it. Default: one per core.")
-
 flags.DEFINE_list(
     "parts", [],
     "Comma-separated folders of studies with the same options but for --settings and --num_seeds. "
@@ -49,34 +38,28 @@ for _name, _value in {
 _NOT_FOR_STUDIES = ("reuse", "workers")
 
 
-def config():
-  """Returns the `StudyConfig` of the flags; ValueError if they don't fit."""
+def settings() -> dict[str, Any]:
+  """Returns the settings of a `StudyConfig` but `run`; ValueError if the flags don't fit."""
   for name in _NOT_FOR_STUDIES:
     if getattr(flags.FLAGS, name) is not None:
       raise validate.error(name, "be left out in a study", getattr(flags.FLAGS, name))
-  return config_lib.StudyConfig(
-      run_flags.config(),
-      tuple(filter(None, flags.FLAGS.settings)),
-      flags.FLAGS.num_seeds,
-      flags.FLAGS.num_folds,
-  )
+  if flags.FLAGS.jobs is not None:
+    validate.integer(1, jobs=flags.FLAGS.jobs)
+  return option_flags.given(config_lib.StudyConfig)
 
 
-def data_dir():
+def data_dir() -> str | None:
   """Returns where the data come from, an absolute path or None."""
   path = run_flags.data_dir()
   return path if path is None else os.path.abspath(path)
 
 
-def jobs():
+def jobs() -> int:
   """Returns how many processes run at the same time."""
-  if flags.FLAGS.jobs is None:
-    return len(os.sched_getaffinity(0))
-  validate.integer(1, jobs=flags.FLAGS.jobs)
-  return flags.FLAGS.jobs
+  return flags.FLAGS.jobs or len(os.sched_getaffinity(0))
 
 
-def parts():
+def parts() -> list[str]:
   """Returns the paths of the folders of studies whose cells are taken over."""
   folders = [os.path.expanduser(folder) for folder in flags.FLAGS.parts if folder]
   output_dir = flags.FLAGS.output_dir

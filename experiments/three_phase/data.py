@@ -1,15 +1,65 @@
 """The data of a three-phase run: how they are loaded, and what the files say of them."""
 
 import hashlib
+import os
 
 import numpy as np
 
+from clustering_basics import validate
 from experiment_shell import output_folder
 from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import files
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import client_privacy
+
+
+def config_of(settings, data_dir):
+  """Returns the `ThreePhaseConfig` of settings; clients' files have their own number of clients.
+
+  Args:
+    settings: The settings by name, `dataset`, `tables` and `seed` among them.
+    data_dir: Where the data come from, or None.
+
+  Raises:
+    ValueError: If the settings don't fit each other or the files.
+  """
+  dataset, tables = settings["dataset"], settings["tables"]
+  reads_tables = task_registry.DATASETS[dataset].reads_tables
+  if reads_tables and data_dir is None:
+    raise validate.error(
+        "data_dir", "name the folder with the clients' files, or `workers` the sites that have "
+        "them", None,
+    )
+  test_share = settings.get("test_share")
+  task_registry.check_tables(dataset, tables, test_share)
+  if reads_tables:
+    if "num_clients" in settings:
+      raise validate.error(
+          "num_clients", f"be left out for `dataset` {dataset}", settings["num_clients"]
+      )
+    found = files.num_clients(data_dir, tables, test_share, settings["seed"])
+    settings = {**settings, "num_clients": found}
+  return config_lib.ThreePhaseConfig(**settings)
+
+
+def check_reuse(folder, output_dir):
+  """Raises a ValueError unless the stages of the run in a folder can be reused.
+
+  Args:
+    folder: The folder, or None.
+    output_dir: The folder of the run that is to reuse them, or None for a new one.
+  """
+  if folder is None:
+    return
+  if not os.path.isdir(os.path.join(folder, "checkpoints")):
+    raise ValueError(
+        f"`reuse` must be the folder of a run, with its checkpoints, got {folder!r}."
+    )
+  # --overwrite would remove what is to be reused.
+  if output_dir is not None and os.path.realpath(output_dir) == os.path.realpath(folder):
+    raise ValueError(f"`reuse` must be another folder than `output_dir`, got {folder!r}.")
 
 
 def load(config, data_dir, recorded, fold=None):

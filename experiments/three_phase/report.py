@@ -1,5 +1,6 @@
 """The report of a three-phase run: its figures, and the page around them."""
 
+from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
@@ -154,12 +155,13 @@ def _summary(results: results_lib.Results) -> html_page.Html:
   )
 
 
-def write_report(results: results_lib.Results) -> None:
+def write_report(finished: finished_run.FinishedRun) -> None:
   """Draws the figures and writes `report.html`, last; the run's other files must be there.
 
   Raises:
     OSError: If a file of the run is missing, or the folder can't be written.
   """
+  results = results_lib.Results(finished)
   # What is missing is noticed before anything is written.
   dataset, model = results.dataset, results.finished.document["model"]
   first = report_sections.write_figures(results.finished.path, _FIRST_FIGURES, results)

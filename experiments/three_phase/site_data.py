@@ -55,7 +55,30 @@ def _inputs(opened, config, data, begins_again=False):
   return SiteInputs(opened, config, task, data, begins_again)
 
 
-def load(opened, config_of, recorded):
+def config_of(settings, sites, resumed=None):
+  """Returns the `ThreePhaseConfig` of settings for the clients of sites.
+
+  Args:
+    settings: The settings by name.
+    sites: The `Sites`.
+    resumed: The folder of a run to resume, which may have begun with other sites: the settings
+      then have as many clients as that run.
+
+  Raises:
+    ValueError: If the settings or the clients don't fit.
+  """
+  num_clients = site_task.num_clients(sites, settings.get("test_share"), settings["seed"])
+  if resumed is not None:
+    # What is wrong with the folder is said when it is opened.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+      recorded = finished_run.FinishedRun(resumed).settings
+      num_clients = recorded.get("num_clients") or num_clients
+  return config_lib.ThreePhaseConfig(
+      **{**settings, "tables": sites.format.options, "num_clients": num_clients}
+  )
+
+
+def load(opened, settings, recorded):
   """Returns the `SiteInputs`.
 
   A run to resume goes on with the same sites, and begins again with more or fewer of those that
@@ -63,14 +86,14 @@ def load(opened, config_of, recorded):
 
   Args:
     opened: The `OpenSites`, where TFF computes.
-    config_of: A function that returns the `ThreePhaseConfig` for `Sites`.
+    settings: As of `config_of`.
     recorded: `config.json` of the run to resume, or None.
 
   Raises:
     ValueError: If the data can't be used, or have other rows than those of the run to resume.
     runtime.WorkerLost: If a site is lost and does not come back.
   """
-  config = config_of(opened.sites)
+  config = config_of(settings, opened.sites)
   described = opened.describe_tables() | {"classes": list(opened.sites.format.classes)}
   if recorded is None:
     return _inputs(opened, config, described)
@@ -92,12 +115,12 @@ def _begin_again(inputs, folder):
   folder.write_text(output_folder.CONFIG, output_folder.json_text(document))
 
 
-def measure_all(inputs, config_of, folder, reuse):
+def measure_all(inputs, settings, folder, reuse):
   """Runs all three phases at the sites that are there to the end.
 
   Args:
     inputs: What `load` returned.
-    config_of: As of `load`.
+    settings: As of `config_of`.
     folder: The `OutputFolder`, which is started.
     reuse: As of `measure.run`.
 
@@ -113,7 +136,7 @@ def measure_all(inputs, config_of, folder, reuse):
     used = inputs
     if opened is not inputs.opened:
       with launch.input_errors():  # Settings may not fit fewer clients.
-        used = _inputs(opened, config_of(opened.sites), inputs.data, begins_again=True)
+        used = _inputs(opened, config_of(settings, opened.sites), inputs.data, begins_again=True)
     if used.begins_again:
       _begin_again(used, folder)
     summary = measure.run(

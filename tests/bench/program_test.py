@@ -12,7 +12,7 @@ from tests.experiment_shell import in_process
 
 
 def _run(folder, *arguments):
-  return in_process.run(peers.EXPERIMENT, f"--output_dir={folder}", *arguments)
+  return in_process.run_main(peers.Peers().main, f"--output_dir={folder}", *arguments)
 
 
 class ProgramTest(parameterized.TestCase):

@@ -6,7 +6,6 @@ import io
 from absl import flags
 from absl.testing import flagsaver
 
-from experiment_shell import experiment as experiment_lib
 from experiment_shell import launch
 
 
@@ -28,8 +27,3 @@ def run_main(main, *arguments):
       raise launch.InputError(str(e)) from e
     main()
   return printed.getvalue()
-
-
-def run(experiment, *arguments):
-  """Runs the program of an `Experiment`, as `run_main` does."""
-  return run_main(experiment_lib.build_main(experiment), *arguments)

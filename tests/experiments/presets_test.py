@@ -11,13 +11,13 @@ from absl.testing import parameterized
 
 _FOLDER = "experiments/presets"
 
-# From how presets' names begin to the program, and to where its flags become its settings.
+# From how presets' names begin to the program and its experiment.
 _PROGRAMS = {
-    "dp_benchmark": ("dp_benchmark", "experiments.private.flags", "config"),
-    "federated_kmeans": ("federated_kmeans", "experiments.kmeans.flags", "paper_config"),
-    "multi_view": ("multi_view", "experiments.multiview.flags", "config"),
-    "study": ("study", "experiments.grouping_study.flags", "config"),
-    "": ("three_phase_emnist", "experiments.three_phase.flags", "config"),
+    "dp_benchmark": ("dp_benchmark", "DpBenchmark"),
+    "federated_kmeans": ("federated_kmeans", "Paper"),
+    "multi_view": ("multi_view", "MultiView"),
+    "study": ("study", "Study"),
+    "": ("three_phase_emnist", "ThreePhase"),
 }
 
 # The programs' flags share names, so each is read in a process of its own.
@@ -28,14 +28,14 @@ import sys
 from absl import flags
 from absl.testing import flagsaver
 
-_, module, function, *presets = sys.argv
-read = getattr(importlib.import_module(module), function)
+_, program, name, *presets = sys.argv
+experiment = getattr(importlib.import_module(f"experiments.{program}"), name)()
 for preset in presets:
   with flagsaver.flagsaver():
     flags.FLAGS(["program", f"--flagfile={preset}"])
     # The settings of tables are completed from the files, which are not here.
     if getattr(flags.FLAGS, "dataset", None) != "files":
-      read()
+      experiment.config()
 """
 
 
@@ -51,14 +51,13 @@ def _presets():
 class PresetsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
-      (program, start, module, function)
-      for start, (program, module, function) in _PROGRAMS.items()
+      (program, start, program, name) for start, (program, name) in _PROGRAMS.items()
   )
-  def test_program_takes_its_presets(self, start, module, function):
+  def test_program_takes_its_presets(self, start, program, name):
     presets = _presets()[start]
     self.assertNotEmpty(presets)
     run = subprocess.run(
-        [sys.executable, "-c", _READ, module, function, *presets],
+        [sys.executable, "-c", _READ, program, name, *presets],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True, text=True, check=False,
     )

@@ -9,8 +9,8 @@ import numpy as np
 from tensorboard.backend.event_processing import event_accumulator
 
 from experiment_shell import finished_run
+from experiments.three_phase import report
 from experiments.three_phase import results as results_lib
-from experiments import three_phase_emnist
 from tests.integration import three_phase_program as program
 
 _CHOSEN = {"kmeans", "dynamic_distance", "hierarchical"}
@@ -199,7 +199,7 @@ class OutputTest(absltest.TestCase):
     for name in drawn:
       os.remove(os.path.join(folder, name))
 
-    three_phase_emnist.EXPERIMENT.build_write_report()(finished_run.FinishedRun(folder))
+    report.write_report(finished_run.FinishedRun(folder))
 
     self.assertEqual([_read_bytes(folder, name) for name in drawn], contents)
 

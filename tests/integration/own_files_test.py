@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from experiment_shell import finished_run
-from experiments import three_phase_emnist
+from experiments.three_phase import report
 from fl_clustering import load_model
 from tests.integration import three_phase_program as program
 
@@ -119,7 +119,7 @@ class OwnFilesTest(absltest.TestCase):
     for name in drawn:
       os.remove(os.path.join(folder, name))
 
-    three_phase_emnist.EXPERIMENT.build_write_report()(finished_run.FinishedRun(folder))
+    report.write_report(finished_run.FinishedRun(folder))
 
     for name in drawn:
       with (

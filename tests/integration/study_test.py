@@ -58,7 +58,7 @@ def _run(folder, *flags):
 
 def _run_here(folder, *flags):
   """Runs a study that does not get to measuring in this process; returns what it prints."""
-  return in_process.run(study.EXPERIMENT, *_flags, *flags, f"--output_dir={folder}")
+  return in_process.run_main(study.Study().main, *_flags, *flags, f"--output_dir={folder}")
 
 
 def _read(folder, name):

@@ -45,7 +45,7 @@ def _config(preset):
   """Returns the settings of a preset as the program reads them."""
   with flagsaver.flagsaver():
     flags.FLAGS(["program", f"--flagfile=experiments/presets/{preset}.flags"])
-    return experiment_flags.config()
+    return data.config_of(experiment_flags.settings(), experiment_flags.data_dir())
 
 
 class PresetsTest(parameterized.TestCase):

@@ -357,7 +357,7 @@ class BadInputTest(parameterized.TestCase):
     self.assertRegex(result.stderr, r"^error: `figure` must be one of .*\n$")
 
   def test_files_of_the_other_experiment_are_not_its_own(self):
-    self.assertNoCommonElements(federated_kmeans.PAPER.files, federated_kmeans.OWN_DATA.files)
+    self.assertNoCommonElements(federated_kmeans.Paper.files, federated_kmeans.OwnData.files)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def _write_sites(folder, labelled=True):
 
 
 def _run(output, *arguments):
-  return in_process.run(multi_view.EXPERIMENT, f"--output_dir={output}", *arguments)
+  return in_process.run_main(multi_view.MultiView().main, f"--output_dir={output}", *arguments)
 
 
 def _run_process(program, *arguments):

@@ -35,7 +35,7 @@ def _environment():
 
 
 def _run(folder, *arguments):
-  return in_process.run(dp_benchmark.EXPERIMENT, f"--output_dir={folder}", *arguments)
+  return in_process.run_main(dp_benchmark.DpBenchmark().main, f"--output_dir={folder}", *arguments)
 
 
 def _read(folder, name):

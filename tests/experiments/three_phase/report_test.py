@@ -39,7 +39,7 @@ class ReportTest(parameterized.TestCase):
     cls.folder = temporary.name
     results = sample_run.results(sample_run.sample_run(), cls.folder)
     cls.files = os.listdir(cls.folder)
-    report.write_report(results)
+    report.write_report(results.finished)
     with open(results.finished.join("report.html"), encoding="utf-8") as file:
       cls.page = file.read()
 
@@ -52,7 +52,7 @@ class ReportTest(parameterized.TestCase):
       if not draw:  # Figures take nearly all of the time.
         stack.enter_context(mock.patch.object(report, "_FIRST_FIGURES", ()))
         stack.enter_context(mock.patch.object(report, "_FIGURES", ()))
-      report.write_report(results)
+      report.write_report(results.finished)
     with open(results.finished.join("report.html"), encoding="utf-8") as file:
       return results.finished.path, file.read()
 
@@ -121,7 +121,7 @@ class ReportTest(parameterized.TestCase):
     )
     os.remove(os.path.join(folder, "profiles.csv"))
 
-    report.write_report(sample_run.read(folder))
+    report.write_report(finished_run.FinishedRun(folder))
 
     self.assertNotIn("profiles.png", os.listdir(os.path.join(folder, "figures")))
 
@@ -193,7 +193,7 @@ class ReportTest(parameterized.TestCase):
     self.assertEndsWith(page, "</html>\n")
 
   def test_writes_the_same_again(self):
-    report.write_report(sample_run.read(self.folder))
+    report.write_report(finished_run.FinishedRun(self.folder))
 
     with open(os.path.join(self.folder, "report.html"), encoding="utf-8") as file:
       self.assertEqual(file.read(), self.page)
@@ -210,7 +210,7 @@ class ReportTest(parameterized.TestCase):
     with self.assertRaisesRegex(
         finished_run.DamagedFile, r"summary.json' can't be read \(it has no 'comparison'\)"
     ):
-      report.write_report(sample_run.read(folder))
+      report.write_report(finished_run.FinishedRun(folder))
 
     self.assertNotIn("report.html", os.listdir(folder))
 
@@ -219,7 +219,7 @@ class ReportTest(parameterized.TestCase):
     os.remove(os.path.join(folder, "summary.json"))
 
     with self.assertRaisesRegex(FileNotFoundError, "summary.json"):
-      report.write_report(sample_run.read(folder))
+      report.write_report(finished_run.FinishedRun(folder))
 
     self.assertNotIn("report.html", os.listdir(folder))
 

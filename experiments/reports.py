@@ -1,0 +1,13 @@
+"""What draws the report of each experiment: the only list of them."""
+
+# From an experiment's name in `config.json` to the module whose `write_report` draws its report.
+MODULES = {
+    "dp_benchmark": "experiments.private.report",
+    "federated_kmeans": "experiments.kmeans.report",
+    "federated_kmeans_own_data": "experiments.kmeans.own_report",
+    "federated_kmeans_sites": "experiments.kmeans.site_report",
+    "multi_view": "experiments.multiview.report",
+    "multi_view_sites": "experiments.multiview.site_report",
+    "study": "experiments.grouping_study.report",
+    "three_phase_emnist": "experiments.three_phase.report",
+}
