@@ -1,27 +1,25 @@
-"""Agreement between two partitions: scikit-learn's scores, without its warnings.
+"""Agreement between two partitions, given as the cluster or class of every point.
 
-With many small clusters, scikit-learn takes the labels for the values of a regression problem
-and warns.
+These are scikit-learn's scores, without its warnings.  With many small clusters, scikit-learn takes
+the labels for the values of a regression problem and warns.
 """
 
 import contextlib
 import warnings
+from typing import Iterator
+
+import numpy as np
 
 
 @contextlib.contextmanager
-def _without_warnings():
+def _without_warnings() -> Iterator[None]:
   with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "The number of unique classes is greater", UserWarning)
     yield
 
 
-def adjusted_rand_index(labels, others):
-  """Returns the adjusted Rand index (Hubert and Arabie 1985): at most 1, about 0 by chance.
-
-  Args:
-    labels: The cluster or class of every point, of shape (n,).
-    others: The same of the other partition.
-  """
+def adjusted_rand_index(labels: np.ndarray, others: np.ndarray) -> float:
+  """Returns the adjusted Rand index (Hubert and Arabie 1985): at most 1, about 0 by chance."""
   # Here, since scikit-learn takes a second to import.
   from sklearn import metrics  # pylint: disable=g-import-not-at-top
 
@@ -29,13 +27,8 @@ def adjusted_rand_index(labels, others):
     return float(metrics.adjusted_rand_score(labels, others))
 
 
-def normalized_mutual_information(labels, others):
-  """Returns the mutual information over the mean of the two entropies, in [0, 1].
-
-  Args:
-    labels: The cluster or class of every point, of shape (n,).
-    others: The same of the other partition.
-  """
+def normalized_mutual_information(labels: np.ndarray, others: np.ndarray) -> float:
+  """Returns the mutual information over the mean of the two entropies, in [0, 1]."""
   from sklearn import metrics  # pylint: disable=g-import-not-at-top
 
   with _without_warnings():

@@ -2,13 +2,14 @@
 
 import contextlib
 import os
+from typing import Iterator, Mapping
 import zipfile
 
 import numpy as np
 
 
 @contextlib.contextmanager
-def atomic_path(path):
+def atomic_path(path: str) -> Iterator[str]:
   """Gives a temporary name next to `path`, and moves that file to `path` on success.
 
   A reader never sees half a file.  A program that is killed leaves the earlier file
@@ -31,26 +32,17 @@ def atomic_path(path):
       os.unlink(temporary)
 
 
-def write_text(path, text):
-  """Writes a text file in UTF-8, wholly or not at all.
-
-  Args:
-    path: The file's name; its folder must exist.
-    text: What to write.
-  """
+def write_text(path: str, text: str) -> None:
+  """Writes a text file in UTF-8, wholly or not at all."""
   with atomic_path(path) as temporary:
     with open(temporary, "w", encoding="utf-8") as file:
       file.write(text)
 
 
-def write_arrays(path, arrays):
+def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
   """Writes a dict of arrays to an .npz file, wholly or not at all.
 
   `np.savez` does the same, but on a full disk it also prints a traceback.
-
-  Args:
-    path: The file's name; its folder must exist.
-    arrays: A dict from name to array, of any shape.
   """
   with atomic_path(path) as temporary:
     with zipfile.ZipFile(temporary, "w") as archive:
@@ -59,14 +51,10 @@ def write_arrays(path, arrays):
           np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
 
-def array_in_file(path, array):
+def array_in_file(path: str, array: np.ndarray) -> np.memmap:
   """Writes an array to an .npy file, and returns it as one that is read from there when used.
 
   An array that an earlier call returned for the same file stays as it is.
-
-  Args:
-    path: The file's name; its folder must exist.
-    array: An array of any shape.
 
   Returns:
     A read-only `np.memmap`.

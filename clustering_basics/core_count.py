@@ -7,7 +7,7 @@ import warnings
 
 
 @functools.lru_cache(maxsize=None)  # joblib warns the first time only.
-def count_quietly():
+def count_quietly() -> None:
   """Has joblib count the physical cores, and drops its warning if it can't.
 
   scikit-learn's k-means and nearest points choose their threads by this number.  Where

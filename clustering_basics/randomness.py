@@ -10,13 +10,17 @@ import hashlib
 import numpy as np
 
 
-def _seed_sequence(seed, purpose, round_num, client_id):
+def _seed_sequence(
+    seed: int, purpose: str, round_num: int, client_id: str
+) -> np.random.SeedSequence:
   key = hashlib.sha256(f"{purpose}\0{client_id}".encode()).digest()
   words = np.frombuffer(key[:16], np.uint32)
   return np.random.SeedSequence(seed, spawn_key=(*map(int, words), round_num))
 
 
-def generator(seed, purpose, round_num=0, client_id=""):
+def generator(
+    seed: int, purpose: str, round_num: int = 0, client_id: str = ""
+) -> np.random.Generator:
   """Returns the `np.random.Generator` for a purpose.
 
   Args:
@@ -28,14 +32,7 @@ def generator(seed, purpose, round_num=0, client_id=""):
   return np.random.default_rng(_seed_sequence(seed, purpose, round_num, client_id))
 
 
-def stateless_seed(seed, purpose, round_num=0, client_id=""):
-  """Returns an int32 array of shape (2,) for TensorFlow's stateless operations.
-
-  Args:
-    seed: The run's seed, a non-negative integer.
-    purpose: What the numbers are for.
-    round_num: The round's number, if every round draws its own numbers.
-    client_id: The client's id, if every client draws its own numbers.
-  """
+def stateless_seed(seed: int, purpose: str, round_num: int = 0, client_id: str = "") -> np.ndarray:
+  """Returns an int32 array of shape (2,) for TensorFlow's stateless operations."""
   state = _seed_sequence(seed, purpose, round_num, client_id).generate_state(2)
   return state.view(np.int32)

@@ -5,13 +5,16 @@ are slower than one.
 """
 
 import functools
+from typing import Any
 import warnings
+
+import numpy as np
 
 from clustering_basics import core_count
 
 
 @functools.lru_cache(maxsize=None)
-def _thread_pools():
+def _thread_pools() -> Any:
   # Here, since looking for the thread pools takes milliseconds; and scikit-learn must have
   # loaded its own before.
   import threadpoolctl  # pylint: disable=g-import-not-at-top
@@ -19,15 +22,15 @@ def _thread_pools():
   return threadpoolctl.ThreadpoolController()
 
 
-def fit(points, num_clusters, weights=None, **settings):
+def fit(
+    points: np.ndarray, num_clusters: int, weights: np.ndarray | None = None, **settings: Any
+) -> Any:
   """Clusters points.
 
   Args:
     points: float64 of shape (n, d).
-    num_clusters: Number of clusters, at most n.
     weights: How much every point weighs, of shape (n,), above zero; all the same by
       default.
-    **settings: Further arguments of `sklearn.cluster.KMeans`.
 
   Returns:
     The fitted `sklearn.cluster.KMeans`.  Where there are fewer different points than

@@ -9,44 +9,41 @@ the argument's name in the message:
 
 import math
 import numbers
+from typing import Any, Collection
 
 
-def _only(argument):
+def _only(argument: Any) -> tuple[str, Any]:
   ((name, value),) = argument.items()
   return name, value
 
 
-def error(name, rule, value):
+def error(name: str, rule: str, value: Any) -> ValueError:
   """Returns a ValueError that states the argument, the rule it breaks and its value.
 
   Args:
-    name: The argument's name.
     rule: What follows "must", such as "be a number > 0".
-    value: The argument's value.
   """
   return ValueError(f"`{name}` must {rule}, got {value!r}.")
 
 
-def _range(minimum, maximum):
+def _range(minimum: int, maximum: int | None) -> str:
   if maximum is None:
     return f">= {minimum}"
   return f"in [{minimum}, {maximum}]"
 
 
-def boolean(**argument):
+def boolean(**argument: Any) -> None:
   """Checks for True or False."""
   name, value = _only(argument)
   if not isinstance(value, bool):
     raise error(name, "be True or False", value)
 
 
-def integer(minimum, maximum=None, **argument):
+def integer(minimum: int, maximum: int | None = None, **argument: Any) -> None:
   """Checks for an integer (not a bool) in [minimum, maximum].
 
   Args:
-    minimum: The smallest value allowed.
     maximum: The largest value allowed; None for no limit.
-    **argument: The argument, by its name.
   """
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Integral)
@@ -54,7 +51,7 @@ def integer(minimum, maximum=None, **argument):
     raise error(name, f"be an integer {_range(minimum, maximum)}", value)
 
 
-def positive(**argument):
+def positive(**argument: Any) -> None:
   """Checks for a finite number above zero."""
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
@@ -62,7 +59,7 @@ def positive(**argument):
     raise error(name, "be a finite number > 0", value)
 
 
-def not_negative(**argument):
+def not_negative(**argument: Any) -> None:
   """Checks for a finite number of at least zero."""
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
@@ -70,13 +67,12 @@ def not_negative(**argument):
     raise error(name, "be a finite number >= 0", value)
 
 
-def between(low, high, **argument):
+def between(low: float, high: float, **argument: Any) -> None:
   """Checks for a number in the open interval (low, high).
 
   Args:
     low: The limit below, itself not allowed.
     high: The limit above, itself not allowed.
-    **argument: The argument, by its name.
   """
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
@@ -84,12 +80,11 @@ def between(low, high, **argument):
     raise error(name, f"be a number in ({low}, {high})", value)
 
 
-def up_to(high, **argument):
+def up_to(high: float, **argument: Any) -> None:
   """Checks for a number in the half-open interval (0, high].
 
   Args:
     high: The largest value allowed.
-    **argument: The argument, by its name.
   """
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
@@ -97,31 +92,21 @@ def up_to(high, **argument):
     raise error(name, f"be a number in (0, {high}]", value)
 
 
-def within(low, high, **argument):
-  """Checks for a number in the closed interval [low, high].
-
-  Args:
-    low: The smallest value allowed.
-    high: The largest value allowed.
-    **argument: The argument, by its name.
-  """
+def within(low: float, high: float, **argument: Any) -> None:
+  """Checks for a number in the closed interval [low, high]."""
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
   if wrong_type or not low <= value <= high:
     raise error(name, f"be a number in [{low:g}, {high:g}]", value)
 
 
-def float32(**argument):
+def float32(**argument: Any) -> None:
   """Checks for a number from 1e-30 to 1e30, the middle of float32's range."""
   within(1e-30, 1e30, **argument)
 
 
-def instance(kind, **argument):
+def instance(kind: type, **argument: Any) -> None:
   """Checks for an instance of a class.
-
-  Args:
-    kind: The class.
-    **argument: The argument, by its name.
 
   Raises:
     TypeError: If it is of another class.
@@ -131,7 +116,7 @@ def instance(kind, **argument):
     raise TypeError(f"`{name}` must be a {kind.__name__}, got {type(value).__name__}.")
 
 
-def one_of(choices, **argument):
+def one_of(choices: Collection[str], **argument: Any) -> None:
   """Checks for one of `choices`."""
   name, value = _only(argument)
   if value not in choices:

@@ -116,9 +116,14 @@ class Experiment:
     """Returns what the program prints last."""
     return importlib.import_module(self.report).result_text(finished)
 
-  def advice(self, folder: output_folder.OutputFolder, config: Any) -> str:
-    """Returns what the user can do whose settings are not those of the run to resume, or ""."""
-    del folder, config
+  def advice(self, recorded: Any, path: str, config: Any) -> str:
+    """Returns what the user can do whose settings are not those of the run to resume, or "".
+
+    Args:
+      recorded: The run's `config.json`.
+      path: The run's folder.
+    """
+    del recorded, path, config
     return ""
 
   def failures(self) -> tuple[type[Exception], ...]:
@@ -166,7 +171,7 @@ class Experiment:
     try:
       folder.check_same_config(config.to_json(), self.name)
     except output_folder.OtherConfig as e:
-      raise ValueError(f"{e} {self.advice(folder, config)}".strip()) from e
+      raise ValueError(f"{e} {self.advice(folder.recorded, folder.path, config)}".strip()) from e
     return folder
 
   def _load_new(

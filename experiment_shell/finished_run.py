@@ -10,27 +10,23 @@ import dataclasses
 import functools
 import json
 import os
+from typing import Any, Collection, Iterator, Mapping, NoReturn
 
 from experiment_shell import output_folder
 from experiment_shell import study
 
 
 class DamagedFile(ValueError):
-  """A file of a finished run can't be read.
+  """A file of a finished run can't be read."""
 
-  Attributes:
-    name: The file's name.
-    reason: What is wrong with it.
-  """
-
-  def __init__(self, path, reason):
+  def __init__(self, path: str, reason: object) -> None:
     super().__init__(f"{path!r} can't be read ({reason}).")
     self.name = os.path.basename(path)
     self.reason = reason
 
 
 @contextlib.contextmanager
-def _damage(path):
+def _damage(path: str) -> Iterator[None]:
   """Turns errors in the content of a file into `DamagedFile`."""
   try:
     yield
@@ -41,11 +37,11 @@ def _damage(path):
 class _Part(dict):
   """An object of a JSON file, or a row of a table; what it lacks makes the file a damaged one."""
 
-  def __init__(self, values, path):
+  def __init__(self, values: Mapping[str, Any], path: str) -> None:
     super().__init__(values)
     self._path = path
 
-  def __missing__(self, name):
+  def __missing__(self, name: str) -> NoReturn:
     raise DamagedFile(self._path, f"it has no {name!r}")
 
 
@@ -55,28 +51,25 @@ class FinishedRun:
 
   What reads a file raises a `DamagedFile` if its content can't be read, and so does what
   looks up something in a JSON object or in a row that is not there.
-
-  Attributes:
-    path: The folder's path.
   """
 
   path: str
 
-  def join(self, name):
+  def join(self, name: str) -> str:
     """Returns the path of a file in the folder."""
     return os.path.join(self.path, name)
 
-  def has(self, name):
+  def has(self, name: str) -> bool:
     """Returns whether a file is in the folder."""
     return os.path.exists(self.join(name))
 
-  def json(self, name):
+  def json(self, name: str) -> Any:
     """Returns the content of a JSON file."""
     path = self.join(name)
     with _damage(path), open(path, encoding="utf-8") as file:
       return json.load(file, object_hook=lambda values: _Part(values, path))
 
-  def _object(self, name):
+  def _object(self, name: str) -> dict[str, Any]:
     content = self.json(name)
     if not isinstance(content, dict):
       raise DamagedFile(self.join(name), "it is no JSON object")
@@ -88,27 +81,27 @@ class FinishedRun:
       self._object(name)
 
   @functools.cached_property
-  def document(self):
+  def document(self) -> dict[str, Any]:
     """The content of `config.json`: settings, data, versions."""
     return self._object(output_folder.CONFIG)
 
   @functools.cached_property
-  def summary(self):
+  def summary(self) -> dict[str, Any]:
     """The content of `summary.json`."""
     return self._object(output_folder.SUMMARY)
 
   @property
-  def settings(self):
+  def settings(self) -> dict[str, Any]:
     """The settings, a dict from name to value."""
     return self.document["config"]
 
   @property
-  def versions(self):
+  def versions(self) -> dict[str, str]:
     """The versions of the software, a dict by name."""
     return self.document["versions"]
 
   @property
-  def warnings(self):
+  def warnings(self) -> tuple[tuple[str, str], ...]:
     """What the reader of any report must not overlook, as (title, text) pairs."""
     resumed_with = self.document.get(output_folder.RESUMED_WITH)
     if not resumed_with:
@@ -120,18 +113,17 @@ class FinishedRun:
         "an uninterrupted run.",
     ),)
 
-  def rows(self, name, text_columns=()):
+  def rows(self, name: str, text_columns: Collection[str] = ()) -> list[dict[str, Any]]:
     """Returns the rows of a CSV file in the folder, as `study.read_rows` does.
 
     Args:
-      name: The file's name.
       text_columns: Names of columns that stay text even if it reads as a number.
     """
     path = self.join(name)
     with _damage(path):
       return [_Part(row, path) for row in study.read_rows(path, text_columns)]
 
-  def table(self, name):
+  def table(self, name: str) -> tuple[list[str], list[list[Any]]]:
     """Returns header and rows of a CSV file in the folder, where columns may share a name."""
     path = self.join(name)
     with _damage(path):

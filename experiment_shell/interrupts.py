@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import types
 
 EXIT_CODE = 130  # 128 + SIGINT, as in shells.
 LINE = "interrupted: everything saved so far is kept."
@@ -20,12 +21,12 @@ LINE = "interrupted: everything saved so far is kept."
 _happened = threading.Event()
 
 
-def happened():
+def happened() -> bool:
   """Returns whether Ctrl-C was pressed, even if the exception is gone."""
   return _happened.is_set()
 
 
-def _handle(unused_signal, frame):
+def _handle(unused_signal: int, frame: types.FrameType | None) -> None:
   # Someone who presses the keys twice does not want to wait for the clean-up.
   if happened() or _is_importing(frame):
     # If a flush was interrupted, a second one raises a RuntimeError.
@@ -38,7 +39,7 @@ def _handle(unused_signal, frame):
   raise KeyboardInterrupt
 
 
-def _is_importing(frame):
+def _is_importing(frame: types.FrameType | None) -> bool:
   while frame is not None:
     if frame.f_code.co_filename.startswith("<frozen importlib."):
       return True
@@ -46,7 +47,7 @@ def _is_importing(frame):
   return False
 
 
-def _install():
+def _install() -> None:
   """Handles Ctrl-C, unless the program ignores it or has a handler of its own."""
   if (
       threading.current_thread() is threading.main_thread()

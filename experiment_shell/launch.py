@@ -19,6 +19,7 @@ import contextlib
 import os
 import select
 import sys
+from typing import Callable, Iterator
 
 # First, so that Ctrl-C works while the others are imported.
 from experiment_shell import interrupts
@@ -41,7 +42,7 @@ class RunFailed(Exception):
 
 
 @contextlib.contextmanager
-def input_errors():
+def input_errors() -> Iterator[None]:
   """Turns errors in flags, files and values into `InputError`."""
   try:
     yield
@@ -50,23 +51,23 @@ def input_errors():
 
 
 @contextlib.contextmanager
-def run_errors(output_dir, *kinds):
+def run_errors(output_dir: str, *kinds: type[Exception]) -> Iterator[None]:
   """Turns errors that end a run into `RunFailed`; the message names the output folder.
 
   Args:
-    output_dir: The output folder, from which `--resume` continues.
     *kinds: The experiment's own exceptions, besides those of a full disk or memory.
   """
+  expected: tuple[type[Exception], ...] = (OSError, MemoryError, *kinds)
   try:
     yield
-  except (OSError, MemoryError, *kinds) as e:
+  except expected as e:
     raise RunFailed(
         f"{str(e).rstrip('.')}. Results so far are in {output_dir}; --resume continues from "
         "there."
     ) from e
 
 
-def _flush_output():
+def _flush_output() -> None:
   try:
     if sys.stdout is not None:  # It is None if it was closed from the start.
       sys.stdout.flush()
@@ -74,14 +75,14 @@ def _flush_output():
     raise RunFailed(f"standard output can't be written ({e.strerror}).") from e
 
 
-def _drop_output():
+def _drop_output() -> None:
   """Discards output that is not printed yet; Python would complain of it at exit."""
   with open(os.devnull, "wb") as nowhere:
     for descriptor in (1, 2):
       os.dup2(nowhere.fileno(), descriptor)
 
 
-def _reader_is_gone(error):
+def _reader_is_gone(error: BaseException | None) -> bool:
   """Returns whether the error means that nobody reads standard output or error."""
   while error is not None and not isinstance(error, BrokenPipeError):
     error = error.__cause__ or error.__context__
@@ -92,7 +93,7 @@ def _reader_is_gone(error):
   return error is not None and any(event & select.POLLERR for _, event in poll.poll(0))
 
 
-def _end(line, code):
+def _end(line: str, code: int) -> None:
   """Ends the program with a line, or without one if it can't be printed."""
   with contextlib.suppress(OSError):
     print(" ".join(line.split()), file=sys.stderr)
@@ -103,7 +104,7 @@ def _end(line, code):
   sys.exit(code)
 
 
-def _end_after(error):
+def _end_after(error: BaseException) -> None:
   """Exits for expected errors; returns otherwise."""
   if interrupts.happened() or isinstance(error, KeyboardInterrupt):
     # The interrupt may have turned into another error, such as that of an ended worker.
@@ -117,7 +118,7 @@ def _end_after(error):
     _end(f"error: {error}", _FAILED)
 
 
-def _check_arguments():
+def _check_arguments() -> None:
   for argument in sys.argv[1:]:
     try:
       argument.encode()
@@ -125,7 +126,7 @@ def _check_arguments():
       raise InputError(f"arguments must be in UTF-8, got {argument!r}.") from e
 
 
-def _parse_flags():
+def _parse_flags() -> list[str]:
   _check_arguments()
   app.define_help_flags()
   try:
@@ -138,12 +139,10 @@ def _parse_flags():
     sys.exit(0)
 
 
-def run(main):
+def run(main: Callable[[], None]) -> None:
   """Parses the flags, runs `main()` and ends the program.
 
-  Args:
-    main: A function without arguments. It raises `InputError` and `RunFailed` with
-      messages for the user.
+  `main` may raise `InputError` and `RunFailed`, with messages for the user.
   """
   os.chdir(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
   # TensorFlow and its worker print much that the user does not need.

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import shutil
+from typing import Any, Iterable, Mapping, Sequence
 import weakref
 
 from absl import logging
@@ -25,17 +26,18 @@ SUMMARY = "summary.json"
 RESUMED_WITH = "resumed_with"
 
 
-def json_text(value):
+def json_text(value: Any) -> str:
   """Returns a value as the text of a JSON file."""
   return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
-def csv_text(header, rows, last_columns=None):
+def csv_text(
+    header: Iterable[str], rows: Iterable[Sequence[Any]],
+    last_columns: Mapping[str, str] | None = None,
+) -> str:
   """Returns a table as the text of a CSV file.
 
   Args:
-    header: Names of the columns.
-    rows: The rows, each a sequence of values in the order of the columns.
     last_columns: Further columns with the same value in every row, a dict by name.
   """
   last_columns = last_columns or {}
@@ -46,12 +48,8 @@ def csv_text(header, rows, last_columns=None):
   return text.getvalue()
 
 
-def version_changes(before, now):
+def version_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
   """Returns in words which versions differ, or "" if none does.
-
-  Args:
-    before: The versions that a run began with, a dict by package.
-    now: The versions that it was resumed with, likewise.
   """
   changes = []
   for name in dict.fromkeys((*before, *now)):
@@ -75,13 +73,13 @@ class OutputFolder:
     is_finished: Whether the run to resume is finished.
   """
 
-  def __init__(self, path, resume, overwrite, files, folders=()):
+  def __init__(
+      self, path: str, resume: bool, overwrite: bool, files: Iterable[str],
+      folders: Sequence[str] = (),
+  ) -> None:
     """Inspects the folder without changing it.
 
     Args:
-      path: Path of the folder, which need not exist.
-      resume: Whether to continue the run in it.
-      overwrite: Whether to remove the run in it.
       files: Names of the files that the experiment writes, besides `config.json`,
         `summary.json` and `report.html`.
       folders: Names of the folders that it writes.
@@ -115,13 +113,13 @@ class OutputFolder:
     self.recorded = self._there if resume else None
     self.is_finished = self.recorded is not None and REPORT in names
 
-  def _is_ours(self, name):
+  def _is_ours(self, name: str) -> bool:
     # An interrupted write leaves a temporary file called `.NAME.PID.EXTENSION`.
     return name in self._folders or any(
         name == file or name.startswith(f".{file}.") for file in self._files
     )
 
-  def _names(self):
+  def _names(self) -> list[str]:
     if not os.path.lexists(self.path):
       return []
     try:
@@ -129,21 +127,21 @@ class OutputFolder:
     except OSError as e:
       raise self._unusable(e) from e
 
-  def _unusable(self, error):
+  def _unusable(self, error: OSError) -> ValueError:
     """Returns the ValueError for a folder that can't be used because of an OSError."""
     return ValueError(
         "`output_dir` must be a folder that can be read and written, got "
         f"{self.path!r} ({error.strerror or error})."
     )
 
-  def damaged(self, error):
+  def damaged(self, error: Exception) -> ValueError:
     """Returns the ValueError for a `config.json` that can't be used."""
     return ValueError(
         f"`output_dir` must hold a readable {CONFIG} of this program for --resume or "
         f"--overwrite, got {self.join(CONFIG)!r} ({error})."
     )
 
-  def _read_config(self):
+  def _read_config(self) -> dict[str, Any]:
     try:
       with open(self.join(CONFIG), encoding="utf-8") as f:
         recorded = json.load(f)
@@ -152,17 +150,16 @@ class OutputFolder:
     except (ValueError, KeyError, TypeError, AttributeError) as e:
       raise self.damaged(e) from e
 
-  def join(self, name):
+  def join(self, name: str) -> str:
     """Returns the path of a file in the folder."""
     return os.path.join(self.path, name)
 
-  def check_same_config(self, config, experiment=None):
+  def check_same_config(self, config: Mapping[str, Any], experiment: str | None = None) -> None:
     """Raises an `OtherConfig` unless `config` is that of the run to resume.
 
     It raises a ValueError if the run to resume or to overwrite is another program's.
 
     Args:
-      config: The settings, a dict for JSON.
       experiment: The experiment's name in `config.json`; None if it has none.
     """
     if self._there is None:
@@ -193,7 +190,7 @@ class OutputFolder:
             f"{value!r}."
         )
 
-  def start(self, document):
+  def start(self, document: Mapping[str, Any]) -> None:
     """Prepares the folder and writes `config.json`.
 
     If a run is resumed, its `config.json` stays.  A warning tells if the versions of the
@@ -217,18 +214,18 @@ class OutputFolder:
         self._clear()
         self.write_text(CONFIG, json_text(document))
       else:
-        self._record_resumption(document)
+        self._record_resumption(self.recorded, document)
         for name in (REPORT, SUMMARY):
           with contextlib.suppress(FileNotFoundError):
             os.remove(self.join(name))
     except OSError as e:
       raise self._unusable(e) from e
 
-  def close(self):
+  def close(self) -> None:
     """Lets other runs start in the folder."""
     self._unlock()
 
-  def _lock(self):
+  def _lock(self) -> None:
     # The kernel releases the lock when the program ends, however it ends.
     descriptor = os.open(self.path, os.O_RDONLY)
     self._unlock = weakref.finalize(self, os.close, descriptor)
@@ -248,10 +245,15 @@ class OutputFolder:
           f"`output_dir` must not be in use by another run, got {self.path!r}."
       )
 
-  def _record_resumption(self, document):
-    """Adds what is new to `config.json`: settings without a value, and other versions."""
+  def _record_resumption(self, found: dict[str, Any], document: Mapping[str, Any]) -> None:
+    """Adds what is new to `config.json`: settings without a value, and other versions.
+
+    Args:
+      found: What `config.json` says.
+      document: What it would say of a new run.
+    """
     settings = {name: None for name, value in document["config"].items() if value is None}
-    recorded = {**self.recorded, "config": {**settings, **self.recorded["config"]}}
+    recorded = {**found, "config": {**settings, **found["config"]}}
     before, now = recorded.get("versions"), document.get("versions")
     changes = version_changes(before, now) if before and now else ""
     if changes:
@@ -262,11 +264,11 @@ class OutputFolder:
       others = recorded.get(RESUMED_WITH, [])
       if now not in others:
         recorded[RESUMED_WITH] = [*others, now]
-    if recorded != self.recorded:
+    if recorded != found:
       self.write_text(CONFIG, json_text(recorded))
       self.recorded = recorded
 
-  def _clear(self):
+  def _clear(self) -> None:
     # The user's own files stay.  The settings go last: as long as they exist, the rest can
     # be recognized as part of their run.
     names = sorted(filter(self._is_ours, self._names()), key=lambda n: n == CONFIG)
@@ -283,10 +285,10 @@ class OutputFolder:
       else:
         os.remove(self.join(name))
 
-  def _is_folder(self, name):
+  def _is_folder(self, name: str) -> bool:
     # Of a link, only the link is the run's own.
     return os.path.isdir(self.join(name)) and not os.path.islink(self.join(name))
 
-  def write_text(self, name, text):
+  def write_text(self, name: str, text: str) -> None:
     """Writes the text to a file in the folder, wholly or not at all."""
     atomic_file.write_text(self.join(name), text)

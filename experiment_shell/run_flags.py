@@ -17,11 +17,8 @@ flags.DEFINE_bool(
     "overwrite", False, "Remove the earlier run in --output_dir first.")
 
 
-def output_dir(program):
+def output_dir(program: str) -> str:
   """Returns the path of the output folder; by default a new one under results/.
-
-  Args:
-    program: The program's name, with which the default folder's name begins.
 
   Raises:
     ValueError: If --resume or --overwrite is given without --output_dir.

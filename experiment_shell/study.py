@@ -9,6 +9,7 @@ that of an uninterrupted study.
 import csv
 import io
 import os
+from typing import Any, Callable, Collection, Iterable, Mapping
 
 import tqdm
 
@@ -17,7 +18,7 @@ from experiment_shell import launch
 from experiment_shell import output_folder
 
 
-def _written(value):
+def _written(value: Any) -> str:
   """Returns a value as text for the CSV file; `_parsed` is the inverse."""
   # A 32-bit NumPy scalar would be written with fewer digits than it has in 64 bits.
   text = "" if value is None else str(value.item() if hasattr(value, "item") else value)
@@ -27,7 +28,7 @@ def _written(value):
   return text
 
 
-def _parsed(text):
+def _parsed(text: str) -> Any:
   """Returns a number if the text is one, None if it is empty, and else the text."""
   if not text:
     return None
@@ -39,7 +40,7 @@ def _parsed(text):
   return text
 
 
-def _read_lines(path):
+def _read_lines(path: str) -> tuple[list[str], list[list[str]]]:
   """Returns the header and the other lines of a CSV file as lists of text."""
   with open(path, encoding="utf-8", newline="") as file:
     text = file.read()
@@ -52,11 +53,10 @@ def _read_lines(path):
   return header, lines
 
 
-def read_rows(path, text_columns=()):
+def read_rows(path: str, text_columns: Collection[str] = ()) -> list[dict[str, Any]]:
   """Returns the rows of a CSV file as dicts: numbers, text, and None for empty cells.
 
   Args:
-    path: Path of the file, which has a header.
     text_columns: Names of columns that stay text even if it reads as a number.
 
   Raises:
@@ -73,11 +73,8 @@ def read_rows(path, text_columns=()):
   ]
 
 
-def read_table(path):
+def read_table(path: str) -> tuple[list[str], list[list[Any]]]:
   """Returns the header and the rows of a CSV file as lists: numbers, text, and None.
-
-  Args:
-    path: The file, with a header.
 
   Raises:
     ValueError: If a line is not complete.
@@ -96,12 +93,14 @@ class Study:
       measured.  Text that reads as a number becomes one, and empty text becomes None.
   """
 
-  def __init__(self, folder, name, keys, values):
+  def __init__(
+      self, folder: output_folder.OutputFolder, name: str, keys: Iterable[str],
+      values: Iterable[str],
+  ) -> None:
     """Opens the table; if the run is resumed, with its existing rows.
 
     Args:
       folder: An `OutputFolder` after its `start`.
-      name: Name of the file.
       keys: Names of the columns that identify a cell.
       values: Names of the columns that are measured.
 
@@ -118,7 +117,7 @@ class Study:
       # This removes an incomplete last line, which a killed program may leave.
       atomic_file.write_text(self._path, output_folder.csv_text(self._columns, lines))
 
-  def _read(self):
+  def _read(self) -> list[list[str]]:
     """Returns the complete lines of the file, as lists of text."""
     with open(self._path, "rb") as file:
       content = file.read()
@@ -136,10 +135,12 @@ class Study:
         f"{', '.join(self._columns)} to resume, got {self._path!r}."
     )
 
-  def _row(self, line):
+  def _row(self, line: list[str]) -> dict[str, Any]:
     return dict(zip(self._columns, map(_parsed, line)))
 
-  def run(self, cells, measure):
+  def run(
+      self, cells: Iterable[Mapping[str, Any]], measure: Callable[..., Mapping[str, Any]]
+  ) -> None:
     """Measures the cells that have no row yet, under a progress bar.
 
     Args:
@@ -164,6 +165,6 @@ class Study:
         self.rows.append(self._row(line))
         bar.update()
 
-  def _identity(self, row):
+  def _identity(self, row: Mapping[str, Any]) -> tuple[str, ...]:
     # The values after reading them back, since text may have become a number.
     return tuple(_written(_parsed(_written(row[key]))) for key in self._keys)

@@ -25,10 +25,7 @@ class Source:
   """Data that can be downloaded.
 
   Attributes:
-    url: The address of an archive.
-    sha256: Its digest, in hex.
     files: A function from the archive's bytes to the files to write, contents by name.
-    about: What it is, in a few words.
   """
 
   url: str
@@ -58,7 +55,7 @@ flags.DEFINE_enum(
 path_flag.define("output_dir", None, "Folder to write to; other files in it stay.")
 
 
-def main():
+def main() -> None:
   with launch.input_errors():
     for name in ("dataset", "output_dir"):
       if flags.FLAGS[name].value is None:

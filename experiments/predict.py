@@ -11,6 +11,7 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 
 import csv
 import os
+from typing import Any, Iterable, Mapping
 
 from absl import flags
 
@@ -27,7 +28,7 @@ path_flag.define(
 flags.DEFINE_bool("overwrite", False, "Whether --output is overwritten.")
 
 
-def _write(path, predictions):
+def _write(path: str, predictions: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> tuple[int, int]:
   """Writes a line for every row; returns the numbers of clients and rows."""
   num_clients = num_rows = 0
   with atomic_file.atomic_path(path) as temporary:
@@ -44,7 +45,7 @@ def _write(path, predictions):
   return num_clients, num_rows
 
 
-def main():
+def main() -> None:
   with launch.input_errors():
     from fl_clustering import load_model  # pylint: disable=g-import-not-at-top
 

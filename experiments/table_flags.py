@@ -1,5 +1,7 @@
 """The flags that say how clients' tables are read, for every program that reads some."""
 
+from typing import Any
+
 from absl import flags
 
 from fl_clustering.tables import table_options
@@ -44,7 +46,7 @@ NAMES = (
 )
 
 
-def given():
+def given() -> dict[str, Any]:
   """Returns the flags that were given, a dict of arguments of `TableOptions`."""
   values = {name: getattr(flags.FLAGS, name) for name in NAMES}
   return {

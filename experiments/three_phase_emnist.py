@@ -9,7 +9,7 @@ imported, which takes seconds.
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import contextlib
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
 
 from absl import flags
 
@@ -46,7 +46,7 @@ def _open_runtime() -> contextlib.AbstractContextManager:
 
 
 @contextlib.contextmanager
-def _ends(folder: output_folder.OutputFolder):
+def _ends(folder: output_folder.OutputFolder) -> Iterator[None]:
   """Says what can be done about errors that end a run."""
   kept = f"Results so far are in {folder.path};"
   try:
@@ -102,13 +102,12 @@ class ThreePhase(experiment.Experiment):
       text += site_runs.without_text(finished)
     return text
 
-  def advice(self, folder: output_folder.OutputFolder, config: Any) -> str:
-    assert folder.recorded is not None
-    stages = data.stages_in_common(folder.recorded["config"], config)
+  def advice(self, recorded: Any, path: str, config: Any) -> str:
+    stages = data.stages_in_common(recorded["config"], config)
     if not stages:
       return "None of its stages can be kept."
     return (
-        f"A run in another folder with --reuse={folder.path} keeps its stages "
+        f"A run in another folder with --reuse={path} keeps its stages "
         f"{', '.join(stages)}."
     )
 

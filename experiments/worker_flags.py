@@ -1,10 +1,17 @@
 """The flags that say on which machines the clients compute, for every federated program."""
 
+import contextlib
 import sys
+from typing import Any, Mapping, Sequence
 
 from absl import flags
+import tqdm
 
 from experiment_shell import launch
+from experiment_shell import lazy_module
+
+pool = lazy_module.LazyModule("fl_clustering.distribution.pool")
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 # The flags belong to the modules that adopt them, for `--help`.
 flags.DEFINE_list(
@@ -28,7 +35,7 @@ flags.DEFINE_enum(
 
 
 @flags.validator("workers")
-def _check_workers(workers):
+def _check_workers(workers: Sequence[str] | None) -> bool:
   for address in workers or ():
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
@@ -38,23 +45,17 @@ def _check_workers(workers):
   return True
 
 
-def addresses():
+def addresses() -> Sequence[str]:
   """Returns the addresses of the workers; none if this machine computes."""
   return flags.FLAGS.workers or ()
 
 
-def may_skip_sites():
+def may_skip_sites() -> bool:
   """Returns whether sites that are lost are left out."""
   return flags.FLAGS.missing_sites == "skip"
 
 
-def _open_pool():
-  # pylint: disable=g-import-not-at-top
-  import tqdm
-
-  from fl_clustering.distribution import pool
-  # pylint: enable=g-import-not-at-top
-
+def _open_pool() -> Any:
   with launch.input_errors():
     return pool.Pool(
         flags.FLAGS.workers,
@@ -66,7 +67,7 @@ def _open_pool():
     )
 
 
-def open_runtime(with_sites):
+def open_runtime(with_sites: str) -> contextlib.AbstractContextManager:
   """Returns where TFF computes on this machine's data, as the flags say: a context manager.
 
   Args:
@@ -76,8 +77,6 @@ def open_runtime(with_sites):
   Raises:
     launch.InputError: If a worker can't be used.
   """
-  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
-
   if flags.FLAGS.workers is None:
     return runtime.LocalRuntime()
   opened = _open_pool()
@@ -91,12 +90,10 @@ def open_runtime(with_sites):
   return opened
 
 
-def open_documents(stack):
+def open_documents(stack: contextlib.ExitStack) -> Mapping[str, Mapping[str, Any]]:
   """Connects to the workers of `--workers`, which own the clients.
 
-  Args:
-    stack: A `contextlib.ExitStack`; the connections are open, and TFF computes there, as long as
-      it is.
+  The connections are open, and TFF computes there, as long as `stack` is.
 
   Returns:
     What every site says of itself, dicts of `Site.to_json` by address.

@@ -1,7 +1,10 @@
 import dataclasses
+import functools
+from typing import Optional
 
 from absl.testing import absltest
 
+from clustering_basics import validate
 from fl_clustering import options
 
 
@@ -22,6 +25,15 @@ class _Square:
 @dataclasses.dataclass(frozen=True)
 class _OtherColors:
   color: str = options.option(str, "Its color.", default="red", values=("red", "green"))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Drawing:
+  seed: int = options.option(int, "The seed.", 0, rule=functools.partial(validate.integer, 0))
+  colors: tuple[str, ...] = options.option(
+      str, "The colors.", ("red",), several=True, values=("red", "blue"), flag="color"
+  )
+  title: Optional[str] = None
 
 
 class OptionsTest(absltest.TestCase):
@@ -58,6 +70,19 @@ class OptionsTest(absltest.TestCase):
         "`radius` must have the same default in round, square, got 1.0 and none",
     ):
       options.by_name(choices, same_defaults=True)
+
+  def test_values_that_an_option_can_not_have_are_refused_by_the_flags_name(self):
+    options.check(_Drawing(colors=("blue", "red")))
+    options.check(_Drawing(seed=None))
+    with self.assertRaisesRegex(ValueError, "`seed` must be an integer >= 0, got -1"):
+      options.check(_Drawing(seed=-1))
+    with self.assertRaisesRegex(ValueError, "`color` must be one of red, blue, got 'green'"):
+      options.check(_Drawing(colors=("red", "green")))
+
+  def test_to_json_has_all_fields(self):
+    self.assertEqual(
+        options.to_json(_Drawing()), {"seed": 0, "colors": ["red"], "title": None}
+    )
 
   def test_describe(self):
     found = options.by_name({"round": _Round, "square": _Square})

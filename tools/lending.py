@@ -4,8 +4,11 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 
 import os
 import signal
+import subprocess
 import sys
 import time
+import types
+from typing import Any, Callable
 
 from absl import flags
 
@@ -31,26 +34,26 @@ flags.DEFINE_integer(
     "num_cores", None, "How many clients are computed at a time. Default: the number of cores.")
 
 
-def check_given(*names):
+def check_given(*names: str) -> None:
   """Raises a ValueError if one of these flags was not given."""
   for name in names:
     if flags.FLAGS[name].value is None:
       raise validate.error(name, "be given", None)
 
 
-def _end(unused_signal, unused_frame):
+def _end(unused_signal: int, unused_frame: types.FrameType | None) -> None:
   # An exception would be lost in imports of extension modules, which drop it.  There is nothing
   # to clean up: the worker ends with this process.
   os._exit(0)
 
 
-def _handle_signals():
+def _handle_signals() -> None:
   for number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) != signal.SIG_IGN:
       signal.signal(number, _end)
 
 
-def _code_at_end(process):
+def _code_at_end(process: subprocess.Popen) -> int:
   """Returns the exit code of a process, once it has ended."""
   # Not `process.wait()`: a signal between Python's last look and the system's call would be
   # handled when the process ends by itself.
@@ -59,7 +62,10 @@ def _code_at_end(process):
   return process.returncode
 
 
-def _run(entrance, folder, num_cores, open_site, line):
+def _run(
+    entrance: entrance_lib.Entrance, folder: str, num_cores: int, open_site: Callable[[str], Any],
+    line: Callable[[str, str, Any], str],
+) -> None:
   from fl_clustering.distribution import serving  # pylint: disable=g-import-not-at-top; has threads.
 
   _handle_signals()
@@ -77,7 +83,9 @@ def _run(entrance, folder, num_cores, open_site, line):
   raise launch.RunFailed(serving.end_text(code))
 
 
-def run(line, open_site=lambda folder: None):
+def run(
+    line: Callable[[str, str, Any], str], open_site: Callable[[str], Any] = lambda folder: None
+) -> None:
   """Runs a worker as the flags say.
 
   Args:

@@ -10,6 +10,7 @@ The rows stay here, but whoever reaches the port can read all files of this user
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import os
+from typing import Any
 
 from absl import flags
 
@@ -46,20 +47,20 @@ flags.DEFINE_multi_string(
 _OF_LABELS = ("label_column", "label_above", "split_column")
 
 
-def _options():
+def _options() -> table_options.TableOptions:
   of_labels = {name: flags.FLAGS[name].value for name in _OF_LABELS}
   return table_options.TableOptions(**of_labels, **table_flags.given())
 
 
-def _levels(options):
+def _levels(options: table_options.TableOptions) -> dict[str, list[str]]:
   """Returns the levels that were given, by column."""
-  levels = {}
+  levels: dict[str, list[str]] = {}
   for text in flags.FLAGS.levels or ():
     column = next((name for name in options.categories if text.startswith(f"{name}=")), None)
     if column in levels:
       raise validate.error("levels", "name a column once", column)
     names = [] if column is None else flags.ListParser().parse(text[len(column) + 1 :])
-    if not names or not all(names):
+    if column is None or not names or not all(names):
       raise validate.error(
           "levels", "be a column of `categories` and its levels, as in sex=f,m", text
       )
@@ -67,28 +68,28 @@ def _levels(options):
   return levels
 
 
-def _check_folders():
+def _check_folders() -> None:
   """Raises a ValueError if the worker's files would be among the data."""
   data, cache = (os.path.realpath(flags.FLAGS[name].value) for name in ("data_dir", "cache_dir"))
   if os.path.commonpath([data, cache]) == data:
     raise validate.error("cache_dir", "be outside `data_dir`", flags.FLAGS.cache_dir)
 
 
-def _line(address, cores, site):
+def _line(address: str, cores: str, site: Any) -> str:
   num_rows = sum(client.num_rows for client in site.clients.values())
   clients = "1 client" if len(site.clients) == 1 else f"{len(site.clients):,} clients"
   rows = "1 row" if num_rows == 1 else f"{num_rows:,} rows"
   return f"site at {address}: {clients}, {rows}, {cores}"
 
 
-def main():
+def main() -> None:
   with launch.input_errors():
     lending.check_given("data_dir", "port", "cache_dir")
     _check_folders()
     options = _options()
     levels = _levels(options)
 
-  def open_site(folder):
+  def open_site(folder: str) -> Any:
     from fl_clustering.distribution import site_folder  # pylint: disable=g-import-not-at-top; threads.
 
     return site_folder.open_site(

@@ -7,6 +7,8 @@ can, so it is open at this machine's own address by default; docs/scaling.md say
 on other machines get there.
 """
 
+from typing import Any
+
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 from absl import flags
@@ -16,11 +18,11 @@ from tools import lending
 flags.adopt_module_key_flags(lending)
 
 
-def _line(address, cores, unused_site):
+def _line(address: str, cores: str, unused_site: Any) -> str:
   return f"worker at {address}, {cores}, files in {flags.FLAGS.cache_dir}"
 
 
-def main():
+def main() -> None:
   lending.run(_line)
 
 

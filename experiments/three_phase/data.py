@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from typing import Any, Mapping
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import client_privacy
 
 
-def config_of(settings, data_dir):
+def config_of(
+    settings: Mapping[str, Any], data_dir: str | None
+) -> config_lib.ThreePhaseConfig:
   """Returns the `ThreePhaseConfig` of settings; clients' files have their own number of clients.
 
   Args:
     settings: The settings by name, `dataset`, `tables` and `seed` among them.
-    data_dir: Where the data come from, or None.
+    data_dir: Where the data come from.
 
   Raises:
     ValueError: If the settings don't fit each other or the files.
@@ -44,12 +47,12 @@ def config_of(settings, data_dir):
   return config_lib.ThreePhaseConfig(**settings)
 
 
-def check_reuse(folder, output_dir):
+def check_reuse(folder: str | None, output_dir: str | None) -> None:
   """Raises a ValueError unless the stages of the run in a folder can be reused.
 
   Args:
-    folder: The folder, or None.
-    output_dir: The folder of the run that is to reuse them, or None for a new one.
+    folder: The folder; without one there is nothing to check.
+    output_dir: The folder of the run that is to reuse them; None for a new one.
   """
   if folder is None:
     return

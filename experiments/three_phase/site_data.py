@@ -55,12 +55,14 @@ def _inputs(opened, config, data, begins_again=False):
   return SiteInputs(opened, config, task, data, begins_again)
 
 
-def config_of(settings, sites, resumed=None):
+def config_of(
+    settings: Mapping[str, Any], sites: Any, resumed: str | None = None
+) -> config_lib.ThreePhaseConfig:
   """Returns the `ThreePhaseConfig` of settings for the clients of sites.
 
   Args:
     settings: The settings by name.
-    sites: The `Sites`.
+    sites: The `Sites` of tables.
     resumed: The folder of a run to resume, which may have begun with other sites: the settings
       then have as many clients as that run.
 
