@@ -32,7 +32,7 @@ def json_text(value: Any) -> str:
 
 
 def csv_text(
-    header: Iterable[str], rows: Iterable[Sequence[Any]],
+    header: Iterable[str], rows: Iterable[Iterable[Any]],
     last_columns: Mapping[str, str] | None = None,
 ) -> str:
   """Returns a table as the text of a CSV file.

@@ -142,7 +142,8 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   )
   num_clusters_criterion: str | None = options.option(
       str,
-      "What chooses the number of clusters with --num_clusters=auto, from the clients' own weights.",
+      "What chooses the number of clusters with --num_clusters=auto, from the clients' own "
+      "weights.",
       None, values=num_clusters_lib.CRITERIA, default_text=num_clusters_lib.DEFAULT_CRITERION,
   )
   grouping_epochs: int | None = options.option(

@@ -38,8 +38,8 @@ class PaperConfig:
 
   figures: tuple[str, ...] = options.option(
       str,
-      "Comma-separated, of: " + ", ".join(FIGURES) + ". `regular`, `noise`, `rounds`, `extreme` and "
-      "`real` are the figures of Garst and Reinders, `sse` is the table of the child/parent "
+      "Comma-separated, of: " + ", ".join(FIGURES) + ". `regular`, `noise`, `rounds`, `extreme` "
+      "and `real` are the figures of Garst and Reinders, `sse` is the table of the child/parent "
       "document, `privacy` is what privacy costs.",
       FIGURES, several=True, values=FIGURES, flag="figure", default_text="all",
   )

