@@ -19,7 +19,6 @@ from experiments.clients import downloads
 from experiments.clients import hospitals
 
 
-
 @dataclasses.dataclass(frozen=True)
 class Source:
   """Data that can be downloaded.

@@ -180,17 +180,17 @@ class OwnDataConfig:
 
   @property
   def privacy(self) -> privacy_lib.PointPrivacy | privacy_lib.ClientPrivacy | None:
-    """None without `epsilon`; with it, `delta` and `radius` are given."""
-    if self.epsilon is None or self.delta is None or self.radius is None:
+    """Of clients with `max_points`, else of points; None without `epsilon`."""
+    if self.epsilon is None:
       return None
-    trust = privacy_lib.SERVER if self.trust is None else self.trust
+    shared: dict[str, Any] = {
+        "epsilon": self.epsilon, "delta": self.delta, "radius": self.radius,
+        "trust": privacy_lib.SERVER if self.trust is None else self.trust,
+        "min_clients": self.min_clients,
+    }
     if self.max_points is None:
-      return privacy_lib.PointPrivacy(
-          self.epsilon, self.delta, self.radius, trust, self.min_clients
-      )
-    return privacy_lib.ClientPrivacy(
-        self.epsilon, self.delta, self.radius, self.max_points, trust, self.min_clients
-    )
+      return privacy_lib.PointPrivacy(**shared)
+    return privacy_lib.ClientPrivacy(**shared, max_points=self.max_points)
 
   @property
   def candidates(self) -> tuple[int, ...]:
