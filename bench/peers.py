@@ -17,7 +17,7 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 
 import contextlib
 import os
-from typing import Any
+from typing import Any, Mapping
 
 from absl import flags
 
@@ -57,11 +57,11 @@ def _described(name: str, folder: str) -> tuple[str | None, dict[str, Any]]:
   }
 
 
-def _available(document: dict[str, Any]) -> list[str]:
+def _available(document: Mapping[str, Any]) -> list[str]:
   return [name for name, one in document["contestants"].items() if one["reason"] is None]
 
 
-def _check_recorded(recorded: dict[str, Any], document: dict[str, Any]) -> None:
+def _check_recorded(recorded: Any, document: Mapping[str, Any]) -> None:
   before, now = _available(recorded), _available(document)
   if before != now:
     raise validate.error(

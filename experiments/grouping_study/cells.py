@@ -7,9 +7,9 @@ Its tables are written when all are measured or have failed; before that, they a
 import collections
 import csv
 import io
-import itertools
 import os
 import shutil
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from clustering_basics import atomic_file
 from experiment_shell import finished_run
@@ -23,6 +23,12 @@ from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary
 
+if TYPE_CHECKING:
+  from fl_clustering import config as run_config
+  from fl_clustering.engine import cost
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import three_phase_result
+
 RESULTS = "results.csv"
 ROUNDS = "rounds.csv"
 # The columns that may read as numbers and are text.
@@ -32,7 +38,7 @@ PRETRAIN = "pretrain"
 # How the problem of a cell begins that ended its process.
 PROCESS_ENDED = "the process ended"
 KEYS = ("setting", "seed", "fold", "method")
-_SCORES = {
+SCORES = {
     "accuracy": ("clients", "accuracy", "mean"),
     "accuracy_sd": ("clients", "accuracy", "sd"),
     "accuracy_p10": ("clients", "accuracy", "p10"),
@@ -53,40 +59,33 @@ _SCORES = {
     "bytes_down": ("cost", "bytes_down"),
     "bytes_up": ("cost", "bytes_up"),
 }
-VALUES = (*_SCORES, "problem")
+VALUES = (*SCORES, "problem")
 _ROUND_VALUES = ("round", "accuracy", "client_steps", "bytes")
 _HEADERS = {RESULTS: (*KEYS, *VALUES), ROUNDS: (*KEYS, *_ROUND_VALUES)}
 
 
-def methods_of(config):
-  """Returns the methods and controls of every group, in the order of its rows.
+def methods_of(config: "run_config.ThreePhaseConfig") -> tuple[str, ...]:
+  """Returns the methods and controls of every group of a study's runs, in the order of its rows.
 
   There is one more where a method has more client steps than FedAvg: its matched control.
-
-  Args:
-    config: The `ThreePhaseConfig` of the study's runs.
   """
   return (PRETRAIN, *config.chosen_methods, *method_registry.CONTROLS)
 
 
-def group_folder(study_folder, group):
+def group_folder(study_folder: str, group: config_lib.Group) -> str:
   """Returns the path of a group's folder."""
   return os.path.join(study_folder, "cells", group.name)
 
 
-def _has_tables(study_folder, group):
+def _has_tables(study_folder: str, group: config_lib.Group) -> bool:
   return os.path.exists(os.path.join(group_folder(study_folder, group), RESULTS))
 
 
-def is_measured(study_folder, group):
+def is_measured(study_folder: str, group: config_lib.Group) -> bool:
   """Returns whether a group's tables are there, and none of its cells ended its process.
 
   What ended the process may be gone when the study is resumed: another program that took the
   memory, or somebody who killed TFF's worker.
-
-  Args:
-    study_folder: Path of the study's folder.
-    group: The `config.Group`.
 
   Raises:
     ValueError: If a table can't be read.
@@ -97,46 +96,40 @@ def is_measured(study_folder, group):
   return not any(ended_process(row["problem"]) for row in csv.DictReader(text, restval=""))
 
 
-def ended_process(problem):
+def ended_process(problem: str) -> bool:
   """Returns whether a cell's `problem` is that it ended its process."""
   return problem.startswith(PROCESS_ENDED)
 
 
-def _key(group, method):
+def _key(group: config_lib.Group, method: str) -> tuple[str, int, int | None, str]:
   return group.setting, group.seed, group.fold, method
 
 
-def failed_row(group, method, problem):
+def failed_row(group: config_lib.Group, method: str, problem: str) -> list:
   """Returns the row of a cell that failed; `problem` says why."""
-  return [*_key(group, method), *[None] * len(_SCORES), " ".join(problem.split())]
+  return [*_key(group, method), *[None] * len(SCORES), " ".join(problem.split())]
 
 
-def failed_rows(config, group, problem):
+def failed_rows(
+    config: config_lib.StudyConfig, group: config_lib.Group, problem: str
+) -> list[list]:
   """Returns the rows of a group all of whose cells failed, for the same reason."""
   return [failed_row(group, method, problem) for method in methods_of(config.run)]
 
 
-def write_tables(study_folder, group, rows, rounds=()):
-  """Writes a group's tables, as `write_texts` does.
-
-  Args:
-    study_folder: Path of the study's folder.
-    group: The `config.Group`.
-    rows: Its rows of `results.csv`, lists of values.
-    rounds: Its rows of `rounds.csv`, likewise.
-  """
+def write_tables(
+    study_folder: str, group: config_lib.Group, rows: Iterable[Sequence],
+    rounds: Iterable[Sequence] = (),
+) -> None:
+  """Writes a group's rows of `results.csv` and of `rounds.csv`, as `write_texts` does."""
   tables = {ROUNDS: rounds, RESULTS: rows}
   write_texts(study_folder, group, {
       name: output_folder.csv_text(_HEADERS[name], lines) for name, lines in tables.items()
   })
 
 
-def read_tables(study_folder, group):
+def read_tables(study_folder: str, group: config_lib.Group) -> dict[str, str]:
   """Returns the tables of a group, as text by name.
-
-  Args:
-    study_folder: Path of the study's folder.
-    group: The `config.Group`.
 
   Raises:
     ValueError: If a table can't be read.
@@ -154,12 +147,12 @@ def read_tables(study_folder, group):
   return texts
 
 
-def write_texts(study_folder, group, texts):
+def write_texts(study_folder: str, group: config_lib.Group, texts: Mapping[str, str]) -> None:
   """Writes a group's tables, and removes its checkpoints if it is measured with them.
 
   Args:
     study_folder: Path of the study's folder.
-    group: The `config.Group`.
+    group: The group.
     texts: The tables as text by name, as of `read_tables`.
   """
   folder = group_folder(study_folder, group)
@@ -171,20 +164,15 @@ def write_texts(study_folder, group, texts):
     remove_leftovers(study_folder, group)
 
 
-def remove_leftovers(study_folder, group):
+def remove_leftovers(study_folder: str, group: config_lib.Group) -> None:
   """Removes what a measured group no longer needs."""
   folder = group_folder(study_folder, group)
   for name in ("checkpoints", "client_data"):
     shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
 
 
-def write_joined(config, study_folder):
-  """Writes the study's tables from those that groups have, in the study's order.
-
-  Args:
-    config: The `StudyConfig`.
-    study_folder: Path of the study's folder.
-  """
+def write_joined(config: config_lib.StudyConfig, study_folder: str) -> None:
+  """Writes the study's tables from those that groups have, in the study's order."""
   for name, header in _HEADERS.items():
     text = [output_folder.csv_text(header, [])]
     for group in config.groups:
@@ -195,71 +183,76 @@ def write_joined(config, study_folder):
     atomic_file.write_text(os.path.join(study_folder, name), "".join(text))
 
 
-def load_task(config, group, data_dir):
-  """Returns the `FederatedTask` of a group.
-
-  Args:
-    config: The `StudyConfig`.
-    group: The `config.Group`.
-    data_dir: Where the data come from, or None.
-  """
+def load_task(
+    config: config_lib.StudyConfig, group: config_lib.Group, data_dir: str | None
+) -> "federated_task.FederatedTask":
+  """Returns the clients and the model of a group."""
   return data.load(config.run_config(group), data_dir, None, config.fold(group))
 
 
-def _score(summary, path):
+class _Round(NamedTuple):
+  """A round: its number, the clients' mean accuracy, and what it cost."""
+
+  number: int
+  accuracy: float
+  client_steps: float
+  bytes: float
+
+
+def _score(found: Any, path: Sequence[str]) -> float | None:
   """Returns a number of a method's summary; None where it has none."""
   for name in path:
-    if summary is None or name not in summary:
+    if found is None or name not in found:
       return None
-    summary = summary[name]
-  return summary
+    found = found[name]
+  return found
 
 
-def _scores(summary):
-  return [_score(summary, path) for path in _SCORES.values()]
-
-
-def _round_rows(group, method, curve, total):
+def _round_rows(
+    group: config_lib.Group, method: str, curve: Sequence[_Round], total: "cost.Cost | None"
+) -> list[list]:
   """Returns the rows of a method's rounds; costs are those of everything until then.
 
   Args:
-    group: The `config.Group`.
+    group: The group.
     method: The method, or `pretrain`.
-    curve: Per round its number, the clients' mean accuracy, client steps and bytes.
-    total: The `Cost` after the last round; None for phase 1, which starts from nothing.
+    curve: The rounds.
+    total: The cost after the last round; None for phase 1, which starts from nothing.
   """
-  steps, sent = ([one[place] for one in curve] for place in (2, 3))
-  before = (0, 0)
+  steps = bytes_ = 0.0
   if total is not None:
-    in_all = total.client_steps, total.bytes_down + total.bytes_up
-    before = in_all[0] - sum(steps), in_all[1] - sum(sent)
-  return [
-      [*_key(group, method), number, accuracy, int(before[0] + so_far), int(before[1] + bytes_)]
-      for (number, accuracy, _, _), so_far, bytes_ in zip(
-          curve, itertools.accumulate(steps), itertools.accumulate(sent)
-      )
-  ]
+    steps = total.client_steps - sum(one.client_steps for one in curve)
+    bytes_ = total.bytes_down + total.bytes_up - sum(one.bytes for one in curve)
+  rows = []
+  for one in curve:
+    steps += one.client_steps
+    bytes_ += one.bytes
+    rows.append([*_key(group, method), one.number, one.accuracy, int(steps), int(bytes_)])
+  return rows
 
 
 class _Observer(stages.RunObserver):
   """Tells of every stage that begins, and keeps the methods' `curves`."""
 
-  def __init__(self, tell):
-    self.curves = collections.defaultdict(list)
+  def __init__(self, tell: Callable[[str], None]):
+    self.curves: dict[str, list[_Round]] = collections.defaultdict(list)
     self._tell = tell
 
-  def stage_begins(self, stage):
+  def stage_begins(self, stage: str) -> None:
     self._tell(stage)
 
-  def round_finished(self, stage, round_num, rows):
+  def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
     values = {row.metric: row.value for row in rows if row.cluster == ""}
-    self.curves[stage].append((
+    self.curves[stage].append(_Round(
         round_num, values["clients_accuracy_mean"], values["client_steps"],
         values["bytes_down"] + values["bytes_up"],
     ))
 
 
-def _rows(config, group, result, curves):
+def _rows(
+    config: config_lib.StudyConfig, group: config_lib.Group,
+    result: "three_phase_result.ThreePhaseResult", curves: Mapping[str, Sequence[_Round]],
+) -> tuple[list[list], list[list]]:
   """Returns a group's rows of results and of rounds."""
   target = config.run.target_accuracy
   summaries = {
@@ -275,13 +268,17 @@ def _rows(config, group, result, curves):
     if method in result.failures:
       rows.append(failed_row(group, method, result.failures[method]))
       continue
-    rows.append([*_key(group, method), *_scores(summaries[method]), None])
+    scores = (_score(summaries[method], path) for path in SCORES.values())
+    rows.append([*_key(group, method), *scores, None])
     total = None if method == PRETRAIN else result.methods[method].cost
     rounds += _round_rows(group, method, curves[method], total)
   return rows, rounds
 
 
-def _measure(config, group, task, study_folder, failed, tell):
+def _measure(
+    config: config_lib.StudyConfig, group: config_lib.Group, task: "federated_task.FederatedTask",
+    study_folder: str, failed: Mapping[str, str], tell: Callable[[str], None],
+) -> tuple[list[list], list[list]]:
   from fl_clustering.three_phase import three_phase  # pylint: disable=g-import-not-at-top
 
   folder = group_folder(study_folder, group)
@@ -300,12 +297,15 @@ def _measure(config, group, task, study_folder, failed, tell):
   return _rows(config, group, result, observer.curves)
 
 
-def measure_group(config, group, data_dir, study_folder, failed, tell):
+def measure_group(
+    config: config_lib.StudyConfig, group: config_lib.Group, data_dir: str | None,
+    study_folder: str, failed: Mapping[str, str], tell: Callable[[str], None],
+) -> None:
   """Measures the cells of a group and writes its tables; TFF's context must be set.
 
   Args:
-    config: The `StudyConfig`.
-    group: The `config.Group`.
+    config: The study's settings.
+    group: The group.
     data_dir: Where the data come from, or None.
     study_folder: Path of the study's folder.
     failed: Why methods failed that are not to be tried again, by name.

@@ -1,7 +1,6 @@
 """The figures of a study: gains as heat maps, and accuracy by cost."""
 
 from matplotlib import colors
-from matplotlib import lines
 from matplotlib import ticker
 import numpy as np
 
@@ -24,28 +23,29 @@ _LARGEST_SMALL_TEXT = 8
 _SMALL_TEXT_OF_ROW = 44
 
 
-def _wrapped(setting):
+def _wrapped(setting: str) -> str:
   return setting.replace("_", "\n") if len(setting) > _LONG_NAME else setting
 
 
-def _grid(results, reference):
-  """Returns the intervals of all gains, and whether each holds for all comparisons together."""
-  count = results.num_comparisons(reference)
-  plain, together = {}, {}
-  for row, method in enumerate(results.compared_with(reference)):
-    for column, setting in enumerate(results.settings):
-      found = results.gain(setting, method, reference)
-      plain[row, column] = found
-      together[row, column] = (
-          found is not None and results.gain(setting, method, reference, count).leaves_out_zero
-      )
-  return plain, together
+def _grid(
+    results: results_lib.Results, reference: str, num_comparisons: int
+) -> dict[tuple[int, int], intervals.Interval | None]:
+  """Returns the gains by place; a method is a row, and a setting a column."""
+  return {
+      (row, column): results.gain(setting, method, reference, num_comparisons)
+      for row, method in enumerate(results.compared_with(reference))
+      for column, setting in enumerate(results.settings)
+  }
 
 
-def _heat_map(results, reference):
+def _told_apart(grid: dict) -> dict[tuple[int, int], intervals.Interval]:
+  return {place: gain for place, gain in grid.items() if gain and gain.leaves_out_zero}
+
+
+def _heat_map(results: results_lib.Results, reference: str) -> figure_style.Figure:
   methods = results.compared_with(reference)
-  plain, together = _grid(results, reference)
-  shown = {place: found for place, found in plain.items() if found and found.leaves_out_zero}
+  plain = _grid(results, reference, 1)
+  shown, together = map(_told_apart, (plain, _grid(results, reference, len(plain))))
   values = np.full((len(methods), len(results.settings)), np.nan)
   for place, found in shown.items():
     values[place] = found.mean
@@ -56,16 +56,16 @@ def _heat_map(results, reference):
   axes.imshow(values, cmap=_WORSE_TO_BETTER, vmin=-limit, vmax=limit, aspect="auto")
   for (row, column), found in shown.items():
     dark = abs(found.mean) > 0.75 * limit
-    look = {"ha": "center", "color": "white" if dark else "#1c1e21"}
+    look: run_figures.Look = {"ha": "center", "color": "white" if dark else "#1c1e21"}
     axes.text(
         column, row - 0.04, comparison.points(found.mean), va="bottom", fontsize=9.5,
-        fontweight="bold" if together[row, column] else "normal", **look,
+        fontweight="bold" if (row, column) in together else "normal", **look,
     )
-    ends = f"{comparison.points(found.low)} to {comparison.points(found.high)}"
+    ends = results_lib.ends_text(found)
     axes.text(column, row + 0.06, ends, va="top", fontsize=small, **look)
-  for place, found in plain.items():
-    if found is None:
-      axes.text(*place[::-1], "failed", ha="center", va="center", fontsize=8, style="italic")
+  for (row, column), gain in plain.items():
+    if gain is None:
+      axes.text(column, row, "failed", ha="center", va="center", fontsize=8, style="italic")
   axes.set_xticks(range(len(results.settings)), map(_wrapped, results.settings), fontsize=8.5)
   axes.set_yticks(range(len(methods)), map(run_results.method_label, methods))
   axes.set_xticks(np.arange(len(results.settings) - 1) + 0.5, minor=True)
@@ -82,37 +82,29 @@ def _heat_map(results, reference):
   return figure
 
 
-def gains_over_fedavg(results):
+def gains_over_fedavg(results: results_lib.Results) -> figure_style.Figure:
   """Returns the heat map of the gains over FedAvg."""
   return _heat_map(results, results_lib.FEDAVG)
 
 
-def gains_over_finetuned(results):
+def gains_over_finetuned(results: results_lib.Results) -> figure_style.Figure:
   """Returns the heat map of the gains over the fine-tuned control."""
   return _heat_map(results, results_lib.FINETUNED)
 
 
-def accuracy_by_cost(results):
+def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
   """Returns the clients' mean accuracy over bytes and over client steps, a row per setting."""
   methods = [method for method in results.methods if method != results_lib.MATCHED]
-  looks = run_figures.method_looks(methods)
-  for method in methods:
-    looks[method] |= {"linewidth": 1.2, "markersize": 5}
-  for later, method in enumerate(reversed(results.chosen_methods)):
-    # Methods that agree have the same curve; earlier ones are wider, so that they show beneath.
-    looks[method] |= {"linewidth": 1.2 + 0.35 * later, "markersize": 5 + 0.5 * later}
+  looks = run_figures.line_looks(methods)
   figure = figure_style.new_figure(1.8 + 1.75 * len(results.settings))
   panels = figure.subplots(len(results.settings), 2, squeeze=False, sharey="row")
   for row, setting in zip(panels, results.settings):
     for axes, cost in zip(row, ("bytes", "client_steps")):
       for method in methods:
         curve = results.curve(setting, method)
-        if curve:
-          axes.plot(
-              [point[cost] for point in curve], [point["accuracy"] for point in curve],
-              **{**looks[method], "marker": None},
-          )
-          axes.plot(curve[-1][cost], curve[-1]["accuracy"], **looks[method])
+        if len(curve):
+          last = [len(curve) - 1]  # Only the end has a marker.
+          axes.plot(curve[cost], curve["accuracy"], **looks[method], markevery=last)
       axes.set_xlim(left=0)
       axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
       axes.xaxis.set_major_formatter(ticker.EngFormatter(unit="B" if cost == "bytes" else ""))
@@ -121,13 +113,7 @@ def accuracy_by_cost(results):
     row[0].set_ylabel("mean accuracy")
   panels[-1, 0].set_xlabel("bytes to and from the clients")
   panels[-1, 1].set_xlabel("steps of SGD of all clients together")
-  figure.legend(
-      handles=[
-          lines.Line2D([], [], **look, label=run_results.method_label(method))
-          for method, look in looks.items()
-      ],
-      loc="outside lower center", ncols=3,
-  )
+  run_figures.method_legend(figure, looks)
   figure_style.set_title(
       figure, results.data_line,
       "The clients' mean accuracy by what it cost, averaged over the repetitions",

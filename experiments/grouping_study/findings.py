@@ -1,45 +1,39 @@
 """What a study found, in sentences."""
 
+from typing import Iterable, Iterator, Sequence
+
 from experiments.grouping_study import intervals
 from experiments.grouping_study import results as results_lib
 from experiments.three_phase import comparison
 from experiments.three_phase import results as run_results
 
+Verdicts = dict[str, intervals.Interval]  # By method.
+
 _FEW_REPETITIONS = 5
 
 
-def listed(names):
-  """Returns names as words of a sentence."""
-  *others, last = names
-  return f"{', '.join(others)} and {last}" if others else last
+def _labels(methods: Iterable[str]) -> str:
+  return run_results.listed(map(run_results.method_name, methods))
 
 
-def _labels(methods):
-  return listed([run_results.method_name(method) for method in methods])
-
-
-def _verdicts(results, setting, reference):
-  """Returns the chosen methods that are better, and those that are worse, than a reference."""
-  better, worse = [], []
+def _verdicts(
+    results: results_lib.Results, setting: str, reference: str
+) -> tuple[Verdicts, Verdicts]:
+  """Returns the gains of the chosen methods that are better than a reference, and of the worse."""
+  better: Verdicts = {}
+  worse: Verdicts = {}
   for method in results.chosen_methods:
     gain = results.gain(setting, method, reference)
     if gain is not None and gain.leaves_out_zero:
-      (better if gain.mean > 0 else worse).append(method)
+      (better if gain.mean > 0 else worse)[method] = gain
   return better, worse
 
 
-def _most_accurate(results, setting, methods):
-  """Returns the method of the highest mean accuracy; None without any."""
-  means = {method: results.mean(setting, method, "accuracy") for method in methods}
-  means = {method: mean for method, mean in means.items() if mean is not None}
-  return max(means, key=means.get) if means else None
-
-
-def verdict(results):
+def verdict(results: results_lib.Results) -> str:
   """Returns one sentence: in which settings grouping clients helps."""
   if not results.chosen_methods:
     return "No method was chosen, so the study compares the controls alone."
-  if len({(row["seed"], row["fold"]) for row in results.rows}) < 2:
+  if results.num_repetitions < 2:
     return "With one seed and no folds, no difference can be told from chance."
   helps = [s for s in results.settings if _verdicts(results, s, results_lib.FEDAVG)[0]]
   beats = [s for s in results.settings if _verdicts(results, s, results_lib.FINETUNED)[0]]
@@ -54,23 +48,23 @@ def verdict(results):
   elif both == helps and len(helps) > 1:
     more = "in each of them a method also beats the fine-tuned models"
   else:
-    more = f"in {listed(both)} a method also beats the fine-tuned models"
+    more = f"in {run_results.listed(both)} a method also beats the fine-tuned models"
   return (
-      f"Grouping the clients beats training everyone together (FedAvg) in {listed(helps)}; {more}."
+      "Grouping the clients beats training everyone together (FedAvg) in "
+      f"{run_results.listed(helps)}; {more}."
   )
 
 
-def of_setting(results, setting):
+def of_setting(results: results_lib.Results, setting: str) -> str:
   """Returns one or two sentences: which methods help in a setting, and which is best."""
   better, worse = _verdicts(results, setting, results_lib.FEDAVG)
   parts = []
   if better:
-    best = _most_accurate(results, setting, better)
-    gain = results.gain(setting, best, results_lib.FEDAVG)
+    best = max(better, key=lambda method: results.mean(setting, method, "accuracy") or 0.0)
     parts.append(
         f"More accurate than FedAvg: {_labels(better)}. The most accurate of them on average is "
-        f"{run_results.method_name(best)}, with a gain of {comparison.points(gain.mean)} points "
-        f"({results_lib.ends_text(gain, comparison.points)})."
+        f"{run_results.method_name(best)}, with a gain of "
+        f"{comparison.points(better[best].mean)} points ({results_lib.ends_text(better[best])})."
     )
   else:
     parts.append("No method is more accurate than FedAvg beyond chance.")
@@ -79,7 +73,7 @@ def of_setting(results, setting):
   return " ".join([*parts, *_against_finetuned(results, setting)])
 
 
-def _against_finetuned(results, setting):
+def _against_finetuned(results: results_lib.Results, setting: str) -> Iterator[str]:
   better, worse = _verdicts(results, setting, results_lib.FINETUNED)
   if better:
     yield f"More accurate than the fine-tuned models: {_labels(better)}."
@@ -87,7 +81,7 @@ def _against_finetuned(results, setting):
     yield "Every method is less accurate than the fine-tuned models."
 
 
-def _counts_sentence(results):
+def _counts_sentence(results: results_lib.Results) -> str:
   count = results.num_comparisons(results_lib.FEDAVG)
   by_chance = (1 - intervals.LEVEL) * count
   return (
@@ -97,7 +91,7 @@ def _counts_sentence(results):
   )
 
 
-def _about_sentence(results):
+def _about_sentence(results: results_lib.Results) -> str:
   if results.config.num_folds is None:
     return (
         "The intervals are Student's t over the seeds. Each seed draws the split over the "
@@ -112,9 +106,9 @@ def _about_sentence(results):
   )
 
 
-def notes(results):
+def notes(results: results_lib.Results) -> list[str]:
   """Returns what the reader needs to judge the verdict, as paragraphs."""
-  found = [
+  return [
       f"{_about_sentence(results)} Differences are of the same seed"
       f"{'' if results.config.num_folds is None else ' and fold'}, which share the clients, "
       "their data and phase 1.",
@@ -122,29 +116,28 @@ def notes(results):
       "it is compared with FedAvg matched, which goes on until it has as many as the method with "
       f"the most. {_counts_sentence(results)}",
   ]
-  return found
 
 
-def warnings(results):
+def warnings(results: results_lib.Results) -> list[tuple[str, str]]:
   """Returns what the reader must not overlook, as (title, text) pairs."""
   found = list(results.run.warnings)
-  repetitions = len({(row["seed"], row["fold"]) for row in results.rows})
-  if 1 < repetitions < _FEW_REPETITIONS:
+  if 1 < results.num_repetitions < _FEW_REPETITIONS:
     found.append((
         "Few repetitions",
-        f"With {repetitions} repetitions, only large differences can be told from chance.",
+        f"With {results.num_repetitions} repetitions, only large differences can be told from "
+        "chance.",
     ))
   if results.failures:
     lost = sorted({run_results.method_name(row["method"]) for row in results.failures})
     found.append((
         f"{len(results.failures):,} of {len(results.rows):,} cells failed",
-        f"{listed(lost)} failed in some runs; their means are over the other runs. The list is "
-        "below.",
+        f"{run_results.listed(lost)} failed in some runs; their means are over the other runs. "
+        "The list is below.",
     ))
   return found
 
 
-def failure_rows(results):
+def failure_rows(results: results_lib.Results) -> list[list[str]]:
   """Returns the failed cells as rows of a table: where, and why."""
   return [
       [

@@ -1,15 +1,14 @@
 """The data of a study: whether every setting can be made of them, and what they are."""
 
+from typing import Any, Mapping
+
 from experiment_shell import experiment
 from experiments.grouping_study import cells
+from experiments.grouping_study import config as config_lib
 
 
-def load(config, data_dir):
-  """Returns the `Inputs` of a study, whose data are those of no run but their description.
-
-  Args:
-    config: The `StudyConfig`.
-    data_dir: Where the data come from, or None.
+def load(config: config_lib.StudyConfig, data_dir: str | None) -> experiment.Inputs:
+  """Returns the inputs of a study, whose data are those of no run but their description.
 
   Raises:
     ValueError: If the data are missing or damaged, or a setting can't be made of them.
@@ -42,13 +41,8 @@ def load(config, data_dir):
   )
 
 
-def check_recorded(recorded, document):
-  """Raises a ValueError if the study to resume had other data.
-
-  Args:
-    recorded: `config.json` of the study to resume.
-    document: What it would say of this one.
-  """
+def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+  """Raises a ValueError if the study to resume, with this `config.json`, had other data."""
   if recorded["data"]["fingerprints"] != document["data"]["fingerprints"]:
     raise ValueError(
         "`data_dir` must give the same data as in the study to resume, got other examples."

@@ -22,9 +22,11 @@ References:
 import dataclasses
 import math
 import statistics
-from typing import Optional
+from typing import Iterable
 
-LEVEL = 0.95
+from fl_clustering.three_phase import gains
+
+LEVEL = gains.LEVEL  # That of a single run's intervals.
 
 # Equal differences in accuracy come out this close to each other.
 _ROUNDING = 1e-12
@@ -44,19 +46,21 @@ class Interval:
   """
 
   mean: float
-  sd: Optional[float]
-  low: Optional[float]
-  high: Optional[float]
+  sd: float | None
+  low: float | None
+  high: float | None
   count: int
 
   @property
-  def leaves_out_zero(self):
+  def leaves_out_zero(self) -> bool:
     """Whether the mean can be told from zero."""
-    return self.low is not None and (self.low > 0 or self.high < 0)
+    return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
-def interval(values, num_folds=None, num_comparisons=1):
-  """Returns the `Interval` of values, one per repetition; None without values.
+def interval(
+    values: Iterable[float], num_folds: int | None = None, num_comparisons: int = 1
+) -> Interval | None:
+  """Returns the mean of values, one per repetition, with its interval; None without values.
 
   Args:
     values: The values.
@@ -66,7 +70,8 @@ def interval(values, num_folds=None, num_comparisons=1):
   # Here, since SciPy takes long to import.
   from scipy import stats  # pylint: disable=g-import-not-at-top
 
-  values, count = list(values), len(values)
+  values = list(values)
+  count = len(values)
   if not count:
     return None
   mean = statistics.fmean(values)
@@ -80,13 +85,3 @@ def interval(values, num_folds=None, num_comparisons=1):
   quantile = float(stats.t.ppf(1 - (1 - LEVEL) / (2 * num_comparisons), count - 1))
   half_width = quantile * sd * math.sqrt(1 / count + tested_per_trained)
   return Interval(mean, sd, mean - half_width, mean + half_width, count)
-
-
-def differences(values, others):
-  """Returns the differences of the repetitions that both have, in the order of `values`.
-
-  Args:
-    values: From a repetition to its value.
-    others: The same of what it is compared with.
-  """
-  return [value - others[one] for one, value in values.items() if one in others]

@@ -4,16 +4,24 @@ So the settings of a large study, or its first seeds, can be measured one after 
 several machines, and have one report in the end.
 """
 
+from typing import Any, Iterable, Mapping
+
 from clustering_basics import validate
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.grouping_study import cells
+from experiments.grouping_study import config as config_lib
+
+Tables = dict[config_lib.Group, dict[str, str]]  # What `cells.read_tables` returns.
 
 # What makes a part one.
 _OF_PARTS = ("settings", "num_seeds")
 
 
-def _different(recorded, config, fingerprints, versions):
+def _different(
+    recorded: Mapping[str, Any], config: config_lib.StudyConfig, fingerprints: Mapping[str, str],
+    versions: Mapping[str, str],
+) -> str:
   """Returns what another study has differently, in words; "" if nothing."""
   ours = config.to_json()
   for name in dict.fromkeys((*ours, *recorded["config"])):
@@ -30,7 +38,10 @@ def _different(recorded, config, fingerprints, versions):
   return ""
 
 
-def _read_part(folder, config, fingerprints, versions):
+def _read_part(
+    folder: str, config: config_lib.StudyConfig, fingerprints: Mapping[str, str],
+    versions: Mapping[str, str],
+) -> Tables:
   try:
     recorded = finished_run.FinishedRun(folder).document
     different = _different(recorded, config, fingerprints, versions)
@@ -50,22 +61,22 @@ def _read_part(folder, config, fingerprints, versions):
   return tables
 
 
-def read(folders, config, fingerprints, versions):
+def read(
+    folders: Iterable[str], config: config_lib.StudyConfig, fingerprints: Mapping[str, str],
+    versions: Mapping[str, str],
+) -> Tables:
   """Returns what parts of a study have measured.
 
   Args:
     folders: Paths of folders of studies.
-    config: The `StudyConfig` of the whole study.
+    config: The settings of the whole study.
     fingerprints: The fingerprint of the data by setting.
     versions: The versions of the packages by name.
-
-  Returns:
-    From a `config.Group` to its tables, as of `cells.read_tables`.
 
   Raises:
     ValueError: If a folder holds no part of the study, or can't be read.
   """
-  tables = {}
+  tables: Tables = {}
   for folder in folders:
     tables = {**_read_part(folder, config, fingerprints, versions), **tables}
   return tables

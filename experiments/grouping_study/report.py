@@ -1,5 +1,8 @@
 """The report of a study: its findings, heat maps, and a table per setting."""
 
+from typing import Callable, Iterator
+
+from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
@@ -47,15 +50,13 @@ _FILES = {
 }
 
 
-def _share(value):
-  return f"{value:.3f}"
-
-
-def _number(value, form):
+def _number(value: float | None, form: Callable[[float], str]) -> str:
   return scores.ABSENT if value is None else form(value)
 
 
-def _gain_cells(results, setting, method, reference):
+def _gain_cells(
+    results: results_lib.Results, setting: str, method: str, reference: str
+) -> list[str]:
   if method not in results.compared_with(reference):
     return [scores.ABSENT] * 2
   gain = results.gain(setting, method, reference)
@@ -63,22 +64,22 @@ def _gain_cells(results, setting, method, reference):
     return ["failed", scores.ABSENT]
   mean = comparison.points(gain.mean)
   return [
-      html_page.strong(mean) if gain.leaves_out_zero else mean,
-      results_lib.ends_text(gain, comparison.points),
+      html_page.strong(mean) if gain.leaves_out_zero else mean, results_lib.ends_text(gain)
   ]
 
 
-def _setting_table(results, setting):
+def _setting_table(results: results_lib.Results, setting: str) -> html_page.Html:
   """Returns the table of a setting, with a row per method."""
   rows = []
   for method in results.methods:
     found = results.interval(setting, method)
     if found is None and method == results_lib.MATCHED:
       continue
+    up = results.mean(setting, method, "bytes_up") or 0
     rows.append([
         run_results.method_label(method),
         results_lib.accuracy_text(found),
-        scores.ABSENT if found is None else results_lib.ends_text(found, _share),
+        scores.ABSENT if found is None else results_lib.ends_text(found, comparison.score_text),
         *_gain_cells(results, setting, method, results_lib.FEDAVG),
         *_gain_cells(results, setting, method, results_lib.FINETUNED),
         results_lib.accuracy_text(results.interval(setting, method, "adjusted_rand_index")),
@@ -86,7 +87,7 @@ def _setting_table(results, setting):
         _number(results.mean(setting, method, "client_steps"), comparison.steps_text),
         _number(
             results.mean(setting, method, "bytes_down"),
-            lambda down: comparison.bytes_text(down + results.mean(setting, method, "bytes_up")),
+            lambda down: comparison.bytes_text(down + up),
         ),
     ])
   return html_page.table(
@@ -104,7 +105,7 @@ def _setting_table(results, setting):
   )
 
 
-def _global_table(results):
+def _global_table(results: results_lib.Results) -> html_page.Html:
   """Returns the table of the global models: phase 1's, and the means of the methods' models."""
   columns = {
       "global_accuracy": "mean: accuracy", "global_recall": "mean: recall",
@@ -127,7 +128,7 @@ def _global_table(results):
   )
 
 
-def _summary(results):
+def _summary(results: results_lib.Results) -> html_page.Html:
   return html_page.section(
       "Summary",
       html_page.paragraph(html_page.strong(findings.verdict(results))),
@@ -136,7 +137,7 @@ def _summary(results):
   )
 
 
-def _setting_sections(results):
+def _setting_sections(results: results_lib.Results) -> Iterator[html_page.Html]:
   for setting in results.settings:
     yield html_page.section(
         f"{setting}: {settings_lib.SETTINGS[setting].about}",
@@ -145,7 +146,7 @@ def _setting_sections(results):
     )
 
 
-def _failures_section(results):
+def _failures_section(results: results_lib.Results) -> list[html_page.Html]:
   rows = findings.failure_rows(results)
   if not rows:
     return []
@@ -155,12 +156,8 @@ def _failures_section(results):
   return [html_page.section("Failures", table)]
 
 
-def write_report(run):
-  """Draws the figures and writes `report.html`, last.
-
-  Args:
-    run: The `FinishedRun`.
-  """
+def write_report(run: finished_run.FinishedRun) -> None:
+  """Draws the figures and writes `report.html`, last."""
   results = results_lib.read(run)
   data, config = run.document["data"], results.config
   maps = report_sections.write_figures(run.path, _HEAT_MAPS, results)

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import statistics
+from typing import TYPE_CHECKING, Any, Callable
 
 from experiment_shell import finished_run
 from experiment_shell import output_folder
@@ -16,6 +17,9 @@ from experiments.three_phase import results as run_results
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import matched_control
 
+if TYPE_CHECKING:
+  import pandas as pd
+
 FEDAVG = method_registry.FEDAVG
 FINETUNED = run_results.FINETUNED
 MATCHED = matched_control.NAME
@@ -23,6 +27,7 @@ MATCHED = matched_control.NAME
 REFERENCES = (FEDAVG, FINETUNED)
 # No repetition of anything that is compared.
 _NOT_COMPARED = (cells.PRETRAIN, MATCHED)
+_MEANS = ("adjusted_rand_index", "num_clusters", "client_steps", "bytes_down", "bytes_up")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,16 +35,13 @@ class Results:
   """What one study found.
 
   A repetition is a pair of seed and fold; the fold is None without folds.
-
-  Attributes:
-    run: The `FinishedRun`.
   """
 
   run: finished_run.FinishedRun
 
   @functools.cached_property
-  def config(self):
-    """The study's `StudyConfig`."""
+  def config(self) -> config_lib.StudyConfig:
+    """The study's settings."""
     try:
       return config_lib.StudyConfig.from_json(self.run.settings)
     except finished_run.DamagedFile:
@@ -48,86 +50,87 @@ class Results:
       raise finished_run.DamagedFile(self.run.join(output_folder.CONFIG), e) from e
 
   @property
-  def settings(self):
+  def settings(self) -> tuple[str, ...]:
     """The names of the settings, in order."""
     return self.config.settings
 
   @functools.cached_property
-  def rows(self):
+  def rows(self) -> list[dict[str, Any]]:
     """The rows of `results.csv`."""
     return self.run.rows(cells.RESULTS, cells.TEXT_COLUMNS)
 
   @functools.cached_property
-  def failures(self):
+  def failures(self) -> list[dict[str, Any]]:
     """The rows of the cells that failed."""
     return [row for row in self.rows if row["problem"]]
 
+  @property
+  def num_repetitions(self) -> int:
+    """How many repetitions there are."""
+    return len({(row["seed"], row["fold"]) for row in self.rows})
+
   @functools.cached_property
-  def methods(self):
+  def methods(self) -> list[str]:
     """All methods: phase 1, those that were chosen, the controls."""
     found = dict.fromkeys([*cells.methods_of(self.config.run), *(r["method"] for r in self.rows)])
     return list(found)
 
   @property
-  def chosen_methods(self):
+  def chosen_methods(self) -> list[str]:
     """The methods that are no controls."""
     return list(self.config.run.chosen_methods)
 
-  def compared_with(self, reference):
+  def compared_with(self, reference: str) -> list[str]:
     """Returns the methods and controls that are compared with one of `REFERENCES`."""
     return [m for m in self.methods if m != reference and m not in _NOT_COMPARED]
 
-  def num_comparisons(self, reference):
+  def num_comparisons(self, reference: str) -> int:
     """Returns how many intervals of differences from a reference there are."""
     return len(self.settings) * len(self.compared_with(reference))
 
   @functools.cached_property
-  def _by_cell(self):
-    """(setting, method) -> {repetition: row}."""
-    found = {}
-    for row in self.rows:
-      of_method = found.setdefault((row["setting"], row["method"]), {})
-      of_method[row["seed"], row["fold"]] = row
-    return found
+  def _by_cell(self) -> dict[tuple[str, str], "pd.DataFrame"]:
+    """(setting, method) -> table of scores by repetition."""
+    repetitions = [f"seed {row['seed']}, fold {row['fold']}" for row in self.rows]
+    return _by_method(self.rows, tuple(cells.SCORES), repetitions)
 
-  def values(self, setting, method, column="accuracy"):
+  def values(self, setting: str, method: str, column: str = "accuracy") -> "pd.Series":
     """Returns the values of a column by repetition; cells that failed have none."""
-    of_method = self._by_cell.get((setting, method), {})
-    return {one: row[column] for one, row in of_method.items() if row[column] is not None}
+    import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
 
-  def interval(self, setting, method, column="accuracy"):
-    """Returns a column's `Interval` over the repetitions, None if there are no values."""
-    return intervals.interval(self.values(setting, method, column).values(), self.config.num_folds)
+    table = self._by_cell.get((setting, method))
+    return pd.Series(dtype=float) if table is None else table[column].dropna()
 
-  def mean(self, setting, method, column):
+  def interval(
+      self, setting: str, method: str, column: str = "accuracy"
+  ) -> intervals.Interval | None:
+    """Returns a column's mean over the repetitions, None if there are no values."""
+    return intervals.interval(self.values(setting, method, column), self.config.num_folds)
+
+  def mean(self, setting: str, method: str, column: str) -> float | None:
     """Returns the mean of a column over the repetitions, None if there are no values."""
-    values = self.values(setting, method, column).values()
-    return statistics.fmean(values) if values else None
+    values = self.values(setting, method, column)
+    return statistics.fmean(values) if len(values) else None
 
-  def reference_values(self, setting, method, reference):
+  def reference_values(self, setting: str, method: str, reference: str) -> "pd.Series":
     """Returns the accuracy by repetition of what a method is compared with.
 
     Where a method has more client steps than `fedavg`, it is compared with the control that
     has as many as the method with the most; without that control it is not compared.
-
-    Args:
-      setting: The setting.
-      method: The method.
-      reference: One of `REFERENCES`.
     """
     found = self.values(setting, reference)
     if reference != FEDAVG:
       return found
-    steps = self.values(setting, method, "client_steps")
-    of_fedavg = self.values(setting, FEDAVG, "client_steps")
-    most = 1 + matched_control.TOLERANCE
-    have_more = {one for one in of_fedavg if steps.get(one, 0) > most * of_fedavg[one]}
-    equal = {one: accuracy for one, accuracy in found.items() if one not in have_more}
-    matched = self.values(setting, MATCHED)
-    return {**equal, **{one: matched[one] for one in have_more if one in matched}}
+    steps, of_fedavg = (
+        self.values(setting, one, "client_steps").reindex(found.index) for one in (method, FEDAVG)
+    )
+    has_more = steps > (1 + matched_control.TOLERANCE) * of_fedavg
+    return found.where(~has_more, self.values(setting, MATCHED))
 
-  def gain(self, setting, method, reference, num_comparisons=1):
-    """Returns the `Interval` of a method's difference from a reference, None without pairs.
+  def gain(
+      self, setting: str, method: str, reference: str, num_comparisons: int = 1
+  ) -> intervals.Interval | None:
+    """Returns a method's mean difference from a reference, None without pairs.
 
     Args:
       setting: The setting.
@@ -135,42 +138,34 @@ class Results:
       reference: One of `REFERENCES`.
       num_comparisons: How many intervals hold at once.
     """
-    pairs = intervals.differences(
-        self.values(setting, method), self.reference_values(setting, method, reference)
+    differences = (
+        self.values(setting, method) - self.reference_values(setting, method, reference)
     )
-    return intervals.interval(pairs, self.config.num_folds, num_comparisons)
-
-  def curve(self, setting, method):
-    """Returns the rounds of a method as dicts of means over the repetitions, in order.
-
-    Args:
-      setting: The setting.
-      method: The method.
-
-    Returns:
-      A list of dicts of `round`, `accuracy`, `client_steps` and `bytes`.  Rounds that only some
-      repetitions have, such as the last ones of a matched control, are left out.
-    """
-    by_round = {}
-    for row in self._rounds.get((setting, method), ()):
-      by_round.setdefault(row["round"], []).append(row)
-    most = max(map(len, by_round.values()), default=0)
-    columns = ("round", "accuracy", "client_steps", "bytes")
-    return [
-        {column: statistics.fmean(row[column] for row in rows) for column in columns}
-        for _, rows in sorted(by_round.items()) if len(rows) == most
-    ]
+    return intervals.interval(differences.dropna(), self.config.num_folds, num_comparisons)
 
   @functools.cached_property
-  def _rounds(self):
-    """(setting, method) -> rows of `rounds.csv`."""
-    found = {}
-    for row in self.run.rows(cells.ROUNDS, cells.TEXT_COLUMNS):
-      found.setdefault((row["setting"], row["method"]), []).append(row)
-    return found
+  def _rounds(self) -> dict[tuple[str, str], "pd.DataFrame"]:
+    """(setting, method) -> table of `rounds.csv`, by round."""
+    rows = self.run.rows(cells.ROUNDS, cells.TEXT_COLUMNS)
+    columns = ("accuracy", "client_steps", "bytes")
+    return _by_method(rows, columns, [row["round"] for row in rows])
+
+  def curve(self, setting: str, method: str) -> "pd.DataFrame":
+    """Returns accuracy, client steps and bytes by round, as means over the repetitions.
+
+    Rounds that only some repetitions have, such as the last ones of a matched control, are
+    left out.
+    """
+    import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
+
+    table = self._rounds.get((setting, method))
+    if table is None:
+      return pd.DataFrame()
+    by_round = table.groupby(level=0)
+    return by_round.mean()[by_round.size() == by_round.size().max()]
 
   @property
-  def repetitions_text(self):
+  def repetitions_text(self) -> str:
     """What is repeated, in words."""
     first, count = self.config.run.seed, self.config.num_seeds
     seeds = f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
@@ -179,32 +174,45 @@ class Results:
     return f"{self.config.num_folds} folds of {seeds}"
 
   @property
-  def data_line(self):
+  def data_line(self) -> str:
     """The data, in one line for figures."""
     data = self.run.document["data"]
     clients = run_results.clients_text(data["num_clients"])
     return f"{data['name']}, {clients}, {self.repetitions_text}"
 
 
-def read(run):
-  """Returns the `Results` of a `FinishedRun`."""
+def read(run: finished_run.FinishedRun) -> Results:
+  """Returns what a study found."""
   return Results(run)
 
 
-def _method_summary(results, setting, method):
-  found = {"accuracy": results.interval(setting, method)}
+def _by_method(
+    rows: list[dict[str, Any]], columns: tuple[str, ...], index: list
+) -> dict[tuple[str, str], "pd.DataFrame"]:
+  """Returns (setting, method) -> table of columns of numbers, its rows named by `index`."""
+  import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
+
+  table = pd.DataFrame(
+      [[row[column] for column in columns] for row in rows], index, columns, dtype=float
+  )
+  return dict(iter(table.groupby([
+      [row["setting"] for row in rows], [row["method"] for row in rows]
+  ])))
+
+
+def _method_summary(results: Results, setting: str, method: str) -> dict[str, Any]:
+  measured = {"accuracy": results.interval(setting, method)}
   for reference in REFERENCES:
     if method in results.compared_with(reference):
-      found[f"gain_over_{reference}"] = results.gain(setting, method, reference)
-  found = {
-      name: None if one is None else dataclasses.asdict(one) for name, one in found.items()
+      measured[f"gain_over_{reference}"] = results.gain(setting, method, reference)
+  found: dict[str, Any] = {
+      name: None if one is None else dataclasses.asdict(one) for name, one in measured.items()
   }
-  for column in ("adjusted_rand_index", "num_clusters", "client_steps", "bytes_down", "bytes_up"):
-    found[column] = results.mean(setting, method, column)
+  found.update((column, results.mean(setting, method, column)) for column in _MEANS)
   return {name: value for name, value in found.items() if value is not None}
 
 
-def summary(results):
+def summary(results: Results) -> dict[str, Any]:
   """Returns means and differences with their intervals, and the failures, for JSON."""
   return {
       "level": intervals.LEVEL,
@@ -220,36 +228,33 @@ def summary(results):
   }
 
 
-def accuracy_text(found):
+def accuracy_text(found: intervals.Interval | None) -> str:
   """Returns the mean and standard deviation of an accuracy as text; a dash for None."""
   if found is None:
     return scores.ABSENT
   return f"{found.mean:.3f}" + ("" if found.sd is None else f" ± {found.sd:.3f}")
 
 
-def ends_text(found, form):
-  """Returns an `Interval`'s ends as text; "unknown" where it has none.
-
-  Args:
-    found: The `Interval`.
-    form: A function from a number to its text.
-  """
-  return "unknown" if found.low is None else f"{form(found.low)} to {form(found.high)}"
+def ends_text(
+    found: intervals.Interval, form: Callable[[float], str] = comparison.points
+) -> str:
+  """Returns an interval's ends as text, by default in percentage points."""
+  return comparison.interval(found.low, found.high, form)
 
 
-def _gain_text(found):
+def _gain_text(found: intervals.Interval | None) -> str:
   if found is None:
     return "-"
   return comparison.points(found.mean) + ("*" if found.leaves_out_zero else " ")
 
 
-def failure_text(row):
+def _failure_text(row: dict[str, Any]) -> str:
   """Returns which cell failed, and why, in one line."""
   fold = "" if row["fold"] is None else f", fold {row['fold']}"
   return f"{row['setting']}, {row['method']}, seed {row['seed']}{fold}: {row['problem']}"
 
 
-def text(results):
+def text(results: Results) -> str:
   """Returns the gains over FedAvg as a table for the terminal, and the failures."""
   rows = []
   for method in results.compared_with(FEDAVG):
@@ -268,16 +273,16 @@ def text(results):
       f"*: its {intervals.LEVEL:.0%} interval over {results.repetitions_text} leaves out zero",
   ]
   if results.failures:
-    lines += ["", "failed:", *map(failure_text, results.failures)]
+    lines += ["", "failed:", *map(_failure_text, results.failures)]
   return "\n".join(lines)
 
 
-def may_get_further(results):
+def may_get_further(results: Results) -> bool:
   """Returns whether cells failed that a resumed study tries again."""
   return any(cells.ended_process(row["problem"]) for row in results.failures)
 
 
-def problem(results):
+def problem(results: Results) -> str:
   """Returns that cells failed, for the program's last line; "" if none did."""
   if not results.failures:
     return ""

@@ -23,7 +23,7 @@ class Setting:
   about: str
   values: Mapping[str, Any]
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     object.__setattr__(self, "values", types.MappingProxyType(dict(self.values)))
 
 

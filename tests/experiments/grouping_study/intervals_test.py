@@ -80,14 +80,5 @@ class IntervalTest(parameterized.TestCase):
     self.assertEqual(intervals.interval(values).leaves_out_zero, expected)
 
 
-class DifferencesTest(absltest.TestCase):
-
-  def test_pairs_have_the_same_seed_and_fold(self):
-    values = {(0, 0): 5, (0, 1): 7, (1, 0): 9}
-    others = {(1, 0): 1, (0, 0): 2}
-
-    self.assertEqual(intervals.differences(values, others), [3, 8])
-
-
 if __name__ == "__main__":
   absltest.main()

@@ -42,6 +42,23 @@ class ResultsTest(parameterized.TestCase):
     self.assertEqual(of_kmeans["gain_over_finetuned"]["mean"], over_finetuned.mean)
     self.assertAlmostEqual(of_kmeans["accuracy"]["mean"], 0.6 + 1 / 9)
 
+  def test_pairs_have_the_same_seed_and_fold(self):
+    accuracies = {
+        "fedavg": {(0, 0): 0.2, (1, 0): 0.1}, "kmeans": {(0, 0): 0.5, (0, 1): 0.7, (1, 0): 0.9},
+    }
+
+    def rows(group):
+      return [
+          sample_study.row(group, method, accuracy=of_method[group.seed, group.fold])
+          for method, of_method in accuracies.items() if (group.seed, group.fold) in of_method
+      ]
+
+    study = sample_study.config(("iid",), num_seeds=2, num_folds=2)
+    gain = self._results(rows, study).gain("iid", "kmeans", "fedavg")
+
+    self.assertEqual(gain.count, 2)
+    self.assertAlmostEqual(gain.mean, (0.3 + 0.8) / 2)
+
   def test_what_trains_more_is_compared_with_the_control_of_as_many_steps(self):
     def rows(group):
       steps = 200 if group.seed else 104
@@ -147,15 +164,15 @@ class ResultsTest(parameterized.TestCase):
     with open(run.join(cells.ROUNDS), "a", encoding="utf-8") as file:
       file.write("iid,1,,kmeans,3,0.9,150,3000\n")  # Of one seed alone.
 
-    points = results_lib.read(run).curve("iid", "kmeans")
+    curve = results_lib.read(run).curve("iid", "kmeans")
 
-    self.assertEqual([point["round"] for point in points], [1, 2])
-    self.assertEqual([point["client_steps"] for point in points], [50, 100])
+    self.assertEqual(list(curve.index), [1, 2])
+    self.assertEqual(list(curve["client_steps"]), [50, 100])
     of_kmeans = [row for row in sample_study.round_rows(study) if row[3] == "kmeans"]
-    for point in points:
-      first, second = (row[5] for row in of_kmeans if row[4] == point["round"])
+    for number, accuracy in curve["accuracy"].items():
+      first, second = (row[5] for row in of_kmeans if row[4] == number)
       self.assertNotEqual(first, second)
-      self.assertEqual(point["accuracy"], (first + second) / 2)
+      self.assertAlmostEqual(accuracy, (first + second) / 2)
 
   def test_text(self):
     results = results_lib.read(sample_study.write(self.create_tempdir().full_path))
