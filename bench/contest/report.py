@@ -31,7 +31,7 @@ def _color(name: str) -> str:
 
 def _draw_curves(axes: axes_lib.Axes, results: results_lib.Results, workload: str) -> None:
   for i, name in enumerate(results.contestants(workload)):
-    accuracies = results.first_launch(workload, name).accuracies
+    accuracies = results.complete(workload, name)[0].accuracies
     # Later lines are thinner, so that equal curves do not hide each other.
     axes.plot(
         range(1, len(accuracies) + 1), accuracies, color=_color(name), linewidth=4 - 0.6 * i,
@@ -136,95 +136,64 @@ def verdict(results: results_lib.Results) -> list[str]:
 
 def published_comparison(results: results_lib.Results) -> str | None:
   """Returns a sentence on our time and the published ones; None if it was not measured."""
-  row = results_lib.flute_row(results, contestants.OURS)
-  if row is None:
+  if not results.complete(workloads.FLUTE, contestants.OURS):
     return None
+  _, with_start = results_lib.flute_minutes(results, contestants.OURS)
   published = ", ".join(
       f"{one.label} {results_lib.minutes(one.seconds)}" for one in results_lib.PUBLISHED
   )
   return (
-      f"{workloads.WORKLOADS[workloads.FLUTE].label}: ours takes {row[2]} (minutes:seconds) with "
-      f"the start of the program. Published, on another machine: {published}."
+      f"{workloads.WORKLOADS[workloads.FLUTE].label}: ours takes {with_start} (minutes:seconds) "
+      f"with the start of the program. Published, on another machine: {published}."
   )
 
 
-def _summary_section(results: results_lib.Results) -> str:
-  comparison = published_comparison(results)
-  return html_page.section(
-      "Summary",
-      *(html_page.paragraph(html_page.strong(text)) for text in verdict(results)),
-      *([] if comparison is None else [html_page.paragraph(comparison)]),
-      *report_sections.warnings(results.run),
-      *(html_page.warning(what, reason) for what, reason in results.problems),
-      html_page.note("What is compared", *_NOTES),
-  )
-
-
-def _round_section(results: results_lib.Results, workload: str) -> str:
-  row = workloads.WORKLOADS[workload]
-  return html_page.section(
-      row.label,
-      html_page.table(
-          list(results_lib.ROUND_HEADER), results_lib.round_rows(results, workload),
-          f"A FedAvg round of {row.num_clients} clients: median of the launches (lowest-highest); "
-          "the largest difference of a weight is that to plain TensorFlow's",
-          header_groups=results_lib.ROUND_GROUPS,
-      ),
-  )
-
-
-def _flute_section(results: results_lib.Results) -> str:
-  return html_page.section(
-      workloads.WORKLOADS[workloads.FLUTE].label,
-      html_page.table(
-          list(results_lib.FLUTE_HEADER), results_lib.flute_rows(results),
-          "Softmax regression, 1,000 clients, 10 a round, batches of 10, step size 0.03, "
-          "100 rounds", text_columns=(4,),
-      ),
-      html_page.paragraph(
+def _remarks(results: results_lib.Results) -> dict[str, str]:
+  """Returns what is said below tables, by their titles."""
+  data = results.run.document["data"].get(workloads.FLUTE)
+  return {
+      workloads.WORKLOADS[workloads.FLUTE].label: (
           "The published times are those of FLUTE's README for a processor "
           "(github.com/microsoft/msrflute). They are whole runs on another machine, so only the "
           "order of magnitude compares. Its clients differ in size, too; ours have equal shares "
-          f"of two kinds of digits. Data here: {results.run.document['data'][workloads.FLUTE]}.",
-          quiet=True,
+          f"of two kinds of digits. Data here: {data}."
       ),
-  )
-
-
-def _needs_section(results: results_lib.Results) -> str:
-  return html_page.section(
-      "What each needs",
-      html_page.table(
-          list(results_lib.NEEDS_HEADER), results_lib.needs_rows(results),
-          "Versions, time to install and size of the environment", text_columns=(1,),
-      ),
-      html_page.paragraph(
+      "What each needs": (
           "Ours, plain TensorFlow and TFF share this project's environment, which also holds "
-          "what its other programs need.", quiet=True,
+          "what its other programs need."
       ),
-  )
+  }
 
 
 def write_report(run: finished_run.FinishedRun) -> None:
   """Writes `figures/` and `report.html` of a finished comparison."""
   results = results_lib.read(run)
-  sections = [
-      _flute_section(results) if workload == workloads.FLUTE
-      else _round_section(results, workload)
-      for workload in results.workloads
-  ]
-  html_page.write_page(
-      run.join(output_folder.REPORT),
-      "FedAvg in several frameworks",
-      f"{run.document['num_cores']} cores, launches: {run.settings['launches']}, highest load of "
-      f"the machine: {results.load:g}",
-      _summary_section(results),
-      html_page.section(
-          "Curves and ratios", *report_sections.write_figures(run.path, [_FIGURE], results)
+  comparison = published_comparison(results)
+  remarks = _remarks(results)
+  sections = {
+      "Curves and ratios": report_sections.write_figures(run.path, [_FIGURE], results)
+  }
+  for table in results_lib.tables(results):
+    sections[table.title] = [
+        html_page.table(
+            list(table.header), table.rows, table.caption, header_groups=table.groups,
+            text_columns=table.text_columns,
+        )
+    ]
+    if table.title in remarks:
+      sections[table.title].append(html_page.paragraph(remarks[table.title], quiet=True))
+  report_sections.write(run, report_sections.Report(
+      title="FedAvg in several frameworks",
+      subtitle=(
+          f"{run.document['num_cores']} cores, launches: {run.settings['launches']}, highest load "
+          f"of the machine: {results.load:g}"
       ),
-      *sections,
-      _needs_section(results),
-      report_sections.settings_section(
+      verdict=verdict(results),
+      findings=[] if comparison is None else [comparison],
+      warnings=[*run.warnings, *results.problems],
+      notes={"What is compared": _NOTES},
+      sections=sections,
+      settings=report_sections.settings_section(
           "All settings and versions",
           {
               "Settings": run.settings,
@@ -232,5 +201,5 @@ def write_report(run: finished_run.FinishedRun) -> None:
               "Versions of this program": run.versions,
           },
       ),
-      report_sections.files_section(run.path, _FILES),
-  )
+      files=_FILES,
+  ))

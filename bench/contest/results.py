@@ -1,7 +1,6 @@
 """Reads a finished comparison: seconds, ratios, curves and what each contestant needs."""
 
 import dataclasses
-import functools
 import json
 import statistics
 from typing import Any, Iterable, Sequence
@@ -18,12 +17,7 @@ _LISTS = ("seconds", "accuracies", "losses")
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-  """A time that others have published, measured on another machine.
-
-  Attributes:
-    label: Whose time it is.
-    seconds: Of the whole run.
-  """
+  """A time of a whole run that others have published, measured on another machine."""
 
   label: str
   seconds: int
@@ -42,6 +36,7 @@ class Launch:
   """What one launch of a contestant measured.
 
   Attributes:
+    launch: Its number.
     start_seconds: From the start of the process until it is ready; None if it did not start.
     seconds: Of each round.
     accuracies: After each round, on the global test set.
@@ -53,6 +48,9 @@ class Launch:
     problem: Why it failed, or None.
   """
 
+  workload: str
+  launch: int
+  contestant: str
   start_seconds: float
   seconds: tuple[float, ...]
   accuracies: tuple[float, ...]
@@ -78,12 +76,11 @@ class Results:
   """A finished comparison.
 
   Attributes:
-    launches: Those of a workload and a contestant, by their number.
     load: The highest load average of the machine in any launch.
   """
 
   run: finished_run.FinishedRun
-  launches: dict[tuple[str, str], dict[int, Launch]]
+  launches: Sequence[Launch]
   load: float
 
   @property
@@ -99,60 +96,58 @@ class Results:
     """Returns the names of the contestants with at least one launch without a problem."""
     return [name for name in self.peers if self.complete(workload, name)]
 
-  def complete(self, workload: str, contestant: str) -> dict[int, Launch]:
-    """Returns the launches without a problem, by their number."""
-    found = self.launches.get((workload, contestant), {})
-    return {number: one for number, one in found.items() if one.problem is None}
+  def _launches(self, workload: str, contestant: str) -> list[Launch]:
+    return [
+        one for one in self.launches
+        if (one.workload, one.contestant) == (workload, contestant)
+    ]
+
+  def complete(self, workload: str, contestant: str) -> list[Launch]:
+    """Returns the launches without a problem."""
+    return [one for one in self._launches(workload, contestant) if one.problem is None]
 
   def values(self, workload: str, contestant: str, attribute: str) -> list[Any]:
     """Returns an attribute of all launches without a problem."""
-    return [getattr(one, attribute) for one in self.complete(workload, contestant).values()]
+    return [getattr(one, attribute) for one in self.complete(workload, contestant)]
 
   def ratios(self, workload: str, contestant: str, other: str) -> list[float]:
     """Returns seconds per round over those of another contestant in the same launch."""
-    mine, others = self.complete(workload, contestant), self.complete(workload, other)
+    others = {one.launch: one.round_seconds for one in self.complete(workload, other)}
     return [
-        mine[number].round_seconds / others[number].round_seconds
-        for number in mine if number in others
+        one.round_seconds / others[one.launch]
+        for one in self.complete(workload, contestant) if one.launch in others
     ]
-
-  def first_launch(self, workload: str, contestant: str) -> Launch:
-    """Returns the first launch without a problem; the contestant must have one."""
-    return next(iter(self.complete(workload, contestant).values()))
 
   def curve_difference(self, workload: str, contestant: str) -> float | None:
     """Returns the largest difference of accuracy to ours after any round; None without ours."""
-    if not self.complete(workload, contestants.OURS):
+    ours = self.complete(workload, contestants.OURS)
+    if not ours:
       return None
-    pairs = zip(
-        self.first_launch(workload, contestant).accuracies,
-        self.first_launch(workload, contestants.OURS).accuracies,
-    )
-    return max(abs(one - other) for one, other in pairs)
+    (first, *_) = self.complete(workload, contestant)
+    return max(abs(one - other) for one, other in zip(first.accuracies, ours[0].accuracies))
 
-  @functools.cached_property
+  @property
   def problems(self) -> list[tuple[str, str]]:
     """Which contestants are missing or failed, and why."""
     found = [
         (one["label"], one["reason"]) for one in self.peers.values() if one["reason"] is not None
     ]
-    for (workload, contestant), launches in self.launches.items():
-      for number, launch in launches.items():
-        if launch.problem is not None:
-          what = f"{self.peers[contestant]['label']}, {workload}, launch {number}"
-          found.append((what, launch.problem))
+    for workload in self.workloads:
+      for name, peer in self.peers.items():
+        found += [
+            (f"{peer['label']}, {workload}, launch {one.launch}", one.problem)
+            for one in self._launches(workload, name) if one.problem is not None
+        ]
     return found
 
 
 def read(run: finished_run.FinishedRun) -> Results:
-  launches: dict[tuple[str, str], dict[int, Launch]] = {}
-  load = 0.0
+  launches, load = [], 0.0
   for row in run.rows(cells.MEASUREMENTS, _LISTS):
     values: dict[str, Any] = {field.name: row[field.name] for field in dataclasses.fields(Launch)}
     for name in _LISTS:
       values[name] = tuple(json.loads(row[name]))
-    of_contestant = launches.setdefault((row["workload"], row["contestant"]), {})
-    of_contestant[row["launch"]] = Launch(**values)
+    launches.append(Launch(**values))
     load = max(load, row["load"])
   return Results(run, launches, load)
 
@@ -162,7 +157,7 @@ def summary(results: Results) -> dict[str, Any]:
   found = []
   for workload in results.workloads:
     for name in results.contestants(workload):
-      first = results.first_launch(workload, name)
+      (first, *_) = results.complete(workload, name)
       found.append({
           "workload": workload,
           "contestant": name,
@@ -192,73 +187,104 @@ def shown(all_values: Iterable[float | None], form: str = ".2f") -> str:
   return f"{median} ({format(min(values), form)}-{format(max(values), form)})"
 
 
+def _largest(all_values: Iterable[float | None], form: str) -> str:
+  values = [value for value in all_values if value is not None]
+  return format(max(values), form) if values else ABSENT
+
+
 def minutes(seconds: float) -> str:
   """Returns seconds as minutes:seconds."""
   return f"{round(seconds) // 60}:{round(seconds) % 60:02d}"
 
 
-def _largest(values: Sequence[float | None], form: str) -> str:
-  found = [value for value in values if value is not None]
-  return format(max(found), form) if found else ABSENT
+@dataclasses.dataclass(frozen=True)
+class Table:
+  """A table of the comparison, for the terminal and for the page.
+
+  Attributes:
+    title: What it is about.
+    header: The columns' headings.
+    rows: Texts under the header, one row for each contestant.
+    caption: What the numbers are.
+    groups: A line above the header: headings and how many columns they span.
+    text_columns: The columns of words, by position.
+  """
+
+  title: str
+  header: tuple[str, ...]
+  rows: list[list[str]]
+  caption: str
+  groups: tuple[tuple[str, int], ...] = ()
+  text_columns: tuple[int, ...] = ()
 
 
-ROUND_HEADER = (
-    "contestant", "s per round", "times plain", "times ours", "memory, MB", "start, s",
-    "last", "most apart", "first round", "last round",
-)
-ROUND_GROUPS = (("", 6), ("accuracy", 2), ("weights apart", 2))
+def _round_table(results: Results, workload: str) -> Table:
+  def row(name: str) -> list[str]:
+    def values(attribute: str) -> list[Any]:
+      return results.values(workload, name, attribute)
+
+    return [
+        results.peers[name]["label"],
+        shown(values("round_seconds"), ".3f"),
+        shown(results.ratios(workload, name, contestants.PLAIN)),
+        shown(results.ratios(workload, name, contestants.OURS)),
+        _largest(values("peak_megabytes"), ".0f"),
+        shown(values("start_seconds"), ".1f"),
+        f"{results.complete(workload, name)[0].accuracies[-1]:.3f}",
+        _largest([results.curve_difference(workload, name)], ".3f"),
+        _largest(values("first_difference"), ".0e"),
+        _largest(values("last_difference"), ".0e"),
+    ]
+
+  about = workloads.WORKLOADS[workload]
+  return Table(
+      about.label,
+      (
+          "contestant", "s per round", "times plain", "times ours", "memory, MB", "start, s",
+          "last", "most apart", "first round", "last round",
+      ),
+      [row(name) for name in results.contestants(workload)],
+      f"A FedAvg round of {about.num_clients} clients: median of the launches (lowest-highest); "
+      "the largest difference of a weight is that to plain TensorFlow's",
+      groups=(("", 6), ("accuracy", 2), ("weights apart", 2)),
+  )
 
 
-def round_rows(results: Results, workload: str) -> list[list[str]]:
-  """Returns a row of text for each contestant, under `ROUND_HEADER`."""
-  return [
-      [
-          results.peers[name]["label"],
-          shown(results.values(workload, name, "round_seconds"), ".3f"),
-          shown(results.ratios(workload, name, contestants.PLAIN)),
-          shown(results.ratios(workload, name, contestants.OURS)),
-          _largest(results.values(workload, name, "peak_megabytes"), ".0f"),
-          shown(results.values(workload, name, "start_seconds"), ".1f"),
-          f"{results.first_launch(workload, name).accuracies[-1]:.3f}",
-          _largest([results.curve_difference(workload, name)], ".3f"),
-          _largest(results.values(workload, name, "first_difference"), ".0e"),
-          _largest(results.values(workload, name, "last_difference"), ".0e"),
-      ]
-      for name in results.contestants(workload)
-  ]
-
-
-FLUTE_HEADER = ("contestant", "all rounds, min:s", "with start, min:s", "accuracy", "where")
-
-
-def flute_row(results: Results, contestant: str) -> list[str] | None:
-  """Returns a contestant's row of text under `FLUTE_HEADER`; None if it has no launch."""
-  launches = results.complete(workloads.FLUTE, contestant).values()
-  if not launches:
-    return None
-  return [
-      results.peers[contestant]["label"],
+def flute_minutes(results: Results, contestant: str) -> tuple[str, str]:
+  """Returns the minutes that FLUTE's rounds took a contestant, without and with its start."""
+  launches = results.complete(workloads.FLUTE, contestant)
+  return (
       minutes(statistics.median(one.total_seconds for one in launches)),
       minutes(statistics.median(one.total_seconds + one.start_seconds for one in launches)),
-      f"{results.first_launch(workloads.FLUTE, contestant).accuracies[-1]:.1%}",
-      "this machine",
+  )
+
+
+def _flute_table(results: Results) -> Table:
+  """Returns a row for each contestant and each published time."""
+  measured = [
+      [
+          results.peers[name]["label"],
+          *flute_minutes(results, name),
+          f"{results.complete(workloads.FLUTE, name)[0].accuracies[-1]:.1%}",
+          "this machine",
+      ]
+      for name in results.contestants(workloads.FLUTE)
   ]
-
-
-def flute_rows(results: Results) -> list[list[str]]:
-  """Returns a row of text for each contestant and each published time."""
-  measured = [flute_row(results, name) for name in results.contestants(workloads.FLUTE)]
-  return [row for row in measured if row is not None] + [
+  published = [
       [one.label, ABSENT, minutes(one.seconds), one.accuracy, "published, another machine"]
       for one in PUBLISHED
   ]
+  return Table(
+      workloads.WORKLOADS[workloads.FLUTE].label,
+      ("contestant", "all rounds, min:s", "with start, min:s", "accuracy", "where"),
+      measured + published,
+      "Softmax regression, 1,000 clients, 10 a round, batches of 10, step size 0.03, 100 rounds",
+      text_columns=(4,),
+  )
 
 
-NEEDS_HEADER = ("contestant", "versions", "to install, s", "environment, MB")
-
-
-def needs_rows(results: Results) -> list[list[str]]:
-  """Returns a row of text for each contestant: what it needs, or why it is left out."""
+def _needs_table(results: Results) -> Table:
+  """Returns what each contestant needs, or why it is left out."""
   rows = []
   for one in results.peers.values():
     versions = ", ".join(f"{name} {version}" for name, version in one["versions"].items())
@@ -270,24 +296,37 @@ def needs_rows(results: Results) -> list[list[str]]:
             for value in ("install_seconds", "megabytes")
         ),
     ])
-  return rows
+  return Table(
+      "What each needs",
+      ("contestant", "versions", "to install, s", "environment, MB"),
+      rows,
+      "Versions, time to install and size of the environment",
+      text_columns=(1,),
+  )
+
+
+def tables(results: Results) -> list[Table]:
+  """Returns the table of each workload, and last what each contestant needs."""
+  return [
+      *(
+          _flute_table(results) if workload == workloads.FLUTE else _round_table(results, workload)
+          for workload in results.workloads
+      ),
+      _needs_table(results),
+  ]
 
 
 def text(results: Results) -> str:
   """Returns the tables for the terminal."""
-  settings = results.run.settings
-  parts = []
-  for workload in results.workloads:
-    title = workloads.WORKLOADS[workload].label
-    if workload == workloads.FLUTE:
-      parts.append(text_table.text_table([title, *FLUTE_HEADER[1:]], flute_rows(results)))
-    else:
-      header = [title, *ROUND_HEADER[1:]]
-      parts.append(text_table.text_table(header, round_rows(results, workload), ROUND_GROUPS))
-  parts.append(text_table.text_table(NEEDS_HEADER, needs_rows(results)))
+  *of_workloads, needs = tables(results)
+  parts = [
+      text_table.text_table([table.title, *table.header[1:]], table.rows, table.groups)
+      for table in of_workloads
+  ]
+  parts.append(text_table.text_table(needs.header, needs.rows))
   parts += [f"{what}: {reason}" for what, reason in results.problems]
   parts.append(
-      f"launches: {settings['launches']}, median (lowest-highest); highest load of the machine: "
-      f"{results.load:g}"
+      f"launches: {results.run.settings['launches']}, median (lowest-highest); highest load of "
+      f"the machine: {results.load:g}"
   )
   return "\n\n".join(parts)

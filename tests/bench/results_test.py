@@ -37,18 +37,21 @@ class ResultsTest(parameterized.TestCase):
     self.assertNotIn("fedjax", self.results.contestants("cnn_small"))
     self.assertIn(("fedjax", sample_comparison.FEDJAX_REASON), self.results.problems)
 
+  def _rows(self, number):
+    """Returns the rows of a table by contestant."""
+    return {row[0]: row[1:] for row in results.tables(self.results)[number].rows}
+
   def test_rows_are_as_wide_as_their_headers(self):
-    for header, rows in (
-        (results.ROUND_HEADER, results.round_rows(self.results, "cnn_small")),
-        (results.FLUTE_HEADER, results.flute_rows(self.results)),
-        (results.NEEDS_HEADER, results.needs_rows(self.results)),
-    ):
-      self.assertEqual({len(row) for row in rows}, {len(header)})
+    tables = results.tables(self.results)
+
+    self.assertLen(tables, 3)
+    for table in tables:
+      self.assertEqual({len(row) for row in table.rows}, {len(table.header)})
 
   def test_the_row_of_a_contestant(self):
-    row = dict(zip(results.ROUND_HEADER, results.round_rows(self.results, "cnn_small")[1]))
+    table = results.tables(self.results)[0]
 
-    self.assertEqual(row, {
+    self.assertEqual(dict(zip(table.header, table.rows[1])), {
         "contestant": "ours", "s per round": "1.400 (1.350-1.450)",
         "times plain": "1.22 (1.21-1.23)", "times ours": "1.00 (1.00-1.00)",
         "memory, MB": "502", "start, s": "4.0 (4.0-4.0)", "last": "0.900",
@@ -56,17 +59,17 @@ class ResultsTest(parameterized.TestCase):
     })
 
   def test_how_far_a_curve_is_from_ours(self):
-    launches = self.results.launches["cnn_small", "flower"]
-    one = launches[1]
-    moved = (one.accuracies[0] - 0.25, *one.accuracies[1:])
-    launches[1] = dataclasses.replace(one, accuracies=moved)
+    one = self.results.complete("cnn_small", "flower")[0]
+    moved = dataclasses.replace(one, accuracies=(one.accuracies[0] - 0.25, *one.accuracies[1:]))
+    others = [other for other in self.results.launches if other != one]
+    without_ours = [other for other in others if other.contestant != "ours"]
 
-    self.assertAlmostEqual(self.results.curve_difference("cnn_small", "flower"), 0.25)
-    del self.results.launches["cnn_small", "ours"]
-    self.assertIsNone(self.results.curve_difference("cnn_small", "flower"))
+    for launches, difference in (([moved, *others], 0.25), ([moved, *without_ours], None)):
+      changed = dataclasses.replace(self.results, launches=launches)
+      self.assertAlmostEqual(changed.curve_difference("cnn_small", "flower"), difference)
 
   def test_published_times_are_marked(self):
-    rows = {row[0]: row[1:] for row in results.flute_rows(self.results)}
+    rows = self._rows(1)
 
     # 20 s, and 99 rounds of 1.35 or 1.45 s.
     self.assertEqual(rows["ours"], ["2:39", "2:43", "90.0%", "this machine"])
@@ -76,7 +79,7 @@ class ResultsTest(parameterized.TestCase):
     self.assertEqual(rows["Flower 1.0.0 with Ray"][1], "30:14")
 
   def test_what_each_needs(self):
-    rows = {row[0]: row[1:] for row in results.needs_rows(self.results)}
+    rows = self._rows(2)
 
     self.assertEqual(rows["Apple's pfl"], ["Python 3.11, pfl 1.0", "61", "1,234"])
     self.assertEqual(
