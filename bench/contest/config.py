@@ -1,32 +1,46 @@
 """The settings of the comparison of peers: everything that changes its numbers."""
 
 import dataclasses
+import functools
 from typing import Any
 
 from bench.contest import contestants
-from bench.contest import workloads
+from bench.contest import workloads as workloads_lib
 from clustering_basics import validate
+from fl_clustering import options
 
 
 @dataclasses.dataclass(frozen=True)
 class PeersConfig:
-  """The settings of a comparison, checked when made.
+  """The settings of a comparison, checked when made."""
 
-  Attributes:
-    workloads: Keys of `workloads.WORKLOADS`.
-    peers: Some of `contestants.PEERS`.
-    launches: Processes of each contestant, one after the other, for each workload.
-    rounds: Rounds in a launch, where the workload does not say; the first is not timed.
-    answer_seconds: How long a contestant may take to start, and for a round.
-    seed: Seed of the clients, the model to start from and the order of examples.
-  """
-
-  workloads: tuple[str, ...] = tuple(workloads.WORKLOADS)
-  peers: tuple[str, ...] = contestants.PEERS
-  launches: int = 3
-  rounds: int = 10
-  answer_seconds: float = 600.0
-  seed: int = 1
+  workloads: tuple[str, ...] = options.option(
+      str, "Comma-separated, of: " + ", ".join(workloads_lib.WORKLOADS) + ".",
+      tuple(workloads_lib.WORKLOADS), several=True, values=workloads_lib.WORKLOADS,
+  )
+  peers: tuple[str, ...] = options.option(
+      str,
+      "Comma-separated, of: " + ", ".join(contestants.PEERS) + "; may be empty. Ours and plain "
+      "TensorFlow always take part.",
+      contestants.PEERS, several=True, values=contestants.PEERS,
+  )
+  launches: int = options.option(
+      int, "Processes of each contestant, one after the other, for each workload.", 3,
+      rule=functools.partial(validate.integer, 1),
+  )
+  rounds: int = options.option(
+      int,
+      f"Rounds in a launch, at least 2; the first is not timed. {workloads_lib.FLUTE} has its own.",
+      10, rule=functools.partial(validate.integer, 2),
+  )
+  answer_seconds: float = options.option(
+      float, "How long a contestant may take to start, and for a round.", 600.0,
+      rule=validate.positive,
+  )
+  seed: int = options.option(
+      int, "Seed of clients, first model and order of examples.", 1,
+      rule=functools.partial(validate.integer, 0),
+  )
 
   def __post_init__(self) -> None:
     for name in ("workloads", "peers"):
@@ -35,14 +49,7 @@ class PeersConfig:
         raise validate.error(name, "name nothing twice", list(values))
     if not self.workloads:
       raise validate.error("workloads", "have at least one value", [])
-    for workload in self.workloads:
-      validate.one_of(workloads.WORKLOADS, workloads=workload)
-    for peer in self.peers:
-      validate.one_of(contestants.PEERS, peers=peer)
-    validate.integer(1, launches=self.launches)
-    validate.integer(2, rounds=self.rounds)
-    validate.positive(answer_seconds=self.answer_seconds)
-    validate.integer(0, seed=self.seed)
+    options.check(self)
 
   def contestants(self) -> list[str]:
     """Returns the names of all contestants that take part, in their order."""
@@ -53,11 +60,7 @@ class PeersConfig:
 
   def rounds_of(self, workload: str) -> int:
     """Returns the number of rounds of a workload, given by name."""
-    return workloads.WORKLOADS[workload].rounds or self.rounds
+    return workloads_lib.WORKLOADS[workload].rounds or self.rounds
 
   def to_json(self) -> dict[str, Any]:
-    """Returns the settings as a dict for JSON."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in dataclasses.asdict(self).items()
-    }
+    return options.to_json(self)
