@@ -9,7 +9,7 @@ that of an uninterrupted study.
 import csv
 import io
 import os
-from typing import Any, Callable, Collection, Iterable, Mapping
+from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
 import tqdm
 
@@ -94,8 +94,8 @@ class Study:
   """
 
   def __init__(
-      self, folder: output_folder.OutputFolder, name: str, keys: Iterable[str],
-      values: Iterable[str],
+      self, folder: output_folder.OutputFolder, name: str, keys: Sequence[str],
+      values: Sequence[str],
   ) -> None:
     """Opens the table; if the run is resumed, with its existing rows.
 
