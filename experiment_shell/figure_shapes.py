@@ -68,6 +68,11 @@ def dots(
     )
 
 
+def with_deviations(table: pd.DataFrame) -> pd.DataFrame:
+  """Returns a table of spreads with the mean plus and minus the standard deviation as interval."""
+  return table.assign(low=table["mean"] - table["sd"], high=table["mean"] + table["sd"])
+
+
 def set_rows(axes: Axes, rows: Sequence[str]) -> None:
   """Labels the rows that `dots` draws in, from top to bottom."""
   axes.set_yticks(range(len(rows)), rows)
@@ -141,7 +146,21 @@ def label_edges(panels: Any, x: str, y: str) -> None:
     axes.set_ylabel(y)
 
 
-def legend(figure: Figure, looks: Mapping[str, Mapping[str, Any]], ncols: int = 3) -> None:
-  """Draws a legend below the panels, of labels and their looks, keywords of `axes.plot`."""
-  handles = [mpl_lines.Line2D([], [], label=label, **look) for label, look in looks.items()]
-  figure.legend(handles=handles, loc="outside lower center", ncols=ncols)
+def legend(
+    where: Figure | Axes,
+    looks: Mapping[str, Mapping[str, Any]],
+    ncols: int = 3,
+    loc: Any = "outside lower center",
+) -> None:
+  """Draws a legend, by default below the panels of a figure.
+
+  Args:
+    where: The figure, or the axes.
+    looks: From a label to keywords of `axes.plot`; a `label` among these is the label.
+    ncols: How many labels are beside each other.
+    loc: The place.
+  """
+  handles = [
+      mpl_lines.Line2D([], [], **{"label": label, **look}) for label, look in looks.items()
+  ]
+  where.legend(handles=handles, loc=loc, ncols=ncols)

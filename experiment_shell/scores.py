@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Iterable, Sequence, TYPE_CHECKING
+from typing import Any, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -31,95 +31,99 @@ class Spread:
   high: float
   count: int
 
-  def text(self, form=".3f"):
+  def text(self, form: str = ".3f") -> str:
     """Returns "mean ± sd" in the format `form`; the mean alone for one value."""
     mean = format(self.mean, form)
     return f"{mean} ± {format(self.sd, form)}" if self.count > 1 else mean
 
 
-def summarize(values):
+def summarize(values: Iterable[float | None]) -> Spread | None:
   """Returns the `Spread` of the values that are not None; None if there are none."""
-  values = [value for value in values if value is not None]
-  if not values:
+  found = [value for value in values if value is not None]
+  if not found:
     return None
   return Spread(
-      mean=float(np.mean(values)),
-      sd=float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
-      low=float(np.percentile(values, 25)),
-      high=float(np.percentile(values, 75)),
-      count=len(values),
+      mean=float(np.mean(found)),
+      sd=float(np.std(found, ddof=1)) if len(found) > 1 else 0.0,
+      low=float(np.percentile(found, 25)),
+      high=float(np.percentile(found, 75)),
+      count=len(found),
   )
 
 
-def text(spread, form=".3f"):
-  """Returns a `Spread` as text, or a dash for None.
-
-  Args:
-    spread: The `Spread`, or None.
-    form: The format of a number.
-  """
+def text(spread: Spread | None, form: str = ".3f") -> str:
+  """Returns a `Spread` as text in a format, or a dash for None."""
   return ABSENT if spread is None else spread.text(form)
 
 
-def summary(table: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
-  """Returns the mean and spread of a column by setting, in the order of the settings.
+def table(
+    rows: Iterable[Mapping[str, Any]], columns: Sequence[str], repetition: str
+) -> pd.DataFrame:
+  """Returns rows, such as those of a `FinishedRun`, as a table in the order of repetition.
 
   Args:
-    table: The measurements, those of a setting in the order of repetition.
-    by: Names of the columns that together identify a setting.
-    column: What is summarized.  Settings without a value are left out.
-
-  Returns:
-    A table with the columns `by` and the fields of `Spread`.
+    rows: The rows, each with the columns.
+    columns: Names of the columns of the table.
+    repetition: Name of the column that tells repetitions apart, such as "seed".
   """
   import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
 
-  groups = table.dropna(subset=[column]).groupby(list(by), sort=False)[column]
-  spreads = {setting: dataclasses.astuple(summarize(values)) for setting, values in groups}
-  fields = [field.name for field in dataclasses.fields(Spread)]
-  return pd.DataFrame(
-      [(*setting, *spread) for setting, spread in spreads.items()], columns=[*by, *fields]
-  )
+  cells = [[row[column] for column in columns] for row in rows]
+  found = pd.DataFrame(cells, columns=list(columns))
+  return found.sort_values(repetition, kind="stable", ignore_index=True)
+
+
+def spread_table(
+    found: Iterable[tuple[Mapping[str, Any], Spread | None]]
+) -> pd.DataFrame:
+  """Returns a table of spreads, for figures: what each is of, and its fields.
+
+  Args:
+    found: Pairs of what it is of, by the names of columns, and the spread; those that are None
+      are left out.
+  """
+  import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
+
+  return pd.DataFrame([
+      {**labels, **dataclasses.asdict(spread)} for labels, spread in found if spread is not None
+  ])
+
+
+def summary(measured: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
+  """Returns the `spread_table` of a column by setting, in the order of the settings.
+
+  Args:
+    measured: What `table` returned.
+    by: Names of the columns that together identify a setting.
+    column: What is summarized.  Settings without a value are left out.
+  """
+  groups = measured.dropna(subset=[column]).groupby(list(by), sort=False)[column]
+  return spread_table((dict(zip(by, setting)), summarize(values)) for setting, values in groups)
 
 
 class Scores:
-  """A study's rows, grouped by setting and repetition.
-
-  A setting is what was measured: a tuple with a value for each key.
+  """Measurements that were repeated, grouped by setting: what was measured.
 
   Attributes:
     repetitions: The values of the column that tells repetitions apart, in ascending order.
-    settings: The settings, in the order of the rows.
+    settings: The settings, in the order of the table: tuples with a value for each key.
   """
 
-  def __init__(self, rows, keys, repetition):
-    """Groups the rows.
-
-    Args:
-      rows: Dicts, as in `study.Study.rows`.
-      keys: Names of the columns that together identify a setting.
-      repetition: Name of the column that tells repetitions apart, such as "seed".
-    """
-    self._rows = {}
-    for row in rows:
-      setting = tuple(row[key] for key in keys)
-      self._rows.setdefault(setting, {})[row[repetition]] = row
+  def __init__(self, measured: pd.DataFrame, keys: Sequence[str], repetition: str) -> None:
+    """Groups the rows of what `table` returned by the columns `keys`."""
+    self._rows = dict(iter(measured.groupby(list(keys), sort=False)))
     self.settings = tuple(self._rows)
-    self.repetitions = sorted({r for of_setting in self._rows.values() for r in of_setting})
+    self.repetitions = sorted(set(measured[repetition].tolist()))
 
-  def has(self, *setting):
+  def has(self, *setting: Any) -> bool:
     """Returns whether the setting (a value for each key) was measured."""
     return setting in self._rows
 
-  def row(self, *setting, repetition):
-    """Returns the row of one repetition, or None if it was not measured."""
-    return self._rows.get(setting, {}).get(repetition)
+  def values(self, column: str, *setting: Any) -> list[Any]:
+    """Returns a column's values in all measured repetitions that have one, in their order."""
+    rows = self._rows.get(setting)
+    return [] if rows is None else rows[column].dropna().tolist()
 
-  def values(self, column, *setting):
-    """Returns a column's values in all measured repetitions, in ascending order of these."""
-    rows = self._rows.get(setting, {})
-    return [rows[repetition][column] for repetition in sorted(rows)]
-
-  def spread(self, column, *setting):
+  def spread(self, column: str, *setting: Any) -> Spread | None:
     """Returns the `Spread` of a column over the repetitions; None if there is no value."""
     return summarize(self.values(column, *setting))

@@ -1,6 +1,11 @@
 """The report on the user's own data, drawn from a finished run."""
 
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
+
 from experiment_shell import figure_style
+from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
@@ -9,6 +14,9 @@ from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
 from fl_clustering.points import privacy as privacy_lib
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
 
 FILES = {
     output_folder.REPORT: "this page",
@@ -35,7 +43,7 @@ _MOST_COLUMNS = 12
 _MOST_CLIENTS = 30
 
 
-def _draw_selection(selection):
+def _draw_selection(selection: Sequence[Mapping[str, Any]]) -> Figure:
   """Returns the silhouette over the number of clusters."""
   figure = figure_style.new_figure(3.2)
   axes = figure.add_subplot()
@@ -60,42 +68,38 @@ _SELECTION_FIGURE = report_sections.Figure(
 )
 
 
-def _is_private(finished):
+def _is_private(finished: finished_run.FinishedRun) -> bool:
   return "privacy" in finished.summary
 
 
-def selection_sections(finished):
-  """Returns the section of the numbers of clusters that were tried, if there were several."""
-  if _is_private(finished):
-    return []
-  selection = finished.rows(config_lib.K_SELECTION)
+def selection_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]:
+  """Returns the numbers of clusters that were tried, if there were several."""
+  selection = [] if _is_private(finished) else finished.rows(config_lib.K_SELECTION)
   if len(selection) < 2:
     return []
-  return [html_page.section(
-      "Number of clusters",
+  rows = [
+      [row["num_clusters"], f"{row['simplified_silhouette']:.4f}", f"{row['inertia']:.6g}",
+       row["rounds"]]
+      for row in selection
+  ]
+  return [
       *report_sections.write_figures(finished.path, (_SELECTION_FIGURE,), selection),
       html_page.table(
-          ["clusters", "simplified silhouette", "inertia", "rounds"],
-          [
-              [row["num_clusters"], f"{row['simplified_silhouette']:.4f}",
-               f"{row['inertia']:.6g}", row["rounds"]]
-              for row in selection
-          ],
-          "What was tried",
+          ["clusters", "simplified silhouette", "inertia", "rounds"], rows, "What was tried"
       ),
-  )]
+  ]
 
 
-def profile_figures(finished):
-  """Returns the figure of the clusters' profiles, if the fit was not private."""
-  if _is_private(finished):
-    return []
-  table = finished.rows(config_lib.PROFILES, ("feature",))
-  return report_sections.write_figures(finished.path, (cluster_profiles.FIGURE,), table)
+def cluster_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]:
+  """Returns the clusters' profiles, if the fit was not private, and their centroids."""
+  blocks = []
+  if not _is_private(finished):
+    table = finished.rows(config_lib.PROFILES, ("feature",))
+    blocks = report_sections.write_figures(finished.path, (cluster_profiles.FIGURE,), table)
+  return [*blocks, _centroids_table(finished)]
 
 
-def centroids_table(finished):
-  """Returns the table of the centroids."""
+def _centroids_table(finished: finished_run.FinishedRun) -> html_page.Html:
   names = finished.document["data"]["features"]
   shown = names[:_MOST_COLUMNS]
   note = "" if len(shown) == len(names) else f"; the first {len(shown)} of {len(names)} columns"
@@ -112,7 +116,7 @@ def centroids_table(finished):
   )
 
 
-def _clients_tables(finished):
+def _clients_tables(finished: finished_run.FinishedRun) -> list[html_page.Html]:
   if _is_private(finished):
     return []
   summary = finished.summary
@@ -126,7 +130,7 @@ def _clients_tables(finished):
   )]
 
 
-def _shares_notes(spent):
+def _shares_notes(spent: Mapping[str, Any]) -> list[str]:
   if spent["trust"] == privacy_lib.SERVER:
     return []
   return [
@@ -135,13 +139,8 @@ def _shares_notes(spent):
   ]
 
 
-def _private_notes(settings, spent):
-  """Returns the privacy box of a private run.
-
-  Args:
-    settings: The settings as JSON.
-    spent: What the fit guarantees.
-  """
+def _private_notes(settings: Mapping[str, Any], spent: Mapping[str, Any]) -> list[str]:
+  """Returns the privacy box of a private run, of which `spent` is guaranteed."""
   return [
       "Only totals over all clients leave them, and only with noise. The centroids are "
       f"({spent['epsilon']:g}, {spent['delta']:g})-differentially private for {spent['unit']}, "
@@ -155,7 +154,7 @@ def _private_notes(settings, spent):
   ]
 
 
-def _privacy_notes(finished):
+def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
   if _is_private(finished):
     return _private_notes(finished.settings, finished.summary["privacy"])
   config = config_lib.OwnDataConfig.from_json(finished.settings)
@@ -167,7 +166,7 @@ def _privacy_notes(finished):
   ]
 
 
-def result_text(finished):
+def result_text(finished: finished_run.FinishedRun) -> str:
   """Returns the number of clusters, and their scores or privacy, in one line."""
   found = finished.summary
   if _is_private(finished):
@@ -182,42 +181,33 @@ def result_text(finished):
   )
 
 
-def write_report(finished):
-  """Draws the figure and writes the page, last.
-
-  Args:
-    finished: The `FinishedRun`.
-  """
-  found, described = finished.summary, finished.document["data"]
-  settings = {name: v for name, v in finished.settings.items() if v is not None}
-  size = f"{len(described['features'])} columns."
-  quality = ""
-  if not _is_private(finished):
-    size = f"{sum(described['clients'].values()):,} points, {size}"
-    quality = " (at most 1)"
-  html_page.write_page(
-      finished.join(output_folder.REPORT),
-      f"{found['num_clusters']} clusters in the points of {len(described['clients'])} clients",
-      size,
-      html_page.section(
-          "Summary",
-          html_page.paragraph(
-              f"{result_text(finished)}{quality}, after {found['rounds']} rounds."
-          ),
-          *report_sections.warnings(finished),
-          html_page.note("What leaves a client", *_privacy_notes(finished)),
-      ),
-      *selection_sections(finished),
-      html_page.section(
-          "Clusters",
-          *profile_figures(finished),
-          centroids_table(finished),
-          *_clients_tables(finished),
-      ),
-      report_sections.settings_section(
-          "Settings and versions", {"Settings": settings, "Versions": finished.versions}
-      ),
-      report_sections.files_section(
-          finished.path, _FILES_OF_PRIVATE if _is_private(finished) else FILES
-      ),
+def settings_section(
+    finished: finished_run.FinishedRun, unset: Sequence[Any] = (None,)
+) -> html_page.Html:
+  """Returns the section of versions, and of the settings with another value than `unset`."""
+  settings = {name: value for name, value in finished.settings.items() if value not in unset}
+  return report_sections.settings_section(
+      "Settings and versions", {"Settings": settings, "Versions": finished.versions}
   )
+
+
+def write_report(finished: finished_run.FinishedRun) -> None:
+  """Draws the figures and writes the page, last."""
+  found, described = finished.summary, finished.document["data"]
+  is_private = _is_private(finished)
+  size, quality = f"{len(described['features'])} columns.", ""
+  if not is_private:
+    size, quality = f"{sum(described['clients'].values()):,} points, {size}", " (at most 1)"
+  clusters = [*cluster_blocks(finished), *_clients_tables(finished)]
+  report_sections.write(finished, report_sections.Report(
+      title=f"{found['num_clusters']} clusters in the points of {len(described['clients'])} "
+      "clients",
+      subtitle=size,
+      verdict=[],
+      findings=[f"{result_text(finished)}{quality}, after {found['rounds']} rounds."],
+      warnings=finished.warnings,
+      notes={"What leaves a client": _privacy_notes(finished)},
+      sections={"Number of clusters": selection_blocks(finished), "Clusters": clusters},
+      settings=settings_section(finished),
+      files=_FILES_OF_PRIVATE if is_private else FILES,
+  ))

@@ -1,5 +1,7 @@
 """What leaves a client, in plain words: the text of the reports' privacy boxes."""
 
+from __future__ import annotations
+
 from experiment_shell import html_page
 from fl_clustering.points import privacy as privacy_lib
 
@@ -61,18 +63,13 @@ _TRUST = {
 }
 
 
-def trust_text(trust):
+def trust_text(trust: str) -> str:
   """Returns who sees what without noise, one of `privacy.TRUST`, in words."""
   return f"{_TRUST[trust]} A secure sum must hide the single messages."
 
 
-def leaves_site(algorithm, min_count=None):
-  """Returns what leaves a site whose clients' totals are added up there, without noise.
-
-  Args:
-    algorithm: One of `--algorithm`.
-    min_count: As in `leaves_client`.
-  """
+def leaves_site(algorithm: str, min_count: int | None = None) -> str:
+  """Returns what leaves a site whose clients' totals are added up there, without noise."""
   if algorithm == "sums":
     return (
         f"This machine got every site's totals over its clients: {_TOTALS} The totals are exact, "
@@ -82,13 +79,12 @@ def leaves_site(algorithm, min_count=None):
   return leaves_client(algorithm, min_count)
 
 
-def leaves_client(algorithm, min_count=None):
+def leaves_client(algorithm: str, min_count: int | None = None) -> str:
   """Returns what leaves a client without noise.
 
   Args:
     algorithm: One of `--algorithm`.
-    min_count: The least number of points whose mean leaves a client, or None if the
-      algorithm sends no means.
+    min_count: The least number of points whose mean leaves a client; None where no means do.
   """
   if min_count is None:
     return _LEAVES[algorithm]
@@ -98,6 +94,6 @@ def leaves_client(algorithm, min_count=None):
   )
 
 
-def labelled(label, text):
+def labelled(label: str, text: str) -> html_page.Html:
   """Returns a paragraph's text after a label in bold."""
   return html_page.joined(html_page.strong(f"{label}:"), text)

@@ -1,9 +1,16 @@
 """What the measurements come to: scores over the seeds, `summary.json`, and the tables.
 
 All functions take the `Scores` that `read` returns: by data and method, over the seeds.
-The tables show the papers' numbers beside ours.
+The tables show the papers' numbers beside ours: pairs of header and rows.
 """
 
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping
+
+import numpy as np
+
+from experiment_shell import finished_run
 from experiment_shell import scores as scores_lib
 from experiments.kmeans import cells
 from experiments.kmeans import config as config_lib
@@ -14,7 +21,7 @@ from fl_clustering.kmeans import sum_kinds
 
 # Garst and Reinders: mean adjusted Rand index of 200 runs, averaged over the clients, by
 # (beta, noise); 50 points per cluster.  The central method does not depend on beta.
-PUBLISHED_ARI = {
+PUBLISHED_ARI: dict[str, dict[tuple[float, float], float]] = {
     "central": {(beta, noise): value for beta in data.BETAS
                 for noise, value in ((1.0, 0.955), (1.5, 0.725))},
     "fkm": {
@@ -33,67 +40,55 @@ PUBLISHED_EXTREME_ARI = {"fkm": (0.902, 0.053)}
 _CHILD_PARENT_SSE = 1498.2800508864195
 _CENTRAL_SSE = 1362.1960103577223
 
-_SUMMARIZED = ("ari", "client_ari", "inertia", "silhouette", "simplified_silhouette")
+# How far the inertia is above that of central k-means of the same data and seed.
+EXCESS = "inertia_excess_percent"
+# The inertia over that of the true centers.
+LOSS = "inertia_over_true_centers"
+_MEASURED = ("ari", "client_ari", "inertia", "silhouette", "simplified_silhouette")
+_SUMMARIZED = (*_MEASURED, EXCESS, LOSS)
+
+Table = tuple[list[str], list[list[str]]]
 
 
-def read(finished):
-  """Returns the `Scores` of a `FinishedRun`."""
+def read(finished: finished_run.FinishedRun) -> scores_lib.Scores:
   return of_rows(finished.rows(config_lib.MEASUREMENTS, text_columns=("ari_by_round",)))
 
 
-def of_rows(rows):
-  """Returns the `Scores` of rows with the columns of `cells`."""
-  return scores_lib.Scores(rows, ("data", "method"), "seed")
+def of_rows(rows: Iterable[Mapping[str, Any]]) -> scores_lib.Scores:
+  """Returns the `Scores` of rows with the columns of `cells`, with `EXCESS` and `LOSS`."""
+  columns = (*cells.KEYS, *_MEASURED, "bytes_down", "bytes_up", "ari_by_round")
+  measured = scores_lib.table(rows, columns, "seed")
+
+  def ratio(method: str) -> np.ndarray:
+    of_method = measured[measured["method"] == method]
+    inertia = dict(zip(zip(of_method["data"], of_method["seed"]), of_method["inertia"]))
+    return measured["inertia"] / [
+        inertia.get(pair, np.nan) for pair in zip(measured["data"], measured["seed"])
+    ]
+
+  measured[EXCESS] = 100 * (ratio(methods.CENTRAL) - 1)
+  measured[LOSS] = ratio(methods.TRUE_CENTERS)
+  return scores_lib.Scores(measured, ("data", "method"), "seed")
 
 
-def excesses(scores, name, method):
-  """Returns inertia / central inertia - 1 in percent, seed by seed."""
-  found = []
-  for seed in scores.repetitions:
-    row = scores.row(name, method, repetition=seed)
-    if row is not None:
-      central = scores.row(name, methods.CENTRAL, repetition=seed)
-      found.append(100 * (row["inertia"] / central["inertia"] - 1))
-  return found
-
-
-def excess(scores, name, method):
-  """Returns the `Spread` of `excesses`, or None if there are none."""
-  return scores_lib.summarize(excesses(scores, name, method))
-
-
-def losses(scores, name, method):
-  """Returns the `Spread` of inertia / inertia of the true centers, or None."""
-  found = []
-  for seed in scores.repetitions:
-    row = scores.row(name, method, repetition=seed)
-    if row is not None:
-      true = scores.row(name, methods.TRUE_CENTERS, repetition=seed)
-      found.append(row["inertia"] / true["inertia"])
-  return scores_lib.summarize(found)
-
-
-def ari_by_round(scores, name, method):
-  """Returns a `Spread` per round, up to the last of any seed; fits that ended stay."""
+def ari_by_round(scores: scores_lib.Scores, name: str, method: str) -> list[float]:
+  """Returns the mean after each round, up to the last of any seed; fits that ended stay."""
   paths = [
-      list(map(float, text.split()))
-      for text in scores.values("ari_by_round", name, method) if text
+      list(map(float, text.split())) for text in scores.values("ari_by_round", name, method) if text
   ]
   longest = max(map(len, paths), default=0)
   return [
-      scores_lib.summarize([path[min(index, len(path) - 1)] for path in paths])
+      float(np.mean([path[min(index, len(path) - 1)] for path in paths]))
       for index in range(longest)
   ]
 
 
-def summary(scores):
+def summary(scores: scores_lib.Scores) -> dict[str, Any]:
   """Returns all scores by data and method, as a dict for JSON."""
-  found = {}
-  for name, method in scores.settings:
-    spreads = {column: scores.spread(column, name, method) for column in _SUMMARIZED}
-    spreads["inertia_excess_percent"] = excess(scores, name, method)
-    if scores.has(name, methods.TRUE_CENTERS):
-      spreads["inertia_over_true_centers"] = losses(scores, name, method)
+  found: dict[str, Any] = {}
+  for setting in scores.settings:
+    name, method = setting
+    spreads = {column: scores.spread(column, *setting) for column in _SUMMARIZED}
     found.setdefault(name, {})[method] = {
         column: {"mean": spread.mean, "sd": spread.sd, "seeds": spread.count}
         for column, spread in spreads.items() if spread is not None
@@ -101,40 +96,34 @@ def summary(scores):
   return found
 
 
-def methods_of(scores, name):
+def methods_of(scores: scores_lib.Scores, name: str) -> list[str]:
   """Returns the methods that were measured on some data, in the registry's order."""
   return [method for method in methods.METHODS if scores.has(name, method)]
 
 
-def _published_text(value):
+def _published_text(value: float | tuple[float, float] | None) -> str:
   if value is None:
     return scores_lib.ABSENT
   return f"{value[0]:.3f} ± {value[1]:.3f}" if isinstance(value, tuple) else f"{value:.3f}"
 
 
-def _label(method):
+def _label(method: str) -> str:
   entry = methods.METHODS[method]
   return f"{entry.label} ({entry.note})" if entry.note else entry.label
 
 
-def published_regular(beta):
+def published_regular(beta: float) -> dict[str, float | None]:
   """Returns what the paper reports for the regular grid, by method."""
   return {method: values.get((beta, 1.0)) for method, values in PUBLISHED_ARI.items()}
 
 
-def published_extreme(noise):
+def published_extreme(noise: float) -> dict[str, tuple[float, float]]:
   """Returns what the paper reports for the extreme split, by method."""
   return PUBLISHED_EXTREME_ARI if noise == 1.0 else {}
 
 
-def ari_rows(scores, name, published):
-  """Returns header and rows of one data set's scores.
-
-  Args:
-    scores: `Scores`.
-    name: Name of the data.
-    published: A mapping from method to what the paper reports.
-  """
+def ari_rows(scores: scores_lib.Scores, name: str, published: Mapping[str, Any]) -> Table:
+  """Returns the scores of some data, and by method what the paper reports."""
   header = ["method", "paper (per client)", "per client", "pooled", "inertia over central, %"]
   rows = [
       [
@@ -142,15 +131,15 @@ def ari_rows(scores, name, published):
           _published_text(published.get(method)),
           scores_lib.text(scores.spread("client_ari", name, method)),
           scores_lib.text(scores.spread("ari", name, method)),
-          scores_lib.text(excess(scores, name, method), ".2f"),
+          scores_lib.text(scores.spread(EXCESS, name, method), ".2f"),
       ]
       for method in methods_of(scores, name)
   ]
   return header, rows
 
 
-def noise_rows(scores, points):
-  """Returns header and rows of the pooled ARI over noise, for one number of points."""
+def noise_rows(scores: scores_lib.Scores, points: int) -> Table:
+  """Returns the pooled ARI over noise, for one number of points."""
   header = ["beta, method", *(f"{noise:g}" for noise in data.NOISES), "paper at 1, 1.5"]
   rows = []
   for beta in data.BETAS:
@@ -168,8 +157,7 @@ def noise_rows(scores, points):
   return header, rows
 
 
-def real_rows(scores):
-  """Returns header and rows of the real data's scores."""
+def real_rows(scores: scores_lib.Scores) -> Table:
   header = [
       "method", "silhouette", "simplified silhouette", "inertia over central, %", "ARI",
       "MB down per client", "MB up per client",
@@ -181,15 +169,15 @@ def real_rows(scores):
         _label(method),
         *(scores_lib.text(scores.spread(column, data.REAL, method), ".4f")
           for column in ("silhouette", "simplified_silhouette")),
-        scores_lib.text(excess(scores, data.REAL, method), ".2f"),
+        scores_lib.text(scores.spread(EXCESS, data.REAL, method), ".2f"),
         scores_lib.text(scores.spread("ari", data.REAL, method)),
         *(scores_lib.ABSENT if one is None else f"{one.mean / 1e6:.2f}" for one in sent),
     ])
   return header, rows
 
 
-def sse_rows(scores):
-  """Returns header and rows of the child/parent table: percent over the central SSE."""
+def sse_rows(scores: scores_lib.Scores) -> Table:
+  """Returns the child/parent table: percent over the central SSE."""
   absent = scores_lib.ABSENT
   published = 100 * (_CHILD_PARENT_SSE / _CENTRAL_SSE - 1)
   rows = [[
@@ -198,7 +186,7 @@ def sse_rows(scores):
   ]]
   for method in cells.TABLE_METHODS:
     if method != methods.CENTRAL:
-      spreads = [excess(scores, data.table_name(name), method) for name in data.TABLES]
+      spreads = [scores.spread(EXCESS, data.table_name(name), method) for name in data.TABLES]
       rows.append([
           _label(method), *(scores_lib.text(spread, ".2f") for spread in spreads), absent
       ])
@@ -212,29 +200,24 @@ def sse_rows(scores):
   return ["method", *data.TABLES, "source"], rows
 
 
-def privacy_rows(scores, noise):
-  """Returns header and rows of what private fits cost, over epsilon.
-
-  Args:
-    scores: `Scores`.
-    noise: The noise of the grid.
-  """
+def privacy_rows(scores: scores_lib.Scores, noise: float) -> Table:
+  """Returns what private fits cost on the grid of some noise, over epsilon."""
   name = data.private_grid_name(noise)
   rows = [
       [kind.label, *(
-          scores_lib.text(losses(scores, name, methods.private_name(key, epsilon)), ".4f")
+          scores_lib.text(scores.spread(LOSS, name, methods.private_name(key, epsilon)), ".4f")
           for epsilon in methods.EPSILONS
       )]
       for key, kind in methods.PRIVATE.items()
   ]
   for method in (methods.CENTRAL, methods.DEFAULT):
-    text = scores_lib.text(losses(scores, name, method), ".4f")
+    text = scores_lib.text(scores.spread(LOSS, name, method), ".4f")
     rows.append([f"{methods.METHODS[method].label}, no privacy"] + [text] * len(methods.EPSILONS))
   return ["epsilon", *(f"{epsilon:g}" for epsilon in methods.EPSILONS)], rows
 
 
-def message_rows(num_clusters, num_columns):
-  """Returns header and rows of the bytes of one round, one restart and one client."""
+def message_rows(num_clusters: int, num_columns: int) -> Table:
+  """Returns the bytes of one round, one restart and one client."""
   num_centers = split_and_swap.largest_num_centers(num_clusters)
   sums = 8 * num_centers * sum(sum_kinds.ChildSums(False).widths(num_columns).values())
   return (

@@ -1,5 +1,8 @@
 """The report on points of sites, drawn from a finished run."""
 
+from __future__ import annotations
+
+from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
@@ -15,12 +18,12 @@ _FILES = {
 }
 
 
-def result_text(finished):
+def result_text(finished: finished_run.FinishedRun) -> str:
   """Returns the number of clusters, and their scores, in one line."""
   return own_report.result_text(finished) + site_runs.without_text(finished)
 
 
-def _privacy_notes(finished):
+def _privacy_notes(finished: finished_run.FinishedRun) -> tuple[str, ...]:
   config = config_lib.OwnDataConfig.from_json(finished.settings)
   min_count = config.kmeans(config.candidates[0]).min_count
   return (
@@ -31,38 +34,25 @@ def _privacy_notes(finished):
   )
 
 
-def write_report(finished):
-  """Draws the figures and writes the page, last.
-
-  Args:
-    finished: The `FinishedRun`.
-  """
+def write_report(finished: finished_run.FinishedRun) -> None:
+  """Draws the figures and writes the page, last."""
   found, described = finished.summary, finished.document["data"]
-  clients = site_runs.clients_text(finished, described)
-  settings = {name: v for name, v in finished.settings.items() if v is not None and v != {}}
-  html_page.write_page(
-      finished.join(output_folder.REPORT),
-      f"{found['num_clusters']} clusters in the points of {clients}",
-      f"{sum(found['num_points']):,} points, {len(described['features'])} columns.",
-      html_page.section(
-          "Summary",
-          html_page.paragraph(
-              f"{result_text(finished)}. The silhouette is at most 1. The fit took "
-              f"{found['rounds']} rounds."
-          ),
-          *(html_page.warning(*warning) for warning in site_runs.warnings(finished)),
-          *report_sections.warnings(finished),
-          html_page.note("What leaves a site", *_privacy_notes(finished)),
-      ),
-      *own_report.selection_sections(finished),
-      html_page.section(
-          "Clusters",
-          *own_report.profile_figures(finished),
-          own_report.centroids_table(finished),
-          html_page.paragraph(site_runs.PREDICT_TEXT),
-      ),
-      report_sections.settings_section(
-          "Settings and versions", {"Settings": settings, "Versions": finished.versions}
-      ),
-      report_sections.files_section(finished.path, _FILES),
-  )
+  predict = html_page.paragraph(site_runs.PREDICT_TEXT)
+  report_sections.write(finished, report_sections.Report(
+      title=f"{found['num_clusters']} clusters in the points of "
+      f"{site_runs.clients_text(finished, described)}",
+      subtitle=f"{sum(found['num_points']):,} points, {len(described['features'])} columns.",
+      verdict=[],
+      findings=[
+          f"{result_text(finished)}. The silhouette is at most 1. The fit took "
+          f"{found['rounds']} rounds."
+      ],
+      warnings=[*site_runs.warnings(finished), *finished.warnings],
+      notes={"What leaves a site": _privacy_notes(finished)},
+      sections={
+          "Number of clusters": own_report.selection_blocks(finished),
+          "Clusters": [*own_report.cluster_blocks(finished), predict],
+      },
+      settings=own_report.settings_section(finished, unset=(None, {})),
+      files=_FILES,
+  ))

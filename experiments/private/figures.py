@@ -1,17 +1,24 @@
 """The benchmark's figures: loss over k, and loss over epsilon."""
 
-import math
+from __future__ import annotations
 
-from matplotlib import lines
+import math
+from typing import Any, Sequence, TYPE_CHECKING
+
 from matplotlib import ticker
 
+from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiments.private import methods
 from experiments.private import results as results_lib
 
+if TYPE_CHECKING:
+  from matplotlib.axes import Axes
+  from matplotlib.figure import Figure
+
 _COLORS = figure_style.METHOD_COLORS
 # What is not private is grey and dashed.
-_STYLES = {
+_STYLES: dict[str, dict[str, Any]] = {
     "sklearn": {"color": _COLORS["grey"], "linestyle": "--", "marker": "s", "markersize": 4},
     "diffprivlib": {"color": _COLORS["orange"], "marker": "^", "markersize": 5},
     "lsh": {"color": _COLORS["blue"], "marker": "D", "markersize": 4},
@@ -36,7 +43,7 @@ _MANY_TICKS = (1, 1.5, 2, 3, 5, 7)
 _NARROW_RANGE = 12
 
 
-def _set_up_axes(axes, places, dataset):
+def _set_up_axes(axes: Axes, places: Sequence[float], dataset: str) -> None:
   axes.set_xscale("log", base=2)
   axes.set_yscale("log")
   axes.set_xticks(places, [f"{place:g}" for place in places])
@@ -53,71 +60,62 @@ def _set_up_axes(axes, places, dataset):
   axes.set_title(dataset, loc="left")
 
 
-def _new_figure(results):
-  """Returns a figure and the axes of each data set, by name."""
+def _draw(
+    results: results_lib.Results,
+    column: str,
+    settings: Sequence[tuple[int, float]],
+    x_label: str,
+    fixed: str,
+    with_peer: bool = False,
+) -> Figure:
+  """Returns a figure of the losses at pairs of k and epsilon, with a panel for each data set.
+
+  Args:
+    results: The measurements.
+    column: The horizontal axis, "k" or "epsilon".
+    settings: The pairs, in ascending order.
+    x_label: The label of the axis.
+    fixed: The setting that is the same for all pairs.
+    with_peer: Whether the peer's losses are shown, which are at one epsilon.
+  """
   names = list(results.datasets)
   num_rows = len(names) if len(names) == 1 else -(-len(names) // 2)
   figure = figure_style.new_figure(1.6 + 2.1 * num_rows)
-  return figure, dict(zip(names, figure_style.panel_grid(figure, len(names))))
-
-
-def _finish(figure, panels, results, x_label, setting, has_peer=False):
-  """Labels the axes and writes legend and title; returns the figure."""
-  panels = list(panels.values())
-  for axes in panels[-2:]:
-    axes.set_xlabel(x_label)
-  for axes in panels[::2]:
-    axes.set_ylabel("loss per point")
-  handles = [
-      lines.Line2D([], [], label=methods.LABELS[method], **_STYLES[method])
-      for method in results.methods
-  ]
-  if has_peer:
-    handles.append(lines.Line2D([], [], label=results_lib.PEER, **_PEER_STYLE))
-  figure.legend(handles=handles, loc="outside lower center", ncols=3)
+  panels = figure_style.panel_grid(figure, len(names))
+  looks = {
+      method: {**_STYLES[method], "label": methods.LABELS[method]} for method in results.methods
+  }
+  has_peer = False
+  for dataset, axes in zip(names, panels):
+    losses = results.losses_at(dataset, settings)
+    figure_shapes.lines(axes, losses, column, "method", looks)
+    peer = results.peer_losses(dataset) if with_peer else []
+    axes.plot([loss.k for loss in peer], [loss.loss for loss in peer], **_PEER_STYLE)
+    has_peer = has_peer or bool(peer)
+    _set_up_axes(axes, sorted(set(losses[column])), dataset)
+  figure_shapes.label_edges(panels, x_label, "loss per point")
+  figure_shapes.legend(figure, looks | ({results_lib.PEER: _PEER_STYLE} if has_peer else {}))
   runs = results.settings["runs"]
   note = "" if runs == 1 else f"lines: means of {runs} runs; bands: 25th to 75th percentile"
   figure_style.set_title(
-      figure, f"{setting}, delta {results.settings['delta']:g}",
+      figure, f"{fixed}, delta {results.settings['delta']:g}",
       f"Loss over {x_label} (mean squared distance to the nearest center)", note,
   )
   return figure
 
 
-def loss_over_k(results):
-  """Returns the figure of losses over k, with a panel for each data set."""
-  figure, panels = _new_figure(results)
-  settings = results.settings
-  num_clusters = sorted(settings["k_to_try"])
-  has_peer = False
-  for dataset, axes in panels.items():
-    for method in results.methods:
-      spreads = [results.loss(dataset, method, k) for k in num_clusters]
-      figure_style.draw_band(axes, num_clusters, spreads, **_STYLES[method])
-    peer = results.peer_losses(dataset)
-    axes.plot([loss.k for loss in peer], [loss.loss for loss in peer], **_PEER_STYLE)
-    has_peer = has_peer or bool(peer)
-    _set_up_axes(axes, num_clusters, dataset)
-  return _finish(
-      figure, panels, results, "number of clusters", f"epsilon {settings['fixed_epsilon']:g}",
-      has_peer,
+def loss_over_k(results: results_lib.Results) -> Figure:
+  epsilon = results.settings["fixed_epsilon"]
+  settings = [(k, epsilon) for k in sorted(results.settings["k_to_try"])]
+  return _draw(
+      results, "k", settings, "number of clusters", f"epsilon {epsilon:g}", with_peer=True
   )
 
 
-def loss_over_epsilon(results):
-  """Returns the figure of losses over epsilon; None if only one was tried."""
-  epsilons = sorted(results.settings["epsilon_to_try"])
-  if len(epsilons) < 2:
+def loss_over_epsilon(results: results_lib.Results) -> Figure | None:
+  """Returns the figure; None if only one epsilon was tried."""
+  k = results.settings["fixed_k"]
+  settings = [(k, epsilon) for epsilon in sorted(results.settings["epsilon_to_try"])]
+  if len(settings) < 2:
     return None
-  figure, panels = _new_figure(results)
-  for dataset, axes in panels.items():
-    for method in results.methods:
-      spreads = [
-          results.loss(dataset, method, results.settings["fixed_k"], epsilon)
-          for epsilon in epsilons
-      ]
-      figure_style.draw_band(axes, epsilons, spreads, **_STYLES[method])
-    _set_up_axes(axes, epsilons, dataset)
-  return _finish(
-      figure, panels, results, "epsilon", f"{results.settings['fixed_k']} clusters"
-  )
+  return _draw(results, "epsilon", settings, "epsilon", f"{k} clusters")

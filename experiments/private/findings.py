@@ -1,5 +1,7 @@
 """The sentences of a report: what the losses show, and what to know when reading them."""
 
+from __future__ import annotations
+
 import statistics
 
 from experiments.private import methods
@@ -8,32 +10,32 @@ from experiments.private import results as results_lib
 _FEW_RUNS = 5
 
 
-def _capitalized(method):
+def _capitalized(method: str) -> str:
   label = methods.LABELS[method]
   return label[0].upper() + label[1:]
 
 
-def _cases(results):
+def _cases(results: results_lib.Results) -> list[tuple[str, int]]:
   return [(dataset, k) for dataset in results.datasets for k in results.settings["k_to_try"]]
 
 
-def _wins(results):
+def _wins(results: results_lib.Results) -> dict[str, int]:
   """Returns how often (over data sets and k) each method has the smallest private loss.
 
   The federated forms of a method compete only where no central method was run.
   """
   wins = dict.fromkeys(results.central_methods or results.private_methods, 0)
   for dataset, k in _cases(results) if wins else ():
-    wins[min(wins, key=lambda method: results.loss(dataset, method, k).mean)] += 1
+    wins[min(wins, key=lambda method: results.loss(dataset, method, k))] += 1
   return wins
 
 
-def verdict(results):
+def verdict(results: results_lib.Results) -> str:
   """Returns one sentence: which private method has the smallest loss, and how often."""
   wins = _wins(results)
   if not wins:
     return "No private method was run."
-  best = max(wins, key=wins.get)
+  best = max(wins, key=lambda method: wins[method])
   if len(wins) == 1:
     return f"{_capitalized(best)} is the only private method that was run."
   num_cases = len(_cases(results))
@@ -47,14 +49,14 @@ def verdict(results):
   )
 
 
-def price(results):
+def price(results: results_lib.Results) -> str | None:
   """Returns one sentence: what privacy costs the best method; None if it can't be said."""
   wins = _wins(results)
   if not wins or methods.NOT_PRIVATE not in results.methods:
     return None
-  best = max(wins, key=wins.get)
+  best = max(wins, key=lambda method: wins[method])
   ratios = [
-      results.loss(dataset, best, k).mean / results.loss(dataset, methods.NOT_PRIVATE, k).mean
+      results.loss(dataset, best, k) / results.loss(dataset, methods.NOT_PRIVATE, k)
       for dataset, k in _cases(results)
   ]
   low, high = f"{min(ratios):.2f}", f"{max(ratios):.2f}"
@@ -65,20 +67,31 @@ def price(results):
   )
 
 
-def is_lost(results, dataset, k, epsilon):
-  """Returns whether another central method has a smaller mean loss than ours."""
-  losses = {m: results.loss(dataset, m, k, epsilon).mean for m in results.central_methods}
-  return min(losses.values()) < losses[results_lib.COMPARED]
+def lost_cases(
+    results: results_lib.Results,
+) -> list[tuple[str, int, float, str, float, float]]:
+  """Returns the private cases in which another central method has a smaller mean loss than ours.
+
+  Each is (data set, k, epsilon, best method, its loss, our loss).
+  """
+  found = []
+  for case in results.private_cases if results_lib.COMPARED in results.methods else ():
+    dataset, k, epsilon = case
+    losses = {m: results.loss(dataset, m, k, epsilon) for m in results.central_methods}
+    best = min(losses, key=lambda m: losses[m])
+    if losses[best] < losses[results_lib.COMPARED]:
+      found.append((*case, best, losses[best], losses[results_lib.COMPARED]))
+  return found
 
 
-def new_data(results):
+def new_data(results: results_lib.Results) -> str | None:
   """Returns one sentence: how often our method is the best on new data; None without any."""
   if results_lib.COMPARED not in results.methods or len(results.central_methods) < 2:
     return None
   cases = [case for case in results.private_cases if results.datasets[case[0]]["is_new"]]
   if not cases:
     return None
-  num_won = sum(not is_lost(results, *case) for case in cases)
+  num_won = len(set(cases) - {case[:3] for case in lost_cases(results)})
   num_datasets = len({dataset for dataset, _, _ in cases})
   return (
       f"On the {num_datasets} data {'set' if num_datasets == 1 else 'sets'} never used to choose "
@@ -88,7 +101,7 @@ def new_data(results):
   )
 
 
-def federation(results):
+def federation(results: results_lib.Results) -> list[str]:
   """Returns sentences: what the federated forms lose against the central one."""
   if results_lib.COMPARED not in results.methods:
     return []
@@ -96,18 +109,19 @@ def federation(results):
   for method in results.methods:
     if method in methods.FEDERATED:
       ratios = [
-          results.loss(dataset, method, k, epsilon).mean
-          / results.loss(dataset, results_lib.COMPARED, k, epsilon).mean
+          results.loss(dataset, method, k, epsilon)
+          / results.loss(dataset, results_lib.COMPARED, k, epsilon)
           for dataset, k, epsilon in results.private_cases
       ]
       sentences.append(
-          f"{_capitalized(method)}: {min(ratios):.2f} to {max(ratios):.2f} times the mean loss "
-          f"of central {methods.LABELS[results_lib.COMPARED]}, {statistics.median(ratios):.3f} in the median."
+          f"{_capitalized(method)}: {min(ratios):.2f} to {max(ratios):.2f} times the mean loss of "
+          f"central {methods.LABELS[results_lib.COMPARED]}, {statistics.median(ratios):.3f} in the "
+          "median."
       )
   return sentences
 
 
-def warnings(results):
+def warnings(results: results_lib.Results) -> list[tuple[str, str]]:
   """Returns (title, text) of what the reader must not overlook."""
   found = [(f"{name} is left out", f"{reason}.") for name, reason in results.skipped.items()]
   runs = results.settings["runs"]
@@ -120,7 +134,7 @@ def warnings(results):
   return found
 
 
-def notes(results):
+def notes(results: results_lib.Results) -> list[str]:
   """Returns what the comparison shows and what is private, in sentences."""
   found = [
       "Nothing in this folder is private: losses are computed exactly, and the noise is seeded "

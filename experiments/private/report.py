@@ -1,7 +1,11 @@
 """Draws a finished benchmark: figures, and one page with findings and tables."""
 
-import math
+from __future__ import annotations
 
+import math
+from typing import Any, Mapping
+
+from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
@@ -39,37 +43,20 @@ _FILES = {
 }
 
 
-def _summary_section(results):
-  cost = findings.price(results)
-  return html_page.section(
-      "Summary",
-      html_page.paragraph(html_page.strong(findings.verdict(results))),
-      *(html_page.paragraph(text) for text in (cost, findings.new_data(results)) if text is not None),
-      *map(html_page.paragraph, findings.federation(results)),
-      *report_sections.warnings(results.run),
-      *(html_page.warning(title, text) for title, text in findings.warnings(results)),
-      html_page.note("What is compared, and what is private", *findings.notes(results)),
-  )
-
-
-def _peer_section(results):
-  """Returns the section on the ratios to the peer's losses; nothing if none applies."""
-  loss_text = results_lib.loss_text
+def _peer_blocks(results: results_lib.Results) -> list[html_page.Html]:
+  """Returns the ratios to the peer's losses; nothing if none applies."""
+  loss_text, label = results_lib.loss_text, methods.LABELS[results_lib.COMPARED]
   rows = [
       [
-          comparison.peer.dataset, comparison.peer.k,
-          loss_text(comparison.peer.loss), loss_text(comparison.loss),
-          html_page.strong(f"{comparison.ratio:.3f}"),
-          f"{comparison.peer.target_ratio:.2f}",
-          "yes" if comparison.is_reached else "no",
+          peer.dataset, peer.k, loss_text(peer.loss), loss_text(peer.ours),
+          html_page.strong(f"{peer.ratio:.3f}"), f"{peer.target:.2f}",
+          "yes" if peer.is_reached else "no",
       ]
-      for comparison in results.peer_comparisons()
+      for peer in results.peer_comparisons()
   ]
   if not rows:
     return []
-  label = methods.LABELS[results_lib.COMPARED]
-  return [html_page.section(
-      f"Comparison with {results_lib.PEER}",
+  return [
       html_page.table(
           ["data set", "k", results_lib.PEER, label, "ratio", "target", "reached"], rows,
           f"Mean loss of {label}, and its ratio to that of {results_lib.PEER}",
@@ -81,30 +68,29 @@ def _peer_section(results):
           "enough.",
           quiet=True,
       ),
-  )]
+  ]
 
 
-def _protected(results, dataset):
+def _protected(results: results_lib.Results, dataset: str) -> str:
   unit_points = results.datasets[dataset]["unit_points"]
   return "one point" if unit_points == 1 else f"one client with at most {unit_points} points"
 
 
-def _optimum_section(results):
-  """Returns the section of ratios to the best loss that is known; nothing if there is none."""
+def _optimum_blocks(results: results_lib.Results) -> list[html_page.Html]:
+  """Returns the ratios to the best loss that is known; nothing if there is none."""
   rows = [
       [
-          ratio.dataset, _protected(results, ratio.dataset),
-          html_page.strong(f"{ratio.epsilon:g}, the paper's") if ratio.is_of_paper
-          else f"{ratio.epsilon:g}",
-          methods.LABELS[ratio.method], f"{ratio.mean:.4f}", f"{ratio.sd:.4f}",
-          f"{ratio.worst:.4f}",
+          ratio["dataset"], _protected(results, ratio["dataset"]),
+          html_page.strong(f"{ratio['epsilon']:g}, the paper's") if ratio["is_of_paper"]
+          else f"{ratio['epsilon']:g}",
+          methods.LABELS[ratio["method"]],
+          *(f"{ratio[column]:.4f}" for column in ("mean", "sd", "worst")),
       ]
       for ratio in results.optimum_ratios()
   ]
   if not rows:
     return []
-  return [html_page.section(
-      "Loss over the optimum: the mixtures of FedDP-KMeans",
+  return [
       html_page.table(
           ["data set", "privacy of", "epsilon", "method", "mean ratio", "sd", "worst"], rows,
           "Loss, divided by that of k-means without privacy from the true means; "
@@ -116,93 +102,83 @@ def _optimum_section(results):
           "from data that the server has. Here the server has no data.",
           quiet=True,
       ),
-  )]
+  ]
 
 
-def _lost_section(results):
-  """Returns the section of cases that our method loses; nothing if there is none."""
-  if results_lib.COMPARED not in results.methods:
-    return []
-  rows = []
-  for dataset, k, epsilon in results.private_cases:
-    if findings.is_lost(results, dataset, k, epsilon):
-      losses = {m: results.loss(dataset, m, k, epsilon).mean for m in results.central_methods}
-      best = min(losses, key=losses.get)
-      ours = losses[results_lib.COMPARED]
-      rows.append([
-          dataset, k, f"{epsilon:g}", methods.LABELS[best], results_lib.loss_text(losses[best]),
-          results_lib.loss_text(ours), f"{ours / losses[best]:.3f}",
-      ])
+def _lost_blocks(results: results_lib.Results) -> list[html_page.Html]:
+  """Returns the cases that our method loses; nothing if there is none."""
+  loss_text, label = results_lib.loss_text, methods.LABELS[results_lib.COMPARED]
+  rows = [
+      [
+          dataset, k, f"{epsilon:g}", methods.LABELS[best], loss_text(least), loss_text(ours),
+          f"{ours / least:.3f}",
+      ]
+      for dataset, k, epsilon, best, least, ours in findings.lost_cases(results)
+  ]
   if not rows:
     return []
-  label = methods.LABELS[results_lib.COMPARED]
-  return [html_page.section(
-      f"Where {label} is not the best",
-      html_page.table(
-          ["data set", "k", "epsilon", "smallest loss", "its loss", label, "ratio"], rows,
-          f"All cases in which another central method has a smaller mean loss: {len(rows)} of "
-          f"{len(results.private_cases)}", text_columns=(3,),
-      ),
+  return [html_page.table(
+      ["data set", "k", "epsilon", "smallest loss", "its loss", label, "ratio"], rows,
+      f"All cases in which another central method has a smaller mean loss: {len(rows)} of "
+      f"{len(results.private_cases)}", text_columns=(3,),
   )]
 
 
-def _loss_cell(spread, is_best):
-  mean = results_lib.loss_text(spread.mean)
-  shown = html_page.strong(mean) if is_best else mean
-  return html_page.joined(shown, _LINE_BREAK, f"± {results_lib.loss_text(spread.sd)}")
-
-
-def _loss_table(results, dataset, columns, caption):
+def _loss_table(
+    results: results_lib.Results,
+    dataset: str,
+    columns: Mapping[str, tuple[int, float]],
+    caption: str,
+) -> html_page.Html:
   """Returns the table of a data set's losses, with a row per method.
 
   Args:
-    results: The `Results`.
+    results: The measurements.
     dataset: Name of the data set.
-    columns: Heading -> (k, epsilon).
+    columns: From the heading to k and epsilon.
     caption: The table's caption.
   """
-  means = {
-      heading: [
-          results_lib.loss_text(results.loss(dataset, method, *setting).mean)
-          for method in results.private_methods
-      ]
-      for heading, setting in columns.items()
-  }
-  rows = []
-  for method in results.methods:
-    row = [methods.LABELS[method]]
-    for heading, setting in columns.items():
-      spread = results.loss(dataset, method, *setting)
-      is_best = method in results.private_methods and (
-          results_lib.loss_text(spread.mean) == min(means[heading], key=float)
-      )
-      row.append(_loss_cell(spread, is_best))
-    rows.append(row)
+
+  def mean(method: str, setting: tuple[int, float]) -> str:
+    return results_lib.loss_text(results.loss(dataset, method, *setting))
+
+  def cell(method: str, setting: tuple[int, float]) -> html_page.Html:
+    shown = mean(method, setting)
+    best = min((mean(other, setting) for other in results.private_methods), key=float, default="")
+    is_best = method in results.private_methods and shown == best
+    sd = results_lib.loss_text(results.loss(dataset, method, *setting, column="sd"))
+    return html_page.joined(
+        html_page.strong(shown) if is_best else shown, _LINE_BREAK, f"± {sd}"
+    )
+
+  rows = [
+      [methods.LABELS[method], *(cell(method, setting) for setting in columns.values())]
+      for method in results.methods
+  ]
   return html_page.table(
       ["method", *columns], rows, f"{results_lib.dataset_title(results, dataset)} {caption}: {_KEY}"
   )
 
 
-def _loss_sections(results):
-  """Returns the sections of losses over k and, if any were tried, over epsilon."""
+def _loss_tables(results: results_lib.Results) -> dict[str, list[html_page.Html]]:
+  """Returns the tables of losses over k and, if any were tried, over epsilon, by their title."""
   settings = results.settings
   fixed_k, fixed_epsilon = settings["fixed_k"], settings["fixed_epsilon"]
   over_k = {f"k = {k}": (k, fixed_epsilon) for k in settings["k_to_try"]}
   over_epsilon = {
       f"epsilon = {epsilon:g}": (fixed_k, epsilon) for epsilon in settings["epsilon_to_try"]
   }
-  sections = []
-  for title, columns, caption in (
-      ("Loss over k", over_k, f"at epsilon {fixed_epsilon:g}"),
-      ("Loss over epsilon", over_epsilon, f"with {fixed_k} clusters"),
-  ):
-    if columns:
-      tables = [_loss_table(results, dataset, columns, caption) for dataset in results.datasets]
-      sections.append(html_page.section(title, *tables))
-  return sections
+  return {
+      title: [_loss_table(results, dataset, columns, caption) for dataset in results.datasets]
+      for title, columns, caption in (
+          ("Loss over k", over_k, f"at epsilon {fixed_epsilon:g}"),
+          ("Loss over epsilon", over_epsilon, f"with {fixed_k} clusters"),
+      )
+      if columns
+  }
 
 
-def _ledger_table(method, ledger):
+def _ledger_table(method: str, ledger: Mapping[str, Any]) -> html_page.Html:
   """Returns what one run of a method released, as a folded table."""
   rows = [
       [
@@ -223,14 +199,7 @@ def _ledger_table(method, ledger):
   )
 
 
-def _ledger_section(results):
-  """Returns the section of what our methods released; nothing if none was run."""
-  ledgers = results.run.json(cells.LEDGERS)
-  tables = [_ledger_table(method, ledger) for method, ledger in ledgers.items()]
-  return [html_page.section("What was released", *tables)] if tables else []
-
-
-def _settings_section(results):
+def _settings_section(results: results_lib.Results) -> html_page.Html:
   rows = [
       [
           name, f"{description['num_points']:,}", description["dim"],
@@ -254,28 +223,32 @@ def _settings_section(results):
   )
 
 
-def write_report(run):
-  """Draws the figures and writes report.html, last.
-
-  Args:
-    run: The `FinishedRun`.
-  """
+def write_report(run: finished_run.FinishedRun) -> None:
+  """Draws the figures and writes report.html, last."""
   results = results_lib.read(run)
   settings = results.settings
-  drawings = report_sections.write_figures(run.path, _FIGURES, results)
-  html_page.write_page(
-      run.join(output_folder.REPORT),
-      "Differentially private k-means: how much loss for how much privacy",
-      f"Data sets: {', '.join(results.datasets)}. Loss: mean squared distance of the points to "
-      f"the nearest center. Epsilon {settings['fixed_epsilon']:g}, delta {settings['delta']:g}, "
-      f"runs: {settings['runs']}, seed: {settings['seed']}.",
-      _summary_section(results),
-      *_peer_section(results),
-      *_optimum_section(results),
-      html_page.section("Figures", *drawings),
-      *_lost_section(results),
-      *_loss_sections(results),
-      *_ledger_section(results),
-      _settings_section(results),
-      report_sections.files_section(run.path, _FILES),
-  )
+  ledgers = run.json(cells.LEDGERS)
+  lost = f"Where {methods.LABELS[results_lib.COMPARED]} is not the best"
+  report_sections.write(run, report_sections.Report(
+      title="Differentially private k-means: how much loss for how much privacy",
+      subtitle=f"Data sets: {', '.join(results.datasets)}. Loss: mean squared distance of the "
+      f"points to the nearest center. Epsilon {settings['fixed_epsilon']:g}, delta "
+      f"{settings['delta']:g}, runs: {settings['runs']}, seed: {settings['seed']}.",
+      verdict=[findings.verdict(results)],
+      findings=[
+          *filter(None, (findings.price(results), findings.new_data(results))),
+          *findings.federation(results),
+      ],
+      warnings=[*run.warnings, *findings.warnings(results)],
+      notes={"What is compared, and what is private": findings.notes(results)},
+      sections={
+          f"Comparison with {results_lib.PEER}": _peer_blocks(results),
+          "Loss over the optimum: the mixtures of FedDP-KMeans": _optimum_blocks(results),
+          "Figures": report_sections.write_figures(run.path, _FIGURES, results),
+          lost: _lost_blocks(results),
+          **_loss_tables(results),
+          "What was released": [_ledger_table(*item) for item in ledgers.items()],
+      },
+      settings=_settings_section(results),
+      files=_FILES,
+  ))

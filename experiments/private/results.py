@@ -6,14 +6,20 @@ them, as means over at least five runs.  The synthetic points were another draw 
 same mixture.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from typing import Any, Iterable, TYPE_CHECKING
 
 from experiment_shell import finished_run
 from experiment_shell import scores
 from experiment_shell import text_table
 from experiments.private import cells
 from experiments.private import methods
+
+if TYPE_CHECKING:
+  import pandas as pd
 
 PEER = "google/differential-privacy"
 PEER_SOURCE = f"{PEER}, learning/clustering, commit b5b0286e"
@@ -28,21 +34,26 @@ COMPARED = "refine"
 
 @dataclasses.dataclass(frozen=True)
 class PeerLoss:
-  """The peer's loss for one data set and k.
+  """The peer's mean loss for one data set and number of clusters, and ours if it is known.
 
   Attributes:
-    dataset: Key of `data.DATASETS`.
-    num_points: Number of points that it was measured on.
-    k: Number of clusters.
-    loss: Mean squared distance to the nearest center.
-    target_ratio: The largest ratio of our loss to this one that is good enough.
+    target: The largest ratio of our loss to this one that is good enough.
   """
 
   dataset: str
   num_points: int
   k: int
   loss: float
-  target_ratio: float
+  target: float
+  ours: float = math.nan
+
+  @property
+  def ratio(self) -> float:
+    return self.ours / self.loss
+
+  @property
+  def is_reached(self) -> bool:
+    return self.ratio <= self.target
 
 
 _PEER_LOSSES = (
@@ -56,103 +67,59 @@ _PEER_LOSSES = (
 
 
 @dataclasses.dataclass(frozen=True)
-class PeerComparison:
-  """Our compared method beside the peer.
-
-  Attributes:
-    peer: The `PeerLoss`.
-    loss: Our mean loss.
-  """
-
-  peer: PeerLoss
-  loss: float
-
-  @property
-  def ratio(self):
-    return self.loss / self.peer.loss
-
-  @property
-  def is_reached(self):
-    return self.ratio <= self.peer.target_ratio
-
-
-@dataclasses.dataclass(frozen=True)
-class OptimumRatio:
-  """A method's losses, divided by the best loss that is known.
-
-  Attributes:
-    dataset: Name of the data set.
-    method: Name of the method.
-    epsilon: The privacy parameter.
-    is_of_paper: Whether epsilon and delta are those of the paper that the data are from.
-    mean: The mean over the runs.
-    sd: Their standard deviation.
-    worst: The largest.
-  """
-
-  dataset: str
-  method: str
-  epsilon: float
-  is_of_paper: bool
-  mean: float
-  sd: float
-  worst: float
-
-
-@dataclasses.dataclass(frozen=True)
 class Results:
   """The measurements of one output folder.
 
   Attributes:
-    run: The `FinishedRun`.
-    losses: (data set, method, k, epsilon) -> `Spread` of the runs' losses.
-    worst: (data set, method, k, epsilon) -> the largest of the runs' losses.
+    run: The folder.
+    losses: By data set, method, k and epsilon, which are its index: the columns of
+      `scores.summary`, and the `worst` loss of any run.
   """
 
   run: finished_run.FinishedRun
-  losses: dict[tuple, scores.Spread]
-  worst: dict[tuple, float]
+  losses: pd.DataFrame
 
   @property
-  def settings(self):
-    """Every setting's value, by name."""
+  def settings(self) -> dict[str, Any]:
     return self.run.settings
 
   @property
-  def datasets(self):
+  def datasets(self) -> dict[str, dict[str, Any]]:
     """What `BenchmarkDataset.describe` says of the data sets that were available, by name."""
     return self.run.document["datasets"]
 
   @property
-  def methods(self):
+  def methods(self) -> tuple[str, ...]:
     """The names of the methods that were run."""
     return tuple(self.run.document["methods"])
 
   @property
-  def private_methods(self):
+  def private_methods(self) -> tuple[str, ...]:
     return tuple(name for name in self.methods if name != methods.NOT_PRIVATE)
 
   @property
-  def central_methods(self):
+  def central_methods(self) -> tuple[str, ...]:
     """The names of the private methods that were run on the points of one place."""
     return tuple(name for name in self.private_methods if name not in methods.FEDERATED)
 
   @property
-  def private_cases(self):
+  def private_cases(self) -> list[tuple[str, int, float]]:
     """All (data set, k, epsilon) that the private methods were run at."""
     found = dict.fromkeys(
-        (dataset, k, epsilon) for dataset, method, k, epsilon in self.losses
+        (dataset, k, epsilon) for dataset, method, k, epsilon in self.losses.index
         if method != methods.NOT_PRIVATE
     )
-    return tuple(found)
+    return list(found)
 
   @property
-  def skipped(self):
+  def skipped(self) -> dict[str, str]:
     """The reasons why data sets and methods were left out, by name."""
     return self.run.document["skipped"]
 
-  def loss(self, dataset, method, k, epsilon=None):
-    """Returns the `Spread` of a method's losses.
+  def loss(
+      self, dataset: str, method: str, k: int, epsilon: float | None = None, column: str = "mean"
+  ) -> float:
+    """Returns a method's mean loss, or another column of `losses`.
 
     Args:
       dataset: Name of the data set.
@@ -160,15 +127,27 @@ class Results:
       k: Number of clusters.
       epsilon: The privacy parameter, `fixed_epsilon` by default; a method that is not
         private has the same losses for any.
+      column: Name of the column.
     """
     if method == methods.NOT_PRIVATE:
       epsilon = math.inf
     elif epsilon is None:
       epsilon = self.settings["fixed_epsilon"]
-    return self.losses[dataset, method, k, epsilon]
+    return float(self.losses.at[(dataset, method, k, epsilon), column])
 
-  def peer_losses(self, dataset):
-    """Returns the `PeerLoss`es that were measured on the same data with the same privacy."""
+  def losses_at(self, dataset: str, settings: Iterable[tuple[int, float]]) -> pd.DataFrame:
+    """Returns the losses of all methods at pairs of k and epsilon, with these as columns."""
+    import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
+
+    columns = ("mean", "low", "high")
+    return pd.DataFrame([
+        {"method": method, "k": k, "epsilon": epsilon}
+        | {column: self.loss(dataset, method, k, epsilon, column) for column in columns}
+        for method in self.methods for k, epsilon in settings
+    ])
+
+  def peer_losses(self, dataset: str) -> list[PeerLoss]:
+    """Returns the losses that were measured on the same data with the same privacy."""
     if (self.settings["fixed_epsilon"], self.settings["delta"]) != (_PEER_EPSILON, _PEER_DELTA):
       return []
     return [
@@ -177,99 +156,78 @@ class Results:
         and loss.num_points == self.datasets[dataset]["num_points"]
     ]
 
-  def peer_comparisons(self):
-    """Returns a `PeerComparison` for each loss of the peer that applies."""
+  def peer_comparisons(self) -> list[PeerLoss]:
+    """Returns the peer's losses that apply, with ours."""
     if COMPARED not in self.methods:
       return []
     return [
-        PeerComparison(peer, self.loss(dataset, COMPARED, peer.k).mean)
+        dataclasses.replace(peer, ours=self.loss(dataset, COMPARED, peer.k))
         for dataset in self.datasets for peer in self.peer_losses(dataset)
     ]
 
+  def optimum_ratios(self) -> list[dict[str, Any]]:
+    """Returns losses divided by the best one that is known, for the private cases that have one.
 
-  def optimum_ratios(self):
-    """Returns an `OptimumRatio` for each private case with a best loss that is known."""
-    return [
-        _optimum_ratio(self, dataset, method, k, epsilon)
-        for dataset, k, epsilon in sorted(self.private_cases, key=lambda case: case[2])
-        for method in self.private_methods
-        if (self.datasets[dataset]["optimum"] or {}).get("k") == k
-    ]
-
-
-def _optimum_ratio(results, dataset, method, k, epsilon):
-  optimum = results.datasets[dataset]["optimum"]
-  setting = dataset, method, k, epsilon
-  spread = results.losses[setting]
-  return OptimumRatio(
-      dataset, method, epsilon,
-      is_of_paper=epsilon == optimum["paper_epsilon"]
-      and results.settings["delta"] == _PAPER_DELTA,
-      mean=spread.mean / optimum["loss"],
-      sd=spread.sd / optimum["loss"],
-      worst=results.worst[setting] / optimum["loss"],
-  )
+    `is_of_paper` is whether epsilon and delta are those of the paper that the data are from.
+    """
+    found = []
+    for dataset, k, epsilon in sorted(self.private_cases, key=lambda case: case[2]):
+      optimum = self.datasets[dataset]["optimum"] or {}
+      for method in self.private_methods if optimum.get("k") == k else ():
+        found.append({
+            "dataset": dataset, "method": method, "epsilon": epsilon,
+            "is_of_paper": epsilon == optimum["paper_epsilon"]
+            and self.settings["delta"] == _PAPER_DELTA,
+        } | {
+            column: self.loss(dataset, method, k, epsilon, column) / optimum["loss"]
+            for column in ("mean", "sd", "worst")
+        })
+    return found
 
 
-def read(run):
-  """Returns the `Results` of a `FinishedRun`."""
+def read(run: finished_run.FinishedRun) -> Results:
   *setting, repetition = cells.KEYS
-  found = scores.Scores(run.rows(cells.MEASUREMENTS), setting, repetition)
-  return Results(
-      run,
-      losses={keys: found.spread("loss", *keys) for keys in found.settings},
-      worst={keys: max(found.values("loss", *keys)) for keys in found.settings},
-  )
+  measured = scores.table(run.rows(cells.MEASUREMENTS), (*cells.KEYS, "loss"), repetition)
+  losses = scores.summary(measured, setting, "loss").set_index(setting)
+  losses["worst"] = measured.groupby(setting)["loss"].max()
+  return Results(run, losses)
 
 
-def summary(results):
+def summary(results: Results) -> dict[str, Any]:
   """Returns means and spreads, and the ratios to the peer and to the optimum, for JSON."""
+  losses = results.losses.drop(columns="count").reset_index()
+  names = {"low": "percentile_25", "high": "percentile_75"}
   return {
       "losses": [
-          {
-              "dataset": dataset,
-              "method": method,
-              "k": k,
-              "epsilon": None if epsilon == math.inf else epsilon,
-              "mean": spread.mean,
-              "sd": spread.sd,
-              "percentile_25": spread.low,
-              "percentile_75": spread.high,
-              "worst": results.worst[dataset, method, k, epsilon],
-          }
-          for (dataset, method, k, epsilon), spread in results.losses.items()
+          {**row, "epsilon": None if row["epsilon"] == math.inf else row["epsilon"]}
+          for row in losses.rename(columns=names).to_dict("records")
       ],
       "ratios_to_peer": [
-          {
-              "dataset": comparison.peer.dataset,
-              "k": comparison.peer.k,
-              "ratio": comparison.ratio,
-              "target": comparison.peer.target_ratio,
-          }
-          for comparison in results.peer_comparisons()
+          {"dataset": peer.dataset, "k": peer.k, "ratio": peer.ratio, "target": peer.target}
+          for peer in results.peer_comparisons()
       ],
-      "ratios_to_optimum": [dataclasses.asdict(ratio) for ratio in results.optimum_ratios()],
+      "ratios_to_optimum": results.optimum_ratios(),
       # Without the reasons, which may name folders of this machine.
       "skipped": list(results.skipped),
   }
 
 
-def loss_text(loss):
+def loss_text(loss: float) -> str:
   """Returns a loss as text, with three digits."""
   return f"{loss:#.3g}"
 
 
-def dataset_title(results, dataset):
+def dataset_title(results: Results, dataset: str) -> str:
   """Returns a data set's name and size."""
   description = results.datasets[dataset]
   return f"{dataset} ({description['num_points']:,} x {description['dim']})"
 
 
-def _dataset_text(results, dataset):
+def _dataset_text(results: Results, dataset: str) -> str:
   num_clusters = results.settings["k_to_try"]
   rows = [
       [methods.LABELS[method],
-       *(loss_text(results.loss(dataset, method, k).mean) for k in num_clusters)]
+       *(loss_text(results.loss(dataset, method, k)) for k in num_clusters)]
       for method in results.methods
   ]
   peer = {one.k: loss_text(one.loss) for one in results.peer_losses(dataset)}
@@ -279,7 +237,7 @@ def _dataset_text(results, dataset):
   return text_table.text_table(header, rows)
 
 
-def text(results):
+def text(results: Results) -> str:
   """Returns the mean losses over k of every data set, as tables for the terminal."""
   settings = results.settings
   heading = (

@@ -55,36 +55,31 @@ class SummaryTest(absltest.TestCase):
     self.assertEmpty(scores.summary(table, ["method"], "loss"))
 
 
-def _rows():
-  for seed in (1, 0):
-    for method, value in (("a", 10.0), ("b", None)):
-      yield {"data": "grid", "method": method, "seed": seed, "ari": value and value + seed}
-
-
 class ScoresTest(absltest.TestCase):
 
-  def test_values_follow_the_repetitions(self):
-    found = scores.Scores(_rows(), ("data", "method"), "seed")
+  def setUp(self):
+    super().setUp()
+    rows = [
+        {"data": "grid", "method": method, "seed": seed, "ari": value and value + seed, "more": 1}
+        for seed in (1, 0) for method, value in (("a", 10.0), ("b", None))
+    ]
+    measured = scores.table(rows, ("data", "method", "seed", "ari"), "seed")
+    self.scores = scores.Scores(measured, ("data", "method"), "seed")
 
-    self.assertEqual(found.repetitions, [0, 1])
-    self.assertEqual(found.settings, (("grid", "a"), ("grid", "b")))
-    self.assertEqual(found.values("ari", "grid", "a"), [10.0, 11.0])
-    self.assertEqual(found.spread("ari", "grid", "a").mean, 10.5)
-    self.assertEqual(found.row("grid", "a", repetition=1)["ari"], 11.0)
+  def test_values_follow_the_repetitions(self):
+    self.assertEqual(self.scores.repetitions, [0, 1])
+    self.assertEqual(self.scores.settings, (("grid", "a"), ("grid", "b")))
+    self.assertEqual(self.scores.values("ari", "grid", "a"), [10.0, 11.0])
+    self.assertEqual(self.scores.spread("ari", "grid", "a").mean, 10.5)
 
   def test_what_has_no_value_has_no_spread(self):
-    found = scores.Scores(_rows(), ("data", "method"), "seed")
-
-    self.assertTrue(found.has("grid", "b"))
-    self.assertIsNone(found.spread("ari", "grid", "b"))
+    self.assertTrue(self.scores.has("grid", "b"))
+    self.assertIsNone(self.scores.spread("ari", "grid", "b"))
 
   def test_what_was_not_measured_is_absent(self):
-    found = scores.Scores(_rows(), ("data", "method"), "seed")
-
-    self.assertFalse(found.has("grid", "c"))
-    self.assertIsNone(found.spread("ari", "grid", "c"))
-    self.assertIsNone(found.row("grid", "a", repetition=2))
-    self.assertEqual(found.values("ari", "grid", "c"), [])
+    self.assertFalse(self.scores.has("grid", "c"))
+    self.assertIsNone(self.scores.spread("ari", "grid", "c"))
+    self.assertEqual(self.scores.values("ari", "grid", "c"), [])
 
 
 if __name__ == "__main__":

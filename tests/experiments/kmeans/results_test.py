@@ -32,13 +32,13 @@ class ResultsTest(absltest.TestCase):
 
   def test_excess_is_over_central_in_percent(self):
     # The default is the second method.
-    self.assertAlmostEqual(results.excess(self.scores, _DATA, "sums").mean, 2.0)
-    self.assertEqual(results.excess(self.scores, _DATA, "central").mean, 0)
+    self.assertAlmostEqual(self.scores.spread(results.EXCESS, _DATA, "sums").mean, 2.0)
+    self.assertEqual(self.scores.spread(results.EXCESS, _DATA, "central").mean, 0)
 
   def test_a_fit_that_ended_stays_where_it_was(self):
     path = results.ari_by_round(self.scores, _DATA, "fkm")
-    for score, expected in zip(path, (0.6, 0.65, 0.725), strict=True):
-      self.assertAlmostEqual(score.mean, expected)
+    for mean, expected in zip(path, (0.6, 0.65, 0.725), strict=True):
+      self.assertAlmostEqual(mean, expected)
 
   def test_summary_is_json(self):
     summary = json.loads(json.dumps(results.summary(self.scores), allow_nan=False))
@@ -93,7 +93,7 @@ class TablesTest(absltest.TestCase):
     for row in rows:
       self.assertLen(row, len(header))
     inertias = {
-        method: self.scores.row(data.private_grid_name(1.5), method, repetition=0)["inertia"]
+        method: self.scores.values("inertia", data.private_grid_name(1.5), method)[0]
         for method in ("true_centers", "central", "private none epsilon=0.5")
     }
     for method, shown in (

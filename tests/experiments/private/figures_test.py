@@ -45,7 +45,7 @@ class FiguresTest(parameterized.TestCase):
     (k, losses), *_ = _lines(figures.loss_over_k(results).axes[0])
 
     self.assertEqual(list(k), [2, 16])
-    expected = [results.loss("letter", "sklearn", k).mean for k in (2, 16)]
+    expected = [results.loss("letter", "sklearn", k) for k in (2, 16)]
     np.testing.assert_array_equal(losses, expected)
 
   def test_the_peer_is_marked_where_it_was_measured(self):

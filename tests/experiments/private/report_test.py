@@ -8,7 +8,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiment_shell import finished_run
-from experiment_shell import scores
 from experiments.private import methods
 from experiments.private import findings
 from experiments.private import report
@@ -151,16 +150,15 @@ class FindingsTest(parameterized.TestCase):
 
   def test_verdict_counts_where_no_method_is_best_everywhere(self):
     results = self._read(factors={"lsh": 1.0, "refine": 0.75})
-    worse = scores.summarize([9.0])
-    results.losses["letter", "refine", 2, 1.0] = worse
+    results.losses.loc[("letter", "refine", 2, 1.0), "mean"] = 9.0
 
     self.assertIn("Split and refine has the smallest", findings.verdict(results))
     self.assertIn("in 3 of 4 cases (data set and k)", findings.verdict(results))
 
   def test_the_cost_of_privacy_is_a_range_over_data_sets_and_k(self):
     results = self._read()
-    better = results.loss("letter", "sklearn", 2).mean / 2
-    results.losses["letter", "refine", 2, 1.0] = scores.summarize([better])
+    better = results.loss("letter", "sklearn", 2) / 2
+    results.losses.loc[("letter", "refine", 2, 1.0), "mean"] = better
 
     # The factors 0.75 and 0.5, and a tenth more for the noise of epsilon 1.
     self.assertIn(
@@ -178,7 +176,7 @@ class FindingsTest(parameterized.TestCase):
     new = {**sample_benchmark.DATASETS["letter"], "is_new": True}
     datasets = {**sample_benchmark.DATASETS, "letter": new}
     results = self._read(datasets=datasets, factors={"lsh": 1.0, "refine": 0.75})
-    results.losses["letter", "refine", 2, 1.0] = scores.summarize([9.0])
+    results.losses.loc[("letter", "refine", 2, 1.0), "mean"] = 9.0
 
     # k = 2 and 16 at epsilon 1, and two more epsilons with 16 clusters.
     self.assertStartsWith(findings.new_data(results), "On the 1 data set never used to")

@@ -16,20 +16,20 @@ class ResultsTest(parameterized.TestCase):
     return results_lib.read(run)
 
   def test_losses_are_mean_and_middle_half_of_the_runs(self):
-    band = self._read().loss("letter", "lsh", 2)
+    found = self._read().losses.loc["letter", "lsh", 2, 1.0]
 
     losses = [sample_benchmark.invented_loss(1.0, 2, 1.0, run) for run in range(4)]
-    self.assertAlmostEqual(band.mean, sum(losses) / 4)
+    self.assertAlmostEqual(found["mean"], sum(losses) / 4)
     # Between the four equally spaced losses, three quarters of a step from either end.
     step = losses[1] - losses[0]
-    self.assertAlmostEqual(band.low, losses[0] + 0.75 * step)
-    self.assertAlmostEqual(band.high, losses[3] - 0.75 * step)
+    self.assertAlmostEqual(found["low"], losses[0] + 0.75 * step)
+    self.assertAlmostEqual(found["high"], losses[3] - 0.75 * step)
 
   def test_one_run_is_its_own_band(self):
-    band = self._read(runs=1).loss("letter", "lsh", 2)
+    found = self._read(runs=1).losses.loc["letter", "lsh", 2, 1.0]
 
-    self.assertEqual(band.low, band.mean)
-    self.assertEqual(band.high, band.mean)
+    self.assertEqual(found["low"], found["mean"])
+    self.assertEqual(found["high"], found["mean"])
 
   def test_what_is_not_private_is_the_same_for_any_epsilon(self):
     results = self._read()
@@ -42,7 +42,7 @@ class ResultsTest(parameterized.TestCase):
     (comparison,) = self._read().peer_comparisons()
 
     # The invented synthetic data have too few points, and k = 64 was not tried.
-    self.assertEqual((comparison.peer.dataset, comparison.peer.k), ("letter", 16))
+    self.assertEqual((comparison.dataset, comparison.k), ("letter", 16))
     mean = sample_benchmark.invented_loss(0.75, 16, 1.0, 1.5)
     self.assertAlmostEqual(comparison.ratio, mean / 0.0985)
     self.assertTrue(comparison.is_reached)
@@ -74,7 +74,7 @@ class ResultsTest(parameterized.TestCase):
         if (row["dataset"], row["method"], row["k"]) == ("letter", "sklearn", 2)
     ]
     self.assertIsNone(row["epsilon"])
-    self.assertEqual(row["mean"], results.loss("letter", "sklearn", 2, math.inf).mean)
+    self.assertEqual(row["mean"], results.loss("letter", "sklearn", 2, math.inf))
     self.assertEqual([row["k"] for row in summary["ratios_to_peer"]], [16])
     self.assertEqual(summary["skipped"], ["gas_emissions"])
 
@@ -84,12 +84,12 @@ class ResultsTest(parameterized.TestCase):
     results = self._read(datasets={"letter": letter}, factors={"sklearn": 0.5, "refine": 1.0})
     ratios = results.optimum_ratios()
 
-    self.assertEqual([ratio.epsilon for ratio in ratios], [0.5, 1.0, 2.0])
-    self.assertEqual([ratio.is_of_paper for ratio in ratios], [False, False, True])
+    self.assertEqual([ratio["epsilon"] for ratio in ratios], [0.5, 1.0, 2.0])
+    self.assertEqual([ratio["is_of_paper"] for ratio in ratios], [False, False, True])
     losses = [sample_benchmark.invented_loss(1.0, 16, 2.0, run) for run in range(4)]
-    self.assertAlmostEqual(ratios[2].mean, sum(losses) / 4 / 0.01)
-    self.assertAlmostEqual(ratios[2].worst, max(losses) / 0.01)
-    self.assertAlmostEqual(ratios[2].sd, statistics.stdev(losses) / 0.01)
+    self.assertAlmostEqual(ratios[2]["mean"], sum(losses) / 4 / 0.01)
+    self.assertAlmostEqual(ratios[2]["worst"], max(losses) / 0.01)
+    self.assertAlmostEqual(ratios[2]["sd"], statistics.stdev(losses) / 0.01)
     self.assertLen(results_lib.summary(results)["ratios_to_optimum"], 3)
 
   def test_text_has_a_line_for_every_method_and_the_peer(self):
