@@ -38,7 +38,7 @@ PRETRAIN = "pretrain"
 # How the problem of a cell begins that ended its process.
 PROCESS_ENDED = "the process ended"
 KEYS = ("setting", "seed", "fold", "method")
-SCORES = {
+_SCORES = {
     "accuracy": ("clients", "accuracy", "mean"),
     "accuracy_sd": ("clients", "accuracy", "sd"),
     "accuracy_p10": ("clients", "accuracy", "p10"),
@@ -59,9 +59,9 @@ SCORES = {
     "bytes_down": ("cost", "bytes_down"),
     "bytes_up": ("cost", "bytes_up"),
 }
-VALUES = (*SCORES, "problem")
+VALUES = (*_SCORES, "problem")
 _ROUND_VALUES = ("round", "accuracy", "client_steps", "bytes")
-_HEADERS = {RESULTS: (*KEYS, *VALUES), ROUNDS: (*KEYS, *_ROUND_VALUES)}
+HEADERS = {RESULTS: (*KEYS, *VALUES), ROUNDS: (*KEYS, *_ROUND_VALUES)}
 
 
 def methods_of(config: "run_config.ThreePhaseConfig") -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def _key(group: config_lib.Group, method: str) -> tuple[str, int, int | None, st
 
 def failed_row(group: config_lib.Group, method: str, problem: str) -> list:
   """Returns the row of a cell that failed; `problem` says why."""
-  return [*_key(group, method), *[None] * len(SCORES), " ".join(problem.split())]
+  return [*_key(group, method), *[None] * len(_SCORES), " ".join(problem.split())]
 
 
 def failed_rows(
@@ -124,7 +124,7 @@ def write_tables(
   """Writes a group's rows of `results.csv` and of `rounds.csv`, as `write_texts` does."""
   tables = {ROUNDS: rounds, RESULTS: rows}
   write_texts(study_folder, group, {
-      name: output_folder.csv_text(_HEADERS[name], lines) for name, lines in tables.items()
+      name: output_folder.csv_text(HEADERS[name], lines) for name, lines in tables.items()
   })
 
 
@@ -135,7 +135,7 @@ def read_tables(study_folder: str, group: config_lib.Group) -> dict[str, str]:
     ValueError: If a table can't be read.
   """
   texts = {}
-  for name, header in _HEADERS.items():
+  for name, header in HEADERS.items():
     path = os.path.join(group_folder(study_folder, group), name)
     try:
       with open(path, encoding="utf-8") as file:
@@ -173,7 +173,7 @@ def remove_leftovers(study_folder: str, group: config_lib.Group) -> None:
 
 def write_joined(config: config_lib.StudyConfig, study_folder: str) -> None:
   """Writes the study's tables from those that groups have, in the study's order."""
-  for name, header in _HEADERS.items():
+  for name, header in HEADERS.items():
     text = [output_folder.csv_text(header, [])]
     for group in config.groups:
       if _has_tables(study_folder, group):
@@ -268,7 +268,7 @@ def _rows(
     if method in result.failures:
       rows.append(failed_row(group, method, result.failures[method]))
       continue
-    scores = (_score(summaries[method], path) for path in SCORES.values())
+    scores = (_score(summaries[method], path) for path in _SCORES.values())
     rows.append([*_key(group, method), *scores, None])
     total = None if method == PRETRAIN else result.methods[method].cost
     rounds += _round_rows(group, method, curves[method], total)

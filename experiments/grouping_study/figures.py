@@ -3,7 +3,9 @@
 from matplotlib import colors
 from matplotlib import ticker
 import numpy as np
+import pandas as pd
 
+from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiments.grouping_study import intervals
 from experiments.grouping_study import results as results_lib
@@ -53,7 +55,10 @@ def _heat_map(results: results_lib.Results, reference: str) -> figure_style.Figu
   figure = figure_style.new_figure(2.0 + 0.46 * len(methods))
   axes = figure.add_subplot()
   small = min(_LARGEST_SMALL_TEXT, _SMALL_TEXT_OF_ROW / len(results.settings))
-  axes.imshow(values, cmap=_WORSE_TO_BETTER, vmin=-limit, vmax=limit, aspect="auto")
+  table = pd.DataFrame(
+      values, list(map(run_results.method_label, methods)), list(map(_wrapped, results.settings))
+  )
+  figure_shapes.heat_map(axes, table, (-limit, limit), _WORSE_TO_BETTER)
   for (row, column), found in shown.items():
     dark = abs(found.mean) > 0.75 * limit
     look: run_figures.Look = {"ha": "center", "color": "white" if dark else "#1c1e21"}
@@ -66,8 +71,7 @@ def _heat_map(results: results_lib.Results, reference: str) -> figure_style.Figu
   for (row, column), gain in plain.items():
     if gain is None:
       axes.text(column, row, "failed", ha="center", va="center", fontsize=8, style="italic")
-  axes.set_xticks(range(len(results.settings)), map(_wrapped, results.settings), fontsize=8.5)
-  axes.set_yticks(range(len(methods)), map(run_results.method_label, methods))
+  axes.tick_params(axis="x", labelsize=8.5)
   axes.set_xticks(np.arange(len(results.settings) - 1) + 0.5, minor=True)
   axes.set_yticks(np.arange(len(methods) - 1) + 0.5, minor=True)
   axes.tick_params(which="both", length=0)
@@ -99,12 +103,11 @@ def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
   figure = figure_style.new_figure(1.8 + 1.75 * len(results.settings))
   panels = figure.subplots(len(results.settings), 2, squeeze=False, sharey="row")
   for row, setting in zip(panels, results.settings):
+    curves = results.curves[results.curves["setting"] == setting]
     for axes, cost in zip(row, ("bytes", "client_steps")):
-      for method in methods:
-        curve = results.curve(setting, method)
-        if len(curve):
-          last = [len(curve) - 1]  # Only the end has a marker.
-          axes.plot(curve[cost], curve["accuracy"], **looks[method], markevery=last)
+      # Only a line's end has a marker.
+      ends = {m: {**looks[m], "markevery": [-1]} for m in methods if m in set(curves["method"])}
+      figure_shapes.lines(axes, curves, cost, "method", ends)
       axes.set_xlim(left=0)
       axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
       axes.xaxis.set_major_formatter(ticker.EngFormatter(unit="B" if cost == "bytes" else ""))

@@ -2,6 +2,7 @@
 
 from typing import Iterable, Iterator, Sequence
 
+from experiment_shell import report_sections
 from experiments.grouping_study import intervals
 from experiments.grouping_study import results as results_lib
 from experiments.three_phase import comparison
@@ -13,7 +14,7 @@ _FEW_REPETITIONS = 5
 
 
 def _labels(methods: Iterable[str]) -> str:
-  return run_results.listed(map(run_results.method_name, methods))
+  return report_sections.listed([run_results.method_name(method) for method in methods])
 
 
 def _verdicts(
@@ -48,10 +49,10 @@ def verdict(results: results_lib.Results) -> str:
   elif both == helps and len(helps) > 1:
     more = "in each of them a method also beats the fine-tuned models"
   else:
-    more = f"in {run_results.listed(both)} a method also beats the fine-tuned models"
+    more = f"in {report_sections.listed(both)} a method also beats the fine-tuned models"
   return (
       "Grouping the clients beats training everyone together (FedAvg) in "
-      f"{run_results.listed(helps)}; {more}."
+      f"{report_sections.listed(helps)}; {more}."
   )
 
 
@@ -131,20 +132,7 @@ def warnings(results: results_lib.Results) -> list[tuple[str, str]]:
     lost = sorted({run_results.method_name(row["method"]) for row in results.failures})
     found.append((
         f"{len(results.failures):,} of {len(results.rows):,} cells failed",
-        f"{run_results.listed(lost)} failed in some runs; their means are over the other runs. "
+        f"{report_sections.listed(lost)} failed in some runs; their means are over the other runs. "
         "The list is below.",
     ))
   return found
-
-
-def failure_rows(results: results_lib.Results) -> list[list[str]]:
-  """Returns the failed cells as rows of a table: where, and why."""
-  return [
-      [
-          row["setting"], run_results.method_label(row["method"]),
-          *(str("" if row[key] is None else row[key]) for key in ("seed", "fold")),
-          row["problem"],
-      ]
-      for row in results.failures
-  ]
-

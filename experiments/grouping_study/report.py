@@ -128,60 +128,53 @@ def _global_table(results: results_lib.Results) -> html_page.Html:
   )
 
 
-def _summary(results: results_lib.Results) -> html_page.Html:
-  return html_page.section(
-      "Summary",
-      html_page.paragraph(html_page.strong(findings.verdict(results))),
-      *map(html_page.paragraph, findings.notes(results)),
-      *(html_page.warning(title, text) for title, text in findings.warnings(results)),
-  )
-
-
-def _setting_sections(results: results_lib.Results) -> Iterator[html_page.Html]:
-  for setting in results.settings:
-    yield html_page.section(
-        f"{setting}: {settings_lib.SETTINGS[setting].about}",
-        html_page.paragraph(findings.of_setting(results, setting)),
-        _setting_table(results, setting),
-    )
-
-
-def _failures_section(results: results_lib.Results) -> list[html_page.Html]:
-  rows = findings.failure_rows(results)
-  if not rows:
-    return []
-  table = html_page.table(
+def _failures_table(results: results_lib.Results) -> html_page.Html:
+  rows = [
+      [
+          row["setting"], run_results.method_label(row["method"]), row["seed"],
+          "" if row["fold"] is None else row["fold"], row["problem"],
+      ]
+      for row in results.failures
+  ]
+  return html_page.table(
       ["setting", "method", "seed", "fold", "why"], rows, "Cells that failed", text_columns=(1, 4)
   )
-  return [html_page.section("Failures", table)]
 
 
 def write_report(run: finished_run.FinishedRun) -> None:
   """Draws the figures and writes `report.html`, last."""
   results = results_lib.read(run)
   data, config = run.document["data"], results.config
-  maps = report_sections.write_figures(run.path, _HEAT_MAPS, results)
-  costs = report_sections.write_figures(run.path, _COSTS, results)
-  html_page.write_page(
-      run.join(output_folder.REPORT),
-      f"Does grouping clients help? A study on {data['name']}",
-      f"{data['source']}. {run_results.clients_text(data['num_clients'])}, "
-      f"{config.run.pretrain_rounds} + {config.run.cluster_rounds} rounds; "
-      f"{results.repetitions_text}. Settings: {', '.join(results.settings)}.",
-      _summary(results),
-      html_page.section("Gains", *maps),
-      *_failures_section(results),
-      *_setting_sections(results),
-      html_page.section("Accuracy by cost", *costs),
-      html_page.section("Global models", html_page.details("All settings", _global_table(results))),
-      report_sections.settings_section(
+  report_sections.write(run, report_sections.Report(
+      title=f"Does grouping clients help? A study on {data['name']}",
+      subtitle=(
+          f"{data['source']}. {run_results.clients_text(data['num_clients'])}, "
+          f"{config.run.pretrain_rounds} + {config.run.cluster_rounds} rounds; "
+          f"{results.repetitions_text}. Settings: {', '.join(results.settings)}."
+      ),
+      verdict=[findings.verdict(results)],
+      findings=findings.notes(results),
+      warnings=findings.warnings(results),
+      notes={},
+      sections={
+          "Gains": report_sections.write_figures(run.path, _HEAT_MAPS, results),
+          "Failures": [_failures_table(results)] if results.failures else [],
+          **{
+              f"{setting}: {settings_lib.SETTINGS[setting].about}": [
+                  html_page.paragraph(findings.of_setting(results, setting)),
+                  _setting_table(results, setting),
+              ]
+              for setting in results.settings
+          },
+          "Accuracy by cost": report_sections.write_figures(run.path, _COSTS, results),
+          "Global models": [html_page.details("All settings", _global_table(results))],
+      },
+      settings=report_sections.settings_section(
           "Settings, data, model and versions",
           {
-              "Settings": run.settings,
-              "Data": data,
-              "Model": run.document["model"],
+              "Settings": run.settings, "Data": data, "Model": run.document["model"],
               "Versions": run.versions,
           },
       ),
-      report_sections.files_section(run.path, _FILES),
-  )
+      files=_FILES,
+  ))

@@ -91,8 +91,10 @@ class Results:
   @functools.cached_property
   def _by_cell(self) -> dict[tuple[str, str], "pd.DataFrame"]:
     """(setting, method) -> table of scores by repetition."""
-    repetitions = [f"seed {row['seed']}, fold {row['fold']}" for row in self.rows]
-    return _by_method(self.rows, tuple(cells.SCORES), repetitions)
+    table = _table(self.rows, cells.RESULTS)
+    # As text, since no fold is no number.
+    table.index = table["seed"].astype(str) + " " + table["fold"].astype(str)
+    return dict(iter(table.groupby(["setting", "method"])))
 
   def values(self, setting: str, method: str, column: str = "accuracy") -> "pd.Series":
     """Returns the values of a column by repetition; cells that failed have none."""
@@ -144,25 +146,20 @@ class Results:
     return intervals.interval(differences.dropna(), self.config.num_folds, num_comparisons)
 
   @functools.cached_property
-  def _rounds(self) -> dict[tuple[str, str], "pd.DataFrame"]:
-    """(setting, method) -> table of `rounds.csv`, by round."""
-    rows = self.run.rows(cells.ROUNDS, cells.TEXT_COLUMNS)
-    columns = ("accuracy", "client_steps", "bytes")
-    return _by_method(rows, columns, [row["round"] for row in rows])
+  def curves(self) -> "pd.DataFrame":
+    """Every round of every setting and method: `mean` (accuracy), `client_steps` and `bytes`.
 
-  def curve(self, setting: str, method: str) -> "pd.DataFrame":
-    """Returns accuracy, client steps and bytes by round, as means over the repetitions.
-
+    All are means over the repetitions.
     Rounds that only some repetitions have, such as the last ones of a matched control, are
     left out.
     """
-    import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
-
-    table = self._rounds.get((setting, method))
-    if table is None:
-      return pd.DataFrame()
-    by_round = table.groupby(level=0)
-    return by_round.mean()[by_round.size() == by_round.size().max()]
+    rounds = _table(self.run.rows(cells.ROUNDS, cells.TEXT_COLUMNS), cells.ROUNDS)
+    keys = ["setting", "method", "round"]
+    counts = rounds.groupby(keys)["round"].transform("size")
+    most = counts.groupby([rounds["setting"], rounds["method"]]).transform("max")
+    by_round = rounds[counts == most].groupby(keys)
+    means = by_round[["accuracy", "client_steps", "bytes"]].mean()
+    return means.rename(columns={"accuracy": "mean"}).reset_index()
 
   @property
   def repetitions_text(self) -> str:
@@ -186,18 +183,13 @@ def read(run: finished_run.FinishedRun) -> Results:
   return Results(run)
 
 
-def _by_method(
-    rows: list[dict[str, Any]], columns: tuple[str, ...], index: list
-) -> dict[tuple[str, str], "pd.DataFrame"]:
-  """Returns (setting, method) -> table of columns of numbers, its rows named by `index`."""
+def _table(rows: list[dict[str, Any]], name: str) -> "pd.DataFrame":
+  """Returns the rows of one of the study's files, with NaN for an empty cell."""
   import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
 
-  table = pd.DataFrame(
-      [[row[column] for column in columns] for row in rows], index, columns, dtype=float
-  )
-  return dict(iter(table.groupby([
-      [row["setting"] for row in rows], [row["method"] for row in rows]
-  ])))
+  columns = cells.HEADERS[name]
+  table = pd.DataFrame([[row[column] for column in columns] for row in rows], columns=columns)
+  return table.astype({c: float for c in columns if c not in cells.TEXT_COLUMNS})
 
 
 def _method_summary(results: Results, setting: str, method: str) -> dict[str, Any]:

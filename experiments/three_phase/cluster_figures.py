@@ -8,6 +8,7 @@ from matplotlib import axis as mpl_axis
 from matplotlib import cm
 from matplotlib import colors as mpl_colors
 from matplotlib import image as mpl_image
+from matplotlib import lines
 from matplotlib import patches
 import numpy as np
 from scipy.spatial import distance
@@ -98,9 +99,9 @@ def _scatter(
         points[chosen, 0], points[chosen, 1], s=sizes[chosen], edgecolors="white", linewidths=0.4,
         alpha=0.85, **look,
     )
-    handles.append(figures.handle(
-        f"{index} ({len(assignment.clusters[index]):,})",
-        {**look, "linestyle": "", "markersize": 5},
+    handles.append(lines.Line2D(
+        [], [], linestyle="", markersize=5, label=f"{index} ({len(assignment.clusters[index]):,})",
+        **look,
     ))
   if len(looks) <= _MAX_LEGEND_CLUSTERS:
     axes.legend(

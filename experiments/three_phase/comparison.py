@@ -131,10 +131,10 @@ def of_clients(part: str, balanced: bool = False) -> tuple[Column, ...]:
 MEAN = Column(("clients", "accuracy", "mean"), "mean", score_text)
 AT_TARGET = Column(("clients", "share_at_target"), "at target", _share)
 _NUM_CLUSTERS = Column(("num_clusters",), "clusters", _whole)
+GAIN = Column(("gain", "mean"), "gain", points)
+VERDICT = Column(("gain", "verdict"), "verdict", VERDICTS.__getitem__)
 _GAIN = (
-    Column(("gain", "mean"), "gain", points),
-    Column(("gain",), "interval", lambda gain: interval(gain["low"], gain["high"])),
-    Column(("gain", "verdict"), "verdict", VERDICTS.__getitem__),
+    GAIN, Column(("gain",), "interval", lambda gain: interval(gain["low"], gain["high"])), VERDICT
 )
 _GLOBAL = (
     Column(("global_mean", "accuracy"), "(a) mean", score_text, _itself),

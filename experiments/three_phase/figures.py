@@ -3,10 +3,11 @@
 from typing import Any, Iterable, Mapping, Sequence
 
 from matplotlib import axes as mpl_axes
-from matplotlib import lines
 from matplotlib import ticker
 import numpy as np
+import pandas as pd
 
+from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
@@ -110,41 +111,29 @@ def line_looks(methods: Sequence[str]) -> dict[str, Look]:
   return looks
 
 
-def _draw_curve(
-    axes: mpl_axes.Axes, places: Sequence[float], values: Sequence[float], look: Look, position: int
-) -> None:
-  """Draws a line; where it has many points, about eight have a marker.
-
-  Args:
-    axes: The axes to draw on.
-    places: Positions on the horizontal axis.
-    values: The values there.
-    look: The line's look.
-    position: The line's number, by which its markers are shifted.
-  """
-  every = 1 if len(places) <= _FEW_ROUNDS else -(-len(places) // 8)
-  axes.plot(places, values, **look, markevery=(position % every, every))
-
-
-def handle(label: str, look: Look) -> lines.Line2D:
-  """Returns a line for the legend."""
-  return lines.Line2D([], [], **look, label=label)
-
-
 def method_legend(
-    figure: figure_style.Figure, looks: Mapping[str, Look], *handles: lines.Line2D
+    figure: figure_style.Figure, looks: Mapping[str, Look], **others: Look
 ) -> None:
   """Draws the legend of the methods and of what else there is."""
-  of_methods = [handle(results_lib.method_label(method), look) for method, look in looks.items()]
-  figure.legend(handles=[*of_methods, *handles], loc="outside lower center", ncols=3)
+  named = {results_lib.method_label(method): look for method, look in looks.items()}
+  figure_shapes.legend(figure, {**named, **others})
 
 
-def _last_round(curves: Mapping[str, tuple[list[int], list[float]]]) -> int:
+def _marked(table: pd.DataFrame, looks: Mapping[str, Look]) -> dict[str, Look]:
+  """Returns the looks of lines; where a line has many points, about eight have a marker."""
+  marked = {}
+  for position, (method, look) in enumerate(looks.items()):
+    num_points = (table["method"] == method).sum()
+    every = 1 if num_points <= _FEW_ROUNDS else -(-num_points // 8)
+    marked[method] = {**look, "markevery": (position % every, every)}
+  return marked
+
+
+def _last_round(curves: pd.DataFrame) -> int:
   """Returns the last round to show; the matched control may have very many."""
-  last = {method: rounds[-1] for method, (rounds, _) in curves.items() if rounds}
-  matched = last.pop(results_lib.FEDAVG_MATCHED, 0)
-  others = max(last.values(), default=0)
-  return min(max(matched, others), int(_MATCHED_SHOWN * others))
+  is_matched = curves["method"] == results_lib.FEDAVG_MATCHED
+  others = curves["round"][~is_matched].max()
+  return min(curves["round"].max(), int(_MATCHED_SHOWN * others))
 
 
 def learning_curves(results: results_lib.Results) -> figure_style.Figure:
@@ -152,6 +141,8 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
   start = results.settings["pretrain_rounds"]
   methods = [results_lib.PRETRAIN, *results_lib.ordered_methods(results.summary)]
   looks = line_looks(methods)
+  curves = results.curves
+  last = _last_round(curves)
   figure = figure_style.new_figure(8.4 + 0.2 * -(-len(methods) // 3))
   panels = figure.subplots(3, 1)
   panel_contents = (
@@ -160,15 +151,10 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
       ("10th percentile of the clients, both phases", "clients_accuracy_p10", 0),
   )
   for axes, (title, metric, first) in zip(panels, panel_contents):
-    curves = {method: results.curve_from_phase_1(method, metric) for method in methods}
-    last = _last_round(curves)
-    first = max(first, min(rounds[0] for rounds, _ in curves.values() if rounds))
-    for position, (method, (rounds, values)) in enumerate(curves.items()):
-      shown = [point for point in zip(rounds, values) if first <= point[0] <= last]
-      if shown:
-        places, shown_values = zip(*shown)
-        _draw_curve(axes, places, shown_values, looks[method], position)
-    axes.axvline(start, color=figure_style.QUIET, linewidth=1.2, linestyle=":")
+    first = max(first, curves["round"].min())
+    shown = curves[curves["round"].between(first, last)].rename(columns={metric: "mean"})
+    figure_shapes.lines(axes, shown, "round", "method", _marked(shown, looks))
+    axes.axvline(start, linewidth=1.2, **_LEVEL_LOOK)
     margin = 0.015 * (last - first) + 0.02
     axes.set_xlim(first - margin, last + margin)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
@@ -176,11 +162,10 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
     axes.set_ylabel("accuracy (share correct)")
     axes.grid(True)
   panels[-1].set_xlabel("round (phase 1, then phase 2)")
-  method_legend(figure, looks, handle("phase 2 starts", _LEVEL_LOOK))
-  whole, _ = curves.get(results_lib.FEDAVG_MATCHED, ([0], []))
+  method_legend(figure, looks, **{"phase 2 starts": _LEVEL_LOOK})
   note = ""
-  if whole[-1] > last:
-    note = f"FedAvg matched goes on to round {whole[-1]:,}, which is not shown"
+  if curves["round"].max() > last:
+    note = f"FedAvg matched goes on to round {curves['round'].max():,.0f}, which is not shown"
   figure_style.set_title(
       figure, results.data_line, "Accuracy on the clients' own test data per round", note
   )
@@ -194,13 +179,12 @@ def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
   figure = figure_style.new_figure(6.4 + 0.2 * -(-len(methods) // 3))
   panels = figure.subplots(2, 1)
   panel_contents = (
-      (("bytes_down", "bytes_up"), "sent to and from the clients", "B"),
-      (("client_steps",), "steps of SGD of all clients together", ""),
+      ("bytes", "sent to and from the clients", "B"),
+      ("steps", "steps of SGD of all clients together", ""),
   )
-  for axes, (costs, label, unit) in zip(panels, panel_contents):
-    for position, method in enumerate(methods):
-      _, values = results.curve(method, "clients_accuracy_mean")
-      _draw_curve(axes, results.cost_curve(method, costs), values, looks[method], position)
+  curves = results.curves.rename(columns={"clients_accuracy_mean": "mean"})
+  for axes, (cost, label, unit) in zip(panels, panel_contents):
+    figure_shapes.lines(axes, curves, cost, "method", _marked(curves, looks))
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(ticker.EngFormatter(unit=unit))
     axes.set_xlabel(label)
@@ -252,23 +236,9 @@ def _draw_distribution(
             markeredgecolor="white")
 
 
-def _write_numbers(axes: mpl_axes.Axes, rows: Iterable[comparison.Row]) -> None:
-  """Writes the comparison's mean and share at target right of every row."""
-  for offset, column in ((6, comparison.MEAN), (44, comparison.AT_TARGET)):
-    axes.annotate(column.heading, (1, 1), xycoords="axes fraction", xytext=(offset, 4),
-                  textcoords="offset points", fontsize=9)
-    for position, row in enumerate(rows):
-      axes.annotate(row.text(column), (1, position), xycoords=("axes fraction", "data"),
-                    xytext=(offset, 0), textcoords="offset points", va="center", fontsize=9)
-
-
-def _name_rows(axes: mpl_axes.Axes, labels: Sequence[str]) -> None:
-  """Names the rows of a figure that has one at every integer, the first at the top."""
-  axes.set_yticks(range(len(labels)), labels)
-  axes.set_ylim(len(labels) - 0.5, -0.5)
-  axes.tick_params(axis="y", length=0)
+def _set_rows(axes: mpl_axes.Axes, rows: Sequence[str]) -> None:
+  figure_shapes.set_rows(axes, rows)
   axes.spines["left"].set_visible(False)
-  axes.grid(True, axis="x")
 
 
 def client_accuracy(results: results_lib.Results) -> figure_style.Figure:
@@ -281,10 +251,12 @@ def client_accuracy(results: results_lib.Results) -> figure_style.Figure:
   for position, row in enumerate(rows):
     values = np.array(list(results.client_accuracy(row.method).values()))
     _draw_distribution(axes, position, values, looks[row.method]["color"], rng)
-  _write_numbers(axes, rows)
+  for offset, column in ((6, comparison.MEAN), (44, comparison.AT_TARGET)):
+    texts = [row.text(column) for row in rows]
+    figure_shapes.write_beside(axes, texts, column.heading, offset)
   target = results.settings["target_accuracy"]
   axes.axvline(target, color="#1c1e21", linewidth=1, linestyle=":")
-  _name_rows(axes, [row.label for row in rows])
+  _set_rows(axes, [row.label for row in rows])
   axes.set_xlim(right=1.01)
   axes.set_xlabel("accuracy on a client's own test data (share correct)")
   shown = "one point per client"
@@ -302,33 +274,23 @@ def client_accuracy(results: results_lib.Results) -> figure_style.Figure:
 def gains(results: results_lib.Results) -> figure_style.Figure | None:
   """Returns the gain of every method over FedAvg with its interval; None without any."""
   basis = results.summary["comparison"]
-  rows = [
-      (row.label, row.part["gain"])
-      for row in comparison.comparison_rows(results.summary)
-      if "gain" in row.part
-  ]
+  rows = [row for row in comparison.comparison_rows(results.summary) if "gain" in row.part]
   if not rows:
     return None
+  table = pd.DataFrame([{"row": row.label, **row.part["gain"]} for row in rows])
+  numbers = ["mean", "low", "high"]
+  table[numbers] = 100 * table[numbers].astype(float)
+  table["color"] = table["verdict"].map(_VERDICT_COLORS)
+  table["markerfacecolor"] = table["color"].where(table["verdict"] != gains_lib.UNCLEAR, "white")
   figure = figure_style.new_figure(1.6 + 0.36 * len(rows))
   axes = figure.add_subplot()
   axes.axvline(0, color="#1c1e21", linewidth=1)
-  for position, (_, gain) in enumerate(rows):
-    color = _VERDICT_COLORS[gain["verdict"]]
-    if gain["low"] is not None:
-      axes.plot(
-          [100 * gain["low"], 100 * gain["high"]], [position] * 2, color=color, linewidth=2.4,
-          solid_capstyle="butt",
-      )
-    axes.plot(
-        100 * gain["mean"], position, marker="o", markersize=8, color=color,
-        markerfacecolor="white" if gain["verdict"] == gains_lib.UNCLEAR else color,
-        markeredgewidth=1.8,
-    )
-    axes.annotate(
-        f"{comparison.points(gain['mean'])}  {comparison.VERDICTS[gain['verdict']]}",
-        (1.02, position), va="center", xycoords=("axes fraction", "data"), fontsize=9,
-    )
-  _name_rows(axes, [label for label, _ in rows])
+  labels = [row.label for row in rows]
+  figure_shapes.dots(axes, labels, table, markersize=8, markeredgewidth=1.8, elinewidth=2.4)
+  figure_shapes.write_beside(
+      axes, [f"{row.text(comparison.GAIN)}  {row.text(comparison.VERDICT)}" for row in rows]
+  )
+  _set_rows(axes, labels)
   axes.set_xlabel("gain over FedAvg in percentage points of accuracy")
   note = ""
   if not basis["control_repeats"]:
@@ -379,12 +341,10 @@ def num_clusters(results: results_lib.Results) -> figure_style.Figure | None:
     axes.margins(x=0.04, y=0.16)
     axes.grid(True)
   panels[-1].set_xlabel("number of clusters")
-  handles = [
-      handle("score", _SCORE_LOOK),
-      handle("least score for more than one cluster", _LEVEL_LOOK),
-      handle("choice", _CHOICE_LOOK),
-  ]
-  figure.legend(handles=handles, loc="outside lower center", ncols=3)
+  figure_shapes.legend(figure, {
+      "score": _SCORE_LOOK, "least score for more than one cluster": _LEVEL_LOOK,
+      "choice": _CHOICE_LOOK,
+  })
   figure_style.set_title(
       figure, results.data_line,
       "What each criterion gives every number of clusters, and what it chooses",
@@ -435,16 +395,9 @@ def group_recovery(results: results_lib.Results) -> figure_style.Figure | None:
     axes.set_xlim(-0.3, len(epochs) - 0.7)
     axes.set_ylim(min(-0.05, lowest - 0.05), 1.09)
     axes.grid(True)
-  for axes in panels[-2:]:
-    axes.set_xlabel("local epochs before grouping")
-  for axes in panels[::2]:
-    axes.set_ylabel("adjusted Rand index")
-  handles = [
-      handle(representation.replace("_", " "), look)
-      for representation, look in _REPRESENTATION_LOOKS.items()
-  ]
-  handles.append(handle("used by this run", {**_USED_LOOK, "markersize": 12}))
-  figure.legend(handles=handles, loc="outside lower center", ncols=4)
+  figure_shapes.label_edges(panels, "local epochs before grouping", "adjusted Rand index")
+  looks = {name.replace("_", " "): look for name, look in _REPRESENTATION_LOOKS.items()}
+  figure_shapes.legend(figure, {**looks, "used by this run": {**_USED_LOOK, "markersize": 12}}, 4)
   figure_style.set_title(
       figure, results.data_line,
       "How well each grouping finds the true groups (1: exactly, 0: by chance)",

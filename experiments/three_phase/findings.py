@@ -2,6 +2,7 @@
 
 from typing import Iterator, Sequence
 
+from experiment_shell import report_sections
 from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains
@@ -43,9 +44,10 @@ def _verdicts_in_words(results: results_lib.Results, methods: Sequence[str], tha
   for one, relation in ((gains.BETTER, "more"), (gains.WORSE, "less")):
     if named[one]:
       compared = f" than {than}" if not parts else ""
-      parts.append(f"{results_lib.listed(named[one])} {verbs[one]} {relation} accurate{compared}")
+      names = report_sections.listed(named[one])
+      parts.append(f"{names} {verbs[one]} {relation} accurate{compared}")
   if named[gains.UNCLEAR]:
-    unclear = results_lib.listed(named[gains.UNCLEAR])
+    unclear = report_sections.listed(named[gains.UNCLEAR])
     parts.append(
         f"for {unclear}, this run can't tell" if parts else
         f"this run can't tell whether {unclear} {verbs[gains.UNCLEAR]} more or less accurate than "

@@ -93,101 +93,70 @@ _FILES = {
 }
 
 
-def _subtitle(results: results_lib.Results) -> str:
-  """Returns the line below the page's title: data, model, rounds and seed."""
-  model = results.finished.document["model"]
-  partition = "" if results.has_tables else f" Partition: {results.partition}."
-  return (
-      f"{results.dataset['source']}.{partition} Model: {model['name']}, "
-      f"{model['num_parameters']:,} parameters. Rounds: "
-      f"{results.settings['pretrain_rounds']} in phase 1, "
-      f"{results.settings['cluster_rounds']} in phase 2. Seed: {results.summary['seed']}."
-  )
-
-
-def _saved_at_sites(results: results_lib.Results) -> list[html_page.Html]:
-  """Returns whose clusters' models were saved, as blocks of an HTML page."""
-  if results.num_saved < 2:
-    return []
-  method = results_lib.method_label(results.saved_method)
-  return [
-      html_page.paragraph(
-          f"No method that groups clients is more accurate here than {method}. The folder "
-          f"{model_folder.MODEL} holds the models of its clusters. The means of the features in "
-          "each cluster are not shown, since the rows stay at the sites."
-      ),
-      detail_tables.saved_clusters_table(results),
-  ]
-
-
-def _profiles(results: results_lib.Results) -> list[html_page.Html]:
+def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
-  if results.num_sites:
-    return _saved_at_sites(results)
-  if not results.profiles:
+  if (results.num_saved < 2) if results.num_sites else not results.profiles:
     return []
   method = results_lib.method_label(results.saved_method)
+  if results.num_sites:
+    profiles = []
+    about = (
+        "The means of the features in each cluster are not shown, since the rows stay at the sites."
+    )
+  else:
+    profiles = report_sections.write_figures(
+        results.finished.path, (cluster_profiles.FIGURE,), results.profiles
+    )
+    about = (
+        "The figure shows the training rows of the clients in each cluster; "
+        f"{results_lib.PROFILES} has all features, with the spread."
+    )
   return [
       html_page.paragraph(
           f"No method that groups clients is more accurate here than {method}. The folder "
-          f"{model_folder.MODEL} holds the models of its clusters. The figure shows the training "
-          f"rows of the clients in each cluster; {results_lib.PROFILES} has all features, with "
-          "the spread."
+          f"{model_folder.MODEL} holds the models of its clusters. {about}"
       ),
-      *report_sections.write_figures(
-          results.finished.path, (cluster_profiles.FIGURE,), results.profiles
-      ),
+      *profiles,
       detail_tables.saved_clusters_table(results),
   ]
 
 
-def _summary(results: results_lib.Results) -> html_page.Html:
-  return html_page.section(
-      "Summary",
-      html_page.paragraph(html_page.strong(findings.verdict(results))),
-      *map(html_page.paragraph, findings.notes(results)),
-      *(
-          html_page.warning(*warning)
-          for warning in (site_runs.warnings(results.finished) if results.num_sites else ())
-      ),
-      *(html_page.warning(title, text) for title, text in findings.warnings(results)),
-      html_page.note("What the server sees", *findings.privacy_notes(results)),
-  )
-
-
-def write_report(finished: finished_run.FinishedRun) -> None:
+def write_report(run: finished_run.FinishedRun) -> None:
   """Draws the figures and writes `report.html`, last; the run's other files must be there.
 
   Raises:
     OSError: If a file of the run is missing, or the folder can't be written.
   """
-  results = results_lib.Results(finished)
+  results = results_lib.Results(run)
   # What is missing is noticed before anything is written.
-  dataset, model = results.dataset, results.finished.document["model"]
-  first = report_sections.write_figures(results.finished.path, _FIRST_FIGURES, results)
-  pictures = report_sections.write_figures(results.finished.path, _FIGURES, results)
-  clusters = [*_profiles(results), *detail_tables.cluster_tables(results)]
-  new_clients = detail_tables.new_client_tables(results)
-  html_page.write_page(
-      results.finished.join(output_folder.REPORT),
-      "Three-phase clustering of "
-      f"{results_lib.clients_text(results.num_clients, results.num_sites)}: {dataset['name']}",
-      _subtitle(results),
-      _summary(results),
-      *([html_page.section("Gains", *first)] if first else []),
-      html_page.section("Comparison", *comparison.comparison_tables(results)),
-      *([html_page.section("New clients", *new_clients)] if new_clients else []),
-      html_page.section("Figures", *pictures),
-      *([html_page.section("Clusters", *clusters)] if clusters else []),
-      html_page.section("Global models", *detail_tables.global_model_tables(results)),
-      report_sections.settings_section(
-          "Settings, data, model and versions",
-          {
-              "Settings": results.settings,
-              "Data": dataset,
-              "Model": model,
-              "Versions": results.finished.versions,
-          },
+  dataset, model = results.dataset, run.document["model"]
+  settings, seed = results.settings, results.summary["seed"]
+  clients = results_lib.clients_text(results.num_clients, results.num_sites)
+  partition = "" if results.has_tables else f" Partition: {results.partition}."
+  report_sections.write(run, report_sections.Report(
+      title=f"Three-phase clustering of {clients}: {dataset['name']}",
+      subtitle=(
+          f"{dataset['source']}.{partition} Model: {model['name']}, "
+          f"{model['num_parameters']:,} parameters. Rounds: {settings['pretrain_rounds']} in "
+          f"phase 1, {settings['cluster_rounds']} in phase 2. Seed: {seed}."
       ),
-      report_sections.files_section(results.finished.path, _FILES),
-  )
+      verdict=[findings.verdict(results)],
+      findings=findings.notes(results),
+      warnings=[
+          *(site_runs.warnings(run) if results.num_sites else ()), *findings.warnings(results)
+      ],
+      notes={"What the server sees": findings.privacy_notes(results)},
+      sections={
+          "Gains": report_sections.write_figures(run.path, _FIRST_FIGURES, results),
+          "Comparison": comparison.comparison_tables(results),
+          "New clients": detail_tables.new_client_tables(results),
+          "Figures": report_sections.write_figures(run.path, _FIGURES, results),
+          "Clusters": [*_saved_clusters(results), *detail_tables.cluster_tables(results)],
+          "Global models": detail_tables.global_model_tables(results),
+      },
+      settings=report_sections.settings_section(
+          "Settings, data, model and versions",
+          {"Settings": settings, "Data": dataset, "Model": model, "Versions": run.versions},
+      ),
+      files=_FILES,
+  ))

@@ -2,10 +2,9 @@
 
 import dataclasses
 import functools
-import itertools
 import os
 import statistics
-from typing import Any, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 
@@ -13,6 +12,9 @@ from experiment_shell import finished_run
 from fl_clustering import model_folder
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
+
+if TYPE_CHECKING:
+  import pandas as pd
 
 PRETRAIN = "pretrain"
 FEDAVG = "fedavg"
@@ -59,12 +61,6 @@ def ordered_methods(summary: Mapping[str, Any]) -> list[str]:
   """Returns the methods in the order of `summary.json`, then the controls."""
   controls = [control for control in CONTROLS if control in summary["methods"]]
   return chosen_methods(summary) + controls
-
-
-def listed(names: Iterable[str]) -> str:
-  """Returns names as words of a sentence."""
-  *others, last = names
-  return f"{', '.join(others)} and {last}" if others else last
 
 
 def clients_text(num_clients: int, num_sites: int = 0) -> str:
@@ -306,69 +302,69 @@ class Results:
   # The metrics.
 
   @functools.cached_property
-  def _metrics(self) -> dict[tuple[str, str, str], dict[tuple[int | None, int | None], float]]:
-    """(phase, method, metric) -> {(cluster, round): value}.
+  def _metrics(self) -> "pd.DataFrame":
+    """`metrics.csv`; `cluster` and `round` are NaN for a metric of all clusters, or of no round."""
+    import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
 
-    The cluster is None for a metric of all clusters, the round for one of no round.
+    rows = self.finished.rows("metrics.csv", text_columns=("phase", "method", "metric"))
+    columns = ["phase", "method", "cluster", "round", "metric", "value"]
+    table = pd.DataFrame([[row[column] for column in columns] for row in rows], columns=columns)
+    return table.astype({"cluster": float, "round": float})
+
+  @functools.cached_property
+  def curves(self) -> "pd.DataFrame":
+    """Every round of phase 1 (as the method `pretrain`) and of the methods, ascending.
+
+    Columns are `method`, `round`, which counts from the first round of phase 1, the metrics of
+    all clusters together, and `steps` and `bytes`: what the method and all before it cost so far.
     """
-    metrics: dict = {}
-    for row in self.finished.rows("metrics.csv", text_columns=("phase", "method", "metric")):
-      of_metric = metrics.setdefault((row["phase"], row["method"], row["metric"]), {})
-      of_metric[row["cluster"], row["round"]] = row["value"]
-    return metrics
+    import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
 
-  def curve(self, method: str, metric: str) -> tuple[list[int], list[float]]:
-    """Returns the rounds of a method or of `pretrain`, ascending, and a metric in them.
+    of_all = self._metrics[
+        self._metrics["cluster"].isna() & self._metrics["phase"].isin((PRETRAIN, "cluster"))
+    ]
+    wide = of_all.pivot(index=["method", "round"], columns="metric", values="value")
+    of_methods = dict(iter(wide.reset_index().groupby("method")))
+    found = []
+    for method in (PRETRAIN, *ordered_methods(self.summary)):
+      if method not in of_methods:
+        continue
+      rounds = of_methods[method]["round"]
+      table = of_methods[method].assign(
+          steps=of_methods[method]["client_steps"].cumsum(),
+          bytes=(of_methods[method]["bytes_down"] + of_methods[method]["bytes_up"]).cumsum(),
+          round=rounds + rounds_before(
+              method, rounds.max(), self.settings["pretrain_rounds"],
+              self.settings["cluster_rounds"],
+          ),
+      )
+      if method != PRETRAIN:
+        # Everything was counted in the total, the rounds before the method's own too.
+        total = self.summary["methods"][method]["cost"]
+        table["steps"] += total["client_steps"] - table["steps"].iloc[-1]
+        table["bytes"] += total["bytes_down"] + total["bytes_up"] - table["bytes"].iloc[-1]
+      found.append(table)
+    return pd.concat(found)
 
-    The metric is of all clusters together.
-    """
-    phase = PRETRAIN if method == PRETRAIN else "cluster"
-    values = self._metrics.get((phase, method, metric), {})
-    rounds = sorted(
-        round_num for cluster, round_num in values if cluster is None and round_num is not None
-    )
-    return rounds, [values[None, round_num] for round_num in rounds]
-
-  def rounds_before(self, method: str) -> int:
-    """Returns how many rounds of training came before a method's round 1."""
-    rounds, _ = self.curve(method, "clients_accuracy_mean")
-    return rounds_before(
-        method, max(rounds, default=0), self.settings["pretrain_rounds"],
-        self.settings["cluster_rounds"],
-    )
-
-  def curve_from_phase_1(self, method: str, metric: str) -> tuple[list[int], list[float]]:
-    """Returns what `curve` does, with rounds that count from the first of phase 1."""
-    rounds, values = self.curve(method, metric)
-    before = self.rounds_before(method)
-    return [before + round_num for round_num in rounds], values
-
-  def cost_curve(self, method: str, costs: Sequence[str]) -> list[float]:
-    """Returns what a method and all before it cost until each of its rounds.
-
-    Args:
-      method: The method's name, or `pretrain`.
-      costs: Names of the metrics of cost that are added up.
-    """
-    by_round = [self.curve(method, cost)[1] for cost in costs]
-    sums: list[float] = list(itertools.accumulate(map(sum, zip(*by_round))))
-    if method == PRETRAIN or not sums:
-      return sums
-    # Everything was counted in the total, the rounds before the method's own too.
-    total = self.summary["methods"][method]["cost"]
-    before = sum(total[cost] for cost in costs) - sums[-1]
-    return [before + so_far for so_far in sums]
+  @functools.cached_property
+  def _evaluation(self) -> dict[tuple[str, str], dict[float, float]]:
+    """(method, metric) -> the metric in phase 3 by cluster, NaN for all clusters together."""
+    table = self._metrics[self._metrics["phase"] == "evaluate"]
+    return {
+        key: dict(zip(of_metric["cluster"], of_metric["value"]))
+        for key, of_metric in table.groupby(["method", "metric"])
+    }
 
   def best_accuracy(self, method: str, cluster: int) -> float | None:
     """Returns the best accuracy that a cluster reached, None if it is unknown."""
-    return self._metrics.get(("evaluate", method, "best_accuracy"), {}).get((cluster, None))
+    return self._evaluation.get((method, "best_accuracy"), {}).get(cluster)
 
   def evaluation(self, method: str, metric: str) -> float | None:
     """Returns a metric of phase 3, None if it is unknown.
 
     For blended models, one per cluster, this is the mean over the clusters.
     """
-    values = self._metrics.get(("evaluate", method, metric), {}).values()
+    values = self._evaluation.get((method, metric), {}).values()
     return sum(values) / len(values) if values else None
 
   @functools.cached_property

@@ -164,12 +164,13 @@ class ResultsTest(parameterized.TestCase):
     with open(run.join(cells.ROUNDS), "a", encoding="utf-8") as file:
       file.write("iid,1,,kmeans,3,0.9,150,3000\n")  # Of one seed alone.
 
-    curve = results_lib.read(run).curve("iid", "kmeans")
+    curves = results_lib.read(run).curves
+    curve = curves[(curves["setting"] == "iid") & (curves["method"] == "kmeans")]
 
-    self.assertEqual(list(curve.index), [1, 2])
+    self.assertEqual(list(curve["round"]), [1, 2])
     self.assertEqual(list(curve["client_steps"]), [50, 100])
     of_kmeans = [row for row in sample_study.round_rows(study) if row[3] == "kmeans"]
-    for number, accuracy in curve["accuracy"].items():
+    for number, accuracy in zip(curve["round"], curve["mean"]):
       first, second = (row[5] for row in of_kmeans if row[4] == number)
       self.assertNotEqual(first, second)
       self.assertAlmostEqual(accuracy, (first + second) / 2)

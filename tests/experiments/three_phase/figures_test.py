@@ -146,12 +146,13 @@ class AccuracyFiguresTest(_FigureTest):
     self.assertEqual(
         labels, ["K-means", "dynamic distance", "local (control)", "fine-tuned (control)"]
     )
-    _, *drawn = axes.lines  # The first is the line at zero.
-    intervals, dots = drawn[::2], drawn[1::2]
+    _, *dots = axes.lines  # The first is the line at zero.
     np.testing.assert_allclose([dot.get_xdata()[0] for dot in dots], [10, 5, -5, 2])
-    np.testing.assert_allclose(intervals[0].get_xdata(), [7, 13])
+    (interval,) = axes.collections[0].get_segments()
+    np.testing.assert_allclose(interval[:, 0], [7, 13])
+    self.assertLen(axes.collections, 4)
     self.assertEqual(
-        [text.get_text() for text in axes.texts],
+        [text.get_text() for text in axes.texts if text.get_text()],
         ["+10.0  better", "+5.0  better", "-5.0  worse", "+2.0  can't tell"],
     )
     self.assertEqual(dots[3].get_markerfacecolor(), "white")
@@ -162,6 +163,7 @@ class AccuracyFiguresTest(_FigureTest):
     axes = figures.gains(self._run(half_width=None)).axes[0]
 
     self.assertLen(axes.lines, 5)
+    self.assertEmpty(axes.collections)
     self.assertIn(
         "about these trained models only", _titles(figures.gains(self._run(control_repeats=0)))
     )

@@ -69,17 +69,15 @@ class ResultsTest(parameterized.TestCase):
     ))
 
     # A round has ten steps of six clients; phase 1 one round more than it tells.
-    steps = {method: results.cost_curve(method, ("client_steps",)) for method in accuracy}
-    self.assertEqual(steps, {
+    curves = dict(iter(results.curves.groupby("method")))
+    self.assertEqual({method: list(curves[method]["steps"]) for method in accuracy}, {
         "pretrain": [60, 120],
         "kmeans": [180, 300, 420],
         "fedavg": [180, 240, 300],
         "local": [0, 60, 120, 180, 240],
         "fedavg_matched": [300, 360, 420],
     })
-    self.assertEqual(
-        results.cost_curve("fedavg", ("bytes_down", "bytes_up")), [54_000, 72_000, 90_000]
-    )
+    self.assertEqual(list(curves["fedavg"]["bytes"]), [54_000, 72_000, 90_000])
 
   def test_new_clients_are_apart_from_those_that_train(self):
     results = self._read(sample_run.sample_run(new_client_ids=("late", "later")))
@@ -95,18 +93,21 @@ class ResultsTest(parameterized.TestCase):
     self.assertAlmostEqual(accuracy, 0.55)
     self.assertIn("6 clients", results.data_line)
 
-  def test_curve_has_ascending_rounds_of_all_clusters_together(self):
+  def test_curves_have_ascending_rounds_of_all_clusters_together(self):
     folder = sample_run.write(sample_run.sample_run(), self.create_tempdir().full_path)
     with open(f"{folder}/metrics.csv", "w", encoding="utf-8") as file:
       file.write("phase,method,cluster,round,metric,value\n")
       for cluster, round_num, value in (("", 10, 0.9), ("", 2, 0.5), ("", 0, 0.1), (0, 1, 0.7)):
         file.write(f"cluster,kmeans,{cluster},{round_num},accuracy,{value}\n")
-    results = sample_run.read(folder)
+        for cost in sample_run.COSTS:
+          file.write(f"cluster,kmeans,,{round_num},{cost},0\n")
 
-    curve = results.curve("kmeans", "accuracy")
+    curves = sample_run.read(folder).curves.dropna()
 
-    self.assertEqual(curve, ([0, 2, 10], [0.1, 0.5, 0.9]))
-    self.assertEqual(results.curve("absent", "accuracy"), ([], []))
+    # They come after the two rounds of phase 1.
+    self.assertEqual(list(curves["round"]), [2, 4, 12])
+    self.assertEqual(list(curves["accuracy"]), [0.1, 0.5, 0.9])
+    self.assertEqual(set(curves["method"]), {"kmeans"})
 
   def test_evaluation_of_a_model_per_cluster_is_their_mean(self):
     results = self._read()
