@@ -1,6 +1,5 @@
 import tempfile
 import unittest
-from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -13,13 +12,10 @@ from fl_clustering import config as config_lib
 from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
-from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
 from fl_clustering.engine import federated_training
-from fl_clustering.engine import heads as heads_lib
 from fl_clustering.engine import participation
 from tests import small_task
-from tests.engine import small_messages
 
 _OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
 _SEED = 5
@@ -46,10 +42,6 @@ def _start_vector():
 
 def _fedavg(aggregator=None, options=_OPTIONS, seed=_SEED):
   return federated_training.FedAvg(_task, _files, options, aggregator, seed)
-
-
-def _clusters(options=_OPTIONS, seed=_SEED):
-  return cluster_training.ClusterTraining(_task, _files, options, seed)
 
 
 def _train_eagerly(client, vector, seed, num_epochs):
@@ -212,133 +204,6 @@ class FedAvgTest(absltest.TestCase):
     self.assertAlmostEqual(np.std(noise) / expected, 1, delta=bound)
     again, _ = fedavg.next(start, participation.Round(1, _task.client_ids, 1))
     self.assertGreater(np.abs(again.vector - after.vector).max(), 0.1)
-
-
-def _files_of(sizes, sites=None):
-  return {
-      client_id: client_files.ExampleFile(client_id, size, (sites or {}).get(client_id, ""))
-      for client_id, size in sizes.items()
-  }
-
-
-class PlanHeadsTest(absltest.TestCase):
-
-  def test_every_member_is_in_one_head_of_its_cluster(self):
-    sizes = {str(i): 1 + i * i for i in range(30)}
-    clusters = (tuple(sizes), ("3", "5"), ("29",))
-    heads = heads_lib.plan_heads(clusters, _files_of(sizes))
-    for k, members in enumerate(clusters):
-      found = [m for head in heads if head.cluster == k for m in head.members]
-      self.assertCountEqual(found, members)
-
-  def test_no_head_does_much_more_than_its_part(self):
-    sizes = {str(i): 10 for i in range(160)}
-    heads = heads_lib.plan_heads((tuple(sizes),), _files_of(sizes))
-    self.assertLen(heads, 16)
-    self.assertEqual({len(head.members) for head in heads}, {10})
-
-  def test_many_clients_have_more_heads(self):
-    sizes = {str(i): 10 for i in range(3000)}
-    for num_clients, num_heads in ((100, 16), (330, 33), (3000, 64)):
-      members = tuple(sizes)[:num_clients]
-      self.assertLen(heads_lib.plan_heads((members,), _files_of(sizes)), num_heads)
-
-  def test_the_largest_comes_first(self):
-    sizes = {"a": 1, "b": 50, "c": 3}
-    heads = heads_lib.plan_heads((("a",), ("b",), ("c",)), _files_of(sizes))
-    self.assertEqual([head.members for head in heads], [("b",), ("c",), ("a",)])
-
-
-  def test_no_head_has_members_of_two_sites(self):
-    sizes = {str(i): 10 for i in range(40)}
-    sites = {client_id: "even" if int(client_id) % 2 else "odd" for client_id in sizes}
-    heads = heads_lib.plan_heads((tuple(sizes), ("0", "1")), _files_of(sizes, sites))
-    self.assertLen([m for head in heads for m in head.members], 42)
-    for head in heads:
-      self.assertLen({sites[m] for m in head.members}, 1)
-
-
-class ClusterTrainingTest(absltest.TestCase):
-
-  def test_one_cluster_of_everyone_is_fedavg(self):
-    fedavg = _fedavg()
-    start = fedavg.initialize()
-    expected, expected_losses = fedavg.next(start, participation.Round(4, _task.client_ids, 2))
-    vectors, losses = _clusters().train(
-        start.vector[None], (_task.client_ids,), participation.Round(4, _task.client_ids, 2)
-    )
-    np.testing.assert_allclose(vectors[0], expected.vector, atol=1e-6)
-    self.assertEqual(losses, [expected_losses])
-
-  def test_overlapping_clusters_are_a_fedavg_each(self):
-    fedavg = _fedavg()
-    rng = np.random.default_rng(1)
-    clusters = (("a", "b", "e"), ("b", "c", "d"), ("e",))
-    starts = _start_vector() + rng.normal(0, 0.01, (3, _task.model.num_parameters))
-    starts = starts.astype(np.float32)
-    vectors, _ = _clusters().train(starts, clusters, participation.Round(2, _task.client_ids, 1))
-    for k, members in enumerate(clusters):
-      alone, _ = fedavg.next(
-          federated_training.FedAvgState(starts[k], ()), participation.Round(2, members, 1)
-      )
-      np.testing.assert_allclose(vectors[k], alone.vector, atol=1e-6)
-
-  def test_only_clients_that_take_part_train(self):
-    start = _start_vector()
-    clusters = (("a", "b"), ("c", "d"))
-    vectors, losses = _clusters().train(
-        np.stack([start, start]), clusters, participation.Round(1, ("b", "e"), 1)
-    )
-    alone, _ = _clusters().train(start[None], (("b",),), participation.Round(1, ("b",), 1))
-    np.testing.assert_array_equal(vectors[0], alone[0])
-    np.testing.assert_array_equal(vectors[1], start)
-    self.assertEqual([list(part) for part in losses], [["b"], []])
-
-  def test_messages_of_any_size_give_the_same(self):
-    starts = np.stack([_start_vector()] * 5)
-    clusters = tuple((client_id,) for client_id in _task.client_ids)
-    training = _clusters()
-    whole, _ = training.train(starts, clusters, participation.Round(1, _task.client_ids, 1))
-    with small_messages.limit(8 * _task.model.num_parameters):
-      parts, _ = training.train(starts, clusters, participation.Round(1, _task.client_ids, 1))
-    np.testing.assert_array_equal(whole, parts)
-
-  def test_inputs_are_not_changed(self):
-    starts = np.stack([_start_vector()])
-    copy = starts.copy()
-    _clusters().train(starts, (("a",),), participation.Round(1, ("a",), 1))
-    np.testing.assert_array_equal(starts, copy)
-
-  def test_one_sum_of_all_sites_is_held_at_a_time(self):
-    # tests/integration:sites_test has real sites.
-    train = {c: client_files.ExampleFile(f"site:here:1/{c}", 9, "here:1") for c in _task.client_ids}
-    training = cluster_training.ClusterTraining(
-        _task, client_files.ClientFiles(train, {}, ()), _OPTIONS, _SEED
-    )
-    vectors = np.zeros((3, _task.model.num_parameters), np.float32)
-    written = []
-
-    def add_up(vector, jobs):
-      del jobs
-      written.append(np.count_nonzero(vectors.any(axis=1)))
-      return np.full(vector.shape, 8, np.float32), 4, np.zeros(len(_task.client_ids))
-
-    with mock.patch.object(heads_lib, "build_site_sums", return_value=add_up):
-      training.train(
-          vectors, (("a",), ("b",), ("d",)), participation.Round(1, ("a", "d"), 1), in_place=True
-      )
-    # `b` does not take part.  The first model was there before the last sum was asked for.
-    self.assertEqual(written, [0, 1])
-    np.testing.assert_array_equal(vectors[:, 0], [2, 0, 2])
-
-  def test_divergence_names_cluster_and_client(self):
-    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
-    with self.assertRaisesRegex(
-        divergence.TrainingDiverged, "round 2, cluster 1, client 'e'"
-    ):
-      _clusters(options).train(
-          np.stack([_start_vector()] * 2), (("a",), ("e",)), participation.Round(2, ("e",), 2)
-      )
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
+from fl_clustering.engine import federated_training
 from fl_clustering.engine import heads
 from fl_clustering.engine import participation
 from tests import small_task
@@ -43,6 +44,10 @@ def _starts(num_models):
   return vector + rng.normal(0, 0.01, (num_models, len(vector))).astype(np.float32)
 
 
+def _fedavg():
+  return federated_training.FedAvg(_task, _files, _OPTIONS, None, _SEED)
+
+
 def _training(options=_OPTIONS):
   return cluster_training.ClusterTraining(_task, _files, options, _SEED)
 
@@ -51,15 +56,137 @@ def _everyone(num_epochs=1):
   return participation.Round(3, _task.client_ids, num_epochs)
 
 
+def _files_of(sizes, sites=None):
+  return {
+      client_id: client_files.ExampleFile(client_id, size, (sites or {}).get(client_id, ""))
+      for client_id, size in sizes.items()
+  }
+
+
+class PlanHeadsTest(absltest.TestCase):
+
+  def test_every_member_is_in_one_head_of_its_cluster(self):
+    sizes = {str(i): 1 + i * i for i in range(30)}
+    clusters = (tuple(sizes), ("3", "5"), ("29",))
+    planned = heads.plan_heads(clusters, _files_of(sizes))
+    for k, members in enumerate(clusters):
+      found = [m for head in planned if head.cluster == k for m in head.members]
+      self.assertCountEqual(found, members)
+
+  def test_no_head_does_much_more_than_its_part(self):
+    sizes = {str(i): 10 for i in range(160)}
+    planned = heads.plan_heads((tuple(sizes),), _files_of(sizes))
+    self.assertLen(planned, 16)
+    self.assertEqual({len(head.members) for head in planned}, {10})
+
+  def test_many_clients_have_more_heads(self):
+    sizes = {str(i): 10 for i in range(3000)}
+    for num_clients, num_heads in ((100, 16), (330, 33), (3000, 64)):
+      members = tuple(sizes)[:num_clients]
+      self.assertLen(heads.plan_heads((members,), _files_of(sizes)), num_heads)
+
+  def test_the_largest_comes_first(self):
+    sizes = {"a": 1, "b": 50, "c": 3}
+    planned = heads.plan_heads((("a",), ("b",), ("c",)), _files_of(sizes))
+    self.assertEqual([head.members for head in planned], [("b",), ("c",), ("a",)])
+
+  def test_no_head_has_members_of_two_sites(self):
+    sizes = {str(i): 10 for i in range(40)}
+    sites = {client_id: "even" if int(client_id) % 2 else "odd" for client_id in sizes}
+    planned = heads.plan_heads((tuple(sizes), ("0", "1")), _files_of(sizes, sites))
+    self.assertLen([m for head in planned for m in head.members], 42)
+    for head in planned:
+      self.assertLen({sites[m] for m in head.members}, 1)
+
+
+class ClusterTrainingTest(absltest.TestCase):
+
+  def test_one_cluster_of_everyone_is_fedavg(self):
+    fedavg = _fedavg()
+    start = fedavg.initialize()
+    expected, expected_losses = fedavg.next(start, participation.Round(4, _task.client_ids, 2))
+    vectors, losses = _training().train(
+        start.vector[None], (_task.client_ids,), participation.Round(4, _task.client_ids, 2)
+    )
+    np.testing.assert_allclose(vectors[0], expected.vector, atol=1e-6)
+    self.assertEqual(losses, [expected_losses])
+
+  def test_overlapping_clusters_are_a_fedavg_each(self):
+    fedavg = _fedavg()
+    clusters = (("a", "b", "e"), ("b", "c", "d"), ("e",))
+    starts = _starts(3)
+    vectors, _ = _training().train(starts, clusters, participation.Round(2, _task.client_ids, 1))
+    for k, members in enumerate(clusters):
+      alone, _ = fedavg.next(
+          federated_training.FedAvgState(starts[k], ()), participation.Round(2, members, 1)
+      )
+      np.testing.assert_allclose(vectors[k], alone.vector, atol=1e-6)
+
+  def test_only_clients_that_take_part_train(self):
+    (start,) = _starts(1)
+    clusters = (("a", "b"), ("c", "d"))
+    vectors, losses = _training().train(
+        np.stack([start, start]), clusters, participation.Round(1, ("b", "e"), 1)
+    )
+    alone, _ = _training().train(start[None], (("b",),), participation.Round(1, ("b",), 1))
+    np.testing.assert_array_equal(vectors[0], alone[0])
+    np.testing.assert_array_equal(vectors[1], start)
+    self.assertEqual([list(part) for part in losses], [["b"], []])
+
+  def test_messages_of_any_size_give_the_same(self):
+    starts = _starts(5)
+    clusters = tuple((client_id,) for client_id in _task.client_ids)
+    training = _training()
+    whole, _ = training.train(starts, clusters, participation.Round(1, _task.client_ids, 1))
+    with small_messages.limit(8 * _task.model.num_parameters):
+      parts, _ = training.train(starts, clusters, participation.Round(1, _task.client_ids, 1))
+    np.testing.assert_array_equal(whole, parts)
+
+  def test_inputs_are_not_changed(self):
+    starts = _starts(1)
+    copy = starts.copy()
+    _training().train(starts, (("a",),), participation.Round(1, ("a",), 1))
+    np.testing.assert_array_equal(starts, copy)
+
+  def test_one_sum_of_all_sites_is_held_at_a_time(self):
+    # tests/integration:sites_test has real sites.
+    train = {c: client_files.ExampleFile(f"site:here:1/{c}", 9, "here:1") for c in _task.client_ids}
+    training = cluster_training.ClusterTraining(
+        _task, client_files.ClientFiles(train, {}, ()), _OPTIONS, _SEED
+    )
+    vectors = np.zeros((3, _task.model.num_parameters), np.float32)
+    written = []
+
+    def add_up(vector, jobs):
+      del jobs
+      written.append(np.count_nonzero(vectors.any(axis=1)))
+      return np.full(vector.shape, 8, np.float32), 4, np.zeros(len(_task.client_ids))
+
+    with mock.patch.object(heads, "build_site_sums", return_value=add_up):
+      training.train(
+          vectors, (("a",), ("b",), ("d",)), participation.Round(1, ("a", "d"), 1), in_place=True
+      )
+    # `b` does not take part.  The first model was there before the last sum was asked for.
+    self.assertEqual(written, [0, 1])
+    np.testing.assert_array_equal(vectors[:, 0], [2, 0, 2])
+
+  def test_divergence_names_cluster_and_client(self):
+    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
+    with self.assertRaisesRegex(
+        divergence.TrainingDiverged, "round 2, cluster 1, client 'e'"
+    ):
+      _training(options).train(
+          _starts(2), (("a",), ("e",)), participation.Round(2, ("e",), 2)
+      )
+
+
 class TrainMembersTest(absltest.TestCase):
 
   def test_models_and_losses_are_those_of_cluster_training_to_the_bit(self):
     clusters = (*_CLUSTERS, _task.client_ids)
     starts = _starts(len(clusters))
     for round_ in (_everyone(2), participation.Round(4, ("a", "e", "d"), 1)):
-      expected, expected_losses = _training().train(
-          starts, clusters, round_
-      )
+      expected, expected_losses = _training().train(starts, clusters, round_)
       vectors, _, losses = _training().train_members(starts, clusters, round_)
       np.testing.assert_array_equal(vectors, expected)
       self.assertEqual(losses, expected_losses)
