@@ -12,25 +12,34 @@ Run it on a quiet machine.  The worker's memory is its peak as the kernel counts
 which other programs do not change.  The worker is one process without children.
 """
 
-from __future__ import annotations
-
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import os
 import statistics
 import tempfile
-from typing import Any, Callable, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Sequence
 
 from absl import flags
 import numpy as np
 
 from bench import harness
+from experiment_shell import lazy_module
 from fl_clustering.engine import participation
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
 
-if TYPE_CHECKING:
-  from fl_clustering.tasks import federated_task
+client_files = lazy_module.LazyModule("fl_clustering.engine.client_files")
+client_losses = lazy_module.LazyModule("fl_clustering.engine.client_losses")
+client_update = lazy_module.LazyModule("fl_clustering.engine.client_update")
+cluster_training = lazy_module.LazyModule("fl_clustering.engine.cluster_training")
+contestant_process = lazy_module.LazyModule("bench.contest.contestant_process")
+evaluation = lazy_module.LazyModule("fl_clustering.engine.evaluation")
+federated_training = lazy_module.LazyModule("fl_clustering.engine.federated_training")
+plain_rounds = lazy_module.LazyModule("bench.contest.plain_rounds")
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
+tf = lazy_module.LazyModule("tensorflow")
+tff_rounds = lazy_module.LazyModule("bench.contest.tff_rounds")
 
 _MODEL = flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
 _REPETITIONS = flags.DEFINE_integer(
@@ -87,18 +96,6 @@ def _contestants(
     num_cores: int,
 ) -> dict[str, Callable[[], Any]]:
   """Returns the contestants by name; the engine's and their limits alternate."""
-  # pylint: disable=g-import-not-at-top
-  import tensorflow as tf
-
-  from bench.contest import plain_rounds
-  from fl_clustering.engine import client_files
-  from fl_clustering.engine import client_losses
-  from fl_clustering.engine import client_update
-  from fl_clustering.engine import cluster_training
-  from fl_clustering.engine import evaluation
-  from fl_clustering.engine import federated_training
-  # pylint: enable=g-import-not-at-top
-
   limit = plain_rounds.PlainTensorFlow(task.model, _BATCH_SIZE, _LEARNING_RATE, num_cores)
   limit.take_clients({one.client_id: _examples(one.train) for one in task.clients})
   test = list(map(tf.constant, _examples(task.global_test)))
@@ -134,8 +131,6 @@ def _contestants(
 
 def _build_stock(task: federated_task.FederatedTask) -> Callable[[], Any]:
   """Returns a round of TFF's own FedAvg."""
-  from bench.contest import tff_rounds  # pylint: disable=g-import-not-at-top
-
   process, data_set = tff_rounds.build_process(task.model, _BATCH_SIZE, _LEARNING_RATE)
   data_sets = [data_set(*_examples(one.train)) for one in task.clients]
   state = process.initialize()
@@ -144,13 +139,6 @@ def _build_stock(task: federated_task.FederatedTask) -> Callable[[], Any]:
 
 def _measure(num_cores: int) -> dict[str, Any]:
   """Times every contestant in this process."""
-  # pylint: disable=g-import-not-at-top
-  import tensorflow as tf
-
-  from bench.contest import contestant_process
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
-
   contestant_process.limit_threads(tf)
   task = task_registry.load_task(
       dataset="digits", data_dir=None, num_clients=100, partition="dirichlet",

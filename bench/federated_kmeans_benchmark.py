@@ -18,8 +18,15 @@ from typing import Any, Callable
 
 from absl import flags
 import numpy as np
+import psutil
+from sklearn import cluster
 
 from bench import harness
+from experiment_shell import lazy_module
+
+cells = lazy_module.LazyModule("experiments.kmeans.cells")
+kmeans_lib = lazy_module.LazyModule("fl_clustering.kmeans")
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 _REPETITIONS = flags.DEFINE_integer(
     "repetitions", 3, "Turns of every contestant in a process.", lower_bound=1)
@@ -49,8 +56,6 @@ def _draw(rng: np.random.Generator) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 def _processor_seconds() -> float:
   """Returns the processor time of this process and its children, which live on."""
-  import psutil  # pylint: disable=g-import-not-at-top
-
   me = psutil.Process()
   times = [process.cpu_times() for process in (me, *me.children())]
   return sum(one.user + one.system for one in times)
@@ -65,14 +70,6 @@ def _timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
 
 def _measure() -> dict[str, float]:
   """Returns the medians of one process."""
-  # pylint: disable=g-import-not-at-top
-  from sklearn import cluster
-
-  from experiments.kmeans import cells
-  from fl_clustering.kmeans import FederatedKMeans
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
-
   points, clients = _draw(np.random.default_rng(0))
   num_clusters = _NUM_CLUSTERS.value
 
@@ -81,11 +78,11 @@ def _measure() -> dict[str, float]:
     return kmeans.fit(points).inertia_
 
   def federated(seed: int) -> float:
-    return FederatedKMeans(num_clusters, random_state=seed).fit(clients).inertia_
+    return kmeans_lib.FederatedKMeans(num_clusters, random_state=seed).fit(clients).inertia_
 
   with runtime.LocalRuntime():
     # Builds the computations.
-    FederatedKMeans(num_clusters).fit(
+    kmeans_lib.FederatedKMeans(num_clusters).fit(
         {client_id: own[:100] for client_id, own in clients.items()}
     )
     dispatch = cells.measure_dispatch()["seconds_per_round"]

@@ -18,6 +18,13 @@ from absl import flags
 import numpy as np
 
 from bench import harness
+from dp_clustering import point_grid
+from experiment_shell import lazy_module
+
+federated_points = lazy_module.LazyModule("fl_clustering.points.federated_points")
+point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
+server_step = lazy_module.LazyModule("fl_clustering.multiview.server_step")
 
 _REPETITIONS = flags.DEFINE_integer(
     "repetitions", 15, "Turns of every contestant in a process, after a warm-up.",
@@ -52,14 +59,6 @@ def _iteration(
 
 def _measure() -> dict[str, float]:
   """Returns the median seconds of every contestant."""
-  # pylint: disable=g-import-not-at-top
-  from dp_clustering import point_grid
-  from fl_clustering.multiview import server_step
-  from fl_clustering.points import federated_points
-  from fl_clustering.points import point_files
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
-
   num_columns = sum(_WIDTHS)
   rng = np.random.default_rng(0)
   steps = point_grid.POINT_STEPS / 100  # No point is as far as that.

@@ -17,11 +17,9 @@ count.  At 0.3, a few thousand runs find noise that is 0.8 of what it should be.
 code is the same.
 """
 
-from __future__ import annotations
-
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
-from typing import Callable, TYPE_CHECKING
+from typing import Any, Callable, Mapping
 
 from absl import flags
 import numpy as np
@@ -31,9 +29,9 @@ from bench import epsilon_lower_bound
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import noise
+from experiment_shell import lazy_module
 
-if TYPE_CHECKING:
-  from bench import audited_mechanisms
+audited_mechanisms = lazy_module.LazyModule("bench.audited_mechanisms")
 
 _NUM_RUNS = flags.DEFINE_integer(
     "num_runs", 8_000, "Runs of every mechanism on each of the two data sets, in each audit.",
@@ -57,7 +55,7 @@ _LEAST_POWER = 0.95
 
 def _audit(
     name: str,
-    case: audited_mechanisms.Case,
+    case: Any,
     budget: clustering_params.DifferentialPrivacyParam,
     source: noise.Source,
 ) -> epsilon_lower_bound.EpsilonLowerBound:
@@ -73,7 +71,7 @@ def _audit(
 
 def _accusations(
     name: str,
-    case: audited_mechanisms.Case,
+    case: Any,
     kind: str,
     budget: clustering_params.DifferentialPrivacyParam,
     source: noise.Source,
@@ -88,16 +86,11 @@ def _accusations(
   return accusing / len(found)
 
 
-def _chosen(
-    cases: dict[str, Callable[[], audited_mechanisms.Case]]
-) -> dict[str, Callable[[], audited_mechanisms.Case]]:
+def _chosen(cases: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
   return {name: build for name, build in cases.items() if _ONLY.value in name}
 
 
 def main() -> None:
-  # It imports TensorFlow, whose messages are off by now.
-  from bench import audited_mechanisms  # pylint: disable=g-import-not-at-top
-
   with launch.input_errors():
     mechanisms = _chosen(audited_mechanisms.MECHANISMS)
     planted_bugs = _chosen(audited_mechanisms.PLANTED_BUGS)

@@ -8,14 +8,12 @@ the first number.  Times are medians over them, memory is the most of any.  It i
 kernel counts it; the program's is without what it held before.  Run it on a quiet machine.
 """
 
-from __future__ import annotations
-
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import os
 import statistics
 import tempfile
-from typing import Any, Callable, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Sequence
 
 from absl import flags
 import numpy as np
@@ -26,16 +24,19 @@ from clustering_basics import randomness
 from clustering_basics import validate
 from experiment_shell import child_process
 from experiment_shell import figure_style
+from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from fl_clustering.engine import participation
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import idx
 from fl_clustering.tasks import models
 from fl_clustering.tasks import own_clients
 
-if TYPE_CHECKING:
-  from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.tasks import federated_task
+client_update = lazy_module.LazyModule("fl_clustering.engine.client_update")
+engine_lib = lazy_module.LazyModule("fl_clustering.engine.engine")
+evaluation = lazy_module.LazyModule("fl_clustering.engine.evaluation")
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 _STEPS = ("FedAvg round", "phase 2 round", "clients' own models", "evaluation")
 
@@ -77,10 +78,8 @@ def _task(num_clients: int) -> federated_task.FederatedTask:
   )
 
 
-def _calls(engine: engine_lib.Engine, num_clients: int) -> Sequence[Callable[[], Any]]:
+def _calls(engine: Any, num_clients: int) -> Sequence[Callable[[], Any]]:
   """Returns a function for each of `_STEPS`, in their order."""
-  from fl_clustering.engine import evaluation  # pylint: disable=g-import-not-at-top
-
   rng = randomness.generator(_SEED, "models")
   vectors = engine.initial_vectors(_NUM_CLUSTERS, rng)
   clusters = tuple(tuple(engine.client_ids[k::_NUM_CLUSTERS]) for k in range(_NUM_CLUSTERS))
@@ -101,12 +100,6 @@ def _calls(engine: engine_lib.Engine, num_clients: int) -> Sequence[Callable[[],
 
 def _measure(num_clients: int, step: str) -> dict[str, float]:
   """Measures a step in this process."""
-  # pylint: disable=g-import-not-at-top,redefined-outer-name
-  from fl_clustering.engine import client_update
-  from fl_clustering.engine import engine as engine_lib
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top,redefined-outer-name
-
   task = _task(num_clients)
   training = client_update.LocalTraining(_BATCH_SIZE, _LEARNING_RATE)
   with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime() as local:

@@ -17,9 +17,17 @@ from typing import Callable
 
 from absl import flags
 import numpy as np
+from sklearn import metrics
 
 from bench import harness
+from bench import kmeans_families
+from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
+from dp_clustering import point_grid
+from dp_clustering import private_sums
+from dp_clustering import sum_query
+from fl_clustering.kmeans import split_and_swap
+from fl_clustering.kmeans import sum_kinds
 
 _SEEDS = flags.DEFINE_integer("seeds", 20, "Runs per family, of other draws.", lower_bound=1)
 _FAMILIES = flags.DEFINE_list(
@@ -33,22 +41,12 @@ _FLOOR = 1e-14
 
 def _inertia(points: np.ndarray, centers: np.ndarray) -> float:
   """Returns the inertia of centers, from differences and not from products."""
-  from sklearn import metrics  # pylint: disable=g-import-not-at-top
-
   nearest = metrics.pairwise_distances_argmin(points, centers)
   return float(((points - centers[nearest]) ** 2).sum())
 
 
 def _fit(points: np.ndarray, k: int, seed: int) -> tuple[np.ndarray, int]:
   """Returns the centers from sums, and the number of rounds."""
-  # pylint: disable=g-import-not-at-top
-  from dp_clustering import point_grid
-  from dp_clustering import private_sums
-  from dp_clustering import sum_query
-  from fl_clustering.kmeans import split_and_swap
-  from fl_clustering.kmeans import sum_kinds
-  # pylint: enable=g-import-not-at-top
-
   origin = points.mean(axis=0)
   centered = points - origin
   largest = math.sqrt(np.einsum("ij,ij->i", centered, centered).max())
@@ -67,8 +65,6 @@ def _run(
     draw: Callable[[np.random.Generator], tuple[np.ndarray, int]], seed: int
 ) -> tuple[float, int, float, float]:
   """Returns the ratio of the inertias, the rounds, and both times."""
-  from clustering_basics import single_thread_kmeans  # pylint: disable=g-import-not-at-top
-
   points, k = draw(np.random.default_rng(seed))
   our_time, (centers, num_rounds) = harness.timed(lambda: _fit(points, k, seed))
   peer_time, peer = harness.timed(lambda: single_thread_kmeans.fit(
@@ -80,8 +76,6 @@ def _run(
 
 
 def main() -> None:
-  from bench import kmeans_families  # pylint: disable=g-import-not-at-top
-
   prefixes = tuple(_FAMILIES.value) or ("",)
   with launch.input_errors():
     for prefix in prefixes:

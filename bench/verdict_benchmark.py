@@ -10,22 +10,34 @@ chance.  The tasks are small and their training is short, where chance in traini
 largest: the digits over few clients, another seed in every run.
 """
 
-from __future__ import annotations
-
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import dataclasses
 import tempfile
-from typing import TYPE_CHECKING
 
 from absl import flags
+import numpy as np
+import tqdm
 
-if TYPE_CHECKING:
-  import numpy as np
+from experiment_shell import lazy_module
+from fl_clustering import config as config_lib
+from fl_clustering.engine import participation
+from fl_clustering.methods import registry as method_registry
+from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import model as model_lib
+from fl_clustering.tasks import registry as task_registry
+from fl_clustering.three_phase import gains
+from fl_clustering.three_phase import stages
 
-  from fl_clustering import config as config_lib
-  from fl_clustering.tasks import federated_task
-  from fl_clustering.tasks import model as model_lib
+client_update = lazy_module.LazyModule("fl_clustering.engine.client_update")
+control_repeats = lazy_module.LazyModule("fl_clustering.three_phase.control_repeats")
+engine_lib = lazy_module.LazyModule("fl_clustering.engine.engine")
+federated_training = lazy_module.LazyModule("fl_clustering.engine.federated_training")
+method_rounds = lazy_module.LazyModule("fl_clustering.three_phase.method_rounds")
+metrics = lazy_module.LazyModule("fl_clustering.engine.metrics")
+pretraining = lazy_module.LazyModule("fl_clustering.three_phase.pretraining")
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
+scoring = lazy_module.LazyModule("fl_clustering.three_phase.scoring")
 
 _RUNS = flags.DEFINE_integer("runs", 200, "Number of runs.", lower_bound=1)
 _NUM_CLIENTS = flags.DEFINE_integer("num_clients", 40, "Clients of a run.", lower_bound=2)
@@ -42,9 +54,7 @@ def _load_task(
     config: config_lib.ThreePhaseConfig, model: model_lib.Model | None
 ) -> federated_task.FederatedTask:
   """Returns the run's task, with the model of the runs before if there is one."""
-  from fl_clustering.tasks import registry  # pylint: disable=g-import-not-at-top
-
-  task = registry.load_task(
+  task = task_registry.load_task(
       dataset="digits", data_dir=None, num_clients=config.num_clients, partition="dirichlet",
       dirichlet_alpha=_ALPHA.value, num_groups=None, model=config.model, seed=config.seed)
   return dataclasses.replace(task, model=model or task.model)
@@ -54,20 +64,6 @@ def _accuracies(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns the clients' accuracy under the control, and under each of its repeats."""
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering.three_phase import control_repeats
-  from fl_clustering.three_phase import method_rounds
-  from fl_clustering.engine import metrics
-  from fl_clustering.engine import participation
-  from fl_clustering.three_phase import pretraining
-  from fl_clustering.three_phase import scoring
-  from fl_clustering.three_phase import stages
-  from fl_clustering.engine import client_update
-  from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.engine import federated_training
-  from fl_clustering.methods import registry
-  # pylint: enable=g-import-not-at-top
-
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   stage_runner = stages.StageRunner(None, ())
   with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +71,7 @@ def _accuracies(
     scorer = scoring.Scoring(engine)
     fedavg = federated_training.FedAvg(task, engine.files, local_training, None, config.seed)
     pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner, "")
-    name, method = registry.FEDAVG, registry.CONTROLS[registry.FEDAVG](config, engine)
+    name, method = method_registry.FEDAVG, method_registry.CONTROLS[method_registry.FEDAVG](config, engine)
     start = method_rounds.start(name, method, pretrained, config, engine, "")
     outcome = method_rounds.run(
         name, method, start, participation.cluster_numbers(config), config, engine, scorer,
@@ -86,14 +82,6 @@ def _accuracies(
 
 
 def main() -> None:
-  # pylint: disable=g-import-not-at-top
-  import tqdm
-
-  from fl_clustering import config as config_lib
-  from fl_clustering.three_phase import gains
-  from fl_clustering import runtime
-  # pylint: enable=g-import-not-at-top
-
   verdicts: dict[str, list[str]] = {"with repeats": [], "without": []}
   model = None
   with runtime.LocalRuntime():

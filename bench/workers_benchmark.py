@@ -8,30 +8,34 @@ the program does alone.  The numbers of workers take turns within a process, and
 processes are launched, as in `engine_benchmark`.  Run it on a quiet machine.
 """
 
-from __future__ import annotations
-
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import contextlib
 import functools
 import os
 import statistics
+import subprocess
 import tempfile
-from typing import Any, Callable, TYPE_CHECKING
+from typing import Any, Callable
 
 from absl import flags
 import numpy as np
+import portpicker
 
 from bench import harness
+from experiment_shell import lazy_module
+from fl_clustering.distribution import announcement
+from fl_clustering.distribution import worker_process
 from fl_clustering.engine import participation
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
 
-if TYPE_CHECKING:
-  import subprocess
-
-  from fl_clustering.distribution import pool
-  from fl_clustering.tasks import federated_task
+client_update = lazy_module.LazyModule("fl_clustering.engine.client_update")
+engine_lib = lazy_module.LazyModule("fl_clustering.engine.engine")
+evaluation = lazy_module.LazyModule("fl_clustering.engine.evaluation")
+pool = lazy_module.LazyModule("fl_clustering.distribution.pool")
+tff = lazy_module.LazyModule("tensorflow_federated")
 
 _MODEL = flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
 _NUM_CLIENTS = flags.DEFINE_integer("num_clients", 100, "Number of clients.", lower_bound=2)
@@ -48,8 +52,6 @@ _NUM_MODELS = 20
 
 def _start_on_core(core: int, port: int, folder: str) -> subprocess.Popen:
   """Returns the process of a worker that has one core, whatever it starts on it."""
-  from fl_clustering.distribution import worker_process  # pylint: disable=g-import-not-at-top
-
   cores = os.sched_getaffinity(0)
   os.sched_setaffinity(0, {core})  # A new process starts with the cores of this one.
   try:
@@ -60,12 +62,6 @@ def _start_on_core(core: int, port: int, folder: str) -> subprocess.Popen:
 
 def _start_workers(number: int, stack: contextlib.ExitStack) -> list[str]:
   """Returns the addresses of new workers of one core, which end with `stack`."""
-  # pylint: disable=g-import-not-at-top
-  import portpicker
-
-  from fl_clustering.distribution import announcement
-  # pylint: enable=g-import-not-at-top
-
   addresses, cores = [], sorted(os.sched_getaffinity(0))
   for i in range(number):
     folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -80,12 +76,6 @@ def _start_workers(number: int, stack: contextlib.ExitStack) -> list[str]:
 
 def _work(task: federated_task.FederatedTask, directory: str) -> dict[str, Callable[[], Any]]:
   """Returns what clients are asked, functions by name."""
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering.engine import client_update
-  from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.engine import evaluation
-  # pylint: enable=g-import-not-at-top
-
   training = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
   engine = engine_lib.Engine(task, directory, training, _SEED)
   vectors = engine.initial_vectors(_NUM_MODELS, np.random.default_rng(_SEED))
@@ -97,17 +87,13 @@ def _work(task: federated_task.FederatedTask, directory: str) -> dict[str, Calla
   }
 
 
-def _with_workers(workers: pool.Pool, call: Callable[[], Any]) -> None:
-  import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
-
+def _with_workers(workers: Any, call: Callable[[], Any]) -> None:
   with tff.framework.get_context_stack().install(workers.context):
     call()
 
 
 def _measure(num_workers: int) -> dict[str, list[float]]:
   """Times every number of workers in this process; returns their seconds in each work."""
-  from fl_clustering.distribution import pool  # pylint: disable=g-import-not-at-top
-
   task = task_registry.load_task(
       dataset="digits", data_dir=None, num_clients=_NUM_CLIENTS.value, partition="dirichlet",
       dirichlet_alpha=0.5, num_groups=None, model=_MODEL.value, seed=_SEED)
