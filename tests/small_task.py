@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from fl_clustering.tasks import digits
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from tests import models_built_once
 
@@ -29,7 +30,7 @@ def small_task(model="cnn_small"):
     nonlocal taken
     part = slice(taken, taken + num_examples)
     taken += num_examples
-    return federated_task.Examples(images[part], labels[part])
+    return examples_lib.Examples(images[part], labels[part])
 
   return federated_task.FederatedTask(
       name="digits",

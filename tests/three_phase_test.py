@@ -21,7 +21,7 @@ from fl_clustering.engine import federated_training
 from fl_clustering.engine import metrics
 from fl_clustering.engine import participation
 from fl_clustering.methods import registry as methods_registry
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import client_privacy
 from fl_clustering.three_phase import stages
@@ -344,7 +344,7 @@ class ThreePhaseTest(parameterized.TestCase):
       self.assertEqual(isinstance(found.vectors, np.memmap), name != "fedavg")
 
   def test_new_clients_do_not_train_and_get_a_model(self):
-    task = federated_task.hold_out(_task, 2, seed=0)
+    task = held_out.hold_out(_task, 2, seed=0)
     config = _config(num_new_clients=2, num_clusters=2, methods=("kmeans",))
     with tempfile.TemporaryDirectory() as folder:
       result = three_phase.run(config, task, folder)

@@ -14,6 +14,7 @@ from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import federated_training
 from fl_clustering.engine import participation
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 
 
@@ -23,7 +24,7 @@ def _task(job: job_lib.Job) -> federated_task.FederatedTask:
   Nothing is evaluated with it: its test data are training examples.
   """
   examples = [
-      federated_task.Examples(job.images[start:end], job.labels[start:end])
+      examples_lib.Examples(job.images[start:end], job.labels[start:end])
       for start, end in zip(job.bounds, job.bounds[1:])
   ]
   return federated_task.FederatedTask(

@@ -18,7 +18,7 @@ from experiments.grouping_study import config as config_lib
 from experiments.three_phase import data
 from fl_clustering.engine import divergence
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tasks import splitting
+from fl_clustering.tasks import partition
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary
@@ -317,7 +317,7 @@ def measure_group(
   tell("data")
   try:
     task = load_task(config, group, data_dir)
-  except splitting.TooFewExamples as e:
+  except partition.TooFewExamples as e:
     # Another seed's draw can do.
     write_tables(study_folder, group, failed_rows(config, group, str(e)))
     return

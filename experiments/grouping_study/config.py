@@ -9,7 +9,7 @@ from experiments.grouping_study import settings as settings_lib
 from fl_clustering import config as run_config
 from fl_clustering import options
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tasks import folds
+from fl_clustering.tasks import held_out
 
 SETTINGS = ("iid", "quantity", "dirichlet", "shards", "rotated", "permuted_labels", "feature_shift")
 METHODS = tuple(method_registry.METHODS)
@@ -97,10 +97,10 @@ class StudyConfig:
     values = settings_lib.SETTINGS[group.setting].values
     return dataclasses.replace(self.run, seed=group.seed, **values)
 
-  def fold(self, group: Group) -> folds.Fold | None:
+  def fold(self, group: Group) -> held_out.Fold | None:
     if group.fold is None or self.num_folds is None:
       return None
-    return folds.Fold(group.fold, self.num_folds)
+    return held_out.Fold(group.fold, self.num_folds)
 
   def to_json(self) -> dict[str, Any]:
     """Returns the settings as a dict for JSON; `from_json` is the inverse."""

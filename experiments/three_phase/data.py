@@ -10,8 +10,9 @@ from clustering_basics import validate
 from experiment_shell import output_folder
 from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import files
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import client_privacy
 
@@ -42,7 +43,8 @@ def config_of(
       raise validate.error(
           "num_clients", f"be left out for `dataset` {dataset}", settings["num_clients"]
       )
-    found = files.num_clients(data_dir, tables, test_share, settings["seed"])
+    rows = files.open_folder(data_dir, tables)
+    found = files.num_clients(rows, test_share, settings["seed"])
     settings = {**settings, "num_clients": found}
   return config_lib.ThreePhaseConfig(**settings)
 
@@ -98,7 +100,7 @@ def load(config, data_dir, recorded, fold=None):
       **config.partition_options,
       **config.model_options,
   )
-  return federated_task.hold_out(task, config.num_new_clients, config.seed)
+  return held_out.hold_out(task, config.num_new_clients, config.seed)
 
 
 def describe(config, task, data_dir):
@@ -129,7 +131,7 @@ def describe(config, task, data_dir):
           "input_dtype": task.model.input_dtype,
           "train_examples": task.num_train_examples,
           "client_test_examples": task.num_client_test_examples,
-          "global_test_examples": len(task.global_test),
+          "global_test_examples": task.num_global_test_examples,
           "global_test_source": task.global_test_source,
           "global_test_is_clients": _global_test_is_clients(task),
           "fallback_reason": task.fallback_reason,
@@ -181,7 +183,7 @@ def stages_in_common(recorded, config):
 
 def _global_test_is_clients(task):
   """Returns whether all of the global test set is clients' own test data."""
-  if isinstance(task.global_test, federated_task.PooledTests):
+  if isinstance(task.global_test, tuple):
     return True
   of_clients = set()
   for client in task.all_clients:
@@ -199,7 +201,7 @@ def _fingerprints(examples):
 
 def _label_counts(examples, num_classes):
   """Returns how many examples of each label there are; empty text for what a site knows alone."""
-  if isinstance(examples, federated_task.RemoteExamples):
+  if isinstance(examples, examples_lib.RemoteExamples):
     return [""] * num_classes
   return np.bincount(examples.labels, minlength=num_classes)
 

@@ -10,6 +10,7 @@ from experiments import cluster_profiles
 
 if TYPE_CHECKING:
   from fl_clustering.tables import feature_encoding
+  from fl_clustering.tasks import examples as examples_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import saved_clusters
 
@@ -51,7 +52,7 @@ def profiles_text(
 
   def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for client in task.clients:
-      examples = cast("federated_task.Examples", client.train)  # They are never at a site.
+      examples = cast("examples_lib.Examples", client.train)  # They are never at a site.
       features = examples.features.astype(np.float64)
       for cluster in saved.clusters[client.client_id]:
         yield features, np.full(len(features), cluster)

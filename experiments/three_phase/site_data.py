@@ -13,7 +13,10 @@ from experiments.three_phase import data as data_lib
 from experiments.three_phase import measure
 from fl_clustering import config as config_lib
 from fl_clustering.tasks import federated_task
-from fl_clustering.tasks import site_task
+from fl_clustering.tasks import files
+from fl_clustering.tasks import held_out
+from fl_clustering.tasks import site_rows
+from fl_clustering.tasks import task_options
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,16 +45,17 @@ class SiteInputs:
 
 
 def _inputs(opened, config, data, begins_again=False):
-  options = federated_task.TaskOptions(
+  options = task_options.TaskOptions(
       dataset=config.dataset,
+      rows=site_rows.open_rows(opened.sites),
       model=config.model,
       seed=config.seed,
       model_options=config.model_options,
       test_share=config.test_share,
       num_new_clients=config.num_new_clients,
   )
-  task = site_task.load_task(options, opened.sites)
-  task = federated_task.hold_out(task, config.num_new_clients, config.seed)
+  task = files.load_task(options)
+  task = held_out.hold_out(task, config.num_new_clients, config.seed)
   return SiteInputs(opened, config, task, data, begins_again)
 
 
@@ -69,7 +73,8 @@ def config_of(
   Raises:
     ValueError: If the settings or the clients don't fit.
   """
-  num_clients = site_task.num_clients(sites, settings.get("test_share"), settings["seed"])
+  rows = site_rows.open_rows(sites)
+  num_clients = files.num_clients(rows, settings.get("test_share"), settings["seed"])
   if resumed is not None:
     # What is wrong with the folder is said when it is opened.
     with contextlib.suppress(OSError, ValueError, AttributeError):

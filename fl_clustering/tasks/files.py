@@ -1,168 +1,103 @@
-"""A task of a user's own clients, from a folder with a table for each.
+"""A task of a user's own clients: a table for each, in a folder or at the clients' sites.
 
 The features are scaled to mean zero and variance one.  Means and variances come from sums over
 the training rows of the clients that train, and so do the means that missing cells become: no
 row for testing, and no new client, has a part in them.
 """
 
+import abc
 import dataclasses
 import functools
 import os
+from typing import Collection, Mapping
 
 import numpy as np
 import psutil
 
-from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import table_format
+from fl_clustering.tables import table_options
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
-from fl_clustering.tasks import folds
-from fl_clustering.tasks import own_clients
+from fl_clustering.tasks import held_out
+from fl_clustering.tasks import task_options
 
-DEFAULT_TEST_SHARE = 0.2
+DEFAULT_TEST_SHARE = held_out.TEST_SHARE
+
+_Made = tuple[tuple[federated_task.ClientData, ...], table_format.TableFormat]
 
 
-def check_options(tables, test_share):
-  """Raises a ValueError unless these settings fit each other.
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClientRows(abc.ABC):
+  """The rows of the clients' tables, wherever they are.
 
-  Args:
-    tables: `TableOptions`.
-    test_share: The share of every client's rows that is for testing, or None.
+  Attributes:
+    argument: What messages call the place.
+    place: The place, for messages.
+    where: The place, in a few words.
+    format: How the tables become features, before any scaling.
+    num_rows: The clients' numbers of rows, by client id.
   """
-  if tables.label_column is None:
-    raise validate.error("label_column", "be given for `dataset` files", None)
-  if tables.split_column is not None and test_share is not None:
-    raise validate.error("test_share", "be left out with `split_column`", test_share)
-  if test_share is not None:
-    validate.between(0, 1, test_share=test_share)
+
+  argument: str
+  place: str
+  where: str
+  format: table_format.TableFormat
+  num_rows: Mapping[str, int]
+
+  @abc.abstractmethod
+  def told_tests(self) -> held_out.TestRows | None:
+    """Returns which rows are for testing; None if no column says so."""
+
+  @abc.abstractmethod
+  def make_clients(
+      self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str]
+  ) -> _Made:
+    """Returns the usable clients with scaled features, and how the tables became these.
+
+    Args:
+      tests: Which rows are for testing.
+      usable: The ids of the clients.
+      training: The ids of those whose training rows count for the scaling.
+    """
 
 
-# A run asks for the number of clients before it loads them.
-@functools.lru_cache(maxsize=1)
-def open_clients(data_dir, tables):
-  """Returns the `ClientTables` of a folder, which has been looked at.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _FolderRows(ClientRows):
+  """Tables in a folder of this machine."""
 
-  Args:
-    data_dir: The folder.
-    tables: `TableOptions`.
+  tables: client_tables.ClientTables
 
-  Raises:
-    ValueError: If there is no folder, or a file can't be used.
-  """
-  if data_dir is None:
-    raise validate.error("data_dir", "name the folder with the clients' files", None)
-  return client_tables.open_folder(data_dir, tables)
+  def told_tests(self) -> held_out.TestRows | None:
+    if self.format.options.split_column is None:
+      return None
+    return held_out.TestRows.of_masks({
+        client_id: self.tables.read(client_id).is_test for client_id in self.num_rows
+    })
 
+  def make_clients(
+      self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str]
+  ) -> _Made:
 
-def draw_tests(client_id, num_rows, test_share, seed):
-  """Returns which rows of a client are for testing where no column says so, bool of shape (n,).
+    def trains(client_id: str, table: client_tables.ClientTable) -> np.ndarray:
+      return ~tests.masks[client_id] & np.full(len(table.rows), client_id in training)
 
-  Args:
-    client_id: The client.
-    num_rows: Its number of rows, n >= 1.
-    test_share: The share of them; None for the default.  At least one is for testing.
-    seed: Decides which.
-  """
-  share = DEFAULT_TEST_SHARE if test_share is None else test_share
-  num_test = min(max(1, round(share * num_rows)), num_rows - 1)
-  rng = randomness.generator(seed, f"rows for testing: {client_id}")
-  chosen = np.zeros(num_rows, bool)
-  chosen[rng.choice(num_rows, num_test, replace=False)] = True
-  return chosen
-
-
-def _is_test(client_id, table, test_share, seed, fold):
-  """Returns which rows are for testing: as they say, those of a fold, or a share of them."""
-  if table.is_test is not None:
-    return table.is_test
-  num_rows = len(table.rows)
-  if fold is None or num_rows < 2:
-    return draw_tests(client_id, num_rows, test_share, seed)
-  chosen = np.zeros(num_rows, bool)
-  chosen[folds.test_positions(num_rows, fold, seed, client_id)] = True
-  return chosen
+    tables = self.tables.filled(trains).standardized(trains)
+    _check_memory(sum(self.num_rows.values()) * len(tables.feature_names))
+    clients = []
+    for client_id in usable:
+      table, is_test = tables.read(client_id), tests.masks[client_id]
+      train, test = (
+          examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
+          for rows in (~is_test, is_test)
+      )
+      clients.append(federated_task.ClientData(client_id, train, test))
+    return tuple(clients), tables.format
 
 
-def _rows_for_testing(tables, test_share, seed, fold=None):
-  """Returns every client's mask of rows for testing, by id."""
-  return {
-      client_id: _is_test(client_id, tables.read(client_id), test_share, seed, fold)
-      for client_id in tables.client_ids
-  }
-
-
-def usable(num_rows, num_test):
-  """Returns the ids of the clients that can be trained and tested, in order.
-
-  Args:
-    num_rows: The clients' numbers of rows, by id.
-    num_test: How many of them are for testing, by id.
-  """
-  return [client_id for client_id, num in num_rows.items() if 0 < num_test[client_id] < num]
-
-
-def _usable(tests):
-  num_rows = {client_id: len(rows) for client_id, rows in tests.items()}
-  return usable(num_rows, {client_id: rows.sum() for client_id, rows in tests.items()})
-
-
-def training_ids(usable_ids, num_new_clients, seed):
-  """Returns the ids of the clients that train, a set.
-
-  Args:
-    usable_ids: What `usable` returned.
-    num_new_clients: How many of them don't train.
-    seed: Decides which.
-  """
-  new = federated_task.choose_new(len(usable_ids), num_new_clients, seed)
-  return {client_id for i, client_id in enumerate(usable_ids) if i not in new}
-
-
-def check_num_clients(found, argument, where):
-  """Raises a ValueError if there are less than two clients for training and testing.
-
-  Args:
-    found: Their number.
-    argument: What messages call the place of the clients.
-    where: The place.
-  """
-  if found < 2:
-    raise ValueError(
-        f"`{argument}` must hold two clients or more with rows for training and for testing, got "
-        f"{found} in {where!r}; {columns_lib.SEVERAL_CLIENTS}."
-    )
-
-
-def check_classes(classes):
-  """Raises a ValueError if there are less than two classes.
-
-  Args:
-    classes: Their names.
-  """
-  if len(classes) < 2:
-    raise validate.error("label_column", "hold at least two classes", classes)
-
-
-def num_clients(data_dir, tables, test_share, seed):
-  """Returns the number of clients that have rows for training and for testing.
-
-  Args:
-    data_dir: As for `open_clients`.
-    tables: Likewise.
-    test_share: The share of every client's rows that is for testing, or None.
-    seed: Decides which rows these are.
-
-  Raises:
-    ValueError: If there are less than two, or as `open_clients`.
-  """
-  opened = open_clients(data_dir, tables)
-  found = len(_usable(_rows_for_testing(opened, test_share, seed)))
-  check_num_clients(found, "data_dir", data_dir)
-  return found
-
-
-def _check_memory(num_cells):
+def _check_memory(num_cells: int) -> None:
   """Raises a ValueError if so many features, which training keeps, can't fit into memory."""
   needed, available = 4 * num_cells, psutil.virtual_memory().available  # They are float32.
   if needed > available:
@@ -172,54 +107,105 @@ def _check_memory(num_cells):
     )
 
 
-def load_task(options):
-  """Returns the `FederatedTask` of a folder of tables.
+def check_options(
+    tables: table_options.TableOptions | None, test_share: float | None
+) -> None:
+  """Raises a ValueError unless these settings fit each other."""
+  if tables is None or tables.label_column is None:
+    raise validate.error("label_column", "be given for `dataset` files", None)
+  if tables.split_column is not None and test_share is not None:
+    raise validate.error("test_share", "be left out with `split_column`", test_share)
+  if test_share is not None:
+    validate.between(0, 1, test_share=test_share)
 
-  Args:
-    options: `federated_task.TaskOptions` with `tables`.
+
+# A run asks for the number of clients before it loads them.
+@functools.lru_cache(maxsize=1)
+def open_folder(data_dir: str | None, tables: table_options.TableOptions) -> ClientRows:
+  """Returns the rows of the tables in a folder, which have been looked at.
 
   Raises:
-    ValueError: If the files, or what they hold, can't be used.
+    ValueError: If there is no folder, or a file can't be used.
   """
-  tables = open_clients(options.data_dir, options.tables)
-  check_classes(tables.format.classes)
-  # Before the features are known, since the new clients have no part in their means.
-  tests = _rows_for_testing(tables, options.test_share, options.seed, options.fold)
-  training = training_ids(_usable(tests), options.num_new_clients, options.seed)
+  if data_dir is None:
+    raise validate.error("data_dir", "name the folder with the clients' files", None)
+  opened = client_tables.open_folder(data_dir, tables)
+  where = f"in {os.path.basename(os.path.abspath(data_dir))}"
+  return _FolderRows("data_dir", data_dir, where, opened.format, opened.num_rows, opened)
 
-  def trains(client_id, table):
-    return ~tests[client_id] & np.full(len(table.rows), client_id in training)
 
-  tables = tables.filled(trains).standardized(trains)
-  _check_memory(sum(tables.num_rows.values()) * len(tables.feature_names))
-  clients = {}
-  for client_id in tables.client_ids:
-    table = tables.read(client_id)
-    clients[client_id] = tuple(
-        (table.features[rows].astype(np.float32), table.labels[rows])
-        for rows in (~tests[client_id], tests[client_id])
+def check_classes(format_: table_format.TableFormat) -> tuple[str, ...]:
+  """Returns the classes; raises a ValueError if there are less than two."""
+  classes = format_.classes or ()
+  if len(classes) < 2:
+    raise validate.error("label_column", "hold at least two classes", classes)
+  return classes
+
+
+def _test_rows(
+    rows: ClientRows, test_share: float | None, seed: int, fold: held_out.Fold | None = None
+) -> held_out.TestRows:
+  return rows.told_tests() or held_out.draw_rows(rows.num_rows, test_share, seed, fold)
+
+
+def num_clients(rows: ClientRows, test_share: float | None, seed: int) -> int:
+  """Returns the number of clients that have rows for training and for testing.
+
+  Args:
+    rows: The clients' rows.
+    test_share: The share of every client's rows that is for testing, or None.
+    seed: Decides which rows these are.
+
+  Raises:
+    ValueError: If there are less than two, the tables have no classes, or a column says which
+      rows are for testing and a share too.
+  """
+  check_options(rows.format.options, test_share)
+  found = len(_test_rows(rows, test_share, seed).usable(rows.num_rows))
+  if found < 2:
+    raise ValueError(
+        f"`{rows.argument}` must hold two clients or more with rows for training and for testing, "
+        f"got {found} in {rows.place!r}; {columns_lib.SEVERAL_CLIENTS}."
     )
-  task = own_clients.task_from_arrays(
-      clients,
-      options.model,
-      seed=options.seed,
-      class_names=tables.format.classes,
-      feature_names=tables.feature_names,
-      **{name: value for name, value in options.model_options.items() if value is not None},
-  )
-  return dataclasses.replace(
-      task,
+  return found
+
+
+def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
+  """Returns the task of the clients' tables; call it where TFF computes at their sites, if any.
+
+  From sites, it is the task of the same tables in a folder but for rounding.
+
+  Raises:
+    ValueError: If the files, or what they hold, can't be used, or too many clients can't be
+      trained and tested.
+    runtime.WorkerLost: If a site is lost and does not come back.
+  """
+  rows = options.rows
+  if rows is None:
+    rows = open_folder(options.data_dir, options.tables or table_options.TableOptions())
+  classes = check_classes(rows.format)
+  # Before the features are known, since the new clients have no part in their means.
+  tests = _test_rows(rows, options.test_share, options.seed, options.fold)
+  usable = tests.usable(rows.num_rows)
+  warnings = held_out.left_out_warnings(list(rows.num_rows), usable)
+  new = held_out.new_positions(len(usable), options.num_new_clients, options.seed)
+  training = {client_id for i, client_id in enumerate(usable) if i not in new}
+  clients, format_ = rows.make_clients(tests, usable, training)
+  names = format_.encoding.feature_names
+  return federated_task.FederatedTask(
       name=options.dataset,
-      source=_source(options, clients, tables),
-      table_format=tables.format,
-  )
-
-
-def _source(options, clients, tables):
-  """Returns what the data are, in one line."""
-  num_rows = sum(len(labels) for parts in clients.values() for _, labels in parts)
-  folder = os.path.basename(os.path.abspath(options.data_dir))
-  return (
-      f"{num_rows:,} rows of tables in {folder}: {len(tables.feature_names)} features, "
-      f"and {len(tables.format.classes)} classes in the column {options.tables.label_column}"
+      source=(
+          f"{sum(rows.num_rows.values()):,} rows of tables {rows.where}: {len(names)} features, "
+          f"and {len(classes)} classes in the column {format_.options.label_column}"
+      ),
+      partition="natural",
+      clients=clients,
+      global_test=examples_lib.pooled(client.test for client in clients),
+      global_test_source="the clients' pooled test data",
+      num_classes=len(classes),
+      model=options.build_model(clients[0].train, len(classes)),
+      warnings=warnings,
+      class_names=classes,
+      feature_names=names,
+      table_format=format_,
   )

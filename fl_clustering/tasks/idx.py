@@ -19,10 +19,11 @@ import os
 import re
 import struct
 import zlib
+from typing import Any
 
 import numpy as np
 
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import examples as examples_lib
 
 _FILE_NAME = re.compile(
     r"(?P<set>.*?)(?P<split>train|t10k|test)-(?P<kind>images|labels)[-.]idx[13]-ubyte(\.gz)?"
@@ -34,16 +35,13 @@ _MAGIC = {"images": 0x0803, "labels": 0x0801}
 _EXPECTED_NAMES = "train-images-idx3-ubyte, train-labels-idx1-ubyte, and t10k- or test- likewise"
 
 
-def load(data_dir):
+def load(data_dir: str) -> examples_lib.ImagePool:
   """Returns the folder's training files as pool and its test files as global test set.
 
   Args:
     data_dir: A folder with one data set.  EMNIST's own files
       (`emnist-*-images-idx3-ubyte`) hold every image transposed; they are put
       upright.
-
-  Returns:
-    A `federated_task.ImagePool`.
 
   Raises:
     ValueError: If a file is missing, not readable, not in the format or cut
@@ -64,7 +62,7 @@ def load(data_dir):
     raise _error(paths["train", "labels"], "hold labels of at least two classes", "only label 0")
   folder = os.path.abspath(os.path.expanduser(data_dir))
   files = set_name.rstrip("-") or "train and test"
-  return federated_task.ImagePool(
+  return examples_lib.ImagePool(
       name="idx",
       source=f"{len(train):,} + {len(test):,} images from {folder} ({files} IDX files)",
       pool=train,
@@ -74,16 +72,16 @@ def load(data_dir):
   )
 
 
-def _error(path, rule, value):
+def _error(path: str, rule: str, value: Any) -> ValueError:
   """Returns the ValueError for a file that breaks a rule."""
   return ValueError(f"`data_dir` must hold whole IDX files: {path} must {rule}, got {value}.")
 
 
-def _size(examples):
+def _size(examples: examples_lib.Examples) -> str:
   return "{}x{}".format(*examples.features.shape[1:3])
 
 
-def _find_files(data_dir):
+def _find_files(data_dir: str) -> tuple[str, dict[tuple[str, str], str]]:
   """Returns the set's name and the four paths by ("train" or "test", kind)."""
   try:
     names = sorted(os.listdir(os.path.expanduser(data_dir)))
@@ -91,7 +89,7 @@ def _find_files(data_dir):
     raise ValueError(
         f"`data_dir` must be a readable folder of IDX files, got {data_dir!r} ({error.strerror})."
     ) from error
-  found = {}
+  found: dict[tuple[str, str, str], list[str]] = {}
   for name in names:
     match = _FILE_NAME.fullmatch(name)
     if match:
@@ -117,7 +115,9 @@ def _find_files(data_dir):
   return set_name, paths
 
 
-def _read_examples(images_path, labels_path, transposed):
+def _read_examples(
+    images_path: str, labels_path: str, transposed: bool
+) -> examples_lib.Examples:
   images = _read_array(images_path, "images")
   labels = _read_array(labels_path, "labels")
   if len(images) != len(labels):
@@ -128,10 +128,10 @@ def _read_examples(images_path, labels_path, transposed):
     raise _error(images_path, "hold at least one image", f"the shape {images.shape}")
   if transposed:
     images = images.transpose(0, 2, 1)
-  return federated_task.Examples(np.ascontiguousarray(images)[..., np.newaxis], labels)
+  return examples_lib.Examples(np.ascontiguousarray(images)[..., np.newaxis], labels)
 
 
-def _read_array(path, kind):
+def _read_array(path: str, kind: str) -> np.ndarray:
   """Returns the uint8 array in one IDX file."""
   data = _read_bytes(path)
   num_dims = _MAGIC[kind] & 0xFF
@@ -151,8 +151,8 @@ def _read_array(path, kind):
   return np.frombuffer(data, np.uint8, offset=header.size).reshape(shape)
 
 
-def _read_bytes(path):
-  opener = gzip.open if path.endswith(".gz") else open
+def _read_bytes(path: str) -> bytes:
+  opener: Any = gzip.open if path.endswith(".gz") else open
   if os.path.exists(path) and not os.path.isfile(path):
     # Reading a named pipe would wait for ever.
     raise _error(path, "be a file", "something else")

@@ -7,6 +7,7 @@ So the parameters take the variables' places in the layers while the model is ca
 import concurrent.futures
 import contextlib
 import random
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -23,8 +24,10 @@ _RANDOM_OPERATIONS = (
 )
 
 
-def keras_model(build, name="keras"):
-  """Returns a user's Keras model as a `model.Model`, which trains as all others do.
+def keras_model(
+    build: "Callable[[], tf.keras.Model]", name: str = "keras"
+) -> model_lib.Model:
+  """Returns a user's Keras model as one that trains as all others do.
 
   It starts from what the layers' initializers draw with the run's seed, or from weights
   that `build` loads.  Its loss is the cross-entropy of its outputs, which are logits.
@@ -34,7 +37,6 @@ def keras_model(build, name="keras"):
     build: A function without arguments that returns a `tf.keras.Model` with one input of
       a fixed shape, float32 or int32, and one output of shape (None, num_classes): logits,
       without softmax.  It is called anew for every model to start from.
-    name: The model's name.
 
   Raises:
     TypeError: If `build` is no such function.
@@ -54,12 +56,12 @@ def keras_model(build, name="keras"):
   ]
   variables = keras.trainable_variables
 
-  def logits(parameters, inputs, dropout_seed=None):
+  def logits(parameters: Sequence[Any], inputs: Any, dropout_seed: Any = None) -> Any:
     parameters = [tf.convert_to_tensor(parameter) for parameter in parameters]
     with _parameters_in_place(keras, parameters), _seeded(dropouts, dropout_seed):
       return keras(inputs, training=dropout_seed is not None)
 
-  def draw(unused_shapes, rng):
+  def draw(unused_shapes: Any, rng: np.random.Generator) -> list[np.ndarray]:
     return _initial_weights(build, int(rng.integers(2**32)))
 
   model = model_lib.Model(
@@ -79,11 +81,11 @@ def keras_model(build, name="keras"):
   return model
 
 
-def _error(rule, value):
+def _error(rule: str, value: Any) -> ValueError:
   return validate.error("build", f"return a model {rule}", value)
 
 
-def _built(build):
+def _built(build: Callable[[], Any]) -> Any:
   keras = build()
   if not isinstance(keras, tf.keras.Model):
     raise TypeError(f"`build` must return a tf.keras.Model, got {type(keras).__name__}.")
@@ -92,7 +94,7 @@ def _built(build):
   return keras
 
 
-def _check_ends(keras):
+def _check_ends(keras: Any) -> None:
   if len(keras.inputs) != 1 or len(keras.outputs) != 1:
     counts = f"{len(keras.inputs)} and {len(keras.outputs)}"
     raise _error("with one input and one output", counts)
@@ -111,7 +113,7 @@ def _check_ends(keras):
     )
 
 
-def _check_weights(keras):
+def _check_weights(keras: Any) -> None:
   names = [variable.name for variable in keras.non_trainable_variables]
   if names:
     raise _error(
@@ -129,7 +131,7 @@ def _check_weights(keras):
 
 
 @contextlib.contextmanager
-def _parameters_in_place(keras, parameters):
+def _parameters_in_place(keras: Any, parameters: Sequence[Any]) -> Iterator[None]:
   """Puts tensors where the layers hold their variables, and the variables back."""
   tensors = {
       id(variable): parameter
@@ -152,7 +154,7 @@ def _parameters_in_place(keras, parameters):
 
 
 @contextlib.contextmanager
-def _seeded(dropouts, seed):
+def _seeded(dropouts: Sequence[Any], seed: Any) -> Iterator[None]:
   """Lets dropout layers draw with a seed; with None, they are not at work."""
   for place, layer in enumerate(dropouts):
     vars(layer)["call"] = _dropout_call(layer, place, seed)
@@ -163,8 +165,8 @@ def _seeded(dropouts, seed):
       del vars(layer)["call"]
 
 
-def _dropout_call(layer, place, seed):
-  def call(inputs, training=None):
+def _dropout_call(layer: Any, place: int, seed: Any) -> Callable[..., Any]:
+  def call(inputs: Any, training: Any = None) -> Any:
     if seed is None or not layer.rate or not training:
       return inputs
     # A mask of its own for each layer and step, as seeds may be counted up.
@@ -176,11 +178,11 @@ def _dropout_call(layer, place, seed):
   return call
 
 
-def _check_function(model):
+def _check_function(model: model_lib.Model) -> None:
   """Traces the model as a training does and refuses what is no pure function."""
 
   @tf.function
-  def train(parameters, inputs, seed):
+  def train(parameters: Any, inputs: Any, seed: Any) -> Any:
     with tf.GradientTape() as tape:
       tape.watch(parameters)
       total = tf.reduce_sum(model.logits(parameters, inputs, seed))
@@ -215,7 +217,7 @@ def _check_function(model):
       raise _error("all of whose weights change the output", name)
 
 
-def _check_draw(model):
+def _check_draw(model: model_lib.Model) -> None:
   once, again = (
       model.initial_parameters(randomness.generator(0, "keras")) for _ in range(2)
   )
@@ -229,7 +231,7 @@ def _check_draw(model):
     )
 
 
-def _initial_weights(build, seed):
+def _initial_weights(build: Callable[[], Any], seed: int) -> list[np.ndarray]:
   """Returns a new model's weights; Keras' initializers seed themselves by `random`."""
   state = random.getstate()
   random.seed(seed)

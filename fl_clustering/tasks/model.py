@@ -7,7 +7,7 @@ and many models can share one graph.
 
 import dataclasses
 import math
-from typing import Callable
+from typing import Any, Callable, Mapping
 
 import numpy as np
 
@@ -16,17 +16,14 @@ import numpy as np
 # seconds which that import takes.
 
 
-def glorot_uniform(parameter_shapes, rng):
-  """Returns Glorot-uniform kernels and zero biases, a list of float32 arrays.
-
-  Args:
-    parameter_shapes: Shape of every parameter by name; one of rank 1 is a bias.
-    rng: A `np.random.Generator`.
-  """
+def glorot_uniform(
+    parameter_shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator
+) -> list[np.ndarray]:
+  """Returns float32 kernels, Glorot-uniform, and zero biases: the shapes of rank 1."""
   return [_initial_values(shape, rng) for shape in parameter_shapes.values()]
 
 
-def _initial_values(shape, rng):
+def _initial_values(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
   if len(shape) == 1:
     return np.zeros(shape, np.float32)
   receptive_field = math.prod(shape[:-2])
@@ -43,7 +40,6 @@ class Model:
     input_shape: Shape of one example's features, such as (height, width, channels).
     input_dtype: Their type, "uint8", "float32" or "int32"; the model gets bytes as
       float32 in [0, 1].
-    num_classes: Number of outputs.
     parameter_shapes: Shape of every parameter by name, in the order of all
       lists of parameters.
     uses_dropout: Whether a dropout seed changes the output.
@@ -52,7 +48,7 @@ class Model:
       an `input_dtype` of int32 and else float32; an int32 tensor of shape (2,), or None
       for evaluation, without dropout.  Returns float32 of shape (batch, num_classes); a
       batch may be empty.
-    draw: Function of (parameter_shapes, rng) that returns parameters to start from.
+    draw: Function of (parameter_shapes, rng) that returns what `initial_parameters` does.
   """
 
   name: str
@@ -61,34 +57,27 @@ class Model:
   num_classes: int
   parameter_shapes: dict[str, tuple[int, ...]]
   uses_dropout: bool
-  logits: Callable
-  draw: Callable = glorot_uniform
+  logits: Callable[..., Any]
+  draw: Callable[..., list[np.ndarray]] = glorot_uniform
 
   @property
-  def num_parameters(self):
+  def num_parameters(self) -> int:
     """The number of all parameters together."""
     return sum(math.prod(shape) for shape in self.parameter_shapes.values())
 
-  def initial_parameters(self, rng):
-    """Returns parameters to start from, a list of float32 arrays.
-
-    Args:
-      rng: A `np.random.Generator`.
-    """
+  def initial_parameters(self, rng: np.random.Generator) -> list[np.ndarray]:
+    """Returns parameters to start from, float32."""
     return self.draw(self.parameter_shapes, rng)
 
 
-def for_any_batch(logits):
+def for_any_batch(logits: Callable[..., Any]) -> Callable[..., Any]:
   """Returns a model's function of at least one input as one that takes none as well.
 
   oneDNN's convolution of no images has the shape of its input, and the next operation
   fails.  So a batch of none is computed as one blank input, whose logits are dropped.
-
-  Args:
-    logits: As `Model.logits`.
   """
 
-  def logits_of_any_batch(parameters, inputs, dropout_seed=None):
+  def logits_of_any_batch(parameters: Any, inputs: Any, dropout_seed: Any = None) -> Any:
     import tensorflow as tf
 
     num_inputs, *input_shape = inputs.shape

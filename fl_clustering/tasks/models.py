@@ -7,13 +7,15 @@ example's features), and is called as (input_shape, num_classes, input_dtype) to
 """
 
 import functools
+from typing import Any, Mapping
 
 from clustering_basics import validate
 from fl_clustering import options as options_lib
 from fl_clustering.tasks import convolutions
 from fl_clustering.tasks import dense
+from fl_clustering.tasks import model as model_lib
 
-MODELS = {
+MODELS: Mapping[str, Any] = {
     "cnn_small": convolutions.CnnSmall,
     "cnn": convolutions.Cnn,
     "mlp": dense.Mlp,
@@ -24,11 +26,11 @@ MODELS = {
 OPTIONS = options_lib.by_name(MODELS)
 
 
-def choose(name, **asked):
-  """Returns a model's row with its options, checked.
+def choose(name: str, **asked: Any) -> Any:
+  """Returns a row of `MODELS` with its options, checked.
 
   Args:
-    name: A name in `MODELS`.
+    name: The row's name.
     **asked: Options by name, any of `OPTIONS`; `None` where one is not asked for.
 
   Raises:
@@ -44,8 +46,11 @@ def choose(name, **asked):
   return MODELS[name](**given)
 
 
-def build(name, input_shape, num_classes, input_dtype="uint8", **asked):
-  """Returns a model for examples of one kind, a `model.Model`.
+def build(
+    name: str, input_shape: tuple[int, ...], num_classes: int, input_dtype: str = "uint8",
+    **asked: Any,
+) -> model_lib.Model:
+  """Returns a model for examples of one kind.
 
   Args:
     name: A name in `MODELS`.
@@ -72,5 +77,7 @@ def build(name, input_shape, num_classes, input_dtype="uint8", **asked):
 # TFF's computations are built, and kept, once per model.  A process with many runs, such as a
 # study, would otherwise keep those of every run.
 @functools.cache
-def _built(chosen, input_shape, num_classes, input_dtype):
+def _built(
+    chosen: Any, input_shape: tuple[int, ...], num_classes: int, input_dtype: str
+) -> model_lib.Model:
   return chosen(input_shape, num_classes, input_dtype)

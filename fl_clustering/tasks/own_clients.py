@@ -1,35 +1,39 @@
 """Tasks of a user's own clients, from arrays or from TFF's client data.
 
-Nobody can top up a client that is given.  So one with fewer than two examples is left out,
-with a warning, and more than a quarter of such clients is an error, as in `splitting.py`.
+A user's client can't be given extra examples.  So one with fewer than two is left out, with a
+warning, and more than a quarter of such clients is an error, as in `partition.py`.
 """
 
 import dataclasses
-from typing import Mapping, Optional, Union
+from typing import Any, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
 from fl_clustering.tasks import shares
-from fl_clustering.tasks import splitting
+
+# Features and labels that are as long as each other.
+_Pair = tuple[np.ndarray, np.ndarray]
 
 
 def task_from_arrays(
-    clients: Mapping,
-    model: Union[str, model_lib.Model],
+    clients: Mapping[Hashable, Sequence],
+    model: str | model_lib.Model,
     *,
     test_share: float = 0.2,
     seed: int = 0,
-    global_test=None,
-    num_classes: Optional[int] = None,
-    groups: Optional[Mapping] = None,
-    class_names=None,
-    feature_names=None,
+    global_test: Sequence | None = None,
+    num_classes: int | None = None,
+    groups: Mapping[Hashable, int] | None = None,
+    class_names: Iterable[str] | None = None,
+    feature_names: Iterable[str] | None = None,
     name: str = "own clients",
-    **model_options,
+    **model_options: Any,
 ) -> federated_task.FederatedTask:
   """Returns a task of the user's own clients.
 
@@ -71,37 +75,48 @@ def task_from_arrays(
   everything += [global_test] if global_test is not None else []
   _check_shapes(parts)
   dtype = _dtype([x for x, _ in everything], model)
-  parts, warnings = _large_enough(parts)
+  kept = {client_id: pairs for client_id, pairs in parts.items() if _is_large_enough(pairs)}
+  warnings = held_out.left_out_warnings(list(parts), kept)
   group_of = {f"{client_id}": group for client_id, group in (groups or {}).items()}
-  made = tuple(
-      _client(client_id, [_examples(client_id, pair, dtype) for pair in of_client],
-              seed, group_of.get(client_id), test_share)
-      for client_id, of_client in parts.items()
-  )
+  made = []
+  for client_id, pairs in kept.items():
+    first, *others = (examples_lib.converted(client_id, *pair, dtype) for pair in pairs)
+    group = group_of.get(client_id)
+    if others:
+      made.append(federated_task.ClientData(client_id, first, others[0], group))
+    else:
+      made.append(held_out.split_client(client_id, first, seed, group, test_share))
   if global_test is None:
-    pooled, pooled_source = _pooled(made), "the clients' pooled test data"
+    pooled = examples_lib.pooled(client.test for client in made)
+    pooled_source = "the clients' pooled test data"
   else:
-    pooled = _examples("global_test", global_test, dtype)
+    pooled = examples_lib.converted("global_test", *global_test, dtype)
     pooled_source = "given with the clients"
+  class_names = None if class_names is None else tuple(class_names)
   if num_classes is None:
     num_classes = _num_classes(model, class_names, [y for _, y in everything])
   return federated_task.FederatedTask(
       name=name,
       source=f"{sum(len(y) for _, y in everything):,} examples ({name})",
       partition="natural",
-      clients=made,
+      clients=tuple(made),
       global_test=pooled,
       global_test_source=pooled_source,
       num_classes=num_classes,
       model=_model(model, pooled, num_classes, model_options),
       warnings=warnings,
-      class_names=None if class_names is None else tuple(class_names),
+      class_names=class_names,
       feature_names=None if feature_names is None else tuple(feature_names),
   )
 
 
 def task_from_client_data(
-    client_data, model, *, features_key=None, label_key=None, **arguments
+    client_data: Any,
+    model: str | model_lib.Model,
+    *,
+    features_key: str | None = None,
+    label_key: str | None = None,
+    **arguments: Any,
 ) -> federated_task.FederatedTask:
   """Returns a task of the clients of TFF's client data.
 
@@ -118,20 +133,21 @@ def task_from_client_data(
     ValueError: If the examples don't have these keys, or as of `task_from_arrays`.
   """
   spec = client_data.element_type_structure
+  asked = {"features_key": features_key, "label_key": label_key}
+  keys: tuple[Any, ...] = (0, 1)
   if isinstance(spec, Mapping):
-    for argument, key in (("features_key", features_key), ("label_key", label_key)):
+    for argument, key in asked.items():
       if key not in spec:
         raise validate.error(argument, f"be one of {', '.join(spec)}", key)
     keys = features_key, label_key
   elif isinstance(spec, tuple) and len(spec) == 2:
-    for argument, key in (("features_key", features_key), ("label_key", label_key)):
+    for argument, key in asked.items():
       if key is not None:
         raise validate.error(argument, "be left out for examples that are pairs", key)
-    keys = 0, 1
   else:
     raise validate.error("client_data", "hold pairs or dicts", spec)
 
-  def arrays(client_id):
+  def arrays(client_id: str) -> tuple[np.ndarray, ...]:
     dataset = client_data.create_tf_dataset_for_client(client_id)
     examples = list(dataset.as_numpy_iterator())
     return tuple(
@@ -144,7 +160,7 @@ def task_from_client_data(
   )
 
 
-def _parts(client_id, data):
+def _parts(client_id: Hashable, data: Any) -> list[_Pair]:
   """Returns a client's (x, y) as a list of one pair, or of two: training and test data."""
   owner = f"client {client_id!r}"
   if not isinstance(data, (tuple, list)) or len(data) != 2:
@@ -154,7 +170,7 @@ def _parts(client_id, data):
   return [_pair(owner, part) for part in data]
 
 
-def _pair(owner, pair):
+def _pair(owner: str, pair: Any) -> _Pair:
   """Returns (x, y) as arrays that are as long as each other."""
   if not isinstance(pair, (tuple, list)) or len(pair) != 2:
     raise validate.error("clients", f"hold (x, y) for {owner}", type(pair).__name__)
@@ -173,7 +189,7 @@ def _pair(owner, pair):
   return x, y
 
 
-def _check_shapes(parts):
+def _check_shapes(parts: Mapping[str, Sequence[_Pair]]) -> None:
   shapes = {client_id: of_client[0][0].shape[1:] for client_id, of_client in parts.items()}
   first, expected = next(iter(shapes.items()))
   for client_id, shape in shapes.items():
@@ -183,7 +199,7 @@ def _check_shapes(parts):
       )
 
 
-def _dtype(arrays, model):
+def _dtype(arrays: Sequence[np.ndarray], model: str | model_lib.Model) -> str:
   """Returns the type of features that all arrays become."""
   wanted = model.input_dtype if isinstance(model, model_lib.Model) else "float32"
   are_images = all(x.dtype == np.uint8 and x.ndim == 4 for x in arrays)
@@ -194,70 +210,17 @@ def _dtype(arrays, model):
   return "float32" if wanted == "uint8" else wanted
 
 
-def _examples(owner, pair, dtype):
-  x, y = pair
-  with np.errstate(over="ignore"):  # It is told as a number that is not finite.
-    features = x.astype(dtype)
-  if dtype == "int32" and not np.array_equal(features, x):
-    raise validate.error("x", f"fit into int32 for {owner!r}", x[features != x][0])
-  try:
-    return federated_task.Examples(features, y)
-  except ValueError as e:
-    raise ValueError(f"{str(e)[:-1]} for {owner!r}.") from e
+def _is_large_enough(parts: Sequence[_Pair]) -> bool:
+  """Returns whether a client can be trained and tested."""
+  if len(parts) == 1:
+    return len(parts[0][1]) >= shares.MIN_EXAMPLES_PER_CLIENT
+  return all(len(y) for _, y in parts)
 
 
-def left_out_warnings(client_ids, kept):
-  """Returns a tuple of warnings of the clients that can't be trained and tested.
-
-  Args:
-    client_ids: The ids of all clients.
-    kept: Those that can be.
-
-  Raises:
-    ValueError: If more than a quarter of the clients can't be.
-  """
-  left_out = [client_id for client_id in client_ids if client_id not in kept]
-  if not left_out:
-    return ()
-  if len(left_out) > splitting.MAX_SMALL_FRACTION * len(client_ids):
-    raise validate.error(
-        "clients",
-        "hold an example for training and one for testing for three in four of them",
-        f"{len(left_out)} of {len(client_ids)} without",
-    )
-  names = ", ".join(left_out[:5]) + (", ..." if len(left_out) > 5 else "")
-  return (
-      f"{len(left_out)} of {len(client_ids)} clients ({names}) are left out: they have no example "
-      "for training and another one for testing.",
-  )
-
-
-def _large_enough(parts):
-  """Returns the clients that can be trained and tested, and warnings of the others."""
-  kept = {
-      client_id: of_client
-      for client_id, of_client in parts.items()
-      if len(of_client) == 2 and all(len(y) for _, y in of_client)
-      or len(of_client) == 1 and len(of_client[0][1]) >= shares.MIN_EXAMPLES_PER_CLIENT
-  }
-  return kept, left_out_warnings(list(parts), kept)
-
-
-def _client(client_id, examples, seed, group, test_share):
-  if len(examples) == 1:
-    return splitting.client(client_id, examples[0], seed, group, test_share)
-  return federated_task.ClientData(client_id, *examples, group)
-
-
-def _pooled(clients):
-  parts = [client.test for client in clients]
-  return federated_task.Examples(
-      np.concatenate([part.features for part in parts]),
-      np.concatenate([part.labels for part in parts]),
-  )
-
-
-def _num_classes(model, class_names, labels):
+def _num_classes(
+    model: str | model_lib.Model, class_names: Sequence[str] | None,
+    labels: Sequence[np.ndarray],
+) -> int:
   if isinstance(model, model_lib.Model):
     return model.num_classes
   if class_names is not None:
@@ -265,18 +228,20 @@ def _num_classes(model, class_names, labels):
   return max(int(max(y.max(initial=0) for y in labels)) + 1, 2)
 
 
-def _model(model, examples, num_classes, model_options):
+def _model(
+    model: str | model_lib.Model, examples: examples_lib.Examples, num_classes: int,
+    model_options: Mapping[str, Any],
+) -> model_lib.Model:
   if isinstance(model, model_lib.Model):
     if model_options:
       raise validate.error(
           next(iter(model_options)), "be given only with the name of a model", model.name
       )
     # What takes float32 takes bytes in [0, 1].
-    return dataclasses.replace(model, input_dtype=examples.features.dtype.name)
+    return dataclasses.replace(model, input_dtype=examples.dtype)
   unknown = [option for option in model_options if option not in models.OPTIONS]
   if unknown:
     raise TypeError(f"task_from_arrays() has no argument `{unknown[0]}`.")
   return models.build(
-      model, examples.features.shape[1:], num_classes, examples.features.dtype.name,
-      **model_options,
+      model, examples.feature_shape, num_classes, examples.dtype, **model_options
   )

@@ -5,19 +5,22 @@ its clients are given, a `FederatedTask`), and one row in `DATASETS`.
 """
 
 import dataclasses
-from typing import Callable, Optional
+from typing import Any, Callable, Mapping
 
 from absl import logging
 
 from clustering_basics import validate
+from fl_clustering.tables import table_options
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import idx
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
-from fl_clustering.tasks import splitting
+from fl_clustering.tasks import task_options
 
 # A data set whose clients are given, not made.
 NATURAL = "natural"
@@ -27,10 +30,12 @@ PARTITION_NAMES = (NATURAL, *partition_lib.PARTITIONS)
 _DEFAULT_PARTITION = "dirichlet"
 
 
-def _partitioned_task(pool, options):
+def _partitioned_task(
+    pool: examples_lib.ImagePool, options: task_options.TaskOptions
+) -> federated_task.FederatedTask:
   name = options.partition or _DEFAULT_PARTITION
   chosen = partition_lib.choose(name, options.num_clients, **options.partition_options)
-  split = partition_lib.split_with(chosen, pool, options.num_clients, options.seed)
+  split = partition_lib.split(chosen, pool, options.num_clients, options.seed)
   return federated_task.FederatedTask(
       name=pool.name,
       source=pool.source,
@@ -45,7 +50,7 @@ def _partitioned_task(pool, options):
   )
 
 
-def _digits_task(options):
+def _digits_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
   if options.data_dir is not None:
     raise validate.error(
         "data_dir", "be left out for `dataset` digits, which is in a package", options.data_dir
@@ -53,7 +58,7 @@ def _digits_task(options):
   return _partitioned_task(digits.load(), options)
 
 
-def _idx_task(options):
+def _idx_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
   if not options.data_dir:
     raise validate.error(
         "data_dir", "name the folder with the IDX files for `dataset` idx", options.data_dir
@@ -61,7 +66,7 @@ def _idx_task(options):
   return _partitioned_task(idx.load(options.data_dir), options)
 
 
-def _auto_task(options):
+def _auto_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
   """Returns EMNIST if it is cached or can be downloaded, the digits otherwise.
 
   A damaged file in the cache is an error and no reason to fall back: it is there
@@ -95,7 +100,6 @@ class DataSet:
   """A row of `DATASETS`.
 
   Attributes:
-    load: A function from `federated_task.TaskOptions` to the `FederatedTask`.
     about: What it is, in a few words.
     own_clients: What its own clients are, in words; `None` if it has none, so that a
       partition must make them.
@@ -104,9 +108,9 @@ class DataSet:
     reads_tables: Whether it reads tables, with `TableOptions`.
   """
 
-  load: Callable[[federated_task.TaskOptions], federated_task.FederatedTask]
+  load: Callable[[task_options.TaskOptions], federated_task.FederatedTask]
   about: str
-  own_clients: Optional[str] = None
+  own_clients: str | None = None
   takes_partition: bool = True
   default_model: str = "cnn_small"
   reads_tables: bool = False
@@ -130,8 +134,8 @@ DATASETS = {
     "idx": DataSet(_idx_task, "a folder of IDX files"),
     "files": DataSet(
         files.load_task,
-        "your own clients, a table for each in the folder --data_dir or at the sites that --workers "
-        "names",
+        "your own clients, a table for each in the folder --data_dir or at the sites that "
+        "--workers names",
         own_clients="files, one per client",
         takes_partition=False,
         default_model="mlp",
@@ -140,22 +144,19 @@ DATASETS = {
 }
 
 
-def _asked_of_a_partition(partition_name, partition_options):
-  """Returns the given options that data with clients of their own refuse.
-
-  Args:
-    partition_name: A name in `PARTITION_NAMES`, or None.
-    partition_options: A dict from an option's name to its value; None where not given.
-
-  Returns:
-    A list of pairs of name and value.
-  """
+def _asked_of_a_partition(
+    partition_name: str | None, partition_options: Mapping[str, Any]
+) -> list[tuple[str, Any]]:
+  """Returns the given options, by name, that data with clients of their own refuse."""
   asked = {"partition": None if partition_name == NATURAL else partition_name}
   asked.update(partition_options)
   return [(name, value) for name, value in asked.items() if value is not None]
 
 
-def check_options(dataset, partition=None, num_clients=None, **partition_options):
+def check_options(
+    dataset: str, partition: str | None = None, num_clients: int | None = None,
+    **partition_options: Any,
+) -> None:
   """Checks that a data set takes these options, as far as is known without its data.
 
   Args:
@@ -187,13 +188,10 @@ def check_options(dataset, partition=None, num_clients=None, **partition_options
     partition_lib.choose(partition or _DEFAULT_PARTITION, num_clients, **partition_options)
 
 
-def check_tables(dataset, tables, test_share):
+def check_tables(
+    dataset: str, tables: table_options.TableOptions | None, test_share: float | None
+) -> None:
   """Checks the options of tables, and that other data get none.
-
-  Args:
-    dataset: A name in `DATASETS`.
-    tables: `TableOptions`, or None.
-    test_share: The share of every client's rows that is for testing, or None.
 
   Raises:
     ValueError: If an option is out of its range, or the data set takes none.
@@ -206,7 +204,7 @@ def check_tables(dataset, tables, test_share):
       raise validate.error(name, f"be left out with `dataset` {dataset}", value)
 
 
-def _check_fold(options):
+def _check_fold(options: task_options.TaskOptions) -> None:
   """Raises a ValueError if something else than the fold also says what is for testing."""
   if options.fold is None or options.tables is None:
     return
@@ -216,12 +214,12 @@ def _check_fold(options):
       raise validate.error(name, "be left out with folds", value)
 
 
-def load_task(model=None, **options):
-  """Returns the `FederatedTask` asked for, and logs its warnings.
+def load_task(model: str | None = None, **options: Any) -> federated_task.FederatedTask:
+  """Returns the task asked for, and logs its warnings.
 
   Args:
     model: A name in `models.MODELS`; None for the data set's default.
-    **options: The other fields of `federated_task.TaskOptions`, and the partition's and the
+    **options: The other fields of `task_options.TaskOptions`, and the partition's and the
       model's options, by name.
 
   Raises:
@@ -230,24 +228,21 @@ def load_task(model=None, **options):
   """
   partition_options = {name: options.pop(name, None) for name in partition_lib.OPTIONS}
   model_options = {name: options.pop(name, None) for name in models.OPTIONS}
-  options = federated_task.TaskOptions(
+  asked = task_options.TaskOptions(
       **options, partition_options=partition_options, model_options=model_options
   )
-  validate.integer(minimum=1, num_clients=options.num_clients)
-  validate.integer(minimum=0, seed=options.seed)
-  check_options(
-      options.dataset, options.partition, options.num_clients, **partition_options
-  )
-  if model is None:
-    model = DATASETS[options.dataset].default_model
-  options = dataclasses.replace(options, model=model)
-  models.choose(model, **model_options)
-  check_tables(options.dataset, options.tables, options.test_share)
-  _check_fold(options)
-  task = DATASETS[options.dataset].load(options)
+  validate.integer(minimum=1, num_clients=asked.num_clients)
+  validate.integer(minimum=0, seed=asked.seed)
+  check_options(asked.dataset, asked.partition, asked.num_clients, **partition_options)
+  dataset = DATASETS[asked.dataset]
+  asked = dataclasses.replace(asked, model=dataset.default_model if model is None else model)
+  models.choose(asked.model, **model_options)
+  check_tables(asked.dataset, asked.tables, asked.test_share)
+  _check_fold(asked)
+  task = dataset.load(asked)
   # The rows of tables are dealt out before the features are scaled.
-  if options.fold is not None and not DATASETS[options.dataset].reads_tables:
-    task = splitting.in_fold(task, options.fold, options.seed)
+  if asked.fold is not None and not dataset.reads_tables:
+    task = held_out.in_fold(task, asked.fold, asked.seed)
   for warning in task.warnings:
     logging.warning("%s", warning)
   return task

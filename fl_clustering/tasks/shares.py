@@ -1,4 +1,4 @@
-"""Shares out examples: which of them each client gets, as arrays of their indices.
+"""Shares out examples: which of them each client gets, a list of index arrays.
 
 References:
   Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Aguera y
@@ -13,37 +13,31 @@ References:
   https://arxiv.org/abs/1909.06335
 """
 
+from typing import Sequence
+
 import numpy as np
 
 # One to train on, one to test on.
 MIN_EXAMPLES_PER_CLIENT = 2
 
 
-def iid_shares(labels, num_clients, rng):
-  """Returns every client's indices: equal shares at random.
-
-  Args:
-    labels: Array of shape (num_examples,).
-    num_clients: Number of clients.
-    rng: A `np.random.Generator`.
-
-  Returns:
-    A list of index arrays, whose lengths differ by at most one.
-  """
+def iid_shares(
+    labels: np.ndarray, num_clients: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+  """Returns equal shares at random, whose lengths differ by at most one."""
   return np.array_split(rng.permutation(len(labels)), num_clients)
 
 
-def dirichlet_shares(labels, num_clients, rng, dirichlet_alpha):
-  """Returns every client's indices: class by class, by Dirichlet proportions.
+def dirichlet_shares(
+    labels: np.ndarray, num_clients: int, rng: np.random.Generator, dirichlet_alpha: float
+) -> list[np.ndarray]:
+  """Returns shares of each class by Dirichlet proportions; they may be empty.
 
   Args:
-    labels: Array of shape (num_examples,).
+    labels: Of shape (num_examples,).
     num_clients: Number of clients.
-    rng: A `np.random.Generator`.
+    rng: Draws the proportions and who gets which example.
     dirichlet_alpha: Concentration; the smaller, the fewer clients share a class.
-
-  Returns:
-    A list of index arrays, which may be empty.
   """
   parts_by_class = []
   for label in np.unique(labels):
@@ -54,23 +48,18 @@ def dirichlet_shares(labels, num_clients, rng, dirichlet_alpha):
   return [np.concatenate(parts) for parts in zip(*parts_by_class)]
 
 
-def _dirichlet_cuts(num_examples, num_clients, rng, dirichlet_alpha):
+def _dirichlet_cuts(
+    num_examples: int, num_clients: int, rng: np.random.Generator, dirichlet_alpha: float
+) -> np.ndarray:
   """Returns the num_clients - 1 places at which to cut `num_examples`."""
   proportions = rng.dirichlet(np.full(num_clients, dirichlet_alpha))
   return (np.cumsum(proportions[:-1]) * num_examples).astype(int)
 
 
-def shard_shares(labels, num_clients, rng):
-  """Returns every client's indices: two shards of the examples sorted by label.
-
-  Args:
-    labels: Array of shape (num_examples,).
-    num_clients: Number of clients.
-    rng: A `np.random.Generator`.
-
-  Returns:
-    A list of index arrays.
-  """
+def shard_shares(
+    labels: np.ndarray, num_clients: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+  """Returns shares of two shards of the examples sorted by label."""
   shuffled = rng.permutation(len(labels))
   by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
   shards = np.array_split(by_label, 2 * num_clients)
@@ -78,27 +67,31 @@ def shard_shares(labels, num_clients, rng):
   return [np.concatenate([shards[i], shards[j]]) for i, j in dealt]
 
 
-def quantity_shares(labels, num_clients, rng, dirichlet_alpha):
-  """Returns every client's indices: sizes by Dirichlet proportions, labels IID.
+def quantity_shares(
+    labels: np.ndarray, num_clients: int, rng: np.random.Generator, dirichlet_alpha: float
+) -> list[np.ndarray]:
+  """Returns shares of sizes by Dirichlet proportions, labels IID.
 
   Every client first gets the two examples that it needs.  Of a hundred clients,
   proportions alone would leave some with nothing.
 
   Args:
-    labels: Array of shape (num_examples,) with two examples a client or more.
+    labels: Of shape (num_examples,), two examples a client or more.
     num_clients: Number of clients.
-    rng: A `np.random.Generator`.
+    rng: Draws the proportions and who gets which example.
     dirichlet_alpha: Concentration; the smaller, the more unequal the sizes.
   """
   shuffled = rng.permutation(len(labels))
   num_first = MIN_EXAMPLES_PER_CLIENT * num_clients
   first = np.split(shuffled[:num_first], num_clients)
   rest = shuffled[num_first:]
-  rest = np.split(rest, _dirichlet_cuts(len(rest), num_clients, rng, dirichlet_alpha))
-  return [np.concatenate(parts) for parts in zip(first, rest)]
+  cuts = _dirichlet_cuts(len(rest), num_clients, rng, dirichlet_alpha)
+  return [np.concatenate(parts) for parts in zip(first, np.split(rest, cuts))]
 
 
-def top_up(shares, labels, minimum, rng):
+def top_up(
+    shares: Sequence[np.ndarray], labels: np.ndarray, minimum: int, rng: np.random.Generator
+) -> list[np.ndarray]:
   """Returns the shares with at least `minimum` examples each.
 
   A client gets examples of one label, as far as there are enough, so that a skewed
@@ -107,15 +100,11 @@ def top_up(shares, labels, minimum, rng):
   the label and more than `minimum` examples, because its own mix changes least.
 
   Args:
-    shares: A sequence of index arrays, together `minimum` for each or more.
-    labels: Array of shape (num_examples,) of small non-negative integers, which
-      the indices are of.
+    shares: Together `minimum` examples for each or more; those that are large enough, and
+      give nothing, are returned as they are.
+    labels: Of shape (num_examples,), small non-negative integers.
     minimum: The fewest examples a client must have.
-    rng: A `np.random.Generator`.
-
-  Returns:
-    A list of index arrays; those that were large enough, and gave nothing, are
-    as they were.
+    rng: Draws the labels.
   """
   shares = list(shares)
   num_labels = int(labels.max()) + 1
@@ -133,7 +122,7 @@ def top_up(shares, labels, minimum, rng):
   return shares
 
 
-def _label_to_give(own, spare, rng):
+def _label_to_give(own: np.ndarray, spare: np.ndarray, rng: np.random.Generator) -> int:
   """Returns a label of which there are examples to spare."""
   of_own_labels = np.where(own > 0, spare, 0)
   weights = of_own_labels if of_own_labels.any() else spare

@@ -10,7 +10,7 @@ import numpy as np
 from fl_clustering import config as config_lib
 from fl_clustering import runtime
 from fl_clustering.methods import registry
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import three_phase
 from tests import own_tasks
 
@@ -67,7 +67,7 @@ class OwnTasksContractTest(parameterized.TestCase):
     self.assertGreater(means["kmeans"], means["fedavg"] + 0.2)
 
   def test_new_clients_get_a_model(self):
-    task = federated_task.hold_out(own_tasks.table_task(), 2, seed=1)
+    task = held_out.hold_out(own_tasks.table_task(), 2, seed=1)
     result = _run(task, methods=("kmeans", "pacfl"), num_clusters=2)
     for method in ("kmeans", "pacfl"):
       sizes = [len(client.test) for client in task.new_clients]

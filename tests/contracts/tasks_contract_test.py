@@ -15,7 +15,7 @@ from fl_clustering import options as options_lib
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import keras_model
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition
@@ -224,8 +224,8 @@ def _numbered_pool(num_examples=1500, num_test=300):
   images = np.zeros((len(numbers), 2 * side, 2 * side, 1), np.uint8)
   for turn in range(4):
     np.rot90(images, turn, axes=(1, 2))[:, :side, :side, 0] = corners
-  everything = federated_task.Examples(images, (numbers % 10).astype(np.uint8))
-  return federated_task.ImagePool(
+  everything = examples_lib.Examples(images, (numbers % 10).astype(np.uint8))
+  return examples_lib.ImagePool(
       name="numbered",
       source="made up",
       pool=everything.take(slice(num_examples)),

@@ -4,12 +4,13 @@ import types
 from absl.testing import absltest
 
 from fl_clustering.engine import client_files
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from tests import small_task
 
 
 def _remote(name, num_examples):
-  return federated_task.RemoteExamples(
+  return examples_lib.RemoteExamples(
       f"site:host:1/{name}", num_examples, (10, 10, 1), "uint8", 10, name
   )
 
@@ -38,7 +39,7 @@ class ClientFilesTest(absltest.TestCase):
     files = client_files.write_client_files(
         types.SimpleNamespace(
             all_clients=clients,
-            global_test=federated_task.PooledTests(tuple(client.test for client in clients)),
+            global_test=tuple(client.test for client in clients),
         ),
         folder,
     )

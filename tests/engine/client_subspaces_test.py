@@ -11,6 +11,7 @@ import tensorflow as tf
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_subspaces
 from fl_clustering import runtime
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from tests import small_task
 from tests.engine import small_messages
@@ -23,8 +24,8 @@ _files = None
 def _with_odd_clients(task):
   """Returns the task with a client of dependent images and one of blank paper."""
   images = task.clients[4].train.features[[0, 0, 1, 1, 1]]
-  twins = federated_task.Examples(images, np.array([7, 7, 7, 7, 2], np.uint8))
-  blank = federated_task.Examples(np.zeros_like(images), np.full(5, 3, np.uint8))
+  twins = examples_lib.Examples(images, np.array([7, 7, 7, 7, 2], np.uint8))
+  blank = examples_lib.Examples(np.zeros_like(images), np.full(5, 3, np.uint8))
   test = task.clients[4].test
   return dataclasses.replace(
       task,

@@ -16,6 +16,7 @@ from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import evaluation
 from fl_clustering.engine import participation
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from tests import own_tasks
 
@@ -70,7 +71,7 @@ class OwnTasksTest(parameterized.TestCase):
   @parameterized.parameters(("float32", 2**24), ("int32", 2**24 + 1))
   def test_labels_are_exact(self, dtype, num_classes):
     most = num_classes - 1
-    examples = federated_task.Examples(np.ones((2, 3), dtype), np.array([most, most - 1]))
+    examples = examples_lib.Examples(np.ones((2, 3), dtype), np.array([most, most - 1]))
     files = client_files.write_client_files(
         _Task((federated_task.ClientData("a", examples, examples),), examples), self._folder
     )
@@ -150,7 +151,7 @@ class _Task:
   """What of a task is written to files."""
 
   all_clients: tuple
-  global_test: federated_task.Examples
+  global_test: examples_lib.Examples
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.tasks import emnist
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import task_options
 from tests.tasks import data_files
 
 _CLOSED_PORT = "http://127.0.0.1:9/emnist_all.sqlite.lzma"
@@ -79,7 +79,7 @@ class EmnistTest(parameterized.TestCase):
 
   def _load(self, **options):
     options = {"dataset": "emnist", "data_dir": self._folder, "num_clients": 4, **options}
-    return emnist.load_task(federated_task.TaskOptions(**options))
+    return emnist.load_task(task_options.TaskOptions(**options))
 
   def _assert_is(self, examples, split, writer):
     pixels, labels = self._splits[split][writer]

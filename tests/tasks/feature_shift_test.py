@@ -2,8 +2,8 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering.tasks import feature_shift
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import examples as examples_lib
+from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import partition
 
 
@@ -19,10 +19,10 @@ def _images(num_images, size=12, channels=1, seed=0):
 
 def _pool(num_examples=300, num_test=200):
   images = _images(num_examples + num_test)
-  everything = federated_task.Examples(
+  everything = examples_lib.Examples(
       images, (np.arange(num_examples + num_test) % 10).astype(np.uint8)
   )
-  return federated_task.ImagePool(
+  return examples_lib.ImagePool(
       name="bars",
       source="made up",
       pool=everything.take(slice(num_examples)),
@@ -33,12 +33,12 @@ def _pool(num_examples=300, num_test=200):
 
 
 def _transformations(num_groups=5, seed=0):
-  return feature_shift.transformations(None, num_groups, np.random.default_rng(seed))
+  return known_groups.feature_shifts(None, num_groups, np.random.default_rng(seed))
 
 
 def _shifted(name, images, seed=0):
-  transformation = _transformations(seed=seed)[list(feature_shift.SHIFTS).index(name)]
-  return transformation(federated_task.Examples(images, np.zeros(len(images), np.uint8))).features
+  transformation = _transformations(seed=seed)[list(known_groups.SHIFTS).index(name)]
+  return transformation(examples_lib.Examples(images, np.zeros(len(images), np.uint8))).features
 
 
 def _images_of(split, group):
@@ -52,28 +52,28 @@ def _images_of(split, group):
 
 class ShiftTest(parameterized.TestCase):
 
-  @parameterized.product(name=list(feature_shift.SHIFTS), channels=[1, 3])
+  @parameterized.product(name=list(known_groups.SHIFTS), channels=[1, 3])
   def test_keeps_shape_type_and_labels(self, name, channels):
     images = _images(7, channels=channels)
     before = images.copy()
     labels = np.arange(7, dtype=np.uint8)
-    transformation = _transformations()[list(feature_shift.SHIFTS).index(name)]
-    shifted = transformation(federated_task.Examples(images, labels))
+    transformation = _transformations()[list(known_groups.SHIFTS).index(name)]
+    shifted = transformation(examples_lib.Examples(images, labels))
     self.assertEqual((shifted.features.shape, shifted.features.dtype), (images.shape, np.uint8))
     np.testing.assert_array_equal(shifted.labels, np.arange(7))
     np.testing.assert_array_equal(images, before)
 
-  @parameterized.parameters(*feature_shift.SHIFTS)
+  @parameterized.parameters(*known_groups.SHIFTS)
   def test_changes_every_image_or_none(self, name):
     images = _images(7)
     is_changed = np.any(_shifted(name, images) != images, axis=(1, 2, 3))
     np.testing.assert_array_equal(is_changed, name != "unchanged")
 
-  @parameterized.parameters(*feature_shift.SHIFTS)
+  @parameterized.parameters(*known_groups.SHIFTS)
   def test_takes_no_images(self, name):
     self.assertEqual(_shifted(name, _images(0)).shape, (0, 12, 12, 1))
 
-  @parameterized.parameters(*feature_shift.SHIFTS)
+  @parameterized.parameters(*known_groups.SHIFTS)
   def test_treats_every_image_and_channel_alone(self, name):
     images = _images(4, channels=2)
     shifted = _shifted(name, images)
@@ -82,7 +82,7 @@ class ShiftTest(parameterized.TestCase):
       np.testing.assert_array_equal(_shifted(name, images[..., 1:]), shifted[..., 1:])
 
   def test_group_0_is_unchanged_and_each_further_group_adds_a_shift(self):
-    self.assertEqual(list(feature_shift.SHIFTS)[0], "unchanged")
+    self.assertEqual(list(known_groups.SHIFTS)[0], "unchanged")
     all_groups = [t(_pool().pool).features for t in _transformations()]
     for num_groups in range(2, 6):
       groups = [t(_pool().pool).features for t in _transformations(num_groups)]

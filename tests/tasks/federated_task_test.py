@@ -4,13 +4,15 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import models
 
 
 def _examples(num_examples, label=0, size=10):
   images = np.arange(num_examples * size * size, dtype=np.uint32) % 251
-  return federated_task.Examples(
+  return examples_lib.Examples(
       images.astype(np.uint8).reshape(num_examples, size, size, 1),
       np.full(num_examples, label, np.uint8),
   )
@@ -39,13 +41,13 @@ def _remote(num_examples=3, digest="a", **changes):
       "path": f"site:host:1/{digest}.train", "num_examples": num_examples,
       "feature_shape": (10, 10, 1), "dtype": "uint8", "label_bound": 3, "digest": digest,
   }
-  return federated_task.RemoteExamples(**{**fields, **changes})
+  return examples_lib.RemoteExamples(**{**fields, **changes})
 
 
 def _remote_task(train=_remote(), test=_remote(2, "b")):
   return _task(
       clients=(federated_task.ClientData("b", train, test),),
-      global_test=federated_task.PooledTests((test,)),
+      global_test=(test,),
   )
 
 
@@ -54,8 +56,8 @@ class RemoteExamplesTest(parameterized.TestCase):
   def test_a_task_of_examples_at_a_site(self):
     task = _remote_task()
     self.assertEqual((task.num_train_examples, task.num_client_test_examples), (3, 2))
-    both = federated_task.PooledTests((_remote(2), _remote(5)))
-    self.assertLen(both, 7)
+    both = dataclasses.replace(task, global_test=(_remote(2), _remote(5)))
+    self.assertEqual(both.num_global_test_examples, 7)
 
   @parameterized.named_parameters(
       ("no_examples", {"num_examples": 0}, "`train` must hold at least one example"),
@@ -87,37 +89,37 @@ class ExamplesTest(absltest.TestCase):
         np.zeros((2, 3, 4, 5), np.float32), np.zeros((2, 7), np.int32),
     ):
       for kind in (np.uint8, np.int64, np.uint16):
-        self.assertLen(federated_task.Examples(features, np.array([0, 3], kind)), 2)
+        self.assertLen(examples_lib.Examples(features, np.array([0, 3], kind)), 2)
 
   def test_refuses_other_types(self):
     images, labels = np.zeros((2, 10, 10, 1), np.uint8), np.zeros(2, np.uint8)
     message = "`features` must be .* of uint8 or float32 or int32, got float64"
     with self.assertRaisesRegex(TypeError, message):
-      federated_task.Examples(images.astype(float), labels)
+      examples_lib.Examples(images.astype(float), labels)
     with self.assertRaisesRegex(TypeError, "`labels` must be .* of integers, got list"):
-      federated_task.Examples(images, [0, 1])
+      examples_lib.Examples(images, [0, 1])
     for kind in (float, bool, "datetime64[s]"):
       with self.assertRaisesRegex(TypeError, "`labels` must be .* of integers, got "):
-        federated_task.Examples(images, labels.astype(kind))
+        examples_lib.Examples(images, labels.astype(kind))
 
   def test_refuses_values_that_mean_nothing(self):
     table = np.ones((3, 2), np.float32)
     for value in (np.nan, np.inf):
       table[1, 1] = value
       with self.assertRaisesRegex(ValueError, f"`features` must be finite, got {value}"):
-        federated_task.Examples(table, np.zeros(3, int))
+        examples_lib.Examples(table, np.zeros(3, int))
     with self.assertRaisesRegex(ValueError, "`labels` must be >= 0, got -1"):
-      federated_task.Examples(np.ones((3, 2), np.float32), np.array([0, -1, 1]))
+      examples_lib.Examples(np.ones((3, 2), np.float32), np.array([0, -1, 1]))
 
   def test_refuses_wrong_shapes(self):
     images = np.zeros((2, 10, 10, 1), np.uint8)
     with self.assertRaisesRegex(ValueError, r"`features` must .*got \(2, 10, 10\)"):
-      federated_task.Examples(images[..., 0], np.zeros(2, np.uint8))
+      examples_lib.Examples(images[..., 0], np.zeros(2, np.uint8))
     for shape in ((2,), (2, 0), (2, 3, 0)):
       with self.assertRaisesRegex(ValueError, "`features` must have numbers in every example"):
-        federated_task.Examples(np.zeros(shape, np.float32), np.zeros(2, np.uint8))
+        examples_lib.Examples(np.zeros(shape, np.float32), np.zeros(2, np.uint8))
     with self.assertRaisesRegex(ValueError, r"`labels` must .*\(2,\).*got \(3,\)"):
-      federated_task.Examples(images, np.zeros(3, np.uint8))
+      examples_lib.Examples(images, np.zeros(3, np.uint8))
 
   def test_take_is_a_copy(self):
     examples = _examples(3)
@@ -184,7 +186,7 @@ class FederatedTaskTest(parameterized.TestCase):
     same = _task(source="from another folder", warnings=("careful",))
     self.assertEqual(same.fingerprint(), task.fingerprint())
 
-    brighter = federated_task.Examples(first.train.features + np.uint8(1), first.train.labels)
+    brighter = examples_lib.Examples(first.train.features + np.uint8(1), first.train.labels)
     changed = {
         "order": (second, first),
         "id": (dataclasses.replace(first, client_id="c"), second),
@@ -203,7 +205,7 @@ class HoldOutTest(absltest.TestCase):
 
   def _held_out(self, num_new, seed):
     task = _task(clients=tuple(_client(name, group=i % 2) for i, name in enumerate("fbdace")))
-    return task, federated_task.hold_out(task, num_new, seed)
+    return task, held_out.hold_out(task, num_new, seed)
 
   def test_every_client_trains_or_is_new(self):
     task, held_out = self._held_out(2, seed=0)

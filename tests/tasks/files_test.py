@@ -10,8 +10,9 @@ import pandas as pd
 import psutil
 
 from fl_clustering.tables import table_options
-from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
+from fl_clustering.tasks import held_out
+from fl_clustering.tasks import task_options
 
 
 class FilesTest(parameterized.TestCase):
@@ -19,7 +20,7 @@ class FilesTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     self.folder = self.create_tempdir().full_path
-    files.open_clients.cache_clear()
+    files.open_folder.cache_clear()
     rng = np.random.default_rng(0)
     self.frames = {}
     for i in range(5):
@@ -36,7 +37,7 @@ class FilesTest(parameterized.TestCase):
         label_column="y", split_column=split_column, missing="mean",
         exclude=() if split_column else ("part",),
     )
-    return files.load_task(federated_task.TaskOptions(
+    return files.load_task(task_options.TaskOptions(
         dataset="files", data_dir=self.folder, model="mlp", tables=tables, seed=seed,
         num_new_clients=num_new_clients, **options,
     ))
@@ -44,7 +45,7 @@ class FilesTest(parameterized.TestCase):
   @parameterized.parameters(0, 2)
   def test_means_are_those_of_the_rows_that_train(self, num_new_clients):
     task = self._load(num_new_clients)
-    task = federated_task.hold_out(task, num_new_clients, 0)
+    task = held_out.hold_out(task, num_new_clients, 0)
     self.assertLen(task.new_clients, num_new_clients)
     rows = np.concatenate([self.frames[c]["a"].iloc[:8] for c in task.client_ids])
     encoding = task.table_format.encoding
@@ -79,7 +80,7 @@ class FilesTest(parameterized.TestCase):
     self.assertEqual(task.client_ids, ("c0", "c2", "c3", "c4"))
     self.assertRegex(task.warnings[0], r"^1 of 5 clients \(c1\) are left out")
     options = table_options.TableOptions(label_column="y", split_column="part", missing="mean")
-    self.assertEqual(files.num_clients(self.folder, options, None, 0), 4)
+    self.assertEqual(files.num_clients(files.open_folder(self.folder, options), None, 0), 4)
 
   def test_more_features_than_memory(self):
     self._load()  # The files have been looked at.

@@ -5,7 +5,6 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
-from fl_clustering.tasks import convolutions
 from fl_clustering.tasks import models
 
 
@@ -70,7 +69,7 @@ class ModelsTest(parameterized.TestCase):
     )
 
   def test_initial_kernels_are_glorot_uniform(self):
-    model = convolutions.build_cnn((28, 28, 1), 10)
+    model = models.build("cnn", (28, 28, 1), 10)
     values = dict(zip(model.parameter_shapes, model.initial_parameters(np.random.default_rng(0))))
     for name, fan_in, fan_out in (
         ("conv_2/kernel", 9 * 32, 9 * 64),
@@ -85,7 +84,7 @@ class ModelsTest(parameterized.TestCase):
   def test_dropout_masks_are_independent_of_each_other(self):
     # A network of which nothing is left but its two masks: after the second one,
     # logit i is hidden unit i.  Layer 0 has 64 units, layer 1 has 128.
-    model = convolutions.build_cnn((6, 6, 1), 128)
+    model = models.build("cnn", (6, 6, 1), 128)
     image = np.zeros((1, 6, 6, 1), np.float32)
 
     def logits(step, **changed):

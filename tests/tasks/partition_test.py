@@ -3,11 +3,10 @@ from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import randomness
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import partition
 from fl_clustering.tasks import shares as shares_lib
-from fl_clustering.tasks import splitting
 
 _NUM_CLASSES = 10
 
@@ -17,7 +16,7 @@ def _numbered(numbers, labels, size=4):
   numbers = np.asarray(numbers)
   images = np.zeros((len(numbers), size, size, 1), np.uint8)
   images[:, 0, 0, 0], images[:, 0, 1, 0] = numbers // 256, numbers % 256
-  return federated_task.Examples(images, np.asarray(labels, np.uint8))
+  return examples_lib.Examples(images, np.asarray(labels, np.uint8))
 
 
 def _numbers(examples):
@@ -27,7 +26,7 @@ def _numbers(examples):
 def _pool(num_examples=2000, num_test=400):
   numbers = np.arange(num_examples + num_test)
   everything = _numbered(numbers, numbers % _NUM_CLASSES)
-  return federated_task.ImagePool(
+  return examples_lib.ImagePool(
       name="numbered",
       source="made up",
       pool=everything.take(slice(num_examples)),
@@ -142,7 +141,7 @@ class PartitionTest(parameterized.TestCase):
     for client in split.clients:
       for examples in (client.train, client.test):
         turned_back = np.rot90(examples.features, -client.group, axes=(1, 2))
-        numbers = _numbers(federated_task.Examples(turned_back, examples.labels))
+        numbers = _numbers(examples_lib.Examples(turned_back, examples.labels))
         np.testing.assert_array_equal(turned_back, pool.pool.features[numbers])
         np.testing.assert_array_equal(examples.labels, pool.pool.labels[numbers])
 
@@ -158,8 +157,8 @@ class PartitionTest(parameterized.TestCase):
 
   def test_rotated_needs_square_images(self):
     pool = _pool()
-    flat = federated_task.Examples(pool.pool.features[:, :3], pool.pool.labels)
-    pool = federated_task.ImagePool("flat", "a flat source", flat, flat, "same", _NUM_CLASSES)
+    flat = examples_lib.Examples(pool.pool.features[:, :3], pool.pool.labels)
+    pool = examples_lib.ImagePool("flat", "a flat source", flat, flat, "same", _NUM_CLASSES)
     with self.assertRaisesRegex(ValueError, "`partition` .*square, got .*3x4 from a flat source"):
       partition.split("rotated", pool, 10, seed=0)
 
@@ -186,7 +185,7 @@ class PartitionTest(parameterized.TestCase):
     self.assertContainsSubset(seen, {pair for p in permutations.values() for pair in p.items()})
 
   def test_permutations_run_out(self):
-    pool = federated_task.ImagePool(
+    pool = examples_lib.ImagePool(
         "two", "made up", _numbered(range(40), np.arange(40) % 2), _pool().global_test, "", 2
     )
     labels = [
@@ -288,7 +287,7 @@ class PartitionTest(parameterized.TestCase):
 
   def test_says_what_to_change_where_most_clients_would_be_left_with_nothing(self):
     with self.assertRaisesRegex(
-        splitting.TooFewExamples,
+        partition.TooFewExamples,
         r"`num_clients` must leave three in four clients at least 2 examples "
         r"\(with `dirichlet_alpha`=0.01 this draw leaves \d+ clients fewer\), got 100. "
         "Use fewer `num_clients` or a larger `dirichlet_alpha`.",

@@ -13,6 +13,7 @@ from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import registry
+from fl_clustering.tasks import task_options
 from tests.tasks import data_files
 
 _DIGITS = digits.load()
@@ -20,7 +21,7 @@ _DIGITS = digits.load()
 
 def _fake_emnist_task(options):
   """Returns a task that says it is EMNIST, without its file."""
-  task = registry.DATASETS["digits"].load(federated_task.TaskOptions(num_clients=options.num_clients))
+  task = registry.DATASETS["digits"].load(task_options.TaskOptions(num_clients=options.num_clients))
   return federated_task.FederatedTask(
       name="emnist",
       source="made up",

@@ -10,7 +10,7 @@ from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
-from fl_clustering.tasks import splitting
+from fl_clustering.tasks import partition
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import three_phase
@@ -154,7 +154,7 @@ class CellsTest(parameterized.TestCase):
     )
 
   def test_a_draw_with_too_few_examples_is_the_failure_of_all(self):
-    cells.load_task.side_effect = splitting.TooFewExamples("`num_clients` must be less")
+    cells.load_task.side_effect = partition.TooFewExamples("`num_clients` must be less")
 
     self._measure(_run)
 

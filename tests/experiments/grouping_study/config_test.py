@@ -4,7 +4,7 @@ from absl.testing import parameterized
 from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import settings
 from fl_clustering import config as run_config
-from fl_clustering.tasks import folds
+from fl_clustering.tasks import held_out
 from tests.experiments.grouping_study import sample_study
 
 
@@ -19,7 +19,7 @@ class StudyConfigTest(parameterized.TestCase):
          for fold in (0, 1)],
     )
     self.assertEqual(study.groups[1].name, "iid-seed3-fold1")
-    self.assertEqual(study.fold(study.groups[1]), folds.Fold(1, 2))
+    self.assertEqual(study.fold(study.groups[1]), held_out.Fold(1, 2))
 
   def test_without_folds(self):
     study = sample_study.config(("iid",), num_seeds=1)

@@ -8,7 +8,9 @@ import numpy as np
 
 from experiments.three_phase import data
 from fl_clustering import config as config_lib
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry
 from fl_clustering.three_phase import client_privacy
 from tests.tasks import data_files
@@ -101,12 +103,12 @@ class DataTest(parameterized.TestCase):
       )
 
   def test_clients_at_sites_keep_the_counts_of_their_labels(self):
-    remote = federated_task.RemoteExamples("site:host:1/a", 5, (28, 28, 1), "uint8", 10, "a")
+    remote = examples_lib.RemoteExamples("site:host:1/a", 5, (28, 28, 1), "uint8", 10, "a")
     clients = tuple(
         federated_task.ClientData(name, remote, remote) for name in self.task.client_ids
     )
     task = dataclasses.replace(
-        self.task, clients=clients, global_test=federated_task.PooledTests((remote,))
+        self.task, clients=clients, global_test=(remote,)
     )
 
     for row in data.clients_text(task).splitlines()[1:]:
@@ -115,7 +117,7 @@ class DataTest(parameterized.TestCase):
     self.assertEqual((found["num_sites"], found["global_test_is_clients"]), (1, True))
 
   def test_new_clients_are_marked_and_last(self):
-    task = federated_task.hold_out(self.task, 2, seed=0)
+    task = held_out.hold_out(self.task, 2, seed=0)
 
     rows = [line.split(",") for line in data.clients_text(task).splitlines()[1:]]
 
@@ -123,11 +125,11 @@ class DataTest(parameterized.TestCase):
     self.assertEqual([row[2] for row in rows], ["0", "0", "1", "1"])
 
   def test_document_says_whether_the_global_test_set_is_the_clients(self):
-    pooled = dataclasses.replace(self.task, global_test=federated_task.Examples(
+    pooled = dataclasses.replace(self.task, global_test=examples_lib.Examples(
         np.concatenate([client.test.features for client in self.task.clients]),
         np.concatenate([client.test.labels for client in self.task.clients]),
     ))
-    partly = dataclasses.replace(self.task, global_test=federated_task.Examples(
+    partly = dataclasses.replace(self.task, global_test=examples_lib.Examples(
         np.concatenate([pooled.global_test.features, self.task.global_test.features]),
         np.concatenate([pooled.global_test.labels, self.task.global_test.labels]),
     ))
@@ -138,7 +140,7 @@ class DataTest(parameterized.TestCase):
     self.assertFalse(found(self.task))
     self.assertTrue(found(pooled))
     # New clients are clients.
-    self.assertTrue(found(federated_task.hold_out(pooled, 2, seed=0)))
+    self.assertTrue(found(held_out.hold_out(pooled, 2, seed=0)))
     self.assertFalse(found(partly))
 
 

@@ -8,8 +8,8 @@ import pandas as pd
 
 from experiments.three_phase import profiles
 from fl_clustering.tables import table_options
-from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
+from fl_clustering.tasks import task_options
 from fl_clustering.three_phase import saved_clusters
 
 _CLUSTERS = {"a": (0,), "b": (1,), "c": (0, 1), "d": (1,)}
@@ -40,7 +40,7 @@ class ProfilesTest(absltest.TestCase):
     self.frames = _frames()
     for client_id, frame in self.frames.items():
       folder.create_file(f"{client_id}.csv", frame.to_csv(index=False))
-    task = files.load_task(federated_task.TaskOptions(
+    task = files.load_task(task_options.TaskOptions(
         dataset="files", data_dir=folder.full_path, model="logistic",
         tables=table_options.TableOptions(
             label_column="sick", split_column="part", categories=("ward",)

@@ -1,4 +1,4 @@
-"""Tests for fl_clustering.tasks.site_task."""
+"""Tests for fl_clustering.tasks.site_rows, and of tasks of sites by fl_clustering.tasks.files."""
 
 import dataclasses
 import os
@@ -14,9 +14,9 @@ from fl_clustering.distribution import site_paths
 from fl_clustering.distribution import sites as sites_lib
 from fl_clustering.engine import client_files
 from fl_clustering.tables import table_options
-from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
-from fl_clustering.tasks import site_task
+from fl_clustering.tasks import site_rows
+from fl_clustering.tasks import task_options
 from tests.distribution import started_sites
 
 _DRAWN = table_options.TableOptions(label_column="y", exclude=("part",))
@@ -33,15 +33,18 @@ def _frame(i):
   })
 
 
-def _options(data_dir=None, **changes):
-  return federated_task.TaskOptions(dataset="files", data_dir=data_dir, model="mlp", **changes)
+def _options(data_dir=None, sites=None, **changes):
+  rows = None if sites is None else site_rows.open_rows(sites)
+  return task_options.TaskOptions(
+      dataset="files", data_dir=data_dir, rows=rows, model="mlp", **changes
+  )
 
 
 class SiteTaskTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    files.open_clients.cache_clear()
+    files.open_folder.cache_clear()
 
   def _folder(self, clients):
     folder = tempfile.TemporaryDirectory()
@@ -76,7 +79,7 @@ class SiteTaskTest(parameterized.TestCase):
         rows, examples = self._rows(getattr(client, part)), getattr(here, part)
         np.testing.assert_allclose(rows[:, :-1], examples.features, rtol=1e-6, atol=1e-6)
         np.testing.assert_array_equal(rows[:, -1], examples.labels)
-    pooled = np.concatenate([self._rows(part) for part in task.global_test.parts])
+    pooled = np.concatenate([self._rows(part) for part in task.global_test])
     np.testing.assert_array_equal(pooled[:, -1], expected.global_test.labels)
     for name in ("name", "warnings", "class_names", "feature_names", "num_classes"):
       self.assertEqual(getattr(task, name), getattr(expected, name))
@@ -96,9 +99,10 @@ class SiteTaskTest(parameterized.TestCase):
     sites = self._open(tables, (0, 2, 5), (1, 3, 4))
     share, seed = settings.get("test_share"), settings.get("seed", 0)
     self.assertEqual(
-        site_task.num_clients(sites, share, seed), files.num_clients(folder, tables, share, seed)
+        files.num_clients(site_rows.open_rows(sites), share, seed),
+        files.num_clients(files.open_folder(folder, tables), share, seed),
     )
-    task = site_task.load_task(_options(**settings), sites)
+    task = files.load_task(_options(**settings, sites=sites))
     self._assert_same(task, expected)
     self.assertEqual(task.num_sites, 2)
     self.assertIn("at 2 sites: 3 features, and 3 classes in the column y", task.source)
@@ -106,7 +110,7 @@ class SiteTaskTest(parameterized.TestCase):
   def test_client_files_are_those_of_one_machine(self):
     tables = _DRAWN
     expected = files.load_task(_options(self._folder(range(4)), tables=tables))
-    task = site_task.load_task(_options(), self._open(tables, (0, 1), (2, 3)))
+    task = files.load_task(_options(sites=self._open(tables, (0, 1), (2, 3))))
     folder = self.create_tempdir().full_path
     found = client_files.write_client_files(task, folder)
     self.assertEmpty(os.listdir(folder))
@@ -127,12 +131,12 @@ class SiteTaskTest(parameterized.TestCase):
 
   def test_the_same_again_is_the_same_files_and_another_seed_others(self):
     sites = self._open(_DRAWN, (0, 1), (2, 3))
-    first = site_task.load_task(_options(), sites)
+    first = files.load_task(_options(sites=sites))
     before = self._times()
-    again = site_task.load_task(_options(), sites)
+    again = files.load_task(_options(sites=sites))
     self.assertEqual(again.fingerprint(), first.fingerprint())
     self.assertEqual(self._times(), before)
-    other = site_task.load_task(_options(seed=1), sites)
+    other = files.load_task(_options(seed=1, sites=sites))
     self.assertNotEqual(other.fingerprint(), first.fingerprint())
     after = self._times()
     self.assertLen(after, len(before) + 8)
@@ -140,13 +144,13 @@ class SiteTaskTest(parameterized.TestCase):
 
   def test_a_file_that_was_cut_off_is_written_again(self):
     sites = self._open(_DRAWN, (0, 1))
-    task = site_task.load_task(_options(), sites)
+    task = files.load_task(_options(sites=sites))
     path = site_paths.parse(task.clients[0].train.path)
     path = os.path.join(self.started[path.address].folder, path.name)
     with open(path, "rb") as file:
       content = file.read()
     os.truncate(path, 10)
-    site_task.load_task(_options(), sites)
+    files.load_task(_options(sites=sites))
     with open(path, "rb") as file:
       self.assertEqual(file.read(), content)
 
@@ -157,7 +161,7 @@ class SiteTaskTest(parameterized.TestCase):
         for client_id, client in sites.clients.items()
     }
     with self.assertRaisesRegex(ValueError, "the site at .* must have the rows that it says"):
-      site_task.load_task(_options(), dataclasses.replace(sites, clients=clients))
+      files.load_task(_options(sites=dataclasses.replace(sites, clients=clients)))
 
   @parameterized.named_parameters(
       ("no labels", table_options.TableOptions(exclude=("part", "y")), {}, (0, 1),
@@ -169,12 +173,12 @@ class SiteTaskTest(parameterized.TestCase):
   def test_is_refused(self, tables, settings, clients, message):
     sites = self._open(tables, clients)
     with self.assertRaisesRegex(ValueError, message):
-      site_task.num_clients(sites, None, 0)
+      files.num_clients(site_rows.open_rows(sites), None, 0)
 
   def test_too_many_clients_left_out(self):
     sites = self._open(_SPLIT, (0, 1, 5))
     with self.assertRaisesRegex(ValueError, "`clients` must hold .* got .1 of 3 without"):
-      site_task.load_task(_options(), sites)
+      files.load_task(_options(sites=sites))
 
 
 if __name__ == "__main__":

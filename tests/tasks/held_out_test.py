@@ -6,9 +6,8 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.tables import table_options
-from fl_clustering.tasks import folds
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry
-from fl_clustering.tasks import splitting
 from tests import small_task
 from tests.tasks import data_files
 
@@ -27,7 +26,7 @@ class PositionsTest(parameterized.TestCase):
   @parameterized.parameters(10, 11, 47, 100)
   def test_each_example_is_for_testing_in_one_fold(self, num_examples):
     parts = [
-        folds.test_positions(num_examples, folds.Fold(i, 10), 0, "a") for i in range(10)
+        held_out.Fold(i, 10).test_positions(num_examples, 0, "a") for i in range(10)
     ]
 
     self.assertCountEqual(np.concatenate(parts), range(num_examples))
@@ -37,7 +36,7 @@ class PositionsTest(parameterized.TestCase):
   @parameterized.parameters(2, 3, 9)
   def test_a_small_client_tests_one_example_in_each_fold(self, num_examples):
     parts = [
-        folds.test_positions(num_examples, folds.Fold(i, 10), 0, "a") for i in range(10)
+        held_out.Fold(i, 10).test_positions(num_examples, 0, "a") for i in range(10)
     ]
 
     self.assertEqual(set(map(len, parts)), {1})
@@ -46,24 +45,24 @@ class PositionsTest(parameterized.TestCase):
     self.assertLessEqual(times.max() - times.min(), 1)
 
   def test_seed_and_client_decide(self):
-    fold = folds.Fold(0, 2)
-    first = folds.test_positions(40, fold, 0, "a")
+    fold = held_out.Fold(0, 2)
+    first = fold.test_positions(40, 0, "a")
 
-    np.testing.assert_array_equal(first, folds.test_positions(40, fold, 0, "a"))
-    self.assertNotEqual(list(first), list(folds.test_positions(40, fold, 1, "a")))
-    self.assertNotEqual(list(first), list(folds.test_positions(40, fold, 0, "b")))
+    np.testing.assert_array_equal(first, fold.test_positions(40, 0, "a"))
+    self.assertNotEqual(list(first), list(fold.test_positions(40, 1, "a")))
+    self.assertNotEqual(list(first), list(fold.test_positions(40, 0, "b")))
 
   @parameterized.parameters((0, 1, "num_folds"), (-1, 3, "index"), (3, 3, "index"))
   def test_bad_fold(self, index, num_folds, name):
     with self.assertRaisesRegex(ValueError, f"^`{name}` must be "):
-      folds.Fold(index, num_folds)
+      held_out.Fold(index, num_folds)
 
 
 class TaskTest(absltest.TestCase):
 
   def test_clients_keep_their_examples_and_test_each_of_them_once(self):
     task = small_task.small_task()
-    tasks = [splitting.in_fold(task, folds.Fold(i, 3), 0) for i in range(3)]
+    tasks = [held_out.in_fold(task, held_out.Fold(i, 3), 0) for i in range(3)]
 
     for number, client in enumerate(task.clients):
       in_folds = [one.clients[number] for one in tasks]
@@ -91,7 +90,7 @@ class LoadTest(absltest.TestCase):
 
     whole = self._load(None, dataset="idx", partition="rotated", num_groups=2)
     tasks = [
-        self._load(folds.Fold(i, 4), dataset="idx", partition="rotated", num_groups=2)
+        self._load(held_out.Fold(i, 4), dataset="idx", partition="rotated", num_groups=2)
         for i in range(4)
     ]
 
@@ -113,7 +112,7 @@ class LoadTest(absltest.TestCase):
     self._write_tables()
     tables = table_options.TableOptions(label_column="y")
     tasks = [
-        self._load(folds.Fold(i, 4), dataset="files", tables=tables) for i in range(4)
+        self._load(held_out.Fold(i, 4), dataset="files", tables=tables) for i in range(4)
     ]
 
     for task in tasks:
@@ -126,10 +125,10 @@ class LoadTest(absltest.TestCase):
   def test_nothing_else_says_what_is_for_testing(self):
     tables = table_options.TableOptions(label_column="y")
     with self.assertRaisesRegex(ValueError, "^`test_share` must be left out with folds"):
-      self._load(folds.Fold(0, 2), dataset="files", tables=tables, test_share=0.3)
+      self._load(held_out.Fold(0, 2), dataset="files", tables=tables, test_share=0.3)
     tables = table_options.TableOptions(label_column="y", split_column="part")
     with self.assertRaisesRegex(ValueError, "^`split_column` must be left out with folds"):
-      self._load(folds.Fold(0, 2), dataset="files", tables=tables)
+      self._load(held_out.Fold(0, 2), dataset="files", tables=tables)
 
 
 if __name__ == "__main__":

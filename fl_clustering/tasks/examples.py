@@ -1,0 +1,168 @@
+"""Labelled examples: arrays on this machine, or at a site that never lets them go."""
+
+import dataclasses
+import hashlib
+from typing import Any, Iterable, Sequence
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering.distribution import site_paths
+
+# From the type of the features to the number of labels that it can tell apart: a client's
+# file holds an example's label beside its features, in their type.
+MAX_CLASSES = {"uint8": 2**8, "float32": 2**24, "int32": 2**31 - 1}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Examples:
+  """Labelled examples on this machine.
+
+  Attributes:
+    features: Of shape (num_examples, ...).  uint8 are images of shape (num_examples, height,
+      width, channels), where 255 is ink, 0 is paper, and the model gets [0, 1]: bytes are
+      small on disk and on the wire.  float32, finite, and int32 reach the model as they are.
+    labels: Integers >= 0 of shape (num_examples,), of any type of integer.
+  """
+
+  features: np.ndarray
+  labels: np.ndarray
+
+  def __post_init__(self) -> None:
+    _check_type("features", self.features, MAX_CLASSES, " or ".join(MAX_CLASSES))
+    _check_type("labels", self.labels, np.typecodes["AllInteger"], "integers")
+    shape = self.features.shape
+    if self.features.dtype == np.uint8 and len(shape) != 4:
+      raise validate.error(
+          "features", "have the shape (num_examples, height, width, channels) if uint8", shape
+      )
+    if len(shape) < 2 or not all(shape[1:]):
+      raise validate.error("features", "have numbers in every example", shape)
+    if self.labels.shape != shape[:1]:
+      raise validate.error(
+          "labels", f"have the shape {shape[:1]}, as there are examples", self.labels.shape
+      )
+    if self.features.dtype == np.float32 and not np.all(np.isfinite(self.features)):
+      raise validate.error(
+          "features", "be finite", float(self.features[~np.isfinite(self.features)][0])
+      )
+    if self.labels.size and self.labels.min() < 0:
+      raise validate.error("labels", "be >= 0", int(self.labels.min()))
+
+  def __len__(self) -> int:
+    return len(self.labels)
+
+  @property
+  def site(self) -> str:
+    """The address of the site that has them: "", this machine."""
+    return ""
+
+  @property
+  def feature_shape(self) -> tuple[int, ...]:
+    """The shape of one example's features."""
+    return self.features.shape[1:]
+
+  @property
+  def dtype(self) -> str:
+    """The name of the features' type."""
+    return self.features.dtype.name
+
+  @property
+  def label_bound(self) -> int:
+    """What all labels are below."""
+    return int(self.labels.max()) + 1
+
+  def update_digest(self, digest: "hashlib._Hash") -> None:
+    """Updates a digest with the examples."""
+    for array in (self.features, self.labels):
+      digest.update(repr(array.shape).encode())
+      digest.update(np.ascontiguousarray(array).data)
+
+  def take(self, indices: np.ndarray | slice | Sequence[int]) -> "Examples":
+    """Returns the examples at `indices` (integers or a mask) as new arrays."""
+    return Examples(self.features[indices], self.labels[indices])
+
+
+def _check_type(name: str, array: Any, types: Iterable[str], text: str) -> None:
+  if not isinstance(array, np.ndarray) or not any(array.dtype == kind for kind in types):
+    kind = getattr(array, "dtype", type(array).__name__)
+    raise TypeError(f"`{name}` must be a NumPy array of {text}, got {kind}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class RemoteExamples:
+  """Labelled examples that are at a site and never on this machine.
+
+  Attributes:
+    path: A `site_paths` path of a file as in `engine/client_files.py`.
+    dtype: The name of the features' type, a key of `MAX_CLASSES`.
+    label_bound: What all labels are below, as the site has made sure.
+    digest: Text that is another one for other examples.
+  """
+
+  path: str
+  num_examples: int
+  feature_shape: tuple[int, ...]
+  dtype: str
+  label_bound: int
+  digest: str
+
+  def __len__(self) -> int:
+    return self.num_examples
+
+  @property
+  def site(self) -> str:
+    """The address of the site that has them."""
+    path = site_paths.parse(self.path)
+    return path.address if path else ""
+
+  def update_digest(self, digest: "hashlib._Hash") -> None:
+    """Updates a digest with what stands for the examples."""
+    digest.update(repr((self.digest, self.num_examples)).encode())
+
+
+AnyExamples = Examples | RemoteExamples
+
+
+def converted(owner: str, features: np.ndarray, labels: np.ndarray, dtype: str) -> Examples:
+  """Returns examples whose features become a type; a ValueError names their owner."""
+  with np.errstate(over="ignore"):  # It is told as a number that is not finite.
+    changed = features.astype(dtype)
+  if dtype == "int32" and not np.array_equal(changed, features):
+    raise validate.error("x", f"fit into int32 for {owner!r}", features[changed != features][0])
+  try:
+    return Examples(changed, labels)
+  except ValueError as e:
+    raise ValueError(f"{str(e)[:-1]} for {owner!r}.") from e
+
+
+def pooled(parts: Iterable[Any]) -> Any:
+  """Returns `Examples` together, in order; `RemoteExamples` stay apart, as a tuple."""
+  parts = tuple(parts)
+  if isinstance(parts[0], RemoteExamples):
+    return parts
+  return Examples(
+      np.concatenate([part.features for part in parts]),
+      np.concatenate([part.labels for part in parts]),
+  )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ImagePool:
+  """Labelled images that belong to no client yet: what a partition splits.
+
+  Attributes:
+    name: The data set's name, such as "digits".
+    source: One line: what data this is, from where, in which version.
+    pool: The examples to be split over the clients.
+    global_test: Examples that no client gets.
+    global_test_source: One line: where `global_test` is from.
+    num_classes: Labels are below this number.
+  """
+
+  name: str
+  source: str
+  pool: Examples
+  global_test: Examples
+  global_test_source: str
+  num_classes: int

@@ -1,0 +1,195 @@
+"""What is held out of training: clients' test examples, at random or in folds, and new clients.
+
+Each client's examples are dealt out by themselves: its test examples follow from the seed and its
+id.  In cross-validation every client is in every fold, and each of its examples is for testing in
+one of them.
+"""
+
+import dataclasses
+from typing import Container, Mapping, Sequence
+
+import numpy as np
+
+from clustering_basics import randomness
+from clustering_basics import validate
+from fl_clustering.tasks import examples as examples_lib
+from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import shares
+
+TEST_SHARE = 0.2
+# Without more of the clients, the data would no longer be what their name says.
+MAX_SMALL_FRACTION = 0.25
+
+
+@dataclasses.dataclass(frozen=True)
+class Fold:
+  """Which of the folds is for testing.
+
+  Attributes:
+    index: Its number, from 0.
+    num_folds: How many there are, at least two.
+  """
+
+  index: int
+  num_folds: int
+
+  def __post_init__(self) -> None:
+    validate.integer(2, num_folds=self.num_folds)
+    validate.integer(0, self.num_folds - 1, index=self.index)
+
+  def test_positions(self, num_examples: int, seed: int, client_id: str) -> np.ndarray:
+    """Returns which of a client's examples are for testing, at least one and not all.
+
+    A client with fewer examples than there are folds tests one in each fold, and so some of
+    them in several.
+
+    Args:
+      num_examples: How many examples the client has, at least two.
+      seed: Decides with the id how the examples are dealt out, in the same way for all folds.
+      client_id: The client's id.
+    """
+    validate.integer(2, num_examples=num_examples)
+    order = randomness.generator(seed, "folds", client_id=client_id).permutation(num_examples)
+    if self.index < num_examples:
+      return order[self.index :: self.num_folds]
+    return order[[self.index % num_examples]]
+
+
+def _num_test(num_examples: int, test_share: float) -> int:
+  return min(max(1, round(test_share * num_examples)), num_examples - 1)
+
+
+def _mask(length: int, positions: np.ndarray) -> np.ndarray:
+  mask = np.zeros(length, bool)
+  mask[positions] = True
+  return mask
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TestRows:
+  """Which rows of the clients' tables are for testing.
+
+  Attributes:
+    masks: bool of shape (n,) by client id; of shape (0,) where only the client's site knows.
+    counts: How many they are, by client id.
+  """
+
+  masks: Mapping[str, np.ndarray]
+  counts: Mapping[str, int]
+
+  @classmethod
+  def of_masks(cls, masks: Mapping[str, np.ndarray]) -> "TestRows":
+    """Returns the rows of masks that are known."""
+    return cls(masks, {client_id: int(mask.sum()) for client_id, mask in masks.items()})
+
+  def usable(self, num_rows: Mapping[str, int]) -> list[str]:
+    """Returns the ids of the clients that can be trained and tested, of so many rows, in order."""
+    return [client_id for client_id, num in num_rows.items() if 0 < self.counts[client_id] < num]
+
+
+def draw_rows(
+    num_rows: Mapping[str, int], test_share: float | None, seed: int, fold: Fold | None = None
+) -> TestRows:
+  """Returns which rows of the clients are for testing where no column says so.
+
+  Args:
+    num_rows: The clients' numbers of rows by id, at least one.
+    test_share: The share of them; None for the default.  At least one is for testing.
+    seed: Decides which.
+    fold: Takes the place of the share for clients with two rows or more.
+  """
+  masks = {}
+  for client_id, num in num_rows.items():
+    if fold is not None and num >= shares.MIN_EXAMPLES_PER_CLIENT:
+      positions = fold.test_positions(num, seed, client_id)
+    else:
+      rng = randomness.generator(seed, f"rows for testing: {client_id}")
+      num_test = _num_test(num, TEST_SHARE if test_share is None else test_share)
+      positions = rng.choice(num, num_test, replace=False)
+    masks[client_id] = _mask(num, positions)
+  return TestRows.of_masks(masks)
+
+
+def split_client(
+    client_id: str, examples: examples_lib.Examples, seed: int, group: int | None = None,
+    test_share: float = TEST_SHARE,
+) -> federated_task.ClientData:
+  """Returns a client whose examples, at least two, are split at random; no part is empty."""
+  rng = randomness.generator(seed, "partition: training and test", client_id=client_id)
+  order = rng.permutation(len(examples))
+  num_test = _num_test(len(examples), test_share)
+  return federated_task.ClientData(
+      client_id, examples.take(order[num_test:]), examples.take(order[:num_test]), group
+  )
+
+
+def in_fold(
+    task: federated_task.FederatedTask, fold: Fold, seed: int
+) -> federated_task.FederatedTask:
+  """Returns the task whose clients test on one fold of their examples and train on the others.
+
+  The examples must not have been changed by what was learned from the training examples, as
+  those of tables are: their folds are drawn where they are read.
+  """
+
+  def split(client: federated_task.ClientData) -> federated_task.ClientData:
+    examples = examples_lib.pooled((client.train, client.test))
+    positions = fold.test_positions(len(examples), seed, client.client_id)
+    is_test = _mask(len(examples), positions)
+    return dataclasses.replace(
+        client, train=examples.take(~is_test), test=examples.take(is_test)
+    )
+
+  return dataclasses.replace(
+      task,
+      clients=tuple(map(split, task.clients)),
+      new_clients=tuple(map(split, task.new_clients)),
+  )
+
+
+def left_out_warnings(client_ids: Sequence[str], kept: Container[str]) -> tuple[str, ...]:
+  """Returns warnings of the clients that can't be trained and tested.
+
+  A user's client can't be given extra examples, so it is left out.
+
+  Args:
+    client_ids: The ids of all clients.
+    kept: Those that can be.
+
+  Raises:
+    ValueError: If more than a quarter of the clients can't be.
+  """
+  left_out = [client_id for client_id in client_ids if client_id not in kept]
+  if not left_out:
+    return ()
+  if len(left_out) > MAX_SMALL_FRACTION * len(client_ids):
+    raise validate.error(
+        "clients",
+        "hold an example for training and one for testing for three in four of them",
+        f"{len(left_out)} of {len(client_ids)} without",
+    )
+  names = ", ".join(left_out[:5]) + (", ..." if len(left_out) > 5 else "")
+  return (
+      f"{len(left_out)} of {len(client_ids)} clients ({names}) are left out: they have no example "
+      "for training and another one for testing.",
+  )
+
+
+def new_positions(num_clients: int, num_new_clients: int, seed: int) -> set[int]:
+  """Returns the positions of the clients that don't train, fewer than all."""
+  rng = randomness.generator(seed, "new clients")
+  return set(rng.choice(num_clients, num_new_clients, replace=False).tolist())
+
+
+def hold_out(
+    task: federated_task.FederatedTask, num_new_clients: int, seed: int
+) -> federated_task.FederatedTask:
+  """Returns the task with some of its clients, drawn by the seed, as new ones."""
+  if not num_new_clients:
+    return task
+  new = new_positions(len(task.clients), num_new_clients, seed)
+  return dataclasses.replace(
+      task,
+      clients=tuple(client for i, client in enumerate(task.clients) if i not in new),
+      new_clients=tuple(task.clients[i] for i in sorted(new)),
+  )
