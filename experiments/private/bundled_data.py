@@ -4,36 +4,34 @@ None of them was used to choose the constants of `dp_clustering.refine`.  Each f
 returns the points, an array of shape (num_points, dim), and one line on them.
 """
 
+from typing import Any
+
 import numpy as np
 
 _PATCH_SIDE = 4
 _WINDOW = 36
 
 
-def standardized(points):
-  """Returns points with mean zero and variance one in every column.
-
-  Args:
-    points: Array of shape (num_points, dim) without constant columns.
-  """
+def standardized(points: np.ndarray) -> np.ndarray:
+  """Returns points with mean zero and variance one in every column; none may be constant."""
   points = np.asarray(points, np.float64)
   return (points - points.mean(axis=0)) / points.std(axis=0)
 
 
-def _sample_image(name):
+def _sample_image(name: str) -> np.ndarray:
   # Imported late: it takes most of a second, and bad flags should fail at once.
   from sklearn import datasets
 
   return datasets.load_sample_image(name)
 
 
-def load_photo_colors():
+def load_photo_colors() -> tuple[np.ndarray, str]:
   """Returns the colors of a quarter of the pixels of a photograph; 68,480 x 3."""
   pixels = _sample_image("china.jpg")[::2, ::2].reshape(-1, 3)
   return pixels, "red, green and blue of every second pixel, both ways, of scikit-learn's china.jpg"
 
 
-def load_photo_patches():
+def load_photo_patches() -> tuple[np.ndarray, str]:
   """Returns squares of 4 x 4 pixels of another photograph; 16,960 x 48."""
   image = _sample_image("flower.jpg")
   rows, columns = (length // _PATCH_SIDE for length in image.shape[:2])
@@ -45,7 +43,7 @@ def load_photo_patches():
   )
 
 
-def load_ecg_windows():
+def load_ecg_windows() -> tuple[np.ndarray, str]:
   """Returns tenths of seconds of an electrocardiogram of five minutes; 3,000 x 36."""
   from scipy import misc
 
@@ -56,11 +54,12 @@ def load_ecg_windows():
   )
 
 
-def load_terrain():
+def load_terrain() -> tuple[np.ndarray, str]:
   """Returns places and heights of a piece of land, standardized; 34,744 x 3."""
   from matplotlib import cbook
 
-  with cbook.get_sample_data("jacksboro_fault_dem.npz") as file:
+  sample: Any = cbook.get_sample_data("jacksboro_fault_dem.npz")
+  with sample as file:
     heights = file["elevation"][::2, ::2]
   places = np.indices(heights.shape).reshape(2, -1)
   return (
@@ -70,7 +69,7 @@ def load_terrain():
   )
 
 
-def load_breast_cancer():
+def load_breast_cancer() -> tuple[np.ndarray, str]:
   """Returns measurements of cell nuclei, standardized; 569 x 30."""
   from sklearn import datasets
 
@@ -78,7 +77,7 @@ def load_breast_cancer():
   return points, "cell nuclei, from scikit-learn, standardized"
 
 
-def load_diabetes():
+def load_diabetes() -> tuple[np.ndarray, str]:
   """Returns measurements of patients, standardized; 442 x 10."""
   from sklearn import datasets
 

@@ -1,7 +1,9 @@
 """What is measured: the inputs of a benchmark, its cells, and the loss in each."""
 
+import contextlib
 import dataclasses
 import math
+from typing import Any, Callable, Iterable, Mapping, TYPE_CHECKING
 
 from clustering_basics import randomness
 from clustering_basics import validate
@@ -11,6 +13,9 @@ from experiment_shell import output_folder
 from experiments.private import config as config_lib
 from experiments.private import data as data_lib
 from experiments.private import methods as methods_lib
+
+if TYPE_CHECKING:
+  from experiment_shell import study
 
 LEDGERS = "ledgers.json"
 MEASUREMENTS = "measurements.csv"
@@ -26,20 +31,17 @@ class Benchmark:
   """The data sets and methods that are available on this machine.
 
   Attributes:
-    config: The `BenchmarkConfig`.
-    datasets: The `BenchmarkDataset`s, by name.
-    methods: The methods, by name.
     skipped: The reasons why data sets and methods are left out, by name.
     diffprivlib_versions: Versions in the environment of diffprivlib; empty without it.
   """
 
   config: config_lib.BenchmarkConfig
-  datasets: dict
-  methods: dict
-  skipped: dict
-  diffprivlib_versions: dict
+  datasets: dict[str, data_lib.BenchmarkDataset]
+  methods: dict[str, Callable[..., Any]]
+  skipped: dict[str, str]
+  diffprivlib_versions: dict[str, str]
 
-  def describe(self):
+  def describe(self) -> dict[str, Any]:
     """Returns what `config.json` says of it, besides the settings."""
     return {
         "datasets": {name: dataset.describe() for name, dataset in self.datasets.items()},
@@ -49,7 +51,9 @@ class Benchmark:
     }
 
 
-def _check_num_clusters(config, datasets):
+def _check_num_clusters(
+    config: config_lib.BenchmarkConfig, datasets: Iterable[data_lib.BenchmarkDataset]
+) -> None:
   for name, values in (("k_to_try", config.k_to_try), ("fixed_k", (config.fixed_k,))):
     for dataset in datasets:
       if max(values) > len(dataset.points):
@@ -59,14 +63,17 @@ def _check_num_clusters(config, datasets):
         )
 
 
-def load_benchmark(config, data_dir, diffprivlib_python, stack):
-  """Returns the `Benchmark`: loads the data sets and starts diffprivlib and TFF.
+def load_benchmark(
+    config: config_lib.BenchmarkConfig, data_dir: str | None, diffprivlib_python: str | None,
+    stack: contextlib.ExitStack,
+) -> Benchmark:
+  """Loads the data sets and starts diffprivlib and TFF.
 
   Args:
-    config: A `BenchmarkConfig`.
+    config: The settings.
     data_dir: Folder with UCI's files, or None.
     diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
-    stack: A `contextlib.ExitStack`, which ends the process of diffprivlib and TFF's worker.
+    stack: Ends the process of diffprivlib and TFF's worker.
 
   Raises:
     ValueError: If the settings don't fit the data, or nothing is left to run.
@@ -83,7 +90,7 @@ def load_benchmark(config, data_dir, diffprivlib_python, stack):
   )
 
 
-def check_recorded(recorded, document):
+def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
   """Raises a ValueError unless a run to resume had the same data sets and methods.
 
   Args:
@@ -100,25 +107,21 @@ def check_recorded(recorded, document):
         )
 
 
-def _settings(config):
+def _settings(config: config_lib.BenchmarkConfig) -> list[tuple[int, float]]:
   """Returns (k, epsilon) of all measurements of a private method, each once."""
   over_k = [(k, config.fixed_epsilon) for k in config.k_to_try]
   over_epsilon = [(config.fixed_k, epsilon) for epsilon in config.epsilon_to_try]
   return list(dict.fromkeys(over_k + over_epsilon))
 
 
-def cells(benchmark):
-  """Returns the cells of the study, as dicts of `KEYS`, in the order of measurement.
-
-  Args:
-    benchmark: The `Benchmark`.
-  """
-  found = []
+def cells(benchmark: Benchmark) -> list[dict[str, Any]]:
+  """Returns the cells of the study, as dicts of `KEYS`, in the order of measurement."""
+  found: list[dict[str, Any]] = []
   for dataset in benchmark.datasets:
     for method in benchmark.methods:
       settings = _settings(benchmark.config)
       if method == methods_lib.NOT_PRIVATE:
-        settings = dict.fromkeys((k, math.inf) for k, _ in settings)
+        settings = list(dict.fromkeys((k, math.inf) for k, _ in settings))
       found += [
           dict(zip(KEYS, (dataset, method, k, epsilon, run)))
           for k, epsilon in settings
@@ -127,24 +130,23 @@ def cells(benchmark):
   return found
 
 
-def cell_seed(seed, dataset, method, k, epsilon, run):
+def cell_seed(seed: int, dataset: str, method: str, k: int, epsilon: float, run: int) -> int:
   """Returns the seed of a cell, from the benchmark's seed and the cell's keys."""
   purpose = f"private benchmark: {dataset}, {method}, {k}, {epsilon!r}"
   return int(randomness.generator(seed, purpose, run).integers(2**31))
 
 
-def build_measure(benchmark):
+def build_measure(benchmark: Benchmark) -> Callable[..., dict[str, float]]:
   """Returns the function that measures a cell of the study, from the cell's keys.
 
   It returns the loss: the mean squared distance of the points to the nearest center,
   which is not private.
-
-  Args:
-    benchmark: The `Benchmark`.
   """
   config = benchmark.config
 
-  def measure(dataset, method, k, epsilon, run):
+  def measure(
+      dataset: str, method: str, k: int, epsilon: float, run: int
+  ) -> dict[str, float]:
     points = benchmark.datasets[dataset].points
     seed = cell_seed(config.seed, dataset, method, k, epsilon, run)
     centers = benchmark.methods[method](
@@ -156,14 +158,14 @@ def build_measure(benchmark):
   return measure
 
 
-def _ledger_document(benchmark):
+def _ledger_document(benchmark: Benchmark) -> dict[str, Any]:
   """Returns the ledger of one run of each of our private methods, for JSON."""
   config, (dataset, *_) = benchmark.config, benchmark.datasets.values()
   ledgers = {}
   for method in private_methods.METHODS:
     if method in benchmark.methods:
       keys = (dataset.name, method, config.fixed_k, config.fixed_epsilon, 0)
-      ledger = methods_lib.private_result(
+      ledger: Any = methods_lib.private_result(
           method, dataset, config.fixed_k, config.fixed_epsilon, config.delta,
           cell_seed(config.seed, *keys),
       ).ledger
@@ -180,13 +182,9 @@ def _ledger_document(benchmark):
   return ledgers
 
 
-def run(benchmark, folder, table):
-  """Measures what is not measured yet, and writes the ledgers.
-
-  Args:
-    benchmark: The `Benchmark`.
-    folder: The `OutputFolder`.
-    table: The `Study` in it.
-  """
+def run(
+    benchmark: Benchmark, folder: output_folder.OutputFolder, table: "study.Study"
+) -> None:
+  """Measures what is not measured yet, and writes the ledgers."""
   table.run(cells(benchmark), build_measure(benchmark))
   folder.write_text(LEDGERS, output_folder.json_text(_ledger_document(benchmark)))

@@ -24,8 +24,6 @@ class MixtureSize:
   """How many points a mixture has, and what its privacy protects.
 
   Attributes:
-    num_clients: Number of clients.
-    points_per_client: Number of points of each.
     protects_clients: Whether privacy protects a client with all of its points, or one
       point.
     paper_epsilon: The epsilon at which the paper's setting is compared, with delta 1e-6.
@@ -44,15 +42,10 @@ SIZES = {
 }
 
 
-def draw(size, rng):
+def draw(size: MixtureSize, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
   """Returns the points, one client's after the other's, and the means of their clusters.
 
-  Args:
-    size: A `MixtureSize`.
-    rng: `np.random.Generator`.
-
-  Returns:
-    Arrays of shape (num_points, dim) and (NUM_CLUSTERS, dim).
+  They are of shape (num_points, dim) and (NUM_CLUSTERS, dim).
   """
   means = rng.random((NUM_CLUSTERS, _DIM))
   num_points = size.num_clients * size.points_per_client
@@ -61,12 +54,10 @@ def draw(size, rng):
   return means[clusters] + noise, means
 
 
-def optimal_loss(points, means):
-  """Returns the loss per point of k-means without privacy from the true means.
+def optimal_loss(points: np.ndarray, means: np.ndarray) -> float:
+  """Returns the loss per point, (num_points, dim), of k-means without privacy.
 
-  Args:
-    points: Array of shape (num_points, dim).
-    means: The means of the clusters, of shape (k, dim).
+  It starts from the true means of the clusters, of shape (k, dim).
   """
   # Imported late: it takes most of a second, and bad flags should fail at once.
   from sklearn import cluster

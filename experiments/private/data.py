@@ -7,7 +7,7 @@ raises `uci.Unavailable`, and add a row to `DATASETS`.
 import dataclasses
 import functools
 import hashlib
-from typing import Optional
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -32,11 +32,9 @@ _SYNTHETIC_CLUSTER_RATIO = 8.0
 
 @dataclasses.dataclass(frozen=True)
 class Optimum:
-  """The best loss that is known.
+  """The best loss per point that is known for k clusters.
 
   Attributes:
-    k: The number of clusters that it is for.
-    loss: The loss per point.
     paper_epsilon: The epsilon at which a paper compares with it.
   """
 
@@ -51,13 +49,12 @@ class BenchmarkDataset:
 
   Attributes:
     name: Its key in `DATASETS`.
-    points: Float64 array of shape (num_points, dim).  Private methods clip the rows to
+    points: float64 of shape (num_points, dim).  Private methods clip the rows to
       `RADIUS`; few or none are outside.
     source: One line on where the data come from.
     client_sizes: Numbers of points of the clients, whose rows follow each other; empty for
       data without clients.
     unit_points: How many points privacy protects together: 1, or the most that a client has.
-    optimum: The `Optimum`, if it is known.
   """
 
   name: str
@@ -65,9 +62,9 @@ class BenchmarkDataset:
   source: str
   client_sizes: tuple[int, ...] = ()
   unit_points: int = 1
-  optimum: Optional[Optimum] = None
+  optimum: Optimum | None = None
 
-  def describe(self):
+  def describe(self) -> dict[str, Any]:
     """Returns what identifies the data, as a dict for JSON."""
     return {
         "source": self.source,
@@ -77,15 +74,14 @@ class BenchmarkDataset:
         "unit_points": self.unit_points,
         "is_new": self.name in NEW,
         "optimum": None if self.optimum is None else dataclasses.asdict(self.optimum),
-        "sha256": hashlib.sha256(np.ascontiguousarray(self.points)).hexdigest(),
+        "sha256": hashlib.sha256(np.ascontiguousarray(self.points).data).hexdigest(),
     }
 
 
-def centered_and_scaled(points):
-  """Returns points with mean zero and a largest norm of `RADIUS`; this is not private.
+def centered_and_scaled(points: np.ndarray) -> np.ndarray:
+  """Returns points, (num_points, dim), with mean zero and a largest norm of `RADIUS`.
 
-  Args:
-    points: Array of shape (num_points, dim).
+  This is not private.
   """
   points = np.asarray(points, np.float64)
   centered = points - points.mean(axis=0)
@@ -94,8 +90,7 @@ def centered_and_scaled(points):
   return centered * (RADIUS / (largest * (1 + 1e-12) or 1.0))
 
 
-def _synthetic(seed, data_dir):
-  del data_dir
+def _synthetic(seed: int, unused_data_dir: str | None) -> BenchmarkDataset:
   # pylint: disable=g-import-not-at-top
   from dp_clustering.demo import data_generation
 
@@ -108,47 +103,47 @@ def _synthetic(seed, data_dir):
   return BenchmarkDataset("synthetic", data.clip_by_radius(), source)
 
 
-def _digits_embeddings(seed, data_dir):
-  del data_dir
+def _scaled(
+    name: str, load: Callable[[int, str | None], tuple[np.ndarray, str]]
+) -> Callable[[int, str | None], BenchmarkDataset]:
+  """Returns the loader of a data set that is centered and scaled.
+
+  Args:
+    load: From the seed and the folder of UCI's files to points and one line on them.
+  """
+
+  def load_scaled(seed: int, data_dir: str | None) -> BenchmarkDataset:
+    points, source = load(seed, data_dir)
+    return BenchmarkDataset(name, centered_and_scaled(points), source)
+
+  return load_scaled
+
+
+def _digits_embeddings(seed: int, unused_data_dir: str | None) -> tuple[np.ndarray, str]:
   points, accuracy, digits = digits_embeddings.embeddings(seed)
   source = (
       f"{digits}, as a network trained here with seed {seed} sees them (it tells {accuracy:.1%} "
       "of 1,000 new ones right)"
   )
-  return BenchmarkDataset("digits_embeddings", centered_and_scaled(points), source)
+  return points, source
 
 
-def _letter(seed, data_dir):
-  del seed
-  points, source = uci.load_letter(data_dir)
-  return BenchmarkDataset("letter", centered_and_scaled(points), source)
-
-
-def _gas_emissions(seed, data_dir):
-  del seed
-  points, source = uci.load_gas_emissions(data_dir)
-  return BenchmarkDataset("gas_emissions", centered_and_scaled(points), source)
-
-
-def _sklearn_digits(seed, data_dir):
-  del seed, data_dir
+def _sklearn_digits(unused_seed: int, unused_data_dir: str | None) -> tuple[np.ndarray, str]:
   # Imported late: it takes most of a second, and bad flags should fail at once.
   import sklearn
   from sklearn import datasets
 
-  points = datasets.load_digits().data
   source = f"digits of 8 x 8 pixels in scikit-learn {sklearn.__version__}"
-  return BenchmarkDataset("sklearn_digits", centered_and_scaled(points), source)
+  return datasets.load_digits().data, source
 
 
-def _bundled(name, seed, data_dir):
-  del seed, data_dir
-  points, source = bundled_data.LOADERS[name]()
-  return BenchmarkDataset(name, centered_and_scaled(points), source)
+def _bundled(
+    name: str, unused_seed: int, unused_data_dir: str | None
+) -> tuple[np.ndarray, str]:
+  return bundled_data.LOADERS[name]()
 
 
-def _mixture(name, seed, data_dir):
-  del data_dir
+def _mixture(name: str, seed: int, unused_data_dir: str | None) -> BenchmarkDataset:
   size = client_mixtures.SIZES[name]
   rng = randomness.generator(seed, f"private benchmark: {name}")
   points, means = client_mixtures.draw(size, rng)
@@ -168,14 +163,18 @@ def _mixture(name, seed, data_dir):
 # What Google's benchmarks have, and scikit-learn's digits.
 KNOWN = {
     "synthetic": _synthetic,
-    "digits_embeddings": _digits_embeddings,
-    "letter": _letter,
-    "gas_emissions": _gas_emissions,
-    "sklearn_digits": _sklearn_digits,
+    "digits_embeddings": _scaled("digits_embeddings", _digits_embeddings),
+    "letter": _scaled("letter", lambda seed, data_dir: uci.load_letter(data_dir)),
+    "gas_emissions": _scaled(
+        "gas_emissions", lambda seed, data_dir: uci.load_gas_emissions(data_dir)
+    ),
+    "sklearn_digits": _scaled("sklearn_digits", _sklearn_digits),
 }
 # Never used to choose the constants of `dp_clustering.refine`.
-NEW = {name: functools.partial(_bundled, name) for name in bundled_data.LOADERS}
-DATASETS = {
+NEW = {
+    name: _scaled(name, functools.partial(_bundled, name)) for name in bundled_data.LOADERS
+}
+DATASETS: Mapping[str, Callable[[int, str | None], BenchmarkDataset]] = {
     **KNOWN,
     **NEW,
     **{name: functools.partial(_mixture, name) for name in client_mixtures.SIZES},
@@ -184,17 +183,15 @@ DATASETS = {
 FROM_FILES = ("letter", "gas_emissions")
 
 
-def load_datasets(names, seed, data_dir):
-  """Loads the data sets that are available.
+def load_datasets(
+    names: Sequence[str], seed: int, data_dir: str | None
+) -> tuple[list[BenchmarkDataset], dict[str, str]]:
+  """Returns the data sets that are available, and the reason for each name that is not.
 
   Args:
     names: Keys of `DATASETS`.
     seed: The benchmark's seed.
     data_dir: Folder with UCI's files, or None.
-
-  Returns:
-    A list of `BenchmarkDataset`, and a dict with the reason for each name that is
-    missing from it.
 
   Raises:
     ValueError: If a file can't be used, or no data set is left.

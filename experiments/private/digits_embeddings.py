@@ -5,6 +5,7 @@ is trained to tell the digits apart; a picture's embedding is the output of the 
 """
 
 import math
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -22,7 +23,7 @@ _MOMENTUM = 0.9
 _DECAY = 0.7  # Of the learning rate, per epoch.
 
 
-def _initial_parameters(rng):
+def _initial_parameters(rng: np.random.Generator) -> list[np.ndarray]:
   """Returns He-normal kernels and zero biases."""
   return [
       np.zeros(shape, np.float32) if len(shape) == 1
@@ -31,8 +32,8 @@ def _initial_parameters(rng):
   ]
 
 
-def _embedded(images, parameters):
-  """Returns the output of the 40 units, a tensor of shape (num_images, 40)."""
+def _embedded(images: Any, parameters: Sequence[Any]) -> Any:
+  """Returns the output of the 40 units, of shape (num_images, 40)."""
   import tensorflow as tf
 
   hidden = images
@@ -43,14 +44,14 @@ def _embedded(images, parameters):
   return tf.nn.relu(tf.nn.bias_add(tf.matmul(hidden, parameters[4]), parameters[5]))
 
 
-def _build_step(variables):
+def _build_step(variables: Sequence[Any]) -> Callable[..., None]:
   """Returns a function of (images, labels, rate): one step of SGD with momentum."""
   import tensorflow as tf
 
   velocities = [tf.Variable(tf.zeros_like(variable)) for variable in variables]
 
   @tf.function(reduce_retracing=True)
-  def step(images, labels, rate):
+  def step(images: Any, labels: Any, rate: Any) -> None:
     with tf.GradientTape() as tape:
       logits = tf.matmul(_embedded(images, variables), variables[6]) + variables[7]
       loss = tf.reduce_mean(
@@ -65,7 +66,9 @@ def _build_step(variables):
   return step
 
 
-def _trained_parameters(images, labels, seed, epochs):
+def _trained_parameters(
+    images: np.ndarray, labels: np.ndarray, seed: int, epochs: int
+) -> list[np.ndarray]:
   import tensorflow as tf
 
   rng = randomness.generator(seed, "private benchmark: digits_embeddings")
@@ -80,11 +83,11 @@ def _trained_parameters(images, labels, seed, epochs):
   return [variable.numpy() for variable in variables]
 
 
-def _as_floats(images):
+def _as_floats(images: np.ndarray) -> np.ndarray:
   return images.astype(np.float32) / 255
 
 
-def embeddings(seed, epochs=_EPOCHS):
+def embeddings(seed: int, epochs: int = _EPOCHS) -> tuple[np.ndarray, float, str]:
   """Trains the network and returns the embeddings of the digits.
 
   Args:
@@ -92,9 +95,9 @@ def embeddings(seed, epochs=_EPOCHS):
     epochs: Passes over the training data.
 
   Returns:
-    A tuple of the embeddings, a non-negative float64 array of shape (5000, 40) with the
-    digits that the network was trained on before the 1,000 others; the network's
-    accuracy on those 1,000; and one line on where the digits come from.
+    The embeddings, non-negative float64 of shape (5000, 40) with the digits that the network
+    was trained on before the 1,000 others; the network's accuracy on those 1,000; and one
+    line on where the digits come from.
   """
   # Imported late: it takes seconds, and only this data set needs it.
   import tensorflow as tf

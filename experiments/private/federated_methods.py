@@ -1,7 +1,9 @@
 """`refine` on secure sums over clients, as methods of the benchmark; this needs TFF."""
 
+import contextlib
 import functools
 import tempfile
+from typing import Callable, Iterable
 
 import numpy as np
 
@@ -17,13 +19,8 @@ from fl_clustering.points import privacy as privacy_lib
 _TRUST = {"refine_server": privacy_lib.SERVER, "refine_none": privacy_lib.NONE}
 
 
-def clients(dataset, seed):
-  """Returns the points of every client, by id.
-
-  Args:
-    dataset: A `data.BenchmarkDataset`.
-    seed: Seed of the split of a data set without clients of its own.
-  """
+def clients(dataset: data.BenchmarkDataset, seed: int) -> dict[str, np.ndarray]:
+  """Returns the points of every client, by id; the seed splits data without clients."""
   sizes = dataset.client_sizes
   if sizes:
     parts = np.split(dataset.points, np.cumsum(sizes)[:-1])
@@ -33,13 +30,17 @@ def clients(dataset, seed):
   return {str(index): part for index, part in enumerate(parts)}
 
 
-def _privacy(dataset, epsilon, delta, trust):
+def _privacy(
+    dataset: data.BenchmarkDataset, epsilon: float, delta: float, trust: str
+) -> privacy_lib.PointPrivacy | privacy_lib.ClientPrivacy:
   if dataset.unit_points == 1:
     return privacy_lib.PointPrivacy(epsilon, delta, data.RADIUS, trust)
   return privacy_lib.ClientPrivacy(epsilon, delta, data.RADIUS, dataset.unit_points, trust)
 
 
-def _centers(trust, dataset, k, epsilon, delta, seed):
+def _centers(
+    trust: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float, seed: int
+) -> np.ndarray:
   privacy = _privacy(dataset, epsilon, delta, trust)
   config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
   with tempfile.TemporaryDirectory() as folder:
@@ -47,12 +48,9 @@ def _centers(trust, dataset, k, epsilon, delta, seed):
     return private_fit.fit(config, files, noise.SeededNoise(seed)).centroids
 
 
-def start(names, stack):
-  """Returns the methods by name, and starts the worker that they compute in.
-
-  Args:
-    names: Names of methods, from `methods.FEDERATED`.
-    stack: A `contextlib.ExitStack`, which ends the worker.
-  """
+def start(
+    names: Iterable[str], stack: contextlib.ExitStack
+) -> dict[str, Callable[..., np.ndarray]]:
+  """Returns methods of `methods.FEDERATED` by name; starts their worker, which the stack ends."""
   stack.enter_context(runtime.LocalRuntime())
   return {name: functools.partial(_centers, _TRUST[name]) for name in names}

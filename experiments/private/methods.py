@@ -5,13 +5,17 @@ array of shape (k, dim).  It ignores epsilon or delta if it has no such paramete
 are for `dataset.unit_points` points together.
 """
 
+import contextlib
 import dataclasses
 import functools
-from typing import Callable
+from typing import Any, Callable, Sequence
+
+import numpy as np
 
 from clustering_basics import core_count
 from clustering_basics import validate
 from dp_clustering import clustering_params
+from dp_clustering import clustering_result
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from experiments.private import data
@@ -41,18 +45,18 @@ class LoadedMethods:
   """The methods that can be run on this machine.
 
   Attributes:
-    by_name: The functions, by name.
     skipped: The reasons why the others can't be run, by name.
     diffprivlib_versions: Versions in the environment of diffprivlib; empty without it.
   """
 
-  by_name: dict[str, Callable]
+  by_name: dict[str, Callable[..., np.ndarray]]
   skipped: dict[str, str]
   diffprivlib_versions: dict[str, str]
 
 
-def _sklearn_centers(dataset, k, epsilon, delta, seed):
-  del epsilon, delta  # It has no privacy.
+def _sklearn_centers(
+    dataset: data.BenchmarkDataset, k: int, unused_epsilon: float, unused_delta: float, seed: int
+) -> np.ndarray:
   # Imported late: it takes most of a second, and bad flags should fail at once.
   from sklearn import cluster
 
@@ -61,16 +65,11 @@ def _sklearn_centers(dataset, k, epsilon, delta, seed):
   return kmeans.fit(dataset.points).cluster_centers_
 
 
-def _point_epsilon(unit_points, epsilon, delta):
+def _point_epsilon(unit_points: int, epsilon: float, delta: float) -> float:
   """Returns the epsilon of one point at which so many together have `epsilon`.
 
   They have so many times the mu of one (Dong, Roth, Su, "Gaussian Differential Privacy",
-  2019, section 2.5).
-
-  Args:
-    unit_points: Number of points.
-    epsilon: Privacy parameter of all together.
-    delta: Privacy parameter of both.
+  2019, section 2.5).  The delta is that of both.
   """
   if unit_points == 1:
     return epsilon
@@ -78,17 +77,10 @@ def _point_epsilon(unit_points, epsilon, delta):
   return privacy_calculator.gaussian_epsilon(mu / unit_points, delta)
 
 
-def private_result(method, dataset, k, epsilon, delta, seed):
-  """Returns the `ClusteringResult` of one of our private methods, with seeded noise.
-
-  Args:
-    method: A key of `private_methods.METHODS`.
-    dataset: A `data.BenchmarkDataset`.
-    k: Number of clusters.
-    epsilon: Privacy parameter.
-    delta: Privacy parameter.
-    seed: Seed of the noise.
-  """
+def private_result(
+    method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float, seed: int
+) -> clustering_result.ClusteringResult:
+  """Returns the result of one of our `private_methods.METHODS`, with seeded noise."""
   return private_methods.METHODS[method](
       k,
       clustering_params.Data(dataset.points, data.RADIUS),
@@ -99,21 +91,22 @@ def private_result(method, dataset, k, epsilon, delta, seed):
   )
 
 
-def _private_centers(method, *arguments):
+def _private_centers(method: str, *arguments: Any) -> np.ndarray:
   return private_result(method, *arguments).centers
 
 
-def _diffprivlib_centers(process, dataset, k, epsilon, delta, seed):
+def _diffprivlib_centers(
+    process: diffprivlib_process.DiffprivlibProcess, dataset: data.BenchmarkDataset, k: int,
+    epsilon: float, delta: float, seed: int,
+) -> np.ndarray:
   # Without delta, m points together have m times the epsilon.
   return process.centers(dataset.points, k, epsilon / dataset.unit_points, delta, seed)
 
 
-def _start_diffprivlib(python):
-  """Returns a `DiffprivlibProcess`, or else None and the reason.
-
-  Args:
-    python: Path of a Python with diffprivlib; None for Bazel's, if any.
-  """
+def _start_diffprivlib(
+    python: str | None
+) -> tuple[diffprivlib_process.DiffprivlibProcess | None, str]:
+  """Returns diffprivlib's process, or else None and the reason; by default in Bazel's Python."""
   chosen = python or diffprivlib_process.default_python()
   if chosen is None:
     return None, (
@@ -121,25 +114,27 @@ def _start_diffprivlib(python):
         "--diffprivlib_python"
     )
   try:
-    return diffprivlib_process.DiffprivlibProcess(chosen), None
+    return diffprivlib_process.DiffprivlibProcess(chosen), ""
   except diffprivlib_process.Unavailable as e:
     if python is not None:
       raise validate.error("diffprivlib_python", f"have diffprivlib ({e})", python) from e
     return None, str(e)
 
 
-def load(names, diffprivlib_python, stack):
-  """Returns the `LoadedMethods`; starts diffprivlib and TFF if they are needed.
+def load(
+    names: Sequence[str], diffprivlib_python: str | None, stack: contextlib.ExitStack
+) -> LoadedMethods:
+  """Returns the methods; starts diffprivlib and TFF if they are needed.
 
   Args:
     names: Keys of `LABELS`.
     diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
-    stack: A `contextlib.ExitStack`, which ends the process of diffprivlib and TFF's worker.
+    stack: Ends the process of diffprivlib and TFF's worker.
 
   Raises:
     ValueError: If `diffprivlib_python` has no diffprivlib, or no method is left.
   """
-  found = {
+  found: dict[str, Callable[..., np.ndarray]] = {
       "sklearn": _sklearn_centers,
       "lsh": functools.partial(_private_centers, "lsh"),
       "refine": functools.partial(_private_centers, "refine"),

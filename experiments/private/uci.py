@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 import warnings
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -20,7 +21,7 @@ class Unavailable(Exception):
   """A data set can't be had; the message says why."""
 
 
-def _read_numbers(path, num_columns, **options):
+def _read_numbers(path: str, num_columns: int, **options: Any) -> np.ndarray:
   """Returns the columns of a CSV file; ValueError if they aren't numbers."""
   try:
     return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8", **options)
@@ -32,7 +33,7 @@ def _read_numbers(path, num_columns, **options):
 
 
 @contextlib.contextmanager
-def _network_timeout(seconds):
+def _network_timeout(seconds: float) -> Iterator[None]:
   before = socket.getdefaulttimeout()
   socket.setdefaulttimeout(seconds)
   try:
@@ -41,7 +42,7 @@ def _network_timeout(seconds):
     socket.setdefaulttimeout(before)
 
 
-def _from_openml(shape, **request):
+def _from_openml(shape: tuple[int, int], **request: Any) -> np.ndarray:
   """Returns a data set of OpenML's as an array of this shape."""
   # Imported late: it takes most of a second, and most runs need no network.
   from sklearn import datasets
@@ -58,12 +59,12 @@ def _from_openml(shape, **request):
   return points
 
 
-def _missing(names, data_dir):
+def _missing(names: str, data_dir: str | None) -> str:
   place = "without --data_dir" if data_dir is None else f"not in {data_dir}"
   return f"{names} {place}"
 
 
-def load_letter(data_dir):
+def load_letter(data_dir: str | None) -> tuple[np.ndarray, str]:
   """Returns UCI letter recognition and one line about it.
 
   David Slate, "Letter Recognition", UCI Machine Learning Repository, 1991,
@@ -76,12 +77,13 @@ def load_letter(data_dir):
     Unavailable: If there is no such file and OpenML does not have it.
     ValueError: If the file is not in UCI's layout.
   """
-  for name in _LETTER_FILES if data_dir is not None else ():
-    path = os.path.join(data_dir, name)
-    if os.path.exists(path):
-      # The letter itself is in the first column.
-      columns = range(1, 1 + _LETTER_SHAPE[1])
-      return _read_numbers(path, _LETTER_SHAPE[1], usecols=columns), f"UCI letter, {name}"
+  if data_dir is not None:
+    for name in _LETTER_FILES:
+      path = os.path.join(data_dir, name)
+      if os.path.exists(path):
+        # The letter itself is in the first column.
+        columns = range(1, 1 + _LETTER_SHAPE[1])
+        return _read_numbers(path, _LETTER_SHAPE[1], usecols=columns), f"UCI letter, {name}"
   try:
     points = _from_openml(_LETTER_SHAPE, name="letter", version=1)
   except Unavailable as e:
@@ -89,7 +91,7 @@ def load_letter(data_dir):
   return points, "UCI letter, from OpenML"
 
 
-def load_gas_emissions(data_dir):
+def load_gas_emissions(data_dir: str | None) -> tuple[np.ndarray, str]:
   """Returns UCI gas turbine emissions and one line about it.
 
   "Gas Turbine CO and NOx Emission Data Set", UCI Machine Learning Repository, 2019,
