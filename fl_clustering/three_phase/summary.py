@@ -153,6 +153,6 @@ def _num_test_examples(task):
   counts = {
       "clients": sum(len(client.test) for client in task.clients),
       "new_clients": sum(len(client.test) for client in task.new_clients),
-      "global": len(task.global_test),
+      "global": task.num_global_test_examples,
   }
   return {name: count for name, count in counts.items() if count}

@@ -136,23 +136,23 @@ class DatasetsTest(parameterized.TestCase):
 
   def test_sites(self):
     self._write_sites(np.array(["u", "w", "v"]))
-    sites = data.load_sites(self.folder, _OPTIONS)
-    self.assertEqual(list(sites.views), ["x", "y"])
-    self.assertEqual(sites.num_clusters, 3)
-    np.testing.assert_array_equal(sites.labels, [0, 2, 1, 0, 2])
-    np.testing.assert_array_equal(sites.views["x"][sites.sites["b"]], np.full((2, 2), 2))
-    np.testing.assert_array_equal(sites.views["y"], [[-3], [-3], [-3], [-2], [-2]])
-    described = data.LoadedData({sites.name: sites}, False, {}).describe()["data"]["sites"]
+    own = data.load_folder(self.folder, _OPTIONS)
+    self.assertEqual(list(own.views), ["x", "y"])
+    self.assertEqual(own.num_clusters, 3)
+    np.testing.assert_array_equal(own.labels, [0, 2, 1, 0, 2])
+    np.testing.assert_array_equal(own.views["x"][own.clients["b"]], np.full((2, 2), 2))
+    np.testing.assert_array_equal(own.views["y"], [[-3], [-3], [-3], [-2], [-2]])
+    described = data.LoadedData({own.name: own}, False, {}).describe()["data"]["sites"]
     self.assertEqual(described["classes"], ["u", "v", "w"])
     self.assertEqual(described["sites"], {"a": 3, "b": 2})
 
   def test_sites_without_labels_need_a_number_of_clusters(self):
     self._write_sites()
-    self.assertIsNone(data.load_sites(self.folder, _OPTIONS, 2).labels)
+    self.assertIsNone(data.load_folder(self.folder, _OPTIONS, 2).labels)
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be given"):
-      data.load_sites(self.folder, _OPTIONS)
+      data.load_folder(self.folder, _OPTIONS)
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be at most the 5 points"):
-      data.load_sites(self.folder, _OPTIONS, 6)
+      data.load_folder(self.folder, _OPTIONS, 6)
 
   def test_views_must_vary(self):
     self._write_sites()
@@ -160,7 +160,7 @@ class DatasetsTest(parameterized.TestCase):
     with self.assertRaisesRegex(
         ValueError, "`data_dir` must hold views that vary .*, got the same values .* view 'y'"
     ):
-      data.load_sites(self.folder, _OPTIONS, 2)
+      data.load_folder(self.folder, _OPTIONS, 2)
 
 
 class LoadedDataTest(absltest.TestCase):
