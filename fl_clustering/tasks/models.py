@@ -26,7 +26,7 @@ MODELS: Mapping[str, Any] = {
 OPTIONS = options_lib.by_name(MODELS)
 
 
-def choose(name: str, **asked: Any) -> Any:
+def choose(name: Any, **asked: Any) -> Any:
   """Returns a row of `MODELS` with its options, checked.
 
   Args:
