@@ -32,10 +32,9 @@ from fl_clustering.three_phase import stages
 client_update = lazy_module.LazyModule("fl_clustering.engine.client_update")
 control_repeats = lazy_module.LazyModule("fl_clustering.three_phase.control_repeats")
 engine_lib = lazy_module.LazyModule("fl_clustering.engine.engine")
-federated_training = lazy_module.LazyModule("fl_clustering.engine.federated_training")
-method_rounds = lazy_module.LazyModule("fl_clustering.three_phase.method_rounds")
 metrics = lazy_module.LazyModule("fl_clustering.engine.metrics")
 pretraining = lazy_module.LazyModule("fl_clustering.three_phase.pretraining")
+rounds = lazy_module.LazyModule("fl_clustering.three_phase.rounds")
 runtime = lazy_module.LazyModule("fl_clustering.runtime")
 scoring = lazy_module.LazyModule("fl_clustering.three_phase.scoring")
 
@@ -68,16 +67,14 @@ def _accuracies(
   stage_runner = stages.StageRunner(None, ())
   with tempfile.TemporaryDirectory() as folder:
     engine = engine_lib.Engine(task, folder, local_training, config.seed)
-    scorer = scoring.Scoring(engine)
-    fedavg = federated_training.FedAvg(task, engine.files, local_training, None, config.seed)
-    pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner, "")
-    name, method = method_registry.FEDAVG, method_registry.CONTROLS[method_registry.FEDAVG](config, engine)
-    start = method_rounds.start(name, method, pretrained, config, engine, "")
-    outcome = method_rounds.run(
-        name, method, start, participation.cluster_numbers(config), config, engine, scorer,
-        stage_runner)
-    control, _ = scorer.on_clients_and_clusters(outcome.state.vectors, outcome.state.members)
-    repeats = control_repeats.run(config, start, engine, scorer, stage_runner)
+    pretrained = pretraining.pretrain(config, task, engine, stage_runner, "")
+    name = method_registry.FEDAVG
+    method = method_registry.CONTROLS[name](config, engine)
+    start = rounds.start(name, method, pretrained, config, engine, "")
+    numbers = participation.cluster_numbers(config)
+    state = rounds.run(start, numbers, config, engine, stage_runner).state
+    control, _ = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
+    repeats = control_repeats.run(config, start, engine, stage_runner)
   return metrics.accuracy(control), metrics.accuracy(repeats)
 
 

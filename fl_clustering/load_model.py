@@ -1,5 +1,7 @@
 """A model of a finished run, whatever the program that made it."""
 
+from typing import Any
+
 from fl_clustering import model_folder
 from fl_clustering.kmeans import saved_kmeans
 from fl_clustering.multiview import saved_multiview
@@ -13,14 +15,11 @@ _CLASSES = (
 KINDS = {model.KIND: model for model in _CLASSES}
 
 
-def load_model(path):
-  """Returns the model of a finished run.
+def load_model(path: str) -> Any:
+  """Returns the model of a finished run, an object of a class in `KINDS`.
 
   Args:
     path: The run's folder, or the folder `model` in it.
-
-  Returns:
-    An object with a method `predict`; see the class in `KINDS`.
 
   Raises:
     ValueError: If there is none, or it can't be read.

@@ -1,29 +1,37 @@
 """A three-phase run in one call, for notebooks and scripts."""
 
-import tempfile
+from __future__ import annotations
 
-from fl_clustering import config as config_lib
+import tempfile
+from typing import Sequence, TYPE_CHECKING
+
 from fl_clustering import runtime
-from fl_clustering.tasks import federated_task
-from fl_clustering.three_phase import three_phase
-from fl_clustering.three_phase import three_phase_result
+from fl_clustering.three_phase import run as run_lib
+
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import result
+  from fl_clustering.three_phase import stages
 
 
 def run(
-    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, observers=()
-) -> three_phase_result.ThreePhaseResult:
+    config: config_lib.ThreePhaseConfig,
+    task: federated_task.FederatedTask,
+    observers: Sequence[stages.RunObserver] = (),
+) -> result.ThreePhaseResult:
   """Runs all three phases on this machine: starts TFF's worker process, and ends it.
 
   Args:
     config: The settings, such as `ThreePhaseConfig.for_task` returns.
     task: The clients and their data.
-    observers: `stages.RunObserver`s.
+    observers: Whom to tell what happens.
 
   Returns:
-    A `three_phase_result.ThreePhaseResult`, whose `local_weights` can't be called any more.
+    What the run found.  Its `local_weights` can't be called any more.
 
   Raises:
     divergence.TrainingDiverged: If a client's loss is not finite.
   """
   with runtime.LocalRuntime(), tempfile.TemporaryDirectory() as folder:
-    return three_phase.run(config, task, folder, observers=observers)
+    return run_lib.run(config, task, folder, observers=observers)

@@ -9,6 +9,7 @@
 
 import json
 import os
+from typing import Any, Mapping
 import zipfile
 
 import numpy as np
@@ -26,15 +27,10 @@ DOCUMENT = "model.json"
 _ARRAYS = "arrays.npz"
 
 
-def write(directory, kind, document, arrays):
-  """Writes a model.
-
-  Args:
-    directory: The folder, which is made.
-    kind: What kind of model it is.
-    document: A dict for JSON.
-    arrays: A dict of arrays.
-  """
+def write(
+    directory: str, kind: str, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> None:
+  """Writes a model into a folder, which is made; the document must be fit for JSON."""
   os.makedirs(directory, exist_ok=True)
   atomic_file.write_arrays(os.path.join(directory, _ARRAYS), arrays)
   document = {"kind": kind, "version": VERSION, **document}
@@ -42,7 +38,7 @@ def write(directory, kind, document, arrays):
   atomic_file.write_text(os.path.join(directory, DOCUMENT), text)
 
 
-def find(path):
+def find(path: str) -> str:
   """Returns the model's folder: `path` itself, or `model` in it.
 
   Raises:
@@ -56,11 +52,8 @@ def find(path):
   )
 
 
-def read(directory):
+def read(directory: str) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
   """Returns the kind, the document and the arrays of a model.
-
-  Args:
-    directory: The folder with the model's files.
 
   Raises:
     ValueError: If a file is damaged, or of another version.

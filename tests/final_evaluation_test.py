@@ -1,13 +1,13 @@
 import tracemalloc
+import types
 
 from absl.testing import absltest
 import numpy as np
 
 from fl_clustering.engine import cost
-from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
-from fl_clustering.three_phase import final_evaluation
-from fl_clustering.three_phase import method_rounds
+from fl_clustering.three_phase import rounds
+from fl_clustering.three_phase import scoring
 
 _VECTORS = np.array([[1, 10, 0], [2, 30, 0], [6, 20, 3]], np.float32)
 
@@ -15,7 +15,7 @@ _VECTORS = np.array([[1, 10, 0], [2, 30, 0], [6, 20, 3]], np.float32)
 class MixTest(absltest.TestCase):
 
   def test_three_clusters(self):
-    mixed = final_evaluation.mix(_VECTORS, np.array([0.9, 0.5, 0.1]))
+    mixed = scoring.mix(_VECTORS, np.array([0.9, 0.5, 0.1]))
     np.testing.assert_allclose(mixed.mean, [3, 20, 1])
     # (9 * 1 + 5 * 2 + 1 * 6) / 15, (90 + 150 + 20) / 15, 3 / 15.
     np.testing.assert_allclose(mixed.weighted, [25 / 15, 260 / 15, 0.2], rtol=1e-6)
@@ -24,29 +24,29 @@ class MixTest(absltest.TestCase):
     )
 
   def test_a_cluster_of_no_accuracy_counts_in_the_mean_alone(self):
-    mixed = final_evaluation.mix(_VECTORS, np.array([0.5, 0.5, 0.0]))
+    mixed = scoring.mix(_VECTORS, np.array([0.5, 0.5, 0.0]))
     np.testing.assert_allclose(mixed.mean, [3, 20, 1])
     np.testing.assert_allclose(mixed.weighted, [1.5, 20, 0])
 
   def test_clusters_of_no_accuracy_count_alike(self):
-    mixed = final_evaluation.mix(_VECTORS, np.zeros(3))
+    mixed = scoring.mix(_VECTORS, np.zeros(3))
     np.testing.assert_array_equal(mixed.weighted, mixed.mean)
 
   def test_one_cluster_is_its_own_mixture(self):
-    mixed = final_evaluation.mix(_VECTORS[1:2], np.array([0.3]))
+    mixed = scoring.mix(_VECTORS[1:2], np.array([0.3]))
     for vector in (mixed.mean, mixed.weighted, mixed.blended[0]):
       np.testing.assert_array_equal(vector, _VECTORS[1])
       self.assertEqual(vector.dtype, np.float32)
 
   def test_large_weights_keep_their_small_differences(self):
     vectors = np.array([[2**24], [2**24 + 2], [2**24 + 4]], np.float32)
-    mixed = final_evaluation.mix(vectors, np.ones(3))
+    mixed = scoring.mix(vectors, np.ones(3))
     self.assertEqual(mixed.mean[0], 2**24 + 2)
     self.assertEqual(mixed.weighted[0], 2**24 + 2)
 
   def test_inputs_are_not_changed(self):
     vectors, accuracy = _VECTORS.copy(), np.array([0.9, 0.5, 0.0])
-    final_evaluation.mix(vectors, accuracy)
+    scoring.mix(vectors, accuracy)
     np.testing.assert_array_equal(vectors, _VECTORS)
     np.testing.assert_array_equal(accuracy, [0.9, 0.5, 0.0])
 
@@ -54,36 +54,39 @@ class MixTest(absltest.TestCase):
 class BlendedOnGlobalTestTest(absltest.TestCase):
 
   def test_all_of_a_hundred(self):
-    self.assertEqual(final_evaluation.blended_on_global_test(1), [0])
-    self.assertEqual(final_evaluation.blended_on_global_test(100), list(range(100)))
+    self.assertEqual(scoring.blended_on_global_test(1), [0])
+    self.assertEqual(scoring.blended_on_global_test(100), list(range(100)))
 
   def test_a_hundred_of_more(self):
-    tested = final_evaluation.blended_on_global_test(3383)
+    tested = scoring.blended_on_global_test(3383)
     self.assertLen(set(tested), 100)
     self.assertEqual(tested, sorted(tested))
     self.assertEqual((tested[0], tested[-1]), (0, 3382))
 
 
-class _Scorer:
+class _Engine:
   """A model has as many right answers of ten as its number says."""
 
-  def on_clients_and_clusters(self, vectors, clusters):
-    of_client = cluster_assignment.clusters_of(clusters)
-    right = [vectors[list(of_client[c])].mean() for c in sorted(of_client)]
-    return np.array([[[r, 10 - r], [0, 0]] for r in right]), None
+  def __init__(self, clusters):
+    self.client_ids = tuple(sorted({c for members in clusters for c in members}))
+    test = {client_id: None for client_id in self.client_ids}
+    self.files = types.SimpleNamespace(test=test, global_test=(None,))
 
-  def on_global_test(self, vectors):
-    return np.array([[[v, 10 - v], [0, 0]] for v in vectors[:, 0]])
+  def confusions(self, vectors, requests):
+    right = [vectors[request.vector][0] for request in requests]
+    return [
+        np.array([[[r, 10 - r], [0, 0]]] * len(request.files)).reshape(-1, 2, 2)
+        for r, request in zip(right, requests)
+    ]
 
 
 class EvaluateTest(absltest.TestCase):
 
   def test_a_cluster_within_another_counts_for_its_clients_alone(self):
-    state = method.ClusterState(
-        np.array([[2], [6], [9]], np.float32), (("a", "b"), ("b",), ())
-    )
-    outcome = method_rounds.Outcome(state, np.array([0.3, 0.5, 0.0]), cost.Cost())
-    result = final_evaluation.evaluate(outcome, None, _Scorer())
+    members = (("a", "b"), ("b",), ())
+    state = method.ClusterState(np.array([[2], [6], [9]], np.float32), members)
+    outcome = rounds.Outcome(state, np.array([0.3, 0.5, 0.0]), cost.Cost())
+    result = scoring.evaluate(_Engine(members), outcome, None)
     self.assertEqual(result.assignment.clusters, (("a", "b"),))
     self.assertEqual(result.global_mean[0, 0], 2)
     self.assertEqual(result.clients_blended[:, 0, 0].tolist(), [2, 2])
@@ -93,12 +96,12 @@ class EvaluateTest(absltest.TestCase):
   def test_of_many_clusters_few_are_tested_globally(self):
     vectors = np.arange(300, dtype=np.float32)[:, None]
     members = tuple((f"{k:03d}",) for k in range(300))
-    outcome = method_rounds.Outcome(
+    outcome = rounds.Outcome(
         method.ClusterState(vectors, members), np.ones(300), cost.Cost()
     )
-    result = final_evaluation.evaluate(outcome, None, _Scorer())
+    result = scoring.evaluate(_Engine(members), outcome, None)
     mean = 149.5
-    tested = final_evaluation.blended_on_global_test(300)
+    tested = scoring.blended_on_global_test(300)
     np.testing.assert_allclose(
         result.global_blended[:, 0, 0], [(k + mean) / 2 for k in tested], rtol=1e-6
     )
@@ -107,11 +110,11 @@ class EvaluateTest(absltest.TestCase):
   def test_many_models_are_not_copied(self):
     vectors = np.ones((1000, 2000), np.float32)
     members = tuple((f"{k:03d}",) for k in range(1000))
-    outcome = method_rounds.Outcome(
+    outcome = rounds.Outcome(
         method.ClusterState(vectors, members), np.ones(1000), cost.Cost()
     )
     tracemalloc.start()
-    final_evaluation.evaluate(outcome, None, _Scorer())
+    scoring.evaluate(_Engine(members), outcome, None)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # The global test set takes copies of a tenth.

@@ -16,18 +16,18 @@ from fl_clustering.three_phase import scoring
 from tests import small_task
 
 _task = None
-_scoring = None
+_engine = None
 _vectors = None
 
 
 def setUpModule():
-  global _task, _scoring, _vectors
+  global _task, _engine, _vectors
   _task = small_task.small_task()
   folder = tempfile.TemporaryDirectory()
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
   unittest.addModuleCleanup(folder.cleanup)
-  _scoring = scoring.Scoring(_engine(folder.name))
+  _engine = _make_engine(folder.name)
   _vectors = np.stack([
       np.concatenate([
           p.ravel() for p in _task.model.initial_parameters(np.random.default_rng(i))
@@ -36,7 +36,7 @@ def setUpModule():
   ])
 
 
-def _engine(folder):
+def _make_engine(folder):
   return engine.Engine(_task, folder, client_update.LocalTraining(20, 0.1), seed=0)
 
 
@@ -59,7 +59,7 @@ def _client_test(client_id):
 class ScoringTest(absltest.TestCase):
 
   def test_on_global_test(self):
-    confusions = _scoring.on_global_test(_vectors)
+    confusions = scoring.on_global_test(_engine, _vectors)
     for vector, confusion in zip(_vectors, confusions):
       np.testing.assert_array_equal(confusion, _confusion(vector, _task.global_test))
 
@@ -67,13 +67,12 @@ class ScoringTest(absltest.TestCase):
     with mock.patch.object(evaluation, "_JOB_EXAMPLES", 100), mock.patch.object(
         client_files, "_GLOBAL_TEST_FILE_EXAMPLES", 70
     ), tempfile.TemporaryDirectory() as folder:
-      cut = scoring.Scoring(_engine(folder))
-      confusions = cut.on_global_test(_vectors)
-    np.testing.assert_array_equal(confusions, _scoring.on_global_test(_vectors))
+      confusions = scoring.on_global_test(_make_engine(folder), _vectors)
+    np.testing.assert_array_equal(confusions, scoring.on_global_test(_engine, _vectors))
 
   def test_a_client_is_judged_by_its_clusters_model(self):
     members_of = (("a", "c"), ("b", "e"), ("d",))
-    clients, clusters = _scoring.on_clients_and_clusters(_vectors, members_of)
+    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of)
     for client_id, confusion in zip(_task.client_ids, clients):
       (k,) = [k for k, members in enumerate(members_of) if client_id in members]
       np.testing.assert_array_equal(
@@ -85,7 +84,7 @@ class ScoringTest(absltest.TestCase):
 
   def test_a_client_in_several_clusters_is_judged_by_their_mean(self):
     members_of = (("a", "c", "e"), ("b", "c"), ("c", "d"))
-    clients, clusters = _scoring.on_clients_and_clusters(_vectors, members_of)
+    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of)
     np.testing.assert_array_equal(
         clients[_task.client_ids.index("c")],
         _confusion(_vectors.mean(axis=0), _client_test("c")),
@@ -101,7 +100,7 @@ class ScoringTest(absltest.TestCase):
 
   def test_empty_clusters_and_parts_of_others(self):
     members_of = (("a", "b", "c", "d", "e"), (), ("b",))
-    clients, clusters = _scoring.on_clients_and_clusters(_vectors, members_of)
+    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of)
     np.testing.assert_array_equal(clusters[1], np.zeros((10, 10)))
     np.testing.assert_array_equal(clusters[2], _confusion(_vectors[2], _client_test("b")))
     np.testing.assert_array_equal(clients[0], _confusion(_vectors[0], _client_test("a")))
@@ -112,7 +111,7 @@ class ScoringTest(absltest.TestCase):
 
   def test_every_client_must_be_in_a_cluster(self):
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'d'"):
-      _scoring.on_clients_and_clusters(_vectors[:2], (("a", "b"), ("c", "e")))
+      scoring.on_clients_and_clusters(_engine, _vectors[:2], (("a", "b"), ("c", "e")))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import numpy as np
 from fl_clustering import config as config_lib
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.methods import cluster_assignment
+from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import summary
-from fl_clustering.three_phase import three_phase_result
 
 # True labels are rows, so the recalls are 3/4 and 4/6, the precisions 3/5 and 4/5.
 _CONFUSION = np.array([[3, 1], [2, 4]])
@@ -56,11 +56,11 @@ def _method(clients, **changes):
       "adjusted_rand_index": None,
       "purity": None,
   }
-  return three_phase_result.MethodResult(**{**values, **changes})
+  return result_lib.MethodResult(**{**values, **changes})
 
 
 def _summary(methods, task=_TASK, **changes):
-  pretrain = three_phase_result.PretrainResult(
+  pretrain = result_lib.PretrainResult(
       vector=np.zeros(3, np.float32), global_test=_OTHER, clients=_right(2, 3, 4, 5),
       own_weights=_right(0, 0, 0, 0), new_clients=changes.pop("pretrain_new_clients", None),
       cost=cost_lib.Cost(1, 2, 3),
@@ -70,7 +70,7 @@ def _summary(methods, task=_TASK, **changes):
       "privacy": None, "num_clusters_choice": None, "local_weights": None,
   }
   return summary.summarize(
-      _CONFIG, task, three_phase_result.ThreePhaseResult(**{**values, **changes})
+      _CONFIG, task, result_lib.ThreePhaseResult(**{**values, **changes})
   )
 
 

@@ -24,9 +24,9 @@ from fl_clustering.methods import registry as methods_registry
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary
-from fl_clustering.three_phase import three_phase
 from tests import run_recorder
 from tests import small_task
 
@@ -54,7 +54,7 @@ def _config(**settings):
 
 def _run(config, checkpoints=None, observers=()):
   with tempfile.TemporaryDirectory() as folder:
-    return three_phase.run(config, _task, folder, checkpoints, observers)
+    return run_lib.run(config, _task, folder, checkpoints, observers)
 
 
 # The settings of runs that several tests look at.
@@ -140,7 +140,7 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_local_weights_are_those_of_so_many_grouping_epochs(self):
     with tempfile.TemporaryDirectory() as folder:
-      result = three_phase.run(_config(**_GROUPING_EPOCHS), _task, folder)
+      result = run_lib.run(_config(**_GROUPING_EPOCHS), _task, folder)
       again, fewer = result.local_weights(2), result.local_weights(1)
     np.testing.assert_array_equal(again.vectors, result.client_weights.vectors)
     self.assertEqual(again.client_ids, _task.client_ids)
@@ -280,7 +280,7 @@ class ThreePhaseTest(parameterized.TestCase):
       with self.assertRaises(type(error)):
         _run(config)
       with tempfile.TemporaryDirectory() as folder:
-        result = three_phase.run(
+        result = run_lib.run(
             config, _task, folder, tolerated=(type(error),),
             failed={"local": "there was no memory"},
         )
@@ -323,14 +323,14 @@ class ThreePhaseTest(parameterized.TestCase):
   def test_without_the_control_fedavg_nothing_goes_on_from_it(self):
     config = _config(**_THREE_CLUSTERS, control_repeats=1)
     with tempfile.TemporaryDirectory() as folder:
-      result = three_phase.run(config, _task, folder, failed={"fedavg": "there was no memory"})
+      result = run_lib.run(config, _task, folder, failed={"fedavg": "there was no memory"})
 
     self.assertNotIn("fedavg_matched", result.methods)
     self.assertIsNone(result.control_repeats)
 
   def test_many_models_are_in_a_file(self):
     expected, _ = _recorded_run(_NO_GROUPING)
-    with mock.patch.object(three_phase, "_MOST_MODELS_KEPT", 4):
+    with mock.patch.object(run_lib, "_MOST_MODELS_KEPT", 4):
       observer = _WeightsInMemory()
       result = _run(_config(**_NO_GROUPING), observers=[observer])
     self.assertEqual(observer.found, [False] * 11)
@@ -347,7 +347,7 @@ class ThreePhaseTest(parameterized.TestCase):
     task = held_out.hold_out(_task, 2, seed=0)
     config = _config(num_new_clients=2, num_clusters=2, methods=("kmeans",))
     with tempfile.TemporaryDirectory() as folder:
-      result = three_phase.run(config, task, folder)
+      result = run_lib.run(config, task, folder)
     self.assertEqual(result.client_weights.client_ids, task.client_ids)
     self.assertLen(task.client_ids, 3)
     for name, found in result.methods.items():

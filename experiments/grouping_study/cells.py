@@ -27,7 +27,7 @@ if TYPE_CHECKING:
   from fl_clustering import config as run_config
   from fl_clustering.engine import cost
   from fl_clustering.tasks import federated_task
-  from fl_clustering.three_phase import three_phase_result
+  from fl_clustering.three_phase import result as result_lib
 
 RESULTS = "results.csv"
 ROUNDS = "rounds.csv"
@@ -251,7 +251,7 @@ class _Observer(stages.RunObserver):
 
 def _rows(
     config: config_lib.StudyConfig, group: config_lib.Group,
-    result: "three_phase_result.ThreePhaseResult", curves: Mapping[str, Sequence[_Round]],
+    result: "result_lib.ThreePhaseResult", curves: Mapping[str, Sequence[_Round]],
 ) -> tuple[list[list], list[list]]:
   """Returns a group's rows of results and of rounds."""
   target = config.run.target_accuracy
@@ -279,14 +279,14 @@ def _measure(
     config: config_lib.StudyConfig, group: config_lib.Group, task: "federated_task.FederatedTask",
     study_folder: str, failed: Mapping[str, str], tell: Callable[[str], None],
 ) -> tuple[list[list], list[list]]:
-  from fl_clustering.three_phase import three_phase  # pylint: disable=g-import-not-at-top
+  from fl_clustering.three_phase import run as run_lib  # pylint: disable=g-import-not-at-top
 
   folder = group_folder(study_folder, group)
   client_data = os.path.join(folder, "client_data")
   os.makedirs(client_data, exist_ok=True)
   observer = _Observer(tell)
   try:
-    result = three_phase.run(
+    result = run_lib.run(
         config.run_config(group), task, client_data,
         checkpoint.Checkpoints(os.path.join(folder, "checkpoints")), [observer],
         tolerated=(divergence.TrainingDiverged, MemoryError), failed=failed,

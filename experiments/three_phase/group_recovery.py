@@ -4,13 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from clustering_basics import randomness
 from fl_clustering.methods import client_weights
-from fl_clustering.methods import groupings
-from fl_clustering.methods import recovery
+from fl_clustering.methods import registry
 
 if TYPE_CHECKING:
   from fl_clustering import config as config_lib
   from fl_clustering.tasks import federated_task
-  from fl_clustering.three_phase import three_phase_result
+  from fl_clustering.three_phase import result as result_lib
 
 # Local epochs that are tried besides the run's own.
 _EPOCHS = (1, 5)
@@ -18,7 +17,7 @@ _EPOCHS = (1, 5)
 
 def recovery_rows(
     config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask",
-    result: "three_phase_result.ThreePhaseResult",
+    result: "result_lib.ThreePhaseResult",
 ) -> list[dict[str, Any]]:
   """Tries every representation and several numbers of local epochs.
 
@@ -29,7 +28,7 @@ def recovery_rows(
     are known.
   """
   true_groups = task.true_groups
-  names = [name for name in config.methods if name in groupings.GROUPINGS]
+  names = [name for name in config.methods if name in registry.GROUPINGS]
   if true_groups is None or not names:
     return []
   if result.num_clusters_choice is not None:
@@ -53,8 +52,8 @@ def recovery_rows(
             "grouping": name,
             "representation": representation,
             "grouping_epochs": epochs or "last round",
-            "adjusted_rand_index": recovery.adjusted_rand_index(assignment, true_groups),
-            "purity": recovery.purity(assignment, true_groups),
+            "adjusted_rand_index": assignment.adjusted_rand_index(true_groups),
+            "purity": assignment.purity(true_groups),
             "used": int((epochs, representation) == used),
         })
   return rows

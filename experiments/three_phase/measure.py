@@ -14,10 +14,10 @@ from experiments.three_phase import results as results_lib
 from experiments.three_phase import run_files
 from fl_clustering import model_folder
 from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import saved_clusters
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary as summary_lib
-from fl_clustering.three_phase import three_phase
 
 if TYPE_CHECKING:
   from experiment_shell import output_folder
@@ -98,7 +98,7 @@ def run(
   os.makedirs(client_data, exist_ok=True)
   with run_files.RunFiles(folder, config, last_columns) as files:
     with open_runtime(), _ProgressBar() as bar:
-      result = three_phase.run(config, task, client_data, checkpoints, [files, bar])
+      result = run_lib.run(config, task, client_data, checkpoints, [files, bar])
       recovery = group_recovery.recovery_rows(config, task, result)
     files.finish(task, result, recovery)
   if task.table_format is not None:

@@ -12,8 +12,8 @@ import tensorflow_federated as tff
 from experiment_shell import output_folder
 from experiments.three_phase import results as results_lib
 from fl_clustering.engine import metrics as metrics_lib
-from fl_clustering.three_phase import final_evaluation
 from fl_clustering.three_phase import pretraining
+from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
   from fl_clustering.methods import client_weights as client_weights_lib
   from fl_clustering.methods import cluster_assignment
   from fl_clustering.tasks import federated_task
-  from fl_clustering.three_phase import three_phase_result
+  from fl_clustering.three_phase import result as result_lib
 
 _EVALUATE = "evaluate"
 # Most clusters of a method that TensorBoard shows.
@@ -48,7 +48,7 @@ def _total_rows(method: str, cost: "cost_lib.Cost") -> list[stages.Row]:
   return stages.metric_rows(_EVALUATE, method, "", "", totals)
 
 
-def evaluation_rows(result: "three_phase_result.ThreePhaseResult") -> list[stages.Row]:
+def evaluation_rows(result: "result_lib.ThreePhaseResult") -> list[stages.Row]:
   """Returns the rows of phase 3, and of phase 1's model, for `metrics.csv`."""
   rows = _model_rows(pretraining.STAGE, "global", "", result.pretrain.global_test)
   rows += _total_rows(pretraining.STAGE, result.pretrain.cost)
@@ -57,7 +57,7 @@ def evaluation_rows(result: "three_phase_result.ThreePhaseResult") -> list[stage
       rows += stages.metric_rows(_EVALUATE, method, k, "", {"best_accuracy": accuracy})
     rows += _model_rows(method, "global_mean", "", r.global_mean)
     rows += _model_rows(method, "global_weighted", "", r.global_weighted)
-    tested = final_evaluation.blended_on_global_test(len(r.best_accuracy))
+    tested = scoring.blended_on_global_test(len(r.best_accuracy))
     for k, confusion in zip(tested, r.global_blended):
       rows += _model_rows(method, "global_blended", k, confusion)
     rows += _total_rows(method, r.cost)
@@ -98,7 +98,7 @@ def _client_rows(
 
 
 def client_metrics_text(
-    task: "federated_task.FederatedTask", result: "three_phase_result.ThreePhaseResult",
+    task: "federated_task.FederatedTask", result: "result_lib.ThreePhaseResult",
     last_columns: Mapping[str, str] | None = None,
 ) -> str:
   """Returns `client_metrics.csv`: every client's metrics under every model it gets.
@@ -203,7 +203,7 @@ class RunFiles(stages.RunObserver):
     self._folder.write_text("assignments.json", output_folder.json_text(document))
 
   def finish(
-      self, task: "federated_task.FederatedTask", result: "three_phase_result.ThreePhaseResult",
+      self, task: "federated_task.FederatedTask", result: "result_lib.ThreePhaseResult",
       recovery: Sequence[Mapping[str, Any]],
   ) -> None:
     """Writes the files that need the results of all phases.

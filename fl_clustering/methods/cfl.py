@@ -30,7 +30,10 @@ Where this differs from the paper, or the paper leaves a choice:
 for its position among all clients.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -41,22 +44,16 @@ from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 
+if TYPE_CHECKING:
+  from fl_clustering.engine import engine as engine_lib
+
 # From its name to a function of the norms of a cluster's updates.
-NORMS = {"largest": np.max, "median": np.median}
+NORMS: dict[str, Callable[[Any], float]] = {"largest": np.max, "median": np.median}
 
 
 @dataclasses.dataclass(frozen=True)
 class Cfl:
-  """The settings of CFL.
-
-  Attributes:
-    cfl_eps1: The paper's epsilon 1: a cluster is split only if the norm of its clients'
-      mean update is below it, in units of the norm of the cluster's model.
-    cfl_eps2: The paper's epsilon 2: and only if the norm of its clients' updates exceeds
-      it, in the same units.
-    cfl_norm: Which of its clients' norms that is, a key of `NORMS`.
-    cfl_min_clients: The least number of clients of a cluster that is split.
-  """
+  """The settings of CFL; `cfl_eps1` and `cfl_eps2` are the paper's epsilon 1 and 2."""
 
   cfl_eps1: float = options.option(
       float,
@@ -81,19 +78,21 @@ class Cfl:
       int, "Least number of clients of a cluster that is split.", default=3
   )
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     validate.positive(cfl_eps1=self.cfl_eps1)
     validate.not_negative(cfl_eps2=self.cfl_eps2)
     validate.one_of(NORMS, cfl_norm=self.cfl_norm)
     validate.integer(2, cfl_min_clients=self.cfl_min_clients)
 
-  def asks_for_split(self, vector, updates, num_examples):
+  def asks_for_split(
+      self, vector: np.ndarray, updates: Sequence[np.ndarray], num_examples: Sequence[float]
+  ) -> bool:
     """Returns whether a cluster's model has come to a stop and its clients have not.
 
     Args:
       vector: The cluster's model before the round, float32 of shape (P,).
       updates: The updates of some or all of its clients, n vectors of shape (P,).
-      num_examples: The clients' weights in the mean, n numbers > 0.
+      num_examples: The clients' weights in the mean, > 0.
     """
     if len(updates) < 2:
       return False
@@ -108,14 +107,11 @@ class Cfl:
     return bool(has_stopped and NORMS[self.cfl_norm](norms) > self.cfl_eps2 * unit)
 
 
-def bipartition(updates):
+def bipartition(updates: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
   """Returns the two halves of a cluster by the cosine similarity of its clients' updates.
 
-  Args:
-    updates: The clients' updates, a sequence of n >= 2 float32 vectors of shape (P,).
-
-  Returns:
-    Two lists of positions in `updates`, both increasing; the first begins with 0.
+  These are two or more float32 vectors of shape (P,).  The halves are increasing positions of
+  them; the first begins with 0.
   """
   # Here, since scikit-learn takes a second to import: the flags read this module and must
   # answer at once.
@@ -129,7 +125,7 @@ def bipartition(updates):
   return np.flatnonzero(is_first).tolist(), np.flatnonzero(~is_first).tolist()
 
 
-def _mean_direction(updates):
+def _mean_direction(updates: Sequence[np.ndarray]) -> np.ndarray:
   """Returns the mean of the updates' directions, float64 of shape (P,)."""
   total = np.zeros(len(updates[0]))
   for update in updates:
@@ -138,13 +134,15 @@ def _mean_direction(updates):
   return total / len(updates)
 
 
-def _client_of_position(members, client_ids, position):
+def _client_of_position(members: Sequence[str], client_ids: Sequence[str], position: int) -> str:
   """Returns the client whose update stands at a position of a cluster's updates."""
   del client_ids  # Positions count the cluster's members.
   return members[position]
 
 
-def _client_of_position_as_copied(members, client_ids, position):
+def _client_of_position_as_copied(
+    members: Sequence[str], client_ids: Sequence[str], position: int
+) -> str:
   """Returns whom the copied program takes for that client, which is the mistake."""
   del members  # Only in a cluster of all clients are the two the same.
   return client_ids[position]
@@ -160,7 +158,7 @@ _DIRECTION = "split_direction"  # From the second half's mean direction to the f
 _LEFT_OUT = "is_left_out"
 
 
-def _first_memory(num_parameters):
+def _first_memory(num_parameters: int) -> dict[str, np.ndarray]:
   return {
       _CLUSTER: np.zeros(0, np.int64),
       _APPENDED: np.zeros(0, np.int64),
@@ -171,7 +169,10 @@ def _first_memory(num_parameters):
   }
 
 
-def _remember_split(memory, cluster, appended, round_, vector, updates, positions):
+def _remember_split(
+    memory: Mapping[str, np.ndarray], cluster: int, appended: int, round_: participation.Round,
+    vector: np.ndarray, updates: Sequence[np.ndarray], positions: Sequence[Sequence[int]],
+) -> dict[str, np.ndarray]:
   """Returns the memory with one more split."""
   first, second = (_mean_direction([updates[i] for i in part]) for part in positions)
   row = {
@@ -188,19 +189,23 @@ def _remember_split(memory, cluster, appended, round_, vector, updates, position
   }
 
 
-def _split(state, cluster, halves):
+def _split(
+    state: method.ClusterState, cluster: int, halves: Sequence[Sequence[str]]
+) -> method.ClusterState:
   """Returns the state with the first half in place of a cluster and the second appended."""
   members = [*state.members, tuple(halves[1])]
   members[cluster] = tuple(halves[0])
   vectors = np.concatenate([state.vectors, state.vectors[[cluster]]])
-  return dataclasses.replace(state, vectors=vectors, members=members)
+  return dataclasses.replace(state, vectors=vectors, members=tuple(members))
 
 
-def _with_left_out(state, cluster, client_ids):
+def _with_left_out(
+    state: method.ClusterState, cluster: int, client_ids: Sequence[str]
+) -> method.ClusterState:
   """Moves clients that a split left without a cluster to one that no one trains.
 
   Args:
-    state: A `ClusterState`, of which one cluster was just split.
+    state: The state, of which one cluster was just split.
     cluster: That cluster; its model is the one that these clients had.
     client_ids: Every client's id.
   """
@@ -218,13 +223,16 @@ def _with_left_out(state, cluster, client_ids):
     members.append(left_out)
     vectors = np.concatenate([vectors, vectors[[cluster]]])
     memory = {**memory, _LEFT_OUT: np.append(is_left_out, True)}
-  return dataclasses.replace(state, vectors=vectors, members=members, memory=memory)
+  return dataclasses.replace(state, vectors=vectors, members=tuple(members), memory=memory)
 
 
-def _build(settings, engine, client_of_position):
+def _build(
+    settings: Cfl, engine: engine_lib.Engine,
+    client_of_position: Callable[[Sequence[str], Sequence[str], int], str],
+) -> method.Method:
   """Returns CFL, for which `client_of_position` says who is in the halves."""
 
-  def initialize(pretrained, rng):
+  def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
     weights = pretrained.client_weights
     start = weights.mean_of(weights.client_ids)
@@ -232,11 +240,14 @@ def _build(settings, engine, client_of_position):
         start[None], (weights.client_ids,), _first_memory(len(start))
     )
 
-  def asks_for_split(vector, updates):
+  def asks_for_split(vector: np.ndarray, updates: Mapping[str, np.ndarray]) -> bool:
     weights = [engine.num_examples[c] for c in updates]
     return settings.asks_for_split(vector, list(updates.values()), weights)
 
-  def updates_of_all(vector, updates, members, round_):
+  def updates_of_all(
+      vector: np.ndarray, updates: Mapping[str, np.ndarray], members: Sequence[str],
+      round_: participation.Round,
+  ) -> dict[str, np.ndarray]:
     missing = tuple(c for c in members if c not in updates)
     found = dict(updates)
     if missing:
@@ -246,7 +257,10 @@ def _build(settings, engine, client_of_position):
       found.update(zip(missing, own))
     return {c: found[c] for c in members}
 
-  def split_if_asked(state, before, cluster, updates, round_):
+  def split_if_asked(
+      state: method.ClusterState, before: method.ClusterState, cluster: int,
+      updates: Mapping[str, np.ndarray], round_: participation.Round,
+  ) -> method.ClusterState:
     members, vector = before.members[cluster], before.vectors[cluster]
     if len(members) < settings.cfl_min_clients or not asks_for_split(vector, updates):
       return state
@@ -266,7 +280,9 @@ def _build(settings, engine, client_of_position):
         dataclasses.replace(split, memory=memory), cluster, engine.client_ids
     )
 
-  def next_state(state, round_):
+  def next_state(
+      state: method.ClusterState, round_: participation.Round
+  ) -> tuple[method.ClusterState, method.Losses]:
     trained_by = [
         () if left_out else members
         for members, left_out in zip(state.members, state.memory[_LEFT_OUT])
@@ -280,7 +296,9 @@ def _build(settings, engine, client_of_position):
       after = split_if_asked(after, state, cluster, trained, round_)
     return after, losses
 
-  def place(pretrained, state, new_client_ids):
+  def place(
+      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+  ) -> method.Placement:
     del pretrained  # The splits decide.
     found = np.zeros(len(new_client_ids), np.int64)
     memory = state.memory
@@ -300,7 +318,7 @@ def _build(settings, engine, client_of_position):
   return method.Method(initialize, next_state, place)
 
 
-def cfl(settings, engine):
+def cfl(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
   """Returns CFL.
 
   A cluster that is split keeps its place with the half of its first client.  Both halves go
@@ -311,15 +329,11 @@ def cfl(settings, engine):
   more similar to its own.  The paper compares it with the most similar client of either
   half, for which the server would have to keep all updates.  Here it is the mean cosine
   over a half, for which the mean direction of its updates is enough.
-
-  Args:
-    settings: A `Cfl`.
-    engine: An `engine.Engine`.
   """
   return _build(settings, engine, _client_of_position)
 
 
-def cfl_as_copied(settings, engine):
+def cfl_as_copied(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
   """Returns CFL with the mistake of the copied program.
 
   This is reproduced: when a cluster of n clients is split, its halves are positions 0 to
@@ -330,9 +344,5 @@ def cfl_as_copied(settings, engine):
   mean updates of all its clusters are added.  Here a cluster has one model; a client in
   several clusters trains, and is scored with, each of theirs.  A client in none keeps the
   model that it had last: such clients are in a cluster that no one trains.
-
-  Args:
-    settings: A `Cfl`.
-    engine: An `engine.Engine`.
   """
   return _build(settings, engine, _client_of_position_as_copied)

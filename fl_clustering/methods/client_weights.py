@@ -7,8 +7,11 @@ from a sum, so secure aggregation does not apply to this step, and weights can
 reveal training data. Nothing computed from a `ClientWeights` is private.
 """
 
+from __future__ import annotations
+
 import copy
 import dataclasses
+from typing import Any, Mapping, Sequence
 import zipfile
 
 import numpy as np
@@ -30,7 +33,10 @@ class Represented:
     shape: (num_clients, num_parameters).
   """
 
-  def __init__(self, vectors, offset=None, scales=None, rows=None):
+  def __init__(
+      self, vectors: np.ndarray, offset: np.ndarray | None = None, scales: np.ndarray | None = None,
+      rows: Sequence[int] | None = None,
+  ):
     """Keeps the arrays, and copies none.
 
     Args:
@@ -45,14 +51,13 @@ class Represented:
     self._rows = np.arange(len(vectors)) if rows is None else np.asarray(rows, int)
     self.shape = (len(self._rows), vectors.shape[1])
 
-  def __len__(self):
+  def __len__(self) -> int:
     return len(self._rows)
 
-  def __getitem__(self, key):
-    """Returns float32 values, not to be written to.
+  def __getitem__(self, key: Any) -> np.ndarray:
+    """Returns float32 values, not to be written to, of rows or of rows and columns.
 
-    Args:
-      key: Rows, or rows and columns, as of an array.  Of all rows, take few columns.
+    Of all rows, take few columns.
     """
     rows, columns = key if isinstance(key, tuple) else (key, slice(None))
     rows = self._rows[rows]
@@ -69,18 +74,17 @@ class ClientWeights:
   """Every client's own weights after its last local training; not private.
 
   Attributes:
-    client_ids: The clients' ids, tuple of str.
-    vectors: One flat weight vector per client, aligned with `client_ids`; float32
-      array of shape (num_clients, num_parameters).
-    global_vector: The global model from which the clients started that training;
-      float32 array of shape (num_parameters,).
+    vectors: One flat weight vector per client, aligned with `client_ids`; float32 of
+      shape (num_clients, num_parameters).
+    global_vector: The global model from which the clients started that training; float32
+      of shape (num_parameters,).
   """
 
   client_ids: tuple[str, ...]
   vectors: np.ndarray
   global_vector: np.ndarray
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     object.__setattr__(self, "client_ids", tuple(self.client_ids))
     self._check_ids()
     for name in ("vectors", "global_vector"):
@@ -101,10 +105,10 @@ class ClientWeights:
       )
     self._check_finite()
 
-  def _check_ids(self):
+  def _check_ids(self) -> None:
     if not self.client_ids:
       raise validate.error("client_ids", "name at least one client", self.client_ids)
-    seen = set()
+    seen: set[str] = set()
     for client_id in self.client_ids:
       if not isinstance(client_id, str):
         raise TypeError(f"`client_ids` must be strings, got {client_id!r}.")
@@ -112,7 +116,7 @@ class ClientWeights:
         raise validate.error("client_ids", "name every client once", client_id)
       seen.add(client_id)
 
-  def _check_finite(self):
+  def _check_finite(self) -> None:
     for client_id, vector in zip(self.client_ids, self.vectors):
       if not np.isfinite(vector).all():
         raise validate.error(
@@ -123,7 +127,7 @@ class ClientWeights:
     if not np.isfinite(self.global_vector).all():
       raise validate.error("global_vector", "be finite", self.global_vector)
 
-  def represented(self, kind, client_ids=None):
+  def represented(self, kind: str, client_ids: Sequence[str] | None = None) -> Represented:
     """Returns what of the weights is grouped, without a copy.
 
     Args:
@@ -131,9 +135,6 @@ class ClientWeights:
         model, or the `normalized_update` of unit L2 norm. A client whose update is zero
         has no direction; its normalized update stays zero.
       client_ids: The clients whose rows are wanted, in this order; all of them by default.
-
-    Returns:
-      A `Represented`.
     """
     validate.one_of(REPRESENTATIONS, representation=kind)
     rows = None if client_ids is None else self._rows_of(client_ids)
@@ -149,32 +150,22 @@ class ClientWeights:
       scales[row] = np.linalg.norm(update) or 1.0
     return Represented(self.vectors, self.global_vector, scales, rows)
 
-  def representation(self, kind):
-    """Returns what of the weights is grouped, as one array.
-
-    Args:
-      kind: As of `represented`.
-
-    Returns:
-      A float32 array of shape (num_clients, num_parameters).
-    """
-    return self.represented(kind)[:]
-
-  def _rows_of(self, client_ids):
-    """Returns the positions of clients."""
+  def _rows_of(self, client_ids: Sequence[str]) -> list[int]:
     position = {client_id: row for row, client_id in enumerate(self.client_ids)}
     for client_id in client_ids:
       if client_id not in position:
         raise validate.error("client_ids", "be among the clients with weights", client_id)
     return [position[client_id] for client_id in client_ids]
 
-  def mean_of(self, client_ids, num_examples=None):
+  def mean_of(
+      self, client_ids: Sequence[str], num_examples: Mapping[str, float] | None = None
+  ) -> np.ndarray:
     """Returns the mean of these clients' weights, the start of their cluster's model.
 
     Args:
-      client_ids: Ids of at least one client.
-      num_examples: Each client's weight, a mapping from ids to numbers > 0; `None` = all
-        alike, whatever the size of their data, as in the article.
+      client_ids: At least one client.
+      num_examples: Each client's weight > 0; `None` = all alike, whatever the size of their
+        data, as in the article.
 
     Returns:
       A float32 array of shape (num_parameters,).
@@ -187,27 +178,19 @@ class ClientWeights:
       share = 1 if num_examples is None else num_examples[client_id]
       # One at a time: all of them in float64 are gigabytes for large models.
       total += np.multiply(share, self.vectors[row], dtype=np.float64)
-    shares = len(client_ids)
+    shares: float = len(client_ids)
     if num_examples is not None:
       shares = sum(num_examples[client_id] for client_id in client_ids)
     return (total / shares).astype(np.float32)
 
-  def moved_to(self, path):
-    """Returns the same weights, with `vectors` in a file and not in memory.
-
-    Args:
-      path: The .npy file.
-    """
+  def moved_to(self, path: str) -> ClientWeights:
+    """Returns the same weights, with `vectors` in an .npy file and not in memory."""
     moved = copy.copy(self)  # Checks nothing again: that would read the whole file.
     object.__setattr__(moved, "vectors", atomic_file.array_in_file(path, self.vectors))
     return moved
 
-  def save(self, path):
-    """Writes an .npz file, wholly or not at all.
-
-    Args:
-      path: The file, which is replaced if it exists.
-    """
+  def save(self, path: str) -> None:
+    """Writes an .npz file, wholly or not at all; it is replaced if it exists."""
     atomic_file.write_arrays(path, {
         "client_ids": np.array(self.client_ids),
         "vectors": self.vectors,
@@ -215,11 +198,8 @@ class ClientWeights:
     })
 
   @classmethod
-  def load(cls, path):
+  def load(cls, path: str) -> ClientWeights:
     """Returns the weights that `save` wrote.
-
-    Args:
-      path: The .npz file.
 
     Raises:
       FileNotFoundError: If there is no such file.

@@ -10,40 +10,46 @@ many rounds as the methods:
 *   `local` trains every client alone from the beginning, without phase 1.
 """
 
+from __future__ import annotations
+
+from typing import Callable, Sequence, TYPE_CHECKING
+
 import numpy as np
 
 from fl_clustering.engine import participation
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.engine import engine as engine_lib
 
-def fedavg(config, engine):
-  """Returns the control that trains one model with all clients.
 
-  It starts from the plain mean of the clients' own weights, as every cluster does.
-
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    engine: An `engine.Engine`.
-  """
+def fedavg(config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine) -> method.Method:
+  """Returns the control that trains one model with all clients."""
   del config  # It has no settings.
 
-  def initialize(pretrained, rng):
+  def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
     weights = pretrained.client_weights
     return method.ClusterState(
         weights.mean_of(weights.client_ids)[None], (weights.client_ids,)
     )
 
-  def place(pretrained, state, new_client_ids):
+  def place(
+      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+  ) -> method.Placement:
     del pretrained
     return new_clients.in_cluster(state.vectors, [0] * len(new_client_ids))
 
   return method.Method(initialize, method.train_clusters(engine), place)
 
 
-def _alone(config, engine, start_of, from_start):
-  def initialize(pretrained, rng):
+def _alone(
+    config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine,
+    start_of: Callable[[method.Pretrained], np.ndarray], from_start: bool,
+) -> method.Method:
+  def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
     start, client_ids = start_of(pretrained), engine.client_ids
     return method.ClusterState(
@@ -63,21 +69,11 @@ def _alone(config, engine, start_of, from_start):
   )
 
 
-def finetuned(config, engine):
-  """Returns the control that fits the global model of phase 1 to every client alone.
-
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    engine: An `engine.Engine`.
-  """
+def finetuned(config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine) -> method.Method:
+  """Returns the control that fits the global model of phase 1 to every client alone."""
   return _alone(config, engine, lambda pretrained: pretrained.vector, from_start=False)
 
 
-def local(config, engine):
-  """Returns the control that trains every client's model alone, from the beginning.
-
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    engine: An `engine.Engine`.
-  """
+def local(config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine) -> method.Method:
+  """Returns the control that trains every client's model alone, from the beginning."""
   return _alone(config, engine, lambda pretrained: pretrained.initial_vector, from_start=True)

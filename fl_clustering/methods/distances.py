@@ -11,12 +11,21 @@ Besides what is given, the functions need about three float64 arrays of shape (N
 blocks of columns.  Before a step that takes long, they say how long it is.
 """
 
+from __future__ import annotations
+
 import hashlib
 from multiprocessing import pool
 import os
+from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING, Union
 
 import numpy as np
 import tqdm
+
+if TYPE_CHECKING:
+  from fl_clustering.methods import client_weights as client_weights_lib
+
+  # An array of shape (N, P), or what acts like one.
+  Vectors = Union[np.ndarray, client_weights_lib.Represented, "Rows"]
 
 # The functions import SciPy, which takes long: the flags read this module's `METRICS` and
 # must answer at once.
@@ -31,21 +40,17 @@ _MOST_BY_DIFFERENCES = 256
 _LONG = 2 * 10**10
 
 
-def _pairs(vectors, metric):
+def _pairs(vectors: np.ndarray, metric: str) -> np.ndarray:
   """Returns SciPy's distances of all pairs of rows, condensed."""
   from scipy.spatial import distance  # pylint: disable=g-import-not-at-top
 
   return distance.pdist(vectors, metric)
 
 
-def square(condensed):
-  """Returns condensed values of pairs as a symmetric matrix.
+def square(condensed: np.ndarray) -> np.ndarray:
+  """Returns condensed values of pairs, numbers or bools, as a symmetric matrix of the same type.
 
-  Args:
-    condensed: An array of numbers or bools of shape (N (N - 1) / 2,).
-
-  Returns:
-    An array of the same type of shape (N, N), with zeros in its diagonal.
+  There are zeros in its diagonal.
   """
   from scipy.spatial import distance  # pylint: disable=g-import-not-at-top
 
@@ -59,29 +64,29 @@ class Rows:
     shape: (num_vectors, num_columns).
   """
 
-  def __init__(self, vectors):
-    """Keeps a sequence of arrays of shape (num_columns,)."""
+  def __init__(self, vectors: Sequence[np.ndarray]):
+    """Keeps arrays of shape (num_columns,)."""
     self._vectors = vectors
     self.shape = (len(vectors), len(vectors[0]))
 
-  def __len__(self):
+  def __len__(self) -> int:
     return len(self._vectors)
 
-  def __getitem__(self, key):
+  def __getitem__(self, key: Any) -> np.ndarray:
     """Returns a row, or some columns of all rows (`rows[:, columns]`)."""
     if isinstance(key, tuple):
       return np.stack([vector[key[1]] for vector in self._vectors])
     return self._vectors[key]
 
 
-def _blocks(vectors, numbers_per_block):
+def _blocks(vectors: Vectors, numbers_per_block: int) -> list[slice]:
   """Returns slices of columns, of at most so many numbers and 4,096 columns."""
   num_rows, num_columns = vectors.shape
   width = min(_COLUMNS_PER_BLOCK, max(1, numbers_per_block // num_rows))
   return [slice(start, start + width) for start in range(0, num_columns, width)]
 
 
-def _in_float64(vectors, columns, scales):
+def _in_float64(vectors: Vectors, columns: slice, scales: np.ndarray | None) -> np.ndarray:
   """Returns columns of the rows divided by `scales`, if there are any."""
   block = vectors[:, columns].astype(np.float64)
   if scales is not None:
@@ -89,7 +94,9 @@ def _in_float64(vectors, columns, scales):
   return block
 
 
-def _with_progress(results, vectors, num_blocks, num_bytes):
+def _with_progress(
+    results: Iterable, vectors: Vectors, num_blocks: int, num_bytes: int
+) -> Iterator:
   """Yields results block by block, and says beforehand how much work they are."""
   num_rows, num_columns = vectors.shape
   work = num_rows * (num_rows - 1) // 2 * num_columns
@@ -102,14 +109,14 @@ def _with_progress(results, vectors, num_blocks, num_bytes):
   )
 
 
-def _sum_over_blocks(vectors, metric, scales=None):
+def _sum_over_blocks(vectors: Vectors, metric: str, scales: np.ndarray | None = None) -> np.ndarray:
   """Returns a distance that is a sum over columns, of the rows divided by `scales`."""
   num_rows = len(vectors)
   total = np.zeros(num_rows * (num_rows - 1) // 2)
   blocks = _blocks(vectors, _NUMBERS_PER_BLOCK)
   num_threads = len(os.sched_getaffinity(0))
 
-  def of_block(columns):
+  def of_block(columns: slice) -> np.ndarray:
     return _pairs(_in_float64(vectors, columns, scales), metric)
 
   # SciPy uses one core.  The sum is taken in the same order with any number of them.
@@ -121,7 +128,7 @@ def _sum_over_blocks(vectors, metric, scales=None):
   return total
 
 
-def _products(vectors, scales):
+def _products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
   """Returns the inner products of the rows, divided by `scales` and centered, as (N, N)."""
   num_rows = len(vectors)
   products = np.zeros((num_rows, num_rows))
@@ -134,15 +141,15 @@ def _products(vectors, scales):
   return products
 
 
-def _first_equal(vectors):
+def _first_equal(vectors: Vectors) -> np.ndarray:
   """Returns for every row the position of the first row that equals it."""
-  first = {}
+  first: dict[bytes, int] = {}
   # Minus zero becomes zero.
-  digests = (hashlib.blake2b(vectors[i] + np.float32(0)).digest() for i in range(len(vectors)))
+  digests = (hashlib.blake2b((vectors[i] + np.float32(0)).data).digest() for i in range(len(vectors)))
   return np.array([first.setdefault(digest, i) for i, digest in enumerate(digests)])
 
 
-def _squares_by_products(vectors, scales):
+def _squares_by_products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
   """Returns squared L2 distances from inner products."""
   products = _products(vectors, scales)
   first = _first_equal(vectors)
@@ -155,22 +162,22 @@ def _squares_by_products(vectors, scales):
   return np.maximum(np.concatenate(squares), 0)
 
 
-def _squares(vectors, scales=None):
+def _squares(vectors: Vectors, scales: np.ndarray | None = None) -> np.ndarray:
   """Returns squared L2 distances of the rows divided by `scales`, condensed."""
   if len(vectors) > _MOST_BY_DIFFERENCES:
     return _squares_by_products(vectors, scales)
   return _sum_over_blocks(vectors, "sqeuclidean", scales)
 
 
-def _l1(vectors):
+def _l1(vectors: Vectors) -> np.ndarray:
   return _sum_over_blocks(vectors, "cityblock")
 
 
-def _l2(vectors):
+def _l2(vectors: Vectors) -> np.ndarray:
   return np.sqrt(_squares(vectors))
 
 
-def _cosine(vectors):
+def _cosine(vectors: Vectors) -> np.ndarray:
   norms = np.array([np.linalg.norm(vectors[i].astype(np.float64)) for i in range(len(vectors))])
   is_zero = norms == 0
   # For unit vectors, |u - v|^2 = 2 (1 - cos).
@@ -181,41 +188,33 @@ def _cosine(vectors):
   return distances
 
 
-# From its name to a function from vectors to condensed distances.  The vectors are an array of
-# shape (N, P), a `client_weights.Represented` or `Rows`.
+# The functions from vectors to condensed distances, by name.
 METRICS = {"l1": _l1, "l2": _l2, "cosine": _cosine}
 
 
-def client_distances(client_weights, representation, metric):
-  """Returns the clients' ids, sorted, and their distances in that order.
+def client_distances(
+    client_weights: client_weights_lib.ClientWeights, representation: str, metric: str
+) -> tuple[tuple[str, ...], np.ndarray]:
+  """Returns the clients' ids, sorted, and their condensed distances in that order.
 
   What is computed from them does not depend on the order of the clients in
   `client_weights`, not even where ties are broken by position.
 
   Args:
-    client_weights: A `ClientWeights`.
-    representation: One of `client_weights.REPRESENTATIONS`.
+    client_weights: The clients' weights.
+    representation: What of them counts.
     metric: `l1`, `l2` or `cosine` (1 minus the cosine of the angle; between a
       zero vector and any other it is 1, between two zero vectors 0).
-
-  Returns:
-    A tuple of ids, and the condensed distances aligned with it.
   """
   client_ids = tuple(sorted(client_weights.client_ids))
   return client_ids, METRICS[metric](client_weights.represented(representation, client_ids))
 
 
-def euclidean_points(distances):
+def euclidean_points(distances: np.ndarray) -> np.ndarray:
   """Returns points with these Euclidean distances, turned any way.
 
   Up to 256 points are those of `euclidean_embedding`.  For more, the same inner products are
   factorized by Cholesky's method, in a tenth of the time and half of the memory.
-
-  Args:
-    distances: Condensed L2 distances of N points.
-
-  Returns:
-    A float64 array, as of `euclidean_embedding`.
   """
   from scipy.linalg import lapack  # pylint: disable=g-import-not-at-top
 
@@ -231,7 +230,7 @@ def euclidean_points(distances):
   return points[places[first_equal]]
 
 
-def euclidean_embedding(distances):
+def euclidean_embedding(distances: np.ndarray) -> np.ndarray:
   """Returns points with these Euclidean distances, along their principal axes.
 
   An algorithm that depends on Euclidean distances alone, such as K-means, finds
@@ -240,9 +239,6 @@ def euclidean_embedding(distances):
 
   Torgerson: "Multidimensional scaling: I. Theory and method", Psychometrika, 1952.
 
-  Args:
-    distances: Condensed L2 distances of N points.
-
   Returns:
     A float64 array of shape (N, max(1, N - 1)). Points at distance zero are equal to
     the last bit, other distances hold to about 1e-8 of the largest one.
@@ -250,14 +246,14 @@ def euclidean_embedding(distances):
   return _along_principal_axes(*_centered_products(distances))
 
 
-def _along_principal_axes(products, first_equal):
+def _along_principal_axes(products: np.ndarray, first_equal: np.ndarray) -> np.ndarray:
   eigenvalues, points = np.linalg.eigh(products)
   points *= np.sqrt(np.maximum(eigenvalues, 0))
   # The smallest eigenvalue is zero: N points lie in N - 1 dimensions.
   return points[first_equal, min(1, len(points) - 1) :]
 
 
-def _centered_products(distances):
+def _centered_products(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
   """Returns inner products around the mean, (N, N), and of every point the first that equals it."""
   of_pairs = square(distances)
   first_equal = np.argmax(of_pairs == 0, axis=1)

@@ -12,9 +12,11 @@ Israel Journal of Mathematics, 1965), and every cluster is a model to train. Pas
 `max_clusters`, some of the maximal cliques that hold every client are used instead.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import heapq
-from typing import Union
+from typing import Collection, Iterator, Mapping
 
 import numpy as np
 import tqdm
@@ -25,7 +27,6 @@ from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping
-from fl_clustering.methods import thresholds
 
 # Bounds of the enumeration: seconds for hundreds of clients, a few minutes for thousands.
 _MAX_CLIQUES = 100_000
@@ -46,7 +47,7 @@ class _Graph:
     everyone: The set of all nodes.
   """
 
-  def __init__(self, is_edge):
+  def __init__(self, is_edge: np.ndarray):
     """Takes the matrix of edges, bools of shape (n, n); the diagonal doesn't count."""
     is_edge = is_edge | is_edge.T
     np.fill_diagonal(is_edge, False)
@@ -55,26 +56,26 @@ class _Graph:
     self._adjacent = [self._set_of(row) for row in is_edge]
     self.everyone = self._set_of(np.ones(self.num_nodes, bool))
 
-  def _set_of(self, is_member):
+  def _set_of(self, is_member: np.ndarray) -> int:
     return int.from_bytes(np.packbits(is_member).tobytes(), "big") >> self._shift
 
-  def adjacent(self, bit):
+  def adjacent(self, bit: int) -> int:
     """Returns the neighbours of the node with this bit."""
     return self._adjacent[self.num_nodes - bit.bit_length()]
 
-  def nodes(self, members):
-    """Returns the nodes of a set, as increasing ints."""
+  def nodes(self, members: int) -> list[int]:
+    """Returns the nodes of a set, increasing."""
     size = -(-self.num_nodes // 8)
     packed = np.frombuffer((members << self._shift).to_bytes(size, "big"), np.uint8)
     return np.flatnonzero(np.unpackbits(packed, count=self.num_nodes)).tolist()
 
 
-def _lowest(members):
+def _lowest(members: int) -> int:
   """Returns the bit of a set's lowest node."""
   return 1 << (members.bit_length() - 1)
 
 
-def _pivot_neighbours(graph, candidates, excluded):
+def _pivot_neighbours(graph: _Graph, candidates: int, excluded: int) -> int:
   """Returns the neighbours of a node that has as many candidates among them as can be."""
   best, most = 0, -1
   rest = candidates | excluded
@@ -91,16 +92,16 @@ def _pivot_neighbours(graph, candidates, excluded):
   return graph.adjacent(best)
 
 
-def _maximal_cliques(graph):
+def _maximal_cliques(graph: _Graph) -> Iterator[int]:
   """Yields all maximal cliques as sets.
 
   Tomita, Tanaka, Takahashi: "The worst-case time complexity for generating all maximal
   cliques and computational experiments", Theoretical Computer Science, 2006.
   """
   # Per level: the clique so far, who may join it, who was tried before, who is to be tried.
-  levels = []
+  levels: list[list[int]] = []
 
-  def enter(clique, candidates, excluded):
+  def enter(clique: int, candidates: int, excluded: int) -> bool:
     to_try = candidates & ~_pivot_neighbours(graph, candidates, excluded) if candidates else 0
     levels.append([clique, candidates, excluded, to_try])
     return not candidates and not excluded
@@ -118,9 +119,9 @@ def _maximal_cliques(graph):
       yield clique | bit
 
 
-def _enumerate(graph, max_cliques):
+def _enumerate(graph: _Graph, max_cliques: int) -> tuple[list[int], bool]:
   """Returns maximal cliques, as sets, and whether these are all."""
-  cliques = []
+  cliques: list[int] = []
   num_memberships = 0
   with tqdm.tqdm(
       desc=f"maximal cliques of {graph.num_nodes:,} clients (at most {max_cliques:,})",
@@ -135,7 +136,7 @@ def _enumerate(graph, max_cliques):
   return cliques, True
 
 
-def _grow(graph, bit, uncovered):
+def _grow(graph: _Graph, bit: int, uncovered: int) -> int:
   """Returns a maximal clique that holds a node, and where it can uncovered ones."""
   clique = bit
   candidates = graph.adjacent(bit)
@@ -146,18 +147,14 @@ def _grow(graph, bit, uncovered):
   return clique
 
 
-def _cover(graph, cliques, max_cliques):
+def _cover(graph: _Graph, cliques: list[int], max_cliques: int) -> list[int]:
   """Returns maximal cliques that hold every node, at most `max_cliques` if possible.
 
   The greedy algorithm for set cover (Chvatal: "A greedy heuristic for the
   set-covering problem", Mathematics of Operations Research, 1979), then the largest
-  of the remaining cliques.
+  of the remaining cliques.  The cover is never cut: more are returned where it has more.
 
-  Args:
-    graph: The graph.
-    cliques: Some or all of its maximal cliques.
-    max_cliques: How many to return. The cover is never cut: more are returned
-      where it has more.
+  `cliques` are some or all of the graph's maximal ones.
   """
   uncovered = graph.everyone
   chosen = []
@@ -187,7 +184,7 @@ def _cover(graph, cliques, max_cliques):
 
 
 def cluster_neighbours(
-    neighbours, max_clusters, max_cliques=_MAX_CLIQUES
+    neighbours: Mapping[str, Collection[str]], max_clusters: int, max_cliques: int = _MAX_CLIQUES
 ) -> cluster_assignment.ClusterAssignment:
   """Returns the clusters of a neighbour graph.
 
@@ -233,19 +230,10 @@ def cluster_neighbours(
 class DynamicDistance:
   """The dynamic distance-based grouping, with Euclidean distances.
 
-  A function (ClientWeights, rng) -> ClusterAssignment.
-
-  Attributes:
-    distance_threshold: The largest distance of neighbours: `mean` (of the
-      distances of all pairs), a number, or a quantile of them such as `q0.3`.
-    max_clusters: Most clusters, as of `cluster_neighbours`.
-    representation: What of the weights is grouped, one of
-      `client_weights.REPRESENTATIONS`.
-    overlap_training: How the clusters train afterwards, which the grouping itself does
-      not use: `shared` or `separate`, see `methods/one_shot.py`.
+  It does not use `overlap_training` itself, see `one_shot.py`.
   """
 
-  distance_threshold: Union[str, float] = thresholds.distance_threshold_option(
+  distance_threshold: str | float = grouping.distance_threshold_option(
       "Largest distance of two clients in one cluster: `mean` of all pairwise distances, a "
       "number, or a quantile of them such as `q0.3`. dynamic_distance takes it in L2.",
       default="mean",
@@ -260,28 +248,21 @@ class DynamicDistance:
       values=("shared", "separate"),
   )
 
-  def __post_init__(self):
-    thresholds.parse_threshold(self.distance_threshold)
+  def __post_init__(self) -> None:
+    grouping.parse_threshold(self.distance_threshold)
     validate.integer(1, max_clusters=self.max_clusters)
     validate.one_of(("shared", "separate"), overlap_training=self.overlap_training)
     validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
 
-  def __call__(self, client_weights, rng):
-    """Groups the clients.
-
-    Args:
-      client_weights: The clients' own weights, a `ClientWeights` of N clients.
-      rng: A `np.random.Generator`, not used.
-
-    Returns:
-      A `ClusterAssignment` of all N clients, with a warning if each is alone or all are in one
-      cluster.
-    """
+  def __call__(
+      self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator
+  ) -> cluster_assignment.ClusterAssignment:
+    """Groups the clients; warns if each is alone or all are in one cluster."""
     del rng  # Nothing here is random.
     ids, distances = distances_lib.client_distances(
         client_weights, self.representation, "l2"
     )
-    within = distances <= thresholds.largest_distance_within(self.distance_threshold, distances)
+    within = distances <= grouping.largest_distance_within(self.distance_threshold, distances)
     rows = {
         client_id: np.flatnonzero(row)
         for client_id, row in zip(ids, distances_lib.square(within))
@@ -291,4 +272,4 @@ class DynamicDistance:
         for client_id in client_weights.client_ids
     }
     assignment = cluster_neighbours(neighbours, self.max_clusters)
-    return thresholds.with_warning(assignment, self.distance_threshold)
+    return grouping.with_threshold_warning(assignment, self.distance_threshold)

@@ -11,41 +11,40 @@ clients move, so that one center is FedAvg.  The server sees the clients' own we
 every round.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Iterable, TYPE_CHECKING
 
 import numpy as np
 
 from fl_clustering.methods import grouping
 from fl_clustering.methods import kmeans
+from fl_clustering.methods import method
 from fl_clustering.methods import one_shot
+
+if TYPE_CHECKING:
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import participation
 
 
 @dataclasses.dataclass(frozen=True)
 class Fesem:
-  """The settings of FeSEM.
-
-  Attributes:
-    num_clusters: K, the number of centers, at most the number of clients.
-    representation: What of the clients' own weights K-means groups for the start, one
-      of `client_weights.REPRESENTATIONS`.
-  """
+  """The settings of FeSEM; K-means groups the `representation` for the start."""
 
   num_clusters: int = grouping.num_clusters_option("Number of clusters.")
   representation: str = grouping.representation_option()
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     kmeans.KMeans(self.num_clusters, self.representation)  # It checks its own options.
 
 
-def nearest(vectors, centers):
+def nearest(vectors: Iterable[np.ndarray], centers: np.ndarray) -> list[int]:
   """Returns the index of the center nearest each vector; of equal ones, the first.
 
   Args:
     vectors: N vectors of shape (P,).
     centers: float32 of shape (K, P).
-
-  Returns:
-    N ints.
   """
   # One client at a time: all differences in float64 are gigabytes for large models.
   return [
@@ -54,7 +53,7 @@ def nearest(vectors, centers):
   ]
 
 
-def fesem(settings, engine):
+def fesem(settings: Fesem, engine: engine_lib.Engine) -> method.Method:
   """Returns FeSEM.
 
   It starts as the method `kmeans`: from the means of the clusters that K-means finds in
@@ -63,15 +62,13 @@ def fesem(settings, engine):
 
   A new client joins the center whose clients it resembles most, as with `kmeans`: by its own
   weights and theirs before the first round.
-
-  Args:
-    settings: A `Fesem`.
-    engine: An `engine.Engine`.
   """
   group = kmeans.KMeans(settings.num_clusters, settings.representation)
   grouped = one_shot.one_shot(group, engine)
 
-  def next_state(state, round_):
+  def next_state(
+      state: method.ClusterState, round_: participation.Round
+  ) -> tuple[method.ClusterState, method.Losses]:
     vectors, own, losses = engine.train_members(state.vectors, state.members, round_)
     center_of = {c: k for k, members in enumerate(state.members) for c in members}
     trained = {c: vector for of_center in own for c, vector in of_center.items()}

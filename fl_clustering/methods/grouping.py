@@ -1,21 +1,48 @@
 """What a grouping is, and the options that several have.
 
-A grouping is a frozen dataclass: its fields are its options.  It is called with the clients'
-weights, a `ClientWeights`, and a `np.random.Generator`, and returns a `ClusterAssignment`.  It
-refers to clients by id throughout; its result does not depend on the order in which the clients
-come.
+A grouping is a frozen dataclass: its fields are its options.  It refers to clients by id
+throughout; its result does not depend on the order in which the clients come.
 """
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from typing import Any, Callable, Protocol, Sequence, TYPE_CHECKING
+
+import numpy as np
 
 from clustering_basics import validate
 from fl_clustering import options
-from fl_clustering.methods import client_weights
+from fl_clustering.methods import client_weights as client_weights_lib
+
+if TYPE_CHECKING:
+  from fl_clustering.methods import cluster_assignment
 
 _DEFAULT_NUM_CLUSTERS = 8
 # Stands for the number that `num_clusters.choose` finds.
 AUTO = "auto"
 
+# A distance that equals the threshold up to rounding is within it: the mean of
+# equal distances may come out a little below them.
+_ROUNDING = 1e-9
 
-def num_clusters_option(about, **details):
+
+class Grouping(Protocol):
+  """Groups clients by their weights; `rng` is for its starts, if it needs any."""
+
+  @property
+  def representation(self) -> str:
+    """What of the weights is grouped, one of `client_weights.REPRESENTATIONS`."""
+
+  def __call__(
+      self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator
+  ) -> cluster_assignment.ClusterAssignment:
+    """Returns clusters that hold all of the clients."""
+
+
+def num_clusters_option(about: str, **details: Any) -> Any:
   """Returns the option `num_clusters`: a number or, in a run's settings, `AUTO`.
 
   Args:
@@ -33,28 +60,93 @@ def num_clusters_option(about, **details):
   )
 
 
-def representation_option():
+def check_num_clusters(num_clusters: int, client_ids: Sequence[str]) -> None:
+  """Checks that there are at most as many clusters as clients."""
+  if num_clusters > len(client_ids):
+    raise validate.error(
+        "num_clusters", f"be in [1, num_clients={len(client_ids)}]", num_clusters
+    )
+
+
+def representation_option() -> Any:
   """Returns the option `representation`: what of the clients' weights is grouped."""
   return options.option(
       str,
       "What is grouped: the clients' `weights`, their `update` since the last global "
       "model, or the `normalized_update`.",
       default="weights",
-      values=tuple(client_weights.REPRESENTATIONS),
+      values=tuple(client_weights_lib.REPRESENTATIONS),
   )
 
 
-def check_num_clusters(num_clusters, client_ids):
-  """Checks that there are at most as many clusters as clients.
+def distance_threshold_option(about: str, default: str | None) -> Any:
+  """Returns the option `distance_threshold`: the mean, a number or a quantile of distances."""
+  return options.option(
+      str,
+      about,
+      default=default,
+      default_for=lambda num_clients: "mean",
+      default_text="mean",
+  )
+
+
+def parse_threshold(distance_threshold: str | float | None) -> Callable[[np.ndarray], float]:
+  """Returns the function from condensed distances to a threshold that a text stands for.
 
   Args:
-    num_clusters: Number of clusters.
-    client_ids: Every client's id.
+    distance_threshold: `mean` (of the distances of all pairs), a number, or a
+      quantile of those distances such as `q0.3`.
 
   Raises:
-    ValueError: If there are more.
+    ValueError: If it is none of these.
   """
-  if num_clusters > len(client_ids):
-    raise validate.error(
-        "num_clusters", f"be in [1, num_clients={len(client_ids)}]", num_clusters
-    )
+  error = validate.error(
+      "distance_threshold",
+      "be `mean`, a number >= 0 or a quantile such as `q0.3`",
+      distance_threshold,
+  )
+  if distance_threshold == "mean":
+    return np.mean
+  if isinstance(distance_threshold, str):
+    is_quantile = distance_threshold.startswith("q")
+    text = distance_threshold[1:] if is_quantile else distance_threshold
+    try:
+      number = float(text)
+    except ValueError:
+      raise error from None
+  elif isinstance(distance_threshold, numbers.Real) and not isinstance(distance_threshold, bool):
+    is_quantile, number = False, float(distance_threshold)
+  else:
+    raise error
+  if not math.isfinite(number) or number < 0 or (is_quantile and number > 1):
+    raise error
+  if is_quantile:
+    return lambda distances: np.quantile(distances, number)
+  return lambda distances: number
+
+
+def largest_distance_within(distance_threshold: str | float, distances: np.ndarray) -> float:
+  """Returns the largest of condensed distances that counts as within the threshold.
+
+  There are no distances for a single client.
+  """
+  if not distances.size:
+    return 0.0
+  return float(parse_threshold(distance_threshold)(distances)) * (1 + _ROUNDING)
+
+
+def with_threshold_warning(
+    assignment: cluster_assignment.ClusterAssignment, distance_threshold: str | float
+) -> cluster_assignment.ClusterAssignment:
+  """Returns an assignment that tells if its threshold has grouped nobody or everybody."""
+  sizes = [len(members) for members in assignment.clusters]
+  if max(sizes) == 1 < len(sizes):
+    found = f"leaves each of the {len(sizes)} clients in a cluster of its own"
+  elif len(sizes) == 1 < max(sizes):
+    found = f"puts all {max(sizes)} clients into one cluster"
+  else:
+    return assignment
+  warning = f"`distance_threshold`={distance_threshold} {found}, so nothing is grouped."
+  return dataclasses.replace(
+      assignment, warning=" ".join(filter(None, (assignment.warning, warning)))
+  )

@@ -6,8 +6,10 @@ https://arxiv.org/abs/2004.11791. The three-phase article compares itself with i
 setting of L2 distances and single linkage.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -17,56 +19,26 @@ from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping
-from fl_clustering.methods import thresholds
 
 METRICS = tuple(distances_lib.METRICS)
 LINKAGES = ("single", "complete", "average", "ward")
-
-
-def _labels(distances, linkage, cut):
-  """Returns labels, an int array of shape (N,), for condensed distances."""
-  # Here, since scikit-learn takes a second to import: the flags read this module and must
-  # answer at once.
-  from sklearn import cluster  # pylint: disable=g-import-not-at-top
-
-  if linkage == "ward":
-    # Ward's criterion is a variance, so scikit-learn asks for points.
-    clustering = cluster.AgglomerativeClustering(linkage=linkage, **cut)
-    return clustering.fit_predict(distances_lib.euclidean_points(distances))
-  clustering = cluster.AgglomerativeClustering(
-      linkage=linkage, metric="precomputed", **cut
-  )
-  return clustering.fit_predict(distances_lib.square(distances))
 
 
 @dataclasses.dataclass(frozen=True)
 class Hierarchical:
   """The hierarchical grouping, cut at a number of clusters or at a distance.
 
-  A function (ClientWeights, rng) -> ClusterAssignment. Exactly one of `num_clusters` and
-  `distance_threshold` is given.
-
-  Attributes:
-    num_clusters: Number of clusters, at most the number of clients.
-    distance_threshold: The largest distance, in the sense of `linkage`, of two
-      clusters that are merged: `mean` (of the distances of all pairs of clients), a
-      number, or a quantile of those distances such as `q0.3`.
-    hierarchical_cut: Which of the two it is, `num_clusters` or `distance`; `None` =
-      whichever is given.
-    linkage: `single`, `complete`, `average` or, with the metric `l2`, `ward`.
-    metric: The clients' distance: `l1`, `l2` or `cosine` (1 minus the cosine of the
-      angle between their vectors).
-    representation: What of the weights is grouped, one of
-      `client_weights.REPRESENTATIONS`.
+  Exactly one of `num_clusters` and `distance_threshold` is given.  The threshold is the
+  largest distance, in the sense of `linkage`, of two clusters that are merged.
   """
 
-  num_clusters: Optional[int] = grouping.num_clusters_option(
+  num_clusters: int | None = grouping.num_clusters_option(
       "hierarchical uses it if it is cut at a number of clusters.", default=None
   )
-  distance_threshold: Union[str, float, None] = thresholds.distance_threshold_option(
+  distance_threshold: str | float | None = grouping.distance_threshold_option(
       "hierarchical takes it in its --metric, where it is cut at a distance.", default=None
   )
-  hierarchical_cut: Optional[str] = options.option(
+  hierarchical_cut: str | None = options.option(
       str,
       "Where hierarchical is cut: at --num_clusters or at --distance_threshold.",
       default=None,
@@ -85,7 +57,7 @@ class Hierarchical:
   )
   representation: str = grouping.representation_option()
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if (self.num_clusters is None) == (self.distance_threshold is None):
       raise ValueError(
           "`distance_threshold` must be given if `num_clusters` is not, and only then, "
@@ -95,7 +67,7 @@ class Hierarchical:
     if self.hierarchical_cut not in (None, cut):
       raise validate.error("hierarchical_cut", f"be {cut}, which is given", self.hierarchical_cut)
     if self.num_clusters is None:
-      thresholds.parse_threshold(self.distance_threshold)
+      grouping.parse_threshold(self.distance_threshold)
     else:
       validate.integer(1, num_clusters=self.num_clusters)
     validate.one_of(LINKAGES, linkage=self.linkage)
@@ -104,17 +76,10 @@ class Hierarchical:
       raise validate.error("metric", "be l2 with linkage=ward", self.metric)
     validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
 
-  def __call__(self, client_weights, rng):
-    """Groups the clients.
-
-    Args:
-      client_weights: The clients' own weights, a `ClientWeights` of N clients.
-      rng: A `np.random.Generator`, not used.
-
-    Returns:
-      A `ClusterAssignment` of all N clients, with a warning if a distance leaves each alone or
-      puts all into one cluster.
-    """
+  def __call__(
+      self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator
+  ) -> cluster_assignment.ClusterAssignment:
+    """Groups the clients; warns if a distance leaves each alone or puts all into one cluster."""
     del rng  # Nothing here is random.
     client_ids = client_weights.client_ids
     if self.num_clusters is not None:
@@ -125,19 +90,30 @@ class Hierarchical:
     ids, distances = distances_lib.client_distances(
         client_weights, self.representation, self.metric
     )
-    labels = _labels(distances, self.linkage, self._cut(distances))
+    labels = self._labels(distances)
     assignment = cluster_assignment.ClusterAssignment.from_labels(
         client_ids, dict(zip(ids, labels))
     )
-    if self.num_clusters is not None:
+    if self.distance_threshold is None:
       return assignment
-    return thresholds.with_warning(assignment, self.distance_threshold)
+    return grouping.with_threshold_warning(assignment, self.distance_threshold)
 
-  def _cut(self, distances):
-    """Returns scikit-learn's arguments for the cut."""
-    if self.num_clusters is not None:
-      return {"n_clusters": self.num_clusters}
-    within = thresholds.largest_distance_within(self.distance_threshold, distances)
-    # scikit-learn does not merge at the threshold itself, and takes only a finite one.
-    above = min(np.nextafter(within, np.inf), np.finfo(np.float64).max)
-    return {"n_clusters": None, "distance_threshold": above}
+  def _labels(self, distances: np.ndarray) -> np.ndarray:
+    """Returns labels, ints of shape (N,), for condensed distances."""
+    # Here, since scikit-learn takes a second to import: the flags read this module and must
+    # answer at once.
+    from sklearn import cluster  # pylint: disable=g-import-not-at-top
+
+    cut: dict[str, Any] = {"n_clusters": self.num_clusters}
+    if self.distance_threshold is not None:
+      within = grouping.largest_distance_within(self.distance_threshold, distances)
+      # scikit-learn does not merge at the threshold itself, and takes only a finite one.
+      cut["distance_threshold"] = min(np.nextafter(within, np.inf), np.finfo(np.float64).max)
+    if self.linkage == "ward":
+      # Ward's criterion is a variance, so scikit-learn asks for points.
+      clustering = cluster.AgglomerativeClustering(linkage=self.linkage, **cut)
+      return clustering.fit_predict(distances_lib.euclidean_points(distances))
+    clustering = cluster.AgglomerativeClustering(
+        linkage=self.linkage, metric="precomputed", **cut
+    )
+    return clustering.fit_predict(distances_lib.square(distances))

@@ -21,7 +21,10 @@ the paper, it is reported with the model that has the least loss.  The others ke
 choice that they made last, and choose anew when they take part again.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -32,15 +35,25 @@ from fl_clustering.methods import kmeans
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 
+if TYPE_CHECKING:
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import participation
 
-def _grouped(settings, engine, pretrained, rng):
+
+def _grouped(
+    settings: Ifca, engine: engine_lib.Engine, pretrained: method.Pretrained,
+    rng: np.random.Generator,
+) -> np.ndarray:
   del engine  # All clients have trained.
   weights = pretrained.client_weights
   group = kmeans.KMeans(settings.num_clusters, settings.representation)
   return np.stack([weights.mean_of(members) for members in group(weights, rng).clusters])
 
 
-def _perturbed(settings, engine, pretrained, rng):
+def _perturbed(
+    settings: Ifca, engine: engine_lib.Engine, pretrained: method.Pretrained,
+    rng: np.random.Generator,
+) -> np.ndarray:
   del engine  # All clients have trained.
   weights = pretrained.client_weights
   mean = weights.mean_of(weights.client_ids)
@@ -53,28 +66,21 @@ def _perturbed(settings, engine, pretrained, rng):
   return np.stack([mean, *(mean + one.astype(np.float32) for one in noise)])
 
 
-def _random(settings, engine, pretrained, rng):
+def _random(
+    settings: Ifca, engine: engine_lib.Engine, pretrained: method.Pretrained,
+    rng: np.random.Generator,
+) -> np.ndarray:
   del pretrained  # The paper has no phase before.
   return engine.initial_vectors(settings.ifca_restarts * settings.num_clusters, rng)
 
 
-# From its name to a function (settings, engine, pretrained, rng) that returns the models
-# to start from: `ifca_restarts` sets of them, one after the other.
-_STARTS = {"grouped": _grouped, "perturbed": _perturbed, "random": _random}
+# They return the models to start from: `ifca_restarts` sets of them, one after the other.
+_STARTS: dict[str, Callable[..., np.ndarray]] = {"grouped": _grouped, "perturbed": _perturbed, "random": _random}
 
 
 @dataclasses.dataclass(frozen=True)
 class Ifca:
-  """The settings of IFCA.
-
-  Attributes:
-    num_clusters: K, the number of models, at most the number of clients.
-    representation: What of the clients' own weights K-means groups for the start
-      `grouped`, one of `client_weights.REPRESENTATIONS`.
-    ifca_restarts: Sets of K models that are trained side by side from the start `random`.
-      The clients' work and the traffic of a round grow by this factor.
-    ifca_start: What the models start from, a key of `_STARTS`.
-  """
+  """The settings of IFCA; K-means groups the `representation` for the start `grouped`."""
 
   num_clusters: int = grouping.num_clusters_option("Number of clusters.")
   representation: str = grouping.representation_option()
@@ -96,7 +102,7 @@ class Ifca:
       },
   )
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     kmeans.KMeans(self.num_clusters, self.representation)  # It checks its own options.
     validate.one_of(_STARTS, ifca_start=self.ifca_start)
     validate.integer(1, ifca_restarts=self.ifca_restarts)
@@ -124,19 +130,19 @@ class _Choices:
   is_current: np.ndarray
 
   @property
-  def num_models(self):
+  def num_models(self) -> int:
     """K, the number of models per set."""
     return len(self.vectors) // len(self.chosen)
 
-  def best_set(self):
+  def best_set(self) -> int:
     """Returns the index of the set with the least mean training loss over the clients."""
     return int(self.losses.mean(axis=1, dtype=np.float64).argmin())
 
-  def of_set(self, index):
-    """Returns where a set's models stand, a slice."""
+  def of_set(self, index: int) -> slice:
+    """Returns where a set's models stand."""
     return slice(index * self.num_models, (index + 1) * self.num_models)
 
-  def members(self, client_ids):
+  def members(self, client_ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Returns the ids of the clients that chose each model, per model of all sets."""
     return tuple(
         tuple(c for c, of_client in zip(client_ids, chosen) if of_client == k)
@@ -145,7 +151,7 @@ class _Choices:
     )
 
 
-def _choose(choices, client_ids, engine):
+def _choose(choices: _Choices, client_ids: Sequence[str], engine: engine_lib.Engine) -> _Choices:
   """Lets clients choose the model with the least training loss, in every set."""
   if not client_ids:
     return choices
@@ -162,7 +168,7 @@ def _choose(choices, client_ids, engine):
   return _Choices(choices.vectors, chosen, least, is_current)
 
 
-def _begin(vectors, num_sets, engine):
+def _begin(vectors: np.ndarray, num_sets: int, engine: engine_lib.Engine) -> _Choices:
   """Returns the choices of all clients between the models to start from."""
   num_clients = len(engine.client_ids)
   nothing_chosen = _Choices(
@@ -174,8 +180,8 @@ def _begin(vectors, num_sets, engine):
   return _choose(nothing_chosen, engine.client_ids, engine)
 
 
-def _to_state(choices, settings, client_ids):
-  """Returns the `ClusterState` that shows the best set and remembers the others."""
+def _to_state(choices: _Choices, settings: Ifca, client_ids: Sequence[str]) -> method.ClusterState:
+  """Returns the state that shows the best set and remembers the others."""
   shown = choices.of_set(choices.best_set())
   members = choices.members(client_ids)[shown]
   memory = {
@@ -192,7 +198,7 @@ def _to_state(choices, settings, client_ids):
   return method.ClusterState(choices.vectors[shown], members, memory, warning)
 
 
-def _from_state(state):
+def _from_state(state: method.ClusterState) -> _Choices:
   """Returns what `_to_state` made the state of."""
   memory = state.memory
   return _Choices(
@@ -203,25 +209,23 @@ def _from_state(state):
   )
 
 
-def ifca(settings, engine):
+def ifca(settings: Ifca, engine: engine_lib.Engine) -> method.Method:
   """Returns IFCA.
 
   Its clusters are those of the best set of models.  With several sets, that may be
   another one in another round, and then the clusters' places mean something else.  A new
   client gets the model with the least loss on its training data.
-
-  Args:
-    settings: An `Ifca`.
-    engine: An `engine.Engine`.
   """
 
-  def initialize(pretrained, rng):
+  def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     grouping.check_num_clusters(settings.num_clusters, engine.client_ids)
     vectors = _STARTS[settings.ifca_start](settings, engine, pretrained, rng)
     choices = _begin(vectors, settings.ifca_restarts, engine)
     return _to_state(choices, settings, engine.client_ids)
 
-  def next_state(state, round_):
+  def next_state(
+      state: method.ClusterState, round_: participation.Round
+  ) -> tuple[method.ClusterState, method.Losses]:
     before = _from_state(state)
     taking_part = set(round_.client_ids)
     late = tuple(

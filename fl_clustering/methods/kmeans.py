@@ -4,6 +4,8 @@ Lloyd: "Least squares quantization in PCM", IEEE Transactions on Information
 Theory, 1982; started by K-means++ (Arthur, Vassilvitskii, SODA 2007).
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 import numpy as np
@@ -16,30 +18,14 @@ from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping
 
 
-def _labels(distances, num_clusters, n_init, rng):
-  """Returns K-means labels, an int array of shape (N,); maybe fewer than K values."""
-  return single_thread_kmeans.fit(
-      distances_lib.euclidean_points(distances),
-      num_clusters,
-      n_init=n_init,
-      # Until no client changes its cluster: the default depends on the number of
-      # dimensions, which the embedding changes.
-      tol=0,
-      random_state=int(rng.integers(2**32)),
-  ).labels_
-
-
 @dataclasses.dataclass(frozen=True)
 class KMeans:
-  """The K-means grouping, a function (ClientWeights, rng) -> ClusterAssignment.
+  """The K-means grouping.
 
   Clients with identical vectors are never separated: where that leaves fewer
   than K clusters, the assignment has those, and a warning.
 
   Attributes:
-    num_clusters: K, at most the number of clients.
-    representation: What of the weights is grouped, one of
-      `client_weights.REPRESENTATIONS`.
     n_init: Number of starts, of which the best result is taken.
   """
 
@@ -47,26 +33,28 @@ class KMeans:
   representation: str = grouping.representation_option()
   n_init: int = 10
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     validate.integer(1, num_clusters=self.num_clusters)
     validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
     validate.integer(1, n_init=self.n_init)
 
-  def __call__(self, client_weights, rng):
-    """Groups the clients.
-
-    Args:
-      client_weights: The clients' own weights, a `ClientWeights` of N clients.
-      rng: A `np.random.Generator` for the starts.
-
-    Returns:
-      A `ClusterAssignment` of all N clients.
-    """
+  def __call__(
+      self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator
+  ) -> cluster_assignment.ClusterAssignment:
+    """Groups the clients."""
     grouping.check_num_clusters(self.num_clusters, client_weights.client_ids)
     ids, distances = distances_lib.client_distances(
         client_weights, self.representation, "l2"
     )
-    labels = _labels(distances, self.num_clusters, self.n_init, rng)
+    labels = single_thread_kmeans.fit(
+        distances_lib.euclidean_points(distances),
+        self.num_clusters,
+        n_init=self.n_init,
+        # Until no client changes its cluster: the default depends on the number of
+        # dimensions, which the embedding changes.
+        tol=0,
+        random_state=int(rng.integers(2**32)),
+    ).labels_
     num_found = len(np.unique(labels))
     warning = None
     if num_found < self.num_clusters:

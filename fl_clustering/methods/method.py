@@ -2,23 +2,28 @@
 
 Grouping once and then training, training everyone together, training every client alone,
 and methods that move clients between clusters in every round are all of this kind.  The
-loop around them (`method_rounds.py`) scores, saves and reports them, and knows none by
+loop around them (`three_phase/rounds.py`) scores, saves and reports them, and knows none by
 name.
 
 A method is built by a function of an `engine.Engine`, which does what needs the clients'
 data.  The rest is NumPy.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Callable, Mapping, NamedTuple, Optional, Sequence
+from typing import Callable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
-from fl_clustering.engine import participation
-from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import cluster_assignment
+
+if TYPE_CHECKING:
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import participation
+  from fl_clustering.methods import client_weights as client_weights_lib
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,16 +33,16 @@ class Pretrained:
   Attributes:
     initial_vector: The model before any training, float32 of shape (P,).
     vector: The global model after the last round, float32 of shape (P,).
-    client_weights: Every client's own weights, a `ClientWeights`; not private.
+    client_weights: Every client's own weights; not private.
     new_client_weights: The same of the clients that did not take part, as if they had
       trained last; `None` without such clients.
-    cost: What phase 1 asked of the clients, a `Cost`.
+    cost: What phase 1 asked of the clients.
   """
 
   initial_vector: np.ndarray
   vector: np.ndarray
   client_weights: client_weights_lib.ClientWeights
-  new_client_weights: Optional[client_weights_lib.ClientWeights] = None
+  new_client_weights: client_weights_lib.ClientWeights | None = None
   cost: cost_lib.Cost = cost_lib.Cost()
 
 
@@ -50,19 +55,18 @@ class ClusterState:
 
   Attributes:
     vectors: One model per cluster, float32 of shape (K, P).
-    members: A tuple of client ids per cluster.  Clusters may overlap or be empty, but
-      every client is in at least one.
-    memory: Whatever else the method must remember: arrays by name.  Checkpoints hold it
-      as it is.
+    members: The client ids per cluster.  Clusters may overlap or be empty, but every
+      client is in at least one.
+    memory: Whatever else the method must remember.  Checkpoints hold it as it is.
     warning: What a reader of the clusters should know about them, or `None`.
   """
 
   vectors: np.ndarray
   members: tuple[tuple[str, ...], ...]
   memory: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
-  warning: Optional[str] = None
+  warning: str | None = None
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     object.__setattr__(self, "members", tuple(map(tuple, self.members)))
     if self.vectors.ndim != 2 or len(self.vectors) != len(self.members):
       raise validate.error(
@@ -73,19 +77,16 @@ class ClusterState:
     if self.vectors.dtype != np.float32:
       raise validate.error("vectors", "be of type float32", self.vectors.dtype.name)
 
-  def reported_clusters(self):
-    """Returns the clusters that are reported, and their assignment.
+  def reported_clusters(self) -> tuple[list[int], cluster_assignment.ClusterAssignment]:
+    """Returns the places of the clusters that are reported, and their assignment.
 
     Empty clusters are left out, and so are clusters that are part of another one; of
     equal clusters the first is kept.
-
-    Returns:
-      The clusters' places in the state, a list of ints, and the `ClusterAssignment`.
     """
     sets = list(map(frozenset, self.members))
     clusters_of = cluster_assignment.clusters_of(self.members)
 
-    def is_reported(k):
+    def is_reported(k: int) -> bool:
       # Few other clusters hold the first member, so this is quick for many clusters.
       others = clusters_of[self.members[k][0]] if self.members[k] else ()
       return bool(sets[k]) and not any(
@@ -116,43 +117,46 @@ class Placement(NamedTuple):
   vectors: np.ndarray
 
 
+Initialize = Callable[[Pretrained, np.random.Generator], ClusterState]
+Next = Callable[[ClusterState, "participation.Round"], tuple[ClusterState, Losses]]
+Place = Callable[[Pretrained, ClusterState, Sequence[str]], Placement]
+
+
 class Method(NamedTuple):
   """A method: `initialize` once, `next` in every round, `place` after the last one.
 
   Attributes:
-    initialize: A function from a `Pretrained` and a `np.random.Generator` to the
-      `ClusterState` before the first round.
-    next: A function from the `ClusterState` before a round and the `Round` to the state
-      after it and the round's `Losses`.  It depends on nothing else, so a run can go on
-      from any saved state.  It may write into the arrays of the state before the round,
-      but not into those that `initialize` returned.
-    place: A function from the `Pretrained`, the last `ClusterState` and the ids of
-      clients that were not there in training to their `Placement`.
+    initialize: Returns the state before the first round.
+    next: Returns the state after a round and the round's losses.  It depends on the state
+      before and on the round alone, so a run can go on from any saved state.  It may write
+      into the arrays of the state before the round, but not into those that `initialize`
+      returned.
+    place: Places clients, by their ids, that were not there in training, after the last round.
     from_start: Whether it doesn't build on phase 1 and trains in its place too, from
       `Pretrained.initial_vector`: for as many rounds as both phases have.
     at_clients: Whether every client keeps its model, so that nothing is sent in a round.
   """
 
-  initialize: Callable[[Pretrained, np.random.Generator], ClusterState]
-  next: Callable[[ClusterState, participation.Round], tuple[ClusterState, Losses]]
-  place: Callable[[Pretrained, ClusterState, Sequence[str]], Placement]
+  initialize: Initialize
+  next: Next
+  place: Place
   from_start: bool = False
   at_clients: bool = False
 
-  def place_new(self, pretrained, state, client_ids):
+  def place_new(
+      self, pretrained: Pretrained, state: ClusterState, client_ids: Sequence[str]
+  ) -> Placement | None:
     """Returns what `place` returns; `None` without clients."""
     return self.place(pretrained, state, client_ids) if client_ids else None
 
 
-def train_clusters(engine, in_place=False):
+def train_clusters(engine: engine_lib.Engine, in_place: bool = False) -> Next:
   """Returns the `Method.next` that trains the clusters' models and moves no client.
 
-  Args:
-    engine: An `engine.Engine`.
-    in_place: Whether the new models take the place of those before, as of `Engine.train`.
+  `in_place` tells whether the new models take the place of those before, as of `Engine.train`.
   """
 
-  def next_state(state, round_):
+  def next_state(state: ClusterState, round_: participation.Round) -> tuple[ClusterState, Losses]:
     vectors, losses = engine.train(
         state.vectors, state.members, round_, in_place=in_place
     )

@@ -36,8 +36,10 @@ the cube of their number.
 What comes out is as little private as the weights (`client_weights.py`).
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -77,16 +79,16 @@ class NumClustersChoice:
   criterion: str
 
   @property
-  def choices(self):
-    """The K that each criterion chooses, a dict."""
+  def choices(self) -> dict[str, int]:
+    """The K that each criterion chooses."""
     return {criterion: 1 + int(np.argmax(scores)) for criterion, scores in self.scores.items()}
 
   @property
-  def num_clusters(self):
+  def num_clusters(self) -> int:
     """The K that the decisive criterion chooses."""
     return self.choices[self.criterion]
 
-  def rows(self):
+  def rows(self) -> list[dict[str, Any]]:
     """Returns a dict per criterion and K, for a table with the dicts' keys as columns.
 
     `chosen` is 1 for the K that the row's criterion chooses, else 0.
@@ -104,25 +106,18 @@ class NumClustersChoice:
 
 
 def choose(
-    client_weights,
-    rng,
-    representation="weights",
-    criterion=DEFAULT_CRITERION,
-    max_k=DEFAULT_MAX_K,
-):
+    client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator,
+    representation: str = "weights", criterion: str = DEFAULT_CRITERION, max_k: int = DEFAULT_MAX_K,
+) -> NumClustersChoice:
   """Chooses the number of clusters.
 
   Args:
-    client_weights: The clients' own weights, a `ClientWeights` of N clients.
-    rng: A `np.random.Generator` for the starts of K-means and the samples.
-    representation: What of the weights is grouped, one of
-      `client_weights.REPRESENTATIONS`.
+    client_weights: The clients' own weights.
+    rng: For the starts of K-means and the samples.
+    representation: What of the weights is grouped.
     criterion: The decisive criterion, a key of `CRITERIA`; all are computed.
     max_k: The largest K that is scored.  It is less if there are not more clients than
       that, or not as many with different weights.
-
-  Returns:
-    A `NumClustersChoice`.
   """
   validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
   validate.one_of(CRITERIA, criterion=criterion)
@@ -137,19 +132,17 @@ def choose(
 
 
 def from_distances(
-    distances, cosine_distances, rng, criterion=DEFAULT_CRITERION, max_k=DEFAULT_MAX_K
-):
-  """Chooses the number of clusters, as `choose` does, from distances.
+    distances: np.ndarray, cosine_distances: np.ndarray, rng: np.random.Generator,
+    criterion: str = DEFAULT_CRITERION, max_k: int = DEFAULT_MAX_K,
+) -> NumClustersChoice:
+  """Chooses the number of clusters, as `choose` does, from condensed distances.
 
   Args:
-    distances: Condensed L2 distances of what is grouped; shape (N (N - 1) / 2,).
-    cosine_distances: Condensed cosine distances of the clients' updates, aligned.
-    rng: A `np.random.Generator`.
-    criterion: The decisive criterion, a key of `CRITERIA`.
+    distances: L2 distances of what is grouped; shape (N (N - 1) / 2,).
+    cosine_distances: Cosine distances of the clients' updates, aligned.
+    rng: As of `choose`, like what follows.
+    criterion: The decisive criterion.
     max_k: The largest K that is scored.
-
-  Returns:
-    A `NumClustersChoice`.
 
   Raises:
     ValueError: If a distance is not finite.
@@ -166,7 +159,7 @@ def from_distances(
   return NumClustersChoice(scores, criterion)
 
 
-def _check_finite(**argument):
+def _check_finite(**argument: np.ndarray) -> None:
   ((name, array),) = argument.items()
   if not np.isfinite(array).all():
     raise validate.error(name, "be finite", float(array[~np.isfinite(array)][0]))
@@ -187,11 +180,14 @@ class _Clients:
   points: np.ndarray
 
 
-# The criteria: functions from (clients, ks, rng) to a tuple of scores, one for each K in `ks`,
-# which begins with 1.
+# A criterion returns a score for each K of a range that begins with 1.
+_Criterion = Callable[[_Clients, range, np.random.Generator], tuple[float, ...]]
 
 
-def _kmeans_labels(points, num_clusters, rng, n_init, weights=None):
+def _kmeans_labels(
+    points: np.ndarray, num_clusters: int, rng: np.random.Generator, n_init: int,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
   return single_thread_kmeans.fit(
       points,
       num_clusters,
@@ -202,7 +198,7 @@ def _kmeans_labels(points, num_clusters, rng, n_init, weights=None):
   ).labels_
 
 
-def _silhouettes(clients, ks, rng):
+def _silhouettes(clients: _Clients, ks: range, rng: np.random.Generator) -> tuple[float, ...]:
   from sklearn import metrics  # pylint: disable=g-import-not-at-top
 
   scores = [_LEAST_SILHOUETTE]
@@ -212,7 +208,7 @@ def _silhouettes(clients, ks, rng):
   return tuple(scores)
 
 
-def _eigengaps(clients, ks, rng):
+def _eigengaps(clients: _Clients, ks: range, rng: np.random.Generator) -> tuple[float, ...]:
   del rng  # Nothing here is random.
   affinities = distances_lib.square(np.maximum(1 - clients.cosine_distances, 0))
   degrees = affinities.sum(axis=0)
@@ -222,7 +218,7 @@ def _eigengaps(clients, ks, rng):
   return tuple(gaps[: len(ks)].tolist())
 
 
-def _stabilities(clients, ks, rng):
+def _stabilities(clients: _Clients, ks: range, rng: np.random.Generator) -> tuple[float, ...]:
   """Returns by how much each K is more stable for the clients than for other points."""
   points, ks = clients.points, ks[1:]
   if len(points) < _FEWEST_SAMPLED:
@@ -239,26 +235,29 @@ def _stabilities(clients, ks, rng):
   return (_LEAST_STABILITY, *_beyond_chance(index, chance).tolist())
 
 
-def _beyond_chance(index, chance):
+def _beyond_chance(index: np.ndarray, chance: np.ndarray) -> np.ndarray:
   """Returns (index - chance) / (1 - chance), at least -1; 0 where chance is perfect."""
   beyond = np.divide(index - chance, 1 - chance, out=np.zeros(len(index)), where=chance < 1)
   return np.maximum(beyond, -1)
 
 
-def _bootstrap_counts(num_clients, rng):
+def _bootstrap_counts(num_clients: int, rng: np.random.Generator) -> np.ndarray:
   """Returns how often each client is in a bootstrap sample."""
   return np.bincount(rng.integers(num_clients, size=num_clients), minlength=num_clients)
 
 
-def _agreements(points, labels, counts, ks, rng):
+def _agreements(
+    points: np.ndarray, labels: Sequence[np.ndarray], counts: np.ndarray, ks: range,
+    rng: np.random.Generator,
+) -> list[float]:
   """Returns the adjusted Rand index of a sample's clusters and all points' for every K.
 
   Args:
-    points: An array of shape (N, dim).
+    points: All points, of shape (N, dim).
     labels: For every K the labels of all points.
     counts: How often each point is in the sample.
     ks: The numbers of clusters.
-    rng: A `np.random.Generator`.
+    rng: For the starts of K-means.
   """
   sample = np.flatnonzero(counts)
   agreements = []
@@ -270,7 +269,7 @@ def _agreements(points, labels, counts, ks, rng):
   return agreements
 
 
-CRITERIA = {
+CRITERIA: dict[str, _Criterion] = {
     "silhouette": _silhouettes,
     "eigengap": _eigengaps,
     "stability": _stabilities,

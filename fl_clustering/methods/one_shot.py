@@ -13,7 +13,10 @@ from then on.  Clusters that overlap can train in two ways:
 Without overlap, the two are the same.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Callable, TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +24,17 @@ from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 
+if TYPE_CHECKING:
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import participation
+  from fl_clustering.methods import dynamic_distance
+  from fl_clustering.methods import grouping as grouping_lib
 
-def _initialize(grouping):
-  def initialize(pretrained, rng):
+
+def _initialize(
+    grouping: grouping_lib.Grouping
+) -> Callable[[method.Pretrained, np.random.Generator], method.ClusterState]:
+  def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     weights = pretrained.client_weights
     assignment = grouping(weights, rng)
     assignment.check_covers(weights.client_ids)
@@ -36,14 +47,8 @@ def _initialize(grouping):
   return initialize
 
 
-def one_shot(grouping, engine):
-  """Returns the method that groups once with `grouping`.
-
-  Args:
-    grouping: A grouping, a function (ClientWeights, rng) -> ClusterAssignment, with an
-      attribute `representation`.
-    engine: An `engine.Engine`.
-  """
+def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> method.Method:
+  """Returns the method that groups once with a grouping."""
   return method.Method(
       _initialize(grouping),
       method.train_clusters(engine),
@@ -51,26 +56,24 @@ def one_shot(grouping, engine):
   )
 
 
-def overlapping(grouping, engine):
-  """Returns the method that groups once, into clusters that may overlap.
-
-  Args:
-    grouping: A grouping as of `one_shot`, with an attribute `overlap_training` too:
-      `shared` or `separate`.
-    engine: An `engine.Engine`.
-  """
+def overlapping(
+    grouping: dynamic_distance.DynamicDistance, engine: engine_lib.Engine
+) -> method.Method:
+  """Returns the method that groups once, into clusters that may overlap."""
   if grouping.overlap_training == "separate":
     return one_shot(grouping, engine)
   return one_shot(grouping, engine)._replace(next=_train_shared(engine))
 
 
-def _train_shared(engine):
+def _train_shared(engine: engine_lib.Engine) -> method.Next:
   """Returns the `Method.next` in which every client trains once, whatever its clusters."""
 
-  def next_state(state, round_):
+  def next_state(
+      state: method.ClusterState, round_: participation.Round
+  ) -> tuple[method.ClusterState, method.Losses]:
     sums = np.zeros(state.vectors.shape, np.float64)
     totals = np.zeros(len(state.vectors))
-    losses_of = [{} for _ in state.members]
+    losses_of: list[dict[str, float]] = [{} for _ in state.members]
     # Clients of the same clusters start from the same model.
     for alike in cluster_assignment.clients_alike(state.members, engine.client_ids):
       starts = cluster_assignment.mean_vectors(state.vectors, list(alike))

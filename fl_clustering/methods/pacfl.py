@@ -15,8 +15,10 @@ With the paper's `smallest` angle, labels play no part: clients whose features a
 whose labels mean something else can't be told apart.  With `equal_labels`, they can.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Optional
+from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tqdm
@@ -28,6 +30,12 @@ from fl_clustering.methods import grouping
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 
+if TYPE_CHECKING:
+  from fl_clustering.engine import engine as engine_lib
+
+# What a client sends: its vectors by label, arrays of shape (num_features, r).
+Space = Mapping[int, np.ndarray]
+
 _RIGHT_ANGLE = 90.0
 # Unit vectors in float32 that depend on each other have no smaller one but by rounding.
 _LEAST_SINGULAR_VALUE = 1e-5
@@ -38,15 +46,10 @@ _BLOCK, _ROWS = 256, 32
 _LONG = 10**5
 
 
-def smallest_angles(spaces, others):
+def smallest_angles(spaces: Sequence[Space], others: Sequence[Space]) -> np.ndarray:
   """Returns the smallest principal angles between clients' spaces (the paper's eq. 2).
 
-  Args:
-    spaces: Per client its vectors, a dict from label to an array of shape (num_features, r).
-    others: Those of clients to compare them with.
-
-  Returns:
-    The angles in degrees, in [0, 90], float64 of shape (len(spaces), len(others)).
+  They are in degrees, in [0, 90], float64 of shape (len(spaces), len(others)).
   """
   angles = np.empty((len(spaces), len(others)))
   blocks = [slice(i, i + _BLOCK) for i in range(0, len(others), _BLOCK)]
@@ -64,7 +67,7 @@ def smallest_angles(spaces, others):
   return angles
 
 
-def _with_progress(blocks, num_clients, num_others):
+def _with_progress(blocks: Sequence[Any], num_clients: int, num_others: int) -> tqdm.tqdm:
   """Yields blocks, and says beforehand how much there is to compare if it takes long."""
   return tqdm.tqdm(
       blocks, desc=f"angles between {num_clients:,} x {num_others:,} clients", unit="block",
@@ -72,7 +75,7 @@ def _with_progress(blocks, num_clients, num_others):
   )
 
 
-def _stacked(spaces):
+def _stacked(spaces: Sequence[Space]) -> np.ndarray:
   """Returns orthonormal bases of n spaces, as (num_features, n, most vectors)."""
   bases = list(map(_basis, spaces))
   most = max(basis.shape[1] for basis in bases)
@@ -81,7 +84,7 @@ def _stacked(spaces):
   return np.stack(padded, axis=1)
 
 
-def _basis(space):
+def _basis(space: Space) -> np.ndarray:
   """Returns an orthonormal basis of what the vectors of all labels span."""
   # The vectors of one label are orthonormal; those of several labels need not even be
   # independent, if labels share an example.
@@ -93,20 +96,14 @@ def _basis(space):
   return left[:, sizes > _LEAST_SINGULAR_VALUE]
 
 
-def mean_angles_of_equal_labels(spaces, others):
+def mean_angles_of_equal_labels(spaces: Sequence[Space], others: Sequence[Space]) -> np.ndarray:
   """Returns the mean angles between clients' corresponding vectors of equal labels.
 
   The paper's eq. 3 adds up the angles between the vectors of equal rank.  Here they are
   also of equal label.  It is a mean, since clients share different numbers of labels.
   The sign of a singular vector means nothing, so no angle exceeds 90 degrees.
 
-  Args:
-    spaces: Per client its vectors, a dict from label to an array of shape (num_features, r).
-    others: Those of clients to compare them with.
-
-  Returns:
-    The angles in degrees, in [0, 90], float64 of shape (len(spaces), len(others)); 90 for
-    clients without a label in common.
+  They are as those of `smallest_angles`; 90 for clients without a label in common.
   """
   sums = np.zeros((len(spaces), len(others)))
   counts = np.zeros(sums.shape)
@@ -125,7 +122,7 @@ def mean_angles_of_equal_labels(spaces, others):
   return np.divide(sums, counts, out=np.full(sums.shape, _RIGHT_ANGLE), where=counts > 0)
 
 
-def _vectors_of(spaces, label, rank):
+def _vectors_of(spaces: Sequence[Space], label: int, rank: int) -> tuple[list[int], np.ndarray]:
   """Returns which clients have a vector of this label and rank, and these as rows, (n, d)."""
   having = [
       i for i, space in enumerate(spaces) if label in space and space[label].shape[1] > rank
@@ -134,40 +131,34 @@ def _vectors_of(spaces, label, rank):
   return having, np.array(vectors, np.float64)
 
 
-def _angle(cosine):
+def _angle(cosine: np.ndarray) -> np.ndarray:
   """Returns angles in degrees, also where rounding made a cosine exceed 1."""
   return np.degrees(np.arccos(np.minimum(cosine, 1.0)))
 
 
-# From its name to a function from two lists of clients' vectors to the angles between each
-# of the first and each of the second, in degrees.
-PROXIMITIES = {"smallest": smallest_angles, "equal_labels": mean_angles_of_equal_labels}
+PROXIMITIES: dict[str, Callable[[Sequence[Space], Sequence[Space]], np.ndarray]] = {
+    "smallest": smallest_angles, "equal_labels": mean_angles_of_equal_labels
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Pacfl:
   """The settings of PACFL.  Exactly one of `num_clusters` and `pacfl_angle` is given.
 
-  Attributes:
-    num_clusters: Number of clusters, at most the number of clients.
-    pacfl_angle: The paper's beta: the largest angle in degrees, as average linkage
-      measures it, of two clusters that are merged.
-    pacfl_cut: Which of the two it is, `num_clusters` or `angle`; `None` = whichever is
-      given.
-    pacfl_vectors: Singular vectors per label; the paper uses 3 to 5.
-    pacfl_proximity: Which angle, a key of `PROXIMITIES`.
+  `pacfl_angle` is the paper's beta, as average linkage measures it.  Of `pacfl_vectors`, the
+  paper uses 3 to 5.
   """
 
-  num_clusters: Optional[int] = grouping.num_clusters_option(
+  num_clusters: int | None = grouping.num_clusters_option(
       "pacfl uses it if it is cut at a number of clusters.", default=None
   )
-  pacfl_angle: Optional[float] = options.option(
+  pacfl_angle: float | None = options.option(
       float,
       "Largest angle, in degrees, of two clusters that pacfl merges, where it is cut at an "
       "angle.",
       default=None,
   )
-  pacfl_cut: Optional[str] = options.option(
+  pacfl_cut: str | None = options.option(
       str,
       "Where pacfl is cut: at --num_clusters or at --pacfl_angle.",
       default=None,
@@ -186,7 +177,7 @@ class Pacfl:
       values=tuple(PROXIMITIES),
   )
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if (self.num_clusters is None) == (self.pacfl_angle is None):
       raise ValueError(
           "`pacfl_angle` must be given if `num_clusters` is not, and only then, got "
@@ -203,16 +194,8 @@ class Pacfl:
     validate.one_of(PROXIMITIES, pacfl_proximity=self.pacfl_proximity)
 
 
-def group(spaces, settings):
-  """Groups clients by the angles between their spaces.
-
-  Args:
-    spaces: Per client its vectors, a dict from label to an array.
-    settings: A `Pacfl`.
-
-  Returns:
-    A label per client, an int array.
-  """
+def group(spaces: Sequence[Space], settings: Pacfl) -> np.ndarray:
+  """Groups clients by the angles between their spaces; returns a label per client."""
   # Here, since scikit-learn takes a second to import: the flags read this module and must
   # answer at once.
   from sklearn import cluster  # pylint: disable=g-import-not-at-top
@@ -220,8 +203,8 @@ def group(spaces, settings):
   if len(spaces) == 1:
     return np.zeros(1, np.int64)  # scikit-learn asks for two.
   angles = PROXIMITIES[settings.pacfl_proximity](spaces, spaces)
-  cut = {"n_clusters": settings.num_clusters}
-  if settings.num_clusters is None:
+  cut: dict[str, Any] = {"n_clusters": settings.num_clusters}
+  if settings.pacfl_angle is not None:
     # scikit-learn does not merge at the threshold itself.
     cut["distance_threshold"] = np.nextafter(settings.pacfl_angle, np.inf)
   clustering = cluster.AgglomerativeClustering(
@@ -230,17 +213,13 @@ def group(spaces, settings):
   return clustering.fit_predict(angles)
 
 
-def pacfl(settings, engine):
+def pacfl(settings: Pacfl, engine: engine_lib.Engine) -> method.Method:
   """Returns PACFL.
 
   A new client joins the cluster to whose members its space has the least mean angle.
-
-  Args:
-    settings: A `Pacfl`.
-    engine: An `engine.Engine`.
   """
 
-  def initialize(pretrained, rng):
+  def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
     client_ids = engine.client_ids
     if settings.num_clusters is not None:
@@ -252,7 +231,9 @@ def pacfl(settings, engine):
     vectors = np.tile(pretrained.initial_vector, (len(clusters), 1))
     return method.ClusterState(vectors, clusters)
 
-  def place(pretrained, state, new_client_ids):
+  def place(
+      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+  ) -> method.Placement:
     del pretrained  # The clients' data decide.
     old, new = (
         engine.subspaces(client_ids, settings.pacfl_vectors)

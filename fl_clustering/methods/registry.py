@@ -2,18 +2,28 @@
 
 To add one, write its function (settings, engine) -> Method in a file of its own, with a
 frozen dataclass of its settings, and add a row to `METHODS`: its name is then a value of
---methods, and its settings' options are flags.
+--methods, its settings' options are flags, and the contract tests run over it.  A grouping is
+a dataclass alone (`grouping.Grouping`), which `one_shot` makes a method of.
 """
 
-from typing import Callable, NamedTuple
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple, TYPE_CHECKING
 
 from fl_clustering.methods import cfl
 from fl_clustering.methods import controls
+from fl_clustering.methods import dynamic_distance
 from fl_clustering.methods import fesem
-from fl_clustering.methods import groupings
+from fl_clustering.methods import hierarchical
 from fl_clustering.methods import ifca
+from fl_clustering.methods import kmeans
 from fl_clustering.methods import one_shot
 from fl_clustering.methods import pacfl
+
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.methods import method
 
 
 class MethodEntry(NamedTuple):
@@ -21,21 +31,17 @@ class MethodEntry(NamedTuple):
 
   Attributes:
     settings: A frozen dataclass, whose options (see `options.py`) are the method's.
-    build: A function from such settings and an `engine.Engine` to a `method.Method`.
+    build: Makes the method of such settings.
   """
 
   settings: type
-  build: Callable
+  build: Callable[[Any, engine_lib.Engine], method.Method]
 
 
 METHODS = {
-    **{
-        name: MethodEntry(grouping, one_shot.one_shot)
-        for name, grouping in groupings.GROUPINGS.items()
-    },
-    "dynamic_distance": MethodEntry(
-        groupings.GROUPINGS["dynamic_distance"], one_shot.overlapping
-    ),
+    "kmeans": MethodEntry(kmeans.KMeans, one_shot.one_shot),
+    "dynamic_distance": MethodEntry(dynamic_distance.DynamicDistance, one_shot.overlapping),
+    "hierarchical": MethodEntry(hierarchical.Hierarchical, one_shot.one_shot),
     "ifca": MethodEntry(ifca.Ifca, ifca.ifca),
     "cfl": MethodEntry(cfl.Cfl, cfl.cfl),
     "cfl_as_copied": MethodEntry(cfl.Cfl, cfl.cfl_as_copied),
@@ -43,10 +49,19 @@ METHODS = {
     "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl),
 }
 
-# What runs beside the methods that are chosen; from the name to a function from the run's
-# `ThreePhaseConfig` and an `engine.Engine` to a `method.Method`.
+# Those whose settings are a `grouping.Grouping`.  Where the true groups are known, the report
+# compares what they find in each representation.
+GROUPINGS = {
+    name: entry.settings
+    for name, entry in METHODS.items()
+    if entry.build in (one_shot.one_shot, one_shot.overlapping)
+}
+
+# What runs beside the methods that are chosen.
 FEDAVG = "fedavg"
-CONTROLS = {
+CONTROLS: dict[
+    str, Callable[[config_lib.ThreePhaseConfig, engine_lib.Engine], method.Method]
+] = {
     FEDAVG: controls.fedavg,
     "finetuned": controls.finetuned,
     "local": controls.local,

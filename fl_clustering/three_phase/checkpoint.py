@@ -7,10 +7,13 @@ goes on from the state of another start.  Files are replaced in one step: a prog
 that is killed while it saves leaves the checkpoint before.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import shutil
 import time
+from typing import Mapping
 import zipfile
 
 from absl import logging
@@ -25,22 +28,26 @@ _META = "meta"
 _ADVICE = "remove it to repeat its stage, or start again with --overwrite"
 
 
+# The round that ended, the state after it, and the rows of all rounds so far as lists of values.
+Saved = tuple[int, dict[str, np.ndarray], list]
+
+
 class DamagedCheckpoint(ValueError):
   """A checkpoint can't be read, or is of another start of its stage."""
 
 
-def _damaged(path, error, advice):
+def _damaged(path: str, error: Exception, advice: str) -> DamagedCheckpoint:
   return DamagedCheckpoint(f"the checkpoint {path} can't be read ({error}); {advice}.")
 
 
-def _read(path, advice=_ADVICE):
-  """Returns (started_from, round, state, history) of a file."""
+def _read(path: str, advice: str = _ADVICE) -> tuple[str, Saved]:
+  """Returns what the stage of a file started from, and what is saved of it."""
   try:
     # Opened here, because NumPy leaves a file open that it can't read.
     with open(path, "rb") as f, np.load(f, allow_pickle=False) as file:
       state = {name: file[name] for name in file.files if name != _META}
       meta = json.loads(file[_META].item())
-    return meta["started_from"], int(meta["round"]), state, list(meta["history"])
+    return meta["started_from"], (int(meta["round"]), state, list(meta["history"]))
   except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
     raise _damaged(path, e, advice) from e
 
@@ -48,7 +55,7 @@ def _read(path, advice=_ADVICE):
 class Checkpoints:
   """Checkpoints of one run in one folder, a file per stage."""
 
-  def __init__(self, directory, reuse=None):
+  def __init__(self, directory: str, reuse: str | None = None):
     """Creates the folder if needed and removes what an interrupted save left.
 
     Args:
@@ -62,23 +69,18 @@ class Checkpoints:
     for name in os.listdir(directory):
       if name.startswith("."):
         os.remove(os.path.join(directory, name))
-    self._not_before = {}
+    self._not_before: dict[str, float] = {}
     self._warned = False
 
-  def _path(self, stage, directory=None):
+  def _path(self, stage: str, directory: str | None = None) -> str:
     return os.path.join(directory or self._directory, f"{stage}.npz")
 
-  def damaged(self, stage, error):
-    """Returns the `DamagedCheckpoint` for a stage whose file can't be used.
-
-    Args:
-      stage: The stage's name.
-      error: The exception that says why.
-    """
+  def damaged(self, stage: str, error: Exception) -> DamagedCheckpoint:
+    """Returns the error for a stage whose file can't be used, and why."""
     return _damaged(self._path(stage), error, _ADVICE)
 
-  def load(self, stage, started_from):
-    """Returns (round, state, history) of a stage's checkpoint, or `None`.
+  def load(self, stage: str, started_from: str) -> Saved | None:
+    """Returns a stage's checkpoint, or `None`.
 
     Args:
       stage: The stage's name.
@@ -89,7 +91,7 @@ class Checkpoints:
     """
     path = self._path(stage)
     if os.path.exists(path):
-      found_start, *found = _read(path)
+      found_start, found = _read(path)
       if found_start != started_from:
         raise DamagedCheckpoint(
             f"the checkpoint {path} does not fit this run: its stage started from another "
@@ -98,7 +100,7 @@ class Checkpoints:
       return found
     other = self._reuse and self._path(stage, self._reuse)
     if other and os.path.exists(other):
-      found_start, *found = _read(other, "--resume without --reuse continues this run")
+      found_start, found = _read(other, "--resume without --reuse continues this run")
       if found_start == started_from:
         with atomic_file.atomic_path(path) as temporary:
           shutil.copyfile(other, temporary)
@@ -111,14 +113,17 @@ class Checkpoints:
         self._warned = True
     return None
 
-  def save(self, stage, started_from, round_num, state, history, at_once):
+  def save(
+      self, stage: str, started_from: str, round_num: int, state: Mapping[str, np.ndarray],
+      history: list, at_once: bool,
+  ) -> None:
     """Saves a stage after a round, unless it was saved a moment ago.
 
     Args:
       stage: The stage's name, part of the file name.
       started_from: The digest of what the stage started from.
       round_num: The number of the round that ended.
-      state: A dict of arrays.
+      state: The state after it.
       history: The rows of all rounds so far, as lists of plain values.
       at_once: Whether to save whatever was saved a moment ago: the stage's last round,
         or one that can't be repeated.
@@ -132,14 +137,3 @@ class Checkpoints:
     atomic_file.write_arrays(self._path(stage), {_META: np.array(meta), **state})
     end = time.monotonic()
     self._not_before[stage] = end + (end - start) / _SAVING_SHARE
-
-
-class NoCheckpoints:
-  """The same interface for a run that saves nothing."""
-
-  def load(self, stage, started_from):
-    del stage, started_from
-    return None
-
-  def save(self, stage, started_from, round_num, state, history, at_once):
-    del stage, started_from, round_num, state, history, at_once

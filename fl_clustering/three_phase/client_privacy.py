@@ -8,7 +8,14 @@ Drawing few clients for a round makes that number smaller and gains nothing else
 by sampling needs a draw that nobody knows, and this one follows from the run's seed.
 """
 
+from __future__ import annotations
+
+from typing import Any, TYPE_CHECKING
+
 from fl_clustering.engine import participation
+
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
 
 _COVERS = (
     "the global models of phase 1, for whoever sees those and nothing else; not the "
@@ -17,11 +24,8 @@ _COVERS = (
 )
 
 
-def spent(config):
+def spent(config: config_lib.ThreePhaseConfig) -> dict[str, Any] | None:
   """Returns the (epsilon, delta) guarantee of phase 1, per client with all its data.
-
-  Args:
-    config: A `ThreePhaseConfig`.
 
   Returns:
     `None` where the aggregator guarantees nothing, else a dict: what the aggregator's

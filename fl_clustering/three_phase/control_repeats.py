@@ -6,10 +6,20 @@ clients take part in a round.  How much the repeats' accuracy varies is what a d
 from the control has to be compared with.
 """
 
+from __future__ import annotations
+
+from typing import Mapping, TYPE_CHECKING
+
 import numpy as np
 
 from fl_clustering.engine import participation
+from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
+
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.three_phase import rounds
 
 STAGE = "fedavg_repeats"
 
@@ -18,15 +28,11 @@ STAGE = "fedavg_repeats"
 _NUMBERS_PER_REPEAT = 1_000_000
 
 
-def run(config, start, engine, scorer, stage_runner):
-  """Trains the repeats, from their checkpoint if there is one.
-
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    start: The control's `method_rounds.Start`.
-    engine: The run's `engine.Engine`.
-    scorer: The run's `scoring.Scoring`.
-    stage_runner: The run's `stages.StageRunner`.
+def run(
+    config: config_lib.ThreePhaseConfig, start: rounds.Start, engine: engine_lib.Engine,
+    stage_runner: stages.StageRunner,
+) -> np.ndarray | None:
+  """Trains the repeats of the control, from their checkpoint if there is one.
 
   Returns:
     Confusion matrices of every client under every repeat, of shape (config.control_repeats,
@@ -36,10 +42,10 @@ def run(config, start, engine, scorer, stage_runner):
     return None
   numbers = participation.cluster_numbers(config)
 
-  def begin():
+  def begin() -> tuple[np.ndarray, list[stages.Row]]:
     return np.repeat(start.state.vectors, config.control_repeats, axis=0), []
 
-  def step(vectors, round_num):
+  def step(vectors: np.ndarray, round_num: int) -> tuple[np.ndarray, list[stages.Row]]:
     trained = []
     for repeat, vector in enumerate(vectors, 1):
       number = repeat * _NUMBERS_PER_REPEAT + numbers[round_num - 1]
@@ -48,7 +54,7 @@ def run(config, start, engine, scorer, stage_runner):
       trained.append(new[0])
     return np.stack(trained), []
 
-  def unpack(arrays):
+  def unpack(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     return arrays["vectors"].reshape(config.control_repeats, -1)
 
   vectors = stage_runner.run(stages.Stage(
@@ -56,6 +62,6 @@ def run(config, start, engine, scorer, stage_runner):
       begin, step, lambda vectors: {"vectors": vectors}, unpack,
   ))
   return np.stack([
-      scorer.on_clients_and_clusters(vector[None], start.state.members)[0]
+      scoring.on_clients_and_clusters(engine, vector[None], start.state.members)[0]
       for vector in vectors
   ])

@@ -15,8 +15,10 @@ References:
   Association, 1961 (Bonferroni's correction).
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Optional
+from typing import Sequence
 
 import numpy as np
 
@@ -39,12 +41,12 @@ class Gain:
   """
 
   mean: float
-  low: Optional[float]
-  high: Optional[float]
+  low: float | None
+  high: float | None
   verdict: str
 
 
-def gain(differences, repeated, num_comparisons):
+def gain(differences: np.ndarray, repeated: Sequence[float], num_comparisons: int) -> Gain:
   """Returns the `Gain` of a method.
 
   Args:

@@ -5,10 +5,17 @@ gain over `fedavg` may come from the steps.  `fedavg_matched` goes on where `fed
 it has at least as many client steps as the method with the most.
 """
 
-import itertools
+from __future__ import annotations
+
+from typing import Mapping, TYPE_CHECKING
 
 from fl_clustering.engine import participation
 from fl_clustering.methods import registry
+
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.three_phase import result as result_lib
 
 NAME = "fedavg_matched"
 
@@ -16,23 +23,27 @@ NAME = "fedavg_matched"
 TOLERANCE = 0.05
 
 
-def numbers(config, results, engine):
-  """Returns the numbers of the control's rounds, a list; empty where it isn't needed.
+def numbers(
+    config: config_lib.ThreePhaseConfig, results: Mapping[str, result_lib.MethodResult],
+    engine: engine_lib.Engine,
+) -> list[int]:
+  """Returns the numbers of the control's rounds; none where it isn't needed.
 
   Args:
-    config: The run's `ThreePhaseConfig`.
-    results: From the names of all methods and controls to their `MethodResult`.
-    engine: The run's `engine.Engine`.
+    config: The run's settings.
+    results: Those of all methods and controls, by name.
+    engine: The run's engine.
   """
   steps = results[registry.FEDAVG].cost.client_steps
   most_steps = max(result.cost.client_steps for result in results.values())
   if most_steps <= (1 + TOLERANCE) * steps:
     return []
-  found = []
-  for number in itertools.count(participation.cluster_numbers(config)[-1] + 1):
-    if steps >= most_steps:
-      return found
+  found: list[int] = []
+  number = participation.cluster_numbers(config)[-1]
+  while steps < most_steps:
+    number += 1
     # Rounds differ in their clients, and so in their steps.
     round_ = participation.round_of(config, engine.client_ids, number)
     steps += engine.training_cost(round_.client_ids, round_.num_epochs).client_steps
     found.append(number)
+  return found

@@ -1,17 +1,27 @@
 """Phase 1: FedAvg over all clients, and then the clients' own weights."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.engine import client_update
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import federated_training
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import method as method_lib
+from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
+
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.tasks import federated_task
 
 STAGE = "pretrain"
 _LEAF = "aggregator_"
@@ -22,9 +32,9 @@ class _State:
   """What phase 1 goes on from.
 
   Attributes:
-    fedavg: The `FedAvgState` after a round.
+    fedavg: The state after a round.
     broadcast: The model that the clients were sent in that round, of shape (P,).
-    cost: The `Cost` of all rounds so far.
+    cost: The cost of all rounds so far.
   """
 
   fedavg: federated_training.FedAvgState
@@ -32,88 +42,99 @@ class _State:
   cost: cost_lib.Cost
 
 
-def pretrain(config, fedavg, engine, scorer, stage_runner, started_from):
+def pretrain(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask,
+    engine: engine_lib.Engine, stage_runner: stages.StageRunner, started_from: str,
+) -> method_lib.Pretrained:
   """Runs phase 1, from its checkpoint if there is one.
 
   Args:
-    config: The run's `ThreePhaseConfig`.
-    fedavg: A `federated_training.FedAvg` with the run's aggregator.
-    engine: The run's `engine.Engine`.
-    scorer: The run's `scoring.Scoring`.
-    stage_runner: The run's `stages.StageRunner`.
+    config: The run's settings.
+    task: The clients.
+    engine: The run's engine.
+    stage_runner: What saves and tells.
     started_from: The `stages.digest` of what phase 1 starts from.
-
-  Returns:
-    A `methods.method.Pretrained`.
   """
+  aggregator = config.build_aggregator()
+  fedavg = federated_training.FedAvg(
+      task,
+      engine.files,
+      client_update.LocalTraining(config.batch_size, config.learning_rate),
+      aggregator.build(config.clients_per_round or config.num_training_clients),
+      config.seed,
+      aggregator.is_private,
+  )
   initial = fedavg.initialize()
 
-  def start():
+  def start() -> tuple[_State, list[stages.Row]]:
     return _State(initial, initial.vector, cost_lib.Cost()), []
 
-  def step(state, round_num):
+  def step(state: _State, round_num: int) -> tuple[_State, list[stages.Row]]:
     round_ = participation.round_of(config, engine.client_ids, round_num)
     after, losses = fedavg.next(state.fedavg, round_)
     cost = engine.training_cost(round_.client_ids, round_.num_epochs)
-    rows = _rows(after.vector[None], losses, cost, round_num, engine, scorer)
+    rows = _rows(after.vector[None], losses, cost, round_num, engine)
     return _State(after, state.fedavg.vector, state.cost + cost), rows
 
-  def unpack(arrays):
+  def unpack(arrays: Mapping[str, np.ndarray]) -> _State:
     return _unpack(arrays, len(initial.vector))
 
   state = stage_runner.run(stages.Stage(
       STAGE, started_from, 1, config.pretrain_rounds, start, step, _pack, unpack,
-      # Other noise must not be drawn for a round that was told.
-      save_all=config.build_aggregator().is_private,
+      # Save before reporting, or a resumed run would redraw the noise of a reported round.
+      save_all=aggregator.is_private,
   ))
   vector = state.fedavg.vector
   last_round = participation.round_of(config, engine.client_ids, config.pretrain_rounds)
+  others: Sequence[str]
   if config.grouping_epochs is None:
     # Every client's training of the last round, repeated with the same random numbers.
     sent, num_epochs, number = state.broadcast, last_round.num_epochs, last_round.number
     # Whoever took part in it has sent its weights already.
-    others = set(engine.client_ids).difference(last_round.client_ids)
+    others = tuple(set(engine.client_ids).difference(last_round.client_ids))
   else:
     sent, num_epochs = vector, config.grouping_epochs
     number = participation.grouping_round(config)
     others = engine.client_ids
-  own_weights = [
-      client_ids and _train_all_alone(engine, client_ids, sent, num_epochs, number)
-      for client_ids in (engine.client_ids, engine.new_client_ids)
-  ]
+  own_weights = _train_all_alone(engine, engine.client_ids, sent, num_epochs, number)
+  new_weights = None
+  if engine.new_client_ids:
+    new_weights = _train_all_alone(engine, engine.new_client_ids, sent, num_epochs, number)
   return method_lib.Pretrained(
-      initial.vector, vector, own_weights[0], own_weights[1] or None,
+      initial.vector, vector, own_weights, new_weights,
       state.cost + engine.training_cost(others, num_epochs),
   )
 
 
-def local_weights(config, engine, vector, num_epochs):
-  """Trains every client alone from the final global model, as `grouping_epochs` does.
+def local_weights(
+    config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine, vector: np.ndarray,
+    num_epochs: int,
+) -> client_weights_lib.ClientWeights:
+  """Trains every client alone, for so many epochs, from the final global model `vector`.
 
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    engine: The run's `engine.Engine`.
-    vector: The global model, float32 of shape (P,).
-    num_epochs: Passes of a client over its data.
-
-  Returns:
-    The clients' own weights, a `ClientWeights`; not private.
+  `grouping_epochs` does the same.  The clients' weights are not private.
   """
   number = participation.grouping_round(config)
   return _train_all_alone(engine, engine.client_ids, vector, num_epochs, number)
 
 
-def _train_all_alone(engine, client_ids, vector, num_epochs, round_num):
+def _train_all_alone(
+    engine: engine_lib.Engine, client_ids: tuple[str, ...], vector: np.ndarray, num_epochs: int,
+    round_num: int,
+) -> client_weights_lib.ClientWeights:
   starts = np.broadcast_to(vector, (len(client_ids), len(vector)))
   round_ = participation.Round(round_num, client_ids, num_epochs)
   vectors, _ = engine.train_each(starts, client_ids, round_)
   return client_weights_lib.ClientWeights(client_ids, vectors, vector)
 
 
-def _rows(vectors, losses, cost, round_num, engine, scorer):
-  """Returns the `stages.Row`s of a round, for the global model of shape (1, P)."""
-  clients, _ = scorer.on_clients_and_clusters(vectors, (engine.client_ids,))
-  (global_test,) = scorer.on_global_test(vectors)
+def _rows(
+    vectors: np.ndarray, losses: Mapping[str, float], cost: cost_lib.Cost, round_num: int,
+    engine: engine_lib.Engine,
+) -> list[stages.Row]:
+  """Returns the rows of a round, for the global model of shape (1, P)."""
+  clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.client_ids,))
+  (global_test,) = scoring.on_global_test(engine, vectors)
   of_model = metrics_lib.model_metrics(global_test)
   return stages.metric_rows(STAGE, STAGE, "", round_num, {
       "train_loss": np.mean(list(losses.values())),
@@ -123,8 +144,7 @@ def _rows(vectors, losses, cost, round_num, engine, scorer):
   })
 
 
-def _pack(state):
-  """Returns a `_State` as arrays by name."""
+def _pack(state: _State) -> dict[str, np.ndarray]:
   leaves = {f"{_LEAF}{i}": leaf for i, leaf in enumerate(state.fedavg.aggregator_state)}
   return {
       "vectors": state.fedavg.vector[None],
@@ -134,8 +154,8 @@ def _pack(state):
   }
 
 
-def _unpack(arrays, num_parameters):
-  """Returns the `_State` that `_pack` made the arrays from."""
+def _unpack(arrays: Mapping[str, np.ndarray], num_parameters: int) -> _State:
+  """Returns what `_pack` made the arrays from."""
   for name, shape in (("vectors", (1, num_parameters)), ("broadcast", (num_parameters,))):
     if arrays[name].shape != shape:
       raise validate.error(name, f"have shape {shape}", arrays[name].shape)

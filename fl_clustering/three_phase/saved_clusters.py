@@ -6,8 +6,10 @@ labelled rows, which is IFCA's rule (Ghosh, Chung, Yin, Ramchandran, "An Efficie
 Clustered Federated Learning", NeurIPS 2020, section 4), whatever the method was.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Any, Mapping
+from typing import Any, ClassVar, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +19,14 @@ from fl_clustering.methods import registry
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import table_format
 from fl_clustering.tasks import models
+
+if TYPE_CHECKING:
+  import pandas as pd
+
+  from fl_clustering import config as config_lib
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.tasks import model as model_lib
+  from fl_clustering.three_phase import result as result_lib
 
 _BLOCK_ROWS = 10_000
 
@@ -28,12 +38,12 @@ class SavedClusters:
   Attributes:
     method: The method's name.
     vectors: The clusters' models, float32 of shape (K, P).
-    clusters: From every client's id to its clusters, a tuple of positions.
-    format: The `TableFormat` of the tables, with classes.
+    clusters: From every client's id to its clusters' positions.
+    format: The format of the tables, with classes.
     model: The model's name and options, arguments of `models.build`.
   """
 
-  KIND = "three_phase"
+  KIND: ClassVar[str] = "three_phase"
 
   method: str
   vectors: np.ndarray
@@ -41,7 +51,7 @@ class SavedClusters:
   format: table_format.TableFormat
   model: Mapping[str, Any]
 
-  def save(self, directory):
+  def save(self, directory: str) -> None:
     """Writes the models into a folder, which is made."""
     document = {
         "method": self.method,
@@ -54,7 +64,7 @@ class SavedClusters:
     model_folder.write(directory, self.KIND, document, {"vectors": self.vectors})
 
   @classmethod
-  def load(cls, document, arrays):
+  def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedClusters:
     """Returns the models that `model_folder.read` has read."""
     clusters = {client_id: tuple(own) for client_id, own in document["clusters"].items()}
     saved = cls(
@@ -66,16 +76,21 @@ class SavedClusters:
     return saved
 
   @property
-  def built_model(self):
-    """The `model.Model`."""
+  def _classes(self) -> tuple[str, ...]:
+    assert self.format.classes is not None
+    return self.format.classes
+
+  @property
+  def built_model(self) -> model_lib.Model:
+    """The model without its parameters."""
     encoding = self.format.encoding
     return models.build(
-        input_shape=(len(encoding.feature_names),), num_classes=len(self.format.classes),
+        input_shape=(len(encoding.feature_names),), num_classes=len(self._classes),
         input_dtype="float32", **self.model,
     )
 
-  def open_folder(self, directory, argument="data_dir"):
-    """Returns the `ClientTables` of a folder with a file per client.
+  def open_folder(self, directory: str, argument: str = "data_dir") -> client_tables.ClientTables:
+    """Returns the tables of a folder with a file per client.
 
     Args:
       directory: The folder.
@@ -99,11 +114,11 @@ class SavedClusters:
           )
     return tables
 
-  def predict(self, frame, client_id):
+  def predict(self, frame: pd.DataFrame, client_id: str) -> np.ndarray:
     """Returns the classes' probabilities, float32 of shape (n, num_classes).
 
     Args:
-      frame: A pandas frame with the columns of the clients' tables, in any order.
+      frame: It has the columns of the clients' tables, in any order.
       client_id: Whose rows they are; a client of the run.
 
     Raises:
@@ -114,12 +129,10 @@ class SavedClusters:
     features = self.format.features(frame)
     return self._probabilities(self._vector(self.clusters[client_id]), features)
 
-  def predict_tables(self, tables):
-    """Yields every client's id, its `ClientTable` and a dict of what is predicted for its rows.
-
-    Args:
-      tables: What `open_folder` returned.
-    """
+  def predict_tables(
+      self, tables: client_tables.ClientTables
+  ) -> Iterator[tuple[str, client_tables.ClientTable, dict[str, list[str]]]]:
+    """Yields every client's id, its table, and columns of what is predicted for its rows."""
     for client_id in tables.client_ids:
       table = tables.read(client_id)
       own = self.clusters.get(client_id)
@@ -130,18 +143,19 @@ class SavedClusters:
       cluster = " ".join(map(str, own))
       yield client_id, table, {
           "cluster": [cluster] * len(classes),
-          "class": [self.format.classes[k] for k in classes],
+          "class": [self._classes[k] for k in classes],
           "probability": [f"{p:.6f}" for p in probabilities.max(axis=1)],
       }
 
-  def _vector(self, clusters):
+  def _vector(self, clusters: Sequence[int]) -> np.ndarray:
     """Returns the mean of clusters' models, of shape (P,)."""
     if len(clusters) == 1:
       return self.vectors[clusters[0]]
     return self.vectors[list(clusters)].mean(axis=0, dtype=np.float64).astype(np.float32)
 
-  def _least_loss(self, table):
+  def _least_loss(self, table: client_tables.ClientTable) -> int:
     """Returns the cluster whose model has the least mean loss on a table's labels."""
+    assert table.labels is not None  # As `open_folder` checked.
     own = np.arange(len(table.labels)), table.labels
     tiny = np.finfo(np.float32).tiny
     losses = [
@@ -150,7 +164,7 @@ class SavedClusters:
     ]
     return int(np.argmin(losses))
 
-  def _probabilities(self, vector, features):
+  def _probabilities(self, vector: np.ndarray, features: np.ndarray) -> np.ndarray:
     """Returns the classes' probabilities of features, float32 of shape (n, num_classes)."""
     # pylint: disable=g-import-not-at-top
     import tensorflow as tf
@@ -168,33 +182,32 @@ class SavedClusters:
     return np.concatenate([block.numpy() for block in blocks])
 
 
-def most_accurate(config, result):
-  """Returns the name of the chosen method with the highest mean accuracy over the clients.
-
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    result: Its `ThreePhaseResult`.
-  """
+def most_accurate(config: config_lib.ThreePhaseConfig, result: result_lib.ThreePhaseResult) -> str:
+  """Returns the name of the chosen method with the highest mean accuracy over the clients."""
   names = config.chosen_methods or (registry.FEDAVG,)
   return max(names, key=lambda name: metrics.accuracy(result.methods[name].clients).mean())
 
 
-def of_result(method, result, task, model_options):
-  """Returns the `SavedClusters` of a method of a run on tables.
+def of_result(
+    method: str, result: result_lib.ThreePhaseResult, task: federated_task.FederatedTask,
+    model_options: Mapping[str, Any],
+) -> SavedClusters:
+  """Returns the models of a method of a run on tables.
 
   Args:
     method: The method's name.
-    result: The run's `ThreePhaseResult`.
-    task: The run's `FederatedTask`.
+    result: What the run found.
+    task: What it ran on.
     model_options: The options of the model by name; `None` where one is not given.
   """
   found = result.methods[method]
-  clusters = {client_id: [] for client_id in task.client_ids}
+  assert task.table_format is not None
+  clusters: dict[str, list[int]] = {client_id: [] for client_id in task.client_ids}
   for k, members in enumerate(found.assignment.clusters):
     for client_id in members:
       clusters[client_id].append(k)
   for client_id, own in zip(task.new_client_ids, found.new_client_clusters or ()):
-    clusters[client_id] = own
+    clusters[client_id] = list(own)
   given = {name: value for name, value in model_options.items() if value is not None}
   return SavedClusters(
       method, found.vectors, {client_id: tuple(own) for client_id, own in clusters.items() if own},

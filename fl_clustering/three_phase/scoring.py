@@ -1,106 +1,242 @@
-"""Confusion matrices of a run's models, on the test data each is judged by.
+"""A run's models on the test data that each is judged by, after every round and in phase 3.
 
-The loop of a run judges models here: on the global test set, and on every client's own
-test data.  Methods don't see this.
+In phase 3, cluster models are evaluated as they are, averaged, and blended with their average.
+Methods don't see any of this.  What is measured is confusion matrices, of shape (C, C).
 """
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from fl_clustering.engine import evaluation
 from fl_clustering.methods import cluster_assignment
+from fl_clustering.three_phase import result as result_lib
+
+if TYPE_CHECKING:
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.methods import method as method_lib
+  from fl_clustering.three_phase import rounds
+
+# Most blended models of a method that are evaluated on the global test set: with a cluster per
+# client, all of them would take longer than the training.
+_MOST_BLENDED = 100
 
 
-class Scoring:
-  """Evaluates the models of one task on its test data."""
+def on_global_test(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray:
+  """Evaluates models of shape (num_models, P); returns (num_models, C, C)."""
+  files = engine.files.global_test
+  requests = [evaluation.Request(i, files) for i in range(len(vectors))]
+  results = engine.confusions(vectors, requests)
+  return np.stack([r.sum(axis=0) for r in results])
 
-  def __init__(self, engine):
-    """Takes the run's `Engine`, whose evaluation it uses."""
-    self._engine = engine
 
-  def on_global_test(self, vectors):
-    """Evaluates models on the global test set.
+def on_new_clients(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray:
+  """Evaluates a model per new client, (num_new, P), on its test data; returns (num_new, C, C)."""
+  clusters = tuple((client_id,) for client_id in engine.new_client_ids)
+  return np.concatenate(_on_members(engine, vectors, clusters))
 
-    Args:
-      vectors: Models, float32 of shape (num_models, P).
 
-    Returns:
-      Confusion matrices of shape (num_models, C, C).
-    """
-    files = self._engine.files.global_test
-    requests = [evaluation.Request(i, files) for i in range(len(vectors))]
-    results = self._engine.confusions(vectors, requests)
-    return np.stack([r.sum(axis=0) for r in results])
+def _on_members(
+    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[Sequence[str]]
+) -> list[np.ndarray]:
+  """Returns per cluster (num_members, C, C): its model on its members' test data."""
+  test = engine.files.test
+  requests = [
+      evaluation.Request(k, tuple(test[c] for c in members))
+      for k, members in enumerate(clusters)
+  ]
+  return engine.confusions(vectors, requests)
 
-  @property
-  def new_client_ids(self):
-    """The ids of the clients that come after the training."""
-    return self._engine.new_client_ids
 
-  def on_new_clients(self, vectors):
-    """Evaluates a model per new client on the client's test data.
+def on_clients_and_clusters(
+    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[tuple[str, ...]]
+) -> tuple[np.ndarray, np.ndarray]:
+  """Evaluates cluster models for the clients, and for the clusters as a whole.
 
-    Args:
-      vectors: Models, float32 of shape (num_new, P), aligned with `new_client_ids`.
+  A client in several clusters is judged by the mean of its clusters' models.
 
-    Returns:
-      Confusion matrices of shape (num_new, C, C).
-    """
-    clusters = tuple((client_id,) for client_id in self.new_client_ids)
-    return np.concatenate(self.on_members(vectors, clusters))
+  Args:
+    engine: The run's engine.
+    vectors: Cluster models, float32 of shape (num_clusters, P), or a `Blended`.
+    clusters: The client ids per model.  Clusters may overlap or be empty, but every client of
+      the task must be in one.
 
-  def on_members(self, vectors, clusters):
-    """Evaluates every cluster's model on its clients' test data.
+  Returns:
+    Per client (num_clients, C, C), aligned with the task's client ids; and per cluster
+    (num_clusters, C, C), its clients' test data taken together, which is all zeros for an
+    empty cluster.
 
-    Args:
-      vectors: Models, float32 of shape (num_clusters, P).
-      clusters: A sequence of tuples of client ids, aligned with `vectors`.
+  Raises:
+    ValueError: If a client is in no cluster, or a cluster holds an unknown one.
+  """
+  client_ids = engine.client_ids
+  clusters_of = cluster_assignment.clusters_of(clusters)
+  cluster_assignment.check_covers(clusters_of, client_ids)
+  by_member = _on_members(engine, vectors, clusters)
+  of_clusters = np.stack([confusions.sum(axis=0) for confusions in by_member])
+  groups = [(clusters, by_member)]
+  if any(len(indices) > 1 for indices in clusters_of.values()):
+    # Clients of the same clusters have the same model: evaluate it once.
+    groups = []
+    for alike in cluster_assignment.clients_alike(clusters, client_ids):
+      means = cluster_assignment.mean_vectors(vectors, list(alike))
+      members_alike = list(alike.values())
+      groups.append((members_alike, _on_members(engine, means, members_alike)))
+  of_client = {
+      client_id: confusion
+      for of_group in groups
+      for members, confusions in zip(*of_group)
+      for client_id, confusion in zip(members, confusions)
+  }
+  return np.stack([of_client[c] for c in client_ids]), of_clusters
 
-    Returns:
-      Per cluster an array (num_members, C, C), aligned with its members.
-    """
-    test = self._engine.files.test
-    requests = [
-        evaluation.Request(k, tuple(test[c] for c in members))
-        for k, members in enumerate(clusters)
-    ]
-    return self._engine.confusions(vectors, requests)
 
-  def on_clients_and_clusters(self, vectors, clusters):
-    """Evaluates cluster models for the clients, and for the clusters as a whole.
+class Blended:
+  """The mean of every cluster's model and of one more, made for a few clusters at a time.
 
-    A client in several clusters is judged by the mean of its clusters' models.
+  For a cluster per client and large models, all of them would be gigabytes.
 
-    Args:
-      vectors: Cluster models, float32 of shape (num_clusters, P).
-      clusters: A tuple of client ids per model.  Clusters may overlap or be empty, but
-        every client of the task must be in one.
+  Attributes:
+    shape: (K, P).
+    dtype: float32.
+  """
 
-    Returns:
-      A pair: per client (num_clients, C, C), aligned with the task's client ids;
-      per cluster (num_clusters, C, C), its clients' test data taken together, which is
-      all zeros for an empty cluster.
+  def __init__(self, vectors: np.ndarray, mean: np.ndarray):
+    """Keeps the models, float32 of shape (K, P), and the other one, of shape (P,)."""
+    self._vectors = vectors
+    self._mean = mean
+    self.shape, self.dtype = vectors.shape, vectors.dtype
 
-    Raises:
-      ValueError: If a client is in no cluster, or a cluster holds an unknown one.
-    """
-    client_ids = self._engine.client_ids
-    clusters_of = cluster_assignment.clusters_of(clusters)
-    cluster_assignment.check_covers(clusters_of, client_ids)
-    by_member = self.on_members(vectors, clusters)
-    of_clusters = np.stack([confusions.sum(axis=0) for confusions in by_member])
-    groups = [(clusters, by_member)]
-    if any(len(indices) > 1 for indices in clusters_of.values()):
-      # Clients of the same clusters have the same model: evaluate it once.
-      groups = [
-          (alike.values(), self.on_members(
-              cluster_assignment.mean_vectors(vectors, list(alike)), list(alike.values())
-          ))
-          for alike in cluster_assignment.clients_alike(clusters, client_ids)
-      ]
-    of_client = {
-        client_id: confusion
-        for of_group in groups
-        for members, confusions in zip(*of_group)
-        for client_id, confusion in zip(members, confusions)
-    }
-    return np.stack([of_client[c] for c in client_ids]), of_clusters
+  def __len__(self) -> int:
+    return len(self._vectors)
+
+  def __getitem__(self, clusters: Any) -> np.ndarray:
+    """Returns float32 values for clusters' positions, as of an array."""
+    blended = self._vectors[clusters] + self._mean
+    blended /= np.float32(2)
+    return blended
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixtures:
+  """Models made of K cluster models of P parameters each.
+
+  Attributes:
+    mean: (a), their mean, of shape (P,).
+    weighted: (b), their mean weighted by the highest accuracy that each cluster
+      reached, of shape (P,).
+    blended: (c), for every cluster the mean of its own model and of (a).
+  """
+
+  mean: np.ndarray
+  weighted: np.ndarray
+  blended: Blended
+
+
+def mix(vectors: np.ndarray, best_accuracy: np.ndarray) -> Mixtures:
+  """Returns the mixtures of cluster models.
+
+  Args:
+    vectors: The cluster models, float32 of shape (K, P).
+    best_accuracy: The highest accuracy that each cluster reached, of shape (K,).
+      Clusters that all reached 0 count alike.
+  """
+  mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+  weights = best_accuracy if np.any(best_accuracy) else np.ones_like(best_accuracy)
+  weighted = np.zeros(vectors.shape[1])
+  # One at a time: all of them in float64 are gigabytes for large models.
+  for weight, vector in zip(weights, vectors):
+    weighted += weight * vector.astype(np.float64)
+  weighted = (weighted / weights.sum()).astype(np.float32)
+  return Mixtures(mean, weighted, Blended(vectors, mean))
+
+
+def blended_on_global_test(num_clusters: int) -> list[int]:
+  """Returns the clusters whose blended models are evaluated on the global test set.
+
+  These are all of them, or 100 evenly spaced ones of more.
+  """
+  places = np.linspace(0, num_clusters - 1, min(num_clusters, _MOST_BLENDED))
+  return places.round().astype(int).tolist()
+
+
+def _rows_at(vectors: np.ndarray, places: list[int]) -> np.ndarray:
+  """Returns rows, in increasing order; the array itself if these are all, as it may be large."""
+  return vectors if len(places) == len(vectors) else vectors[places]
+
+
+def evaluate(
+    engine: engine_lib.Engine, outcome: rounds.Outcome, placement: method_lib.Placement | None,
+    true_groups: Mapping[str, Any] | None = None,
+) -> result_lib.MethodResult:
+  """Evaluates what a method ended with.
+
+  Clusters that are empty or part of another one are left out of what is averaged and blended.
+  The clients are judged by all their clusters' models, as after every round.
+
+  Args:
+    engine: The run's engine.
+    outcome: What the method ended with.
+    placement: What it gives to the new clients; `None` without new clients.
+    true_groups: From every client's id to its group; `None` = not to be compared.
+  """
+  places, assignment = outcome.state.reported_clusters()
+  vectors = _rows_at(outcome.state.vectors, places)
+  best_accuracy = outcome.best_accuracy[places]
+  mixed = mix(vectors, best_accuracy)
+  tested = blended_on_global_test(len(vectors))
+  of_global_test = on_global_test(
+      engine, np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended[tested]])
+  )
+  clients, _ = on_clients_and_clusters(engine, outcome.state.vectors, outcome.state.members)
+  clients_blended, _ = on_clients_and_clusters(engine, mixed.blended, assignment.clusters)
+  new_clients, new_client_clusters = None, None
+  if placement is not None:
+    new_clients = on_new_clients(engine, placement.vectors)
+    new_client_clusters = tuple(
+        tuple(places.index(k) for k in clusters if k in places)
+        for clusters in placement.clusters
+    )
+  return result_lib.MethodResult(
+      assignment=assignment,
+      vectors=vectors,
+      best_accuracy=best_accuracy,
+      clients=clients,
+      clients_blended=clients_blended,
+      global_mean=of_global_test[0],
+      global_weighted=of_global_test[1],
+      global_blended=of_global_test[2:],
+      new_clients=new_clients,
+      new_client_clusters=new_client_clusters,
+      cost=outcome.cost,
+      adjusted_rand_index=assignment.adjusted_rand_index(true_groups) if true_groups else None,
+      purity=assignment.purity(true_groups) if true_groups else None,
+  )
+
+
+def evaluate_pretrained(
+    engine: engine_lib.Engine, pretrained: method_lib.Pretrained
+) -> result_lib.PretrainResult:
+  """Evaluates phase 1."""
+  client_ids = pretrained.client_weights.client_ids
+  vectors = pretrained.vector[None]
+  clients, _ = on_clients_and_clusters(engine, vectors, (client_ids,))
+  own_weights, _ = on_clients_and_clusters(
+      engine, pretrained.client_weights.vectors, tuple((client_id,) for client_id in client_ids)
+  )
+  new_clients = None
+  if engine.new_client_ids:
+    new_clients = on_new_clients(
+        engine, np.repeat(vectors, len(engine.new_client_ids), axis=0)
+    )
+  return result_lib.PretrainResult(
+      vector=pretrained.vector,
+      global_test=on_global_test(engine, vectors)[0],
+      clients=clients,
+      own_weights=own_weights,
+      new_clients=new_clients,
+      cost=pretrained.cost,
+  )

@@ -1,49 +1,55 @@
 """Runs a stage of rounds from its checkpoint or its start, and tells observers of it."""
 
-import collections
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import json
-from typing import Any, Callable
+from typing import Any, Callable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from fl_clustering.three_phase import checkpoint
 
-# A metric's value: `cluster` is "" for all clusters together, `round` "" for
-# what does not belong to a round.
-Row = collections.namedtuple(
-    "Row", ["phase", "method", "cluster", "round", "metric", "value"]
-)
+if TYPE_CHECKING:
+  from fl_clustering.methods import client_weights as client_weights_lib
+  from fl_clustering.methods import cluster_assignment
 
 
-def metric_rows(phase, method, cluster, round_num, metrics):
-  """Returns metrics as `Row`s.
+class Row(NamedTuple):
+  """A metric's value.
 
-  Args:
-    phase: The column `phase`, `pretrain` or `cluster`.
-    method: The column `method`.
-    cluster: The column `cluster`, an index; "" for all clusters together.
-    round_num: The column `round`.
-    metrics: A dict from a metric's name to its value.
+  Attributes:
+    phase: `pretrain`, `cluster` or `evaluate`.
+    cluster: An index; "" for all clusters together.
+    round: "" for what does not belong to a round.
   """
+
+  phase: str
+  method: str
+  cluster: int | str
+  round: int | str
+  metric: str
+  value: float
+
+
+def metric_rows(
+    phase: str, method: str, cluster: int | str, round_num: int | str, metrics: Mapping[str, Any]
+) -> list[Row]:
+  """Returns metrics, numbers by name, as `Row`s."""
   return [
       Row(phase, method, cluster, round_num, metric, float(value))
       for metric, value in metrics.items()
   ]
 
 
-def digest(*parts):
-  """Returns a SHA-256 (hex) of what a stage starts from.
-
-  Args:
-    *parts: Arrays, or plain values that JSON can hold.
-  """
+def digest(*parts: Any) -> str:
+  """Returns a SHA-256 (hex) of what a stage starts from: arrays, or values that JSON can hold."""
   found = hashlib.sha256()
   for part in parts:
     if isinstance(part, np.ndarray):
       found.update(repr((part.shape, part.dtype.str)).encode())
-      found.update(np.ascontiguousarray(part))
+      found.update(np.ascontiguousarray(part).data)
     else:
       found.update(json.dumps(part, sort_keys=True).encode())
   return found.hexdigest()
@@ -59,12 +65,12 @@ class Stage:
       of another start is refused.
     first_round: 0 if `start` has rows of its own, else 1.
     num_rounds: The number of the last round.
-    start: A function that returns (state, rows) before round 1.
-    step: A function (state, round) -> (state, rows).
-    pack: A function from a state to a dict of arrays.
+    start: Returns the state and the rows before round 1.
+    step: Returns those after a round, from the state before it and the round's number.
+    pack: Returns a state as arrays by name.
     unpack: The inverse of `pack`.  A checkpoint that makes it raise a ValueError or
       KeyError is damaged.
-    save_all: Whether every round is saved before it is told: for rounds that can't be
+    save_all: Whether every round is saved before it is reported: for rounds that can't be
       repeated.
   """
 
@@ -72,75 +78,59 @@ class Stage:
   started_from: str
   first_round: int
   num_rounds: int
-  start: Callable[[], tuple[Any, list]]
-  step: Callable[[Any, int], tuple[Any, list]]
+  start: Callable[[], tuple[Any, list[Row]]]
+  step: Callable[[Any, int], tuple[Any, list[Row]]]
   pack: Callable[[Any], dict[str, np.ndarray]]
   unpack: Callable[[dict[str, np.ndarray]], Any]
   save_all: bool = False
 
 
-def _started_from(stage):
+def _started_from(stage: Stage) -> str:
   # A stage of fewer rounds can't go on from a state after more of them.
   return digest(stage.started_from, stage.num_rounds)
 
 
 class RunObserver:
-  """Is told what happens in a run; a subclass overrides what it needs.
+  """Receives the events of a run; a subclass overrides what it needs.
 
-  A resumed run tells everything again, from its start.
+  A stage is `pretrain` or a method.  A resumed run repeats all events, from its start.
   """
 
-  def stage_begins(self, stage):
+  def stage_begins(self, stage: str) -> None:
     """What follows is of this stage, until another begins.
 
     Every method begins twice: all make their first clusters before any of them trains.
-
-    Args:
-      stage: `pretrain` or a method's name.
     """
 
-  def stage_started(self, stage, num_rounds, rounds_done):
+  def stage_started(self, stage: str, num_rounds: int, rounds_done: int) -> None:
     """The rounds of a stage start or go on.
 
     Args:
-      stage: `pretrain` or a method's name.
+      stage: The stage's name.
       num_rounds: The number of its last round.
       rounds_done: How many rounds its checkpoint holds.
     """
 
-  def round_finished(self, stage, round_num, rows):
-    """A round ended.
+  def round_finished(self, stage: str, round_num: int, rows: list[Row]) -> None:
+    """A round of a stage ended; round 0 is before the first."""
 
-    Args:
-      stage: `pretrain` or a method's name.
-      round_num: The round's number in its stage; 0 is before the first.
-      rows: The round's `Row`s.
-    """
-
-  def clients_grouped(self, client_weights, assignments):
-    """The clients are grouped for the first time.
-
-    Args:
-      client_weights: The clients' own weights, a `ClientWeights`.
-      assignments: From each chosen method's name to its first `ClusterAssignment`.
-    """
+  def clients_grouped(
+      self, client_weights: client_weights_lib.ClientWeights,
+      assignments: Mapping[str, cluster_assignment.ClusterAssignment],
+  ) -> None:
+    """The clients are grouped for the first time, by each chosen method."""
 
 
 class StageRunner:
   """Runs the stages of one run, saves them on the way, and tells what happens."""
 
-  def __init__(self, checkpoints, observers):
-    """Keeps what a stage needs.
-
-    Args:
-      checkpoints: `checkpoint.Checkpoints`, or `None` to save nothing.
-      observers: `RunObserver`s.
-    """
-    self._checkpoints = checkpoints or checkpoint.NoCheckpoints()
+  def __init__(self, checkpoints: checkpoint.Checkpoints | None, observers: Sequence[RunObserver]):
+    """Keeps what a stage needs; without checkpoints, nothing is saved."""
+    self._checkpoints = checkpoints
     self._observers = observers
 
-  def run(self, stage):
-    """Runs a `Stage` from its checkpoint or its start; returns its last state.
+  def run(self, stage: Stage) -> Any:
+    """Runs a stage from its checkpoint or its start; returns its last state.
 
     Raises:
       checkpoint.DamagedCheckpoint: If its checkpoint can't be read, or is of another start.
@@ -154,17 +144,20 @@ class StageRunner:
     for round_num in range(done + 1, stage.num_rounds + 1):
       state, rows = stage.step(state, round_num)
       history += rows
-      self._checkpoints.save(
-          stage.name, _started_from(stage), round_num, stage.pack(state), history,
-          stage.save_all or round_num == stage.num_rounds,
-      )
+      if self._checkpoints is not None:
+        self._checkpoints.save(
+            stage.name, _started_from(stage), round_num, stage.pack(state), history,
+            stage.save_all or round_num == stage.num_rounds,
+        )
       self._tell(stage.name, round_num, rows)
     return state
 
-  def _load(self, stage):
+  def _load(self, stage: Stage) -> tuple[int, Any, list[Row]]:
     """Returns the rounds that are done, the state after them, and all their rows."""
+    if self._checkpoints is None:
+      return 0, *stage.start()
     saved = self._checkpoints.load(stage.name, _started_from(stage))
-    if not saved:
+    if saved is None:
       return 0, *stage.start()
     done, arrays, history = saved
     try:
@@ -172,25 +165,19 @@ class StageRunner:
     except (ValueError, KeyError, TypeError) as e:
       raise self._checkpoints.damaged(stage.name, e) from e
 
-  def tell_begins(self, stage):
-    """Tells the observers that what follows is of a stage.
-
-    Args:
-      stage: The stage's name.
-    """
+  def tell_begins(self, stage: str) -> None:
+    """Tells the observers that what follows is of this stage."""
     for observer in self._observers:
       observer.stage_begins(stage)
 
-  def tell_grouped(self, client_weights, assignments):
-    """Tells the observers that the clients are grouped.
-
-    Args:
-      client_weights: The clients' own weights, a `ClientWeights`.
-      assignments: From each chosen method's name to its first `ClusterAssignment`.
-    """
+  def tell_grouped(
+      self, client_weights: client_weights_lib.ClientWeights,
+      assignments: Mapping[str, cluster_assignment.ClusterAssignment],
+  ) -> None:
+    """Tells the observers how each chosen method has grouped the clients."""
     for observer in self._observers:
       observer.clients_grouped(client_weights, assignments)
 
-  def _tell(self, stage, round_num, rows):
+  def _tell(self, stage: str, round_num: int, rows: list[Row]) -> None:
     for observer in self._observers:
       observer.round_finished(stage, round_num, rows)

@@ -3,7 +3,10 @@
 What does not apply is absent; nothing is filled in.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
@@ -11,19 +14,24 @@ from fl_clustering.engine import metrics
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import gains
 
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import result as result_lib
 
-def _model_metrics(confusion):
+
+def _model_metrics(confusion: np.ndarray) -> dict[str, float]:
   """Returns one model's metrics on one test set, from a matrix (C, C)."""
   return {name: float(value) for name, value in metrics.model_metrics(confusion).items()}
 
 
-def _mean_model_metrics(confusions):
+def _mean_model_metrics(confusions: np.ndarray) -> dict[str, float]:
   """Returns the mean over several models of their metrics, from (K, C, C)."""
   models = [_model_metrics(confusion) for confusion in confusions]
   return {name: float(np.mean([model[name] for model in models])) for name in models[0]}
 
 
-def _distribution(values):
+def _distribution(values: np.ndarray) -> dict[str, float]:
   return {
       "mean": float(np.mean(values)),
       "sd": float(np.std(values)),
@@ -32,7 +40,7 @@ def _distribution(values):
   }
 
 
-def _client_distribution(confusions, target_accuracy):
+def _client_distribution(confusions: np.ndarray, target_accuracy: float) -> dict[str, Any]:
   """Returns how a metric is distributed over clients, from (N, C, C)."""
   of_clients = metrics.model_metrics(confusions)
   return {
@@ -43,7 +51,7 @@ def _client_distribution(confusions, target_accuracy):
   }
 
 
-def _gains(result):
+def _gains(result: result_lib.ThreePhaseResult) -> dict[str, dict[str, Any]]:
   """Returns every method's `gains.Gain` over the control, a dict for JSON by name."""
   control = metrics.accuracy(result.methods[registry.FEDAVG].clients)
   others = [name for name in result.methods if name != registry.FEDAVG]
@@ -58,14 +66,12 @@ def _gains(result):
   }
 
 
-def method_summary(result, target_accuracy):
+def method_summary(result: result_lib.MethodResult, target_accuracy: float) -> dict[str, Any]:
   """Returns the summary of one method or control, as in `summarize` but for the gain.
 
-  Args:
-    result: The `MethodResult`.
-    target_accuracy: The accuracy whose share of clients is reported.
+  `target_accuracy` is the accuracy whose share of clients is reported.
   """
-  summary = {
+  summary: dict[str, Any] = {
       "num_clusters": len(result.assignment.clusters),
       "clients": _client_distribution(result.clients, target_accuracy),
       "global_mean": _model_metrics(result.global_mean),
@@ -82,13 +88,8 @@ def method_summary(result, target_accuracy):
   return summary
 
 
-def pretrain_summary(result, target_accuracy):
-  """Returns the summary of phase 1, as in `summarize`.
-
-  Args:
-    result: The `PretrainResult`.
-    target_accuracy: The accuracy whose share of clients is reported.
-  """
+def pretrain_summary(result: result_lib.PretrainResult, target_accuracy: float) -> dict[str, Any]:
+  """Returns the summary of phase 1, as in `summarize`."""
   summary = {
       "global": _model_metrics(result.global_test),
       "clients": _client_distribution(result.clients, target_accuracy),
@@ -99,13 +100,11 @@ def pretrain_summary(result, target_accuracy):
   return summary
 
 
-def summarize(config, task, result):
+def summarize(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask,
+    result: result_lib.ThreePhaseResult,
+) -> dict[str, Any]:
   """Returns the summary of a run as a dict that JSON can hold.
-
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    task: Its `FederatedTask`.
-    result: Its `ThreePhaseResult`.
 
   Returns:
     A dict `{"dataset", "num_clients", "num_test_examples", "seed", "pretrain": {"global",
@@ -122,7 +121,7 @@ def summarize(config, task, result):
     included where the method builds on it. A gain over `fedavg` is `{"mean", "low",
     "high", "verdict"}`, see `gains.py`; `"comparison"` says what its interval rests on.
   """
-  summary = {
+  summary: dict[str, Any] = {
       "dataset": task.name,
       "num_clients": len(task.clients),
       "num_test_examples": _num_test_examples(task),
@@ -148,7 +147,7 @@ def summarize(config, task, result):
   return summary
 
 
-def _num_test_examples(task):
+def _num_test_examples(task: federated_task.FederatedTask) -> dict[str, int]:
   """Returns how many test examples there are of each kind, by name."""
   counts = {
       "clients": sum(len(client.test) for client in task.clients),

@@ -11,8 +11,7 @@ import numpy as np
 
 from fl_clustering import options as options_lib
 from fl_clustering.methods import client_weights
-from fl_clustering.methods import groupings
-from fl_clustering.methods import recovery
+from fl_clustering.methods import registry
 
 _NUM_GROUPS = 4
 
@@ -48,13 +47,13 @@ def _usual_options(grouping):
   }
 
 
-_BY_NAME = tuple((name, name) for name in groupings.GROUPINGS)
+_BY_NAME = tuple((name, name) for name in registry.GROUPINGS)
 _BY_OPTIONS = tuple(
     (f"{name}_{i}", name, options)
-    for name in groupings.GROUPINGS
+    for name in registry.GROUPINGS
     for i, options in enumerate(
         # Without a row, a grouping is tried with its own defaults.
-        _OPTIONS.get(name) or (_usual_options(groupings.GROUPINGS[name]),)
+        _OPTIONS.get(name) or (_usual_options(registry.GROUPINGS[name]),)
     )
 )
 
@@ -88,7 +87,7 @@ def _planted(num_clients=40):
 
 
 def _group(name, options, weights, seed=0):
-  strategy = groupings.GROUPINGS[name](**options)
+  strategy = registry.GROUPINGS[name](**options)
   return strategy(weights, np.random.default_rng(seed))
 
 
@@ -100,17 +99,17 @@ class EveryGroupingTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_BY_NAME)
   def test_its_options_describe_themselves(self, name):
-    grouping = groupings.GROUPINGS[name]
+    grouping = registry.GROUPINGS[name]
     self.assertTrue(dataclasses.is_dataclass(grouping))
     self.assertIn("representation", options_lib.of(grouping))
     for option in options_lib.of(grouping).values():
-      self.assertIn(option.name, grouping.__doc__)
+      self.assertRegex(option.about, r"^\w.*\.$")
       self.assertRegex(options_lib.describe({name: option}), r"\. Default: .*\.$")
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_equal_options_make_equal_groupings_that_do_not_change(self, name, options):
-    grouping = groupings.GROUPINGS[name](**options)
-    self.assertEqual(grouping, groupings.GROUPINGS[name](**options))
+    grouping = registry.GROUPINGS[name](**options)
+    self.assertEqual(grouping, registry.GROUPINGS[name](**options))
     with self.assertRaises(dataclasses.FrozenInstanceError):
       grouping.representation = "update"
 
@@ -167,8 +166,8 @@ class EveryGroupingTest(parameterized.TestCase):
   def test_finds_well_separated_groups(self, name):
     weights, true_groups = _planted()
     assignment = _group(name, _OPTIONS[name][0], weights)
-    self.assertEqual(recovery.adjusted_rand_index(assignment, true_groups), 1)
-    self.assertEqual(recovery.purity(assignment, true_groups), 1)
+    self.assertEqual(assignment.adjusted_rand_index(true_groups), 1)
+    self.assertEqual(assignment.purity(true_groups), 1)
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_one_client(self, name, options):

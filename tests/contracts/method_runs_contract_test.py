@@ -14,7 +14,7 @@ from fl_clustering import runtime
 from fl_clustering.methods import registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.three_phase import checkpoint
-from fl_clustering.three_phase import three_phase
+from fl_clustering.three_phase import run as run_lib
 from tests import run_recorder
 from tests import small_task
 
@@ -43,7 +43,7 @@ def _config(task, **settings):
 def _run(config, task, recorder=None, folder=None):
   checkpoints = checkpoint.Checkpoints(folder) if folder else None
   with tempfile.TemporaryDirectory() as data_dir:
-    return three_phase.run(config, task, data_dir, checkpoints, [recorder] if recorder else [])
+    return run_lib.run(config, task, data_dir, checkpoints, [recorder] if recorder else [])
 
 
 def _twins():

@@ -11,7 +11,7 @@ from fl_clustering import config as config_lib
 from fl_clustering import runtime
 from fl_clustering.methods import registry
 from fl_clustering.tasks import held_out
-from fl_clustering.three_phase import three_phase
+from fl_clustering.three_phase import run as run_lib
 from tests import own_tasks
 
 _ALL = tuple(registry.METHODS)
@@ -34,7 +34,7 @@ def _run(task, **settings):
       task, **{"control_repeats": 0, "pretrain_rounds": 2, "cluster_rounds": 2, **settings}
   )
   with tempfile.TemporaryDirectory() as folder:
-    return three_phase.run(config, task, folder)
+    return run_lib.run(config, task, folder)
 
 
 class OwnTasksContractTest(parameterized.TestCase):
@@ -84,7 +84,7 @@ class OwnTasksContractTest(parameterized.TestCase):
     task = own_tasks.table_task()
     config = config_lib.ThreePhaseConfig(num_clients=7)
     with self.assertRaisesRegex(ValueError, "`num_clients` must be the task's 5, got 7"):
-      three_phase.run(config, task, "nowhere")
+      run_lib.run(config, task, "nowhere")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import summary
-from fl_clustering.three_phase import three_phase
 from tests import run_recorder
 from tests import small_task
 
@@ -100,7 +100,7 @@ class IterativeMethodTest(absltest.TestCase):
   def _run(self, recorder, folder=None):
     checkpoints = checkpoint.Checkpoints(folder) if folder else None
     with tempfile.TemporaryDirectory() as data_dir:
-      return three_phase.run(self._config, self._task, data_dir, checkpoints, [recorder])
+      return run_lib.run(self._config, self._task, data_dir, checkpoints, [recorder])
 
   def test_finds_the_clients_of_a_kind_and_resumes(self):
     recorder = run_recorder.Recorder()

@@ -1,10 +1,9 @@
-"""Tests for fl_clustering.methods.recovery."""
+"""Tests of how well an assignment recovers the true groups."""
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from fl_clustering.methods import cluster_assignment
-from fl_clustering.methods import recovery
 
 _TRUE_GROUPS = {"a": 0, "b": 0, "c": 1, "d": 1}
 _OVERLAPPING = (("a", "b"), ("b", "c"), ("d",))
@@ -30,24 +29,24 @@ class RecoveryTest(parameterized.TestCase):
   )
   def test_scores(self, clusters, adjusted_rand_index, purity):
     assignment = _assignment(*clusters)
-    self.assertAlmostEqual(
-        recovery.adjusted_rand_index(assignment, _TRUE_GROUPS), adjusted_rand_index
-    )
-    self.assertAlmostEqual(recovery.purity(assignment, _TRUE_GROUPS), purity)
+    self.assertAlmostEqual(assignment.adjusted_rand_index(_TRUE_GROUPS), adjusted_rand_index)
+    self.assertAlmostEqual(assignment.purity(_TRUE_GROUPS), purity)
 
   def test_groups_go_by_id(self):
     shuffled = {"d": 1, "b": 0, "c": 1, "a": 0}
     assignment = _assignment(("a", "b"), ("c", "d"))
-    self.assertEqual(recovery.adjusted_rand_index(assignment, shuffled), 1)
+    self.assertEqual(assignment.adjusted_rand_index(shuffled), 1)
 
   @parameterized.named_parameters(
-      ("adjusted_rand_index", recovery.adjusted_rand_index), ("purity", recovery.purity)
+      ("adjusted_rand_index", cluster_assignment.ClusterAssignment.adjusted_rand_index),
+      ("purity", cluster_assignment.ClusterAssignment.purity),
   )
   def test_overlapping_clusters_have_no_score(self, score):
     self.assertIsNone(score(_assignment(*_OVERLAPPING), _TRUE_GROUPS))
 
   @parameterized.named_parameters(
-      ("adjusted_rand_index", recovery.adjusted_rand_index), ("purity", recovery.purity)
+      ("adjusted_rand_index", cluster_assignment.ClusterAssignment.adjusted_rand_index),
+      ("purity", cluster_assignment.ClusterAssignment.purity),
   )
   def test_client_without_group(self, score):
     with self.assertRaisesRegex(ValueError, "`true_groups` must hold every client, got 'z'"):

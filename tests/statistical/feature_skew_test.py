@@ -34,7 +34,7 @@ from fl_clustering.engine import metrics
 from fl_clustering.tasks import idx
 from fl_clustering.tasks import models
 from fl_clustering.tasks import own_clients
-from fl_clustering.three_phase import three_phase
+from fl_clustering.three_phase import run as run_lib
 
 _MNIST_DIR = flags.DEFINE_string("mnist_dir", None, "Folder with MNIST's IDX files.")
 
@@ -95,7 +95,7 @@ def _run(task, seed):
       client_epochs_per_round=5, batch_size=32, learning_rate=0.01, control_repeats=0, seed=seed,
   )
   with tempfile.TemporaryDirectory() as folder:
-    return three_phase.run(config, task, folder)
+    return run_lib.run(config, task, folder)
 
 
 def _of_kinds(accuracies):

@@ -18,14 +18,11 @@ from experiments.three_phase import flags as experiment_flags
 from fl_clustering import runtime
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
-from fl_clustering.engine import federated_training
 from fl_clustering.engine import participation
-from fl_clustering.methods import recovery
 from fl_clustering.methods import registry
 from fl_clustering.tasks import models
-from fl_clustering.three_phase import method_rounds
 from fl_clustering.three_phase import pretraining
-from fl_clustering.three_phase import scoring
+from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import stages
 from tests import models_built_once
 from tests import nightly
@@ -63,23 +60,17 @@ class PresetsTest(parameterized.TestCase):
     stage_runner = stages.StageRunner(None, ())
     with tempfile.TemporaryDirectory() as folder:
       engine = engine_lib.Engine(task, folder, local_training, config.seed)
-      scorer = scoring.Scoring(engine)
-      fedavg = federated_training.FedAvg(
-          task, engine.files, local_training, None, config.seed
-      )
-      pretrained = pretraining.pretrain(config, fedavg, engine, scorer, stage_runner, "")
+      pretrained = pretraining.pretrain(config, task, engine, stage_runner, "")
       for name in names:
         self.assertIn(name, config.chosen_methods)
         method = registry.METHODS[name].build(config.method_settings(name), engine)
-        start = method_rounds.start(name, method, pretrained, config, engine, "")
+        start = rounds.start(name, method, pretrained, config, engine, "")
         state = start.state
         if name == "cfl":
-          state = method_rounds.run(
-              name, method, start, participation.cluster_numbers(config), config, engine,
-              scorer, stage_runner,
-          ).state
+          numbers = participation.cluster_numbers(config)
+          state = rounds.run(start, numbers, config, engine, stage_runner).state
         _, assignment = state.reported_clusters()
-        index = recovery.adjusted_rand_index(assignment, task.true_groups)
+        index = assignment.adjusted_rand_index(task.true_groups)
         self.assertGreaterEqual(index, _LEAST, name)
 
 

@@ -12,23 +12,23 @@ from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
 from fl_clustering.tasks import partition
 from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import result as result_lib
+from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
-from fl_clustering.three_phase import three_phase
-from fl_clustering.three_phase import three_phase_result
 from tests.experiments.grouping_study import sample_study
 
 _CONFUSIONS = np.array([[[3, 1], [0, 4]], [[2, 2], [1, 3]]])  # Two clients, two labels.
 
 
 def _pretrained():
-  return three_phase_result.PretrainResult(
+  return result_lib.PretrainResult(
       vector=np.zeros(1), global_test=_CONFUSIONS[0], clients=_CONFUSIONS,
       own_weights=_CONFUSIONS, new_clients=None, cost=cost.Cost(6, 60, 60),
   )
 
 
 def _method():
-  return three_phase_result.MethodResult(
+  return result_lib.MethodResult(
       assignment=mock.Mock(clusters=(("a",), ("b",))), vectors=np.zeros((2, 1)),
       best_accuracy=np.zeros(2), clients=_CONFUSIONS, clients_blended=_CONFUSIONS,
       global_mean=_CONFUSIONS[0], global_weighted=_CONFUSIONS[1], global_blended=_CONFUSIONS,
@@ -47,7 +47,7 @@ def _tell_rounds(observer, stage, num_rounds, steps):
 
 
 def _run(config, task, data_dir, checkpoints, observers, tolerated, failed):
-  """Stands for `three_phase.run`: IFCA diverges."""
+  """Stands for `run_lib.run`: IFCA diverges."""
   del config, task, data_dir, checkpoints, tolerated
   (observer,) = observers
   _tell_rounds(observer, "pretrain", 2, 3)
@@ -56,7 +56,7 @@ def _run(config, task, data_dir, checkpoints, observers, tolerated, failed):
     if name not in failed:
       _tell_rounds(observer, name, 2, 4)
       methods[name] = _method()
-  return three_phase_result.ThreePhaseResult(
+  return result_lib.ThreePhaseResult(
       _pretrained(), None, methods, None, None, None, None, {"ifca": "nan", **failed}
   )
 
@@ -71,7 +71,7 @@ class CellsTest(parameterized.TestCase):
     self.enter_context(mock.patch.object(cells, "load_task"))
 
   def _measure(self, run, group=None, failed=()):
-    with mock.patch.object(three_phase, "run", run):
+    with mock.patch.object(run_lib, "run", run):
       cells.measure_group(
           self.config, group or self.config.groups[0], None, self.folder, dict(failed),
           self.told.append,

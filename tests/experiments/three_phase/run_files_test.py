@@ -14,8 +14,8 @@ from experiments.three_phase import run_files
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import num_clusters
+from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import stages
-from fl_clustering.three_phase import three_phase_result
 
 # True labels are rows.
 _CONFUSION = np.array([[1, 3], [1, 15]])
@@ -45,7 +45,7 @@ _CONFIG = types.SimpleNamespace(
 
 
 def _result(choice=None):
-  method = three_phase_result.MethodResult(
+  method = result_lib.MethodResult(
       assignment=cluster_assignment.ClusterAssignment((("a", "b"), ("b", "x"))),
       vectors=np.zeros((2, 3), np.float32),
       best_accuracy=np.array([0.25, 0.5]),
@@ -60,7 +60,7 @@ def _result(choice=None):
       adjusted_rand_index=None,
       purity=None,
   )
-  pretrain = three_phase_result.PretrainResult(
+  pretrain = result_lib.PretrainResult(
       vector=np.zeros(3, np.float32),
       global_test=_CONFUSION,
       clients=np.stack([_CONFUSION, _right(0)[0]]),
@@ -68,7 +68,7 @@ def _result(choice=None):
       new_clients=_right(4),
       cost=cost_lib.Cost(1, 2, 3),
   )
-  return three_phase_result.ThreePhaseResult(
+  return result_lib.ThreePhaseResult(
       pretrain=pretrain, client_weights=None, methods={"moving": method, "fedavg": method},
       control_repeats=None, privacy=None, num_clusters_choice=choice, local_weights=None,
   )

@@ -2,10 +2,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering.methods import thresholds
+from fl_clustering.methods import grouping
 
 
-class ThresholdsTest(parameterized.TestCase):
+class DistanceThresholdTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("mean", "mean", 4.0),
@@ -19,7 +19,7 @@ class ThresholdsTest(parameterized.TestCase):
   )
   def test_values(self, text, expected):
     distances = np.array([9.0, 1.0, 2.0, 4.0, 4.0])
-    self.assertEqual(thresholds.parse_threshold(text)(distances), expected)
+    self.assertEqual(grouping.parse_threshold(text)(distances), expected)
 
   @parameterized.parameters(
       "median", "", "q", "q1.1", "q-0.1", "qmean", "-1", "nan", "inf", "1,5",
@@ -27,16 +27,16 @@ class ThresholdsTest(parameterized.TestCase):
   )  # pyformat: disable
   def test_refuses(self, value):
     with self.assertRaisesRegex(ValueError, "`distance_threshold` must be `mean`.*q0.3.*got"):
-      thresholds.parse_threshold(value)
+      grouping.parse_threshold(value)
 
   def test_mean_of_equal_distances_keeps_them_within(self):
     for value in np.random.default_rng(0).uniform(size=100):
       distances = np.full(10, value)
-      within = thresholds.largest_distance_within("mean", distances)
+      within = grouping.largest_distance_within("mean", distances)
       self.assertTrue((distances <= within).all())
 
   def test_no_distances(self):
-    self.assertEqual(thresholds.largest_distance_within("mean", np.zeros(0)), 0)
+    self.assertEqual(grouping.largest_distance_within("mean", np.zeros(0)), 0)
 
 
 if __name__ == "__main__":

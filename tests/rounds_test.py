@@ -1,6 +1,7 @@
-"""Tests of the loop over a method's rounds; engine and scoring are stand-ins."""
+"""Tests of the loop over a method's rounds; the engine is a stand-in."""
 
 import json
+import types
 import warnings
 
 from absl.testing import absltest
@@ -9,10 +10,9 @@ import numpy as np
 from fl_clustering import config as config_lib
 from fl_clustering.engine import cost
 from fl_clustering.engine import participation
-from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.three_phase import checkpoint
-from fl_clustering.three_phase import method_rounds
+from fl_clustering.three_phase import rounds as rounds_lib
 from fl_clustering.three_phase import stages
 from tests import run_recorder
 
@@ -28,20 +28,15 @@ _MEMBERS = (
 
 
 class _Engine:
-  client_ids = _IDS
-  cost = cost.Cost()
-
-
-class _Scorer:
   """A cluster's model is the number of its right answers of ten per client."""
 
-  def on_clients_and_clusters(self, vectors, clusters):
-    cluster_assignment.check_covers(cluster_assignment.clusters_of(clusters), _IDS)
+  client_ids = _IDS
+  files = types.SimpleNamespace(test={client_id: None for client_id in _IDS})
+  cost = cost.Cost()
+
+  def confusions(self, vectors, requests):
     matrices = np.array([[[v, 10 - v], [0, 0]] for v in vectors[:, 0]])
-    sizes = np.array(list(map(len, clusters)))
-    of_clusters = matrices * sizes[:, None, None]
-    first = [cluster_assignment.clusters_of(clusters)[c][0] for c in _IDS]
-    return matrices[first], of_clusters
+    return [np.stack([matrices[r.vector]] * 3)[: len(r.files)] for r in requests]
 
 
 def _scripted(rounds, engine):
@@ -62,10 +57,12 @@ def _scripted(rounds, engine):
   return method.Method(None, next_state, None)
 
 
-def _start():
+def _start(method_):
   vectors = np.array([[5], [3]], np.float32)
   state = method.ClusterState(vectors, _MEMBERS[0], {"done": np.int64(0)})
-  return method_rounds.Start(state, cost.Cost(100, 200, 300), cost.Cost(1, 2, 3), "a start")
+  return rounds_lib.Start(
+      "scripted", method_, state, cost.Cost(100, 200, 300), cost.Cost(1, 2, 3), "a start"
+  )
 
 
 def _run(recorder, checkpoints=None, rounds=None, method_=None):
@@ -73,14 +70,14 @@ def _run(recorder, checkpoints=None, rounds=None, method_=None):
       num_clients=3, pretrain_rounds=4, cluster_rounds=3, client_epochs_per_round=2
   )
   engine = _Engine()
-  return method_rounds.run(
-      "scripted", method_ or _scripted([] if rounds is None else rounds, engine), _start(),
-      participation.numbers_of(config, from_start=False), config, engine, _Scorer(),
+  method_ = method_ or _scripted([] if rounds is None else rounds, engine)
+  return rounds_lib.run(
+      _start(method_), participation.numbers_of(config, from_start=False), config, engine,
       stages.StageRunner(checkpoints, [recorder]),
   )
 
 
-class MethodRoundsTest(absltest.TestCase):
+class RoundsTest(absltest.TestCase):
 
   def _check_equal(self, one, other):
     state, other_state = one.state, other.state

@@ -1,14 +1,17 @@
 """The result of a three-phase run. Confusion matrices have true labels as rows."""
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Callable, Mapping, Optional
+from typing import Any, Callable, Mapping, TYPE_CHECKING
 
 import numpy as np
 
-from fl_clustering.engine import cost as cost_lib
-from fl_clustering.methods import client_weights as client_weights_lib
-from fl_clustering.methods import cluster_assignment
-from fl_clustering.methods import num_clusters
+if TYPE_CHECKING:
+  from fl_clustering.engine import cost as cost_lib
+  from fl_clustering.methods import client_weights as client_weights_lib
+  from fl_clustering.methods import cluster_assignment
+  from fl_clustering.methods import num_clusters
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +32,7 @@ class PretrainResult:
   global_test: np.ndarray
   clients: np.ndarray
   own_weights: np.ndarray
-  new_clients: Optional[np.ndarray]
+  new_clients: np.ndarray | None
   cost: cost_lib.Cost
 
 
@@ -38,7 +41,6 @@ class MethodResult:
   """Phases 2 and 3 of one method or control with K clusters.
 
   Attributes:
-    assignment: The clusters.
     vectors: The cluster models, (K, P).
     best_accuracy: The highest accuracy every cluster reached in any round on its
       own clients' test data, (K,).
@@ -49,7 +51,7 @@ class MethodResult:
     global_mean: Confusion matrix of the mean of the cluster models, (C, C).
     global_weighted: The same, weighted by `best_accuracy`.
     global_blended: The same for every blended model, (K, C, C); of many clusters, for those of
-      `final_evaluation.blended_on_global_test` alone.
+      `scoring.blended_on_global_test` alone.
     new_clients: Confusion matrices of every new client with the model it was given,
       (num_new, C, C); `None` without new clients.
     new_client_clusters: Per new client the indices of its clusters in `assignment`; `None`
@@ -68,11 +70,11 @@ class MethodResult:
   global_mean: np.ndarray
   global_weighted: np.ndarray
   global_blended: np.ndarray
-  new_clients: Optional[np.ndarray]
-  new_client_clusters: Optional[tuple[tuple[int, ...], ...]]
+  new_clients: np.ndarray | None
+  new_client_clusters: tuple[tuple[int, ...], ...] | None
   cost: cost_lib.Cost
-  adjusted_rand_index: Optional[float]
-  purity: Optional[float]
+  adjusted_rand_index: float | None
+  purity: float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,15 +82,13 @@ class ThreePhaseResult:
   """Everything a run found.
 
   Attributes:
-    pretrain: Phase 1.
     client_weights: What was grouped.
-    methods: From the name of a method or control to its result.
+    methods: The results of the methods and controls, by name.
     control_repeats: Confusion matrices of every client when the control `fedavg` was trained
       again, of shape (R, N, C, C); `None` if it was not.
-    num_clusters_choice: How the number of clusters was chosen, a `NumClustersChoice`; `None`
-      if it was given.
+    num_clusters_choice: How the number of clusters was chosen; `None` if it was given.
     privacy: What the aggregator of phase 1 guarantees, or `None`.
-    local_weights: A function from a number of local epochs to the `ClientWeights` that
+    local_weights: A function from a number of local epochs to the weights that
       `grouping_epochs` would have given.  It trains the clients, so it works as long as
       TFF's context and the run's `data_dir` are there.
     failures: Why methods and controls that are not in `methods` failed, by name.
@@ -97,8 +97,8 @@ class ThreePhaseResult:
   pretrain: PretrainResult
   client_weights: client_weights_lib.ClientWeights
   methods: Mapping[str, MethodResult]
-  control_repeats: Optional[np.ndarray]
-  num_clusters_choice: Optional[num_clusters.NumClustersChoice]
-  privacy: Optional[dict]
+  control_repeats: np.ndarray | None
+  num_clusters_choice: num_clusters.NumClustersChoice | None
+  privacy: dict[str, Any] | None
   local_weights: Callable[[int], client_weights_lib.ClientWeights]
   failures: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -3,8 +3,11 @@
 Every round is scored on the clients' test data and saved.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
+from typing import Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +18,13 @@ from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method as method_lib
+from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
+
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.three_phase import result as result_lib
 
 _PHASE = "cluster"
 _MEMORY = "memory_"
@@ -26,10 +35,10 @@ class Outcome:
   """What a method's rounds come to.
 
   Attributes:
-    state: The `ClusterState` after the last round, of K clusters.
+    state: The state after the last round, of K clusters.
     best_accuracy: The highest accuracy that every cluster reached in any round on its
       members' test data, float64 of shape (K,); 0 for a cluster that never had any.
-    cost: The `Cost` of the method so far.
+    cost: The cost of the method so far.
   """
 
   state: method_lib.ClusterState
@@ -39,30 +48,35 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Start:
-  """What a method's rounds start from.
+  """A method, and what its rounds start from.
 
   Attributes:
-    state: The `ClusterState` that its `initialize` returned.
-    cost: The `Cost` of everything before the first round.
+    state: What its `initialize` returned.
+    cost: The cost of everything before the first round.
     initialize_cost: The part of it that is the method's own.
     digest: The `stages.digest` of everything that it follows from.
   """
 
+  name: str
+  method: method_lib.Method
   state: method_lib.ClusterState
   cost: cost_lib.Cost
   initialize_cost: cost_lib.Cost
   digest: str
 
 
-def start(name, method, pretrained, config, engine, settings):
-  """Returns the `Start` of a method.
+def start(
+    name: str, method: method_lib.Method, pretrained: method_lib.Pretrained,
+    config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine, settings: str,
+) -> Start:
+  """Lets a method make its first clusters.
 
   Args:
     name: The method's name.
-    method: A `methods.method.Method`.
-    pretrained: The run's `methods.method.Pretrained`.
-    config: The run's `ThreePhaseConfig`.
-    engine: The run's `engine.Engine`.
+    method: The method.
+    pretrained: What it starts from.
+    config: The run's settings.
+    engine: The run's engine.
     settings: The `stages.digest` of the data and of the settings that all methods share.
   """
   cost_before = engine.cost
@@ -70,44 +84,43 @@ def start(name, method, pretrained, config, engine, settings):
   own_cost = engine.cost - cost_before
   parts = [settings, name, config.options_of(name)]
   if method.from_start:
-    return Start(state, own_cost, own_cost, stages.digest(*parts))
+    return Start(name, method, state, own_cost, own_cost, stages.digest(*parts))
   parts += [pretrained.vector, pretrained.client_weights.global_vector]
-  return Start(state, pretrained.cost + own_cost, own_cost, stages.digest(*parts))
+  cost = pretrained.cost + own_cost
+  return Start(name, method, state, cost, own_cost, stages.digest(*parts))
 
 
-def go_on(outcome, start_of):
-  """Returns the `Start` of more rounds after an `Outcome`.
-
-  Args:
-    outcome: The `Outcome`.
-    start_of: Its `Start`.
-  """
-  digest = stages.digest(start_of.digest, outcome.state.vectors)
-  return Start(outcome.state, outcome.cost, cost_lib.Cost(), digest)
+def go_on(before: Start, result: result_lib.MethodResult, name: str) -> Start:
+  """Returns the start of more rounds, under another name, of a method that moves no client."""
+  return Start(
+      name, before.method, dataclasses.replace(before.state, vectors=result.vectors),
+      result.cost, cost_lib.Cost(), stages.digest(before.digest, result.vectors),
+  )
 
 
-def run(name, method, start_from, numbers, config, engine, scorer, stage_runner):
+def run(
+    start_from: Start, numbers: Sequence[int], config: config_lib.ThreePhaseConfig,
+    engine: engine_lib.Engine, stage_runner: stages.StageRunner,
+) -> Outcome:
   """Runs a method's rounds, from its checkpoint if there is one.
 
   Args:
-    name: The method's name.
-    method: A `methods.method.Method`.
-    start_from: Its `Start`.
+    start_from: The method and its start.
     numbers: The numbers of its rounds, as of `participation.round_of`.
-    config: The run's `ThreePhaseConfig`.
-    engine: The run's `engine.Engine`.
-    scorer: The run's `scoring.Scoring`.
-    stage_runner: The run's `stages.StageRunner`.
-
-  Returns:
-    The `Outcome`.
+    config: The run's settings.
+    engine: The run's engine.
+    stage_runner: What saves and tells.
 
   Raises:
     ValueError: If the method leaves a client without a cluster, or drops a cluster.
   """
+  name, method = start_from.name, start_from.method
 
-  def score(state, before, round_num, losses, cost):
-    clients, of_clusters = scorer.on_clients_and_clusters(state.vectors, state.members)
+  def score(
+      state: method_lib.ClusterState, before: Outcome, round_num: int, losses: method_lib.Losses,
+      cost: cost_lib.Cost,
+  ) -> tuple[Outcome, list[stages.Row]]:
+    clients, of_clusters = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
     accuracy = metrics_lib.accuracy(of_clusters)
     of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
     rows = stages.metric_rows(_PHASE, name, "", round_num, of_all)
@@ -121,11 +134,11 @@ def run(name, method, start_from, numbers, config, engine, scorer, stage_runner)
     best[: len(before.best_accuracy)] = before.best_accuracy
     return Outcome(state, np.fmax(best, accuracy), before.cost + cost), rows
 
-  def begin():
+  def begin() -> tuple[Outcome, list[stages.Row]]:
     before = Outcome(start_from.state, np.zeros(0), start_from.cost - start_from.initialize_cost)
     return score(start_from.state, before, 0, (), start_from.initialize_cost)
 
-  def step(before, round_num):
+  def step(before: Outcome, round_num: int) -> tuple[Outcome, list[stages.Row]]:
     round_ = participation.round_of(config, engine.client_ids, numbers[round_num - 1])
     cost_before = engine.cost
     state, losses = method.next(before.state, round_)
@@ -139,7 +152,7 @@ def run(name, method, start_from, numbers, config, engine, scorer, stage_runner)
       cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
     return score(state, before, round_num, losses, cost)
 
-  def unpack(arrays):
+  def unpack(arrays: Mapping[str, np.ndarray]) -> Outcome:
     outcome = _unpack(arrays)
     shape = (len(outcome.state.members), start_from.state.vectors.shape[1])
     if outcome.state.vectors.shape != shape:
@@ -154,8 +167,7 @@ def run(name, method, start_from, numbers, config, engine, scorer, stage_runner)
   )
 
 
-def _pack(outcome):
-  """Returns an `Outcome` as arrays by name."""
+def _pack(outcome: Outcome) -> dict[str, np.ndarray]:
   state = outcome.state
   clusters = {"members": state.members, "warning": state.warning}
   return {
@@ -167,8 +179,8 @@ def _pack(outcome):
   }
 
 
-def _unpack(arrays):
-  """Returns the `Outcome` that `_pack` made the arrays from."""
+def _unpack(arrays: Mapping[str, np.ndarray]) -> Outcome:
+  """Returns what `_pack` made the arrays from."""
   memory = {
       name[len(_MEMORY) :]: array
       for name, array in arrays.items()

@@ -1,0 +1,234 @@
+"""Three-phase federated learning that groups similar clients.
+
+The method of "Federated Learning through Distance-Based Clustering" (Helmy,
+Katerji, Muthukrishnan, Towards Data Science, 2021):
+
+1.  *Pretraining*: FedAvg over all clients.
+2.  *Grouping and cluster training*: clients are grouped by the weights that
+    their last local training gave; every cluster starts from the mean of its
+    clients' own weights and is a FedAvg of its own from then on.
+3.  *Evaluation*: the cluster models as they are, averaged, averaged with
+    weights, and blended with their average.
+
+Three controls (`methods/controls.py`) run beside the methods that are chosen, and a fourth
+(`matched_control.py`) where a method trains more than the others.
+
+This file is the straight line through the other modules; it reads no flags and
+writes no files but the clients' data and, through `checkpoint.py`, its state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import types
+from typing import Iterator, Mapping, Sequence, TYPE_CHECKING
+
+from clustering_basics import atomic_file
+from clustering_basics import randomness
+from clustering_basics import validate
+from fl_clustering.engine import client_update
+from fl_clustering.engine import engine as engine_lib
+from fl_clustering.engine import participation
+from fl_clustering.methods import num_clusters
+from fl_clustering.methods import registry
+from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import control_repeats
+from fl_clustering.three_phase import matched_control
+from fl_clustering.three_phase import pretraining
+from fl_clustering.three_phase import result as result_lib
+from fl_clustering.three_phase import rounds
+from fl_clustering.three_phase import scoring
+from fl_clustering.three_phase import stages
+
+if TYPE_CHECKING:
+  from fl_clustering import config as config_lib
+  from fl_clustering.methods import method as method_lib
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import checkpoint
+
+# More models, such as those of thousands of clients, wait in a file for their use.
+_MOST_MODELS_KEPT = 200
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Run:
+  """Phases 2 and 3 of a run: what they work with, and what they have found so far.
+
+  Attributes:
+    data_dir: The folder for models that are too many for memory.
+    tolerated: Exceptions that end a method or control and not the run.
+    failures: Why methods and controls failed, by name.
+    results: What the others came to, by name.
+  """
+
+  config: config_lib.ThreePhaseConfig
+  task: federated_task.FederatedTask
+  data_dir: str
+  engine: engine_lib.Engine
+  stage_runner: stages.StageRunner
+  tolerated: tuple[type[BaseException], ...]
+  failures: dict[str, str]
+  results: dict[str, result_lib.MethodResult] = dataclasses.field(default_factory=dict)
+
+  @contextlib.contextmanager
+  def _failure_of(self, name: str) -> Iterator[None]:
+    try:
+      yield
+    except self.tolerated as e:
+      self.failures[name] = f"{e}" or type(e).__name__
+
+  def _methods(self) -> dict[str, method_lib.Method]:
+    """Returns the chosen methods and the controls, by name."""
+    chosen = {
+        name: registry.METHODS[name].build(self.config.method_settings(name), self.engine)
+        for name in self.config.chosen_methods
+    }
+    controls = {
+        name: build(self.config, self.engine) for name, build in registry.CONTROLS.items()
+    }
+    return {**chosen, **controls}
+
+  def start(self, pretrained: method_lib.Pretrained, settings: str) -> dict[str, rounds.Start]:
+    """Lets every method and control make its first clusters, and tells of them.
+
+    Args:
+      pretrained: What they start from.
+      settings: The `stages.digest` of the data and of the settings that all methods share.
+
+    Returns:
+      The starts of all that don't fail, by name.
+    """
+    starts = {}
+    for name, method in self._methods().items():
+      if name not in self.failures:
+        self.stage_runner.tell_begins(name)
+        with self._failure_of(name):
+          starts[name] = rounds.start(
+              name, method, pretrained, self.config, self.engine, settings
+          )
+    self.stage_runner.tell_grouped(
+        pretrained.client_weights,
+        {
+            name: starts[name].state.reported_clusters()[1]
+            for name in self.config.chosen_methods if name in starts
+        },
+    )
+    return starts
+
+  def train(
+      self, start: rounds.Start, numbers: Sequence[int], pretrained: method_lib.Pretrained
+  ) -> None:
+    """Trains a method in the rounds of these numbers, and evaluates what it ends with."""
+    name = start.name
+    with self._failure_of(name):
+      outcome = rounds.run(start, numbers, self.config, self.engine, self.stage_runner)
+      placement = start.method.place_new(
+          pretrained, outcome.state, self.engine.new_client_ids
+      )
+      true_groups = self.task.true_groups if name in self.config.chosen_methods else None
+      result = scoring.evaluate(self.engine, outcome, placement, true_groups)
+      if len(result.vectors) > _MOST_MODELS_KEPT:
+        path = os.path.join(self.data_dir, f"models_of_{name}.npy")
+        vectors = atomic_file.array_in_file(path, result.vectors)
+        result = dataclasses.replace(result, vectors=vectors)
+      self.results[name] = result
+
+
+def run(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
+    checkpoints: checkpoint.Checkpoints | None = None, observers: Sequence[stages.RunObserver] = (),
+    tolerated: Sequence[type[BaseException]] = (),
+    failed: Mapping[str, str] = types.MappingProxyType({}),
+) -> result_lib.ThreePhaseResult:
+  """Runs all three phases. TFF's context must be set, see `runtime.py`.
+
+  Args:
+    config: The settings.
+    task: The clients and their data, as `config` describes them.
+    data_dir: An existing folder for the clients' data files, for the own weights of more than
+      200 clients, and for the models of methods that end with more than 200.
+    checkpoints: What to go on from and to save to.
+    observers: Whom to tell what happens.
+    tolerated: Types of exceptions that end a method or control and not the run.
+    failed: Why methods and controls fail that are known to, by name; they don't run.
+
+  Raises:
+    divergence.TrainingDiverged: If a client's loss is not finite.
+    ValueError: If the settings are of another number of clients.
+  """
+  _check_number_of_clients(config, task)
+  # Compute the guarantee first, so it can't depend on the outcome.
+  privacy = client_privacy.spent(config)
+  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
+  engine = engine_lib.Engine(task, data_dir, local_training, config.seed)
+  stage_runner = stages.StageRunner(checkpoints, observers)
+  settings = stages.digest(
+      config.training_settings(), task.fingerprint(), task.model.parameter_shapes
+  )
+  pretrained = pretraining.pretrain(config, task, engine, stage_runner, settings)
+  config, choice = _with_number_of_clusters(config, pretrained)
+  this = Run(config, task, data_dir, engine, stage_runner, tuple(tolerated), dict(failed))
+  starts = this.start(pretrained, settings)
+  pretrained = _with_weights_in_file(pretrained, data_dir)
+  for start in starts.values():
+    this.train(start, participation.numbers_of(config, start.method.from_start), pretrained)
+  repeats = None
+  # What follows goes on from the control, so there is none without it.
+  if registry.FEDAVG in this.results:
+    fedavg = starts[registry.FEDAVG]
+    more_rounds = matched_control.numbers(config, this.results, engine)
+    if more_rounds and matched_control.NAME not in this.failures:
+      longer = rounds.go_on(fedavg, this.results[registry.FEDAVG], matched_control.NAME)
+      this.train(longer, more_rounds, pretrained)
+    repeats = control_repeats.run(config, fedavg, engine, stage_runner)
+  return result_lib.ThreePhaseResult(
+      pretrain=scoring.evaluate_pretrained(engine, pretrained),
+      client_weights=pretrained.client_weights,
+      methods=this.results,
+      control_repeats=repeats,
+      num_clusters_choice=choice,
+      privacy=privacy,
+      local_weights=functools.partial(
+          pretraining.local_weights, config, engine, pretrained.vector
+      ),
+      failures=this.failures,
+  )
+
+
+def _with_weights_in_file(
+    pretrained: method_lib.Pretrained, data_dir: str
+) -> method_lib.Pretrained:
+  """Returns it with the clients' weights in a file, if they are many."""
+  weights = pretrained.client_weights
+  if len(weights.client_ids) <= _MOST_MODELS_KEPT:
+    return pretrained
+  moved = weights.moved_to(os.path.join(data_dir, "client_weights.npy"))
+  return dataclasses.replace(pretrained, client_weights=moved)
+
+
+def _check_number_of_clients(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
+) -> None:
+  for name, expected in (
+      ("num_clients", len(task.all_clients)), ("num_new_clients", len(task.new_clients))
+  ):
+    if getattr(config, name) != expected:
+      raise validate.error(name, f"be the task's {expected}", getattr(config, name))
+
+
+def _with_number_of_clusters(
+    config: config_lib.ThreePhaseConfig, pretrained: method_lib.Pretrained
+) -> tuple[config_lib.ThreePhaseConfig, num_clusters.NumClustersChoice | None]:
+  """Returns the settings with a number of clusters, and how it was chosen, if it was."""
+  if not config.chooses_num_clusters:
+    return config, None
+  choice = num_clusters.choose(
+      pretrained.client_weights,
+      randomness.generator(config.seed, "number of clusters"),
+      config.representation or "weights",
+      config.num_clusters_criterion or num_clusters.DEFAULT_CRITERION,
+  )
+  return config.with_num_clusters(choice.num_clusters), choice
