@@ -75,6 +75,7 @@ def _accuracies(
     state = rounds.run(start, numbers, config, engine, stage_runner).state
     control, _ = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
     repeats = control_repeats.run(config, start, engine, stage_runner)
+  assert repeats is not None  # The settings ask for some.
   return metrics.accuracy(control), metrics.accuracy(repeats)
 
 

@@ -113,12 +113,6 @@ class MeanTest(parameterized.TestCase):
     self.assertEqual(mean.dtype, np.float32)
     np.testing.assert_array_equal(mean, [1, 1.5])
 
-  def test_mean_by_examples(self):
-    mean = _make().mean_of(("c", "b", "a"), {"a": 1, "b": 2, "c": 5})
-    # (2 * 1 + 1 * 4 + 5 * 1) / 8, (2 * 2 + 1 * 6 + 5 * 1) / 8.
-    np.testing.assert_allclose(mean, [11 / 8, 15 / 8])
-    self.assertEqual(mean.dtype, np.float32)
-
   def test_mean_of_one_is_its_vector(self):
     np.testing.assert_array_equal(_make().mean_of(["a"]), _VECTORS[1])
 

@@ -41,6 +41,7 @@ from clustering_basics import validate
 from fl_clustering import options
 from fl_clustering.engine import participation
 from fl_clustering.methods import distances as distances_lib
+from fl_clustering.methods import hierarchical
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 
@@ -113,14 +114,8 @@ def bipartition(updates: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
   These are two or more float32 vectors of shape (P,).  The halves are increasing positions of
   them; the first begins with 0.
   """
-  # Here, since scikit-learn takes a second to import: the flags read this module and must
-  # answer at once.
-  from sklearn import cluster  # pylint: disable=g-import-not-at-top
-
   distances = distances_lib.square(distances_lib.METRICS["cosine"](distances_lib.Rows(updates)))
-  labels = cluster.AgglomerativeClustering(
-      n_clusters=2, metric="precomputed", linkage="complete"
-  ).fit_predict(distances)
+  labels = hierarchical.agglomerate(distances, "complete", 2)
   is_first = labels == labels[0]
   return np.flatnonzero(is_first).tolist(), np.flatnonzero(~is_first).tolist()
 
@@ -132,20 +127,6 @@ def _mean_direction(updates: Sequence[np.ndarray]) -> np.ndarray:
     update = update.astype(np.float64)
     total += update / (np.linalg.norm(update) or 1.0)
   return total / len(updates)
-
-
-def _client_of_position(members: Sequence[str], client_ids: Sequence[str], position: int) -> str:
-  """Returns the client whose update stands at a position of a cluster's updates."""
-  del client_ids  # Positions count the cluster's members.
-  return members[position]
-
-
-def _client_of_position_as_copied(
-    members: Sequence[str], client_ids: Sequence[str], position: int
-) -> str:
-  """Returns whom the copied program takes for that client, which is the mistake."""
-  del members  # Only in a cluster of all clients are the two the same.
-  return client_ids[position]
 
 
 # The memory: one row per split, in the order in which they were made.
@@ -226,11 +207,23 @@ def _with_left_out(
   return dataclasses.replace(state, vectors=vectors, members=tuple(members), memory=memory)
 
 
-def _build(
-    settings: Cfl, engine: engine_lib.Engine,
-    client_of_position: Callable[[Sequence[str], Sequence[str], int], str],
-) -> method.Method:
-  """Returns CFL, for which `client_of_position` says who is in the halves."""
+def cfl(settings: Cfl, engine: engine_lib.Engine, as_copied: bool = False) -> method.Method:
+  """Returns CFL.
+
+  A cluster that is split keeps its place with the half of its first client.  Both halves go
+  on from the cluster's new model.
+
+  A new client follows the splits, as in the paper's section on clients that join late: at
+  each it trains once from the model that was split, and goes to the half whose updates are
+  more similar to its own.  The paper compares it with the most similar client of either
+  half, for which the server would have to keep all updates.  Here it is the mean cosine
+  over a half, for which the mean direction of its updates is enough.
+
+  Args:
+    settings: Its settings.
+    engine: The run's engine.
+    as_copied: Whether it takes a client's position in a cluster for that among all clients.
+  """
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
@@ -269,9 +262,8 @@ def _build(
       return state
     of_members = list(of_all.values())
     positions = bipartition(of_members)
-    halves = [
-        [client_of_position(members, engine.client_ids, i) for i in part] for part in positions
-    ]
+    client_of_position = engine.client_ids if as_copied else members
+    halves = [[client_of_position[i] for i in part] for part in positions]
     memory = _remember_split(
         state.memory, cluster, len(state.members), round_, vector, of_members, positions
     )
@@ -318,21 +310,6 @@ def _build(
   return method.Method(initialize, next_state, place)
 
 
-def cfl(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
-  """Returns CFL.
-
-  A cluster that is split keeps its place with the half of its first client.  Both halves go
-  on from the cluster's new model.
-
-  A new client follows the splits, as in the paper's section on clients that join late: at
-  each it trains once from the model that was split, and goes to the half whose updates are
-  more similar to its own.  The paper compares it with the most similar client of either
-  half, for which the server would have to keep all updates.  Here it is the mean cosine
-  over a half, for which the mean direction of its updates is enough.
-  """
-  return _build(settings, engine, _client_of_position)
-
-
 def cfl_as_copied(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
   """Returns CFL with the mistake of the copied program.
 
@@ -345,4 +322,4 @@ def cfl_as_copied(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
   several clusters trains, and is scored with, each of theirs.  A client in none keeps the
   model that it had last: such clients are in a cluster that no one trains.
   """
-  return _build(settings, engine, _client_of_position_as_copied)
+  return cfl(settings, engine, as_copied=True)

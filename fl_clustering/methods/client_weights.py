@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from typing import Any, Mapping, Sequence
+from typing import Any, Sequence
 import zipfile
 
 import numpy as np
@@ -157,31 +157,19 @@ class ClientWeights:
         raise validate.error("client_ids", "be among the clients with weights", client_id)
     return [position[client_id] for client_id in client_ids]
 
-  def mean_of(
-      self, client_ids: Sequence[str], num_examples: Mapping[str, float] | None = None
-  ) -> np.ndarray:
+  def mean_of(self, client_ids: Sequence[str]) -> np.ndarray:
     """Returns the mean of these clients' weights, the start of their cluster's model.
 
-    Args:
-      client_ids: At least one client.
-      num_examples: Each client's weight > 0; `None` = all alike, whatever the size of their
-        data, as in the article.
-
-    Returns:
-      A float32 array of shape (num_parameters,).
+    All count alike, whatever the size of their data, as in the article.
     """
     rows = self._rows_of(client_ids)
     if not rows:
       raise validate.error("client_ids", "name at least one client", client_ids)
     total = np.zeros_like(self.global_vector, np.float64)
-    for client_id, row in zip(client_ids, rows):
-      share = 1 if num_examples is None else num_examples[client_id]
-      # One at a time: all of them in float64 are gigabytes for large models.
-      total += np.multiply(share, self.vectors[row], dtype=np.float64)
-    shares: float = len(client_ids)
-    if num_examples is not None:
-      shares = sum(num_examples[client_id] for client_id in client_ids)
-    return (total / shares).astype(np.float32)
+    # One at a time: all of them in float64 are gigabytes for large models.
+    for row in rows:
+      total += self.vectors[row]
+    return (total / len(rows)).astype(np.float32)
 
   def moved_to(self, path: str) -> ClientWeights:
     """Returns the same weights, with `vectors` in an .npy file and not in memory."""

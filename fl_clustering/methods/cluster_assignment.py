@@ -186,7 +186,7 @@ class ClusterAssignment:
       return None
     groups = self._true_groups_of(true_groups)
     labels = [k for k, members in enumerate(groups) for _ in members]
-    return agreement.adjusted_rand_index(sum(groups, []), labels)
+    return agreement.adjusted_rand_index(np.concatenate(groups), np.array(labels))
 
   def purity(self, true_groups: Mapping[str, Any]) -> float | None:
     """Returns the share of clients that are of their cluster's most frequent true group.

@@ -145,7 +145,8 @@ def _first_equal(vectors: Vectors) -> np.ndarray:
   """Returns for every row the position of the first row that equals it."""
   first: dict[bytes, int] = {}
   # Minus zero becomes zero.
-  digests = (hashlib.blake2b((vectors[i] + np.float32(0)).data).digest() for i in range(len(vectors)))
+  rows = (vectors[i] + np.float32(0) for i in range(len(vectors)))
+  digests = (hashlib.blake2b(row.data).digest() for row in rows)
   return np.array([first.setdefault(digest, i) for i, digest in enumerate(digests)])
 
 

@@ -24,6 +24,32 @@ METRICS = tuple(distances_lib.METRICS)
 LINKAGES = ("single", "complete", "average", "ward")
 
 
+def agglomerate(
+    distances: np.ndarray, linkage: str, num_clusters: int | None, largest: float | None = None,
+    metric: str = "precomputed",
+) -> np.ndarray:
+  """Returns labels by agglomerative clustering, ints of shape (N,).
+
+  Args:
+    distances: Distances of shape (N, N); with another `metric`, points.
+    linkage: How scikit-learn calls the distance of two clusters.
+    num_clusters: Where to stop; or
+    largest: The largest distance of two clusters that are merged.
+    metric: How scikit-learn calls the distance of two points.
+  """
+  # Here, since scikit-learn takes a second to import: the flags read this module and must
+  # answer at once.
+  from sklearn import cluster  # pylint: disable=g-import-not-at-top
+
+  cut: dict[str, Any] = {"n_clusters": num_clusters}
+  if largest is not None:
+    # scikit-learn does not merge at the threshold itself, and takes only a finite one.
+    cut["distance_threshold"] = min(np.nextafter(largest, np.inf), np.finfo(np.float64).max)
+  return cluster.AgglomerativeClustering(linkage=linkage, metric=metric, **cut).fit_predict(
+      distances
+  )
+
+
 @dataclasses.dataclass(frozen=True)
 class Hierarchical:
   """The hierarchical grouping, cut at a number of clusters or at a distance.
@@ -90,30 +116,19 @@ class Hierarchical:
     ids, distances = distances_lib.client_distances(
         client_weights, self.representation, self.metric
     )
-    labels = self._labels(distances)
+    largest = None
+    if self.distance_threshold is not None:
+      largest = grouping.largest_distance_within(self.distance_threshold, distances)
+    if self.linkage == "ward":
+      # Ward's criterion is a variance, so scikit-learn asks for points.
+      points = distances_lib.euclidean_points(distances)
+      labels = agglomerate(points, "ward", self.num_clusters, largest, metric="euclidean")
+    else:
+      square = distances_lib.square(distances)
+      labels = agglomerate(square, self.linkage, self.num_clusters, largest)
     assignment = cluster_assignment.ClusterAssignment.from_labels(
         client_ids, dict(zip(ids, labels))
     )
     if self.distance_threshold is None:
       return assignment
     return grouping.with_threshold_warning(assignment, self.distance_threshold)
-
-  def _labels(self, distances: np.ndarray) -> np.ndarray:
-    """Returns labels, ints of shape (N,), for condensed distances."""
-    # Here, since scikit-learn takes a second to import: the flags read this module and must
-    # answer at once.
-    from sklearn import cluster  # pylint: disable=g-import-not-at-top
-
-    cut: dict[str, Any] = {"n_clusters": self.num_clusters}
-    if self.distance_threshold is not None:
-      within = grouping.largest_distance_within(self.distance_threshold, distances)
-      # scikit-learn does not merge at the threshold itself, and takes only a finite one.
-      cut["distance_threshold"] = min(np.nextafter(within, np.inf), np.finfo(np.float64).max)
-    if self.linkage == "ward":
-      # Ward's criterion is a variance, so scikit-learn asks for points.
-      clustering = cluster.AgglomerativeClustering(linkage=self.linkage, **cut)
-      return clustering.fit_predict(distances_lib.euclidean_points(distances))
-    clustering = cluster.AgglomerativeClustering(
-        linkage=self.linkage, metric="precomputed", **cut
-    )
-    return clustering.fit_predict(distances_lib.square(distances))

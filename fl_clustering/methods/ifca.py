@@ -75,7 +75,9 @@ def _random(
 
 
 # They return the models to start from: `ifca_restarts` sets of them, one after the other.
-_STARTS: dict[str, Callable[..., np.ndarray]] = {"grouped": _grouped, "perturbed": _perturbed, "random": _random}
+_STARTS: dict[str, Callable[..., np.ndarray]] = {
+    "grouped": _grouped, "perturbed": _perturbed, "random": _random
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,6 +27,7 @@ from clustering_basics import validate
 from fl_clustering import options
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import grouping
+from fl_clustering.methods import hierarchical
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 
@@ -196,21 +197,12 @@ class Pacfl:
 
 def group(spaces: Sequence[Space], settings: Pacfl) -> np.ndarray:
   """Groups clients by the angles between their spaces; returns a label per client."""
-  # Here, since scikit-learn takes a second to import: the flags read this module and must
-  # answer at once.
-  from sklearn import cluster  # pylint: disable=g-import-not-at-top
-
   if len(spaces) == 1:
     return np.zeros(1, np.int64)  # scikit-learn asks for two.
   angles = PROXIMITIES[settings.pacfl_proximity](spaces, spaces)
-  cut: dict[str, Any] = {"n_clusters": settings.num_clusters}
-  if settings.pacfl_angle is not None:
-    # scikit-learn does not merge at the threshold itself.
-    cut["distance_threshold"] = np.nextafter(settings.pacfl_angle, np.inf)
-  clustering = cluster.AgglomerativeClustering(
-      metric="precomputed", linkage="average", **cut
+  return hierarchical.agglomerate(
+      angles, "average", settings.num_clusters, settings.pacfl_angle
   )
-  return clustering.fit_predict(angles)
 
 
 def pacfl(settings: Pacfl, engine: engine_lib.Engine) -> method.Method:
