@@ -12,6 +12,7 @@ from fl_clustering import runtime
 from fl_clustering.methods import registry
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import run as run_lib
+from tests import nightly
 from tests import own_tasks
 
 _ALL = tuple(registry.METHODS)
@@ -41,6 +42,7 @@ class OwnTasksContractTest(parameterized.TestCase):
 
   @parameterized.parameters(*own_tasks.TASKS)
   def test_with_one_cluster_is_fedavg_to_the_last_bit(self, name):
+    nightly.skip_by_day(self, name == "tokens_keras")
     task = own_tasks.TASKS[name]()
     result = _run(task, methods=_ALL, **_ONE_CLUSTER, clients_per_round=4)
     fedavg = result.methods["fedavg"]

@@ -18,6 +18,7 @@ import tensorflow_federated as tff
 
 from fl_clustering import runtime
 from fl_clustering.distribution import pool
+from tests import nightly
 from tests.distribution import worker_program
 
 _LARGE = 300_000_000
@@ -102,6 +103,7 @@ class RunningWorkerTest(absltest.TestCase):
       for found, expected in zip(_halves(clients), halves, strict=True):
         np.testing.assert_array_equal(found, expected)
 
+  @nightly.only
   def test_large_messages(self):
     values = np.arange(_LARGE // 4, dtype=np.float32)
 

@@ -269,6 +269,7 @@ class StudyTest(parameterized.TestCase):
     after = os.stat(os.path.join(folder, "cells", "iid-seed0", "results.csv"))
     self.assertEqual(after.st_ino, before.st_ino)
 
+  @nightly.only
   def test_clients_of_files(self):
     data, folder = os.path.join(_base, "clients"), os.path.join(_base, "of_files")
     os.mkdir(data)
