@@ -206,7 +206,7 @@ class AggregatorContractTest(parameterized.TestCase):
     guarantee = config.build_aggregator().guarantee(rounds_per_client=3)
     self.assertEqual(guarantee is not None, aggregator.is_private)
     for option in options.of(aggregator).values():
-      self.assertIn(f"{option.name}: ", aggregator.__doc__)
+      self.assertRegex(option.about, r"^\w.*\.$")
 
 
 if __name__ == "__main__":
