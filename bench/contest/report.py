@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 from bench.contest import cells
 from bench.contest import contestants
@@ -29,9 +29,9 @@ def _color(name: str) -> str:
   return figure_style.METHOD_COLORS[_COLORS[name]]
 
 
-def _draw_curves(axes: axes_lib.Axes, results: results_lib.Results, workload: str) -> None:
-  for i, name in enumerate(results.contestants(workload)):
-    accuracies = results.complete(workload, name)[0].accuracies
+def _draw_curves(axes: axes_lib.Axes, rows: list[dict[str, Any]], workload: str) -> None:
+  for i, row in enumerate(rows):
+    name, accuracies = row["contestant"], row["accuracies"]
     # Later lines are thinner, so that equal curves do not hide each other.
     axes.plot(
         range(1, len(accuracies) + 1), accuracies, color=_color(name), linewidth=4 - 0.6 * i,
@@ -43,18 +43,17 @@ def _draw_curves(axes: axes_lib.Axes, results: results_lib.Results, workload: st
   axes.grid(axis="y")
 
 
-def _draw_ratios(axes: axes_lib.Axes, results: results_lib.Results, workload: str) -> None:
-  names = results.contestants(workload)
-  ratios = [results.ratios(workload, name, contestants.PLAIN) for name in names]
-  for place, (name, values) in enumerate(zip(names, ratios)):
-    if not values:
+def _draw_ratios(axes: axes_lib.Axes, rows: list[dict[str, Any]], labels: list[str]) -> None:
+  for place, row in enumerate(rows):
+    ratios = row["ratios_to_plain"]
+    if not ratios:
       continue
-    median = statistics.median(values)
-    axes.barh(place, median, color=_color(name))
-    axes.plot([min(values), max(values)], [place, place], color="black", linewidth=1)
-    axes.text(max(values), place, f" {results_lib.shown([median])}", va="center")
+    median = statistics.median(ratios)
+    axes.barh(place, median, color=_color(row["contestant"]))
+    axes.plot([min(ratios), max(ratios)], [place, place], color="black", linewidth=1)
+    axes.text(max(ratios), place, f" {results_lib.shown([median])}", va="center")
   axes.axvline(1, color=figure_style.QUIET, linewidth=1)
-  axes.set_yticks(range(len(names)), [results.peers[name]["label"] for name in names])
+  axes.set_yticks(range(len(rows)), labels)
   axes.invert_yaxis()
   axes.set_xlabel("round, times plain TensorFlow's")
   axes.margins(x=0.15)
@@ -62,14 +61,15 @@ def _draw_ratios(axes: axes_lib.Axes, results: results_lib.Results, workload: st
 
 def curves_and_ratios(results: results_lib.Results) -> figure_lib.Figure | None:
   """Returns the figure, a column of panels with two per workload; None without results."""
-  drawn = [workload for workload in results.workloads if results.contestants(workload)]
+  drawn = [workload for workload in results.workloads if results.of(workload)]
   if not drawn:
     return None
   figure = figure_style.new_figure(0.8 + 2.8 * len(drawn))
   grid = figure.add_gridspec(len(drawn), 2, width_ratios=(1, 1.1))
-  for row, workload in enumerate(drawn):
-    _draw_curves(figure.add_subplot(grid[row, 0]), results, workload)
-    _draw_ratios(figure.add_subplot(grid[row, 1]), results, workload)
+  for place, workload in enumerate(drawn):
+    rows = results.of(workload)
+    _draw_curves(figure.add_subplot(grid[place, 0]), rows, workload)
+    _draw_ratios(figure.add_subplot(grid[place, 1]), rows, list(map(results.label, rows)))
   figure_style.set_title(
       figure, "Accuracy on the global test set after each round; bars: median of launches, "
       "lines: lowest to highest", "FedAvg with the same clients, weights and batches",
@@ -115,18 +115,17 @@ def verdict(results: results_lib.Results) -> list[str]:
   """Returns sentences that compare the peers with ours."""
   sentences = []
   for workload in results.workloads:
-    if workload == workloads.FLUTE or not results.contestants(workload):
+    rows = {row["contestant"]: row for row in results.of(workload)}
+    if workload == workloads.FLUTE or not rows:
       continue
     parts = [
-        f"{results.peers[name]['label']} "
-        f"{results_lib.shown(results.ratios(workload, name, contestants.OURS))}"
-        for name in results.contestants(workload)
-        if name not in (contestants.OURS, contestants.PLAIN)
+        f"{results.label(row)} {results_lib.shown(row['ratios_to_ours'])}"
+        for name, row in rows.items() if name not in (contestants.OURS, contestants.PLAIN)
     ]
-    ours = results_lib.shown(results.ratios(workload, contestants.OURS, contestants.PLAIN))
+    ours = rows[contestants.OURS]["ratios_to_plain"] if contestants.OURS in rows else []
     sentence = (
-        f"{workloads.WORKLOADS[workload].label}: our round takes {ours} times that of plain "
-        "TensorFlow."
+        f"{workloads.WORKLOADS[workload].label}: our round takes {results_lib.shown(ours)} times "
+        "that of plain TensorFlow."
     )
     if parts:
       sentence += f" Times ours: {', '.join(parts)}."
@@ -136,14 +135,15 @@ def verdict(results: results_lib.Results) -> list[str]:
 
 def published_comparison(results: results_lib.Results) -> str | None:
   """Returns a sentence on our time and the published ones; None if it was not measured."""
-  if not results.complete(workloads.FLUTE, contestants.OURS):
+  rows = {row["contestant"]: row for row in results.of(workloads.FLUTE)}
+  if contestants.OURS not in rows:
     return None
-  _, with_start = results_lib.flute_minutes(results, contestants.OURS)
+  ours = results_lib.minutes_with_start(rows[contestants.OURS])
   published = ", ".join(
       f"{one.label} {results_lib.minutes(one.seconds)}" for one in results_lib.PUBLISHED
   )
   return (
-      f"{workloads.WORKLOADS[workloads.FLUTE].label}: ours takes {with_start} (minutes:seconds) "
+      f"{workloads.WORKLOADS[workloads.FLUTE].label}: ours takes {ours} (minutes:seconds) "
       f"with the start of the program. Published, on another machine: {published}."
   )
 

@@ -31,56 +31,20 @@ PUBLISHED = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Launch:
-  """What one launch of a contestant measured.
-
-  Attributes:
-    launch: Its number.
-    start_seconds: From the start of the process until it is ready; None if it did not start.
-    seconds: Of each round.
-    accuracies: After each round, on the global test set.
-    losses: The same.
-    first_difference: Largest difference of any weight to plain TensorFlow's after the first
-      round.
-    last_difference: The same after the last round.
-    peak_megabytes: Sum over its processes of the highest memory of each.
-    problem: Why it failed, or None.
-  """
-
-  workload: str
-  launch: int
-  contestant: str
-  start_seconds: float
-  seconds: tuple[float, ...]
-  accuracies: tuple[float, ...]
-  losses: tuple[float, ...]
-  first_difference: float | None
-  last_difference: float | None
-  peak_megabytes: float | None
-  problem: str | None
-
-  @property
-  def round_seconds(self) -> float:
-    """The median of a round; the first is left out, as it compiles."""
-    return statistics.median(self.seconds[1:])
-
-  @property
-  def total_seconds(self) -> float:
-    """All rounds together, the first included."""
-    return sum(self.seconds)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Results:
   """A finished comparison.
 
   Attributes:
+    rows: What each contestant measured in each workload, as in summary.json.  Values of launches
+      are lists; the curves are those of the first launch.
+    problems: Which contestants are missing or failed, and why.
     load: The highest load average of the machine in any launch.
   """
 
   run: finished_run.FinishedRun
-  launches: Sequence[Launch]
+  rows: list[dict[str, Any]]
+  problems: list[tuple[str, str]]
   load: float
 
   @property
@@ -92,88 +56,84 @@ class Results:
     """Versions, size and other facts of every contestant asked for, by name."""
     return self.run.document["contestants"]
 
-  def contestants(self, workload: str) -> list[str]:
-    """Returns the names of the contestants with at least one launch without a problem."""
-    return [name for name in self.peers if self.complete(workload, name)]
+  def of(self, workload: str) -> list[dict[str, Any]]:
+    """Returns the rows of a workload: of contestants with a launch without a problem."""
+    return [row for row in self.rows if row["workload"] == workload]
 
-  def _launches(self, workload: str, contestant: str) -> list[Launch]:
-    return [
-        one for one in self.launches
-        if (one.workload, one.contestant) == (workload, contestant)
-    ]
+  def label(self, row: dict[str, Any]) -> str:
+    return self.peers[row["contestant"]]["label"]
 
-  def complete(self, workload: str, contestant: str) -> list[Launch]:
-    """Returns the launches without a problem."""
-    return [one for one in self._launches(workload, contestant) if one.problem is None]
 
-  def values(self, workload: str, contestant: str, attribute: str) -> list[Any]:
-    """Returns an attribute of all launches without a problem."""
-    return [getattr(one, attribute) for one in self.complete(workload, contestant)]
+def _round_seconds(launch: dict[str, Any]) -> float:
+  """Returns the median of a round; the first is left out, as it compiles."""
+  return statistics.median(launch["seconds"][1:])
 
-  def ratios(self, workload: str, contestant: str, other: str) -> list[float]:
-    """Returns seconds per round over those of another contestant in the same launch."""
-    others = {one.launch: one.round_seconds for one in self.complete(workload, other)}
-    return [
-        one.round_seconds / others[one.launch]
-        for one in self.complete(workload, contestant) if one.launch in others
-    ]
 
-  def curve_difference(self, workload: str, contestant: str) -> float | None:
-    """Returns the largest difference of accuracy to ours after any round; None without ours."""
-    ours = self.complete(workload, contestants.OURS)
-    if not ours:
-      return None
-    (first, *_) = self.complete(workload, contestant)
-    return max(abs(one - other) for one, other in zip(first.accuracies, ours[0].accuracies))
+def _ratios(launches: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[float]:
+  """Returns seconds per round over those of another contestant in the same launch."""
+  seconds = {other["launch"]: _round_seconds(other) for other in others}
+  return [
+      _round_seconds(one) / seconds[one["launch"]] for one in launches if one["launch"] in seconds
+  ]
 
-  @property
-  def problems(self) -> list[tuple[str, str]]:
-    """Which contestants are missing or failed, and why."""
-    found = [
-        (one["label"], one["reason"]) for one in self.peers.values() if one["reason"] is not None
-    ]
-    for workload in self.workloads:
-      for name, peer in self.peers.items():
-        found += [
-            (f"{peer['label']}, {workload}, launch {one.launch}", one.problem)
-            for one in self._launches(workload, name) if one.problem is not None
-        ]
-    return found
+
+def _row(
+    workload: str, contestant: str, launches: dict[tuple[str, str], list[dict[str, Any]]]
+) -> dict[str, Any]:
+  """Returns a row of `Results`, from the launches without a problem."""
+  own, plain, ours = (
+      launches.get((workload, name), [])
+      for name in (contestant, contestants.PLAIN, contestants.OURS)
+  )
+  curve_difference = max(
+      abs(one - other) for one, other in zip(own[0]["accuracies"], ours[0]["accuracies"])
+  ) if ours else None
+  return {
+      "workload": workload,
+      "contestant": contestant,
+      "seconds_per_round": list(map(_round_seconds, own)),
+      "seconds_of_all_rounds": [sum(one["seconds"]) for one in own],
+      "start_seconds": [one["start_seconds"] for one in own],
+      "ratios_to_plain": _ratios(own, plain),
+      "ratios_to_ours": _ratios(own, ours),
+      "peak_megabytes": [one["peak_megabytes"] for one in own],
+      "first_difference": [one["first_difference"] for one in own],
+      "last_difference": [one["last_difference"] for one in own],
+      "curve_difference": curve_difference,
+      "accuracies": own[0]["accuracies"],
+      "losses": own[0]["losses"],
+  }
 
 
 def read(run: finished_run.FinishedRun) -> Results:
-  launches, load = [], 0.0
+  peers = run.document["contestants"]
+  launches: dict[tuple[str, str], list[dict[str, Any]]] = {}
+  failed: dict[tuple[str, str], list[tuple[str, str]]] = {}
+  load = 0.0
   for row in run.rows(cells.MEASUREMENTS, _LISTS):
-    values: dict[str, Any] = {field.name: row[field.name] for field in dataclasses.fields(Launch)}
-    for name in _LISTS:
-      values[name] = tuple(json.loads(row[name]))
-    launches.append(Launch(**values))
+    key = workload, name = row["workload"], row["contestant"]
     load = max(load, row["load"])
-  return Results(run, launches, load)
+    if row["problem"] is not None:
+      what = f"{peers[name]['label']}, {workload}, launch {row['launch']}"
+      failed.setdefault(key, []).append((what, row["problem"]))
+      continue
+    launch = {value: row[value] for value in ("launch", *cells.VALUES)}
+    launches.setdefault(key, []).append(
+        {**launch, **{values: json.loads(row[values]) for values in _LISTS}}
+    )
+  pairs = [(workload, name) for workload in run.settings["workloads"] for name in peers]
+  problems = [(one["label"], one["reason"]) for one in peers.values() if one["reason"] is not None]
+  return Results(
+      run,
+      rows=[_row(*pair, launches) for pair in pairs if pair in launches],
+      problems=problems + [problem for pair in pairs for problem in failed.get(pair, ())],
+      load=load,
+  )
 
 
 def summary(results: Results) -> dict[str, Any]:
   """Returns seconds, ratios and curves of every contestant, for JSON."""
-  found = []
-  for workload in results.workloads:
-    for name in results.contestants(workload):
-      (first, *_) = results.complete(workload, name)
-      found.append({
-          "workload": workload,
-          "contestant": name,
-          "seconds_per_round": results.values(workload, name, "round_seconds"),
-          "seconds_of_all_rounds": results.values(workload, name, "total_seconds"),
-          "start_seconds": results.values(workload, name, "start_seconds"),
-          "ratios_to_plain": results.ratios(workload, name, contestants.PLAIN),
-          "ratios_to_ours": results.ratios(workload, name, contestants.OURS),
-          "peak_megabytes": results.values(workload, name, "peak_megabytes"),
-          "first_difference": results.values(workload, name, "first_difference"),
-          "last_difference": results.values(workload, name, "last_difference"),
-          "curve_difference": results.curve_difference(workload, name),
-          "accuracies": list(first.accuracies),
-          "losses": list(first.losses),
-      })
-  return {"results": found, "problems": [what for what, _ in results.problems]}
+  return {"results": results.rows, "problems": [what for what, _ in results.problems]}
 
 
 def shown(all_values: Iterable[float | None], form: str = ".2f") -> str:
@@ -202,10 +162,6 @@ class Table:
   """A table of the comparison, for the terminal and for the page.
 
   Attributes:
-    title: What it is about.
-    header: The columns' headings.
-    rows: Texts under the header, one row for each contestant.
-    caption: What the numbers are.
     groups: A line above the header: headings and how many columns they span.
     text_columns: The columns of words, by position.
   """
@@ -219,23 +175,6 @@ class Table:
 
 
 def _round_table(results: Results, workload: str) -> Table:
-  def row(name: str) -> list[str]:
-    def values(attribute: str) -> list[Any]:
-      return results.values(workload, name, attribute)
-
-    return [
-        results.peers[name]["label"],
-        shown(values("round_seconds"), ".3f"),
-        shown(results.ratios(workload, name, contestants.PLAIN)),
-        shown(results.ratios(workload, name, contestants.OURS)),
-        _largest(values("peak_megabytes"), ".0f"),
-        shown(values("start_seconds"), ".1f"),
-        f"{results.complete(workload, name)[0].accuracies[-1]:.3f}",
-        _largest([results.curve_difference(workload, name)], ".3f"),
-        _largest(values("first_difference"), ".0e"),
-        _largest(values("last_difference"), ".0e"),
-    ]
-
   about = workloads.WORKLOADS[workload]
   return Table(
       about.label,
@@ -243,19 +182,31 @@ def _round_table(results: Results, workload: str) -> Table:
           "contestant", "s per round", "times plain", "times ours", "memory, MB", "start, s",
           "last", "most apart", "first round", "last round",
       ),
-      [row(name) for name in results.contestants(workload)],
+      [
+          [
+              results.label(row),
+              shown(row["seconds_per_round"], ".3f"),
+              shown(row["ratios_to_plain"]),
+              shown(row["ratios_to_ours"]),
+              _largest(row["peak_megabytes"], ".0f"),
+              shown(row["start_seconds"], ".1f"),
+              f"{row['accuracies'][-1]:.3f}",
+              _largest([row["curve_difference"]], ".3f"),
+              _largest(row["first_difference"], ".0e"),
+              _largest(row["last_difference"], ".0e"),
+          ]
+          for row in results.of(workload)
+      ],
       f"A FedAvg round of {about.num_clients} clients: median of the launches (lowest-highest); "
       "the largest difference of a weight is that to plain TensorFlow's",
       groups=(("", 6), ("accuracy", 2), ("weights apart", 2)),
   )
 
 
-def flute_minutes(results: Results, contestant: str) -> tuple[str, str]:
-  """Returns the minutes that FLUTE's rounds took a contestant, without and with its start."""
-  launches = results.complete(workloads.FLUTE, contestant)
-  return (
-      minutes(statistics.median(one.total_seconds for one in launches)),
-      minutes(statistics.median(one.total_seconds + one.start_seconds for one in launches)),
+def minutes_with_start(row: dict[str, Any]) -> str:
+  """Returns the minutes of all rounds of a contestant and of its start."""
+  return minutes(
+      statistics.median(map(sum, zip(row["seconds_of_all_rounds"], row["start_seconds"])))
   )
 
 
@@ -263,12 +214,13 @@ def _flute_table(results: Results) -> Table:
   """Returns a row for each contestant and each published time."""
   measured = [
       [
-          results.peers[name]["label"],
-          *flute_minutes(results, name),
-          f"{results.complete(workloads.FLUTE, name)[0].accuracies[-1]:.1%}",
+          results.label(row),
+          minutes(statistics.median(row["seconds_of_all_rounds"])),
+          minutes_with_start(row),
+          f"{row['accuracies'][-1]:.1%}",
           "this machine",
       ]
-      for name in results.contestants(workloads.FLUTE)
+      for row in results.of(workloads.FLUTE)
   ]
   published = [
       [one.label, ABSENT, minutes(one.seconds), one.accuracy, "published, another machine"]
