@@ -42,11 +42,7 @@ def answer(value: Any) -> None:
 
 
 def launched(*more_flags: str) -> Any:
-  """Returns what another process of this program answers.
-
-  Args:
-    *more_flags: Flags of its own, beside those of this process.
-  """
+  """Returns what another process of this program answers, with more flags than this one's."""
   with child_process.ChildProcess(child_process.serving(__name__)) as child:
     child.send([*sys.argv, *more_flags])
     try:
@@ -61,12 +57,7 @@ def measured(*more_flags: str) -> list[Any]:
 
 
 def run(measure: Callable[[], Any], print_results: Callable[[list[Any]], None]) -> None:
-  """Measures in several processes one after another, and prints.
-
-  Args:
-    measure: Measures in the process that it is called in; returns a value for JSON.
-    print_results: Prints a list of these values, one per process.
-  """
+  """Measures in several processes, by a function that returns a value for JSON, and prints."""
   if is_launched():
     answer(measure())
   else:

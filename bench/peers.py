@@ -132,7 +132,7 @@ class Peers(experiment.Experiment):
             for number in range(1, config.launches + 1)
             for name in pythons
         ),
-        cells.Launches(measure_launch).measure,
+        cells.by_cell(measure_launch),
     )
     return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import tempfile
@@ -158,18 +159,13 @@ def build_evaluate(task: federated_task.FederatedTask) -> Evaluate:
   return evaluate
 
 
-class Launches:
-  """The launches of a comparison, as a function of a cell."""
+def by_cell(
+    measure: Callable[[str, int], Mapping[str, dict[str, Any]]]
+) -> Callable[[str, int, str], dict[str, Any]]:
+  """Returns a function of a cell that measures its launch with the first of its cells.
 
-  def __init__(self, measure: Callable[[str, int], Mapping[str, dict[str, Any]]]) -> None:
-    """Takes a function of (workload, launch) that returns what `measure_launch` does."""
-    self._measure = measure
-    self._launch: tuple[str, int] | None = None
-    self._values: Mapping[str, dict[str, Any]] = {}
-
-  def measure(self, workload: str, launch: int, contestant: str) -> dict[str, Any]:
-    """Returns the `VALUES` of a cell; its launch is measured with the first of its cells."""
-    if self._launch != (workload, launch):
-      self._values = self._measure(workload, launch)
-      self._launch = workload, launch
-    return self._values[contestant]
+  Args:
+    measure: A function of (workload, launch) that returns what `measure_launch` does.
+  """
+  latest = functools.lru_cache(maxsize=1)(measure)
+  return lambda workload, launch, contestant: latest(workload, launch)[contestant]

@@ -47,12 +47,6 @@ def default_folder() -> str:
   return os.path.join(cache, "federated_clustering", "peers")
 
 
-def own() -> Environment:
-  """Returns the environment in which this program runs."""
-  is_apart = sys.prefix != sys.base_prefix
-  return Environment(sys.executable, None, _folder_megabytes(sys.prefix) if is_apart else None)
-
-
 def get(name: str, contestant: contestants.Contestant, folder: str) -> Environment:
   """Returns a contestant's environment, and installs it the first time.
 
@@ -65,7 +59,8 @@ def get(name: str, contestant: contestants.Contestant, folder: str) -> Environme
     EnvironmentUnavailable: If it can't be installed.
   """
   if contestant.requirements is None:
-    return own()
+    is_apart = sys.prefix != sys.base_prefix
+    return Environment(sys.executable, None, _folder_megabytes(sys.prefix) if is_apart else None)
   lock = os.path.join(child_process.PROJECT_FOLDER, contestant.requirements)
   try:
     with open(lock, "rb") as file:

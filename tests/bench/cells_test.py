@@ -78,7 +78,7 @@ class TurnOrderTest(absltest.TestCase):
     self.assertEqual(cells.turn_order([], 1), [])
 
 
-class LaunchesTest(absltest.TestCase):
+class ByCellTest(absltest.TestCase):
 
   def test_a_launch_is_measured_once_for_all_its_contestants(self):
     measured = []
@@ -87,9 +87,9 @@ class LaunchesTest(absltest.TestCase):
       measured.append((workload, launch))
       return {name: {"value": f"{workload} {launch} {name}"} for name in ("a", "b")}
 
-    launches = cells.Launches(measure)
+    of_cell = cells.by_cell(measure)
     values = [
-        launches.measure(workload=workload, launch=launch, contestant=name)["value"]
+        of_cell(workload=workload, launch=launch, contestant=name)["value"]
         for workload in ("w", "v") for launch in (1, 2) for name in ("a", "b")
     ]
 
