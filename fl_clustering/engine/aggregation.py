@@ -46,7 +46,11 @@ class Mean:
 
 @dataclasses.dataclass(frozen=True)
 class Clipped:
-  """The mean weighted by examples over clipped updates."""
+  """The mean weighted by examples over clipped updates.
+
+  Attributes:
+    clipping_norm: L2 norm that updates are clipped to.
+  """
 
   about: ClassVar[str] = "the same over clipped updates"
   is_private: ClassVar[bool] = False
@@ -84,7 +88,14 @@ def _default_delta(num_clients: int) -> float:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dp:
-  """The mean of clipped updates with Gaussian noise, all clients weighted alike."""
+  """The mean of clipped updates with Gaussian noise, all clients weighted alike.
+
+  Attributes:
+    clipping_norm: L2 norm that updates are clipped to.
+    noise_multiplier: Standard deviation of the noise on the sum of the updates, in units
+      of `clipping_norm`.
+    dp_delta: The delta at which epsilon is stated.
+  """
 
   about: ClassVar[str] = (
       "clipped, all clients alike, with Gaussian noise and an (epsilon, delta) per client, "
