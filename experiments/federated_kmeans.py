@@ -31,7 +31,6 @@ cells = lazy_module.LazyModule("experiments.kmeans.cells")
 data = lazy_module.LazyModule("experiments.kmeans.data")
 results = lazy_module.LazyModule("experiments.kmeans.results")
 runtime = lazy_module.LazyModule("fl_clustering.runtime")
-site_data = lazy_module.LazyModule("experiments.kmeans.site_data")
 
 flags.adopt_module_key_flags(worker_flags)
 flags.adopt_module_key_flags(kmeans_flags)
@@ -80,7 +79,7 @@ class OwnData(_Kmeans):
   files = (
       config_lib.K_SELECTION, config_lib.CENTROIDS, config_lib.ROUNDS, config_lib.PROFILES,
   )
-  folders = ("figures", config_lib.ASSIGNMENTS, config_lib.MODEL)
+  folders: tuple[str, ...] = ("figures", config_lib.ASSIGNMENTS, config_lib.MODEL)
   report = reports.MODULES[name]
   # A finished run is told from one on other data.
   rechecks_finished = True
@@ -88,7 +87,7 @@ class OwnData(_Kmeans):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
-    return own_data.load(config, kmeans_flags.data_dir(), recorded)
+    return own_data.load(config, kmeans_flags.data_dir() or "", recorded)
 
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
@@ -96,23 +95,16 @@ class OwnData(_Kmeans):
     return own_data.measure_all(config, inputs, folder, _open_runtime)
 
 
-class Sites(_Kmeans):
+class Sites(OwnData):
   """The clusters of clients that stay at sites."""
 
   name = "federated_kmeans_sites"
-  files = OwnData.files
   folders = ("figures", config_lib.MODEL)
   report = reports.MODULES[name]
-  rechecks_finished = True
   config = staticmethod(kmeans_flags.sites_config)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
-    return site_data.load(config, recorded, stack)
-
-  def measure(
-      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
-  ) -> Mapping[str, Any]:
-    return site_data.measure_all(config, inputs, folder)
+    return own_data.load_sites(config, recorded, stack)
 
 
 def main() -> None:

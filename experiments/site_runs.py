@@ -1,16 +1,27 @@
 """Runs on the clients of sites: which sites take part, and what becomes of those that are lost."""
 
+import contextlib
 import dataclasses
 import functools
 import os
 import sys
-from typing import Any, Mapping
+from typing import Any, Callable, Iterable, Mapping, TYPE_CHECKING, TypeVar
 
 import tqdm
 
+from experiment_shell import finished_run
+from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiment_shell import study
 from experiments import worker_flags
+
+if TYPE_CHECKING:
+  from fl_clustering.distribution import sites as sites_lib
+
+dealing = lazy_module.LazyModule("fl_clustering.distribution.dealing")
+joined_sites = lazy_module.LazyModule("fl_clustering.distribution.sites")
+
+_Result = TypeVar("_Result")
 
 # The last column of every table: the addresses of the sites that the numbers are without.
 MISSING = "missing_sites"
@@ -37,7 +48,7 @@ class OpenSites:
   """The sites that take part, and those that don't.
 
   Attributes:
-    documents: What every site that takes part says of itself, dicts of `Site.to_json` by address.
+    documents: What every site that takes part says of itself, as `Site.to_json`, by address.
     missing: The addresses of those that don't.
     missing_clients: The ids of their clients, as far as they are known.
   """
@@ -47,13 +58,25 @@ class OpenSites:
   missing_clients: tuple[str, ...]
 
   @functools.cached_property
-  def sites(self):
-    """The `sites.Sites` of those that take part."""
-    from fl_clustering.distribution import sites  # pylint: disable=g-import-not-at-top
+  def sites(self) -> "sites_lib.Sites":
+    """Those that take part, together."""
+    return joined_sites.join(self.documents)
 
-    return sites.join(self.documents)
+  def check(self, kind: str | None = None) -> None:
+    """Raises a ValueError unless the sites go together and their clients are of a kind.
 
-  def without(self, address):
+    Args:
+      kind: What the clients must have: `tables` or `views`; None for any.
+    """
+    joined_sites.join(self.documents)
+    found = next(iter(self.documents.values()))["kind"]
+    if kind not in (None, found):
+      raise ValueError(
+          f"`workers` must be sites of {kind}, got sites of {found}, which {_CLUSTERED_BY[found]} "
+          "clusters."
+      )
+
+  def without(self, address: str) -> "OpenSites":
     """Returns the same sites but one, which is missing."""
     documents = {other: found for other, found in self.documents.items() if other != address}
     clients = self.documents[address]["clients"]
@@ -61,7 +84,7 @@ class OpenSites:
         documents, (*self.missing, address), (*self.missing_clients, *clients)
     )
 
-  def describe(self):
+  def describe(self) -> list[dict[str, Any]]:
     """Returns what `config.json` says of the sites, whose addresses may change."""
     return [
         {
@@ -71,21 +94,24 @@ class OpenSites:
         for found in sorted(self.documents.values(), key=lambda found: min(found["clients"]))
     ]
 
-  def describe_tables(self):
-    """Returns what `config.json` says of sites of tables, a dict."""
-    encoding = self.sites.format.encoding
+  def describe_tables(self) -> dict[str, Any]:
+    """Returns what `config.json` says of sites of tables."""
+    format_: Any = self.sites.format
+    encoding = format_.encoding
     return {
         "sites": self.describe(),
         "features": list(encoding.feature_names),
         "levels": {name: list(found) for name, found in encoding.levels.items()},
     }
 
-  def resuming(self, recorded, described):
+  def resuming(
+      self, recorded: Mapping[str, Any], described: Mapping[str, Any]
+  ) -> "OpenSites":
     """Returns the same sites, of which those of a run to resume that are missing are known.
 
     Args:
-      recorded: What `config.json` said of the data when the run began, a dict.
-      described: What it would say now, likewise, with `describe()` as `sites`.
+      recorded: What `config.json` said of the data when the run began.
+      described: What it would say now, with `describe()` as `sites`.
 
     Raises:
       ValueError: If the columns are others, a site is not one of that run, or `--workers` has
@@ -102,113 +128,87 @@ class OpenSites:
     clients = tuple(client_id for site in lost for client_id in site["clients"])
     return dataclasses.replace(self, missing_clients=clients)
 
-  def summary(self):
+  def summary(self) -> dict[str, list[str]]:
     """Returns what `summary.json` says of the sites that are missing."""
     return {"addresses": list(self.missing), "clients": list(self.missing_clients)}
 
   @property
-  def last_columns(self):
-    """The column of missing sites, a dict of what stands in it in every row."""
+  def last_columns(self) -> dict[str, str]:
+    """The column of missing sites, and what stands in it in every row."""
     return {MISSING: " ".join(sorted(self.missing))}
 
-  def csv_text(self, header, rows):
-    """Returns a table as the text of a CSV file, with the column of missing sites."""
-    return output_folder.csv_text(header, rows, self.last_columns)
+  @property
+  def data_line(self) -> str:
+    """What a program prints of the data: how many clients of how many sites take part."""
+    return f"data: {_clients_text(len(self.sites.clients), len(self.documents))}"
 
 
-class SitesStudy:
+class SitesStudy(study.Study):
   """A `Study` with the column of missing sites, and with rows of the same sites only."""
 
-  def __init__(self, opened, folder, name, keys, values):
-    """Opens the table.
-
-    Args:
-      opened: The `OpenSites`.
-      folder: As in `Study`.
-      name: Likewise.
-      keys: Likewise.
-      values: Likewise.
-    """
+  def __init__(
+      self, opened: OpenSites, folder: output_folder.OutputFolder, name: str,
+      keys: Iterable[str], values: Iterable[str],
+  ) -> None:
+    """Opens the table, as `Study` does."""
     self._last_columns = opened.last_columns
-    open_table = lambda: study.Study(folder, name, keys, (*values, MISSING))
-    self._table = open_table()
-    mark = self._last_columns[MISSING]
-    if any((row[MISSING] or "") != mark for row in self._table.rows):
+    columns = folder, name, keys, (*values, MISSING)
+    super().__init__(*columns)
+    if any((row[MISSING] or "") != self._last_columns[MISSING] for row in self.rows):
       os.remove(folder.join(name))
-      self._table = open_table()
+      super().__init__(*columns)
 
-  @property
-  def rows(self):
-    """As in `Study`."""
-    return self._table.rows
-
-  def run(self, cells, measure):
-    """Measures as `Study.run` does."""
-    self._table.run(cells, lambda **cell: measure(**cell) | self._last_columns)
+  def run(
+      self, cells: Iterable[Mapping[str, Any]], measure: Callable[..., Mapping[str, Any]]
+  ) -> None:
+    super().run(cells, lambda **cell: {**measure(**cell), **self._last_columns})
 
 
-def open_sites(stack, kind=None):
-  """Connects to the workers of `--workers`; returns the `OpenSites`.
-
-  Args:
-    stack: As in `worker_flags.open_documents`.
-    kind: What the clients must have: `tables` or `views`; None for any.
+def open_sites(stack: contextlib.ExitStack, kind: str | None = None) -> OpenSites:
+  """Connects to the workers of `--workers`, as `worker_flags.open_documents` does.
 
   Raises:
     launch.InputError: If a worker can't be used, or owns no clients.
     ValueError: If two sites own the same client, or have other columns or labels, or the clients
-      are of another kind.
+      are of another kind, as of `OpenSites.check`.
   """
   documents = worker_flags.open_documents(stack)
   missing = (address for address in worker_flags.addresses() if address not in documents)
   opened = OpenSites(documents, tuple(missing), ())
-  opened.sites  # Checks that they go together.  pylint: disable=pointless-statement
-  found = next(iter(documents.values()))["kind"]
-  if kind not in (None, found):
-    raise ValueError(
-        f"`workers` must be sites of {kind}, got sites of {found}, which {_CLUSTERED_BY[found]} "
-        "clusters."
-    )
+  opened.check(kind)
   return opened
 
 
-def text_of(opened):
-  """Returns how many clients of how many sites take part."""
-  return _clients_text(len(opened.sites.clients), len(opened.documents))
-
-
-def clients_text(finished, described):
+def clients_text(finished: finished_run.FinishedRun, described: Mapping[str, Any]) -> str:
   """Returns how many clients of how many sites took part in a run.
 
   Args:
-    finished: The `FinishedRun`.
-    described: What its `config.json` says of data with sites, a dict.
+    finished: The run.
+    described: What its `config.json` says of data with sites.
   """
   missing, sites = finished.summary[MISSING]["clients"], described["sites"]
   left = [[id_ for id_ in site["clients"] if id_ not in missing] for site in sites]
   return _clients_text(sum(map(len, left)), sum(map(bool, left)))
 
 
-def _clients_text(num_clients, num_sites):
+def _clients_text(num_clients: int, num_sites: int) -> str:
   clients = "1 client" if num_clients == 1 else f"{num_clients} clients"
   sites = "1 site" if num_sites == 1 else f"{num_sites} sites"
   return f"{clients} at {sites}"
 
 
-def run(opened, measure):
+def run(opened: OpenSites, measure: Callable[[OpenSites], _Result]) -> _Result:
   """Returns what `measure` returns for the sites that are there to its end.
 
   With `--missing_sites=skip` it is called again without a site that was lost.
 
   Args:
-    opened: The `OpenSites`.
-    measure: A function of `OpenSites`, which leaves nothing of a call that was cut off.
+    opened: The sites.
+    measure: It leaves nothing of a call that was cut off.
 
   Raises:
     dealing.SiteMissing: If a site was lost that may not be left out, or the last one.
   """
-  from fl_clustering.distribution import dealing  # pylint: disable=g-import-not-at-top
-
   while True:
     try:
       return measure(opened)
@@ -224,12 +224,8 @@ def run(opened, measure):
       opened = opened.without(e.address)
 
 
-def warnings(finished):
-  """Returns the warnings of a report: which sites its numbers are without, if any are.
-
-  Args:
-    finished: The `FinishedRun`.
-  """
+def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
+  """Returns the warnings of a report: which sites its numbers are without, if any are."""
   missing = finished.summary[MISSING]
   if not missing["addresses"]:
     return []
@@ -242,12 +238,12 @@ def warnings(finished):
   )]
 
 
-def without_text(finished):
+def without_text(finished: finished_run.FinishedRun) -> str:
   """Returns the end of a result in a line: "", or how many sites it is without."""
   missing = finished.summary[MISSING]
   return f"; without {_sites_text(missing)}" if missing["addresses"] else ""
 
 
-def _sites_text(missing):
+def _sites_text(missing: Mapping[str, Any]) -> str:
   number = len(missing["addresses"])
   return "1 site" if number == 1 else f"{number} sites"

@@ -1,30 +1,179 @@
-"""The user's own data: a number of clusters, centroids, and every client's clusters."""
+"""The user's own data: a number of clusters, centroids, profiles and every client's clusters.
+
+The clients are those of a folder or of sites.  No row leaves a site, so that what needs the rows'
+clusters comes from one round of sums there, and the rows' clusters themselves are not written.
+"""
 
 import collections
+import contextlib
+import dataclasses
 import hashlib
 import os
 import re
 import tempfile
+from typing import (
+    Any, Callable, ContextManager, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING,
+)
 
 import numpy as np
 
 from experiment_shell import experiment
 from experiment_shell import launch
+from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiment_shell import study
 from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
+from experiments import site_runs
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 
+if TYPE_CHECKING:
+  from fl_clustering.kmeans import fit_result
+  from fl_clustering.kmeans import saved_kmeans as saved_kmeans_lib
+  from fl_clustering.points import point_files as point_files_lib
+
+cluster_moments = lazy_module.LazyModule("fl_clustering.points.cluster_moments")
+estimator = lazy_module.LazyModule("fl_clustering.kmeans.estimator")
+noise = lazy_module.LazyModule("dp_clustering.noise")
+point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
+point_grid = lazy_module.LazyModule("dp_clustering.point_grid")
+private_fit = lazy_module.LazyModule("fl_clustering.kmeans.private_fit")
+saved_kmeans = lazy_module.LazyModule("fl_clustering.kmeans.saved_kmeans")
+tnp = lazy_module.LazyModule("tensorflow.experimental.numpy")
+
 # Of a file's name, without what is added to it.
 _MOST_BYTES = 200
-KEYS = ("num_clusters",)
-VALUES = ("simplified_silhouette", "inertia", "rounds")
+_KEYS = ("num_clusters",)
+_VALUES = ("simplified_silhouette", "inertia", "rounds")
+
+_Table = tuple[Iterable[str], Iterable[Iterable[Any]]]
 
 
-def _describe(tables, is_private):
-  """Returns what `config.json` says of the user's `ClientTables`."""
+def best_num_clusters(selection: Sequence[Mapping[str, Any]]) -> int:
+  """Returns the number of clusters of the row with the largest simplified silhouette."""
+  return max(selection, key=lambda row: row["simplified_silhouette"])["num_clusters"]
+
+
+def assignments_name(client_id: str) -> str:
+  """Returns what the file of a client's assignments is called; ids may hold any character."""
+  # A leading dot would hide the file, or name another folder.
+  name = re.sub(r"^\.|[%/\x00-\x1f]", lambda found: f"%{ord(found[0]):02X}", client_id)
+  if len(name.encode()) > _MOST_BYTES:
+    digest = hashlib.sha256(client_id.encode()).hexdigest()
+    name = f"{name.encode()[:_MOST_BYTES].decode(errors='ignore')}~{digest[:16]}"
+  return f"{name}.csv"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Folder:
+  """The clients of a folder."""
+
+  tables: client_tables.ClientTables
+  open_study = study.Study
+  last_columns = None
+
+  @property
+  def format(self) -> Any:
+    return self.tables.format
+
+  @contextlib.contextmanager
+  def open_files(
+      self, config: config_lib.OwnDataConfig, open_runtime: Callable[[], ContextManager]
+  ) -> "Iterator[point_files_lib.PointFiles]":
+    """Writes a file per client for the fit, one after another, and opens where TFF computes."""
+    # Data that the flags don't fit are bad input, not a failed run.
+    with tempfile.TemporaryDirectory() as clients, open_runtime(), launch.input_errors():
+      if config.privacy is not None:
+        yield private_fit.write_files(self.tables.features(), config.privacy, clients)
+      else:
+        yield point_files.write_files(self.tables.features(), clients)
+
+  def _assign(
+      self, model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder
+  ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Writes a file per client with its rows' clusters; yields ids, features and clusters."""
+    os.makedirs(folder.join(config_lib.ASSIGNMENTS), exist_ok=True)
+    for client_id, table, predicted in model.predict_tables(self.tables):
+      clusters = predicted["cluster"]
+      ids = {} if table.row_ids is None else {"id": table.row_ids}
+      folder.write_text(
+          f"{config_lib.ASSIGNMENTS}/{assignments_name(client_id)}",
+          output_folder.csv_text(
+              ("row", *ids, "cluster"), zip(table.rows.tolist(), *ids.values(), clusters.tolist())
+          ),
+      )
+      yield client_id, table.features, clusters
+
+  def describe_clusters(
+      self, fit: "fit_result.Fit", unused_files: "point_files_lib.PointFiles",
+      model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder,
+  ) -> tuple[cluster_profiles.Profiles | None, dict[str, Any]]:
+    """Writes assignments; returns profiles, unless the fit is private, and more of the summary."""
+    sizes_by_client = {}
+
+    def assigned() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+      for client_id, features, clusters in self._assign(model, folder):
+        sizes_by_client[client_id] = np.bincount(clusters, minlength=len(fit.centroids)).tolist()
+        yield features, clusters
+
+    if fit.privacy_spent is not None:
+      collections.deque(assigned(), maxlen=0)
+      return None, {}
+    names = self.tables.feature_names
+    profiles = cluster_profiles.measure(assigned(), len(fit.centroids), len(names))
+    return profiles, {"points_by_client": sizes_by_client}
+
+  def run(self, measure: "Callable[[_Folder], dict[str, Any]]") -> dict[str, Any]:
+    return measure(self)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _AtSites:
+  """The clients of sites."""
+
+  opened: site_runs.OpenSites
+
+  @property
+  def format(self) -> Any:
+    return self.opened.sites.format
+
+  @property
+  def last_columns(self) -> dict[str, str]:
+    return self.opened.last_columns
+
+  def open_study(self, *columns: Any) -> study.Study:
+    return site_runs.SitesStudy(self.opened, *columns)
+
+  @contextlib.contextmanager
+  def open_files(
+      self, unused_config: config_lib.OwnDataConfig,
+      unused_open_runtime: Callable[[], ContextManager],
+  ) -> "Iterator[point_files_lib.PointFiles]":
+    with launch.input_errors():
+      yield point_files.at_sites(self.opened.sites)
+
+  def describe_clusters(
+      self, fit: "fit_result.Fit", files: "point_files_lib.PointFiles",
+      unused_model: "saved_kmeans_lib.SavedKMeans", unused_folder: output_folder.OutputFolder,
+  ) -> tuple[cluster_profiles.Profiles, dict[str, Any]]:
+
+    def assign(query: Mapping[str, Any], points: Any) -> Any:
+      return point_grid.nearest(tnp, points, query["origins"])
+
+    origins = fit.scaling.apply(fit.centroids)
+    sums = cluster_moments.sums(files.scaled(fit.scaling), origins, assign)
+    profiles = cluster_profiles.of_sums(fit.scaling, origins, sums)
+    return profiles, {
+        "num_points": profiles.counts.tolist(), site_runs.MISSING: self.opened.summary()
+    }
+
+  def run(self, measure: "Callable[[_AtSites], dict[str, Any]]") -> dict[str, Any]:
+    return site_runs.run(self.opened, lambda opened: measure(_AtSites(opened)))
+
+
+def _describe(tables: client_tables.ClientTables, is_private: bool) -> dict[str, Any]:
+  """Returns what `config.json` says of the user's tables."""
   described = {
       "clients": list(tables.client_ids),
       "features": list(tables.feature_names),
@@ -35,23 +184,22 @@ def _describe(tables, is_private):
   return {**described, "clients": dict(tables.num_rows), "sha256": tables.sha256}
 
 
-def _data_line(tables, folder):
+def _data_line(tables: client_tables.ClientTables, folder: str) -> str:
   """Returns what the program prints of the data."""
   if len(tables.client_ids) > 1:
     return f"data: {len(tables.client_ids)} clients in {folder}"
   return f"data: 1 client in {folder}; {columns_lib.SEVERAL_CLIENTS}"
 
 
-def load(config, folder, recorded):
+def load(
+    config: config_lib.OwnDataConfig, folder: str, recorded: Mapping[str, Any] | None
+) -> experiment.Inputs:
   """Reads the clients' files, and checks them.
 
   Args:
-    config: `OwnDataConfig`.
+    config: The settings.
     folder: The folder with a file per client.
     recorded: The `config.json` of a run to resume, or None.
-
-  Returns:
-    `experiment.Inputs` with the `ClientTables`.
 
   Raises:
     ValueError: If the files can't be used, differ from those of the run to resume, or
@@ -71,53 +219,54 @@ def load(config, folder, recorded):
   except ValueError as e:
     raise ValueError(f"{str(e).rstrip('.')}; {columns_lib.SEVERAL_CLIENTS}.") from e
   config.check_enough_points(sum(tables.num_rows.values()))
-  return experiment.Inputs(tables, {"data": described}, (_data_line(tables, folder),))
+  return experiment.Inputs(_Folder(tables), {"data": described}, (_data_line(tables, folder),))
 
 
-def best_num_clusters(selection):
-  """Returns the number of clusters with the largest simplified silhouette.
+def load_sites(
+    config: config_lib.OwnDataConfig, recorded: Mapping[str, Any] | None,
+    stack: contextlib.ExitStack,
+) -> experiment.Inputs:
+  """Connects to the sites, and checks what they say of themselves.
 
   Args:
-    selection: The rows of `k_selection.csv`, as dicts.
+    config: The settings.
+    recorded: The `config.json` of a run to resume, or None.
+    stack: TFF computes at the sites as long as it is open.
+
+  Raises:
+    launch.InputError: If a site can't be used.
+    ValueError: If they don't go together, have other rows than those of the run to resume, or
+      have too few.
   """
-  return max(selection, key=lambda row: row["simplified_silhouette"])["num_clusters"]
+  opened = site_runs.open_sites(stack, "tables")
+  described = opened.describe_tables()
+  if recorded is not None:
+    opened = opened.resuming(recorded["data"], described)
+  config.check_enough_points(sum(opened.sites.num_rows.values()))
+  return experiment.Inputs(_AtSites(opened), {"data": described}, (opened.data_line,))
 
 
-def _fit(config, num_clusters, files):
-  # pylint: disable=g-import-not-at-top
-  from dp_clustering import noise
-  from fl_clustering.kmeans import estimator
-  from fl_clustering.kmeans import private_fit
-  # pylint: enable=g-import-not-at-top
-
+def _fit(
+    config: config_lib.OwnDataConfig, num_clusters: int, files: "point_files_lib.PointFiles"
+) -> "fit_result.Fit":
   kmeans = config.kmeans(num_clusters)
   if kmeans.privacy is not None:
     return private_fit.fit(kmeans, files, noise.SecureNoise())
   return estimator.FITS[kmeans.algorithm](kmeans, files)
 
 
-def _write_clients(config, tables, folder):
-  """Writes a file per client for the fit, one after another; returns the `PointFiles`."""
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering.kmeans import private_fit
-  from fl_clustering.points import point_files
-  # pylint: enable=g-import-not-at-top
-
-  if config.privacy is not None:
-    return private_fit.write_files(tables.features(), config.privacy, folder)
-  return point_files.write_files(tables.features(), folder)
-
-
-def select(config, files, selection):
+def _select(
+    config: config_lib.OwnDataConfig, files: "point_files_lib.PointFiles", selection: study.Study
+) -> "fit_result.Fit":
   """Tries the numbers of clusters; returns the fit of the best.
 
   Args:
-    config: `OwnDataConfig` without privacy.
-    files: The clients as `PointFiles`.
-    selection: The `Study` of `k_selection.csv`.
+    config: The settings, without privacy.
+    files: The clients' points.
+    selection: The table `k_selection.csv`.
   """
 
-  def measure(num_clusters):
+  def measure(num_clusters: int) -> dict[str, Any]:
     fit = _fit(config, num_clusters, files)
     return {
         "simplified_silhouette": fit.silhouette,
@@ -129,14 +278,10 @@ def select(config, files, selection):
   return _fit(config, best_num_clusters(selection.rows), files)
 
 
-def centroid_table(centroids, names, sizes):
-  """Returns header and rows of `centroids.csv`.
-
-  Args:
-    centroids: Of shape (K, d).
-    names: The features' names.
-    sizes: The clusters' numbers of points, or None where they are secret.
-  """
+def _centroid_table(
+    centroids: np.ndarray, names: Sequence[str], sizes: np.ndarray | None
+) -> _Table:
+  """Returns header and rows of `centroids.csv`; sizes that are secret are None."""
   columns = {} if sizes is None else {"num_points": sizes}
   rows = (
       (k, *(column[k] for column in columns.values()), *map(float, c))
@@ -145,7 +290,7 @@ def centroid_table(centroids, names, sizes):
   return ("cluster", *columns, *names), rows
 
 
-def round_table(fit):
+def _round_table(fit: "fit_result.Fit") -> _Table:
   """Returns header and rows of `rounds.csv`."""
   rows = (
       (number, r.stage, "" if r.inertia is None else r.inertia, r.bytes_down, r.bytes_up)
@@ -154,98 +299,50 @@ def round_table(fit):
   return ("round", "stage", "inertia", "bytes_down_per_client", "bytes_up_per_client"), rows
 
 
-def _summary(fit, sizes_by_client):
-  found = {"num_clusters": len(fit.centroids), "rounds": fit.num_rounds}
-  if fit.privacy_spent is not None:
-    return {**found, "privacy": dict(fit.privacy_spent)}
-  return {
-      **found,
-      "inertia": fit.inertia,
-      "simplified_silhouette": fit.silhouette,
-      "points_by_client": {
-          client_id: sizes.tolist() for client_id, sizes in sizes_by_client.items()
-      },
-  }
-
-
-def assignments_name(client_id):
-  """Returns what the file of a client's assignments is called; ids may hold any character."""
-  # A leading dot would hide the file, or name another folder.
-  name = re.sub(r"^\.|[%/\x00-\x1f]", lambda found: f"%{ord(found[0]):02X}", client_id)
-  if len(name.encode()) > _MOST_BYTES:
-    digest = hashlib.sha256(client_id.encode()).hexdigest()
-    name = f"{name.encode()[:_MOST_BYTES].decode(errors='ignore')}~{digest[:16]}"
-  return f"{name}.csv"
-
-
-def _assign(folder, model, tables):
-  """Gives every row its cluster, and writes a file per client.
-
-  Yields:
-    Every client's id, features and clusters.
-  """
-  os.makedirs(folder.join(config_lib.ASSIGNMENTS), exist_ok=True)
-  for client_id, table, predicted in model.predict_tables(tables):
-    clusters = predicted["cluster"]
-    ids = {} if table.row_ids is None else {"id": table.row_ids}
-    folder.write_text(
-        f"{config_lib.ASSIGNMENTS}/{assignments_name(client_id)}",
-        output_folder.csv_text(
-            ("row", *ids, "cluster"), zip(table.rows.tolist(), *ids.values(), clusters.tolist())
-        ),
-    )
-    yield client_id, table.features, clusters
-
-
-def measure_all(config, inputs, folder, open_runtime):
-  """Finds the clusters, and writes the files.
-
-  Args:
-    config: `OwnDataConfig`.
-    inputs: What `load` returned.
-    folder: The `OutputFolder`.
-    open_runtime: A function that returns where TFF computes, a context manager.
-
-  Returns:
-    The summary, a dict for JSON.
-  """
-  from fl_clustering.kmeans import saved_kmeans  # pylint: disable=g-import-not-at-top
-
-  tables, is_private = inputs.data, config.privacy is not None
-  # Data that the flags don't fit are bad input, not a failed run.
-  with (
-      tempfile.TemporaryDirectory() as clients, open_runtime(), launch.input_errors()
-  ):
-    files = _write_clients(config, tables, clients)
-    if is_private:
+def _measure(
+    config: config_lib.OwnDataConfig, source: _Folder | _AtSites,
+    folder: output_folder.OutputFolder, open_runtime: Callable[[], ContextManager],
+) -> dict[str, Any]:
+  """Finds the clusters of the clients that take part, and writes the files."""
+  with source.open_files(config, open_runtime) as files:
+    if config.num_clusters is not None and config.privacy is not None:
       fit = _fit(config, config.num_clusters, files)
     else:
-      selection = study.Study(folder, config_lib.K_SELECTION, KEYS, VALUES)
-      fit = select(config, files, selection)
-  model = saved_kmeans.SavedKMeans(fit.centroids, fit.scaling, tables.format, fit.radius)
-  sizes_by_client = {}
-
-  def assigned():
-    for client_id, features, clusters in _assign(folder, model, tables):
-      sizes_by_client[client_id] = np.bincount(clusters, minlength=len(fit.centroids))
-      yield features, clusters
-
-  names, centroids, sizes = tables.feature_names, fit.centroids, None
-  if is_private:
-    collections.deque(assigned(), maxlen=0)
+      selection = source.open_study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
+      fit = _select(config, files, selection)
+  model = saved_kmeans.SavedKMeans(fit.centroids, fit.scaling, source.format, fit.radius)
+  profiles, more = source.describe_clusters(fit, files, model, folder)
+  names, centroids, sizes = source.format.encoding.feature_names, fit.centroids, None
+  tables = {config_lib.ROUNDS: _round_table(fit)}
+  summary: dict[str, Any] = {"num_clusters": len(fit.centroids), "rounds": fit.num_rounds}
+  if profiles is None:
+    summary["privacy"] = dict(fit.privacy_spent or {})
   else:
-    profiles = cluster_profiles.measure(assigned(), len(fit.centroids), len(names))
-    sizes = sum(sizes_by_client.values())
+    sizes = profiles.counts
     # Whatever the algorithm's last step was, the file holds the means of the clusters' points.
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
-    folder.write_text(
-        config_lib.PROFILES,
-        output_folder.csv_text(*cluster_profiles.table(profiles, names)),
-    )
-  for name, table in (
-      (config_lib.CENTROIDS, centroid_table(centroids, names, sizes)),
-      (config_lib.ROUNDS, round_table(fit)),
-  ):
-    folder.write_text(name, output_folder.csv_text(*table))
+    tables[config_lib.PROFILES] = cluster_profiles.table(profiles, names)
+    summary |= {"inertia": fit.inertia, "simplified_silhouette": fit.silhouette}
+  tables[config_lib.CENTROIDS] = _centroid_table(centroids, names, sizes)
+  for name, table in tables.items():
+    folder.write_text(name, output_folder.csv_text(*table, source.last_columns))
   model.save(folder.join(config_lib.MODEL))
-  return _summary(fit, sizes_by_client)
+  return {**summary, **more}
+
+
+def measure_all(
+    config: config_lib.OwnDataConfig, inputs: experiment.Inputs,
+    folder: output_folder.OutputFolder, open_runtime: Callable[[], ContextManager],
+) -> dict[str, Any]:
+  """Finds the clusters, and writes the files; returns the summary.
+
+  Args:
+    config: The settings.
+    inputs: What `load` or `load_sites` returned.
+    folder: The run's folder.
+    open_runtime: Opens where TFF computes, unless it does at sites.
+
+  Raises:
+    runtime.WorkerLost: If a worker or a site was lost.
+  """
+  return inputs.data.run(lambda source: _measure(config, source, folder, open_runtime))

@@ -81,7 +81,7 @@ class OpeningTest(absltest.TestCase):
     with (
         mock.patch.object(worker_flags, "open_documents", return_value=documents),
         mock.patch.object(worker_flags, "addresses", return_value=("x:1", "y:1")),
-        mock.patch.object(site_runs.OpenSites, "sites", None),
+        mock.patch.object(site_runs, "joined_sites"),
     ):
       return site_runs.open_sites(None, kind)
 
@@ -160,7 +160,8 @@ class TablesTest(absltest.TestCase):
     self.assertEqual(self._study(_OPENED).rows, [])
 
   def test_every_row_says_which_sites_are_missing(self):
-    text = _OPENED.without("x:1").csv_text(("a",), [(1,), (2,)])
+    columns = _OPENED.without("x:1").last_columns
+    text = output_folder.csv_text(("a",), [(1,), (2,)], columns)
     self.assertEqual(list(csv.reader(io.StringIO(text))), [
         ["a", "missing_sites"], ["1", "x:1"], ["2", "x:1"],
     ])
