@@ -11,6 +11,7 @@ import pandas as pd
 
 from fl_clustering import load_model
 from fl_clustering import model_folder
+from fl_clustering.kmeans import model as model_lib
 from fl_clustering.kmeans import saved_kmeans
 from fl_clustering.points import scaling
 from fl_clustering.tables import columns
@@ -22,9 +23,11 @@ from fl_clustering.tables import table_options
 def _model():
   features = ("x", "y")
   return saved_kmeans.SavedKMeans(
-      np.array([[0.0, 0.0], [1 / 3, 900.0]]),
-      # The first column counts most, though its numbers are small.
-      scaling.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])),
+      model_lib.KMeansModel(
+          np.array([[0.0, 0.0], [1 / 3, 900.0]]),
+          # The first column counts most, though its numbers are small.
+          scaling.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])),
+      ),
       table_format.TableFormat(
           table_options.TableOptions(), columns.Columns(features, (), {}),
           feature_encoding.FeatureEncoding(features, {}),

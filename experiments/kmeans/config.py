@@ -81,7 +81,7 @@ class OwnDataConfig:
   # The least and the largest number to try, if `num_clusters` is None.
   k_range: tuple[int, int] | None = None
   algorithm: str = options.option(
-      str, f"The algorithm ({_OF_OWN_DATA}).", "sums", values=kmeans_config.ALGORITHM_DEFAULTS,
+      str, f"The algorithm ({_OF_OWN_DATA}).", "sums", values=kmeans_config.ALGORITHMS,
       default_text="sums",
   )
   n_init: int | None = options.option(
@@ -217,9 +217,9 @@ class OwnDataConfig:
   def kmeans(self, num_clusters: int) -> kmeans_config.KMeansConfig:
     return kmeans_config.KMeansConfig(
         num_clusters,
-        self.algorithm,
-        n_init=self.n_init,
-        min_count=self.min_count,
+        kmeans_config.algorithm_of(
+            self.algorithm, n_init=self.n_init, min_count=self.min_count
+        ),
         privacy=self.privacy,
         standardize=self.standardize,
         seed=self.seed,

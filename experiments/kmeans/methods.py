@@ -82,18 +82,20 @@ def _central(clients, seed):
   return Found(kmeans.cluster_centers_)
 
 
-def _fit(clients, seed, algorithm, **options):
+def _fit(clients, seed, algorithm, privacy_of_fit=None):
   # Reports read the registry below without TensorFlow Federated.
   from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
 
-  model = FederatedKMeans(clients.num_clusters, algorithm, random_state=seed, **options)
+  model = FederatedKMeans(
+      clients.num_clusters, algorithm, privacy=privacy_of_fit, random_state=seed
+  )
   return model.fit(clients.points)
 
 
-def _federated(algorithm, **options):
+def _federated(algorithm, privacy_of_fit=None):
   def run(clients, seed):
-    model = _fit(clients, seed, algorithm, **options)
-    restarts = kmeans_config.KMeansConfig(1, algorithm, **options).n_init or 1
+    model = _fit(clients, seed, algorithm, privacy_of_fit)
+    restarts = algorithm.n_init
     return Found(
         model.cluster_centers_,
         tuple(record.centroids for record in model.history_),
@@ -106,7 +108,9 @@ def _federated(algorithm, **options):
 
 def _child_parent(lloyd_rounds, n_init=1):
   return _federated(
-      "child_parent", weight_by_counts=True, lloyd_rounds=lloyd_rounds, n_init=n_init
+      kmeans_config.ChildParent(
+          weight_by_counts=True, lloyd_rounds=lloyd_rounds, n_init=n_init
+      )
   )
 
 
@@ -164,7 +168,7 @@ def _informed(clients, seed):
   best, best_score = None, -np.inf
   for share in _INFORMED_SHARES:
     local_clusters = max(1, round(share * clients.num_clusters))
-    model = _fit(clients, seed, "kfed", local_clusters=local_clusters)
+    model = _fit(clients, seed, kmeans_config.KFed(local_clusters=local_clusters))
     score = agreement.adjusted_rand_index(labels, model.predict(points))
     if score > best_score:
       best = Found(model.cluster_centers_, local_clusters=local_clusters)
@@ -179,7 +183,7 @@ def _true_centers(clients, seed):
 
 def _private(trust, epsilon):
   return _federated(
-      "sums", privacy=privacy.PointPrivacy(epsilon, DELTA, data.PRIVATE_RADIUS, trust)
+      kmeans_config.Sums(), privacy.PointPrivacy(epsilon, DELTA, data.PRIVATE_RADIUS, trust)
   )
 
 
@@ -238,15 +242,15 @@ DEFAULT = "sums"
 METHODS = {
     TRUE_CENTERS: Method("true centers", _true_centers, "black", "known to nobody"),
     CENTRAL: Method("central k-means", _central, "grey", "sees all points"),
-    DEFAULT: Method("Sums (default)", _federated("sums"), "blue"),
-    "fkm_lloyd": Method("FKM, then Lloyd", _federated("fkm_lloyd"), "purple"),
-    "fkm": Method("FKM", _federated("fkm"), "vermilion"),
+    DEFAULT: Method("Sums (default)", _federated(kmeans_config.Sums()), "blue"),
+    "fkm_lloyd": Method("FKM, then Lloyd", _federated(kmeans_config.FkmLloyd()), "purple"),
+    "fkm": Method("FKM", _federated(kmeans_config.Fkm()), "vermilion"),
     "printed": Method("FKM as printed", _printed, "orange", "clients send rows"),
-    "kfed": Method("k-FED", _federated("kfed"), "green"),
+    "kfed": Method("k-FED", _federated(kmeans_config.KFed()), "green"),
     "informed": Method("k-FED, informed", _informed, "sky blue", "chosen by the true classes"),
-    "lloyd": Method("Lloyd from random starts", _federated("lloyd"), "black"),
-    "tff_minibatch": Method("TFF's mini-batch", _federated("tff_minibatch"), "yellow"),
-    "child_parent": Method("child/parent", _federated("child_parent"), "vermilion"),
+    "lloyd": Method("Lloyd from random starts", _federated(kmeans_config.Lloyd()), "black"),
+    "tff_minibatch": Method("TFF's mini-batch", _federated(kmeans_config.TffMinibatch()), "yellow"),
+    "child_parent": Method("child/parent", _federated(kmeans_config.ChildParent()), "vermilion"),
     "weighted": Method("child/parent, weighted", _child_parent(0), "orange"),
     "one_round": Method("weighted, 1 round of Lloyd", _child_parent(1), "green"),
     "five_rounds": Method("weighted, 5 rounds of Lloyd", _child_parent(5), "sky blue"),

@@ -29,16 +29,14 @@ from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 
 if TYPE_CHECKING:
-  from fl_clustering.kmeans import fit_result
   from fl_clustering.kmeans import saved_kmeans as saved_kmeans_lib
+  from fl_clustering.points import fitted
   from fl_clustering.points import point_files as point_files_lib
 
 cluster_moments = lazy_module.LazyModule("fl_clustering.points.cluster_moments")
 estimator = lazy_module.LazyModule("fl_clustering.kmeans.estimator")
-noise = lazy_module.LazyModule("dp_clustering.noise")
 point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
 point_grid = lazy_module.LazyModule("dp_clustering.point_grid")
-private_fit = lazy_module.LazyModule("fl_clustering.kmeans.private_fit")
 saved_kmeans = lazy_module.LazyModule("fl_clustering.kmeans.saved_kmeans")
 tnp = lazy_module.LazyModule("tensorflow.experimental.numpy")
 
@@ -84,10 +82,7 @@ class _Folder:
     """Writes a file per client for the fit, one after another, and opens where TFF computes."""
     # Data that the flags don't fit are bad input, not a failed run.
     with tempfile.TemporaryDirectory() as clients, open_runtime(), launch.input_errors():
-      if config.privacy is not None:
-        yield private_fit.write_files(self.tables.features(), config.privacy, clients)
-      else:
-        yield point_files.write_files(self.tables.features(), clients)
+      yield estimator.write_files(self.tables.features(), config.privacy, clients)
 
   def _assign(
       self, model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder
@@ -106,7 +101,7 @@ class _Folder:
       yield client_id, table.features, clusters
 
   def describe_clusters(
-      self, fit: "fit_result.Fit", unused_files: "point_files_lib.PointFiles",
+      self, fit: "fitted.Fit", unused_files: "point_files_lib.PointFiles",
       model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder,
   ) -> tuple[cluster_profiles.Profiles | None, dict[str, Any]]:
     """Writes assignments; returns profiles, unless the fit is private, and more of the summary."""
@@ -154,16 +149,17 @@ class _AtSites:
       yield point_files.at_sites(self.opened.sites)
 
   def describe_clusters(
-      self, fit: "fit_result.Fit", files: "point_files_lib.PointFiles",
+      self, fit: "fitted.Fit", files: "point_files_lib.PointFiles",
       unused_model: "saved_kmeans_lib.SavedKMeans", unused_folder: output_folder.OutputFolder,
   ) -> tuple[cluster_profiles.Profiles, dict[str, Any]]:
 
     def assign(query: Mapping[str, Any], points: Any) -> Any:
       return point_grid.nearest(tnp, points, query["origins"])
 
-    origins = fit.scaling.apply(fit.centroids)
-    sums = cluster_moments.sums(files.scaled(fit.scaling), origins, assign)
-    profiles = cluster_profiles.of_sums(fit.scaling, origins, sums)
+    scaling = fit.model.scaling
+    origins = scaling.apply(fit.centroids)
+    sums = cluster_moments.sums(files.scaled(scaling), origins, assign)
+    profiles = cluster_profiles.of_sums(scaling, origins, sums)
     return profiles, {
         "num_points": profiles.counts.tolist(), site_runs.MISSING: self.opened.summary()
     }
@@ -248,16 +244,13 @@ def load_sites(
 
 def _fit(
     config: config_lib.OwnDataConfig, num_clusters: int, files: "point_files_lib.PointFiles"
-) -> "fit_result.Fit":
-  kmeans = config.kmeans(num_clusters)
-  if kmeans.privacy is not None:
-    return private_fit.fit(kmeans, files, noise.SecureNoise())
-  return estimator.FITS[kmeans.algorithm](kmeans, files)
+) -> "fitted.Fit":
+  return estimator.fit(config.kmeans(num_clusters), files)
 
 
 def _select(
     config: config_lib.OwnDataConfig, files: "point_files_lib.PointFiles", selection: study.Study
-) -> "fit_result.Fit":
+) -> "fitted.Fit":
   """Tries the numbers of clusters; returns the fit of the best.
 
   Args:
@@ -270,7 +263,7 @@ def _select(
     fit = _fit(config, num_clusters, files)
     return {
         "simplified_silhouette": fit.silhouette,
-        "inertia": fit.inertia,
+        "inertia": fit.loss,
         "rounds": fit.num_rounds,
     }
 
@@ -290,7 +283,7 @@ def _centroid_table(
   return ("cluster", *columns, *names), rows
 
 
-def _round_table(fit: "fit_result.Fit") -> _Table:
+def _round_table(fit: "fitted.Fit") -> _Table:
   """Returns header and rows of `rounds.csv`."""
   rows = (
       (number, r.stage, "" if r.inertia is None else r.inertia, r.bytes_down, r.bytes_up)
@@ -310,7 +303,7 @@ def _measure(
     else:
       selection = source.open_study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
       fit = _select(config, files, selection)
-  model = saved_kmeans.SavedKMeans(fit.centroids, fit.scaling, source.format, fit.radius)
+  model = saved_kmeans.SavedKMeans(fit.model, source.format)
   profiles, more = source.describe_clusters(fit, files, model, folder)
   names, centroids, sizes = source.format.encoding.feature_names, fit.centroids, None
   tables = {config_lib.ROUNDS: _round_table(fit)}
@@ -322,7 +315,7 @@ def _measure(
     # Whatever the algorithm's last step was, the file holds the means of the clusters' points.
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
     tables[config_lib.PROFILES] = cluster_profiles.table(profiles, names)
-    summary |= {"inertia": fit.inertia, "simplified_silhouette": fit.silhouette}
+    summary |= {"inertia": fit.loss, "simplified_silhouette": fit.silhouette}
   tables[config_lib.CENTROIDS] = _centroid_table(centroids, names, sizes)
   for name, table in tables.items():
     folder.write_text(name, output_folder.csv_text(*table, source.last_columns))

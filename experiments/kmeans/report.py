@@ -187,9 +187,9 @@ def _privacy_notes() -> list[html_page.Html | str]:
   exact = [
       privacy_box.labelled(
           methods.METHODS[name].label,
-          privacy_box.leaves_client(name, defaults.get("min_count")),
+          privacy_box.leaves_client(name, getattr(algorithm, "min_count", None)),
       )
-      for name, defaults in kmeans_config.ALGORITHM_DEFAULTS.items()
+      for name, algorithm in kmeans_config.ALGORITHMS.items()
   ]
   return [
       exact[0], *private, *exact[1:],

@@ -31,7 +31,7 @@ def fit(files, format_, num_clusters, config):
       num_clusters, view_weights=VIEW_WEIGHTS, seed=config.seed, **config.method_settings
   )
   found = fitting.fit(settings, files, format_.widths)
-  return saved_multiview.SavedMultiView(found.model, found.scaling, found.centroids, format_)
+  return saved_multiview.SavedMultiView(found.model, format_)
 
 
 def _fit_tables(tables, num_clusters, config):

@@ -70,8 +70,8 @@ def _build_measure(files, widths, config):
     )
     fit = fitting.fit(settings, files, widths)
     return methods.Outcome(
-        rounds=len(fit.history) - 1,
-        view_weights=tuple(map(float, fit.model.view_weights)),
+        rounds=fit.num_rounds,
+        view_weights=tuple(map(float, fit.model.on_grid.view_weights)),
         objectives=tuple(record.objective for record in fit.history),
     ).to_row()
 
@@ -80,7 +80,7 @@ def _build_measure(files, widths, config):
 
 def _profiles(files, model):
   """Returns the `Profiles` of a model's clusters, from one round of sums."""
-  arrays, widths = model.model.arrays(), model.format.widths
+  arrays, widths = model.model.on_grid.arrays(), model.format.widths
 
   def assign(query, points):
     return sums_lib.nearest(tnp, tf.math.rint(points), query, widths)

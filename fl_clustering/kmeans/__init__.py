@@ -1,16 +1,19 @@
-"""Federated k-means: `FederatedKMeans`, with `PointPrivacy` or `ClientPrivacy`."""
+"""Federated k-means: `FederatedKMeans`, its algorithms, `PointPrivacy` and `ClientPrivacy`."""
+
+import importlib
+
+_ALGORITHMS = ("Sums", "FkmLloyd", "Lloyd", "Fkm", "KFed", "ChildParent", "TffMinibatch")
+# TensorFlow Federated takes seconds to import, and the modules of this package that read files
+# and check settings do without.
+_MODULES = {
+    "FederatedKMeans": "fl_clustering.kmeans.estimator",
+    "PointPrivacy": "fl_clustering.points.privacy",
+    "ClientPrivacy": "fl_clustering.points.privacy",
+    **dict.fromkeys(_ALGORITHMS, "fl_clustering.kmeans.kmeans_config"),
+}
 
 
-def __getattr__(name):
-  # TensorFlow Federated takes seconds to import, and the modules of this package
-  # that read files and check settings do without.
-  # pylint: disable=g-import-not-at-top
-  if name == "FederatedKMeans":
-    from fl_clustering.kmeans import estimator
-
-    return estimator.FederatedKMeans
-  if name in ("PointPrivacy", "ClientPrivacy"):
-    from fl_clustering.points import privacy
-
-    return getattr(privacy, name)
-  raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> type:
+  if name not in _MODULES:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  return getattr(importlib.import_module(_MODULES[name]), name)

@@ -1,7 +1,4 @@
-"""The algorithms of federated k-means: one function and one row of the registry each.
-
-An algorithm is a function of a `KMeansConfig` and `Rounds` that returns one `Candidate`
-per restart.
+"""The algorithms of the papers: a function and a row of the registry each, and a fit by them.
 
 References:
   Swier Garst, Marcel Reinders. Federated K-Means Clustering. ICPR 2024, Algorithm 1.
@@ -10,16 +7,25 @@ References:
   Federated Clustering. ICML 2021. https://arxiv.org/abs/2103.00697
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import NamedTuple, Optional
+from typing import Any, Callable, Iterable, NamedTuple
 
 from absl import logging
 import numpy as np
 
 from clustering_basics import randomness
+from clustering_basics import validate
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import local_work
+from fl_clustering.kmeans import model as model_lib
+from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.kmeans import server_step
+from fl_clustering.points import fitted
+from fl_clustering.points import gathering
+from fl_clustering.points import point_files
+from fl_clustering.points import scaling as scaling_lib
 
 GATHER = "gather"
 LLOYD = "lloyd"
@@ -28,6 +34,7 @@ MINIBATCH = "minibatch"
 # Of the unit in which clients compute.  From so near the middle, the first clusters are
 # sectors of about the same size, and none is empty.
 _START_SPREAD = 0.1
+_BYTES = 4  # Messages are float32.
 
 
 class NothingReleased(ValueError):
@@ -35,25 +42,23 @@ class NothingReleased(ValueError):
 
 
 class Step(NamedTuple):
-  """A round of a restart, in the coordinates that the clients compute in.
+  """A round of a restart: GATHER, LLOYD or MINIBATCH.
 
   Attributes:
-    stage: The kind of round: GATHER, LLOYD or MINIBATCH.
-    centroids: The centroids after it, float32 (K, d).
-    inertia: Their inertia, or None if no round told it.
+    centroids: After it, in the coordinates that the clients compute in; float32 (K, d).
+    inertia: Of these, or None if no round told it.
   """
 
   stage: str
   centroids: np.ndarray
-  inertia: Optional[float] = None
+  inertia: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Candidate:
-  """What a restart came to.
+  """The rounds of a restart.
 
   Attributes:
-    steps: Tuple of `Step`, one per round.
     from_scratch: Whether the first round sent the clients no centroids.
   """
 
@@ -61,13 +66,60 @@ class Candidate:
   from_scratch: bool
 
   @property
-  def centroids(self):
+  def centroids(self) -> np.ndarray:
     """The last centroids, float32 (K, d)."""
     return self.steps[-1].centroids
 
 
-def _candidates(stage, after_rounds, from_scratch):
-  """Returns the `Candidate`s of rounds that told no inertia, from (R, K, d) per round."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Search:
+  """What an algorithm works with."""
+
+  config: kmeans_config.KMeansConfig
+  rounds: rounds_lib.Rounds
+
+  @property
+  def options(self) -> Any:
+    """The `kmeans_config.Algorithm`."""
+    return self.config.algorithm
+
+  def server_rng(self, restart: int, round_num: int) -> np.random.Generator:
+    purpose = f"k-means on the server: restart {restart}"
+    return randomness.generator(self.config.seed, purpose, round_num)
+
+  def gather(
+      self, work: gathering.Work, centroids: np.ndarray, purpose: str, round_num: int
+  ) -> gathering.ClientMeans:
+    """Returns the clients' own means, which they drew random numbers for."""
+    seeds = {
+        client_id: randomness.stateless_seed(
+            self.config.seed, f"k-means on the clients: {purpose}", round_num, client_id
+        )
+        for client_id in self.rounds.client_ids
+    }
+    return self.rounds.gather(work, self.options.min_count, centroids, seeds)
+
+  def no_centroids(self, num_candidates: int) -> np.ndarray:
+    """Returns what the server sends where the clients start from scratch."""
+    return np.zeros((num_candidates, 0, self.rounds.num_columns), np.float32)
+
+  def present(
+      self, means: gathering.ClientMeans, candidate: int
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the means and counts of a candidate; raises an error if there are none."""
+    found, counts = means.present(candidate)
+    if not len(found):
+      raise NothingReleased(
+          f"`min_count` must let at least one mean of {self.options.min_count} points or more, "
+          "none of them equal to a row, leave a client; no client has one."
+      )
+    return found, counts
+
+
+def _candidates(
+    stage: str, after_rounds: Iterable[np.ndarray], from_scratch: bool
+) -> list[Candidate]:
+  """Returns the candidates of rounds that told no inertia, from (R, K, d) per round."""
   return [
       Candidate(tuple(Step(stage, centroids) for centroids in path), from_scratch)
       for path in zip(*after_rounds)
@@ -77,25 +129,21 @@ def _candidates(stage, after_rounds, from_scratch):
 # Lloyd's algorithm by sums over the clients, for all restarts at a time.
 
 
-def first_centroids(config, num_columns, rng):
-  """Draws centroids near the points' mean, of shape (R, K, d); the points have no say."""
-  drawn = rng.standard_normal((config.n_init, config.n_clusters, num_columns))
-  return (_START_SPREAD * drawn).astype(np.float32)
-
-
-def _has_settled(inertias, tol):
+def _has_settled(inertias: list[float], tol: float) -> bool:
   return len(inertias) > 1 and inertias[-2] - inertias[-1] <= tol * inertias[-2]
 
 
-def _lloyd_paths(rounds, candidates, num_rounds, tol):
+def _lloyd_paths(
+    rounds: rounds_lib.Rounds, candidates: np.ndarray, num_rounds: int, tol: float
+) -> tuple[list[list[np.ndarray]], list[list[float]]]:
   """Takes every candidate (R, K, d) on until it settles.
 
   Returns:
     For each candidate, the centroids after every round of it, and the inertia of those
     before every round.
   """
-  paths = [[] for _ in candidates]
-  inertias = [[] for _ in candidates]
+  paths: list[list[np.ndarray]] = [[] for _ in candidates]
+  inertias: list[list[float]] = [[] for _ in candidates]
   now = candidates.copy()
   active = np.arange(len(candidates))
   for _ in range(num_rounds):
@@ -110,7 +158,9 @@ def _lloyd_paths(rounds, candidates, num_rounds, tol):
   return paths, inertias
 
 
-def _followed_by_lloyd(candidate, path, inertias):
+def _followed_by_lloyd(
+    candidate: Candidate, path: list[np.ndarray], inertias: list[float]
+) -> Candidate:
   """Returns the candidate with the rounds of Lloyd that started from its last centroids."""
   steps = candidate.steps
   if steps:
@@ -121,158 +171,194 @@ def _followed_by_lloyd(candidate, path, inertias):
   return dataclasses.replace(candidate, steps=steps + lloyd_steps)
 
 
-def _with_lloyd(rounds, candidates, start, num_rounds, tol):
+def _with_lloyd(
+    rounds: rounds_lib.Rounds, candidates: list[Candidate], start: np.ndarray, num_rounds: int,
+    tol: float,
+) -> list[Candidate]:
   """Returns the candidates followed by Lloyd's rounds from the `start` (R, K, d)."""
   found = _lloyd_paths(rounds, start, num_rounds, tol)
   return list(map(_followed_by_lloyd, candidates, *found))
 
 
-def _refined(config, rounds, candidates):
+def _refined(search: Search, candidates: list[Candidate]) -> list[Candidate]:
   """Returns the candidates followed by the rounds of Lloyd that the user asked for."""
-  if not config.lloyd_rounds:
+  if not search.options.lloyd_rounds:
     return candidates
   start = np.stack([candidate.centroids for candidate in candidates])
-  return _with_lloyd(rounds, candidates, start, config.lloyd_rounds, tol=0.0)
+  return _with_lloyd(search.rounds, candidates, start, search.options.lloyd_rounds, tol=0.0)
 
 
-def lloyd(config, rounds):
+def lloyd(search: Search) -> list[Candidate]:
   """Lloyd's algorithm from random centroids: the server never sees a client's own means."""
+  config, options = search.config, search.options
   rng = randomness.generator(config.seed, "k-means on the server: first centroids")
-  start = first_centroids(config, rounds.num_columns, rng)
+  # Near the points' mean; the points have no say.
+  shape = (options.n_init, config.n_clusters, search.rounds.num_columns)
+  start = (_START_SPREAD * rng.standard_normal(shape)).astype(np.float32)
   candidates = [Candidate((), False) for _ in start]
-  return _with_lloyd(rounds, candidates, start, config.num_rounds, config.tol)
+  return _with_lloyd(search.rounds, candidates, start, options.num_rounds, options.tol)
 
 
 # Algorithms that gather every client's own means.
 
 
-def _seeds(config, client_ids, purpose, round_num):
-  return {
-      client_id: randomness.stateless_seed(
-          config.seed, f"k-means on the clients: {purpose}", round_num, client_id
-      )
-      for client_id in client_ids
-  }
-
-
-def _server_rng(config, restart, round_num):
-  return randomness.generator(
-      config.seed, f"k-means on the server: restart {restart}", round_num
-  )
-
-
-def _present(means, config, restart):
-  found, counts = means.present(restart)
-  if not len(found):
-    raise NothingReleased(
-        f"`min_count` must let at least one mean of {config.min_count} points or more, none "
-        "of them equal to a row, leave a client; no client has one."
-    )
-  return found, counts
-
-
-def _no_centroids(rounds, num_candidates):
-  """Returns what the server sends where the clients start from scratch."""
-  return np.zeros((num_candidates, 0, rounds.num_columns), np.float32)
-
-
-def _fkm_centroids(config, rounds, num_rounds):
+def _fkm_centroids(search: Search, num_rounds: int) -> list[np.ndarray]:
   """Returns the centroids (R, K, d) after every round of FKM."""
-  work = local_work.initial_means(config.n_clusters, config.min_count)
-  centroids = _no_centroids(rounds, config.n_init)
+  num_clusters, options = search.config.n_clusters, search.options
+  work = local_work.initial_means(num_clusters, options.min_count)
+  centroids = search.no_centroids(options.n_init)
   after_rounds = []
   for round_num in range(num_rounds):
-    seeds = _seeds(config, rounds.client_ids, "fkm", round_num)
-    means = rounds.gather(work, config.min_count, centroids, seeds)
-    warm = round_num > 0 and config.server_init == kmeans_config.WARM
+    means = search.gather(work, centroids, "fkm", round_num)
+    warm = round_num > 0 and options.server_init == kmeans_config.WARM
     centroids = np.stack([
         server_step.combined_means(
-            *_present(means, config, restart), config.n_clusters,
-            _server_rng(config, restart, round_num), centroids[restart] if warm else None,
+            *search.present(means, restart), num_clusters,
+            search.server_rng(restart, round_num), centroids[restart] if warm else None,
         )
-        for restart in range(config.n_init)
+        for restart in range(options.n_init)
     ])
     after_rounds.append(centroids)
-    work = local_work.lloyd_means(config.local_iterations)
+    work = local_work.lloyd_means(options.local_iterations)
   return after_rounds
 
 
-def fkm(config, rounds):
+def fkm(search: Search) -> list[Candidate]:
   """FKM of Garst and Reinders."""
-  after_rounds = _fkm_centroids(config, rounds, config.num_rounds)
-  return _refined(config, rounds, _candidates(GATHER, after_rounds, True))
+  after_rounds = _fkm_centroids(search, search.options.num_rounds)
+  return _refined(search, _candidates(GATHER, after_rounds, True))
 
 
-def fkm_lloyd(config, rounds):
+def fkm_lloyd(search: Search) -> list[Candidate]:
   """A few rounds of FKM for good starts, then Lloyd's algorithm."""
+  options = search.options
   try:
-    after_rounds = _fkm_centroids(config, rounds, config.fkm_rounds)
+    after_rounds = _fkm_centroids(search, options.fkm_rounds)
   except NothingReleased as e:
     # Sums need no client's own means.
     logging.warning("%s Rounds of Lloyd start near the middle of all points instead.", e)
-    return lloyd(config, rounds)
+    return lloyd(search)
   candidates = _candidates(GATHER, after_rounds, True)
-  return _with_lloyd(rounds, candidates, after_rounds[-1], config.num_rounds, config.tol)
+  return _with_lloyd(
+      search.rounds, candidates, after_rounds[-1], options.num_rounds, options.tol
+  )
 
 
-def _one_shot(config, rounds, work, combine):
+def _one_shot(
+    search: Search, work: gathering.Work,
+    combine: Callable[[gathering.ClientMeans, np.random.Generator], np.ndarray],
+) -> list[Candidate]:
   """Returns a candidate per restart: one round, and `combine(means, rng)` of each."""
   combined = []
-  for restart in range(config.n_init):
-    seeds = _seeds(config, rounds.client_ids, "one shot", restart)
-    means = rounds.gather(work, config.min_count, _no_centroids(rounds, 1), seeds)
-    _present(means, config, 0)
-    combined.append(combine(means, _server_rng(config, restart, 0)))
-  return _refined(config, rounds, _candidates(GATHER, [np.stack(combined)], True))
+  for restart in range(search.options.n_init):
+    means = search.gather(work, search.no_centroids(1), "one shot", restart)
+    search.present(means, 0)
+    combined.append(combine(means, search.server_rng(restart, 0)))
+  return _refined(search, _candidates(GATHER, [np.stack(combined)], True))
 
 
-def kfed(config, rounds):
+def kfed(search: Search) -> list[Candidate]:
   """k-FED of Dennis, Li and Smith."""
+  num_clusters, options = search.config.n_clusters, search.options
 
-  def combine(means, rng):
+  def combine(means: gathering.ClientMeans, rng: np.random.Generator) -> np.ndarray:
     found, _ = means.present(0)
-    return server_step.combined_from_farthest(
-        found, means.first_present(0), config.n_clusters, rng
-    )
+    return server_step.combined_from_farthest(found, means.first_present(0), num_clusters, rng)
 
-  work = local_work.separated_means(config.local_clusters, config.min_count)
-  return _one_shot(config, rounds, work, combine)
+  local_clusters = options.local_clusters or num_clusters
+  return _one_shot(search, local_work.separated_means(local_clusters, options.min_count), combine)
 
 
-def child_parent(config, rounds):
+def child_parent(search: Search) -> list[Candidate]:
   """k-means of the centroids that child servers found and updated point by point."""
+  num_clusters, options = search.config.n_clusters, search.options
 
-  def combine(means, rng):
+  def combine(means: gathering.ClientMeans, rng: np.random.Generator) -> np.ndarray:
     found, counts = means.present(0)
-    weights = counts if config.weight_by_counts else np.ones_like(counts)
-    return server_step.combined_means(found, weights, config.n_clusters, rng)
+    weights = counts if options.weight_by_counts else np.ones_like(counts)
+    return server_step.combined_means(found, weights, num_clusters, rng)
 
-  work = local_work.child_means(config.n_clusters, config.min_count, config.shuffle)
-  return _one_shot(config, rounds, work, combine)
+  work = local_work.child_means(num_clusters, options.min_count, options.shuffle)
+  return _one_shot(search, work, combine)
 
 
-def minibatch_start(config, rounds, restart):
+def minibatch_start(search: Search, restart: int) -> np.ndarray:
   """Returns centroids as TFF draws its first ones: from the standard normal distribution."""
-  rng = randomness.generator(config.seed, "k-means of TFF", restart)
-  drawn = rng.standard_normal((config.n_clusters, rounds.num_columns))
+  rng = randomness.generator(search.config.seed, "k-means of TFF", restart)
+  drawn = rng.standard_normal((search.config.n_clusters, search.rounds.num_columns))
   return drawn.astype(np.float32)
 
 
-def tff_minibatch(config, rounds):
+def tff_minibatch(search: Search) -> list[Candidate]:
   """TFF's own federated k-means, from its own start."""
   paths = [
-      rounds.minibatch(minibatch_start(config, rounds, restart), config.num_rounds)
-      for restart in range(config.n_init)
+      search.rounds.minibatch(minibatch_start(search, restart), search.options.num_rounds)
+      for restart in range(search.options.n_init)
   ]
   return _candidates(MINIBATCH, [np.stack(step) for step in zip(*paths)], False)
 
 
-# By the names of `--algorithm`, all of one signature.
-ALGORITHMS = {
-    "fkm_lloyd": fkm_lloyd,
-    "lloyd": lloyd,
-    "fkm": fkm,
-    "kfed": kfed,
-    "child_parent": child_parent,
-    "tff_minibatch": tff_minibatch,
+# All of `kmeans_config.ALGORITHMS` but `Sums`; each returns a candidate per restart.
+SEARCHES: dict[type[kmeans_config.Algorithm], Callable[[Search], list[Candidate]]] = {
+    kmeans_config.FkmLloyd: fkm_lloyd,
+    kmeans_config.Lloyd: lloyd,
+    kmeans_config.Fkm: fkm,
+    kmeans_config.KFed: kfed,
+    kmeans_config.ChildParent: child_parent,
+    kmeans_config.TffMinibatch: tff_minibatch,
 }
+
+
+def _history(
+    candidate: Candidate, scaling: scaling_lib.Scaling, inertia_unit: float
+) -> tuple[model_lib.RoundRecord, ...]:
+  """Returns the records of a candidate in its scaled coordinates."""
+  records = []
+  for index, step in enumerate(candidate.steps):
+    num_clusters, num_columns = step.centroids.shape
+    sends_centroids = index > 0 or not candidate.from_scratch
+    sends_inertia = step.stage == LLOYD
+    records.append(
+        model_lib.RoundRecord(
+            stage=step.stage,
+            centroids=scaling.undo(step.centroids),
+            inertia=None if step.inertia is None else step.inertia * inertia_unit,
+            bytes_down=_BYTES * num_clusters * num_columns * sends_centroids,
+            bytes_up=_BYTES * (num_clusters * (num_columns + 1) + sends_inertia),
+        )
+    )
+  return tuple(records)
+
+
+def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fitted.Fit:
+  """Fits centroids by one of `SEARCHES`: coordinates, algorithm, best restart.
+
+  Raises:
+    ValueError: If there are fewer points than clusters.
+    NothingReleased: If the clients may send nothing that the algorithm could use.
+  """
+  moments = files.column_moments()
+  if moments.num_points < config.n_clusters:
+    raise validate.error(
+        "n_clusters", f"be at most the {moments.num_points} points of all clients",
+        config.n_clusters,
+    )
+  scaling = scaling_lib.unit_scaling(moments, config.standardize)
+  rounds = rounds_lib.Rounds(files.scaled(scaling), config.algorithm.n_init)
+  candidates = SEARCHES[type(config.algorithm)](Search(config, rounds))
+  scores = rounds.scores(np.stack([candidate.centroids for candidate in candidates]))
+  best = int(np.argmin(scores["inertia"]))
+  *steps, last = candidates[best].steps
+  last = last._replace(inertia=float(scores["inertia"][best]))
+  candidate = dataclasses.replace(candidates[best], steps=(*steps, last))
+  # Standardised columns keep the inertia in their own unit.
+  unit = 1.0 if config.standardize else 1 / scaling.factor[0] ** 2
+  history = _history(candidate, scaling, unit)
+  scales = scaling.factor if config.standardize else np.ones(files.num_columns)
+  return fitted.Fit(
+      model_lib.KMeansModel(history[-1].centroids, scaling, scales),
+      history,
+      num_rounds=len(history),
+      loss=history[-1].inertia,
+      silhouette=float(scores["silhouettes"][best]) / moments.num_points,
+  )

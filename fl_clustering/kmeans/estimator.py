@@ -1,21 +1,42 @@
 """Federated k-means in scikit-learn's manner."""
 
+from __future__ import annotations
+
+from typing import Any, Mapping
+import warnings
+
+import numpy as np
 from sklearn.utils import validation
 
 from dp_clustering import data_frames
 from dp_clustering import noise
 from fl_clustering.kmeans import algorithms
-from fl_clustering.kmeans import fitting
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
-from fl_clustering.points import client_points
 from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 from fl_clustering.points import given_clients
 from fl_clustering.points import point_files
+from fl_clustering.points import privacy as privacy_lib
 
-# By the names of `--algorithm`: a function of a `KMeansConfig` and `PointFiles`.
-FITS = {"sums": sums_fit.fit, **dict.fromkeys(algorithms.ALGORITHMS, fitting.fit)}
+
+def write_files(
+    clients: Mapping[Any, np.ndarray], privacy: privacy_lib.Privacy | None, directory: str
+) -> point_files.PointFiles:
+  """Writes the files of clients with points (n, d) for `fit`."""
+  if privacy is None:
+    return point_files.write_files(clients, directory)
+  return private_fit.write_files(clients, privacy, directory)
+
+
+def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fitted.Fit:
+  """Fits centroids to clients from `write_files`, with secure noise if there is `privacy`."""
+  if config.privacy is not None:
+    return private_fit.fit(config, files, noise.SecureNoise())
+  if isinstance(config.algorithm, kmeans_config.Sums):
+    return sums_fit.fit(config, files)
+  return algorithms.fit(config, files)
 
 
 class FederatedKMeans(federated_clusterer.FederatedClusterer):
@@ -40,7 +61,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     inertia_: The sum of the squared distances of all points to the nearest of these
       centroids; of standardised columns with `standardize`, None with `privacy`.
     silhouette_: The mean simplified silhouette at these centroids, likewise.
-    history_: Tuple of `fitting.RoundRecord`, one for each round of the best restart that had
+    history_: Tuple of `model.RoundRecord`, one for each round of the best restart that had
       centroids.
     n_iter_: Number of all rounds of the best restart; with `sums` also those that find the
       scale before it, and its final means and their inertia after it.
@@ -57,65 +78,40 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
 
   def __init__(
       self,
-      n_clusters,
-      algorithm="sums",
-      n_init=None,
-      num_rounds=None,
-      tol=None,
-      min_count=None,
-      fkm_rounds=None,
-      server_init=None,
-      local_iterations=None,
-      local_clusters=None,
-      lloyd_rounds=None,
-      weight_by_counts=None,
-      shuffle=None,
-      privacy=None,
-      standardize=False,
-      compute_labels=None,
-      random_state=0,
-  ):
+      n_clusters: int,
+      algorithm: str | kmeans_config.Algorithm = "sums",
+      n_init: int | None = None,
+      num_rounds: int | None = None,
+      tol: float | None = None,
+      min_count: int | None = None,
+      fkm_rounds: int | None = None,
+      server_init: str | None = None,
+      local_iterations: int | None = None,
+      local_clusters: int | None = None,
+      lloyd_rounds: int | None = None,
+      weight_by_counts: bool | None = None,
+      shuffle: bool | None = None,
+      privacy: privacy_lib.Privacy | None = None,
+      standardize: bool = False,
+      compute_labels: bool | None = None,
+      random_state: int = 0,
+  ) -> None:
     """Stores the settings; `fit` checks them.
-
-    An option left None gets the default of the chosen algorithm.  An option that the
-    algorithm does not have is an error.
 
     Args:
       n_clusters: Number of clusters, K: at least 1, at most the number of all points.
-      algorithm: How the centroids are found:
-        "sums": splits, Lloyd's algorithm and swaps, by secure sums alone.
-        "fkm_lloyd": rounds of FKM for good starts, then rounds of Lloyd.
-        "lloyd": Lloyd's algorithm by sums, from random centroids.
-        "fkm": Garst and Reinders, Federated K-Means Clustering.
-        "kfed": Dennis, Li and Smith, one round that gathers.
-        "child_parent": k-means of the clients' centroids, one round that gathers.
-        "tff_minibatch": TFF's own mini-batch k-means, for comparison.
-      n_init: Number of restarts; the one with the lowest inertia is taken.  Default: 5 for
-        `fkm_lloyd` and `lloyd`, 1 for the others that have it.
-      num_rounds: The most rounds.  With `sums` at least 6; eight more find the scale, the final
-        means and their inertia.  With `fkm_lloyd` these are the rounds of Lloyd that follow those of
-        FKM.  Default: 30 for `sums`, 100 for `fkm_lloyd` and `lloyd`, 20 for `fkm` and
-        `tff_minibatch`.  `kfed` and `child_parent` have one round.  With `privacy` the number
-        of rounds follows from `n_clusters`.
-      tol: For `fkm_lloyd` and `lloyd`: a restart ends when a round lowers its inertia by no
-        more than this share.  Default: 1e-5.
-      min_count: For the algorithms that gather: the least number of points whose mean
-        leaves a client, at least 2.  Default: 2.
-      fkm_rounds: For `fkm_lloyd`: the number of rounds of FKM before those of Lloyd.
-        Default: 3.
-      server_init: For `fkm_lloyd` and `fkm`: where the server's k-means of the clients'
-        means starts in every round; "fresh" from new seeds, "warm" from the last global
-        centroids.  Default: "fresh".
-      local_iterations: For `fkm_lloyd` and `fkm`: Lloyd steps of a client in every round
-        of FKM but the first.  Default: 1.
-      local_clusters: For `kfed`: the number of clusters that k-FED looks for on a client,
-        at most K.  Default: K.
-      lloyd_rounds: For `fkm`, `kfed` and `child_parent`: the most rounds of Lloyd to add
-        at the end, by sums.  They end early when nothing improves.  Default: 0.
-      weight_by_counts: For `child_parent`: whether the server weighs the clients' centroids
-        by their numbers of points.  Default: False.
-      shuffle: For `child_parent`: whether a client shuffles its points before it sets a
-        quarter of them aside.  Default: False.
+      algorithm: How the centroids are found: one of these classes of `fl_clustering.kmeans`
+        with its options, such as `Lloyd(n_init=3)`, or its name for their defaults.
+        "sums", `Sums`: splits, Lloyd's algorithm and swaps, by secure sums alone.
+        "fkm_lloyd", `FkmLloyd`: rounds of FKM for good starts, then rounds of Lloyd.
+        "lloyd", `Lloyd`: Lloyd's algorithm by sums, from random centroids.
+        "fkm", `Fkm`: Garst and Reinders, Federated K-Means Clustering.
+        "kfed", `KFed`: Dennis, Li and Smith, one round that gathers.
+        "child_parent", `ChildParent`: k-means of the clients' centroids, one round that gathers.
+        "tff_minibatch", `TffMinibatch`: TFF's own mini-batch k-means, for comparison.
+      n_init, num_rounds, tol, min_count, fkm_rounds, server_init, local_iterations,
+        local_clusters, lloyd_rounds, weight_by_counts, shuffle: Deprecated: options of a named
+        algorithm, which now belong to its class.
       privacy: For `sums`: a `PointPrivacy` or `ClientPrivacy`.  Sums then get noise, and the
         algorithm is that of `dp_clustering.refine`.  Default: None, exact sums.
       standardize: Whether every column is scaled to variance one over all clients; must be
@@ -142,51 +138,49 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     self.compute_labels = compute_labels
     self.random_state = random_state
 
-  def _config(self):
-    return kmeans_config.KMeansConfig(**self._settings())
+  def _config(self) -> kmeans_config.KMeansConfig:
+    settings = self._settings()
+    options = {name: settings.pop(name) for name in kmeans_config.OPTIONS}
+    settings["algorithm"] = algorithm = kmeans_config.algorithm_of(self.algorithm, **options)
+    given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+    if given:
+      new_form = f"{type(algorithm).__name__}({', '.join(given)})"
+      warnings.warn(
+          f"Options of an algorithm are no arguments of FederatedKMeans any more: give "
+          f"`algorithm`=fl_clustering.kmeans.{new_form}.", FutureWarning, stacklevel=4,
+      )
+    return kmeans_config.KMeansConfig(**settings)
 
-  def _checked(self, clients):
+  def _checked(self, clients: given_clients.Clients) -> given_clients.Clients:
     if self.privacy is None:
-      return clients.replaced(client_points.checked_clients(clients))
-    return clients.replaced(client_points.private_clients(clients))
+      return clients.replaced(given_clients.checked_clients(clients))
+    return clients.replaced(given_clients.private_clients(clients))
 
-  def _points_to_fit(self, config, clients):
+  def _points_to_fit(
+      self, config: kmeans_config.KMeansConfig, clients: Any
+  ) -> given_clients.Clients:
     tables, names = given_clients.aligned(given_clients.clients_of(clients))
     points = self._checked(tables)
     width = next(iter(points.by_id.values())).shape[1]
     data_frames.set_columns(self, width, data_frames.name_array(names))
     return points
 
-  def _fit(self, config, points, folder):
-    if config.privacy is None:
-      fit = FITS[config.algorithm](config, point_files.write_files(points, folder))
-    else:
-      files = private_fit.write_files(points, config.privacy, folder)
-      fit = private_fit.fit(config, files, noise.SecureNoise())
-    self._result = fit
-    self.cluster_centers_ = fit.centroids
-    self.inertia_ = fit.inertia
-    self.silhouette_ = fit.silhouette
-    self.history_ = fit.history
-    self.n_iter_ = fit.num_rounds
-    self.privacy_spent_ = fit.privacy_spent
-    self.privacy_ledger_ = fit.ledger
+  def _fit(
+      self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray], folder: str
+  ) -> fitted.Fit:
+    return fit(config, write_files(points, config.privacy, folder))
 
-  def _points(self, X):
+  def _set_centers(self, fit: fitted.Fit) -> None:
+    self.cluster_centers_ = fit.centroids
+    self.inertia_ = fit.loss
+    self.silhouette_ = fit.silhouette
+
+  def _points(self, X: Any) -> given_clients.Clients:
     validation.check_is_fitted(self)
     clients = given_clients.clients_of(X, "X")
-    fitted = getattr(self, "feature_names_in_", None)
+    names = getattr(self, "feature_names_in_", None)
     for client_id, table in clients.by_id.items():
-      data_frames.check_order(table, fitted, clients.label(client_id))
+      data_frames.check_order(table, names, clients.label(client_id))
     points = self._checked(given_clients.as_arrays(clients))
     data_frames.check_width(self, next(iter(points.by_id.values())).shape[1])
     return points
-
-  def _assign(self, points):
-    return self._result.assign(points)
-
-  def _distances(self, points):
-    return self._result.distances(points)
-
-  def _losses(self, points):
-    return self._distances(points) ** 2

@@ -1,49 +1,21 @@
-"""The settings of federated k-means, checked as they are made.
+"""The settings of federated k-means and of its algorithms, checked as they are made.
 
 No TensorFlow here: a program can refuse wrong settings before it imports it.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Any, Mapping, Optional, Union
+from typing import Any
 
 from clustering_basics import validate
 from fl_clustering.points import privacy as privacy_lib
 
 FRESH = "fresh"
 WARM = "warm"
-
-# The options of every algorithm, with their defaults.  Any other option is an error.
-ALGORITHM_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "sums": {"num_rounds": 30, "privacy": None},
-    "fkm_lloyd": {
-        "n_init": 5, "num_rounds": 100, "tol": 1e-5, "min_count": 2, "fkm_rounds": 3,
-        "server_init": FRESH, "local_iterations": 1,
-    },
-    "lloyd": {"n_init": 5, "num_rounds": 100, "tol": 1e-5},
-    "fkm": {
-        "n_init": 1, "num_rounds": 20, "min_count": 2, "server_init": FRESH,
-        "local_iterations": 1, "lloyd_rounds": 0,
-    },
-    "kfed": {"n_init": 1, "min_count": 2, "local_clusters": None, "lloyd_rounds": 0},
-    "child_parent": {
-        "n_init": 1, "min_count": 2, "weight_by_counts": False, "shuffle": False,
-        "lloyd_rounds": 0,
-    },
-    "tff_minibatch": {"n_init": 1, "num_rounds": 20},
-}
-
-
-# Where one round would not do.
-_LEAST_ROUNDS = {"sums": 6}
-
-
-def _check_privacy(privacy):
-  if not isinstance(privacy, (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)):
-    raise TypeError(
-        "`privacy` must be a PointPrivacy or a ClientPrivacy, got "
-        f"{type(privacy).__name__}."
-    )
-
+# Of `Sums`, without `privacy`.
+MOST_ROUNDS = 30
+_LEAST_ROUNDS = 6
 
 _CHECKS = {
     "n_init": lambda value: validate.integer(minimum=1, n_init=value),
@@ -57,65 +29,225 @@ _CHECKS = {
     "lloyd_rounds": lambda value: validate.integer(minimum=0, lloyd_rounds=value),
     "weight_by_counts": lambda value: validate.boolean(weight_by_counts=value),
     "shuffle": lambda value: validate.boolean(shuffle=value),
-    "privacy": _check_privacy,
 }
+# The names of all options of all algorithms.
+OPTIONS = tuple(_CHECKS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+  """An algorithm with its options.
+
+  Attributes:
+    n_init: Number of restarts; the one with the lowest inertia is taken.
+    num_rounds: The most rounds.
+    min_count: The least number of points whose mean leaves a client, at least 2.
+    lloyd_rounds: The most rounds of Lloyd to add at the end, by sums.  They end early when
+      nothing improves.
+  """
+
+  name = ""
+  n_init = 1
+
+  def __post_init__(self) -> None:
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      if value is not None or field.default is not None:
+        _CHECKS[field.name](value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sums(Algorithm):
+  """Splits, Lloyd's algorithm and swaps, by secure sums alone.
+
+  Attributes:
+    num_rounds: The most rounds, at least 6; eight more find the scale, the final means and their
+      inertia.  Default: 30.  With `privacy` it follows from the number of clusters, and must be
+      left out.
+  """
+
+  name = "sums"
+
+  num_rounds: int | None = None
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    if self.num_rounds is not None:
+      validate.integer(minimum=_LEAST_ROUNDS, num_rounds=self.num_rounds)
+
+
+@dataclasses.dataclass(frozen=True)
+class FkmLloyd(Algorithm):
+  """Rounds of FKM for good starts, then rounds of Lloyd.
+
+  Attributes:
+    num_rounds: The most rounds of Lloyd.
+    tol: A restart ends when a round of Lloyd lowers its inertia by no more than this share.
+    fkm_rounds: The number of rounds of FKM before.
+    server_init: As in `Fkm`.
+    local_iterations: As in `Fkm`.
+  """
+
+  name = "fkm_lloyd"
+
+  n_init: int = 5
+  num_rounds: int = 100
+  tol: float = 1e-5
+  min_count: int = 2
+  fkm_rounds: int = 3
+  server_init: str = FRESH
+  local_iterations: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Lloyd(Algorithm):
+  """Lloyd's algorithm by sums, from random centroids.
+
+  Attributes:
+    tol: A restart ends when a round lowers its inertia by no more than this share.
+  """
+
+  name = "lloyd"
+
+  n_init: int = 5
+  num_rounds: int = 100
+  tol: float = 1e-5
+
+
+@dataclasses.dataclass(frozen=True)
+class Fkm(Algorithm):
+  """Garst and Reinders, Federated K-Means Clustering.
+
+  Attributes:
+    server_init: Where the server's k-means of the clients' means starts in every round; "fresh"
+      from new seeds, "warm" from the last global centroids.
+    local_iterations: Lloyd steps of a client in every round but the first.
+  """
+
+  name = "fkm"
+
+  n_init: int = 1
+  num_rounds: int = 20
+  min_count: int = 2
+  server_init: str = FRESH
+  local_iterations: int = 1
+  lloyd_rounds: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class KFed(Algorithm):
+  """k-FED of Dennis, Li and Smith, one round that gathers.
+
+  Attributes:
+    local_clusters: The number of clusters to look for on a client, at most K.  Default: K.
+  """
+
+  name = "kfed"
+
+  n_init: int = 1
+  min_count: int = 2
+  local_clusters: int | None = None
+  lloyd_rounds: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class ChildParent(Algorithm):
+  """k-means of the clients' centroids, one round that gathers.
+
+  Attributes:
+    weight_by_counts: Whether the server weighs the clients' centroids by their numbers of points.
+    shuffle: Whether a client shuffles its points before it sets a quarter of them aside.
+  """
+
+  name = "child_parent"
+
+  n_init: int = 1
+  min_count: int = 2
+  weight_by_counts: bool = False
+  shuffle: bool = False
+  lloyd_rounds: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class TffMinibatch(Algorithm):
+  """TFF's own mini-batch k-means, for comparison."""
+
+  name = "tff_minibatch"
+
+  n_init: int = 1
+  num_rounds: int = 20
+
+
+# By their names; the default comes first.
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    algorithm.name: algorithm
+    for algorithm in (Sums, FkmLloyd, Lloyd, Fkm, KFed, ChildParent, TffMinibatch)
+}
+
+
+def option_names(name: str) -> tuple[str, ...]:
+  """Returns the options of an algorithm."""
+  return tuple(field.name for field in dataclasses.fields(ALGORITHMS[name]))
+
+
+def algorithm_of(algorithm: Algorithm | str, **options: Any) -> Algorithm:
+  """Returns an algorithm by its name, or an algorithm as it is.
+
+  Args:
+    **options: With a name, the options that differ from the defaults; None for the default.
+
+  Raises:
+    ValueError: If there is no such algorithm, it has no such option, or a value is wrong.
+  """
+  if not isinstance(algorithm, Algorithm):
+    validate.one_of(ALGORITHMS, algorithm=algorithm)
+  given = {name: value for name, value in options.items() if value is not None}
+  known = () if isinstance(algorithm, Algorithm) else option_names(algorithm)
+  for name, value in given.items():
+    if name not in known:
+      raise validate.error(name, f"be left out with `algorithm`={algorithm!r}", value)
+  return algorithm if isinstance(algorithm, Algorithm) else ALGORITHMS[algorithm](**given)
 
 
 @dataclasses.dataclass(frozen=True)
 class KMeansConfig:
-  """Everything but the data that changes the result.
+  """Everything but the data that changes the result; `FederatedKMeans` documents it.
 
-  `FederatedKMeans` documents every setting.  An option left `None` becomes the algorithm's
-  default from `ALGORITHM_DEFAULTS`; one that the algorithm does not have must be left
-  `None`.
+  Attributes:
+    algorithm: An `Algorithm`; a name becomes one.
   """
 
   n_clusters: int
-  algorithm: str = "sums"
-  n_init: Optional[int] = None
-  num_rounds: Optional[int] = None
-  tol: Optional[float] = None
-  min_count: Optional[int] = None
-  fkm_rounds: Optional[int] = None
-  server_init: Optional[str] = None
-  local_iterations: Optional[int] = None
-  local_clusters: Optional[int] = None
-  lloyd_rounds: Optional[int] = None
-  weight_by_counts: Optional[bool] = None
-  shuffle: Optional[bool] = None
-  privacy: Optional[Union[privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy]] = None
+  algorithm: Any = Sums()
+  privacy: privacy_lib.Privacy | None = None
   standardize: bool = False
   seed: int = 0
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)
-    validate.one_of(ALGORITHM_DEFAULTS, algorithm=self.algorithm)
+    object.__setattr__(self, "algorithm", algorithm_of(self.algorithm))
     validate.integer(minimum=0, seed=self.seed)
     validate.boolean(standardize=self.standardize)
-    defaults = dict(ALGORITHM_DEFAULTS[self.algorithm])
-    if self.privacy is not None and "privacy" in defaults:
+    if self.privacy is not None:
       self._check_private()
-      del defaults["num_rounds"]  # Fixed beforehand, so that it tells nothing.
-    for name, check in _CHECKS.items():
-      if getattr(self, name) is None:
-        object.__setattr__(self, name, defaults.get(name))
-      elif name not in defaults:
-        raise validate.error(
-            name, f"be left out with `algorithm`={self.algorithm!r}", getattr(self, name)
-        )
-      else:
-        check(getattr(self, name))
-    if self.algorithm in _LEAST_ROUNDS and self.num_rounds is not None:
-      validate.integer(_LEAST_ROUNDS[self.algorithm], num_rounds=self.num_rounds)
-    if self.algorithm == "kfed" and self.local_clusters is None:
-      object.__setattr__(self, "local_clusters", self.n_clusters)
-    if self.local_clusters is not None and self.local_clusters > self.n_clusters:
+    local_clusters = getattr(self.algorithm, "local_clusters", None)
+    if local_clusters is not None and local_clusters > self.n_clusters:
       raise validate.error(
-          "local_clusters", f"be at most `n_clusters`={self.n_clusters}", self.local_clusters
+          "local_clusters", f"be at most `n_clusters`={self.n_clusters}", local_clusters
       )
 
-  def _check_private(self):
-    for name, value in (("num_rounds", None), ("standardize", False)):
-      if getattr(self, name) != value:
-        rule = "be left out" if value is None else f"be {value}"
-        raise validate.error(name, f"{rule} with `privacy`", getattr(self, name))
+  def _check_private(self) -> None:
+    if not isinstance(self.algorithm, Sums):
+      raise validate.error(
+          "privacy", f"be left out with `algorithm`={self.algorithm.name!r}", self.privacy
+      )
+    # Fixed beforehand, so that it tells nothing.
+    if self.algorithm.num_rounds is not None:
+      raise validate.error("num_rounds", "be left out with `privacy`", self.algorithm.num_rounds)
+    if self.standardize:
+      raise validate.error("standardize", "be False with `privacy`", self.standardize)
+    if not isinstance(self.privacy, (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)):
+      raise TypeError(
+          "`privacy` must be a PointPrivacy or a ClientPrivacy, got "
+          f"{type(self.privacy).__name__}."
+      )

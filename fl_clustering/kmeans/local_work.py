@@ -4,8 +4,11 @@ A work is a function of `(points, centroids, seed)`: the client's points (n, d),
 candidates that the server sent (R, K, d), and int32 (2,) to draw from.  It returns means
 (R, K, d) and the numbers of points whose means they are (R, K).  K is always the same,
 because TFF's types need it; an absent mean has a count of zero.  A work that starts from
-scratch is sent candidates without centroids, of shape (R, 0, d).  No work decides what
-leaves the client: `fl_clustering/points/released_means.py` does.
+scratch is sent candidates without centroids, of shape (R, 0, d); a client with fewer than
+K times `min_count` points looks for fewer clusters.  No work decides what leaves the client:
+`fl_clustering/points/gathering.py` does.
+
+All numbers are float32, and the functions below have these shapes, too.
 
 References:
   Swier Garst, Marcel Reinders. Federated K-Means Clustering. ICPR 2024, Algorithm 1.
@@ -17,13 +20,19 @@ References:
   Federated K-Means, in: Many Labs, an analysis of the Iowa Gambling Task.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import Callable, TYPE_CHECKING
 
 import tensorflow as tf
 
 from fl_clustering.kmeans import sums as sums_lib
 from fl_clustering.points import distances as distances_lib
 from fl_clustering.points import seeding
+
+if TYPE_CHECKING:
+  from fl_clustering.points import gathering
 
 # As many as scikit-learn's KMeans made when the papers were written.
 _TRIES = 10
@@ -45,35 +54,21 @@ _as_one_graph = tf.function(
 )
 
 
-def lloyd_step(points, centroids):
-  """Takes one Lloyd step.
-
-  Args:
-    points: float32 of shape (n, d).
-    centroids: float32 of shape (R, K, d).
-
-  Returns:
-    The means of the centroids' points (R, K, d), and how many points each has (R, K).  A
-    centroid without points stays.
-  """
+def lloyd_step(points: tf.Tensor, centroids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns the means and numbers of the centroids' points; a centroid without any stays."""
   sums = sums_lib.lloyd_sums(points, centroids)
   means = sums_lib.moved_centroids(centroids, sums["sums"], sums["counts"])
   return means, sums["counts"]
 
 
-def lloyd_steps(points, centroids, max_steps):
-  """Takes Lloyd steps until nothing moves.
+def lloyd_steps(
+    points: tf.Tensor, centroids: tf.Tensor, max_steps: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Takes Lloyd steps until nothing moves; returns means and counts."""
 
-  Args:
-    points: float32 of shape (n, d).
-    centroids: float32 of shape (R, K, d).
-    max_steps: The most steps.
-
-  Returns:
-    Means (R, K, d), and the numbers of points whose means they are (R, K).
-  """
-
-  def body(index, centroids, unused_counts, unused_moved):
+  def body(
+      index: tf.Tensor, centroids: tf.Tensor, unused_counts: tf.Tensor, unused_moved: tf.Tensor
+  ) -> tuple[tf.Tensor, ...]:
     means, counts = lloyd_step(points, centroids)
     return index + 1, means, counts, tf.reduce_any(means != centroids)
 
@@ -85,18 +80,13 @@ def lloyd_steps(points, centroids, max_steps):
   return means, counts
 
 
-def best_of_tries(points, num_candidates, num_clusters, max_steps, seed):
-  """Returns for each candidate the best of ten k-means started by k-means++.
+def best_of_tries(
+    points: tf.Tensor, num_candidates: int | tf.Tensor, num_clusters: int | tf.Tensor,
+    max_steps: int, seed: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns means and counts of the best of ten k-means for each candidate.
 
-  Args:
-    points: float32 of shape (n, d), n > 0.
-    num_candidates: Number of candidates, R.
-    num_clusters: Number of clusters, K.
-    max_steps: The most Lloyd steps of each try.
-    seed: int32 of shape (2,).
-
-  Returns:
-    Means (R, K, d), and the numbers of points whose means they are (R, K).
+  Every try starts by k-means++ and takes at most `max_steps` Lloyd steps.
   """
   alike = tf.ones([tf.shape(points)[0]])
   rows = seeding.seed_rows(
@@ -112,11 +102,15 @@ def best_of_tries(points, num_candidates, num_clusters, max_steps, seed):
   return tf.gather(means, best), tf.gather(counts, best)
 
 
-def _from_scratch(local_means, num_clusters, min_count):
+def _from_scratch(
+    local_means: Callable[..., tuple[tf.Tensor, tf.Tensor]], num_clusters: int, min_count: int
+) -> gathering.Work:
   """Returns the work that sends `local_means(points, num_candidates, num_local, seed)`."""
 
   @_as_one_graph
-  def work(points, centroids, seed):
+  def work(
+      points: tf.Tensor, centroids: tf.Tensor, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
     num_candidates = tf.shape(centroids)[0]
     # With more clusters, not all could have `min_count` points.
     num_local = tf.minimum(num_clusters, tf.shape(points)[0] // min_count)
@@ -134,33 +128,32 @@ def _from_scratch(local_means, num_clusters, min_count):
 
 
 @functools.lru_cache(maxsize=None)
-def initial_means(num_clusters, min_count, lloyd_steps_per_try=1):
+def initial_means(
+    num_clusters: int, min_count: int, lloyd_steps_per_try: int = 1
+) -> gathering.Work:
   """Returns the start of FKM: k-means++ and Lloyd steps.
 
   Args:
-    num_clusters: Number of clusters, K.
-    min_count: The least number of points whose mean leaves a client; a client with fewer
-      than K times as many looks for fewer clusters.
     lloyd_steps_per_try: The most Lloyd steps of each try; at least one, because the seeds
       of k-means++ are rows of the client.
   """
 
-  def local_means(points, num_candidates, num_local, seed):
+  def local_means(
+      points: tf.Tensor, num_candidates: tf.Tensor, num_local: tf.Tensor, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
     return best_of_tries(points, num_candidates, num_local, lloyd_steps_per_try, seed)
 
   return _from_scratch(local_means, num_clusters, min_count)
 
 
 @functools.lru_cache(maxsize=None)
-def lloyd_means(local_iterations):
-  """Returns a round of FKM: Lloyd steps from the candidates, empty clusters dropped.
-
-  Args:
-    local_iterations: Number of Lloyd steps.
-  """
+def lloyd_means(local_iterations: int) -> gathering.Work:
+  """Returns a round of FKM: Lloyd steps from the candidates, empty clusters dropped."""
 
   @_as_one_graph
-  def work(points, centroids, seed):
+  def work(
+      points: tf.Tensor, centroids: tf.Tensor, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
     del seed  # Nothing is drawn.
     counts = tf.zeros(tf.shape(centroids)[:2])
     for _ in range(local_iterations):
@@ -171,13 +164,13 @@ def lloyd_means(local_iterations):
   return work
 
 
-def _principal_directions(points, num_directions):
+def _principal_directions(points: tf.Tensor, num_directions: tf.Tensor) -> tf.Tensor:
   """Returns the right singular vectors of the largest singular values, as columns."""
   _, directions = tf.linalg.eigh(tf.matmul(points, points, transpose_a=True))
   return directions[:, -num_directions:]
 
 
-def _core_means(points, centroids):
+def _core_means(points: tf.Tensor, centroids: tf.Tensor) -> tf.Tensor:
   """Returns the means of the points that are clearly one centroid's, else the centroid."""
   distances = distances_lib.squared_distances(points, centroids[tf.newaxis])[:, 0]
   # The nearest two; with one centroid every point is in its core.
@@ -190,17 +183,10 @@ def _core_means(points, centroids):
   )
 
 
-def _separated_kmeans(points, num_clusters, seed):
-  """Clusters a client's points as k-FED does, for clusters that are far apart.
-
-  Args:
-    points: float32 of shape (n, d), n > 0.
-    num_clusters: Number of clusters, K.
-    seed: int32 of shape (2,).
-
-  Returns:
-    Means (1, K, d), and the numbers of points whose means they are (1, K).
-  """
+def _separated_kmeans(
+    points: tf.Tensor, num_clusters: tf.Tensor, seed: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Clusters points as k-FED does, for clusters that are far apart; returns one candidate."""
   directions = _principal_directions(
       points, tf.minimum(num_clusters, tf.shape(points)[1])
   )
@@ -213,34 +199,30 @@ def _separated_kmeans(points, num_clusters, seed):
 
 
 @functools.lru_cache(maxsize=None)
-def separated_means(num_clusters, min_count):
-  """Returns the client's part of k-FED, one candidate at a time.
+def separated_means(num_clusters: int, min_count: int) -> gathering.Work:
+  """Returns the client's part of k-FED, one candidate at a time."""
 
-  Args:
-    num_clusters: Number of clusters to look for on a client.
-    min_count: The least number of points whose mean leaves a client; a client with fewer
-      than `num_clusters` times as many looks for fewer clusters.
-  """
-
-  def local_means(points, unused_num_candidates, num_local, seed):
+  def local_means(
+      points: tf.Tensor, unused_num_candidates: tf.Tensor, num_local: tf.Tensor, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
     return _separated_kmeans(points, num_local, seed)
 
   return _from_scratch(local_means, num_clusters, min_count)
 
 
-def online_updates(means, counts, points):
+def online_updates(
+    means: tf.Tensor, counts: tf.Tensor, points: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
   """Moves the nearest mean C of n points to (C n + x) / (n + 1), point after point.
 
   Args:
-    means: float32 of shape (K, d).
-    counts: float32 of shape (K,).
-    points: float32 of shape (m, d), in the order of their arrival.
-
-  Returns:
-    The means and counts afterwards.
+    means: Of shape (K, d), with counts (K,).
+    points: In the order of their arrival.
   """
 
-  def body(index, means, counts):
+  def body(
+      index: tf.Tensor, means: tf.Tensor, counts: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     point = points[index]
     distances = distances_lib.squared_distances(point[tf.newaxis], means[tf.newaxis])
     nearest = tf.argmin(distances[0, 0])
@@ -261,21 +243,17 @@ def online_updates(means, counts, points):
 
 
 @functools.lru_cache(maxsize=None)
-def child_means(num_clusters, min_count, shuffle):
+def child_means(num_clusters: int, min_count: int, shuffle: bool) -> gathering.Work:
   """Returns the child server's part of child/parent, one candidate at a time.
 
   A client clusters three quarters of its points.  The rest then arrive one by one, and
   each moves the nearest centroid to the mean of it and the points before.  The points
   that arrive are the first quarter, as in the source, unless `shuffle` draws them.
-
-  Args:
-    num_clusters: Number of clusters, K.
-    min_count: The least number of points whose mean leaves a client; a client with fewer
-      than K times as many looks for fewer clusters.
-    shuffle: Whether a client shuffles its points first.
   """
 
-  def local_means(points, unused_num_candidates, num_local, seed):
+  def local_means(
+      points: tf.Tensor, unused_num_candidates: tf.Tensor, num_local: tf.Tensor, seed: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
     if shuffle:
       order = tf.argsort(tf.random.stateless_uniform([tf.shape(points)[0]], seed + 1))
       points = tf.gather(points, order)

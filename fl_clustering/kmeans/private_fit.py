@@ -7,7 +7,10 @@ grid as pooled points, so with `PointPrivacy` and the same noise the centroids a
 bits.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +21,17 @@ from dp_clustering import ledger as ledger_lib
 from dp_clustering import point_grid
 from dp_clustering import privacy_calculator
 from dp_clustering import refine
-from fl_clustering.kmeans import fit_result
+from fl_clustering.kmeans import model as model_lib
 from fl_clustering.points import federated_points
+from fl_clustering.points import fitted
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import scaling as scaling_lib
+
+if TYPE_CHECKING:
+  from dp_clustering import noise
+  from dp_clustering import sum_query
+  from fl_clustering.kmeans import kmeans_config
 
 
 class FederatedSums:
@@ -32,34 +41,52 @@ class FederatedSums:
     dim: Number of coordinates of a point.
     radius: Radius of the ball that points are in.
     asked: The centers of every round, a list of arrays (num_centers, dim).
+    message_bytes: What a client is sent in every round, and what it sends.
   """
 
-  def __init__(self, dim, radius, unit_norm, noisy_totals, ledger):
-    self.dim = dim
-    self.radius = radius
-    self.asked = []
-    self._unit_norm = unit_norm
-    self._noisy_totals = noisy_totals
+  def __init__(
+      self, files: point_files.PointFiles, k: int, privacy: privacy_lib.Privacy,
+      noise_source: noise.Source, ledger: ledger_lib.Ledger,
+  ) -> None:
+    self._points = federated_points.FederatedPoints(files, refine.largest_num_centers(k))
+    self._privacy = privacy
     self._ledger = ledger
+    self._answer = privacy_lib.noisy_totals(
+        privacy, self._points, len(files.paths), noise_source
+    )
+    self.dim = self._points.dim
+    self.radius = privacy.radius
+    self.asked: list[np.ndarray] = []
+    self.message_bytes: list[tuple[int, int]] = []
 
-  def private_cluster_statistics(self, centers, residual_radius, mu, **kwargs):
+  def _noisy_totals(
+      self, mu: float, query: sum_query.SumQuery, stds: Mapping[str, float]
+  ) -> np.ndarray:
+    is_limited = self._privacy.points_per_client is not None
+    self.message_bytes.append(self._points.message_bytes(query, is_limited))
+    return self._answer(mu, query, stds)
+
+  def private_cluster_statistics(
+      self, centers: np.ndarray, residual_radius: float, mu: float, **kwargs: Any
+  ) -> cluster_statistics.ClusterStatistics:
     self.asked.append(centers)
     return cluster_statistics.private_cluster_statistics(
         functools.partial(self._noisy_totals, mu), self._ledger, self.radius, centers,
-        residual_radius, mu, unit_norm=self._unit_norm, **kwargs,
+        residual_radius, mu, unit_norm=self._privacy.unit_norm, **kwargs,
     )
 
+  def private_centers(self, k: int, mu: float, rng: np.random.Generator) -> np.ndarray:
+    """Returns k private centers; see `refine.private_centers`."""
+    # It asks nothing else of a `PrivateSums`.
+    return refine.private_centers(self, k, mu, rng)  # type: ignore[arg-type]
 
-def write_files(clients, privacy, directory):
+
+def write_files(
+    clients: Mapping[Any, np.ndarray], privacy: privacy_lib.Privacy, directory: str
+) -> point_files.PointFiles:
   """Writes the files of private clients: whatever a row holds, it becomes a point of the ball.
 
-  Args:
-    clients: A mapping from client id to an array of real numbers (n, d), n >= 0.
-    privacy: A `PointPrivacy` or `ClientPrivacy`.
-    directory: An existing folder.
-
-  Returns:
-    `PointFiles` in grid steps.
+  The points are real numbers of shape (n, d), n >= 0.  The files are in grid steps.
   """
   mapped = {
       client_id: clustering_params.map_to_ball(
@@ -72,55 +99,32 @@ def write_files(clients, privacy, directory):
   return files.scaled(scaling_lib.Scaling(np.zeros(files.num_columns), steps))
 
 
-def _history(names, asked, message_bytes, centroids):
-  """Returns the `RoundRecord`s, each with the centers that the next round asks about."""
-  return tuple(
-      fit_result.RoundRecord(name.split()[0], after, None, bytes_down, bytes_up)
-      for name, after, (bytes_down, bytes_up) in zip(
-          names, [*asked[1:], centroids], message_bytes
-      )
-  )
+def fit(
+    config: kmeans_config.KMeansConfig, files: point_files.PointFiles, noise_source: noise.Source
+) -> fitted.Fit:
+  """Fits centroids to files of `write_files`, with the same `privacy`; all of the fit is private.
 
-
-def fit(config, files, noise_source):
-  """Fits centroids.
-
-  Args:
-    config: A `KMeansConfig` with `privacy`.
-    files: `PointFiles` from `write_files`, for the same `privacy`.
-    noise_source: A source of noise, one of `dp_clustering.noise`; only `SecureNoise`
-      protects anyone.
-
-  Returns:
-    A `fit_result.Fit`; everything in it is private.
+  Only the noise source `SecureNoise` protects anyone.
   """
-  k, privacy = config.n_clusters, config.privacy
-  num_clients = len(files.paths)
+  privacy = config.privacy
+  assert privacy is not None
   ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
-  points = federated_points.FederatedPoints(files, refine.largest_num_centers(k))
-  answer = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
-  message_bytes = []
-
-  def noisy_totals(mu, query, stds):
-    is_limited = privacy.points_per_client is not None
-    message_bytes.append(points.message_bytes(query, is_limited))
-    return answer(mu, query, stds)
-
-  sums = FederatedSums(points.dim, privacy.radius, privacy.unit_norm, noisy_totals, ledger)
+  sums = FederatedSums(files, config.n_clusters, privacy, noise_source, ledger)
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   rng = randomness.generator(config.seed, "private k-means")
-  centroids = refine.private_centers(sums, k, mu, rng)
-  ledger.freeze()
-  names = [release.name for release in ledger.releases]
-  return fit_result.Fit(
-      scaling=files.scaling,
-      centroids=centroids,
-      inertia=None,
-      silhouette=None,
-      history=_history(names, sums.asked, message_bytes, centroids),
-      num_rounds=len(names),
-      column_scales=np.ones(points.dim),
-      radius=privacy.radius,
-      privacy_spent=privacy_lib.guarantee(privacy, ledger, num_clients),
+  centroids = sums.private_centers(config.n_clusters, mu, rng)
+  releases = ledger.freeze().releases
+  # Each with the centers that the next round asks about.
+  history = tuple(
+      model_lib.RoundRecord(release.name.split()[0], after, None, bytes_down, bytes_up)
+      for release, after, (bytes_down, bytes_up) in zip(
+          releases, [*sums.asked[1:], centroids], sums.message_bytes
+      )
+  )
+  return fitted.Fit(
+      model_lib.KMeansModel(centroids, files.scaling, np.ones(sums.dim), privacy.radius),
+      history,
+      num_rounds=len(releases),
+      privacy_spent=privacy_lib.guarantee(privacy, ledger, len(files.paths)),
       ledger=ledger,
   )

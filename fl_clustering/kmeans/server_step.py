@@ -6,6 +6,8 @@ stray points spoils many starts.  Here the seeds of all restarts are drawn toget
 takes less than half as long as drawing them one by one, as scikit-learn does.
 """
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -22,30 +24,25 @@ _RESTARTS = 10
 _JITTER = 0.05
 
 
-def near(centroids, num_missing, rng):
-  """Returns centroids that each lie close beside a random one of those given.
+def near(centroids: np.ndarray, num_missing: int, rng: np.random.Generator) -> np.ndarray:
+  """Returns so many centroids that each lie close beside a random one of those given.
 
-  Args:
-    centroids: Array of shape (K, d), K > 0, near zero and of order one.
-    num_missing: How many to return, m.
-    rng: A `np.random.Generator`.
-
-  Returns:
-    float64 of shape (m, d).
+  Those are of shape (K, d), K > 0, near zero and of order one.
   """
   beside = centroids[rng.integers(len(centroids), size=num_missing)]
   jitter = rng.standard_normal(beside.shape) / np.sqrt(centroids.shape[1])
   return beside + _JITTER * jitter
 
 
-def combined_means(means, weights, num_clusters, rng, start=None):
+def combined_means(
+    means: np.ndarray, weights: np.ndarray, num_clusters: int, rng: np.random.Generator,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
   """Clusters the clients' means by weighted k-means.
 
   Args:
     means: float32 of shape (M, d), M > 0.
     weights: float32 of shape (M,), above zero.
-    num_clusters: Number of clusters, K.
-    rng: A `np.random.Generator`.
     start: Centroids (K, d) to start from; k-means++ with restarts by default.
 
   Returns:
@@ -61,7 +58,8 @@ def combined_means(means, weights, num_clusters, rng, start=None):
     num_trials = seeding.greedy_trials(num_clusters)
     rows = _seed_rows(means, weights, _RESTARTS, num_clusters, num_trials, seed)
     starts = iter(rows.numpy())
-    num_starts, init = _RESTARTS, lambda points, *_, **__: points[next(starts)]
+    num_starts = _RESTARTS
+    init: Any = lambda points, *_, **__: points[next(starts)]
   else:
     num_starts, init = 1, start.astype(np.float64)
   # In float64, so that scikit-learn's centering leaves `means` as they are.
@@ -72,7 +70,9 @@ def combined_means(means, weights, num_clusters, rng, start=None):
   return kmeans.cluster_centers_.astype(np.float32)
 
 
-def combined_from_farthest(means, first, num_clusters, rng):
+def combined_from_farthest(
+    means: np.ndarray, first: np.ndarray, num_clusters: int, rng: np.random.Generator
+) -> np.ndarray:
   """Clusters the clients' means as k-FED does.
 
   One client's means are the first centroids; the mean farthest from all centroids is
@@ -80,10 +80,9 @@ def combined_from_farthest(means, first, num_clusters, rng):
   2021, Algorithm 2).
 
   Args:
-    means: Array of shape (M, d).
+    means: Of shape (M, d).
     first: The means of one client, of shape (m, d), m > 0.
-    num_clusters: Number of clusters, K.
-    rng: A `np.random.Generator`; it is used only where different means are too few.
+    rng: Used only where different means are too few.
 
   Returns:
     float32 of shape (K, d).

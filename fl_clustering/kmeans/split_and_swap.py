@@ -28,8 +28,11 @@ References:
   the least useful centers to where the error is largest).
 """
 
+from __future__ import annotations
+
 import dataclasses
 import fractions
+from typing import Any, Callable
 
 import numpy as np
 
@@ -78,7 +81,6 @@ class Result:
     centers: The means of the points nearest to each of `asked`, in grid steps; float64 of shape
       (k, d).  Where there are fewer different points than k, some centers occur several times.
     inertia: As in the `Round` that the centers are from.
-    history: Tuple of `Round`.
   """
 
   asked: np.ndarray
@@ -101,10 +103,10 @@ class _Nodes:
   directions: np.ndarray
   middles: np.ndarray
 
-  def __getitem__(self, rows):
+  def __getitem__(self, rows: Any) -> _Nodes:
     return _Nodes(self.centers[rows], self.directions[rows], self.middles[rows])
 
-  def query(self, with_losses):
+  def query(self, with_losses: bool) -> sum_query.SumQuery:
     """Returns the `SumQuery`, on the grid."""
     centers = np.rint(self.centers)
     norms = np.linalg.norm(self.directions, axis=1, keepdims=True)
@@ -116,12 +118,12 @@ class _Nodes:
     )
 
 
-def _undirected(centers, rng):
+def _undirected(centers: np.ndarray, rng: np.random.Generator) -> _Nodes:
   """Returns `_Nodes` whose points are halved at random."""
   return _Nodes(centers, rng.standard_normal(centers.shape), centers)
 
 
-def _joined(first, second):
+def _joined(first: _Nodes, second: _Nodes) -> _Nodes:
   """Returns the `_Nodes` of both."""
   return _Nodes(
       np.concatenate([first.centers, second.centers]),
@@ -149,18 +151,18 @@ class _Answer:
   inertia: float
 
   @property
-  def means(self):
+  def means(self) -> np.ndarray:
     """Returns the means of the clusters, of shape (M, d)."""
     return self.asked + self.residuals.sum(axis=1) / self.counts.sum(axis=1, keepdims=True)
 
   @property
-  def half_means(self):
+  def half_means(self) -> np.ndarray:
     """Returns the means of the halves, of shape (M, 2, d); for none, the asked center."""
     counts = np.maximum(self.counts, 1)[:, :, np.newaxis]
     return self.asked[:, np.newaxis] + self.residuals / counts
 
   @property
-  def gains(self):
+  def gains(self) -> np.ndarray:
     """Returns by how much splitting each cluster lowers the inertia, of shape (M,).
 
     It is zero where all points are in one half: those of a cluster of equal points always
@@ -170,7 +172,7 @@ class _Answer:
     lower, upper = self.half_means.swapaxes(0, 1)
     return counts.prod(axis=1) / counts.sum(axis=1) * ((upper - lower) ** 2).sum(axis=1)
 
-  def nodes(self, rng):
+  def nodes(self, rng: np.random.Generator) -> _Nodes:
     """Returns the `_Nodes` of Lloyd's next round."""
     means, random = self.means, _undirected(self.means, rng)
     lower, upper = self.half_means.swapaxes(0, 1)
@@ -182,7 +184,9 @@ class _Answer:
     )
 
 
-def inertias(total_square, centers, counts, residuals):
+def inertias(
+    total_square: int, centers: np.ndarray, counts: np.ndarray, residuals: np.ndarray
+) -> tuple[int, fractions.Fraction]:
   """Returns the inertia at the centers, and about the means of their points; both exact.
 
   With n points of a center c and residuals of the sum r, the points' squared norms are
@@ -190,13 +194,10 @@ def inertias(total_square, centers, counts, residuals):
   less.
 
   Args:
-    total_square: Sum of the squared norms of all points, a Python integer.
+    total_square: Sum of the squared norms of all points.
     centers: Integers of shape (M, d), as asked.
     counts: Positive integers of shape (M,).
     residuals: Integers of shape (M, d), the sums of the points' residuals.
-
-  Returns:
-    A pair of an int and a `fractions.Fraction`.
   """
   centers, residuals = (rows.astype(np.int64).astype(object) for rows in (centers, residuals))
   counts = counts.astype(object)
@@ -209,24 +210,24 @@ def inertias(total_square, centers, counts, residuals):
 class _Asker:
   """Asks in rounds, and keeps their record."""
 
-  def __init__(self, totals, total_square, max_rounds):
+  def __init__(
+      self, totals: Callable[[sum_query.SumQuery], np.ndarray], total_square: int, max_rounds: int
+  ) -> None:
     self._totals = totals
     self._total_square = total_square
     self._max_rounds = max_rounds
-    self.history = []
+    self.history: list[Round] = []
 
   @property
-  def num_left(self):
+  def num_left(self) -> int:
     """The number of rounds that are left."""
     return self._max_rounds - len(self.history)
 
-  def ask(self, stage, nodes, with_losses=False):
+  def ask(self, stage: str, nodes: _Nodes, with_losses: bool = False) -> _Answer:
     """Returns the `_Answer` to one round.
 
     Args:
       stage: See `Round`.
-      nodes: `_Nodes`.
-      with_losses: Whether to ask for the losses.
     """
     query = nodes.query(with_losses)
     parts = query.split(self._totals(query))
@@ -251,13 +252,10 @@ class _Asker:
     return answer
 
 
-def _split(answer, num_splits, rng):
-  """Returns `_Nodes` with the halves of the clusters of the largest gains as centers.
+def _split(answer: _Answer, num_splits: int, rng: np.random.Generator) -> _Nodes:
+  """Returns nodes with the halves of at most so many clusters of the largest gains as centers.
 
-  Args:
-    answer: An `_Answer`.
-    num_splits: How many clusters to split at most; those without a gain are not.
-    rng: A `np.random.Generator`.
+  Clusters without a gain are not split.
   """
   gains = answer.gains
   chosen = np.argsort(-gains, kind="stable")[:num_splits]
@@ -267,22 +265,23 @@ def _split(answer, num_splits, rng):
   return _joined(answer.nodes(rng)[kept], _undirected(halves, rng))
 
 
-def _lloyd(asker, stage, nodes, rng, with_losses=False):
+def _lloyd(
+    asker: _Asker, stage: str, nodes: _Nodes, rng: np.random.Generator, with_losses: bool = False
+) -> _Answer:
   """Does `_LLOYD_ROUNDS` rounds; returns the last `_Answer`.
 
   Args:
-    asker: The `_Asker`.
     stage: See `Round`.
-    nodes: `_Nodes` to start from.
-    rng: A `np.random.Generator`.
-    with_losses: Whether to ask for the losses in the last round.
+    with_losses: In the last round.
   """
   for _ in range(_LLOYD_ROUNDS - 1):
     nodes = asker.ask(stage, nodes).nodes(rng)
   return asker.ask(stage, nodes, with_losses)
 
 
-def _split_up(asker, dim, num_centers, rng):
+def _split_up(
+    asker: _Asker, dim: int, num_centers: int, rng: np.random.Generator
+) -> _Answer:
   """Splits from one center on; returns the last `_Answer`.
 
   It stops in time for Lloyd's rounds on these centers and then on K.
@@ -296,18 +295,18 @@ def _split_up(asker, dim, num_centers, rng):
   return _lloyd(asker, "split", answer.nodes(rng), rng)
 
 
-def _reduced(answer, k, rng):
+def _reduced(answer: _Answer, k: int, rng: np.random.Generator) -> np.ndarray:
   """Returns the centers of at most k clusters of the halves' means."""
   filled = answer.counts > 0
   return summary_kmeans.fit(answer.half_means[filled], answer.counts[filled], k, rng)
 
 
-def _better(first, second):
+def _better(first: _Answer, second: _Answer) -> _Answer:
   """Returns the `_Answer` of the lower inertia."""
   return min(first, second, key=lambda answer: answer.inertia)
 
 
-def _without_least_losses(answer, k):
+def _without_least_losses(answer: _Answer, k: int) -> np.ndarray:
   """Returns which k centers to keep, as a mask: without those of the least losses.
 
   A loss holds while the other centers stay.  So where a center goes, its nearest one stays,
@@ -318,8 +317,10 @@ def _without_least_losses(answer, k):
   distances = squares[:, np.newaxis] + squares - 2 * answer.means @ answer.means.T
   np.fill_diagonal(distances, np.inf)
   neighbor = distances.argmin(axis=1)
+  assert answer.losses is not None
   order = np.argsort(answer.losses, kind="stable")
-  first, spared = [], set()
+  first: list[int] = []
+  spared: set[int] = set()
   for center in order:
     if center not in spared:
       first.append(center)
@@ -330,7 +331,7 @@ def _without_least_losses(answer, k):
   return kept
 
 
-def _swap(asker, best, k, rng):
+def _swap(asker: _Asker, best: _Answer, k: int, rng: np.random.Generator) -> _Answer:
   """Does cycles of splits and removals; returns the best `_Answer`, of at most k centers."""
   num_swaps = max(1, int(_SWAPPED_PART * k))
   while num_swaps and best.inertia > 0 and asker.num_left > _ROUNDS_OF_CYCLE:
@@ -345,7 +346,7 @@ def _swap(asker, best, k, rng):
   return best
 
 
-def _settle(asker, answer, rng):
+def _settle(asker: _Asker, answer: _Answer, rng: np.random.Generator) -> _Answer:
   """Does Lloyd's rounds until they gain little; returns the best `_Answer`."""
   while answer.inertia > 0 and asker.num_left:
     settled = asker.ask("settle", answer.nodes(rng))
@@ -355,24 +356,22 @@ def _settle(asker, answer, rng):
   return answer
 
 
-def largest_num_centers(k):
+def largest_num_centers(k: int) -> int:
   """Returns the most centers that a round asks about."""
   return max(_CENTERS_PER_CLUSTER * k, _MIN_CENTERS)
 
 
-def sums_kmeans(totals, dim, total_square, k, rng, max_rounds=30):
+def sums_kmeans(
+    totals: Callable[[sum_query.SumQuery], np.ndarray], dim: int, total_square: int, k: int,
+    rng: np.random.Generator, max_rounds: int = 30,
+) -> Result:
   """Clusters points by k-means from exact sums over them.
 
   Args:
-    totals: A function from a `SumQuery` to its totals, int64, such as `PooledPoints.totals`.
+    totals: Returns a query's totals, int64, such as `PooledPoints.totals`.
     dim: Number of coordinates of a point.
-    total_square: Sum of the squared norms of the points in grid steps, a Python integer.
-    k: Number of clusters.
-    rng: A `np.random.Generator`.
+    total_square: Sum of the squared norms of the points in grid steps.
     max_rounds: The largest number of rounds, at least 6.
-
-  Returns:
-    The `Result`.
   """
   asker = _Asker(totals, total_square, max_rounds)
   answer = _split_up(asker, dim, largest_num_centers(k), rng)

@@ -6,6 +6,8 @@ What is larger than a contribution may be is sent as two of them (`limbs`).
 """
 
 import dataclasses
+import types
+from typing import Any, Mapping
 
 import numpy as np
 
@@ -18,39 +20,24 @@ _LIMB = 2.0**26
 DIRECTION_STEPS = 2**25
 
 
-def limbs(xp, values):
+def limbs(xp: types.ModuleType, values: Any) -> list[Any]:
   """Returns integers in (-2^53, 2^53) as a list of their higher and their lower part."""
   high = xp.floor(values / _LIMB)
   return [high, values - high * _LIMB]
 
 
-def whole(parts):
-  """Returns sums of what was sent as two parts, as Python's integers of any size.
-
-  Args:
-    parts: int64 array of shape (..., 2).
-
-  Returns:
-    An array of objects of shape (...).
-  """
+def whole(parts: np.ndarray) -> np.ndarray:
+  """Returns sums of what was sent as two parts, int64 (..., 2), as Python's integers (...)."""
   high, low = np.moveaxis(parts.astype(object), -1, 0)
   return high * int(_LIMB) + low
 
 
-def _two_nearest(xp, points, centers):
-  """Returns what the two nearest centers of every point are like.
+def _two_nearest(xp: types.ModuleType, points: Any, centers: Any) -> tuple[Any, Any, Any]:
+  """Returns the index of every point's nearest center, and the closeness of the nearest two.
 
   The closeness of a point x and a center c is x.c - |c|^2 / 2, which is larger the smaller
-  their distance is.  A center that is the only one counts as the second nearest, too.
-
-  Args:
-    xp: The module of array functions.
-    points: Float64 array of shape (num_points, dim).
-    centers: Float64 array of shape (num_centers, dim).
-
-  Returns:
-    The index of the nearest center, of shape (num_points,), as `point_grid.nearest` returns
-    it, and the largest and the second largest closeness, of shape (num_points, 1).
+  their distance is.  A center that is the only one counts as the second nearest, too.  The index
+  is that of `point_grid.nearest`, (num_points,); both closenesses are (num_points, 1).
   """
   closeness = xp.matmul(points, xp.transpose(centers))
   closeness -= xp.sum(centers * centers, axis=1) / 2  # In NumPy, in place.
@@ -70,11 +57,13 @@ class Start:
   The array of the query, `origin`, is a row of zeros.  All points are one group.
   """
 
-  def widths(self, dim):
+  def widths(self, dim: int) -> dict[str, int]:
     del dim  # Every kind takes it.
     return {"count": 1, "squares": 2}
 
-  def contributions(self, xp, points, arrays):
+  def contributions(
+      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
     squares = xp.einsum("ij,ij->i", points, points)[:, np.newaxis]
     parts = [xp.full_like(squares, 1.0), *limbs(xp, squares)]
     return point_grid.nearest(xp, points, arrays["origin"]), xp.concatenate(parts, axis=1)
@@ -97,11 +86,13 @@ class ChildSums:
 
   with_losses: bool
 
-  def widths(self, dim):
+  def widths(self, dim: int) -> dict[str, int]:
     widths = {"counts": 1, "upper_counts": 1, "residuals": dim, "upper_residuals": dim}
     return widths | {"losses": 2} if self.with_losses else widths
 
-  def contributions(self, xp, points, arrays):
+  def contributions(
+      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
     losses = []
     if self.with_losses:
       nearest, first, second = _two_nearest(xp, points, arrays["centers"])
@@ -130,10 +121,12 @@ class FineSums:
   steps, the same row for every center.
   """
 
-  def widths(self, dim):
+  def widths(self, dim: int) -> dict[str, int]:
     return {"counts": 1, "high_sums": dim, "low_sums": dim}
 
-  def contributions(self, xp, points, arrays):
+  def contributions(
+      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
     on_grid = xp.floor(points * arrays["cells"][:1] + 0.5)
     ones = xp.full_like(points[:, :1], 1.0)
     nearest = point_grid.nearest(xp, on_grid, arrays["centers"])
@@ -153,10 +146,12 @@ class Scores:
   The array of the query is `centers`.
   """
 
-  def widths(self, dim):
+  def widths(self, dim: int) -> dict[str, int]:
     return {"counts": 1, "residuals": dim, "silhouettes": 1}
 
-  def contributions(self, xp, points, arrays):
+  def contributions(
+      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
     nearest, first, second = _two_nearest(xp, points, arrays["centers"])
     squares = xp.einsum("ij,ij->i", points, points)[:, np.newaxis]
     a, b = xp.sqrt(squares - 2 * first), xp.sqrt(squares - 2 * second)

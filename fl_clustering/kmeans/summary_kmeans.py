@@ -4,6 +4,8 @@ Ward's merges give the first centers.  Swaps then move a center to another point
 lowers the inertia, each tried with a few of Lloyd's steps.  With so few points all swaps can
 be judged at once, from the matrix of their distances.
 
+Points are float64 of shape (num_points, dim), weights positive of shape (num_points,).
+
 Reference:
   Joe H. Ward. Hierarchical Grouping to Optimize an Objective Function. Journal of the
   American Statistical Association, 1963.
@@ -27,21 +29,15 @@ _MAX_WORK = 1e7
 _LLOYD_STEPS = 50
 
 
-def _squared_distances(points, others):
+def _squared_distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
   """Returns the squared distances of points to others, at least zero."""
   distances = (points**2).sum(axis=1)[:, np.newaxis] - 2 * points @ others.T
   distances += (others**2).sum(axis=1)
   return np.maximum(distances, 0, out=distances)
 
 
-def ward_centers(points, weights, k):
-  """Returns the means of k clusters, made by merging the two that cost least at a time.
-
-  Args:
-    points: Float64 of shape (num_points, dim).
-    weights: Positive numbers of shape (num_points,).
-    k: Number of clusters, at most num_points.
-  """
+def ward_centers(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
+  """Returns the means of k <= num_points clusters, made by merging the cheapest two at a time."""
   means, weights = points.copy(), weights.astype(np.float64)
   costs = _squared_distances(means, means)
   costs *= weights[:, np.newaxis] * weights / (weights[:, np.newaxis] + weights)
@@ -67,46 +63,40 @@ def ward_centers(points, weights, k):
   return means[weights > 0]
 
 
-def _lloyd(points, weights, centers, num_steps):
-  """Does weighted Lloyd's steps for several sets of centers at once.
-
-  Args:
-    points: Float64 of shape (num_points, dim).
-    weights: Of shape (num_points,).
-    centers: Of shape (num_sets, k, dim).
-    num_steps: The largest number of steps.
+def _lloyd(
+    points: np.ndarray, weights: np.ndarray, centers: np.ndarray, num_steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Does at most so many weighted Lloyd's steps for several sets of centers at once.
 
   Returns:
-    The centers, and the inertias of shape (num_sets,) at them.
+    The centers, of shape (num_sets, k, dim), and the inertias at them, (num_sets,).
   """
   num_sets, k, dim = centers.shape
-  clusters = None
+  clusters = np.zeros((0, 0), int)
   for step in range(num_steps + 1):
     flat = centers.reshape(-1, dim)
     distances = _squared_distances(points, flat).reshape(len(points), num_sets, k)
     before, clusters = clusters, distances.argmin(axis=2)
     inertias = weights @ distances.min(axis=2)
     if step == num_steps or np.array_equal(before, clusters):
-      return centers, inertias
+      break
     members = np.zeros((num_sets * k, len(points)))
     rows = clusters + k * np.arange(num_sets)
     members[rows, np.arange(len(points))[:, np.newaxis]] = weights[:, np.newaxis]
     counts = members.sum(axis=1, keepdims=True)
     means = members @ points / np.maximum(counts, np.finfo(float).tiny)
     centers = np.where(counts > 0, means, flat).reshape(centers.shape)
+  return centers, inertias
 
 
-def _swap_changes(points, weights, distances, centers):
-  """Returns how the inertia changes if a point becomes a center and a center goes.
+def _swap_changes(
+    points: np.ndarray, weights: np.ndarray, distances: np.ndarray, centers: np.ndarray
+) -> np.ndarray:
+  """Returns how the inertia changes if a point becomes a center and a center goes, (num_points, k).
 
   Args:
-    points: Float64 of shape (num_points, dim).
-    weights: Of shape (num_points,).
     distances: The squared distances of the points to each other.
     centers: Of shape (k, dim), k > 1.
-
-  Returns:
-    Array of shape (num_points, k).
   """
   to_centers = _squared_distances(points, centers)
   nearest = to_centers.argmin(axis=1)
@@ -119,14 +109,18 @@ def _swap_changes(points, weights, distances, centers):
   return gained[:, np.newaxis] + (np.minimum(distances, second) - with_new) @ members
 
 
-def _promising_swaps(points, weights, distances, centers):
+def _promising_swaps(
+    points: np.ndarray, weights: np.ndarray, distances: np.ndarray, centers: np.ndarray
+) -> np.ndarray:
   """Returns the swaps of the lowest inertias, pairs of a point and a center, best first."""
   changes = _swap_changes(points, weights, distances, centers)
   order = np.argsort(changes, axis=None, kind="stable")[:_TRIES]
   return np.stack(np.unravel_index(order, changes.shape), axis=1)
 
 
-def _searched(points, weights, centers):
+def _searched(
+    points: np.ndarray, weights: np.ndarray, centers: np.ndarray
+) -> tuple[np.ndarray, float]:
   """Returns the centers and their inertia after swaps from these centers."""
   distances = _squared_distances(points, points)
   (centers,), (inertia,) = _lloyd(points, weights, centers[np.newaxis], _LLOYD_STEPS)
@@ -147,7 +141,7 @@ def _searched(points, weights, centers):
   return centers, inertia
 
 
-def _rotated(points, weights):
+def _rotated(points: np.ndarray, weights: np.ndarray) -> np.ndarray:
   """Returns the points about their mean, in their principal directions, `_MAX_DIM` at most."""
   centered = points - np.average(points, axis=0, weights=weights)
   if points.shape[1] <= _MAX_DIM:
@@ -157,18 +151,10 @@ def _rotated(points, weights):
   return centered @ directions[:_MAX_DIM].T
 
 
-def fit(points, weights, k, rng):
-  """Returns the centers of at most k clusters of weighted points.
-
-  Args:
-    points: Float64 of shape (num_points, dim), num_points > 0.
-    weights: Positive numbers of shape (num_points,).
-    k: Number of clusters.
-    rng: A `np.random.Generator`.
-
-  Returns:
-    Float64 of shape (min(k, num_points), dim), or fewer where points are equal.
-  """
+def fit(
+    points: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator
+) -> np.ndarray:
+  """Returns the centers of min(k, num_points) clusters, or of fewer where points are equal."""
   if len(points) <= k:
     return points
   weights = weights.astype(np.float64)

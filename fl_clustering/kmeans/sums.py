@@ -4,7 +4,7 @@ Lloyd's algorithm needs nothing but sums of the points.  The distances of the po
 candidates are one product of matrices, so restarts cost little more than one fit.
 Shapes: n points, d columns, R candidates of K centroids each.
 
-Points are float32, near zero and of order one (`fl_clustering/points/scaling.py`).
+All numbers are float32; points are near zero and of order one (`points/scaling.py`).
 
 Reference:
   Stuart P. Lloyd. Least Squares Quantization in PCM. IEEE Transactions on Information
@@ -12,21 +12,25 @@ Reference:
 """
 
 import collections
+from typing import Callable, Sequence
 
 import tensorflow as tf
 
 from fl_clustering.points import distances as distances_lib
 
 
-def _blockwise_sums(points, initial, block_sums):
-  """Returns the sum of `block_sums(block)`, a list of tensors, over blocks of rows.
+def _blockwise_sums(
+    points: tf.Tensor, initial: Sequence[tf.Tensor],
+    block_sums: Callable[[tf.Tensor], Sequence[tf.Tensor]],
+) -> list[tf.Tensor]:
+  """Returns the sum of `block_sums(block)` over blocks of rows.
 
   Within a block sums are in float32, over the blocks in float64.
   """
   num_points = tf.shape(points)[0]
   block_rows = distances_lib.BLOCK_ROWS
 
-  def body(start, *totals):
+  def body(start: tf.Tensor, *totals: tf.Tensor) -> tuple[tf.Tensor, ...]:
     parts = block_sums(points[start : start + block_rows])
     return start + block_rows, *(
         tf.ensure_shape(total + tf.cast(part, tf.float64), total.shape)
@@ -39,20 +43,16 @@ def _blockwise_sums(points, initial, block_sums):
   return [tf.cast(total, tf.float32) for total in totals]
 
 
-def lloyd_sums(points, centroids):
-  """Gives every point to its nearest centroid, and sums up.
-
-  Args:
-    points: float32 of shape (n, d).
-    centroids: float32 of shape (R, K, d).
+def lloyd_sums(points: tf.Tensor, centroids: tf.Tensor) -> dict[str, tf.Tensor]:
+  """Gives every point (n, d) to its nearest centroid (R, K, d), and sums up.
 
   Returns:
-    A dict of float32: `sums` (R, K, d) of the points of each centroid, `counts` (R, K),
-    and `inertia` (R,), the squared distances at these centroids.
+    `sums` (R, K, d) of the points of each centroid, `counts` (R, K), and `inertia` (R,), the
+    squared distances at these centroids.
   """
   shape = tf.shape(centroids)
 
-  def block_sums(block):
+  def block_sums(block: tf.Tensor) -> tuple[tf.Tensor, ...]:
     distances = distances_lib.squared_distances(block, centroids)
     members = tf.one_hot(tf.argmin(distances, axis=2, output_type=tf.int32), shape[1])
     flat = tf.reshape(members, [-1, shape[0] * shape[1]])
@@ -71,19 +71,15 @@ def lloyd_sums(points, centroids):
   return collections.OrderedDict(sums=sums, counts=counts, inertia=inertia)
 
 
-def moved_centroids(centroids, sums, counts):
-  """Returns the means of the centroids' points; a centroid without any stays.
-
-  Args:
-    centroids: float32 of shape (..., K, d).
-    sums: The sums of their points, of the same shape.
-    counts: How many points they have, float32 of shape (..., K).
-  """
+def moved_centroids(
+    centroids: tf.Tensor, sums: tf.Tensor, counts: tf.Tensor
+) -> tf.Tensor:
+  """Returns the means of the centroids' points, from sums and counts; one without any stays."""
   means = tf.math.divide_no_nan(sums, counts[..., tf.newaxis])
   return tf.where(counts[..., tf.newaxis] > 0, means, centroids)
 
 
-def scores(points, centroids):
+def scores(points: tf.Tensor, centroids: tf.Tensor) -> dict[str, tf.Tensor]:
   """Returns how well every candidate fits the points.
 
   The simplified silhouette of a point is (b - a) / max(a, b) with its distances a and b
@@ -91,17 +87,12 @@ def scores(points, centroids):
   "Evolutionary Algorithms for Clustering Gene-Expression Data", ICDM 2004); it is zero
   where there is one centroid only, and where both distances are zero.
 
-  Args:
-    points: float32 of shape (n, d).
-    centroids: float32 of shape (R, K, d).
-
   Returns:
-    A dict of float32: `inertia` (R,), and `silhouettes` (R,), the sum of the points'
-    simplified silhouettes.
+    `inertia` (R,), and `silhouettes` (R,), the sum of the points' simplified silhouettes.
   """
   num_candidates, num_clusters = tf.unstack(tf.shape(centroids)[:2])
 
-  def block_sums(block):
+  def block_sums(block: tf.Tensor) -> tuple[tf.Tensor, ...]:
     distances = distances_lib.squared_distances(block, centroids)
     # The smallest two; with one centroid they are the same.
     nearest = -tf.math.top_k(-distances, tf.minimum(num_clusters, 2)).values

@@ -1,16 +1,16 @@
 """Federated multi-view k-means: `FederatedMultiViewKMeans`, and its `PointPrivacy`."""
 
+import importlib
 
-def __getattr__(name):
-  # TensorFlow Federated takes seconds to import, and the modules of this package
-  # that read files and check settings do without.
-  # pylint: disable=g-import-not-at-top
-  if name == "FederatedMultiViewKMeans":
-    from fl_clustering.multiview import estimator
+# TensorFlow Federated takes seconds to import, and the modules of this package that read files
+# and check settings do without.
+_MODULES = {
+    "FederatedMultiViewKMeans": "fl_clustering.multiview.estimator",
+    "PointPrivacy": "fl_clustering.multiview.multiview_config",
+}
 
-    return estimator.FederatedMultiViewKMeans
-  if name == "PointPrivacy":
-    from fl_clustering.multiview import multiview_config
 
-    return multiview_config.PointPrivacy
-  raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> type:
+  if name not in _MODULES:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  return getattr(importlib.import_module(_MODULES[name]), name)

@@ -1,13 +1,15 @@
 """Checks that the clients' views fit together, and puts them side by side."""
 
+from __future__ import annotations
+
 import collections.abc
 import dataclasses
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
-from fl_clustering.points import client_points
 from fl_clustering.points import given_clients
 
 
@@ -21,15 +23,15 @@ class ClientViews:
     widths: The views' numbers of columns, which sum to D.
   """
 
-  points: dict[str, np.ndarray]
+  points: dict[Any, np.ndarray]
   widths: tuple[int, ...]
 
   @property
-  def num_points(self):
+  def num_points(self) -> int:
     return sum(map(len, self.points.values()))
 
 
-def _check_present(view, name):
+def _check_present(view: Any, name: str) -> None:
   if view is None:
     raise ValueError(
         f"{name} must be there: every client needs every view, clients without one are "
@@ -37,13 +39,13 @@ def _check_present(view, name):
     )
 
 
-def _view(view, name, num_columns):
+def _view(view: Any, name: str, num_columns: int | None) -> np.ndarray:
   """Returns one view as float64 of shape (n, d)."""
   _check_present(view, name)
-  return client_points.checked_points(view, name, num_columns)
+  return given_clients.checked_points(view, name, num_columns)
 
 
-def is_client(value):
+def is_client(value: Any) -> bool:
   """Returns whether a value is meant as one client: a table, which is a view, or a list of them."""
   if given_clients.is_table(value):
     return True
@@ -51,13 +53,12 @@ def is_client(value):
   return is_list and any(map(given_clients.is_table, value))
 
 
-def clients_of(given, name="clients", num_views=None):
-  """Returns `given_clients.Clients` of lists of as many views each.
+def clients_of(
+    given: Any, name: str = "clients", num_views: int | None = None
+) -> given_clients.Clients:
+  """Returns clients as lists of as many views each; see `given_clients.clients_of`.
 
   Args:
-    given: One client, a list of them, or a mapping from client id; see `is_client`.  What this
-      function returned is returned.
-    name: What the messages call it.
     num_views: How many views a client must have; the same number as the others by default.
 
   Raises:
@@ -74,44 +75,43 @@ def clients_of(given, name="clients", num_views=None):
   return clients.replaced(by_id)
 
 
-def of_view(clients, view):
-  """Returns `given_clients.Clients` of one view, which is a position."""
+def of_view(clients: given_clients.Clients, view: int) -> given_clients.Clients:
+  """Returns the clients' tables of one view."""
   return dataclasses.replace(
       clients, by_id={client_id: views[view] for client_id, views in clients.by_id.items()},
       part=f", view {view!r},",
   )
 
 
-def _for_each_view(function, clients):
-  """Returns a function's value for the clients of every view, a list."""
+def _for_each_view(function: Callable[..., Any], clients: given_clients.Clients) -> list[Any]:
+  """Returns a function's value for the clients' tables of every view."""
   views = range(len(next(iter(clients.by_id.values()))))
   return [function(of_view(clients, view)) for view in views]
 
 
-def _from_views(clients, views):
-  """Returns clients with the views of which each has its own `given_clients.Clients`."""
+def _from_views(
+    clients: given_clients.Clients, views: Sequence[given_clients.Clients]
+) -> given_clients.Clients:
+  """Returns the clients with the views of which each has its own clients."""
   return clients.replaced({
       client_id: [view.by_id[client_id] for view in views] for client_id in clients.by_id
   })
 
 
-def as_arrays(clients):
+def as_arrays(clients: given_clients.Clients) -> given_clients.Clients:
   """Does `given_clients.as_arrays` for every view of what `clients_of` returned."""
   return _from_views(clients, _for_each_view(given_clients.as_arrays, clients))
 
 
-def aligned(clients):
-  """Does `given_clients.aligned` for every view of what `clients_of` returned.
-
-  Returns:
-    The same clients with arrays where they had frames, and a list with the names of every
-    view's columns, or None for a view without names.
-  """
+def aligned(
+    clients: given_clients.Clients,
+) -> tuple[given_clients.Clients, list[list[str] | None]]:
+  """Does `given_clients.aligned` for every view of what `clients_of` returned."""
   views, names = zip(*_for_each_view(given_clients.aligned, clients))
   return _from_views(clients, views), list(names)
 
 
-def _view_list(views, name, num_views=None):
+def _view_list(views: Any, name: str, num_views: int | None = None) -> Sequence[Any]:
   """Returns a client's views; raises an error if they are no list of so many."""
   if isinstance(views, str) or not isinstance(views, collections.abc.Sequence):
     raise TypeError(
@@ -124,53 +124,42 @@ def _view_list(views, name, num_views=None):
   return views
 
 
-def joined_views(views, name, widths=None, view_names=None):
-  """Returns one client's views side by side, and their widths.
+def joined_views(
+    views: Any, name: str, widths: tuple[int, ...] | None = None
+) -> tuple[np.ndarray, tuple[int, ...]]:
+  """Returns one client's views side by side, float64 of shape (n, D), and their widths.
 
   Args:
-    views: A sequence of arrays of shape (n, d_h).
-    name: What the messages call it.
+    views: Arrays of shape (n, d_h).
+    name: What the messages call them.
     widths: What the widths must be, if that is known.
-    view_names: What the messages call the views; their positions by default.
-
-  Returns:
-    float64 of shape (n, D), and a tuple of widths.
-
-  Raises:
-    TypeError: If `views` is no sequence of arrays of real numbers.
-    ValueError: If the views don't fit together, or to `widths`.
   """
   views = _view_list(views, name, None if widths is None else len(widths))
-  called = list(range(len(views)) if view_names is None else view_names)
-  where = [f"{name}, view {view!r}," for view in called]
+  where = [f"{name}, view {view!r}," for view in range(len(views))]
   arrays = list(map(_view, views, where, widths or [None] * len(views)))
   for index, array in enumerate(arrays):
     if len(array) != len(arrays[0]):
       raise ValueError(
-          f"{where[index]} must have {len(arrays[0])} rows as view {called[0]!r} has, got "
-          f"{len(array)}."
+          f"{where[index]} must have {len(arrays[0])} rows as view 0 has, got {len(array)}."
       )
   return np.concatenate(arrays, axis=1), tuple(array.shape[1] for array in arrays)
 
 
-def check_clients(clients, num_clusters, view_names=None):
-  """Returns `ClientViews` of what the user gave.
+def check_clients(clients: Any, num_clusters: int) -> ClientViews:
+  """Returns the clients' views side by side.
 
   Args:
-    clients: What `clients_of` returned or takes, with arrays of shape (n, d_h); n may differ
-      between clients, the views must not.
-    num_clusters: The number of clusters, at most the number of all points.
-    view_names: What the messages call the views; their positions by default.
+    clients: What `clients_of` returned or takes.
 
   Raises:
     TypeError: If it is something else, or a view holds no real numbers.
     ValueError: If the clients' views don't fit together, or there are too few points.
   """
-  points, widths, clients = {}, None, clients_of(clients)
+  points: dict[Any, np.ndarray] = {}
+  widths: tuple[int, ...] = ()
+  clients = clients_of(clients)
   for client_id, views in clients.by_id.items():
-    points[client_id], widths = joined_views(
-        views, clients.label(client_id), widths, view_names
-    )
+    points[client_id], widths = joined_views(views, clients.label(client_id), widths or None)
   client_views = ClientViews(points, widths)
   if client_views.num_points < num_clusters:
     raise validate.error(
@@ -180,10 +169,10 @@ def check_clients(clients, num_clusters, view_names=None):
   return client_views
 
 
-def _private_view(view, name):
+def _private_view(view: Any, name: str) -> np.ndarray | None:
   """Returns one view as float64 of shape (n, d), whatever its rows hold; None for an empty list."""
   _check_present(view, f"`{name}`")
-  if client_points.is_empty_list(view):
+  if given_clients.is_empty_list(view):
     return None
   array = clustering_params.numeric_array(name, view, 2)
   # In wider types, numbers may be too large for float64.  Signaling NaNs would warn.
@@ -191,7 +180,7 @@ def _private_view(view, name):
     return array.astype(np.float64)
 
 
-def _filled(array, name, width):
+def _filled(array: np.ndarray | None, name: str, width: int) -> np.ndarray:
   """Returns one view of `width` columns, where an empty list was None."""
   array = np.zeros((0, width)) if array is None else array
   if array.shape[1] != width or not width:
@@ -202,14 +191,11 @@ def _filled(array, name, width):
   return array
 
 
-def check_private_clients(clients):
-  """Returns `ClientViews` of what the user gave, of whatever content.
+def check_private_clients(clients: Any) -> ClientViews:
+  """Returns the clients' views side by side, of whatever content; a client may have no rows.
 
   Only what is public is checked: types, and numbers of views and columns.  An error that
   depends on the rows could tell whether a row is there.
-
-  Args:
-    clients: As for `check_clients`; a client may have no rows.
 
   Raises:
     TypeError: If it is something else, or a view holds no numbers.
@@ -217,7 +203,7 @@ def check_private_clients(clients):
   """
   clients = clients_of(clients)
 
-  def called(client_id, index):
+  def called(client_id: Any, index: int) -> str:
     return f"{clients.label(client_id).replace('`', '')}[{index}]"
 
   found = {

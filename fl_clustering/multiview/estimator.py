@@ -1,17 +1,21 @@
 """Federated multi-view k-means in scikit-learn's manner."""
 
+from __future__ import annotations
+
+from typing import Any, Mapping
+
 import numpy as np
 from sklearn.utils import validation
 
 from dp_clustering import data_frames
-from dp_clustering import noise as noise_lib
+from dp_clustering import noise
 from fl_clustering.multiview import client_views
-from fl_clustering.multiview import fit_result
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit
-from fl_clustering.multiview import sums
 from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
+from fl_clustering.points import given_clients
 from fl_clustering.points import point_files
 
 
@@ -55,17 +59,17 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
 
   def __init__(
       self,
-      n_clusters,
-      view_weights="equal",
-      alpha=2.0,
-      n_init=None,
-      num_rounds=None,
-      tol=None,
-      standardize=True,
-      privacy=None,
-      compute_labels=None,
-      random_state=0,
-  ):
+      n_clusters: int,
+      view_weights: str = "equal",
+      alpha: float = 2.0,
+      n_init: int | None = None,
+      num_rounds: int | None = None,
+      tol: float | None = None,
+      standardize: bool = True,
+      privacy: multiview_config.PointPrivacy | None = None,
+      compute_labels: bool | None = None,
+      random_state: int = 0,
+  ) -> None:
     """Stores the settings; `fit` checks them.
 
     Args:
@@ -103,14 +107,16 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
     self.compute_labels = compute_labels
     self.random_state = random_state
 
-  def _config(self):
+  def _config(self) -> multiview_config.MultiViewConfig:
     settings = self._settings()
     defaults = {} if self.privacy is None else multiview_config.PRIVATE_DEFAULTS
     left_out = {name for name in multiview_config.PRIVATE_DEFAULTS if settings[name] is None}
     given = {name: value for name, value in settings.items() if name not in left_out}
-    return multiview_config.MultiViewConfig(**defaults | given)
+    return multiview_config.MultiViewConfig(**{**defaults, **given})
 
-  def _points_to_fit(self, config, clients):
+  def _points_to_fit(
+      self, config: multiview_config.MultiViewConfig, clients: Any
+  ) -> given_clients.Clients:
     tables, names = client_views.aligned(client_views.clients_of(clients))
     if config.privacy is None:
       views = client_views.check_clients(tables, config.n_clusters)
@@ -118,30 +124,25 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       views = client_views.check_private_clients(tables)
       config.privacy.check_views(len(views.widths))
     self._widths = views.widths
-    names = list(map(data_frames.name_array, names)) if any(names) else None
-    data_frames.set_columns(self, sum(views.widths), names)
+    by_view: Any = list(map(data_frames.name_array, names)) if any(names) else None
+    data_frames.set_columns(self, sum(views.widths), by_view)
     return tables.replaced(views.points)
 
-  def _fit(self, config, points, folder):
+  def _fit(
+      self, config: multiview_config.MultiViewConfig, points: Mapping[Any, np.ndarray], folder: str
+  ) -> fitted.Fit:
     if config.privacy is None:
-      fit = fitting.fit(config, point_files.write_files(points, folder), self._widths)
-    else:
-      views = client_views.ClientViews(points, self._widths)
-      files = private_fit.write_files(views, config.privacy.view_norms, folder)
-      fit = private_fit.fit(config, files, self._widths, noise_lib.SecureNoise())
-    self._result = fit
-    self.cluster_centers_ = np.split(
-        fit.centroids, np.cumsum(self._widths)[:-1], axis=1
-    )
-    self.view_weights_ = fit.model.view_weights
-    self.history_ = fit.history
-    self.privacy_spent_ = fit.privacy_spent
-    self.privacy_ledger_ = fit.ledger
-    is_exact = fit.privacy_spent is None
-    self.objective_ = fit.history[-1].objective if is_exact else None
-    self.n_iter_ = len(fit.history) - is_exact
+      return fitting.fit(config, point_files.write_files(points, folder), self._widths)
+    views = client_views.ClientViews(dict(points), self._widths)
+    files = private_fit.write_files(views, config.privacy.view_norms, folder)
+    return private_fit.fit(config, files, self._widths, noise.SecureNoise())
 
-  def _points(self, X):
+  def _set_centers(self, fit: fitted.Fit) -> None:
+    self.cluster_centers_ = np.split(fit.centroids, np.cumsum(self._widths)[:-1], axis=1)
+    self.view_weights_ = fit.model.on_grid.view_weights
+    self.objective_ = fit.loss
+
+  def _points(self, X: Any) -> given_clients.Clients:
     validation.check_is_fitted(self)
     clients = client_views.clients_of(X, "X", len(self._widths))
     for view, names in enumerate(getattr(self, "feature_names_in_", [None] * len(self._widths))):
@@ -154,32 +155,10 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
           client_id: client_views.joined_views(views, clients.label(client_id), self._widths)[0]
           for client_id, views in arrays.by_id.items()
       })
-    views = client_views.check_private_clients(arrays)
-    if views.widths != self._widths:
+    private_views = client_views.check_private_clients(arrays)
+    if private_views.widths != self._widths:
       raise ValueError(
-          f"`X` must have {list(self._widths)} columns in its views, got {list(views.widths)}."
+          f"`X` must have {list(self._widths)} columns in its views, got "
+          f"{list(private_views.widths)}."
       )
-    return arrays.replaced(views.points)
-
-  def _on_grid(self, points):
-    """Returns rows of shape (n, D) in grid steps, as the clients of the fit computed them."""
-    if self.privacy is None:
-      return fit_result.on_grid(points, self._result.scaling)
-    norms = self.privacy.view_norms
-    units = private_fit.grid_scaling(np.ones(len(norms)), self._widths)
-    return np.rint(units.apply(private_fit.in_balls(points, norms, self._widths)))
-
-  def _by_blocks(self, function, points):
-    model = self._result.model
-    return fit_result.by_blocks(function, self._on_grid(points), model, self._widths)
-
-  def _assign(self, points):
-    return self._by_blocks(sums.nearest, points)
-
-  def _distances(self, points):
-    factors = self._result.model.view_factors
-    closeness = self._by_blocks(sums.closeness, points)
-    return np.maximum(0, factors.sum() - factors.max() * closeness)
-
-  def _losses(self, points):
-    return self._distances(points)
+    return arrays.replaced(private_views.points)

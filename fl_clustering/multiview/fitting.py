@@ -8,6 +8,8 @@ new weights are best for those costs, and the new centers lower each.
 The clients send totals of integers through secure sums, and nothing else.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 import numpy as np
@@ -15,17 +17,19 @@ import numpy as np
 from clustering_basics import randomness
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sums_fit
-from fl_clustering.multiview import fit_result
+from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.multiview import view_grid
 from fl_clustering.multiview import view_weights
 from fl_clustering.points import federated_points
+from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
+from fl_clustering.points import point_files
 
 
-def _has_converged(history, tol):
+def _has_converged(history: list[server_step.RoundRecord], tol: float) -> bool:
   if len(history) < 2:
     return False
   before, now = history[-2].objective, history[-1].objective
@@ -37,25 +41,27 @@ class _Problem:
   """What all restarts of a fit share.
 
   Attributes:
-    config: `MultiViewConfig` without `privacy`.
-    grid: The `ViewGrid`.
+    config: Without `privacy`.
+    rates: The views' bandwidths per squared grid step, of shape (H,).
     widths: The views' numbers of columns.
   """
 
   config: multiview_config.MultiViewConfig
-  grid: view_grid.ViewGrid
+  grid: grid_scaling.Grid
+  rates: np.ndarray
   widths: tuple[int, ...]
 
-  def alone(self, view):
+  def alone(self, view: int) -> _Problem:
     """Returns the same problem with all other views at zero, where they decide nothing."""
-    factor = np.zeros_like(self.grid.files.scaling.factor)
+    files = self.grid.files
+    factor = np.zeros_like(files.scaling.factor)
     place = sums_lib.columns(self.widths)[view]
-    factor[place] = self.grid.files.scaling.factor[place]
-    scaling = dataclasses.replace(self.grid.files.scaling, factor=factor)
-    grid = dataclasses.replace(self.grid, files=self.grid.files.scaled(scaling))
+    factor[place] = files.scaling.factor[place]
+    scaling = dataclasses.replace(files.scaling, factor=factor)
+    grid = dataclasses.replace(self.grid, files=files.scaled(scaling))
     return dataclasses.replace(self, grid=grid)
 
-  def _first_centers(self, restart):
+  def _first_centers(self, restart: int) -> np.ndarray:
     """Returns the centers of k-means on all views side by side, of shape (K, D).
 
     So center k is the same cluster in all views.
@@ -68,22 +74,22 @@ class _Problem:
         randomness.generator(self.config.seed, "first centers", restart),
     ).centers
 
-  def run(self, weigh, restart):
-    """Returns the `Fit` of one restart; `weigh` makes view weights of costs."""
+  def run(self, weigh: server_step.Weigh, restart: int) -> fitted.Fit:
+    """Returns the fit of one restart."""
     num_views = len(self.widths)
     model = server_step.MultiViewModel(
         centers=server_step.on_grid(self._first_centers(restart)),
         view_weights=np.full(num_views, 1 / num_views),
         alpha=self.config.alpha,
-        rates=self.grid.rates,
+        rates=self.rates,
     )
     points = federated_points.FederatedPoints(self.grid.files, self.config.n_clusters)
 
-    def kernel_sums(model):
+    def kernel_sums(model: server_step.MultiViewModel) -> server_step.KernelStatistics:
       query = model.query(self.widths)
       return server_step.statistics(query, points.totals(query))
 
-    history = []
+    history: list[server_step.RoundRecord] = []
     for _ in range(self.config.num_rounds):
       sums = kernel_sums(model)
       history.append(server_step.record(model, sums))
@@ -92,18 +98,19 @@ class _Problem:
       if _has_converged(history, self.config.tol):
         break
     last = server_step.record(model, kernel_sums(model))
-    return fit_result.Fit(
-        self.grid.files.scaling, model, self._centroids(asked), (*history, last)
+    fitted_views = model_lib.FittedViews(
+        model, self.grid.files.scaling, self._centroids(asked), self.widths
     )
+    return fitted.Fit(fitted_views, (*history, last), len(history), last.objective)
 
-  def _centroids(self, asked):
+  def _centroids(self, asked: server_step.MultiViewModel) -> np.ndarray:
     """Returns the centers that a round at a model led to, in the data's units, (K, D)."""
-    files, cells = grid_scaling.in_column_steps(self.grid.files, self.grid.column_factor)
+    files, cells = self.grid.in_column_steps()
     points = federated_points.FederatedPoints(files, self.config.n_clusters)
     query = server_step.fine_query(asked, cells, self.widths)
     return self.grid.files.scaling.undo(server_step.fine_means(query, points.totals(query)))
 
-  def own_costs(self):
+  def own_costs(self) -> np.ndarray:
     """Returns the cost that every view reaches when it is clustered alone.
 
     Of one restart: k-means from sums comes near the best, and only a measure is needed.
@@ -116,28 +123,24 @@ class _Problem:
     ])
 
 
-def fit(config, files, widths):
-  """Fits a model by exact sums.
+def fit(
+    config: multiview_config.MultiViewConfig, files: point_files.PointFiles,
+    widths: tuple[int, ...],
+) -> fitted.Fit:
+  """Returns the restart with the lowest objective; its history ends with the model itself.
 
-  Args:
-    config: `MultiViewConfig` without `privacy`.
-    files: The clients as `PointFiles`.
-    widths: The views' numbers of columns.
-
-  Returns:
-    The `Fit` of the restart with the lowest objective.  If the weights depend on the
-    views' own costs, the objective counts every view's cost in units of its own cost: the
-    plain objective rises when the weights become less equal.
+  If the weights depend on the views' own costs, the objective counts every view's cost in
+  units of its own cost: the plain objective rises when the weights become less equal.
 
   Raises:
     ValueError: If a view does not vary.
   """
-  grid = view_grid.find_view_grid(files, widths, config.standardize)
-  problem = _Problem(config, grid, widths)
+  grid, rates = view_grid.find_view_grid(files, widths, config.standardize)
+  problem = _Problem(config, grid, rates, widths)
   own_costs = problem.own_costs() if config.rule.needs_own_costs else None
   units = 1.0 if own_costs is None else np.maximum(own_costs, view_weights.LEAST_COST)
   weigh = lambda view_costs: config.rule.weigh(view_costs, own_costs, config.alpha)
   fits = (problem.run(weigh, restart) for restart in range(config.n_init))
   return min(
-      fits, key=lambda fit: fit.model.view_factors @ (fit.history[-1].view_costs / units)
+      fits, key=lambda fit: fit.model.on_grid.view_factors @ (fit.history[-1].view_costs / units)
   )

@@ -3,10 +3,12 @@
 No TensorFlow here: a program can refuse wrong settings before it imports it.
 """
 
+from __future__ import annotations
+
 import collections.abc
 import dataclasses
 import math
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Sequence
 
 from clustering_basics import validate
 from fl_clustering.multiview import view_weights as view_weights_lib
@@ -14,33 +16,31 @@ from fl_clustering.points import privacy as privacy_lib
 
 
 @dataclasses.dataclass(frozen=True)
-class PointPrivacy:
+class PointPrivacy(privacy_lib.Privacy):
   """(epsilon, delta)-differential privacy of one point of one client, in all of its views.
 
   This one is for `FederatedMultiViewKMeans`, with a norm for every view; `FederatedKMeans`
-  has a `PointPrivacy` of its own, with one radius for a whole point.
+  has a `PointPrivacy` of its own, with one radius for a whole point.  `privacy.Privacy` explains
+  the other settings.
 
   Neighbouring data sets differ in one point, added or removed with all of its views.
 
   Attributes:
-    epsilon: Privacy budget of the whole fit, > 0.
-    delta: Its failure probability, in (0, 1).
     view_norms: For every view, the L2 norm that longer rows are shortened to, in the
       data's units; in [1e-40, 1e100].  It must be known beforehand, not taken from the
       data.
-    trust: Who may see what without noise: "server" or "none"; see
-      `fl_clustering.points.privacy.PointPrivacy`.
-    min_clients: For `trust` "none": the least number of clients whose shares of the noise
-      count in every round.  Default: all clients.
+    radius: Of a point of all views side by side, each measured in its norm: the root of their
+      number.
   """
 
   epsilon: float
   delta: float
-  view_norms: tuple[float, ...]
+  view_norms: Sequence[float]
   trust: str = privacy_lib.SERVER
-  min_clients: Optional[int] = None
+  min_clients: int | None = None
+  radius: float = dataclasses.field(init=False, repr=False)
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if not isinstance(self.view_norms, collections.abc.Sequence):
       raise TypeError(f"`view_norms` must be a sequence of norms, got {self.view_norms!r}.")
     if not self.view_norms:
@@ -48,19 +48,10 @@ class PointPrivacy:
     for norm in self.view_norms:
       validate.within(1e-40, 1e100, view_norms=norm)
     object.__setattr__(self, "view_norms", tuple(map(float, self.view_norms)))
-    self.side_by_side()  # Checks the rest.
+    object.__setattr__(self, "radius", math.sqrt(len(self.view_norms)))
+    super().__post_init__()
 
-  def side_by_side(self):
-    """Returns the `points.privacy.PointPrivacy` of all views side by side.
-
-    Each is measured in its norm, so the radius is the root of the number of views.
-    """
-    return privacy_lib.PointPrivacy(
-        self.epsilon, self.delta, math.sqrt(len(self.view_norms)), self.trust,
-        self.min_clients,
-    )
-
-  def check_views(self, num_views):
+  def check_views(self, num_views: int) -> None:
     """Raises a ValueError unless there is one norm per view."""
     if len(self.view_norms) != num_views:
       raise validate.error(
@@ -86,10 +77,10 @@ class MultiViewConfig:
   num_rounds: int = 50
   tol: float = 1e-6
   standardize: bool = True
-  privacy: Optional[PointPrivacy] = None
+  privacy: PointPrivacy | None = None
   seed: int = 0
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)
     validate.one_of(view_weights_lib.VIEW_WEIGHTS, view_weights=self.view_weights)
     validate.positive(alpha=self.alpha)
@@ -103,7 +94,7 @@ class MultiViewConfig:
     if self.privacy is not None:
       self._check_private()
 
-  def _check_private(self):
+  def _check_private(self) -> None:
     """Refuses settings that look at the data outside the accounted rounds."""
     validate.instance(PointPrivacy, privacy=self.privacy)
     if self.standardize:
@@ -118,6 +109,5 @@ class MultiViewConfig:
       )
 
   @property
-  def rule(self):
-    """The `ViewWeightRule`."""
+  def rule(self) -> view_weights_lib.ViewWeightRule:
     return view_weights_lib.VIEW_WEIGHTS[self.view_weights]

@@ -1,6 +1,12 @@
-"""What the server knows between rounds, and its own step: divide the clients' sums."""
+"""What the server knows between rounds, and its own step: divide the clients' sums.
+
+`widths` are the views' numbers of columns, which sum to D, and H is the number of views.
+"""
+
+from __future__ import annotations
 
 import dataclasses
+from typing import Callable, Sequence
 
 import numpy as np
 
@@ -15,6 +21,9 @@ EXACT_STEPS = 2**30
 _LEAST_KERNEL_WEIGHT = 2.0**-15
 # The factor of a view counts as zero below this part of the largest.
 _LEAST_FACTOR = 2.0**-60
+
+# From the views' costs, of shape (H,), to their weights.
+Weigh = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,10 +43,10 @@ class MultiViewModel:
   rates: np.ndarray
 
   @property
-  def view_factors(self):
+  def view_factors(self) -> np.ndarray:
     return self.view_weights**self.alpha
 
-  def arrays(self):
+  def arrays(self) -> dict[str, np.ndarray]:
     """Returns what the clients are told: the arrays of a query of `sums.KernelSums`."""
     factors = (self.view_weights / self.view_weights.max()) ** self.alpha
     factors = np.where(factors < _LEAST_FACTOR, 0.0, factors)
@@ -48,13 +57,8 @@ class MultiViewModel:
         "factors": np.tile(factors, rows),
     }
 
-  def query(self, widths, steps=EXACT_STEPS):
-    """Returns the `SumQuery` of a round.
-
-    Args:
-      widths: The views' numbers of columns.
-      steps: Steps of a contribution to one.
-    """
+  def query(self, widths: Sequence[int], steps: int = EXACT_STEPS) -> sum_query.SumQuery:
+    """Returns the query of a round, with so many steps of a contribution to one."""
     return sum_query.SumQuery(sums_lib.KernelSums(tuple(widths), steps), self.arrays())
 
 
@@ -74,13 +78,14 @@ class KernelStatistics:
   counts: np.ndarray
 
   @property
-  def view_costs(self):
+  def view_costs(self) -> np.ndarray:
     """The views' unweighted parts of the objective, of shape (H,)."""
     return self.counts.sum() - self.kernel_weights.sum(axis=0)
 
 
-def statistics(query, totals):
-  """Returns the `KernelStatistics` from the totals of a query of `sums.KernelSums`."""
+def statistics(query: sum_query.SumQuery, totals: np.ndarray) -> KernelStatistics:
+  """Returns the statistics from the totals of a query of `sums.KernelSums`."""
+  assert isinstance(query.kind, sums_lib.KernelSums)
   parts = query.split(totals / query.kind.steps)
   return KernelStatistics(
       residual_sums=parts["residual_sums"],
@@ -95,9 +100,8 @@ class RoundRecord:
 
   Attributes:
     objective: J, see `sums.py`.
-    view_weights: float64 of shape (H,).
-    view_costs: float64 of shape (H,), the views' unweighted parts of J.
-    cluster_sizes: float64 of shape (K,), whole numbers unless noise was added.
+    view_costs: The views' unweighted parts of J, of shape (H,).
+    cluster_sizes: Of shape (K,), whole numbers unless noise was added.
   """
 
   objective: float
@@ -106,13 +110,8 @@ class RoundRecord:
   cluster_sizes: np.ndarray
 
 
-def record(model, sums):
-  """Returns the `RoundRecord` of a model.
-
-  Args:
-    model: The `MultiViewModel` that the clients were sent.
-    sums: `KernelStatistics` over all clients.
-  """
+def record(model: MultiViewModel, sums: KernelStatistics) -> RoundRecord:
+  """Returns the record of the model that the clients were sent."""
   return RoundRecord(
       objective=float(model.view_factors @ sums.view_costs),
       view_weights=model.view_weights,
@@ -121,45 +120,35 @@ def record(model, sums):
   )
 
 
-def moves(model, sums, widths, least_kernel_weight=_LEAST_KERNEL_WEIGHT):
+def moves(
+    model: MultiViewModel, sums: KernelStatistics, widths: Sequence[int],
+    least_kernel_weight: float = _LEAST_KERNEL_WEIGHT,
+) -> np.ndarray:
   """Returns how far every center is from the kernel-weighted mean of its points.
 
-  Args:
-    model: The `MultiViewModel` that the clients were sent.
-    sums: `KernelStatistics` over all clients.
-    widths: The views' numbers of columns.
-    least_kernel_weight: Where the sum of kernels is not above this, a center stays.
-
-  Returns:
-    In grid steps, of shape (K, D).
+  The moves are in grid steps, of shape (K, D).  Where the sum of kernels is not above
+  `least_kernel_weight`, a center stays.
   """
   weights = np.repeat(sums.kernel_weights * np.sqrt(model.rates), widths, axis=1)
   stays = np.repeat(sums.kernel_weights <= least_kernel_weight, widths, axis=1)
   return np.where(stays, 0.0, sums.residual_sums / np.where(stays, 1.0, weights))
 
 
-def fine_query(model, cells, widths):
-  """Returns the `SumQuery` that `fine_means` needs the totals of.
-
-  Args:
-    model: The `MultiViewModel` to send.
-    cells: Every column's own steps in grid steps, of shape (D,).
-    widths: The views' numbers of columns.
-  """
+def fine_query(
+    model: MultiViewModel, cells: np.ndarray, widths: Sequence[int]
+) -> sum_query.SumQuery:
+  """Returns the query of `fine_means`; `cells` are the columns' own steps in grid steps, (D,)."""
   arrays = model.arrays() | {"cells": np.tile(cells, (len(model.centers), 1))}
   return sum_query.SumQuery(sums_lib.FineKernelSums(tuple(widths)), arrays)
 
 
-def fine_means(query, totals):
+def fine_means(query: sum_query.SumQuery, totals: np.ndarray) -> np.ndarray:
   """Returns the kernel-weighted means of every center's points, in grid steps, of shape (K, D).
 
   They are right to float precision in every column.  Where the sum of kernels is too small, a
   center stays.
-
-  Args:
-    query: From `fine_query`.
-    totals: Its totals.
   """
+  assert isinstance(query.kind, sums_lib.FineKernelSums)
   parts = query.split(totals)
   sums = sum_kinds.whole(np.stack([parts["high_sums"], parts["low_sums"]], axis=-1))
   centers, cells = query.arrays["centers"], query.arrays["cells"]
@@ -169,21 +158,16 @@ def fine_means(query, totals):
   return np.where(stays, centers, points / np.where(stays, 1.0, weights) * cells)
 
 
-def on_grid(centers):
+def on_grid(centers: np.ndarray) -> np.ndarray:
   """Returns centers in grid steps as integers, in the ball that points are in."""
   norms = np.linalg.norm(centers, axis=1, keepdims=True)
   return np.rint(centers * np.minimum(1, point_grid.POINT_STEPS / np.maximum(norms, 1)))
 
 
-def next_model(model, sums, widths, weigh):
-  """Returns the model after a round.
-
-  Args:
-    model: The `MultiViewModel` that the clients were sent.
-    sums: `KernelStatistics` over all clients.
-    widths: The views' numbers of columns.
-    weigh: A function from the views' costs to their weights.
-  """
+def next_model(
+    model: MultiViewModel, sums: KernelStatistics, widths: Sequence[int], weigh: Weigh
+) -> MultiViewModel:
+  """Returns the model after a round in which the clients were sent `model`."""
   return dataclasses.replace(
       model,
       centers=on_grid(model.centers + moves(model, sums, widths)),

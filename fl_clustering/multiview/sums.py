@@ -17,6 +17,9 @@ distances are exact.  The kernel is computed from them by additions, multiplicat
 square roots of single numbers, which every processor rounds alike.  What a point adds to
 the sums is therefore the same bits whatever other points there are.
 
+`xp` is `numpy`, or `tensorflow.experimental.numpy`.  `widths` are the views' numbers of columns,
+which sum to D.
+
 References:
   Kristina P. Sinaga. Rectified Gaussian Kernel Multi-View K-Means Clustering. 2024.
   https://arxiv.org/abs/2405.05619
@@ -27,6 +30,8 @@ References:
 
 import dataclasses
 import math
+import types
+from typing import Any, Mapping, Sequence
 
 from fl_clustering.kmeans import sum_kinds
 
@@ -42,15 +47,11 @@ _INSIDE = 1 - 2.0**-30
 FINE_STEPS = 2.0**52
 
 
-def decay(xp, exponents):
+def decay(xp: types.ModuleType, exponents: Any) -> Any:
   """Returns exp(-exponents), with a relative error below 1e-12.
 
   Exponents above 512 count as 512.  Libraries round their own exponential function in
   different ways, even in the same array: its end may be computed by other instructions.
-
-  Args:
-    xp: `numpy`, or `tensorflow.experimental.numpy`.
-    exponents: Float64 array, not below zero.
   """
   part = xp.minimum(exponents, _LARGEST_EXPONENT) / 2.0**_SQUARINGS
   power = xp.full_like(part, _TAYLOR[-1])
@@ -61,25 +62,25 @@ def decay(xp, exponents):
   return power
 
 
-def columns(widths):
-  """Returns the slice of every view's columns, a list."""
+def columns(widths: Sequence[int]) -> list[slice]:
+  """Returns the slice of every view's columns."""
   ends = [sum(widths[: view + 1]) for view in range(len(widths))]
   return [slice(end - width, end) for end, width in zip(ends, widths)]
 
 
-def closeness(xp, points, arrays, widths):
+def closeness(
+    xp: types.ModuleType, points: Any, arrays: Mapping[str, Any], widths: Sequence[int]
+) -> Any:
   """Returns the sum of v_h^alpha w_h over the views of every point in every cluster.
 
   Args:
-    xp: The module of array functions.
     points: Float64, integers of shape (n, D), the views beside one another.
-    arrays: A dict of the arrays of a `KernelSums` query.
-    widths: The views' numbers of columns, which sum to D.
+    arrays: Those of a `KernelSums` query.
 
   Returns:
     Float64 of shape (n, K), for the largest v_h^alpha as one.
   """
-  total = 0.0
+  total: Any = 0.0
   for view, place in enumerate(columns(widths)):
     x, centers = points[:, place], arrays["centers"][:, place]
     squares = xp.sum(x * x, axis=1)[:, None] + xp.sum(centers * centers, axis=1)
@@ -89,26 +90,25 @@ def closeness(xp, points, arrays, widths):
   return total
 
 
-def nearest(xp, points, arrays, widths):
+def nearest(
+    xp: types.ModuleType, points: Any, arrays: Mapping[str, Any], widths: Sequence[int]
+) -> Any:
   """Gives every point to the cluster in which it costs least over all views.
 
   That is the cluster of the largest `closeness`, which takes the same arguments.  Ties go to
   the first one.
-
-  Returns:
-    The clusters, of shape (n,).
   """
   return xp.argmax(closeness(xp, points, arrays, widths), axis=1)
 
 
-def _own_kernels(xp, residuals, rates, widths):
+def _own_kernels(
+    xp: types.ModuleType, residuals: Any, rates: Any, widths: Sequence[int]
+) -> list[Any]:
   """Returns the kernels of points at their own clusters, an array of shape (n, 1) per view.
 
   Args:
-    xp: The module of array functions.
     residuals: The points minus the centers of their clusters, of shape (n, D).
     rates: The bandwidths of their clusters, of shape (n, H).
-    widths: The views' numbers of columns.
   """
   kernels = []
   for view, place in enumerate(columns(widths)):
@@ -131,17 +131,18 @@ class KernelSums:
   which the largest is one.  Both have the same row for every cluster.
 
   Attributes:
-    view_widths: The views' numbers of columns, a tuple that sums to D.
     steps: Steps of a contribution to one.
   """
 
   view_widths: tuple[int, ...]
   steps: int
 
-  def widths(self, dim):
+  def widths(self, dim: int) -> dict[str, int]:
     return {"residual_sums": dim, "excesses": len(self.view_widths), "counts": 1}
 
-  def contributions(self, xp, points, arrays):
+  def contributions(
+      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
     clusters = nearest(xp, points, arrays, self.view_widths)
     residuals = points - xp.take(arrays["centers"], clusters, axis=0)
     rates = xp.take(arrays["rates"], clusters, axis=0)
@@ -165,18 +166,17 @@ class FineKernelSums:
 
   The arrays of the query are those of `KernelSums`, and `cells`, a column's steps in grid
   steps, the same row for every cluster.
-
-  Attributes:
-    view_widths: The views' numbers of columns, a tuple that sums to D.
   """
 
   view_widths: tuple[int, ...]
 
-  def widths(self, dim):
+  def widths(self, dim: int) -> dict[str, int]:
     width = dim + len(self.view_widths)
     return {"high_sums": width, "low_sums": width}
 
-  def contributions(self, xp, points, arrays):
+  def contributions(
+      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
     on_grid = xp.floor(points * arrays["cells"][:1] + 0.5)
     clusters = nearest(xp, on_grid, arrays, self.view_widths)
     residuals = on_grid - xp.take(arrays["centers"], clusters, axis=0)
@@ -189,7 +189,7 @@ class FineKernelSums:
     return clusters, xp.concatenate(sum_kinds.limbs(xp, values), axis=1)
 
 
-def sensitivity(num_views, count_weight):
+def sensitivity(num_views: int, count_weight: float) -> float:
   """Returns the most by which one point changes a query's totals, in L2 norm.
 
   The point changes the totals of one cluster.  The counts are multiplied by `count_weight`.
@@ -201,7 +201,7 @@ def sensitivity(num_views, count_weight):
   point and the centers are.
 
   Args:
-    num_views: Number of views, H.
+    num_views: H.
     count_weight: Precision of the counts relative to that of the other sums.
   """
   return math.sqrt(num_views / 4 + count_weight**2)

@@ -4,7 +4,11 @@ They follow from totals of integers alone, so they are the same bits whatever th
 number or the split of the clients.
 """
 
+from __future__ import annotations
+
 import dataclasses
+import types
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -25,63 +29,49 @@ class _Moments:
   The array of the query, `origin`, is a row of zeros.  All points are one group.
   """
 
-  def widths(self, dim):
+  def widths(self, dim: int) -> dict[str, int]:
     return {"sums": dim, "high_squares": dim, "low_squares": dim}
 
-  def contributions(self, xp, points, arrays):
+  def contributions(
+      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
     parts = [points, *sum_kinds.limbs(xp, points * points)]
     return point_grid.nearest(xp, points, arrays["origin"]), xp.concatenate(parts, axis=1)
 
 
-def _moments(files, num_points):
-  """Returns the columns' means and variances in the units of the files; both exact.
-
-  Args:
-    files: The clients as `PointFiles`, scaled to a grid of points.
-    num_points: Number of points of all clients.
-  """
-  points = federated_points.FederatedPoints(files, 1)
+def _moments(grid: grid_scaling.Grid) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the columns' means and standard deviations in grid steps."""
+  points = federated_points.FederatedPoints(grid.files, 1)
   query = sum_query.SumQuery(_Moments(), {"origin": np.zeros((1, points.dim))})
   parts = query.split(points.totals(query))
-  totals = parts["sums"][0].astype(object)
   limbs = np.stack([parts["high_squares"][0], parts["low_squares"][0]], axis=1)
-  variances = (num_points * sum_kinds.whole(limbs) - totals * totals) / num_points**2
-  return (totals / num_points).astype(float), variances.astype(float)
+  return grid_scaling.moments(
+      grid.num_points, parts["sums"][0].astype(object), sum_kinds.whole(limbs)
+  )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class ViewGrid:
-  """The coordinates of a fit.
-
-  Attributes:
-    files: The clients as `PointFiles`, in grid steps around the mean of all points.  All
-      views have the same total variance, and columns that don't vary are zero.
-    rates: The views' bandwidths, one over the total variance, per squared grid step;
-      float64 of shape (H,).
-    column_factor: As in `grid_scaling.Grid`, zero for columns that don't vary.
-  """
-
-  files: point_files.PointFiles
-  rates: np.ndarray
-  column_factor: np.ndarray
-
-
-def find_view_grid(files, widths, standardize):
-  """Returns the `ViewGrid`.
+def find_view_grid(
+    files: point_files.PointFiles, widths: Sequence[int], standardize: bool
+) -> tuple[grid_scaling.Grid, np.ndarray]:
+  """Returns a grid in which all views have the same total variance, and their bandwidths.
 
   Args:
-    files: The clients as `PointFiles` in the data's own coordinates.
+    files: The clients in the data's own coordinates.
     widths: The views' numbers of columns.
     standardize: Whether columns that vary are first brought to variance one.
+
+  Returns:
+    The grid around the mean of all points, and one over the views' total variances, per squared
+    grid step; float64 of shape (H,).
 
   Raises:
     ValueError: If a view does not vary.
   """
   grid = grid_scaling.find_grid(files, standardize=True)
-  means, variances = _moments(files.scaled(grid.scaling), grid.num_points)
-  varies = variances > 0
-  grid_factor = np.where(varies, grid.scaling.factor, 1.0)
-  deviations = np.sqrt(variances) / grid_factor
+  means, deviations = _moments(grid)
+  varies = deviations > 0
+  grid_factor = np.where(varies, grid.files.scaling.factor, 1.0)
+  deviations = deviations / grid_factor
   factor = varies.astype(float)
   if standardize:
     factor[varies] /= deviations[varies]
@@ -96,9 +86,12 @@ def find_view_grid(files, widths, standardize):
   # No view of a point is farther from the mean than the root of the sum of all squares.
   # That is n; the rest is room for rounding.
   steps = point_grid.POINT_STEPS / np.sqrt(1.001 * grid.num_points * len(widths))
-  shift = grid.scaling.shift + means / grid_factor
-  return ViewGrid(
+  shift = grid.files.scaling.shift + means / grid_factor
+  view_grid = dataclasses.replace(
+      grid,
       files=files.scaled(scaling_lib.Scaling(shift, steps * factor)),
-      rates=np.full(len(widths), 1 / steps**2),
+      step=1 / steps,
       column_factor=np.where(varies, grid.column_factor, 0.0),
+      num_rounds=grid.num_rounds + 1,
   )
+  return view_grid, np.full(len(widths), 1 / steps**2)

@@ -33,23 +33,29 @@ class ViewWeightRule:
   needs_own_costs: bool = False
 
 
-def _shares(quotients, alpha):
+def _shares(quotients: np.ndarray, alpha: float) -> np.ndarray:
   # Divided by the largest first: a small alpha - 1 makes the powers overflow.
   powers = (quotients / quotients.max()) ** (1 / (alpha - 1))
   return powers / powers.sum()
 
 
-def _equal(view_costs, own_costs, alpha):
+def _equal(
+    view_costs: np.ndarray, own_costs: np.ndarray | None, alpha: float
+) -> np.ndarray:
   del own_costs, alpha  # The same for all.
   return np.full(len(view_costs), 1 / len(view_costs))
 
 
-def _mvkm(view_costs, own_costs, alpha):
+def _mvkm(
+    view_costs: np.ndarray, own_costs: np.ndarray | None, alpha: float
+) -> np.ndarray:
   del own_costs
   return _shares(1 / np.maximum(view_costs, LEAST_COST), alpha)
 
 
-def _regret(view_costs, own_costs, alpha):
+def _regret(
+    view_costs: np.ndarray, own_costs: np.ndarray, alpha: float
+) -> np.ndarray:
   quotients = np.maximum(own_costs, LEAST_COST) / np.maximum(view_costs, LEAST_COST)
   # Above one, the view alone has only been clustered less well.
   return _shares(np.minimum(quotients, 1.0), alpha)

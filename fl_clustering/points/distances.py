@@ -10,15 +10,10 @@ import tensorflow as tf
 BLOCK_ROWS = 2048
 
 
-def squared_distances(points, centroids):
-  """Returns the squared distances of points to several sets of centroids.
+def squared_distances(points: tf.Tensor, centroids: tf.Tensor) -> tf.Tensor:
+  """Returns the squared distances (n, R, K) of points (n, d) to centroids (R, K, d).
 
-  Args:
-    points: Of shape (n, d), float32 or float64.
-    centroids: Of shape (R, K, d) and the same type: R sets of K centroids.
-
-  Returns:
-    Of shape (n, R, K), never below zero.
+  Both are float32 or both float64.  No distance is below zero.
   """
   shape = tf.shape(centroids)
   flat = tf.reshape(centroids, [-1, centroids.shape[-1] or shape[-1]])

@@ -1,23 +1,29 @@
 """The clients as the user gives them: one table, several in a list, or several by id.
 
-Results for the clients have the same form.
+Results for the clients have the same form.  Checks say whether their points can be clustered
+together.
 """
+
+from __future__ import annotations
 
 import collections.abc
 import dataclasses
 import numbers
 import re
-from typing import Any, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 
+from dp_clustering import clustering_params
 from dp_clustering import data_frames
 
 # The id of a table that is given alone.
 ALONE = None
+# Sums of squares of larger numbers could overflow.
+LARGEST = 1e100
 
 
-def num_dims(value):
+def num_dims(value: Any) -> int:
   """Returns how many dimensions nested lists, arrays or frames have; 2 are one table."""
   if data_frames.is_frame(value):
     return 2
@@ -28,7 +34,7 @@ def num_dims(value):
   return 1 + max(map(num_dims, value), default=0)
 
 
-def is_table(value):
+def is_table(value: Any) -> bool:
   """Returns whether a value is meant as one table: an array, a frame or a list of rows.
 
   A list of empty lists is no table: they are clients, or views, without rows.
@@ -39,9 +45,9 @@ def is_table(value):
   return num_dims(value) == 2 and any(num_dims(row) == 1 and len(row) for row in value)
 
 
-def _check_ids(ids, name):
+def _check_ids(ids: Iterable[Any], name: str) -> None:
   """Raises an error unless ids are integers or text, and no two look alike."""
-  looks = {}
+  looks: dict[str, Any] = {}
   for client_id in ids:
     is_number = isinstance(client_id, numbers.Integral) and not isinstance(client_id, bool)
     if not is_number and not isinstance(client_id, str):
@@ -53,14 +59,14 @@ def _check_ids(ids, name):
       )
 
 
-def sorted_by_id(clients):
+def sorted_by_id(clients: Mapping[Any, Any]) -> dict[Any, Any]:
   """Returns a mapping from client id in the order of the ids, `site_2` before `site_10`.
 
   The order of a sum affects its rounding, k-FED starts from the first client's means, and
   both can decide between two local optima.  Sorted, the user's order changes nothing.
   """
 
-  def key(client_id):
+  def key(client_id: Any) -> tuple[str, str]:
     text = str(client_id)
     return re.sub("[0-9]+", lambda digits: digits[0].zfill(20), text), text
 
@@ -85,16 +91,16 @@ class Clients:
   name: str
   part: str = ""
 
-  def label(self, client_id):
+  def label(self, client_id: Any) -> str:
     """Returns what messages call a client: "`clients`['north']"."""
     which = "" if client_id is ALONE else f"[{client_id!r}]"
     return f"`{self.name}`{which}{self.part}"
 
-  def replaced(self, by_id):
+  def replaced(self, by_id: Mapping[Any, Any]) -> Clients:
     """Returns clients of the same form, with other values by id."""
     return dataclasses.replace(self, by_id=by_id)
 
-  def map(self, function):
+  def map(self, function: Callable[[Any], Any]) -> Any:
     """Returns a function's value for every client in the user's form: one, a list, or by id."""
     if self.given_ids == (ALONE,):
       return function(self.by_id[ALONE])
@@ -102,14 +108,14 @@ class Clients:
     return list(values.values()) if self.is_list else values
 
 
-def clients_of(given, name="clients", is_one=is_table):
-  """Returns the `Clients` of what the user gave.
+def clients_of(
+    given: Any, name: str = "clients", is_one: Callable[[Any], bool] = is_table
+) -> Clients:
+  """Returns the clients that the user gave: one, a list, or a mapping from integers or text.
 
   Args:
-    given: One client, a list of them, a mapping from client id, an integer or text; or
-      `Clients`, which are returned.
     name: What the messages call it.
-    is_one: A function that returns whether a value is one client.
+    is_one: Returns whether a value is one client.
 
   Raises:
     TypeError: If it is none of these, or an id is neither an integer nor text.
@@ -118,6 +124,7 @@ def clients_of(given, name="clients", is_one=is_table):
   if isinstance(given, Clients):
     return given
   is_list = False
+  by_id: Mapping[Any, Any]
   if is_one(given):
     by_id = {ALONE: given}
   elif isinstance(given, collections.abc.Mapping):
@@ -135,28 +142,23 @@ def clients_of(given, name="clients", is_one=is_table):
   return Clients(sorted_by_id(by_id), tuple(by_id), is_list, name)
 
 
-def as_arrays(clients):
-  """Returns `Clients` of arrays where they were frames; see `data_frames.numbers`."""
+def as_arrays(clients: Clients) -> Clients:
+  """Returns arrays where there were frames; see `data_frames.numbers`."""
   return clients.replaced({
       client_id: data_frames.numbers(table, clients.label(client_id))
       for client_id, table in clients.by_id.items()
   })
 
 
-def _has_no_rows(table):
+def _has_no_rows(table: Any) -> bool:
   is_array = not data_frames.is_frame(table) and hasattr(table, "__len__")
   return is_array and num_dims(table) > 0 and not len(table)
 
 
-def aligned(clients):
-  """Returns clients' tables with their columns in the order of the first one, and their names.
+def aligned(clients: Clients) -> tuple[Clients, list[str] | None]:
+  """Returns arrays with their columns in the order of the first frame, and the columns' names.
 
-  Args:
-    clients: `Clients` of frames, or of what is meant as an array.
-
-  Returns:
-    `Clients` of arrays where they were frames, and a list of the columns' names; None if they
-    have none.
+  The names are None for tables without.
 
   Raises:
     TypeError: If a table is sparse, or a column of a frame does not hold real numbers.
@@ -176,3 +178,92 @@ def aligned(clients):
     elif own is not names:
       raise ValueError(f"{label} must have names of columns if {first} has, and none if not.")
   return clients.replaced(arrays), names
+
+
+def checked_points(points: Any, name: str, num_columns: int | None = None) -> np.ndarray:
+  """Returns one client's points as float64 of shape (n, d), n > 0.
+
+  Args:
+    points: Anything that NumPy can turn into an array.
+    name: What the messages call it.
+    num_columns: What d must be, if that is known.
+
+  Raises:
+    TypeError: If it does not hold real numbers.
+    ValueError: If its shape is wrong, or a number is masked, not finite or too large.
+  """
+  try:
+    array = clustering_params.unmasked(points)
+  except ValueError as e:  # Rows of different lengths.
+    raise ValueError(f"{name} must be a matrix of shape (num_points, num_columns): {e}") from e
+  if array.dtype == object:
+    array = data_frames.numeric_array(array, name, 2)
+  if array.ndim != 2 or array.shape[1] == 0:
+    raise ValueError(
+        f"{name} must be a matrix of shape (num_points, num_columns), got shape {array.shape}."
+    )
+  if array.dtype.kind not in "biuf":
+    raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
+  if not len(array):
+    raise ValueError(f"{name} must have at least one row, got none.")
+  if num_columns is not None and array.shape[1] != num_columns:
+    raise ValueError(
+        f"{name} must have {num_columns} columns as the others, got {array.shape[1]}."
+    )
+  array = array.astype(np.float64)
+  bad = np.argwhere(~np.isfinite(array))
+  if len(bad):
+    row, column = map(int, bad[0])
+    raise ValueError(
+        f"{name} must hold finite numbers, got {array[row, column]} in row {row}, column "
+        f"{column}."
+    )
+  large = np.argwhere(np.abs(array) > LARGEST)
+  if len(large):
+    row, column = map(int, large[0])
+    raise ValueError(
+        f"{name} must hold numbers between {-LARGEST:g} and {LARGEST:g}, got "
+        f"{array[row, column]:g} in row {row}, column {column}."
+    )
+  return array
+
+
+def checked_clients(clients: Any) -> dict[Any, np.ndarray]:
+  """Returns the `checked_points` of what `clients_of` takes, by client id."""
+  checked: dict[Any, np.ndarray] = {}
+  num_columns, clients = None, clients_of(clients)
+  for client_id, points in clients.by_id.items():
+    checked[client_id] = checked_points(points, clients.label(client_id), num_columns)
+    num_columns = checked[client_id].shape[1]
+  return checked
+
+
+def is_empty_list(points: Any) -> bool:
+  """Returns whether points are a list without rows, which tells no number of columns."""
+  return hasattr(points, "__len__") and len(points) == 0 and np.ndim(points) == 1
+
+
+def private_clients(clients: Any) -> dict[Any, np.ndarray]:
+  """Returns the clients' points by client id, of whatever content.
+
+  Only what is public is checked: types and numbers of columns.  An error that depends on the
+  rows could tell whether a row is there.  A client may have no rows.
+
+  Raises:
+    TypeError: If a client's points are no numbers.
+    ValueError: If numbers of columns differ.
+  """
+  clients = clients_of(clients)
+  arrays = {
+      client_id: None if is_empty_list(points)
+      else data_frames.numeric_array(points, clients.label(client_id), 2)
+      for client_id, points in clients.by_id.items()
+  }
+  widths = {array.shape[1] for array in arrays.values() if array is not None}
+  if len(widths) != 1 or 0 in widths:
+    raise ValueError(
+        "`clients` must have the same number of columns, at least one, got "
+        f"{sorted(widths) or 'none'}."
+    )
+  no_rows = np.zeros((0, *widths))
+  return {client_id: no_rows if array is None else array for client_id, array in arrays.items()}

@@ -6,8 +6,11 @@ how many points, are of which order of magnitude.  Every sum is of integers, so 
 the same whatever the order, the number or the split of the clients.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
+from typing import Any, Callable
 
 import numpy as np
 import tensorflow as tf
@@ -15,11 +18,12 @@ import tensorflow_federated as tff
 
 from clustering_basics import validate
 from dp_clustering import point_grid
+from fl_clustering.points import point_files
 from fl_clustering.points import scaling as scaling_lib
 from fl_clustering.points import secure_sums
 
 # Binary exponents that are told apart.  Smaller numbers count as of the lowest, 4e-103; larger
-# ones than `client_points.LARGEST` don't occur.
+# ones than `given_clients.LARGEST` don't occur.
 _LOWEST, _HIGHEST = -340, 340
 _EXPONENTS_PER_BIN = 8  # So that a message stays small with many columns.
 _NUM_BINS = (_HIGHEST - _LOWEST) // _EXPONENTS_PER_BIN
@@ -33,12 +37,12 @@ _NUM_NORM_BINS = 64
 _MOST_POINTS = 2**30
 
 
-def _exponents(values):
+def _exponents(values: tf.Tensor) -> tf.Tensor:
   """Returns the binary exponents of float64 values, int64; -1023 of zero."""
   return tf.bitwise.right_shift(tf.bitcast(tf.abs(values), tf.int64), 52) - 1023
 
 
-def column_exponents(points):
+def column_exponents(points: tf.Tensor) -> tf.Tensor:
   """Returns how many numbers of every column have an exponent in every bin, int64 (d, bins)."""
   num_columns = points.shape[1]
   exponents = tf.clip_by_value(_exponents(points), _LOWEST, _HIGHEST - 1)
@@ -51,17 +55,16 @@ def column_exponents(points):
   return tf.reshape(counts, [num_columns, _NUM_BINS])
 
 
-def column_bounds(counts):
+def column_bounds(counts: np.ndarray) -> np.ndarray:
   """Returns numbers above those of every column, shape (d,), from `column_exponents`."""
   last = _NUM_BINS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
   return np.exp2(_LOWEST + _EXPONENTS_PER_BIN * (last + 1.0))
 
 
-def column_moments(points):
+def column_moments(points: tf.Tensor) -> tf.Tensor:
   """Returns the columns' sums and sums of squares, the latter in two parts, int64 (3, d).
 
-  Args:
-    points: Of shape (n, d), integers up to 2^30.
+  The points are integers up to 2^30, up to rounding.
   """
   whole = tf.cast(tf.math.rint(points), tf.int64)
   squares = whole * whole
@@ -72,27 +75,28 @@ def column_moments(points):
   ])
 
 
-def moments(num_points, sums):
-  """Returns the columns' means and standard deviations from `column_moments`.
+def moments(
+    num_points: int, totals: np.ndarray, squares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the columns' means and standard deviations from their sums and sums of squares.
 
-  They are computed in whole numbers, so nothing cancels, and the deviation of a constant
-  column is exactly zero.
-
-  Args:
-    num_points: Number of points.
-    sums: int64 of shape (3, d).
+  The sums are Python's integers, arrays of objects of shape (d,), so nothing cancels, and the
+  deviation of a constant column is exactly zero.
   """
-  totals, high, low = sums.astype(object)
-  squares = (high << _MOMENT_BITS) + low
   variances = (num_points * squares - totals * totals) / num_points**2
   return (totals / num_points).astype(float), np.sqrt(variances.astype(float))
 
 
-def norm_exponents(points):
+def _moments(num_points: int, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the `moments` from totals of `column_moments`."""
+  totals, high, low = sums.astype(object)
+  return moments(num_points, totals, (high << _MOMENT_BITS) + low)
+
+
+def norm_exponents(points: tf.Tensor) -> tf.Tensor:
   """Returns how many points have a squared norm with every exponent, int64 (bins,).
 
-  Args:
-    points: Of shape (n, d), integers up to 2^20.
+  The points are integers up to 2^20, up to rounding.
   """
   whole = tf.cast(tf.math.rint(points), tf.int64)
   squares = tf.cast(tf.reduce_sum(whole * whole, axis=1), tf.float64)
@@ -102,7 +106,7 @@ def norm_exponents(points):
   )
 
 
-def norm_bound(counts, num_columns):
+def norm_bound(counts: np.ndarray, num_columns: int) -> float:
   """Returns a number above all norms, from `norm_exponents`, in its units."""
   last = np.flatnonzero(counts)[-1]
   # Rounding may have shortened every coordinate by a half.
@@ -110,7 +114,7 @@ def norm_bound(counts, num_columns):
 
 
 # What clients add up here, with the shape of it for d columns.
-_ANSWERS = {
+_ANSWERS: dict[Callable[[tf.Tensor], tf.Tensor], Callable[[int], tuple[int, ...]]] = {
     column_exponents: lambda num_columns: (num_columns, _NUM_BINS),
     column_moments: lambda num_columns: (3, num_columns),
     norm_exponents: lambda num_columns: (_NUM_NORM_BINS,),
@@ -118,7 +122,9 @@ _ANSWERS = {
 
 
 @functools.lru_cache(maxsize=None)
-def _build_round(source, answer):
+def _build_round(
+    source: point_files.PointSource, answer: Callable[[tf.Tensor], tf.Tensor]
+) -> Any:
   shape = _ANSWERS[answer](source.num_columns)
   return secure_sums.build_round(
       source, tff.TensorType(np.int32),
@@ -126,7 +132,9 @@ def _build_round(source, answer):
   )
 
 
-def _total(files, answer):
+def _total(
+    files: point_files.PointFiles, answer: Callable[[tf.Tensor], tf.Tensor]
+) -> np.ndarray:
   clients = [
       {"client": client, "share": np.zeros(_ANSWERS[answer](files.num_columns), np.int64)}
       for client in files.clients()
@@ -139,27 +147,36 @@ class Grid:
   """The coordinates of a fit, in which points are integers up to rounding.
 
   Attributes:
-    scaling: The `Scaling` from the data's units to grid steps.  It drops constant columns.
+    files: The clients, in grid steps.  Their scaling drops constant columns.
     step: The length of a grid step; in standardised columns, if they are.
-    column_factor: Instead of `scaling.factor`, for coordinates in a step of every column's own.
-      They are then below 2^52 around any origin between the points, however narrow a column is
-      beside others.  Powers of two, or zero for a constant column; float64 of shape (d,).
+    column_factor: Instead of `files.scaling.factor`, for coordinates in a step of every column's
+      own.  They are then below 2^52 around any origin between the points, however narrow a column
+      is beside others.  Powers of two, or zero for a constant column; float64 of shape (d,).
     num_points: Number of points of all clients.
     num_rounds: Number of rounds that it took.
   """
 
-  scaling: scaling_lib.Scaling
+  files: point_files.PointFiles
   step: float
   column_factor: np.ndarray
   num_points: int
   num_rounds: int
 
+  def in_column_steps(self) -> tuple[point_files.PointFiles, np.ndarray]:
+    """Returns the clients in steps of every column's own, and these steps in grid steps.
 
-def find_grid(files, standardize):
-  """Returns the `Grid` around the points' mean that has room for all of them.
+    The steps are float64 of shape (d,); zero for columns that the grid drops.
+    """
+    scaling, own = self.files.scaling, self.column_factor
+    cells = np.divide(scaling.factor, own, out=np.zeros_like(scaling.factor), where=own > 0)
+    return self.files.scaled(scaling_lib.Scaling(scaling.shift, own)), cells
+
+
+def find_grid(files: point_files.PointFiles, standardize: bool) -> Grid:
+  """Returns the grid around the points' mean that has room for all of them.
 
   Args:
-    files: The clients as `PointFiles` in the data's own coordinates.
+    files: The clients in the data's own coordinates.
     standardize: True scales every column that varies to variance one; False keeps the
       columns' units.  A column with a spread below 4e-103 is rounded coarsely, and far
       below it, it counts as constant.
@@ -176,12 +193,12 @@ def find_grid(files, standardize):
     raise validate.error("clients", f"have fewer than {_MOST_POINTS} points", num_points)
   bounds = column_bounds(counts)
   sums = _total(files.scaled(scaling_lib.Scaling(own.shift, steps / bounds)), column_moments)
-  means, _ = moments(num_points, sums)
+  means, _ = _moments(num_points, sums)
   origin = means * bounds / steps
   centered = scaling_lib.Scaling(origin, ones)
   bounds = column_bounds(_total(files.scaled(centered), column_exponents))
   sums = _total(files.scaled(scaling_lib.Scaling(origin, steps / bounds)), column_moments)
-  means, deviations = moments(num_points, sums)
+  means, deviations = _moments(num_points, sums)
   origin = origin + means * bounds / steps
   # A constant column is dropped: what rounding leaves of it would coarsen the grid.
   factor = (deviations > 0).astype(float)
@@ -192,26 +209,9 @@ def find_grid(files, standardize):
   norms = _total(files.scaled(scaling_lib.Scaling(origin, factor / unit)), norm_exponents)
   step = norm_bound(norms, num_columns) * unit / point_grid.POINT_STEPS
   return Grid(
-      scaling=scaling_lib.Scaling(origin, factor / step),
+      files=files.scaled(scaling_lib.Scaling(origin, factor / step)),
       step=float(step),
       column_factor=np.where(factor > 0, 2.0 ** (_COLUMN_BITS - 1) / bounds, 0.0),
       num_points=num_points,
       num_rounds=5,
   )
-
-
-def in_column_steps(files, column_factor):
-  """Returns clients in steps of every column's own, and how long these are in grid steps.
-
-  Args:
-    files: The clients as `PointFiles`, scaled to a grid.
-    column_factor: See `Grid`.
-
-  Returns:
-    `PointFiles`, and float64 of shape (d,); zero for columns that the grid drops.
-  """
-  grid = files.scaling
-  cells = np.divide(
-      grid.factor, column_factor, out=np.zeros_like(grid.factor), where=column_factor > 0
-  )
-  return files.scaled(scaling_lib.Scaling(grid.shift, column_factor)), cells

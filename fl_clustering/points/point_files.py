@@ -8,11 +8,13 @@ A file holds the rows one after another as float64.  Clients scale them before a
 else (`scaling.py`), which takes float64 where the numbers are far from zero.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import functools
 import os
-from typing import Callable, Mapping
+from typing import Any, Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -28,7 +30,7 @@ class PointSource:
   """What the value of a TFF client is, and how the client gets its points from it.
 
   Attributes:
-    client_type: TFF type of the client's value.
+    client_type: Of the client's value.
     num_columns: The points' number of columns, d.
     read: A TensorFlow function from the client's value to points of shape (n, d),
       float32 or float64.
@@ -38,14 +40,14 @@ class PointSource:
   num_columns: int
   read: Callable[..., tf.Tensor]
 
-  def read_float32(self, client):
+  def read_float32(self, client: Any) -> tf.Tensor:
     """Returns the client's points as float32 of shape (n, d)."""
     # With a scaling that was not made from the data, any number may occur.
     farthest = scaling_lib.FARTHEST
     return tf.cast(tf.clip_by_value(self.read(client), -farthest, farthest), tf.float32)
 
 
-def matrices(num_columns):
+def matrices(num_columns: int) -> PointSource:
   """Returns the source for clients whose value is float32 of shape (n, d)."""
   return PointSource(
       tff.TensorType(np.float32, [None, num_columns]), num_columns, lambda points: points
@@ -54,7 +56,7 @@ def matrices(num_columns):
 
 # Sources and computations are kept: fits of data of the same shape share them.
 @functools.lru_cache(maxsize=None)
-def scaled_files(num_columns):
+def scaled_files(num_columns: int) -> PointSource:
   """Returns the source for clients whose value is from `PointFiles.client`."""
   client_type = tff.StructWithPythonType(
       [
@@ -65,7 +67,7 @@ def scaled_files(num_columns):
       collections.OrderedDict,
   )
 
-  def read(client):
+  def read(client: Any) -> tf.Tensor:
     points = tf.io.decode_raw(tf.io.read_file(client["path"]), tf.float64)
     points = tf.reshape(points, [-1, num_columns])
     return (points - client["shift"]) * client["factor"]
@@ -73,7 +75,7 @@ def scaled_files(num_columns):
   return PointSource(client_type, num_columns, read)
 
 
-def moment_sums(points):
+def moment_sums(points: tf.Tensor) -> dict[str, tf.Tensor]:
   """Returns a dict of float64: `num_points`, and the columns' `sums` and `squares`."""
   points = tf.cast(points, tf.float64)
   return collections.OrderedDict(
@@ -84,18 +86,42 @@ def moment_sums(points):
 
 
 @functools.lru_cache(maxsize=None)
-def build_moments_round(source):
-  """Returns the round `{points}@CLIENTS -> moment_sums@SERVER` over a `PointSource`."""
+def build_moments_round(source: PointSource) -> Any:
+  """Returns the round `{points}@CLIENTS -> moment_sums@SERVER`."""
 
   @tff.tensorflow.computation(source.client_type)
-  def local_moments(client):
+  def local_moments(client: Any) -> dict[str, tf.Tensor]:
     return moment_sums(source.read(client))
 
   @tff.federated_computation(tff.FederatedType(source.client_type, tff.CLIENTS))
-  def moments_round(clients):
+  def moments_round(clients: tff.Value) -> tff.Value:
     return tff.federated_sum(tff.federated_map(local_moments, clients))
 
   return moments_round
+
+
+def build_sum_round(
+    source: PointSource, query_type: tff.Type, client_values: Callable[[Any, Any], Any]
+) -> Any:
+  """Returns the round `(query@SERVER, {points}@CLIENTS) -> sums@SERVER` of plain sums.
+
+  They hide a client only among others that are added up at the same place.
+
+  Args:
+    query_type: Of what the server sends.
+    client_values: A TensorFlow function of the query and the client's value.
+  """
+  local_values = tff.tensorflow.computation(client_values, (query_type, source.client_type))
+
+  @tff.federated_computation(
+      tff.FederatedType(query_type, tff.SERVER),
+      tff.FederatedType(source.client_type, tff.CLIENTS),
+  )
+  def sum_round(query: tff.Value, clients: tff.Value) -> tff.Value:
+    sent = (tff.federated_broadcast(query), clients)
+    return tff.federated_sum(tff.federated_map(local_values, sent))
+
+  return sum_round
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,27 +129,26 @@ class PointFiles:
   """The clients' files, and the coordinates in which the clients compute.
 
   Attributes:
-    paths: A mapping from client id to path.
-    scaling: The `Scaling` that the clients are told.
+    paths: By client id.
+    scaling: What the clients are told to scale their points by.
   """
 
   paths: Mapping[str, str]
   scaling: scaling_lib.Scaling
 
   @property
-  def num_columns(self):
+  def num_columns(self) -> int:
     return len(self.scaling.shift)
 
   @property
-  def source(self):
-    """The `PointSource` of these clients."""
+  def source(self) -> PointSource:
     return scaled_files(self.num_columns)
 
-  def scaled(self, scaling):
-    """Returns the same files in the coordinates of another `Scaling`."""
+  def scaled(self, scaling: scaling_lib.Scaling) -> PointFiles:
+    """Returns the same files in other coordinates."""
     return dataclasses.replace(self, scaling=scaling)
 
-  def client(self, client_id):
+  def client(self, client_id: str) -> dict[str, Any]:
     """Returns the TFF value of a client."""
     return {
         "path": self.paths[client_id],
@@ -131,12 +156,12 @@ class PointFiles:
         "factor": self.scaling.factor,
     }
 
-  def clients(self):
-    """Returns the TFF values of all clients, a list."""
+  def clients(self) -> list[dict[str, Any]]:
+    """Returns the TFF values of all clients."""
     return [self.client(client_id) for client_id in self.paths]
 
-  def column_moments(self):
-    """Returns the `ColumnMoments` of the data's own columns, from two rounds of sums."""
+  def column_moments(self) -> scaling_lib.ColumnMoments:
+    """Returns the moments of the data's own columns, from two rounds of sums."""
     sum_moments = build_moments_round(self.source)
     own = self.scaled(scaling_lib.identity(self.num_columns))
     shift = scaling_lib.first_mean(sum_moments(own.clients()))
@@ -144,16 +169,10 @@ class PointFiles:
     return scaling_lib.column_moments(shift, sum_moments(shifted.clients()))
 
 
-def write_files(clients, directory):
-  """Writes every client's points to a file of its own.
+def write_files(clients: Mapping[Any, np.ndarray], directory: str) -> PointFiles:
+  """Writes every client's points (n, d) to a file of its own, in their own coordinates.
 
-  Args:
-    clients: A mapping from client id to an array of shape (n, d); at least one client.
-    directory: An existing folder.
-
-  Returns:
-    `PointFiles` in the data's own coordinates.  Files are named by position, as ids may
-    hold any character.
+  Files are named by position, as ids may hold any character.
   """
   paths = {}
   for index, (client_id, points) in enumerate(clients.items()):

@@ -3,15 +3,29 @@
 No TensorFlow here: a program can refuse wrong settings before it imports it.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
-from typing import Optional
+from typing import Any, Callable, Mapping, TYPE_CHECKING
+
+import numpy as np
 
 from clustering_basics import validate
+
+if TYPE_CHECKING:
+  from dp_clustering import ledger as ledger_lib
+  from dp_clustering import noise
+  from dp_clustering import sum_query
+  from fl_clustering.points import federated_points
 
 SERVER = "server"
 NONE = "none"
 TRUST = (SERVER, NONE)
+
+# A function of (mu, query, stds): the cost of an answer, as mu of Gaussian differential privacy,
+# a query, and the standard deviation of the noise on every part of the totals.
+NoisyTotals = Callable[[float, "sum_query.SumQuery", Mapping[str, float]], np.ndarray]
 
 # The least scale of a client's share of the noise, in grid steps.  The sum of the shares is
 # then a discrete Gaussian up to a factor of 1 +- 1e-1000 in every probability (Kairouz, Liu,
@@ -25,29 +39,11 @@ _LARGEST_SCALE = 2.0**57
 _MOST_POINTS = 2**30
 
 
-def _check(privacy):
-  validate.positive(epsilon=privacy.epsilon)
-  validate.between(0, 1, delta=privacy.delta)
-  validate.within(1e-100, 1e100, radius=privacy.radius)
-  for name in ("epsilon", "delta", "radius"):
-    # In NumPy's narrower types, squares overflow and the noise may come out too small.
-    object.__setattr__(privacy, name, float(getattr(privacy, name)))
-  validate.one_of(TRUST, trust=privacy.trust)
-  if privacy.min_clients is None:
-    return
-  validate.integer(minimum=1, min_clients=privacy.min_clients)
-  if privacy.trust != NONE:
-    raise validate.error(
-        "min_clients", f"be left out with `trust`={privacy.trust!r}", privacy.min_clients
-    )
+class Privacy:
+  """(epsilon, delta)-differential privacy of a unit: one point, or a client with its points.
 
-
-@dataclasses.dataclass(frozen=True)
-class PointPrivacy:
-  """(epsilon, delta)-differential privacy of one point of one client.
-
-  Neighbouring data sets differ in one point, added or removed.  Points are moved into a
-  ball of known radius around the origin.
+  The unit follows from `points_per_client`.  Points are moved into a ball of known radius around
+  the origin.
 
   Attributes:
     epsilon: Privacy budget of the whole fit, > 0.
@@ -66,51 +62,75 @@ class PointPrivacy:
   epsilon: float
   delta: float
   radius: float
-  trust: str = SERVER
-  min_clients: Optional[int] = None
+  trust: str
+  min_clients: int | None
 
-  def __post_init__(self):
-    _check(self)
-
-  @property
-  def neighboring_relation(self):
-    """How neighbouring data sets differ, in a word."""
-    return "add_or_remove_one"
-
-  @property
-  def unit(self):
-    """What the guarantee is for, in words."""
-    return "one point of one client"
-
-  @property
-  def unit_norm(self):
-    """The largest norm of what neighbouring data sets differ in, in bounds of one point."""
-    return 1.0
+  def __post_init__(self) -> None:
+    validate.positive(epsilon=self.epsilon)
+    validate.between(0, 1, delta=self.delta)
+    validate.within(1e-100, 1e100, radius=self.radius)
+    for name in ("epsilon", "delta", "radius"):
+      # In NumPy's narrower types, squares overflow and the noise may come out too small.
+      object.__setattr__(self, name, float(getattr(self, name)))
+    validate.one_of(TRUST, trust=self.trust)
+    if self.min_clients is None:
+      return
+    validate.integer(minimum=1, min_clients=self.min_clients)
+    if self.trust != NONE:
+      raise validate.error(
+          "min_clients", f"be left out with `trust`={self.trust!r}", self.min_clients
+      )
 
   @property
-  def points_per_client(self):
-    """The most points of a client that are used; None for all."""
+  def points_per_client(self) -> int | None:
+    """The most points of a client that are used, all of which are one unit; None for all."""
     return None
+
+  @property
+  def neighboring_relation(self) -> str:
+    """How neighbouring data sets differ, in a word."""
+    return "add_or_remove_one" if self.points_per_client is None else "zero_out_one_client"
+
+  @property
+  def unit(self) -> str:
+    """What the guarantee is for, in words."""
+    if self.points_per_client is None:
+      return "one point of one client"
+    return f"one client with at most {self.points_per_client} points"
+
+  @property
+  def unit_norm(self) -> float:
+    """The largest norm of what neighbouring data sets differ in, in bounds of one point."""
+    return math.sqrt(self.points_per_client or 1)
 
 
 @dataclasses.dataclass(frozen=True)
-class ClientPrivacy:
+class PointPrivacy(Privacy):
+  """(epsilon, delta)-differential privacy of one point of one client.
+
+  Neighbouring data sets differ in one point, added or removed.  `Privacy` explains the settings.
+  """
+
+  epsilon: float
+  delta: float
+  radius: float
+  trust: str = SERVER
+  min_clients: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ClientPrivacy(Privacy):
   """(epsilon, delta)-differential privacy of all points of one client together.
 
   Neighbouring data sets differ in all points of one client, which has none in one of them.
   That a client takes part, and so the number of clients, is public.  It covers a person with
-  many points, if one client has them all.
+  many points, if one client has them all.  `Privacy` explains the other settings.
 
   Attributes:
-    epsilon: As in `PointPrivacy`.
-    delta: As in `PointPrivacy`.
-    radius: As in `PointPrivacy`.
     max_points: The most points of a client that are used, its first ones; in [1, 2^30].  The
       noise is sqrt(max_points) times that of `PointPrivacy`.  Sums of points that differ are
       hardly larger than that.  A client whose sums are larger, up to max_points, makes all of
       them smaller by one factor, so that its points count less than those of others.
-    trust: As in `PointPrivacy`.
-    min_clients: As in `PointPrivacy`.
   """
 
   epsilon: float
@@ -118,39 +138,19 @@ class ClientPrivacy:
   radius: float
   max_points: int
   trust: str = SERVER
-  min_clients: Optional[int] = None
+  min_clients: int | None = None
 
-  def __post_init__(self):
-    _check(self)
+  def __post_init__(self) -> None:
+    super().__post_init__()
     validate.integer(minimum=1, maximum=_MOST_POINTS, max_points=self.max_points)
 
   @property
-  def neighboring_relation(self):
-    """How neighbouring data sets differ, in a word."""
-    return "zero_out_one_client"
-
-  @property
-  def unit(self):
-    """What the guarantee is for, in words."""
-    return f"one client with at most {self.max_points} points"
-
-  @property
-  def unit_norm(self):
-    """The largest norm of a client's totals, in bounds of one point."""
-    return math.sqrt(self.max_points)
-
-  @property
-  def points_per_client(self):
-    """The most points of a client that are used."""
+  def points_per_client(self) -> int:
     return self.max_points
 
 
-def least_shares(privacy, num_clients):
+def least_shares(privacy: Privacy, num_clients: int) -> int | None:
   """Returns how many clients' shares of the noise count; None if the server adds it.
-
-  Args:
-    privacy: A `PointPrivacy` or `ClientPrivacy`.
-    num_clients: Number of clients.
 
   Raises:
     ValueError: If `min_clients` exceeds the number of clients.
@@ -166,7 +166,7 @@ def least_shares(privacy, num_clients):
   return privacy.min_clients
 
 
-def _limits(privacy, mu, stds):
+def _limits(privacy: Privacy, mu: float, stds: Mapping[str, float]) -> dict[str, float] | None:
   """Returns the limits of a client's totals, for `FederatedPoints.totals`; None for points.
 
   Divided by the standard deviation of their noise, the totals of two neighbouring data sets
@@ -178,24 +178,18 @@ def _limits(privacy, mu, stds):
   return {part: mu * std for part, std in stds.items()}
 
 
-def _check_sum(privacy, scale):
+def _check_sum(privacy: Privacy, scale: float) -> None:
   if scale > _LARGEST_SCALE:
     raise validate.error(
         "epsilon", "be larger, as the noise could overflow", privacy.epsilon
     )
 
 
-def noisy_totals(privacy, points, num_clients, noise_source):
-  """Returns a function of (mu, query, stds) that answers queries with noise.
-
-  It takes the cost of the answer, as mu of Gaussian differential privacy, and a `SumQuery`
-  and the standard deviations of its noise as in `cluster_statistics`.
-
-  Args:
-    privacy: A `PointPrivacy` or `ClientPrivacy`.
-    points: `FederatedPoints`.
-    num_clients: Number of clients.
-    noise_source: A source of noise, one of `dp_clustering.noise`.
+def noisy_totals(
+    privacy: Privacy, points: federated_points.FederatedPoints, num_clients: int,
+    noise_source: noise.Source,
+) -> NoisyTotals:
+  """Returns the function that answers queries with noise.
 
   Raises:
     ValueError: If `min_clients` exceeds the number of clients.  The function raises it if
@@ -204,7 +198,9 @@ def noisy_totals(privacy, points, num_clients, noise_source):
   least = least_shares(privacy, num_clients)
   if least is None:
 
-    def with_noise(mu, query, stds):
+    def with_noise(
+        mu: float, query: sum_query.SumQuery, stds: Mapping[str, float]
+    ) -> np.ndarray:
       _check_sum(privacy, max(stds.values()))
       # The noise first: if it can't be drawn, nothing is asked.
       noise = query.noise(stds, noise_source)
@@ -212,7 +208,9 @@ def noisy_totals(privacy, points, num_clients, noise_source):
 
     return with_noise
 
-  def with_shares(mu, query, stds):
+  def with_shares(
+      mu: float, query: sum_query.SumQuery, stds: Mapping[str, float]
+  ) -> np.ndarray:
     shares = {part: std / math.sqrt(least) for part, std in stds.items()}
     if min(stds.values()) < _LEAST_SHARE_SCALE:
       raise validate.error(
@@ -230,14 +228,8 @@ def noisy_totals(privacy, points, num_clients, noise_source):
   return with_shares
 
 
-def guarantee(privacy, ledger, num_clients):
-  """Returns what a fit guarantees, a dict of plain values.
-
-  Args:
-    privacy: A `PointPrivacy` or `ClientPrivacy`.
-    ledger: The `ledger.Ledger` of the fit, frozen.
-    num_clients: Number of clients.
-  """
+def guarantee(privacy: Privacy, ledger: ledger_lib.Ledger, num_clients: int) -> dict[str, Any]:
+  """Returns what a fit guarantees, by its frozen ledger, as a dict of plain values."""
   stated = {
       "epsilon": privacy.epsilon,
       "delta": privacy.delta,

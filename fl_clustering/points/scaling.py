@@ -4,7 +4,10 @@ Columns are shifted to mean zero and multiplied by a factor.  Clients then compu
 small numbers whatever the data's units are.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Mapping
 
 import numpy as np
 
@@ -26,30 +29,29 @@ class Scaling:
   shift: np.ndarray
   factor: np.ndarray
 
-  def apply(self, points):
+  def apply(self, points: np.ndarray) -> np.ndarray:
     """Returns points (n, d) in scaled coordinates, float64."""
     return (points - self.shift) * self.factor
 
-  def undo(self, points):
+  def undo(self, points: np.ndarray) -> np.ndarray:
     """Returns scaled points (n, d) in the data's units, float64."""
     factor = np.where(self.factor > 0, self.factor, 1.0)
     return np.asarray(points, np.float64) / factor + self.shift
 
 
-def identity(num_columns):
+def identity(num_columns: int) -> Scaling:
   """Returns the scaling that changes nothing."""
   return Scaling(np.zeros(num_columns), np.ones(num_columns))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ColumnMoments:
-  """Mean and variance of every column over the points of all clients.
+  """Mean and variance of every column over the points of all clients, of shape (d,).
 
   Attributes:
-    num_points: Number of points of all clients.
-    shift: The mean from the first round of sums, float64 of shape (d,).
-    mean: The mean, corrected by the second round, float64 of shape (d,).
-    variance: float64 of shape (d,), around `mean`; exactly zero where a column is constant.
+    shift: The mean from the first round of sums.
+    mean: The mean, corrected by the second round.
+    variance: Around `mean`; exactly zero where a column is constant.
   """
 
   num_points: int
@@ -58,18 +60,18 @@ class ColumnMoments:
   variance: np.ndarray
 
   @property
-  def deviations(self):
+  def deviations(self) -> np.ndarray:
     """The columns' standard deviations, float64 of shape (d,)."""
     return np.sqrt(self.variance)
 
 
-def first_mean(sums):
+def first_mean(sums: Mapping[str, np.ndarray]) -> np.ndarray:
   """Returns the columns' means from the sums of a first round, float64 of shape (d,)."""
   return sums["sums"] / sums["num_points"]
 
 
-def column_moments(shift, sums):
-  """Returns `ColumnMoments` from the sums of a second round, over shifted points.
+def column_moments(shift: np.ndarray, sums: Mapping[str, np.ndarray]) -> ColumnMoments:
+  """Returns the moments from the sums of a second round, over shifted points.
 
   Unshifted sums of squares would not do: rounding loses the variance of a column whose
   mean is far from zero.  The variance is taken around the mean of both rounds, which the
@@ -78,8 +80,7 @@ def column_moments(shift, sums):
 
   Args:
     shift: What was subtracted from the points, from `first_mean`.
-    sums: A dict over x - shift for all points x: `num_points`, and the columns' `sums` and
-      `squares`, float64 of shape (d,).
+    sums: Over x - shift for all points x: `num_points`, and the columns' `sums` and `squares`.
   """
   left = first_mean(sums)
   variance = sums["squares"] / sums["num_points"] - left**2
@@ -95,11 +96,10 @@ def column_moments(shift, sums):
   )
 
 
-def unit_scaling(moments, standardize):
+def unit_scaling(moments: ColumnMoments, standardize: bool) -> Scaling:
   """Returns the `Scaling` to mean zero and variance one, with no factor of zero.
 
   Args:
-    moments: `ColumnMoments`.
     standardize: True gives every column variance one; a constant column keeps its unit.
       False multiplies all columns by the same factor, which makes their mean variance one
       and changes no clustering.

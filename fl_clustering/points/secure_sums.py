@@ -6,11 +6,18 @@ Privacy-Preserving Machine Learning", CCS 2017).  One machine that plays the ser
 clients can only simulate it: the modulus and the integers are real, the secrecy is not.
 """
 
+from __future__ import annotations
+
 import collections
+import types
+from typing import Any, Callable, TYPE_CHECKING
 
 import tensorflow as tf
 import tensorflow.experimental.numpy as tnp
 import tensorflow_federated as tff
+
+if TYPE_CHECKING:
+  from fl_clustering.points import point_files
 
 # A message holds integers of at most 2^31 for each of fewer than 2^30 points, and noise.
 MODULUS = 2**62
@@ -18,16 +25,12 @@ MODULUS = 2**62
 _BLOCK_ROWS = 2048
 
 
-def over_blocks(points, shape, block_totals):
-  """Returns the sum of `block_totals(block)`, int64 of `shape`, over blocks of rows.
+def over_blocks(
+    points: tf.Tensor, shape: tuple[int, ...], block_totals: Callable[[tf.Tensor], tf.Tensor]
+) -> tf.Tensor:
+  """Returns the sum of `block_totals(block)`, int64 of `shape`, over blocks of `_BLOCK_ROWS`."""
 
-  Args:
-    points: Tensor of shape (n, d).
-    shape: The shape of the result, known beforehand.
-    block_totals: A function from at most `_BLOCK_ROWS` rows to int64 of that shape.
-  """
-
-  def body(start, totals):
+  def body(start: tf.Tensor, totals: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return start + _BLOCK_ROWS, totals + block_totals(points[start : start + _BLOCK_ROWS])
 
   _, totals = tf.while_loop(
@@ -39,24 +42,20 @@ def over_blocks(points, shape, block_totals):
   return totals
 
 
-def signed(xp, total):
-  """Returns what the server reads from a sum modulo `MODULUS`: integers of both signs.
-
-  Args:
-    xp: `numpy`, or `tensorflow.experimental.numpy`.
-    total: int64, in [0, MODULUS).
-  """
+def signed(xp: types.ModuleType, total: Any) -> Any:
+  """Returns what the server reads from a sum in [0, MODULUS): integers of both signs."""
   return xp.where(total < MODULUS // 2, total, total - MODULUS)
 
 
-def build_round(source, query_type, client_totals):
+def build_round(
+    source: point_files.PointSource, query_type: tff.Type,
+    client_totals: Callable[[Any, tf.Tensor], tf.Tensor],
+) -> Any:
   """Returns a round in which every client answers a query, and the answers are added up.
 
   Args:
-    source: A `PointSource`.
-    query_type: TFF type of what the server sends.
-    client_totals: A TensorFlow function (query, points float64 (n, d)) -> int64 of known
-      shape.
+    query_type: Of what the server sends.
+    client_totals: From the query and float64 points (n, d) to int64 of known shape.
 
   Returns:
     The computation `(query@SERVER, {client, share}@CLIENTS) -> int64@SERVER`: the sum of
@@ -72,17 +71,17 @@ def build_round(source, query_type, client_totals):
   )
 
   @tff.tensorflow.computation(query_type, client_type)
-  def answer(query, client):
+  def answer(query: Any, client: Any) -> tf.Tensor:
     return client_totals(query, source.read(client["client"])) + client["share"]
 
   @tff.tensorflow.computation(answer_type)
-  def signed_total(total):
+  def signed_total(total: tf.Tensor) -> tf.Tensor:
     return signed(tnp, total)
 
   @tff.federated_computation(
       tff.FederatedType(query_type, tff.SERVER), tff.FederatedType(client_type, tff.CLIENTS)
   )
-  def sum_round(query, clients):
+  def sum_round(query: tff.Value, clients: tff.Value) -> tff.Value:
     answers = tff.federated_map(answer, (tff.federated_broadcast(query), clients))
     total = tff.backends.mapreduce.federated_secure_modular_sum(answers, MODULUS)
     return tff.federated_map(signed_total, total)

@@ -10,12 +10,12 @@ import tensorflow as tf
 from fl_clustering.points import distances as distances_lib
 
 
-def greedy_trials(num_seeds):
+def greedy_trials(num_seeds: int | tf.Tensor) -> tf.Tensor:
   """Returns the number of trials that scikit-learn's KMeans makes for every seed."""
   return 2 + tf.cast(tf.math.log(tf.cast(num_seeds, tf.float32)), tf.int32)
 
 
-def _drawn_rows(shares, uniforms):
+def _drawn_rows(shares: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
   """Draws rows by their shares (R, n), with one number in [0, 1) for each row (R, L)."""
   # In float64, so that the last of many points are not lost to rounding.
   cumulative = tf.cumsum(tf.cast(shares, tf.float64), axis=1)
@@ -24,7 +24,7 @@ def _drawn_rows(shares, uniforms):
   return tf.minimum(drawn, tf.shape(shares)[1] - 1)
 
 
-def _distances_to(points, seeds):
+def _distances_to(points: tf.Tensor, seeds: tf.Tensor) -> tf.Tensor:
   """Returns the squared distances (R, L, n) of all points to the seeds (R, L, d)."""
   shape = tf.shape(seeds)
   flat = tf.reshape(seeds, [-1, shape[2]])
@@ -34,18 +34,20 @@ def _distances_to(points, seeds):
   )
 
 
-def _distances_to_rows(points, rows):
+def _distances_to_rows(points: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
   """Returns the squared distances (R, n) of all points to the rows (R,)."""
   distances = _distances_to(points, tf.gather(points, rows)[:, tf.newaxis])[:, 0]
   # The row itself is at zero, but for rounding.
   return distances * (1.0 - tf.one_hot(rows, tf.shape(points)[0]))
 
 
-def _inertia_left(points, weights, closest, rows):
+def _inertia_left(
+    points: tf.Tensor, weights: tf.Tensor, closest: tf.Tensor, rows: tf.Tensor
+) -> tf.Tensor:
   """Returns the inertia (R, L) that each of the rows (R, L) would leave as the next seed."""
   seeds = tf.gather(points, rows)
 
-  def body(start, left):
+  def body(start: tf.Tensor, left: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     block = slice(start, start + distances_lib.BLOCK_ROWS)
     distances = _distances_to(points[block], seeds)
     nearer = tf.minimum(closest[:, tf.newaxis, block], distances)
@@ -58,28 +60,31 @@ def _inertia_left(points, weights, closest, rows):
   )[1]
 
 
-def seed_rows(points, weights, num_candidates, num_seeds, num_trials, seed):
+def seed_rows(
+    points: tf.Tensor, weights: tf.Tensor, num_candidates: int, num_seeds: int, num_trials: int,
+    seed: tf.Tensor,
+) -> tf.Tensor:
   """Draws rows of the points by k-means++.
 
   Args:
     points: float32 of shape (n, d), n > 0.
     weights: float32 of shape (n,), what every point counts for; at least zero.
-    num_candidates: How many sets to draw, R.
-    num_seeds: How many rows to draw for each, K.
     num_trials: How many rows are drawn for every seed but the first, L, of which the one
       that leaves the least inertia is taken.  One trial is plain k-means++.
     seed: int32 of shape (2,).
 
   Returns:
-    The rows' indices, int32 of shape (R, K); twice the same only where there are fewer
-    than K different points.
+    The rows' indices, int32 of shape (num_candidates, num_seeds); in a candidate twice the same
+    only where there are fewer different points.
   """
   uniforms = tf.random.stateless_uniform([num_seeds, num_candidates, num_trials], seed)
   weights_alone = tf.repeat(weights[tf.newaxis], num_candidates, axis=0)
   first = _drawn_rows(weights_alone, uniforms[0, :, :1])[:, 0]
   rows = tf.TensorArray(tf.int32, num_seeds, element_shape=[None]).write(0, first)
 
-  def body(index, rows, closest):
+  def body(
+      index: tf.Tensor, rows: tf.TensorArray, closest: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.TensorArray, tf.Tensor]:
     shares = weights * closest
     # Once nothing is left at any distance, the weights alone decide.
     is_left = tf.reduce_sum(shares, axis=1, keepdims=True) > 0

@@ -8,10 +8,10 @@ import math
 import re
 import shlex
 
-from fl_clustering.points import client_points
+from fl_clustering.points import given_clients
 
 # Larger numbers can't be squared.
-LARGEST = client_points.LARGEST
+LARGEST = given_clients.LARGEST
 # A missing cell has one of these texts.
 MISSING = (
     "", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None",

@@ -2,16 +2,20 @@
 
 import functools
 import inspect
+import re
 import unittest
 from unittest import mock
+import warnings
 
 from absl import logging
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+from sklearn import base
 from sklearn import exceptions
 
 from clustering_basics import single_thread_kmeans
+from fl_clustering import kmeans
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
@@ -36,16 +40,23 @@ def _central(points, num_clusters):
 @functools.lru_cache(maxsize=None)
 def _sample_fit(algorithm, **options):
   """Returns a fit of nine clusters to the sample, which tests share."""
-  return FederatedKMeans(9, algorithm, **options).fit(numpy_reference.sample_clients())
+  algorithm = kmeans_config.algorithm_of(algorithm, **options)
+  return FederatedKMeans(9, algorithm).fit(numpy_reference.sample_clients())
 
 
 class FederatedKMeansTest(parameterized.TestCase):
 
   def test_every_argument_is_documented_where_it_is_typed(self):
     for name in inspect.signature(FederatedKMeans).parameters:
-      self.assertIn(f"\n      {name}: ", FederatedKMeans.__init__.__doc__)
+      if name not in kmeans_config.OPTIONS:
+        self.assertIn(f"\n      {name}: ", FederatedKMeans.__init__.__doc__)
+    for algorithm in kmeans_config.ALGORITHMS.values():
+      self.assertIn(f"`{algorithm.__name__}`", FederatedKMeans.__init__.__doc__)
+      for name in kmeans_config.option_names(algorithm.name):
+        documented = (algorithm.__doc__, kmeans_config.Algorithm.__doc__)
+        self.assertTrue(any(f"\n    {name}: " in text for text in documented), name)
 
-  @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
+  @parameterized.parameters(*kmeans_config.ALGORITHMS)
   def test_every_algorithm(self, algorithm):
     points = numpy_reference.pooled(numpy_reference.sample_clients())
     model = _sample_fit(algorithm)
@@ -71,7 +82,9 @@ class FederatedKMeansTest(parameterized.TestCase):
 
   def test_lloyd_ends_when_it_settles(self):
     clients = numpy_reference.sample_clients()
-    rough, fine = (FederatedKMeans(9, "lloyd", n_init=1, tol=tol).fit(clients) for tol in (0.2, 0))
+    rough, fine = (
+        FederatedKMeans(9, kmeans_config.Lloyd(n_init=1, tol=tol)).fit(clients) for tol in (0.2, 0)
+    )
     told = [record.inertia for record in rough.history_]
     gains = [1 - after / before for before, after in zip(told, told[1:])]
     self.assertLess(rough.n_iter_, fine.n_iter_)
@@ -91,7 +104,7 @@ class FederatedKMeansTest(parameterized.TestCase):
       FederatedKMeans(9, "fkm_lloyd").fit(clients)
     points = numpy_reference.pooled(clients)
     best = min(taken_on[0], key=lambda start: numpy_reference.inertia(points, start))
-    fkm = FederatedKMeans(9, "fkm", n_init=5, num_rounds=3).fit(clients)
+    fkm = FederatedKMeans(9, kmeans_config.Fkm(n_init=5, num_rounds=3)).fit(clients)
     np.testing.assert_allclose(best, fkm.cluster_centers_)
     self.assertLen(np.unique(taken_on[0], axis=0), 5)
 
@@ -125,7 +138,7 @@ class FederatedKMeansTest(parameterized.TestCase):
     np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
     self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[2].cluster_centers_))
 
-  @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
+  @parameterized.parameters(*kmeans_config.ALGORITHMS)
   def test_the_order_of_clients_does_not_matter(self, algorithm):
     backwards = dict(reversed(numpy_reference.sample_clients().items()))
     fits = [_sample_fit(algorithm), FederatedKMeans(9, algorithm).fit(backwards)]
@@ -178,7 +191,7 @@ class FederatedKMeansTest(parameterized.TestCase):
   def test_warm_server_and_local_iterations(self):
     clients = numpy_reference.sample_clients(noise=2.0)
     fits = [
-        FederatedKMeans(9, "fkm", **options).fit(clients)
+        FederatedKMeans(9, kmeans_config.Fkm(**options)).fit(clients)
         for options in ({}, {"server_init": "warm"}, {"local_iterations": 3})
     ]
     for index in (1, 2):
@@ -192,7 +205,7 @@ class FederatedKMeansTest(parameterized.TestCase):
   def test_rounds_of_fkm_are_those_of_numpy(self, min_count):
     clients = numpy_reference.sample_clients(noise=2.0)
     model = FederatedKMeans(
-        6, "fkm", num_rounds=6, server_init="warm", min_count=min_count
+        6, kmeans_config.Fkm(num_rounds=6, server_init="warm", min_count=min_count)
     ).fit(clients)
     for before, after in zip(model.history_, model.history_[1:]):
       means, weights = [], []
@@ -209,7 +222,7 @@ class FederatedKMeansTest(parameterized.TestCase):
     clients = numpy_reference.sample_clients()
     points = numpy_reference.pooled(clients)
     plain = _sample_fit("child_parent")
-    refined = FederatedKMeans(9, "child_parent", lloyd_rounds=2).fit(clients)
+    refined = FederatedKMeans(9, kmeans_config.ChildParent(lloyd_rounds=2)).fit(clients)
     expected = plain.cluster_centers_
     for _ in range(2):
       expected, _ = numpy_reference.lloyd_step(points, expected)
@@ -221,9 +234,9 @@ class FederatedKMeansTest(parameterized.TestCase):
     best = _sample_fit("fkm_lloyd")
     with mock.patch.object(
         algorithms, "minibatch_start",
-        lambda config, rounds, restart: rounds.files.scaling.apply(best.cluster_centers_).astype(
-            np.float32
-        ),
+        lambda search, restart: search.rounds.files.scaling.apply(
+            best.cluster_centers_
+        ).astype(np.float32),
     ):
       model = FederatedKMeans(9, "tff_minibatch").fit(clients)
     self.assertLess(model.inertia_, 1.001 * best.inertia_)
@@ -240,9 +253,46 @@ class FederatedKMeansTest(parameterized.TestCase):
       model.predict(np.ones((2, 3)))
 
 
+class OldKeywordsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("fkm", "fkm", {"num_rounds": 3, "min_count": 4}, "Fkm(num_rounds=3, min_count=4)"),
+      ("lloyd", "lloyd", {"n_init": 2, "tol": 0.0}, "Lloyd(n_init=2, tol=0.0)"),
+      ("child_parent", "child_parent", {"shuffle": True, "lloyd_rounds": 1},
+       "ChildParent(lloyd_rounds=1, shuffle=True)"),
+      ("sums", "sums", {"num_rounds": 6}, "Sums(num_rounds=6)"),
+  )
+  def test_work_with_a_warning_that_names_the_new_form(self, name, options, new_form):
+    clients = numpy_reference.sample_clients()
+    old = FederatedKMeans(9, name, **options)
+    expected = {**FederatedKMeans(9, name).get_params(), **options}
+    self.assertEqual(base.clone(old).get_params(), expected)
+    with self.assertWarnsRegex(
+        FutureWarning, re.escape(f"give `algorithm`=fl_clustering.kmeans.{new_form}.")
+    ) as caught:
+      old.fit(clients)
+    self.assertEqual(caught.filename, __file__)
+    new = FederatedKMeans(9, getattr(kmeans, new_form.partition("(")[0])(**options))
+    with warnings.catch_warnings():
+      warnings.simplefilter("error", FutureWarning)
+      new.fit(clients)
+    np.testing.assert_array_equal(old.cluster_centers_, new.cluster_centers_)
+
+  def test_settings_are_parameters_of_scikit_learn(self):
+    model = FederatedKMeans(3).set_params(algorithm=kmeans_config.Lloyd(n_init=2))
+    self.assertEqual(base.clone(model).get_params(), model.get_params())
+    self.assertIn("Lloyd(n_init=2", repr(model))
+
+  def test_belong_to_a_name(self):
+    with self.assertRaisesRegex(ValueError, r"`tol` must be left out with `algorithm`=Lloyd\("):
+      FederatedKMeans(3, kmeans_config.Lloyd(), tol=0.1).fit(np.eye(4))
+    with self.assertRaisesRegex(ValueError, "`tol` must be left out with `algorithm`='fkm', got"):
+      FederatedKMeans(3, "fkm", tol=0.1).fit(np.eye(4))
+
+
 class SmallDataTest(parameterized.TestCase):
 
-  @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
+  @parameterized.parameters(*kmeans_config.ALGORITHMS)
   def test_more_clusters_than_points(self, algorithm):
     with self.assertRaisesRegex(ValueError, "`n_clusters` must be at most the 4 points"):
       FederatedKMeans(5, algorithm).fit([np.eye(2), np.ones((2, 2))])
@@ -307,9 +357,9 @@ class PrivacyRulesTest(parameterized.TestCase):
         )
 
     with mock.patch.object(gathering.ClientMeans, "__init__", record):
-      model = FederatedKMeans(9, algorithm, **options)
+      model = FederatedKMeans(9, kmeans_config.algorithm_of(algorithm, **options))
       model.fit(clients)
-    scaling = model._result.scaling  # pylint: disable=protected-access
+    scaling = model._result.model.scaling  # pylint: disable=protected-access
     for client_id, points in clients.items():
       scaled[client_id] = scaling.apply(points).astype(np.float32)
     return sent, scaled

@@ -3,8 +3,9 @@
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from fl_clustering.kmeans import estimator
+from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.multiview import multiview_config
 from fl_clustering.points import privacy
 
 _PRIVACY = privacy.PointPrivacy(1.0, 1e-6, 2.0)
@@ -14,28 +15,30 @@ class KMeansConfigTest(parameterized.TestCase):
 
   def test_the_default_recipe(self):
     config = kmeans_config.KMeansConfig(4)
-    self.assertEqual((config.algorithm, config.num_rounds), ("sums", 30))
-    config = kmeans_config.KMeansConfig(4, "fkm_lloyd")
-    self.assertEqual((config.fkm_rounds, config.n_init, config.min_count), (3, 5, 2))
-    self.assertEqual((config.server_init, config.local_iterations), ("fresh", 1))
+    self.assertEqual((config.algorithm.name, kmeans_config.MOST_ROUNDS), ("sums", 30))
+    fkm_lloyd = kmeans_config.KMeansConfig(4, "fkm_lloyd").algorithm
+    self.assertEqual((fkm_lloyd.fkm_rounds, fkm_lloyd.n_init, fkm_lloyd.min_count), (3, 5, 2))
+    self.assertEqual((fkm_lloyd.server_init, fkm_lloyd.local_iterations), ("fresh", 1))
 
-  def test_every_algorithm_has_defaults(self):
-    self.assertEqual(list(kmeans_config.ALGORITHM_DEFAULTS), list(estimator.FITS))
+  def test_every_algorithm_is_searched_by(self):
+    kinds = list(kmeans_config.ALGORITHMS.values())
+    self.assertEqual(kinds, [kmeans_config.Sums, *algorithms.SEARCHES])
 
-  @parameterized.parameters(*kmeans_config.ALGORITHM_DEFAULTS)
+  @parameterized.parameters(*kmeans_config.ALGORITHMS)
   def test_an_option_is_the_algorithms_own_or_an_error(self, algorithm):
     values = {
         "n_init": 2, "num_rounds": 7, "tol": 0.1, "min_count": 3, "fkm_rounds": 2,
         "server_init": "warm", "local_iterations": 2, "local_clusters": 2,
         "weight_by_counts": True, "shuffle": False, "lloyd_rounds": 4,
     }
+    self.assertCountEqual(values, kmeans_config.OPTIONS)
     for name, value in values.items():
-      if name in kmeans_config.ALGORITHM_DEFAULTS[algorithm]:
-        config = kmeans_config.KMeansConfig(4, algorithm, **{name: value})
-        self.assertEqual(getattr(config, name), value)
+      if name in kmeans_config.option_names(algorithm):
+        found = kmeans_config.algorithm_of(algorithm, **{name: value})
+        self.assertEqual(getattr(found, name), value)
       else:
         with self.assertRaisesRegex(ValueError, f"`{name}` must be left out with `algorithm`"):
-          kmeans_config.KMeansConfig(4, algorithm, **{name: value})
+          kmeans_config.algorithm_of(algorithm, **{name: value})
 
   @parameterized.named_parameters(
       ("no clusters", {"n_clusters": 0}, "`n_clusters` must be an integer >= 1"),
@@ -61,12 +64,17 @@ class KMeansConfigTest(parameterized.TestCase):
        "`privacy` must be left out"),
   )
   def test_bad_settings(self, settings, message):
+    options = {name: settings[name] for name in kmeans_config.OPTIONS if name in settings}
+    rest = {name: settings[name] for name in settings if name not in options}
     with self.assertRaisesRegex(ValueError, message):
-      kmeans_config.KMeansConfig(**{"n_clusters": 4, **settings})
+      algorithm = kmeans_config.algorithm_of(rest.pop("algorithm", "sums"), **options)
+      kmeans_config.KMeansConfig(**{"n_clusters": 4, "algorithm": algorithm, **rest})
 
   def test_privacy_of_another_kind(self):
     with self.assertRaisesRegex(TypeError, "`privacy` must be a PointPrivacy or a Client"):
       kmeans_config.KMeansConfig(4, privacy=1.0)
+    with self.assertRaisesRegex(TypeError, "`privacy` must be a PointPrivacy or a Client"):
+      kmeans_config.KMeansConfig(4, privacy=multiview_config.PointPrivacy(1.0, 1e-6, (1.0,)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from fl_clustering.kmeans import local_work
-from fl_clustering.points import released_means
+from fl_clustering.points import gathering
 from fl_clustering.points import seeding
 from tests.kmeans import numpy_reference
 
@@ -44,7 +44,7 @@ class EqualRowsTest(parameterized.TestCase):
     for row in np.random.default_rng(0).uniform(1, 5, (4, 3)):
       rows = np.tile(row, (20_000, 1)).astype(np.float32)
       means, counts = _run(build(6, 2), rows)
-      _, left = released_means.released_means(rows, means, counts, 2)
+      _, left = gathering.released_means(rows, means, counts, 2)
       np.testing.assert_array_equal(left, 0)
 
 

@@ -24,7 +24,6 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import PointPrivacy
 from fl_clustering.kmeans import private_fit
-from fl_clustering.points import client_points
 from fl_clustering.points import federated_points
 from fl_clustering.points import gathering
 from fl_clustering.points import given_clients
@@ -140,7 +139,7 @@ class SensitivityTest(parameterized.TestCase):
     found = []
     for more in ([0.0] * 5, [pd.NA] + [0.0] * 4):
       frame = pd.DataFrame(dict(zip("abcde", zip(row, row, row, more))))
-      clients = client_points.private_clients(
+      clients = given_clients.private_clients(
           given_clients.as_arrays(given_clients.clients_of(frame))
       )
       (path,) = private_fit.write_files(
@@ -231,7 +230,7 @@ class FederatedKMeansTest(_PrivateTest):
 
   def test_nothing_but_noisy_totals_looks_at_the_data(self):
     with mock.patch.object(grid_scaling, "find_grid") as find_grid, mock.patch.object(
-        gathering, "gather_blocks"
+        gathering, "gather"
     ) as gather, mock.patch.object(
         cluster_statistics, "private_cluster_statistics",
         wraps=cluster_statistics.private_cluster_statistics,

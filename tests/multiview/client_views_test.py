@@ -88,16 +88,6 @@ class ClientViewsTest(parameterized.TestCase):
     for one_view in (a[0], a[0].tolist(), {"a": a[0]}, [[a[0]], [b[0]]]):
       self.assertEqual(client_views.check_clients(one_view, 1).widths, (3,))
 
-  def test_messages_call_views_by_their_names(self):
-    names = ("pixels", "shape")
-    clients = {**_clients(), "b": [np.zeros((5, 3)), np.zeros((4, 2))]}
-    with self.assertRaisesRegex(
-        ValueError, "view 'shape', must have 5 rows as view 'pixels' has, got 4"):
-      client_views.check_clients(clients, 2, names)
-    clients["b"] = [np.zeros((5, 2)), np.zeros((5, 2))]
-    with self.assertRaisesRegex(ValueError, "view 'pixels', must have 3 columns as the others"):
-      client_views.check_clients(clients, 2, names)
-
   def test_fewer_points_than_clusters_are_refused(self):
     client_views.check_clients(_clients(), 9)
     with self.assertRaisesRegex(ValueError, "`n_clusters` must be at most the 9 points"):

@@ -118,14 +118,16 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
     with mock.patch.object(fitting.server_step, "fine_query", remembered):
       model = _build(standardize=standardize, num_rounds=num_rounds).fit(clients)
     found = np.concatenate(model.cluster_centers_, axis=1)
-    (start,), fit = asked, model._result  # pylint: disable=protected-access
+    (start,), found_model = asked, model._result.model  # pylint: disable=protected-access
     moved, _, _ = central_reference.iterate(
-        fit.scaling.apply(points), start.centers, start.rates, start.view_factors, (3, 1)
+        found_model.scaling.apply(points), start.centers, start.rates, start.view_factors, (3, 1)
     )
-    errors = np.abs(found - fit.scaling.undo(moved)).max(axis=0) / points.std(axis=0)
+    errors = np.abs(found - found_model.scaling.undo(moved)).max(axis=0) / points.std(axis=0)
     self.assertTrue(np.all(errors < 1e-6), errors)
     # They are the centers of the result, up to its grid.
-    np.testing.assert_allclose(fit.scaling.apply(found), fit.model.centers, atol=2)
+    np.testing.assert_allclose(
+        found_model.scaling.apply(found), found_model.on_grid.centers, atol=2
+    )
 
 
 class FederatedMultiViewKMeansTest(parameterized.TestCase):
@@ -268,13 +270,13 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
   @parameterized.named_parameters(*((name, name) for name in view_weights.VIEW_WEIGHTS))
   def test_nothing_but_secure_sums_reaches_the_server(self, rule):
     clients, _ = sample_views.sample_views()
-    with mock.patch.object(gathering, "gather_blocks") as gather_blocks, mock.patch.object(
+    with mock.patch.object(gathering, "gather") as gather, mock.patch.object(
         point_files.PointFiles, "column_moments"
     ) as column_moments, mock.patch.object(
         point_files, "build_moments_round"
     ) as moments_round:
       _build(view_weights=rule).fit(clients)
-    for other in (gather_blocks, column_moments, moments_round):
+    for other in (gather, column_moments, moments_round):
       other.assert_not_called()
 
 

@@ -9,13 +9,15 @@ from clustering_basics import randomness
 from dp_clustering import point_grid
 from dp_clustering import private_sums
 from fl_clustering.kmeans import split_and_swap
-from fl_clustering.multiview import fit_result
 from fl_clustering.multiview import fitting
+from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.multiview import view_grid
 from fl_clustering.points import federated_points
+from fl_clustering.points import fitted
+from fl_clustering.points import grid_scaling
 from fl_clustering.points import point_files
 from fl_clustering.points import scaling as scaling_lib
 
@@ -24,7 +26,7 @@ _WIDTHS = (2, 1)
 
 def _grid():
   files = point_files.PointFiles({}, scaling_lib.Scaling(np.zeros(3), np.array([5.0, 6.0, 7.0])))
-  return view_grid.ViewGrid(files, np.ones(2), np.ones(3))
+  return grid_scaling.Grid(files, 1.0, np.ones(3), num_points=500, num_rounds=6)
 
 
 def _fit(view_costs):
@@ -32,7 +34,8 @@ def _fit(view_costs):
   model = server_step.MultiViewModel(np.zeros((1, 3)), np.full(2, 0.5), 2.0, np.ones(2))
   costs = np.array(view_costs, float)
   record = server_step.RoundRecord(0.25 * costs.sum(), model.view_weights, costs, np.ones(1))
-  return fit_result.Fit(_grid().files.scaling, model, model.centers, (record,))
+  views = model_lib.FittedViews(model, _grid().files.scaling, model.centers, _WIDTHS)
+  return fitted.Fit(views, (record,), 1, record.objective)
 
 
 class FittingTest(absltest.TestCase):
@@ -51,7 +54,7 @@ class FittingTest(absltest.TestCase):
 
     config = multiview_config.MultiViewConfig(1, view_weights=rule, n_init=len(fits))
     with mock.patch.object(fitting._Problem, "run", run), mock.patch.object(  # pylint: disable=protected-access
-        view_grid, "find_view_grid", return_value=_grid()
+        view_grid, "find_view_grid", return_value=(_grid(), np.ones(2))
     ):
       return fitting.fit(config, _grid().files, _WIDTHS).history[-1].view_costs
 
@@ -77,7 +80,7 @@ class FittingTest(absltest.TestCase):
     expected = split_and_swap.sums_kmeans(pooled.totals, 3, total_square, 10, rng)
     self.assertGreater(len(expected.history), 25)
     problem = fitting._Problem(  # pylint: disable=protected-access
-        multiview_config.MultiViewConfig(10, seed=7), _grid(), _WIDTHS
+        multiview_config.MultiViewConfig(10, seed=7), _grid(), np.ones(2), _WIDTHS
     )
     with mock.patch.object(
         federated_points.FederatedPoints, "totals", lambda self, query: pooled.totals(query)

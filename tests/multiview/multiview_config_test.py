@@ -74,8 +74,16 @@ class PointPrivacyTest(parameterized.TestCase):
 
   def test_side_by_side_it_is_one_ball(self):
     privacy = multiview_config.PointPrivacy(0.5, 1e-7, (1.0, 20.0, 3.0), "none", 4)
+    ball = privacy_lib.PointPrivacy(0.5, 1e-7, 3**0.5, "none", 4)
+    for name in ("epsilon", "delta", "radius", "trust", "min_clients", "unit", "unit_norm",
+                 "neighboring_relation", "points_per_client"):
+      self.assertEqual(getattr(privacy, name), getattr(ball, name), name)
+
+  def test_it_is_shown_as_it_is_made(self):
     self.assertEqual(
-        privacy.side_by_side(), privacy_lib.PointPrivacy(0.5, 1e-7, 3**0.5, "none", 4)
+        repr(multiview_config.PointPrivacy(1, 1e-6, [1, 2])),
+        "PointPrivacy(epsilon=1.0, delta=1e-06, view_norms=(1.0, 2.0), trust='server', "
+        "min_clients=None)",
     )
 
 

@@ -14,6 +14,7 @@ from dp_clustering import noise as noise_lib
 from dp_clustering import point_grid
 from dp_clustering import privacy_calculator
 from fl_clustering.multiview import client_views
+from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit
 from fl_clustering.multiview import server_step
@@ -99,7 +100,7 @@ class PrivateFitTest(_Case):
     config = _config(rule=rule)
     clients = _split(_views(), 4)
     _, files = self._files(clients)
-    points = private_fit.in_balls(np.concatenate(_views(), axis=1), _NORMS, _WIDTHS)
+    points = model_lib.in_balls(np.concatenate(_views(), axis=1), _NORMS, _WIDTHS)
     with mock.patch.object(
         federated_points.FederatedPoints, "totals", _pooled_totals(points, files)
     ):
@@ -108,9 +109,9 @@ class PrivateFitTest(_Case):
     shuffled = [view[order] for view in _views()]
     for others in (clients, _split(shuffled, 1), {**_split(shuffled, 7), "nobody": [
         np.zeros((0, 3)), np.zeros((0, 4))]}):
-      fit = self._fit(others, config)
-      np.testing.assert_array_equal(fit.model.centers, pooled.model.centers)
-      np.testing.assert_array_equal(fit.model.view_weights, pooled.model.view_weights)
+      found, expected = self._fit(others, config).model.on_grid, pooled.model.on_grid
+      np.testing.assert_array_equal(found.centers, expected.centers)
+      np.testing.assert_array_equal(found.view_weights, expected.view_weights)
 
   def test_the_budget_is_spent_and_no_more(self):
     for num_rounds in (1, 6):
@@ -163,16 +164,16 @@ class PrivateFitTest(_Case):
 
   def test_bandwidths_are_one_over_the_square_of_the_norm(self):
     fit = self._fit(_split(_views(), 4))
-    norms_in_steps = np.array(_NORMS) * fit.scaling.factor[[0, _WIDTHS[0]]]
-    np.testing.assert_allclose(fit.model.rates, norms_in_steps**-2)
+    norms_in_steps = np.array(_NORMS) * fit.model.scaling.factor[[0, _WIDTHS[0]]]
+    np.testing.assert_allclose(fit.model.on_grid.rates, norms_in_steps**-2)
 
   def test_weights_follow_from_noisy_sums(self):
     views = _views()
     views[1] = np.random.default_rng(1).standard_normal(views[1].shape)  # On the sphere.
     fit = self._fit(_split(views, 4), _config(5.0, rule="mvkm"))
     costs = fit.history[-1].view_costs
-    np.testing.assert_allclose(fit.model.view_weights, (1 / costs) / (1 / costs).sum())
-    self.assertGreater(fit.model.view_weights[0], fit.model.view_weights[1])
+    np.testing.assert_allclose(fit.model.on_grid.view_weights, (1 / costs) / (1 / costs).sum())
+    self.assertGreater(fit.model.on_grid.view_weights[0], fit.model.on_grid.view_weights[1])
 
 
 class FederatedTotalsTest(_Case):
@@ -230,8 +231,8 @@ class ContentTest(_Case):
         # Of the libraries, where they compute something for the first time in this process.
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         fit = self._fit(clients, _config(rule="mvkm"))
-    self.assertTrue(np.all(np.isfinite(fit.model.centers)))
-    self.assertTrue(np.all(np.isfinite(fit.model.view_weights)))
+    self.assertTrue(np.all(np.isfinite(fit.model.on_grid.centers)))
+    self.assertTrue(np.all(np.isfinite(fit.model.on_grid.view_weights)))
     return trace, [(r.name, r.std) for r in fit.ledger.releases]
 
   def test_rows_of_any_content(self):
@@ -263,20 +264,20 @@ class ContentTest(_Case):
       clients["site 0"][0][:, 0] = 0.0
       clients["site 0"][0][0] = np.array([0.0, 3.5, 0.0]) * factor
     first, second = self._fit(near), self._fit(far)
-    np.testing.assert_array_equal(first.model.centers, second.model.centers)
+    np.testing.assert_array_equal(first.model.on_grid.centers, second.model.on_grid.centers)
 
   def test_what_the_clients_hold_is_in_the_balls_and_on_the_grid(self):
     clients = _split(_views(), 4)
     _, files = self._files(clients)
     raw = np.concatenate(_views()[:1] + _views()[1:], axis=1)
-    points = files.scaling.apply(private_fit.in_balls(raw, _NORMS, _WIDTHS))
+    points = files.scaling.apply(model_lib.in_balls(raw, _NORMS, _WIDTHS))
     steps = point_grid.POINT_STEPS / math.sqrt(2)
     for place in sums_lib.columns(_WIDTHS):
       norms = np.linalg.norm(points[:, place], axis=1)
       self.assertAlmostEqual(norms.max() / steps, 1.0)
     inside = np.linalg.norm(raw[:, :3], axis=1) < 6.9
     np.testing.assert_allclose(points[inside, :3], raw[inside, :3] / 7 * steps)
-    scaled = private_fit.grid_scaling(_NORMS, _WIDTHS).apply(raw)
+    scaled = model_lib.norm_scaling(_NORMS, _WIDTHS).apply(raw)
     np.testing.assert_allclose(points[inside, :3], scaled[inside, :3])
 
 

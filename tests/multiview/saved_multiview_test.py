@@ -53,9 +53,7 @@ class SavedMultiViewTest(absltest.TestCase):
     with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime():
       files = point_files.write_files(features, folder)
       cls.fit = fitting.fit(config, files, tables.format.widths)
-    cls.model = saved_multiview.SavedMultiView(
-        cls.fit.model, cls.fit.scaling, cls.fit.centroids, tables.format
-    )
+    cls.model = saved_multiview.SavedMultiView(cls.fit.model, tables.format)
     cls.model.save(cls.saved)
     cls.loaded = load_model.load_model(cls.saved)
 
@@ -83,9 +81,9 @@ class SavedMultiViewTest(absltest.TestCase):
   def test_the_loaded_model_is_the_saved_one_to_the_last_bit(self):
     for name in ("centers", "view_weights", "rates"):
       np.testing.assert_array_equal(
-          getattr(self.loaded.model, name), getattr(self.model.model, name), name
+          getattr(self.loaded.model.on_grid, name), getattr(self.model.model.on_grid, name), name
       )
-    self.assertEqual(self.loaded.model.alpha, self.model.model.alpha)
+    self.assertEqual(self.loaded.model.on_grid.alpha, self.model.model.on_grid.alpha)
     np.testing.assert_array_equal(self.loaded.centroids, self.model.centroids)
 
   def test_centroids_are_in_the_datas_units(self):

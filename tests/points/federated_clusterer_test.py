@@ -208,10 +208,10 @@ class FormsTest(parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, "integers or text as ids, got 1.5"):
       _estimator(name).fit({1.5: _points()})
 
-  @parameterized.parameters("fkm_lloyd", "kfed")
+  @parameterized.parameters(kmeans.FkmLloyd(n_init=1), kmeans.KFed())
   def test_algorithms_that_gather_take_integers_as_ids(self, algorithm):
     clients = {10: _points(1), 9: _points(2)}
-    model = _estimator("kmeans", algorithm=algorithm, n_init=1).fit(clients)
+    model = _estimator("kmeans", algorithm=algorithm).fit(clients)
     self.assertEqual(list(model.labels_), [10, 9])
     other = base.clone(model).fit({"10": clients[10], "9": clients[9]})
     np.testing.assert_array_equal(model.cluster_centers_, other.cluster_centers_)

@@ -14,6 +14,8 @@ from fl_clustering import runtime
 from tests.kmeans import numpy_reference
 
 _SOURCE = point_files.matrices(2)
+_POINTS = np.array([[0, 0], [0, 2], [4, 4], [4, 4], [0, 1.5]], np.float32)
+
 
 
 def setUpModule():
@@ -41,11 +43,10 @@ class GatherRoundTest(absltest.TestCase):
         }
         for index, points in enumerate(self.clients.values())
     ]
-    works = ((2, work),)
-    answers = gathering.build_gather_round(_SOURCE, works, min_count)(candidates, jobs)
+    answers = gathering.build_gather_round(_SOURCE, work, min_count)(candidates, jobs)
     ids = list(self.clients)
     return gathering.ClientMeans({
-        ids[answer["index"]]: (answer["means"][0], answer["counts"][0]) for answer in answers
+        ids[answer["index"]]: (answer["means"], answer["counts"]) for answer in answers
     })
 
   def test_gather_and_server_step_are_a_round_of_fkm(self):
@@ -91,18 +92,17 @@ class GatherRoundTest(absltest.TestCase):
 
 
 class RowRuleTest(parameterized.TestCase):
-  """What the clients really send, in every block of columns."""
+  """What the clients really send."""
 
-  _WIDTHS = (2, 3)
-
-  def _clients(self):
+  def _clients(self, columns):
+    """Returns clients of two columns, or of three others."""
     rng = np.random.default_rng(0)
     drawn = lambda *shape: rng.standard_normal(shape)
-    return {
+    clients = {
         "drawn": drawn(60, 5),
         "few": drawn(3, 5),
         "one": drawn(1, 5),
-        # Rows that are there several times, whose mean is a row: in both blocks, or in one.
+        # Rows that are there several times, whose mean is a row: in all columns, or in some.
         "twins": np.repeat(50 * drawn(6, 5), 5, axis=0),
         "twins on the left": np.hstack([np.repeat(50 * drawn(6, 2), 5, axis=0), drawn(30, 3)]),
         "twins on the right": np.hstack([drawn(30, 2), np.repeat(50 * drawn(6, 3), 5, axis=0)]),
@@ -110,37 +110,117 @@ class RowRuleTest(parameterized.TestCase):
         "whole numbers": rng.integers(3, size=(40, 5)).astype(float),
         "a lone point": np.concatenate([drawn(30, 5), np.full((1, 5), 1e3)]),
     }
+    return {client_id: points[:, columns] for client_id, points in clients.items()}
 
-  @parameterized.parameters(2, 5)
-  def test_no_row_and_no_small_count_leaves_a_client(self, min_count):
-    clients = self._clients()
-    works = tuple((width, local_work.initial_means(8, min_count, 10)) for width in self._WIDTHS)
-    gathered = gathering.gather_blocks(
-        point_files.write_files(clients, self.create_tempdir().full_path), works, min_count,
-        np.zeros((3, 0, 5), np.float32),
+  @parameterized.product(
+      min_count=[2, 5],
+      case=[
+          (slice(0, 2), "twins on the left", "twins on the right"),
+          (slice(2, 5), "twins on the right", "twins on the left"),
+      ],
+  )
+  def test_no_row_and_no_small_count_leaves_a_client(self, min_count, case):
+    columns, twins, others = case
+    clients = self._clients(columns)
+    width = columns.stop - columns.start
+    gathered = gathering.gather(
+        point_files.write_files(clients, self.create_tempdir().full_path),
+        local_work.initial_means(8, min_count, 10), min_count,
+        np.zeros((3, 0, width), np.float32),
         {client_id: np.array([0, index], np.int32) for index, client_id in enumerate(clients)},
+    ).by_client
+    self.assertCountEqual(gathered, clients)
+    for client_id, (means, counts) in gathered.items():
+      self.assertEqual(counts.shape, (3, 8))
+      self.assertTrue(np.all((counts == 0) | (counts >= min_count)), client_id)
+      np.testing.assert_array_equal(means[counts == 0], 0)
+      rows = clients[client_id][:, np.newaxis].astype(np.float32)
+      same = np.isclose(rows, means[counts > 0], rtol=1e-6, atol=1e-6).all(axis=2)
+      self.assertFalse(same.any(), f"{client_id} sent a row")
+    # The test sees something: what may leave does.
+    self.assertTrue(np.any(gathered["drawn"][1] > 0))
+    self.assertTrue(np.any(gathered[others][1] > 0))
+    for client_id in ("one", "twins", twins):
+      self.assertFalse(np.any(gathered[client_id][1] > 0))
+    self.assertLess(np.abs(gathered["a lone point"][0]).max(), 10)
+
+
+def _released(means, counts, min_count=2):
+  released, left = gathering.released_means(
+      _POINTS, np.array([means], np.float32), np.array([counts], np.float32), min_count
+  )
+  return released.numpy()[0], left.numpy()[0]
+
+
+class ReleasedMeansTest(parameterized.TestCase):
+
+  def test_means_of_enough_points_leave(self):
+    means, counts = _released([[0, 1], [2, 3]], [2, 5])
+    np.testing.assert_array_equal(means, [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(counts, [2, 5])
+
+  def test_small_counts_do_not(self):
+    means, counts = _released([[0, 1], [2, 3], [1, 1]], [2, 3, 4], min_count=4)
+    np.testing.assert_array_equal(means, [[0, 0], [0, 0], [1, 1]])
+    np.testing.assert_array_equal(counts, [0, 0, 4])
+
+  def test_the_mean_of_equal_rows_does_not(self):
+    means, counts = _released([[4, 4], [0, 1]], [2, 2])
+    np.testing.assert_array_equal(means, [[0, 0], [0, 1]])
+    np.testing.assert_array_equal(counts, [0, 2])
+
+  def test_the_mean_of_equal_rows_does_not_for_all_rounding(self):
+    rows = np.repeat(np.array([[0.1, 0.7]], np.float32), 7, axis=0)
+    for change in (0, 1e-6, -1e-6):
+      means = np.array([[rows[0] + change]], np.float32)
+      _, counts = gathering.released_means(rows, means, np.array([[7.0]], np.float32), 2)
+      np.testing.assert_array_equal(counts, 0)
+
+  @parameterized.parameters(100, 2048, 5000)
+  def test_the_mean_of_many_equal_rows_does_not(self, num_rows):
+    rng = np.random.default_rng(0)
+    for num_columns in (1, 3):  # One column is added up number after number.
+      for _ in range(20):
+        row = rng.uniform(1, 2, num_columns).astype(np.float32)
+        rows = np.tile(row, (num_rows, 1))
+        means, counts = local_work.lloyd_step(rows, row[np.newaxis, np.newaxis])
+        _, left = gathering.released_means(rows, means, counts, 2)
+        np.testing.assert_array_equal(left, 0)
+
+  def test_a_mean_of_others_may_lie_close_to_a_row(self):
+    _, counts = _released([[0, 1.499998]], [3])
+    np.testing.assert_array_equal(counts, 3)
+
+  def test_a_mean_shares_a_column_with_a_row(self):
+    _, counts = _released([[0, 4], [4, 0], [4, 2]], [3, 3, 3])
+    np.testing.assert_array_equal(counts, [3, 3, 3])
+
+  @parameterized.product(num_columns=[2, 90], far=[0.0, 3.0, 1e3])
+  def test_rows_are_recognised_among_many_columns_and_far_from_zero(self, num_columns, far):
+    rng = np.random.default_rng(0)
+    points = (far + rng.standard_normal((50, num_columns))).astype(np.float32)
+    rounded = points * (1 + 3e-7 * rng.uniform(-1, 1, points.shape))
+    # As near as a row can be to one in all columns but one, where it is not.
+    beside = points.copy()
+    beside[:, -1] += 1e-4 * max(1.0, far)
+    means = np.stack([points, rounded, beside]).astype(np.float32)
+    _, counts = gathering.released_means(
+        points, means, np.full(means.shape[:2], 3.0, np.float32), 2
     )
-    self.assertLen(gathered, 2)
-    for block, columns in zip(gathered, (slice(0, 2), slice(2, 5))):
-      self.assertCountEqual(block.by_client, clients)
-      for client_id, (means, counts) in block.by_client.items():
-        self.assertEqual(counts.shape, (3, 8))
-        self.assertTrue(np.all((counts == 0) | (counts >= min_count)), client_id)
-        np.testing.assert_array_equal(means[counts == 0], 0)
-        rows = clients[client_id][:, np.newaxis, columns].astype(np.float32)
-        same = np.isclose(rows, means[counts > 0], rtol=1e-6, atol=1e-6).all(axis=2)
-        self.assertFalse(same.any(), f"{client_id} sent a row")
-      # The test sees something: what may leave does.
-      self.assertTrue(np.any(block.by_client["drawn"][1] > 0))
-      self.assertFalse(np.any(block.by_client["one"][1] > 0))
-      self.assertFalse(np.any(block.by_client["twins"][1] > 0))
-      self.assertLess(np.abs(block.by_client["a lone point"][0]).max(), 10)
-    left, right = gathered
-    for twins, others, client_id in (
-        (left, right, "twins on the left"), (right, left, "twins on the right")
-    ):
-      self.assertFalse(np.any(twins.by_client[client_id][1] > 0))
-      self.assertTrue(np.any(others.by_client[client_id][1] > 0))
+    np.testing.assert_array_equal(counts[:2], 0)
+    np.testing.assert_array_equal(counts[2], 3)
+
+  def test_each_candidate_has_its_own(self):
+    means = np.array([[[0, 1]], [[0, 2]]], np.float32)
+    _, counts = gathering.released_means(_POINTS, means, np.full((2, 1), 3.0, np.float32), 2)
+    np.testing.assert_array_equal(counts, [[3], [0]])
+
+  def test_no_points(self):
+    means, counts = gathering.released_means(
+        _POINTS[:0], np.zeros((1, 2, 2), np.float32), np.zeros((1, 2), np.float32), 2
+    )
+    np.testing.assert_array_equal(means, 0)
+    np.testing.assert_array_equal(counts, 0)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class FindGridTest(parameterized.TestCase):
     points = _samples()[name]
     grid = self._grid([points], standardize)
     self.assertEqual(grid.num_points, len(points))
-    norms = np.linalg.norm(grid.scaling.apply(points), axis=1)
+    norms = np.linalg.norm(grid.files.scaling.apply(points), axis=1)
     self.assertLessEqual(norms.max(), point_grid.POINT_STEPS)
     if np.ptp(points, axis=0).any():
       # A factor of sqrt(2) between exponents, and little for rounding.
@@ -77,7 +77,7 @@ class FindGridTest(parameterized.TestCase):
         for parts in ([points], np.array_split(points[::-1], min(7, len(points))))
     ]
     for field in ("shift", "factor"):
-      first, second = (getattr(grid.scaling, field) for grid in grids)
+      first, second = (getattr(grid.files.scaling, field) for grid in grids)
       np.testing.assert_array_equal(first, second)
     self.assertEqual(grids[0].step, grids[1].step)
     np.testing.assert_array_equal(grids[0].column_factor, grids[1].column_factor)
@@ -88,7 +88,7 @@ class FindGridTest(parameterized.TestCase):
     grid = self._grid([points], standardize)
     varies = np.ptp(points, axis=0) > 0
     np.testing.assert_array_equal(grid.column_factor > 0, varies)
-    ranges = np.abs((points - grid.scaling.shift) * grid.column_factor).max(axis=0)[varies]
+    ranges = np.abs((points - grid.files.scaling.shift) * grid.column_factor).max(axis=0)[varies]
     self.assertTrue(np.all(ranges < 2.0**52), ranges)
     # Bounds are known up to a factor of 2^9, and of more where rounding moved the mean.
     self.assertTrue(np.all(ranges > 2.0**36), ranges)
@@ -99,15 +99,15 @@ class FindGridTest(parameterized.TestCase):
     points = _samples()["wine"]
     grid = self._grid([points], standardize=False)
     np.testing.assert_allclose(
-        grid.scaling.apply(points) * grid.step, points - grid.scaling.shift, rtol=1e-12
+        grid.files.scaling.apply(points) * grid.step, points - grid.files.scaling.shift, rtol=1e-12
     )
-    np.testing.assert_allclose(grid.scaling.shift, points.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(grid.files.scaling.shift, points.mean(axis=0), rtol=1e-6)
 
   @parameterized.parameters("wine", "columns_of_many_units", "far_and_narrow", "a_tiny_column")
   def test_standardized_columns(self, name):
     points = _samples()[name]
     grid = self._grid(np.split(points, [50]), standardize=True)
-    lengths = grid.scaling.apply(points) * grid.step
+    lengths = grid.files.scaling.apply(points) * grid.step
     np.testing.assert_allclose(lengths.std(axis=0), 1, rtol=1e-4)
 
   @parameterized.product(value=[7.0, 1e20 / 3], standardize=[False, True])
@@ -115,15 +115,15 @@ class FindGridTest(parameterized.TestCase):
     points = np.stack([np.full(20, value), 100 * np.random.default_rng(0).random(20)], axis=1)
     grid = self._grid([points], standardize)
     alone = self._grid([points[:, 1:]], standardize)
-    np.testing.assert_array_equal(grid.scaling.apply(points)[:, 0], 0)
+    np.testing.assert_array_equal(grid.files.scaling.apply(points)[:, 0], 0)
     np.testing.assert_allclose(grid.step, alone.step, rtol=1e-3)
-    np.testing.assert_allclose(grid.scaling.undo(np.zeros(2))[0], value, rtol=1e-15)
+    np.testing.assert_allclose(grid.files.scaling.undo(np.zeros(2))[0], value, rtol=1e-15)
 
   def test_moments_cancel_nothing(self):
     # 2^30 and 2^30 - 1, half and half: a variance of 1/4 beside squares of 2^60.
     points = np.array([[2.0**30], [2.0**30 - 1]])
-    sums = grid_scaling.column_moments(points).numpy()
-    means, deviations = grid_scaling.moments(2, sums)
+    totals, high, low = grid_scaling.column_moments(points).numpy().astype(object)
+    means, deviations = grid_scaling.moments(2, totals, (high << 30) + low)
     np.testing.assert_array_equal(means, [2.0**30 - 0.5])
     np.testing.assert_array_equal(deviations, [0.5])
 

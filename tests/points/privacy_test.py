@@ -56,6 +56,17 @@ class SettingsTest(parameterized.TestCase):
     mapped = clustering_params.map_to_ball(rows, settings.radius)
     np.testing.assert_allclose(np.linalg.norm(mapped, axis=1), float(radius))
 
+  def test_they_are_shown_as_they_are_made(self):
+    self.assertEqual(
+        repr(privacy.PointPrivacy(**_POINT)),
+        "PointPrivacy(epsilon=1.0, delta=1e-06, radius=2.0, trust='server', min_clients=None)",
+    )
+    self.assertEqual(
+        repr(privacy.ClientPrivacy(1, 1e-6, 2, 9, "none", 3)),
+        "ClientPrivacy(epsilon=1.0, delta=1e-06, radius=2.0, max_points=9, trust='none', "
+        "min_clients=3)",
+    )
+
   @parameterized.parameters(0, 2**30 + 1, 10**400)
   def test_bad_number_of_points(self, max_points):
     with self.assertRaisesRegex(ValueError, r"`max_points` must be an integer in \[1, 10737"):

@@ -62,8 +62,9 @@ class DifferencingTest(absltest.TestCase):
 class TextTest(absltest.TestCase):
 
   def test_every_algorithm_has_a_text(self):
-    for algorithm, options in kmeans_config.ALGORITHM_DEFAULTS.items():
-      text = privacy_box.leaves_client(algorithm, options.get("min_count"))
+    for algorithm, kind in kmeans_config.ALGORITHMS.items():
+      options = kmeans_config.option_names(algorithm)
+      text = privacy_box.leaves_client(algorithm, getattr(kind, "min_count", None))
       self.assertEqual("own means" in text, "min_count" in options)
       self.assertEqual("No mean of fewer than 2" in text, "min_count" in options)
 

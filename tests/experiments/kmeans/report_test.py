@@ -81,7 +81,7 @@ class ReportTest(absltest.TestCase):
 
   def test_what_leaves_a_client_is_said_of_every_algorithm(self):
     page, _ = self._page(("rounds",))
-    for method in kmeans_config.ALGORITHM_DEFAULTS:
+    for method in kmeans_config.ALGORITHMS:
       self.assertIn(f"<strong>{html.escape(methods.METHODS[method].label)}:</strong>", page)
     for text in (
         "a cluster that holds one point is that point", "every client&#x27;s own means and counts",

@@ -1,11 +1,11 @@
-"""Tests for fl_clustering.multiview.fit_result: clusters of points at a model."""
+"""Tests for fl_clustering.multiview.model: clusters of points at a model."""
 
 import warnings
 
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering.multiview import fit_result
+from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.points import scaling as scaling_lib
 
@@ -17,7 +17,8 @@ def _assign(points, centers, factor=1.0):
       centers, np.full(num_views, 1 / num_views), 2.0, np.full(num_views, 0.01)
   )
   scaling = scaling_lib.Scaling(np.full(num_views, 10.0), np.full(num_views, factor))
-  return fit_result.assign(np.array(points, float), model, scaling, (1,) * num_views).tolist()
+  fitted = model_lib.FittedViews(model, scaling, scaling.undo(centers), (1,) * num_views)
+  return fitted.assign(np.array(points, float)).tolist()
 
 
 class AssignTest(absltest.TestCase):

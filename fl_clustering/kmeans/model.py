@@ -1,0 +1,76 @@
+"""Centroids that give clusters to points, and the records of the rounds that found them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from sklearn import metrics
+
+from clustering_basics import core_count
+from dp_clustering import metrics as private_metrics
+from fl_clustering.points import scaling as scaling_lib
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RoundRecord:
+  """One round of the restart that was taken.
+
+  Attributes:
+    stage: The kind of round: `gather`, where the server sees every client's means;
+      `minibatch`; where it sees sums, `lloyd`, or one of the stages of `split_and_swap` or
+      `dp_clustering.refine`.
+    centroids: The global centroids after it, in the data's units; float64 of shape (K, d), or
+      of another number of centroids while they are split.
+    inertia: The inertia of these centroids, or None if no round told it.
+    bytes_down: What the server sent each client for this restart, in bytes.
+    bytes_up: What each client sent for it.
+  """
+
+  stage: str
+  centroids: np.ndarray
+  inertia: float | None
+  bytes_down: int
+  bytes_up: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class KMeansModel:
+  """A `fitted.Model` by the nearest centroid.
+
+  Attributes:
+    centroids: In the data's units; float64 of shape (K, d).
+    scaling: To the coordinates that distances are compared in.
+    column_scales: What distances along every column are multiplied with: one over its
+      standard deviation if columns are standardised, else one; float64 of shape (d,).  None in a
+      saved model, which tells clusters only.
+    radius: Radius of the ball that points with NaN or infinities are mapped into, with
+      `privacy`; else None, and points must be finite.
+  """
+
+  centroids: np.ndarray
+  scaling: scaling_lib.Scaling
+  column_scales: np.ndarray | None = None
+  radius: float | None = None
+
+  def _bounded(self, points: np.ndarray) -> np.ndarray:
+    return points if self.radius is None else private_metrics.bounded_rows(points, self.radius)
+
+  def assign(self, points: np.ndarray) -> np.ndarray:
+    if not len(points):
+      return np.zeros(0, np.intp)
+    points = self._bounded(points)
+    core_count.count_quietly()
+    far = scaling_lib.FARTHEST
+    scaled = (np.clip(self.scaling.apply(x), -far, far) for x in (points, self.centroids))
+    return metrics.pairwise_distances_argmin(*scaled)
+
+  def distances(self, points: np.ndarray) -> np.ndarray:
+    if not len(points):
+      return np.zeros((0, len(self.centroids)))
+    points = self._bounded(points)
+    shifted = ((x - self.scaling.shift) * self.column_scales for x in (points, self.centroids))
+    return metrics.pairwise.euclidean_distances(*shifted)
+
+  def losses(self, points: np.ndarray) -> np.ndarray:
+    return self.distances(points) ** 2

@@ -1,0 +1,99 @@
+"""Centers in several views that give clusters to points."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from dp_clustering import clustering_params
+from dp_clustering import point_grid
+from fl_clustering.multiview import server_step
+from fl_clustering.multiview import sums
+from fl_clustering.points import scaling as scaling_lib
+
+# Rows that are given to clusters at a time.
+_BLOCK_ROWS = 2048
+# Grid steps beyond which the kernel sees nothing: far outside the ball that points are in.
+_FARTHEST = 2.0**40
+
+
+def in_balls(
+    points: np.ndarray, view_norms: Sequence[float], widths: Sequence[int]
+) -> np.ndarray:
+  """Returns every row as a point of the views' balls, in units of their norms.
+
+  Args:
+    points: Array of real numbers of shape (n, D), finite or not.
+    view_norms: The balls' radii.
+    widths: The views' numbers of columns, which sum to D.
+  """
+  return np.concatenate(
+      [
+          clustering_params.map_to_ball(points[:, place], norm) / norm
+          for norm, place in zip(view_norms, sums.columns(widths))
+      ],
+      axis=1,
+  )
+
+
+def norm_scaling(
+    view_norms: Sequence[float] | np.ndarray, widths: Sequence[int]
+) -> scaling_lib.Scaling:
+  """Returns the scaling from the data's units to grid steps, by norms alone."""
+  # In units of the norms, all views side by side are no longer than the root of their number.
+  steps = point_grid.POINT_STEPS / math.sqrt(len(widths))
+  return scaling_lib.Scaling(np.zeros(sum(widths)), np.repeat(steps / np.array(view_norms), widths))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedViews:
+  """A `fitted.Model` of all views side by side, which gives what the clients of the fit computed.
+
+  A distance is what a point adds to the objective in a cluster.
+
+  Attributes:
+    on_grid: The model in grid steps.
+    scaling: To grid steps.
+    centroids: The centers in the data's units, float64 of shape (K, D).  Without noise they are
+      right to float precision in every column, also in one that is narrower than a grid step.
+    widths: The views' numbers of columns.
+    view_norms: The norms that rows are shortened to, with `privacy`; else None.
+  """
+
+  on_grid: server_step.MultiViewModel
+  scaling: scaling_lib.Scaling
+  centroids: np.ndarray
+  widths: tuple[int, ...]
+  view_norms: Sequence[float] | None = None
+
+  def _steps(self, points: np.ndarray) -> np.ndarray:
+    """Returns points in grid steps, as the clients of the fit computed them."""
+    if self.view_norms is None:
+      return np.rint(np.clip(self.scaling.apply(points), -_FARTHEST, _FARTHEST))
+    units = norm_scaling(np.ones(len(self.view_norms)), self.widths)
+    return np.rint(units.apply(in_balls(points, self.view_norms, self.widths)))
+
+  def _by_blocks(
+      self,
+      function: Callable[[types.ModuleType, Any, Mapping[str, Any], Sequence[int]], np.ndarray],
+      points: np.ndarray,
+  ) -> np.ndarray:
+    """Returns a function of `sums` for every point, computed block by block."""
+    steps, arrays = self._steps(points), self.on_grid.arrays()
+    starts = range(0, max(len(steps), 1), _BLOCK_ROWS)
+    blocks = (steps[start : start + _BLOCK_ROWS] for start in starts)
+    return np.concatenate([function(np, block, arrays, self.widths) for block in blocks])
+
+  def assign(self, points: np.ndarray) -> np.ndarray:
+    return self._by_blocks(sums.nearest, points)
+
+  def distances(self, points: np.ndarray) -> np.ndarray:
+    factors = self.on_grid.view_factors
+    closeness = self._by_blocks(sums.closeness, points)
+    return np.maximum(0, factors.sum() - factors.max() * closeness)
+
+  losses = distances
