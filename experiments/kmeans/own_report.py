@@ -158,7 +158,7 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
   if _is_private(finished):
     return _private_notes(finished.settings, finished.summary["privacy"])
   config = config_lib.OwnDataConfig.from_json(finished.settings)
-  min_count = config.kmeans(config.candidates[0]).min_count
+  min_count = getattr(config.kmeans(config.candidates[0]).algorithm, "min_count", None)
   return [
       privacy_box.leaves_client(config.algorithm, min_count),
       "This run added no noise. One machine played the server and all clients, so whoever ran it "

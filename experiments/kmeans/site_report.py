@@ -25,7 +25,7 @@ def result_text(finished: finished_run.FinishedRun) -> str:
 
 def _privacy_notes(finished: finished_run.FinishedRun) -> tuple[str, ...]:
   config = config_lib.OwnDataConfig.from_json(finished.settings)
-  min_count = config.kmeans(config.candidates[0]).min_count
+  min_count = getattr(config.kmeans(config.candidates[0]).algorithm, "min_count", None)
   return (
       "No row left its site.",
       f"{privacy_box.leaves_site(config.algorithm, min_count)} {site_runs.SUMS_TEXT}",
