@@ -146,8 +146,8 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     if given:
       new_form = f"{type(algorithm).__name__}({', '.join(given)})"
       warnings.warn(
-          f"Options of an algorithm are no arguments of FederatedKMeans any more: give "
-          f"`algorithm`=fl_clustering.kmeans.{new_form}.", FutureWarning, stacklevel=4,
+          "Options of an algorithm as arguments of FederatedKMeans are deprecated; give "
+          f"`algorithm`=fl_clustering.kmeans.{new_form} instead.", FutureWarning, stacklevel=4,
       )
     return kmeans_config.KMeansConfig(**settings)
 

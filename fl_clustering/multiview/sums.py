@@ -101,21 +101,22 @@ def nearest(
   return xp.argmax(closeness(xp, points, arrays, widths), axis=1)
 
 
-def _own_kernels(
-    xp: types.ModuleType, residuals: Any, rates: Any, widths: Sequence[int]
-) -> list[Any]:
-  """Returns the kernels of points at their own clusters, an array of shape (n, 1) per view.
+def _at_own_clusters(
+    xp: types.ModuleType, points: Any, arrays: Mapping[str, Any], widths: Sequence[int]
+) -> tuple[Any, Any, Any, list[Any]]:
+  """Returns the clusters of points on the grid, and what the points are like there.
 
-  Args:
-    residuals: The points minus the centers of their clusters, of shape (n, D).
-    rates: The bandwidths of their clusters, of shape (n, H).
+  That is the points minus the centers, of shape (n, D); the bandwidths, (n, H); and the kernels,
+  an array of shape (n, 1) per view.
   """
-  kernels = []
+  clusters = nearest(xp, points, arrays, widths)
+  residuals = points - xp.take(arrays["centers"], clusters, axis=0)
+  rates, kernels = xp.take(arrays["rates"], clusters, axis=0), []
   for view, place in enumerate(columns(widths)):
     residual, rate = residuals[:, place], rates[:, view : view + 1]
     squares = xp.einsum("ij,ij->i", residual, residual)[:, None]
     kernels.append(decay(xp, rate * squares))
-  return kernels
+  return clusters, residuals, rates, kernels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,11 +144,8 @@ class KernelSums:
   def contributions(
       self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
   ) -> tuple[Any, Any]:
-    clusters = nearest(xp, points, arrays, self.view_widths)
-    residuals = points - xp.take(arrays["centers"], clusters, axis=0)
-    rates = xp.take(arrays["rates"], clusters, axis=0)
+    clusters, residuals, rates, own = _at_own_clusters(xp, points, arrays, self.view_widths)
     weighted, excesses = [], []
-    own = _own_kernels(xp, residuals, rates, self.view_widths)
     for view, (place, kernels) in enumerate(zip(columns(self.view_widths), own)):
       root = xp.sqrt(rates[:, view : view + 1])
       weighted.append(residuals[:, place] * (kernels * root * (_INSIDE * self.steps)))
@@ -178,10 +176,7 @@ class FineKernelSums:
       self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
   ) -> tuple[Any, Any]:
     on_grid = xp.floor(points * arrays["cells"][:1] + 0.5)
-    clusters = nearest(xp, on_grid, arrays, self.view_widths)
-    residuals = on_grid - xp.take(arrays["centers"], clusters, axis=0)
-    rates = xp.take(arrays["rates"], clusters, axis=0)
-    own = _own_kernels(xp, residuals, rates, self.view_widths)
+    clusters, _, _, own = _at_own_clusters(xp, on_grid, arrays, self.view_widths)
     weighted = [
         points[:, place] * kernels for place, kernels in zip(columns(self.view_widths), own)
     ]

@@ -211,20 +211,15 @@ def checked_points(points: Any, name: str, num_columns: int | None = None) -> np
         f"{name} must have {num_columns} columns as the others, got {array.shape[1]}."
     )
   array = array.astype(np.float64)
-  bad = np.argwhere(~np.isfinite(array))
-  if len(bad):
-    row, column = map(int, bad[0])
-    raise ValueError(
-        f"{name} must hold finite numbers, got {array[row, column]} in row {row}, column "
-        f"{column}."
-    )
-  large = np.argwhere(np.abs(array) > LARGEST)
-  if len(large):
-    row, column = map(int, large[0])
-    raise ValueError(
-        f"{name} must hold numbers between {-LARGEST:g} and {LARGEST:g}, got "
-        f"{array[row, column]:g} in row {row}, column {column}."
-    )
+  for bad, rule in (
+      (~np.isfinite(array), "finite numbers"),
+      (np.abs(array) > LARGEST, f"numbers between {-LARGEST:g} and {LARGEST:g}"),
+  ):
+    if bad.any():
+      row, column = map(int, np.argwhere(bad)[0])
+      raise ValueError(
+          f"{name} must hold {rule}, got {array[row, column]:g} in row {row}, column {column}."
+      )
   return array
 
 

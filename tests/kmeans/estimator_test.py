@@ -268,7 +268,7 @@ class OldKeywordsTest(parameterized.TestCase):
     expected = {**FederatedKMeans(9, name).get_params(), **options}
     self.assertEqual(base.clone(old).get_params(), expected)
     with self.assertWarnsRegex(
-        FutureWarning, re.escape(f"give `algorithm`=fl_clustering.kmeans.{new_form}.")
+        FutureWarning, re.escape(f"give `algorithm`=fl_clustering.kmeans.{new_form} instead.")
     ) as caught:
       old.fit(clients)
     self.assertEqual(caught.filename, __file__)
