@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import os
 import sys
-from typing import Any, Callable, Iterable, Mapping, TYPE_CHECKING, TypeVar
+from typing import Any, Callable, Iterable, Mapping, Sequence, TYPE_CHECKING, TypeVar
 
 import tqdm
 
@@ -148,7 +148,7 @@ class SitesStudy(study.Study):
 
   def __init__(
       self, opened: OpenSites, folder: output_folder.OutputFolder, name: str,
-      keys: Iterable[str], values: Iterable[str],
+      keys: Sequence[str], values: Sequence[str],
   ) -> None:
     """Opens the table, as `Study` does."""
     self._last_columns = opened.last_columns
