@@ -16,7 +16,7 @@ Without overlap, the two are the same.
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
   from fl_clustering.methods import grouping as grouping_lib
 
 
-def _initialize(
-    grouping: grouping_lib.Grouping
-) -> Callable[[method.Pretrained, np.random.Generator], method.ClusterState]:
+def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> method.Method:
+  """Returns the method that groups once with a grouping."""
+
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     weights = pretrained.client_weights
     assignment = grouping(weights, rng)
@@ -44,16 +44,8 @@ def _initialize(
         warning=assignment.warning,
     )
 
-  return initialize
-
-
-def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> method.Method:
-  """Returns the method that groups once with a grouping."""
-  return method.Method(
-      _initialize(grouping),
-      method.train_clusters(engine),
-      new_clients.by_weights(grouping.representation),
-  )
+  place = new_clients.by_weights(grouping.representation)
+  return method.Method(initialize, method.train_clusters(engine), place)
 
 
 def overlapping(
