@@ -25,7 +25,6 @@ def run(
   Args:
     config: The settings, such as `ThreePhaseConfig.for_task` returns.
     task: The clients and their data.
-    observers: Whom to tell what happens.
 
   Returns:
     What the run found.  Its `local_weights` can't be called any more.

@@ -188,7 +188,6 @@ def _with_left_out(
   Args:
     state: The state, of which one cluster was just split.
     cluster: That cluster; its model is the one that these clients had.
-    client_ids: Every client's id.
   """
   is_left_out = state.memory[_LEFT_OUT]
   trained = {c for k in np.flatnonzero(~is_left_out) for c in state.members[k]}
@@ -220,8 +219,6 @@ def cfl(settings: Cfl, engine: engine_lib.Engine, as_copied: bool = False) -> me
   over a half, for which the mean direction of its updates is enough.
 
   Args:
-    settings: Its settings.
-    engine: The run's engine.
     as_copied: Whether it takes a client's position in a cluster for that among all clients.
   """
 

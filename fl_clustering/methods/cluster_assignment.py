@@ -71,7 +71,6 @@ def check_covers(found: Collection[str], client_ids: Sequence[str]) -> None:
 
   Args:
     found: The ids of the clusters' members, a set or a dict's keys.
-    client_ids: Every client's id.
 
   Raises:
     ValueError: If a client is in no cluster, or a cluster holds an unknown one.
@@ -129,7 +128,6 @@ class ClusterAssignment:
       client_ids: Every client's id. Members follow this order; clusters follow
         the order of their first members, then of their second ones, and so on.
       clusters: Client ids, in any order.
-      warning: The assignment's.
     """
     rank = {client_id: i for i, client_id in enumerate(client_ids)}
     ordered = sorted(sorted(rank[member] for member in members) for members in clusters)

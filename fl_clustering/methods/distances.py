@@ -202,7 +202,6 @@ def client_distances(
   `client_weights`, not even where ties are broken by position.
 
   Args:
-    client_weights: The clients' weights.
     representation: What of them counts.
     metric: `l1`, `l2` or `cosine` (1 minus the cosine of the angle; between a
       zero vector and any other it is 1, between two zero vectors 0).

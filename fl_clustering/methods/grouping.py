@@ -46,7 +46,6 @@ def num_clusters_option(about: str, **details: Any) -> Any:
   """Returns the option `num_clusters`: a number or, in a run's settings, `AUTO`.
 
   Args:
-    about: What it is.
     **details: The field's `default`, if it has one.
   """
   return options.option(

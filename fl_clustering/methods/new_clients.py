@@ -83,7 +83,6 @@ def train_alone(
   """Returns the `Method.place` that trains every client's model on its data alone.
 
   Args:
-    engine: The run's engine.
     start_of: Returns the model that each client starts from, float32 of shape (P,).
     rounds_of: The rounds in which the clients would have trained; who takes part in
       them doesn't count.

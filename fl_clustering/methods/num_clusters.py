@@ -72,7 +72,6 @@ class NumClustersChoice:
 
   Attributes:
     scores: From each criterion to its scores: K's is at place K - 1.
-    criterion: The decisive criterion.
   """
 
   scores: Mapping[str, tuple[float, ...]]
@@ -112,9 +111,7 @@ def choose(
   """Chooses the number of clusters.
 
   Args:
-    client_weights: The clients' own weights.
     rng: For the starts of K-means and the samples.
-    representation: What of the weights is grouped.
     criterion: The decisive criterion, a key of `CRITERIA`; all are computed.
     max_k: The largest K that is scored.  It is less if there are not more clients than
       that, or not as many with different weights.
@@ -140,9 +137,6 @@ def from_distances(
   Args:
     distances: L2 distances of what is grouped; shape (N (N - 1) / 2,).
     cosine_distances: Cosine distances of the clients' updates, aligned.
-    rng: As of `choose`, like what follows.
-    criterion: The decisive criterion.
-    max_k: The largest K that is scored.
 
   Raises:
     ValueError: If a distance is not finite.
@@ -256,8 +250,6 @@ def _agreements(
     points: All points, of shape (N, dim).
     labels: For every K the labels of all points.
     counts: How often each point is in the sample.
-    ks: The numbers of clusters.
-    rng: For the starts of K-means.
   """
   sample = np.flatnonzero(counts)
   agreements = []

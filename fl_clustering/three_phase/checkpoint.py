@@ -59,7 +59,6 @@ class Checkpoints:
     """Creates the folder if needed and removes what an interrupted save left.
 
     Args:
-      directory: The folder.
       reuse: The folder of another run's checkpoints, which is only read.  A stage that
         started from the same there, and has no checkpoint here, goes on from there.
     """
@@ -83,7 +82,6 @@ class Checkpoints:
     """Returns a stage's checkpoint, or `None`.
 
     Args:
-      stage: The stage's name.
       started_from: The digest of what the stage starts from.
 
     Raises:
@@ -123,7 +121,6 @@ class Checkpoints:
       stage: The stage's name, part of the file name.
       started_from: The digest of what the stage started from.
       round_num: The number of the round that ended.
-      state: The state after it.
       history: The rows of all rounds so far, as lists of plain values.
       at_once: Whether to save whatever was saved a moment ago: the stage's last round,
         or one that can't be repeated.

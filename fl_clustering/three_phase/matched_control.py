@@ -27,13 +27,7 @@ def numbers(
     config: config_lib.ThreePhaseConfig, results: Mapping[str, result_lib.MethodResult],
     engine: engine_lib.Engine,
 ) -> list[int]:
-  """Returns the numbers of the control's rounds; none where it isn't needed.
-
-  Args:
-    config: The run's settings.
-    results: Those of all methods and controls, by name.
-    engine: The run's engine.
-  """
+  """Returns the numbers of the control's rounds; none where it isn't needed."""
   steps = results[registry.FEDAVG].cost.client_steps
   most_steps = max(result.cost.client_steps for result in results.values())
   if most_steps <= (1 + TOLERANCE) * steps:

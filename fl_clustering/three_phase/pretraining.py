@@ -49,10 +49,6 @@ def pretrain(
   """Runs phase 1, from its checkpoint if there is one.
 
   Args:
-    config: The run's settings.
-    task: The clients.
-    engine: The run's engine.
-    stage_runner: What saves and tells.
     started_from: The `stages.digest` of what phase 1 starts from.
   """
   aggregator = config.build_aggregator()

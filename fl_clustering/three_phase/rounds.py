@@ -72,11 +72,6 @@ def start(
   """Lets a method make its first clusters.
 
   Args:
-    name: The method's name.
-    method: The method.
-    pretrained: What it starts from.
-    config: The run's settings.
-    engine: The run's engine.
     settings: The `stages.digest` of the data and of the settings that all methods share.
   """
   cost_before = engine.cost
@@ -105,11 +100,7 @@ def run(
   """Runs a method's rounds, from its checkpoint if there is one.
 
   Args:
-    start_from: The method and its start.
     numbers: The numbers of its rounds, as of `participation.round_of`.
-    config: The run's settings.
-    engine: The run's engine.
-    stage_runner: What saves and tells.
 
   Raises:
     ValueError: If the method leaves a client without a cluster, or drops a cluster.

@@ -146,12 +146,10 @@ def run(
   """Runs all three phases. TFF's context must be set, see `runtime.py`.
 
   Args:
-    config: The settings.
     task: The clients and their data, as `config` describes them.
     data_dir: An existing folder for the clients' data files, for the own weights of more than
       200 clients, and for the models of methods that end with more than 200.
     checkpoints: What to go on from and to save to.
-    observers: Whom to tell what happens.
     tolerated: Types of exceptions that end a method or control and not the run.
     failed: Why methods and controls fail that are known to, by name; they don't run.
 

@@ -36,7 +36,6 @@ class SavedClusters:
   """The models of one method's clusters.
 
   Attributes:
-    method: The method's name.
     vectors: The clusters' models, float32 of shape (K, P).
     clusters: From every client's id to its clusters' positions.
     format: The format of the tables, with classes.
@@ -93,7 +92,6 @@ class SavedClusters:
     """Returns the tables of a folder with a file per client.
 
     Args:
-      directory: The folder.
       argument: What messages call it.
 
     Raises:
@@ -195,9 +193,6 @@ def of_result(
   """Returns the models of a method of a run on tables.
 
   Args:
-    method: The method's name.
-    result: What the run found.
-    task: What it ran on.
     model_options: The options of the model by name; `None` where one is not given.
   """
   found = result.methods[method]

@@ -59,7 +59,6 @@ def on_clients_and_clusters(
   A client in several clusters is judged by the mean of its clusters' models.
 
   Args:
-    engine: The run's engine.
     vectors: Cluster models, float32 of shape (num_clusters, P), or a `Blended`.
     clusters: The client ids per model.  Clusters may overlap or be empty, but every client of
       the task must be in one.
@@ -178,8 +177,6 @@ def evaluate(
   The clients are judged by all their clusters' models, as after every round.
 
   Args:
-    engine: The run's engine.
-    outcome: What the method ended with.
     placement: What it gives to the new clients; `None` without new clients.
     true_groups: From every client's id to its group; `None` = not to be compared.
   """

@@ -106,7 +106,6 @@ class RunObserver:
     """The rounds of a stage start or go on.
 
     Args:
-      stage: The stage's name.
       num_rounds: The number of its last round.
       rounds_done: How many rounds its checkpoint holds.
     """
