@@ -69,7 +69,16 @@ def pretrain(
     round_ = participation.round_of(config, engine.client_ids, round_num)
     after, losses = fedavg.next(state.fedavg, round_)
     cost = engine.training_cost(round_.client_ids, round_.num_epochs)
-    rows = _rows(after.vector[None], losses, cost, round_num, engine)
+    vectors = after.vector[None]
+    clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.client_ids,))
+    (global_test,) = scoring.on_global_test(engine, vectors)
+    of_model = metrics_lib.model_metrics(global_test)
+    rows = stages.metric_rows(STAGE, STAGE, "", round_num, {
+        "train_loss": np.mean(list(losses.values())),
+        **{f"global_{name}": value for name, value in of_model.items()},
+        **metrics_lib.client_metrics(clients),
+        **cost.by_name(),
+    })
     return _State(after, state.fedavg.vector, state.cost + cost), rows
 
   def unpack(arrays: Mapping[str, np.ndarray]) -> _State:
@@ -92,52 +101,25 @@ def pretrain(
     sent, num_epochs = vector, config.grouping_epochs
     number = participation.grouping_round(config)
     others = engine.client_ids
-  own_weights = _train_all_alone(engine, engine.client_ids, sent, num_epochs, number)
-  new_weights = None
+  grouped = own_weights(engine, engine.client_ids, sent, number, num_epochs)
+  of_new_clients = None
   if engine.new_client_ids:
-    new_weights = _train_all_alone(engine, engine.new_client_ids, sent, num_epochs, number)
+    of_new_clients = own_weights(engine, engine.new_client_ids, sent, number, num_epochs)
   return method_lib.Pretrained(
-      initial.vector, vector, own_weights, new_weights,
+      initial.vector, vector, grouped, of_new_clients,
       state.cost + engine.training_cost(others, num_epochs),
   )
 
 
-def local_weights(
-    config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine, vector: np.ndarray,
+def own_weights(
+    engine: engine_lib.Engine, client_ids: tuple[str, ...], vector: np.ndarray, round_num: int,
     num_epochs: int,
 ) -> client_weights_lib.ClientWeights:
-  """Trains every client alone, for so many epochs, from the final global model `vector`.
-
-  `grouping_epochs` does the same.  The clients' weights are not private.
-  """
-  number = participation.grouping_round(config)
-  return _train_all_alone(engine, engine.client_ids, vector, num_epochs, number)
-
-
-def _train_all_alone(
-    engine: engine_lib.Engine, client_ids: tuple[str, ...], vector: np.ndarray, num_epochs: int,
-    round_num: int,
-) -> client_weights_lib.ClientWeights:
+  """Trains every client alone, from one model; the clients' weights are not private."""
   starts = np.broadcast_to(vector, (len(client_ids), len(vector)))
   round_ = participation.Round(round_num, client_ids, num_epochs)
   vectors, _ = engine.train_each(starts, client_ids, round_)
   return client_weights_lib.ClientWeights(client_ids, vectors, vector)
-
-
-def _rows(
-    vectors: np.ndarray, losses: Mapping[str, float], cost: cost_lib.Cost, round_num: int,
-    engine: engine_lib.Engine,
-) -> list[stages.Row]:
-  """Returns the rows of a round, for the global model of shape (1, P)."""
-  clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.client_ids,))
-  (global_test,) = scoring.on_global_test(engine, vectors)
-  of_model = metrics_lib.model_metrics(global_test)
-  return stages.metric_rows(STAGE, STAGE, "", round_num, {
-      "train_loss": np.mean(list(losses.values())),
-      **{f"global_{name}": value for name, value in of_model.items()},
-      **metrics_lib.client_metrics(clients),
-      **cost.by_name(),
-  })
 
 
 def _pack(state: _State) -> dict[str, np.ndarray]:

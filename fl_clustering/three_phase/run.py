@@ -190,7 +190,8 @@ def run(
       num_clusters_choice=choice,
       privacy=privacy,
       local_weights=functools.partial(
-          pretraining.local_weights, config, engine, pretrained.vector
+          pretraining.own_weights, engine, engine.client_ids, pretrained.vector,
+          participation.grouping_round(config),
       ),
       failures=this.failures,
   )

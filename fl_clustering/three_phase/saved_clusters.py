@@ -197,14 +197,10 @@ def of_result(
   """
   found = result.methods[method]
   assert task.table_format is not None
-  clusters: dict[str, list[int]] = {client_id: [] for client_id in task.client_ids}
-  for k, members in enumerate(found.assignment.clusters):
-    for client_id in members:
-      clusters[client_id].append(k)
-  for client_id, own in zip(task.new_client_ids, found.new_client_clusters or ()):
-    clusters[client_id] = list(own)
+  clusters = {c: found.assignment.clusters_of(c) for c in task.client_ids}
+  clusters.update(zip(task.new_client_ids, found.new_client_clusters or ()))
   given = {name: value for name, value in model_options.items() if value is not None}
   return SavedClusters(
-      method, found.vectors, {client_id: tuple(own) for client_id, own in clusters.items() if own},
+      method, found.vectors, {client_id: own for client_id, own in clusters.items() if own},
       task.table_format, {"name": task.model.name, **given},
   )
