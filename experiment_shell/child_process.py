@@ -221,7 +221,8 @@ def _main() -> None:
     answers.write(json.dumps(value) + "\n")
     answers.flush()
 
-  sys.path.insert(0, PROJECT_FOLDER)
+  # Last: where this project is installed, packages for its own Python lie beside it.
+  sys.path.append(PROJECT_FOLDER)
   importlib.import_module(module).serve(map(json.loads, sys.stdin), answer)
 
 
