@@ -17,7 +17,10 @@ from absl import flags
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
+from experiment_shell import lazy_module
 from experiment_shell import path_flag
+
+load_model = lazy_module.LazyModule("fl_clustering.load_model")
 
 path_flag.define("run", None, "Folder of a finished run that has a model.")
 path_flag.define(
@@ -47,8 +50,6 @@ def _write(path: str, predictions: Iterable[tuple[str, Any, Mapping[str, Any]]])
 
 def main() -> None:
   with launch.input_errors():
-    from fl_clustering import load_model  # pylint: disable=g-import-not-at-top
-
     for name in ("run", "data_dir"):
       if flags.FLAGS[name].value is None:
         raise validate.error(name, "name a folder", None)

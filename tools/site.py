@@ -15,10 +15,13 @@ from typing import Any
 from absl import flags
 
 from clustering_basics import validate
+from experiment_shell import lazy_module
 from experiment_shell import path_flag
 from experiments import table_flags
 from fl_clustering.tables import table_options
 from tools import lending
+
+site_folder = lazy_module.LazyModule("fl_clustering.distribution.site_folder")  # It has threads.
 
 flags.adopt_module_key_flags(lending)
 # Those of `table_flags` that apply; the other one is refused, and not in `--help`.
@@ -90,8 +93,6 @@ def main() -> None:
     levels = _levels(options)
 
   def open_site(folder: str) -> Any:
-    from fl_clustering.distribution import site_folder  # pylint: disable=g-import-not-at-top; threads.
-
     return site_folder.open_site(
         flags.FLAGS.data_dir, folder, options, flags.FLAGS.classes, levels
     )
