@@ -18,7 +18,6 @@ if TYPE_CHECKING:
   import pandas as pd
 
 _BAND_ALPHA = 0.22
-_DARK_TEXT = "#1c1e21"
 
 
 def lines(
@@ -59,13 +58,14 @@ def dots(
     **look: Keywords of `axes.errorbar` for all dots.
   """
   own = [name for name in ("color", "marker", "markerfacecolor") if name in table]
-  for dot in table.to_dict("records"):
-    low, high = dot.get("low", np.nan), dot.get("high", np.nan)
-    ends = None if np.isnan(low) else [[dot["mean"] - low], [high - dot["mean"]]]
-    axes.errorbar(
-        dot["mean"], rows.index(dot["row"]) + shift, xerr=ends,
-        **{"marker": "o", **look, **{name: dot[name] for name in own}},
-    )
+  for values, group in table.groupby(own, sort=False) if own else [((), table)]:
+    means = group["mean"].to_numpy()
+    places = group["row"].map(rows.index).to_numpy() + shift
+    ends = None
+    if "low" in group:
+      ends = np.stack([means - group["low"], group["high"] - means])
+    shown = {"marker": "o", "linestyle": "", **look, **dict(zip(own, values))}
+    axes.errorbar(means, places, xerr=ends, **shown)
 
 
 def with_deviations(table: pd.DataFrame) -> pd.DataFrame:
@@ -73,23 +73,30 @@ def with_deviations(table: pd.DataFrame) -> pd.DataFrame:
   return table.assign(low=table["mean"] - table["sd"], high=table["mean"] + table["sd"])
 
 
-def set_rows(axes: Axes, rows: Sequence[str]) -> None:
-  """Labels the rows that `dots` draws in, from top to bottom."""
+def set_rows(axes: Axes, rows: Sequence[str], margin: float | None = None) -> None:
+  """Labels the rows that `dots` draws in, from top to bottom.
+
+  Args:
+    axes: The axes.
+    rows: The labels.
+    margin: How far the axis goes beyond the first and the last row, in rows; None for
+      matplotlib's choice.
+  """
   axes.set_yticks(range(len(rows)), rows)
-  axes.set_ylim(len(rows) - 0.5, -0.5)
-  axes.tick_params(axis="y", length=0)
+  axes.yaxis.set_inverted(True)
+  if margin is not None:
+    axes.set_ylim(len(rows) - 1 + margin, -margin)
   axes.grid(True, axis="x")
 
 
-def write_beside(axes: Axes, texts: Iterable[str], heading: str = "", offset: float = 6) -> None:
-  """Writes a text right of every row, and a heading above; `offset` is in points."""
+def write_beside(axes: Axes, texts: Iterable[str], heading: str) -> None:
+  """Writes a text right of every row, and a heading above."""
   for position, text in enumerate(texts):
     axes.annotate(
-        text, (1, position), xycoords=("axes fraction", "data"), xytext=(offset, 0),
-        textcoords="offset points", va="center", fontsize=9,
+        text, (1.02, position), xycoords=("axes fraction", "data"), va="center", fontsize=9
     )
   axes.annotate(
-      heading, (1, 1), xycoords="axes fraction", xytext=(offset, 4), textcoords="offset points",
+      heading, (1.02, 1), xycoords="axes fraction", xytext=(0, 4), textcoords="offset points",
       fontsize=9,
   )
 
@@ -101,6 +108,7 @@ def heat_map(
     cmap: Any,
     texts: Sequence[Sequence[str]] | None = None,
     dark: float = 0.6,
+    ink: str = "#1c1e21",
     **text_look: Any,
 ) -> AxesImage:
   """Draws a field for each cell of a table in the order of its rows and columns.
@@ -112,6 +120,7 @@ def heat_map(
     cmap: The colour map.
     texts: A text for each cell, if any.
     dark: Texts are white where a number's size is more than this share of the upper limit.
+    ink: The colour of the other texts.
     **text_look: Keywords of `axes.text`.
 
   Returns:
@@ -121,12 +130,10 @@ def heat_map(
   image = axes.imshow(values, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
   for i, of_row in enumerate(texts or ()):
     for j, text in enumerate(of_row):
-      color = "white" if abs(values[i, j]) > dark * limits[1] else _DARK_TEXT
+      color = "white" if abs(values[i, j]) > dark * limits[1] else ink
       axes.text(j, i, text, **{"ha": "center", "va": "center", "color": color, **text_look})
   axes.set_xticks(range(len(table.columns)), table.columns)
   axes.set_yticks(range(len(table.index)), table.index, parse_math=False)
-  axes.tick_params(length=0)
-  axes.grid(False)
   return image
 
 

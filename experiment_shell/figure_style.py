@@ -9,19 +9,29 @@ scheme ("Colour Schemes", 2021, https://personal.sron.nl/~pault/).  People with 
 colour vision can tell the colours of each scheme apart, and one scheme from the other.
 """
 
+from __future__ import annotations
+
 import contextlib
 import textwrap
+from typing import Any, Iterator, Sequence, TYPE_CHECKING, TypeVar
 
 import matplotlib
+from matplotlib import layout_engine
 from matplotlib.backends import backend_agg
 from matplotlib.figure import Figure
 import numpy as np
 
 from clustering_basics import atomic_file
 
+if TYPE_CHECKING:
+  from matplotlib.axes import Axes
+  from matplotlib.axis import Axis
+
+_T = TypeVar("_T")
+
 WIDTH = 6.4  # Inches.  A page fits one such column, and a phone shows it whole.
 _DPI = 160
-_SETTINGS = {
+_SETTINGS: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10,
     "axes.labelsize": 10,
@@ -59,7 +69,7 @@ QUIET = "#8a9097"
 
 
 @contextlib.contextmanager
-def style():
+def style() -> Iterator[None]:
   """Applies this module's style instead of the user's while figures are drawn."""
   with matplotlib.rc_context():
     matplotlib.rcdefaults()
@@ -67,23 +77,16 @@ def style():
     yield
 
 
-def new_figure(height):
+def new_figure(height: float) -> Figure:
   """Returns an empty figure of the common width; `height` is in inches."""
-  figure = Figure(figsize=(WIDTH, height), layout="constrained")
-  figure.get_layout_engine().set(w_pad=0.07, h_pad=0.06)
+  layout = layout_engine.ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.06)
+  figure = Figure(figsize=(WIDTH, height), layout=layout)
   backend_agg.FigureCanvasAgg(figure)
   return figure
 
 
-def set_title(figure, data, text, note=""):
-  """Sets the figure's title, of up to three parts.
-
-  Args:
-    figure: The figure.
-    data: Description of the data.
-    text: What the figure shows.
-    note: What was left out or thinned, if anything.
-  """
+def set_title(figure: Figure, data: str, text: str, note: str = "") -> None:
+  """Sets the figure's title: what it shows, the data, and what was left out or thinned, if any."""
   lines = [textwrap.fill(text, 78), textwrap.fill(data, 78)]
   if note:
     lines.append(textwrap.fill(note, 78))
@@ -91,7 +94,7 @@ def set_title(figure, data, text, note=""):
   figure.suptitle("\n".join(lines), x=0.012, ha="left", fontsize=10.5, parse_math=False)
 
 
-def panel_grid(figure, num_panels):
+def panel_grid(figure: Figure, num_panels: int) -> list[Axes]:
   """Returns a list of `num_panels` axes, two per row; a single one takes the whole row."""
   columns = 1 if num_panels == 1 else 2
   grid = figure.add_gridspec(-(-num_panels // columns), columns)
@@ -100,23 +103,7 @@ def panel_grid(figure, num_panels):
   ]
 
 
-def draw_band(axes, places, spreads, **look):
-  """Draws means as a line, and the middle half of the values as a band.
-
-  Args:
-    axes: The axes to draw on.
-    places: Positions on the horizontal axis.
-    spreads: A `scores.Spread` for each position.
-    **look: The line's `color`, and other keywords of `axes.plot`.
-  """
-  axes.fill_between(
-      places, [s.low for s in spreads], [s.high for s in spreads],
-      color=look["color"], alpha=0.22, linewidth=0,
-  )
-  axes.plot(places, [s.mean for s in spreads], **look)
-
-
-def shortened(text, length):
+def shortened(text: str, length: int) -> str:
   """Returns text of at most `length` characters; what is longer has dots in its middle."""
   if len(text) <= length:
     return text
@@ -124,26 +111,28 @@ def shortened(text, length):
   return f"{text[: length - 3 - end]}...{text[-end:]}"
 
 
-def evenly_spaced(items, limit):
+def evenly_spaced(items: Sequence[_T], limit: int) -> list[_T]:
   """Returns at most `limit` of the items, evenly spaced, in their order."""
   if len(items) <= limit:
     return list(items)
   return [items[index] for index in np.linspace(0, len(items) - 1, limit).round().astype(int)]
 
 
-def blocks(values):
+def blocks(values: np.ndarray) -> list[tuple[int, int]]:
   """Returns (start, end) of every stretch of equal neighbours in a one-dimensional array."""
   edges = [0, *(np.flatnonzero(np.diff(values)) + 1), len(values)]
   return list(zip(edges, edges[1:]))
 
 
-def set_block_ticks(axis, values, stretches):
+def set_block_ticks(
+    axis: Axis, values: np.ndarray, stretches: Sequence[tuple[int, int]]
+) -> None:
   """Labels every stretch in its middle if it is wide enough for its name.
 
   Args:
     axis: `axes.xaxis` or `axes.yaxis`.
     values: The array given to `blocks`; the name of a stretch is its value.
-    stretches: The pairs that `blocks` returned.
+    stretches: What `blocks` returned.
   """
   least = 0.04 * len(values)
   named = [(start, end) for start, end in stretches if end - start >= least]
@@ -154,7 +143,7 @@ def set_block_ticks(axis, values, stretches):
   axis.set_tick_params(length=0)
 
 
-def save(figure, path):
+def save(figure: Figure, path: str) -> None:
   """Writes the figure to `path` as PNG; the same figure gives the same bytes."""
   with atomic_file.atomic_path(path) as temporary:
     figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})

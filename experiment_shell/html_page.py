@@ -16,6 +16,7 @@ import base64
 import html
 import string
 import struct
+from typing import Any, Iterable, Sequence
 
 from clustering_basics import atomic_file
 
@@ -117,81 +118,72 @@ class Html(str):
   """Markup that is inserted unchanged; every other string is text."""
 
 
-def escaped(value):
+def escaped(value: Any) -> Html:
   """Returns text as markup; markup stays unchanged."""
   if isinstance(value, Html):
     return value
   return Html(html.escape(str(value)))
 
 
-def _attribute(text):
+def _attribute(text: Any) -> str:
   return html.escape(str(text))
 
 
-def joined(*values):
+def joined(*values: Any) -> Html:
   """Returns texts and markup joined by spaces, as one piece of markup."""
   return Html(" ".join(map(escaped, values)))
 
 
-def strong(value):
+def strong(value: Any) -> Html:
   """Returns a text or inline markup in bold."""
   return Html(f"<strong>{escaped(value)}</strong>")
 
 
-def code(value):
+def code(value: Any) -> Html:
   """Returns a text or inline markup in the font for code."""
   return Html(f"<code>{escaped(value)}</code>")
 
 
-def paragraph(*parts, quiet=False):
-  """Returns a paragraph of texts and inline markup, joined by spaces.
-
-  Args:
-    *parts: The texts and markup.
-    quiet: Whether the paragraph is small and grey.
-  """
+def paragraph(*parts: Any, quiet: bool = False) -> Html:
+  """Returns a paragraph of texts and inline markup, joined by spaces; if quiet, small and grey."""
   style = ' class="quiet"' if quiet else ""
   return Html(f"<p{style}>{joined(*parts)}</p>")
 
 
-def _notice(kind, title, paragraphs):
+def _notice(kind: str, title: str, paragraphs: Iterable[str]) -> Html:
   body = "".join(f"<p>{escaped(text)}</p>" for text in paragraphs)
   return Html(f'<div class="notice {kind}">{strong(title)}{body}</div>')
 
 
-def warning(title, *paragraphs):
-  """Returns a box for what the reader must not overlook.
-
-  Args:
-    title: The box's title.
-    *paragraphs: Texts or inline markup, one per paragraph.
-  """
+def warning(title: str, *paragraphs: str) -> Html:
+  """Returns a box for what the reader must not overlook, of texts or inline markup."""
   return _notice("warning", title, paragraphs)
 
 
-def note(title, *paragraphs):
-  """Returns a box for what the reader should know.
-
-  Args:
-    title: The box's title.
-    *paragraphs: Texts or inline markup, one per paragraph.
-  """
+def note(title: str, *paragraphs: str) -> Html:
+  """Returns a box for what the reader should know, of texts or inline markup."""
   return _notice("note", title, paragraphs)
 
 
-def table(header, rows, caption, header_groups=(), text_columns=()):
+def table(
+    header: Sequence[Any],
+    rows: Iterable[Sequence[Any]],
+    caption: str,
+    header_groups: Sequence[tuple[str, int]] = (),
+    text_columns: Sequence[int] = (),
+) -> Html:
   """Returns a table; it scrolls on its own if the page is too narrow.
 
   Args:
     header: The columns' headings.
-    rows: Lists of cells, each as long as `header`; the first cell names the row.
+    rows: Each as long as `header`; the first cell names the row.
     caption: One line of text that says what the table shows.
     header_groups: Pairs (heading, number of columns) for a line above the header.
       Together they span all columns.
     text_columns: Positions of columns that hold text and not numbers, besides the
       first.
   """
-  def cell(tag, column, value, scope=""):
+  def cell(tag: str, column: int, value: Any, scope: str = "") -> str:
     mark = ' class="text"' if column in text_columns else ""
     return f"<{tag}{scope}{mark}>{escaped(value)}</{tag}>"
 
@@ -220,11 +212,11 @@ def table(header, rows, caption, header_groups=(), text_columns=()):
   )
 
 
-def figure(png_path, alt, caption):
+def figure(png_path: str, alt: str, caption: str) -> Html:
   """Returns a picture that is embedded in the page.
 
   Args:
-    png_path: Path of the PNG file.
+    png_path: Path of the file.
     alt: Text for readers who can't see the picture.
     caption: Text or inline markup below the picture.
   """
@@ -240,41 +232,23 @@ def figure(png_path, alt, caption):
   )
 
 
-def details(summary, *blocks):
-  """Returns blocks that stay folded until the reader opens them.
-
-  Args:
-    summary: The line that is always shown.
-    *blocks: The blocks.
-  """
+def details(summary: str, *blocks: str) -> Html:
+  """Returns blocks that stay folded below a line until the reader opens them."""
   return Html(f"<details><summary>{escaped(summary)}</summary>\n{joined(*blocks)}</details>")
 
 
-def section(title, *blocks):
+def section(title: str, *blocks: str) -> Html:
   """Returns a section of the page: a heading and its blocks."""
   return Html(f"<section><h2>{escaped(title)}</h2>\n{joined(*blocks)}</section>")
 
 
-def page(title, subtitle, *sections):
-  """Returns the whole page as text.
-
-  Args:
-    title: The page's title.
-    subtitle: The line below the title.
-    *sections: What `section` returned, or other blocks.
-  """
+def page(title: str, subtitle: str, *sections: str) -> str:
+  """Returns the whole page as text: sections or other blocks below a title and a line."""
   return _PAGE.substitute(
       title=escaped(title), subtitle=escaped(subtitle), style=_STYLE, body=joined(*sections)
   )
 
 
-def write_page(path, title, subtitle, *sections):
-  """Writes the page to `path`, wholly or not at all.
-
-  Args:
-    path: The file's name; its folder must exist.
-    title: The page's title.
-    subtitle: The line below the title.
-    *sections: What `section` returned, or other blocks.
-  """
+def write_page(path: str, title: str, subtitle: str, *sections: str) -> None:
+  """Writes the `page` to `path`, whose folder must exist, wholly or not at all."""
   atomic_file.write_text(path, page(title, subtitle, *sections))

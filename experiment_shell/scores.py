@@ -7,8 +7,12 @@ from typing import Any, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from experiment_shell import lazy_module
+
 if TYPE_CHECKING:
   import pandas as pd
+else:
+  pd = lazy_module.LazyModule("pandas")  # It takes long to import.
 
 ABSENT = "–"
 
@@ -66,8 +70,6 @@ def table(
     columns: Names of the columns of the table.
     repetition: Name of the column that tells repetitions apart, such as "seed".
   """
-  import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
-
   cells = [[row[column] for column in columns] for row in rows]
   found = pd.DataFrame(cells, columns=list(columns))
   return found.sort_values(repetition, kind="stable", ignore_index=True)
@@ -82,8 +84,6 @@ def spread_table(
     found: Pairs of what it is of, by the names of columns, and the spread; those that are None
       are left out.
   """
-  import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
-
   return pd.DataFrame([
       {**labels, **dataclasses.asdict(spread)} for labels, spread in found if spread is not None
   ])

@@ -1,12 +1,18 @@
 """A table as plain text for a terminal."""
 
+from typing import Iterable, Sequence
 
-def text_table(header, rows, header_groups=()):
+
+def text_table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    header_groups: Sequence[tuple[str, int]] = (),
+) -> str:
   """Returns a table with aligned columns, without a final newline.
 
   Args:
     header: The columns' headings.
-    rows: Lists of text, each as long as `header`; the first text names the row.
+    rows: Each as long as `header`; the first text names the row.
     header_groups: Pairs (heading, number of columns) for a line above the header, as for
       `html_page.table`.  Together they span all columns.  A heading starts where that of
       its first column does, and may run over the next columns.
@@ -14,7 +20,7 @@ def text_table(header, rows, header_groups=()):
   lines = [header, *rows]
   widths = [max(map(len, column)) for column in zip(*lines)]
 
-  def aligned(cells):
+  def aligned(cells: Sequence[str]) -> str:
     first, *numbers = cells
     padded = [first.ljust(widths[0])]
     padded += [cell.rjust(width) for cell, width in zip(numbers, widths[1:])]
@@ -26,7 +32,9 @@ def text_table(header, rows, header_groups=()):
   return "\n".join(text)
 
 
-def _group_line(header, header_groups, widths):
+def _group_line(
+    header: Sequence[str], header_groups: Sequence[tuple[str, int]], widths: Sequence[int]
+) -> str:
   line = ""
   column = 0
   for heading, span in header_groups:

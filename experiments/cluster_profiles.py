@@ -1,11 +1,21 @@
 """What clusters of rows are like: mean and spread of every feature, in the data's units."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Any, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiment_shell import report_sections
+from experiment_shell import scores as scores_lib
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+  from fl_clustering.points import scaling as scaling_lib
 
 HEADER = ("cluster", "num_rows", "feature", "mean", "standard_deviation", "share_explained")
 # More features or clusters don't fit on a page.
@@ -35,7 +45,7 @@ class Profiles:
   overall_deviation: np.ndarray
 
   @property
-  def shares_explained(self):
+  def shares_explained(self) -> np.ndarray:
     """The share of every feature's variance that is between the clusters, of shape (d,)."""
     variance = self.overall_deviation**2
     offsets = np.nan_to_num(self.means - self.overall_mean)
@@ -43,8 +53,12 @@ class Profiles:
     return np.divide(between, variance, out=np.zeros_like(variance), where=variance > 0)
 
 
-def _merged(first, second):
-  """Returns the count, mean and sum of squared deviations of two groups of rows together."""
+# The count, mean and sum of squared deviations of rows.
+_Moments = tuple[int, np.ndarray, np.ndarray]
+
+
+def _merged(first: _Moments, second: _Moments) -> _Moments:
+  """Returns the moments of two groups of rows together."""
   n, mean, squares = first
   m, other_mean, other_squares = second
   if not n + m:
@@ -53,14 +67,10 @@ def _merged(first, second):
   return n + m, mean + offset * m / (n + m), squares + other_squares + offset**2 * n * m / (n + m)
 
 
-def measure(blocks, num_clusters, num_features):
-  """Returns the `Profiles` of rows that come in blocks.
-
-  Args:
-    blocks: An iterable of pairs: features of shape (n, d), clusters of shape (n,).
-    num_clusters: K.
-    num_features: d.
-  """
+def measure(
+    blocks: Iterable[tuple[np.ndarray, np.ndarray]], num_clusters: int, num_features: int
+) -> Profiles:
+  """Returns the profiles of rows that come in blocks: features (n, d) and clusters (n,)."""
   nothing = (0, np.zeros(num_features), np.zeros(num_features))
   moments = [nothing] * num_clusters
   for features, clusters in blocks:
@@ -85,11 +95,13 @@ def measure(blocks, num_clusters, num_features):
   )
 
 
-def of_sums(scaling, origins, sums):
-  """Returns the `Profiles` of rows that stay where they are.
+def of_sums(
+    scaling: scaling_lib.Scaling, origins: np.ndarray, sums: Mapping[str, np.ndarray]
+) -> Profiles:
+  """Returns the profiles of rows that stay where they are.
 
   Args:
-    scaling: The `Scaling` of the coordinates that the sums were made in.
+    scaling: Of the coordinates that the sums were made in.
     origins: The clusters' origins there, of shape (K, d).
     sums: What `cluster_moments.sums` returned.
   """
@@ -110,13 +122,10 @@ def of_sums(scaling, origins, sums):
   )
 
 
-def rows(profiles, names):
-  """Yields the rows of a table with `HEADER`; features that tell clusters apart come first.
-
-  Args:
-    profiles: `Profiles`.
-    names: The features' names.
-  """
+def rows(
+    profiles: Profiles, names: Sequence[str]
+) -> Iterator[tuple[int, int, str, float, float, float]]:
+  """Yields the rows of a table with `HEADER`; features that tell clusters apart come first."""
   shares = profiles.shares_explained
   for cluster, count in enumerate(profiles.counts):
     for feature in np.argsort(-shares, kind="stable"):
@@ -127,17 +136,12 @@ def rows(profiles, names):
         )
 
 
-def table(profiles, names):
-  """Returns header and rows of `profiles.csv`.
-
-  Args:
-    profiles: `Profiles`.
-    names: The features' names.
-  """
+def table(profiles: Profiles, names: Sequence[str]) -> tuple[tuple[str, ...], Iterator[tuple]]:
+  """Returns header and rows of `profiles.csv`."""
   return HEADER, rows(profiles, names)
 
 
-def _scores(means, deviations, counts):
+def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:
   """Returns how far clusters' means are from that of all rows, in standard deviations, (d, K)."""
   weights = counts / counts.sum()
   offsets = means - (means @ weights)[:, np.newaxis]
@@ -145,30 +149,29 @@ def _scores(means, deviations, counts):
   return offsets / np.sqrt(np.where(variance > 0, variance, 1))[:, np.newaxis]
 
 
-def _are_wide(columns, names):
+def _are_wide(columns: Sequence[Sequence[str]], names: Sequence[str]) -> bool:
   """Returns whether texts in columns don't fit beside each other, right of the names."""
   widest = max(len(text) for column in columns for text in column)
   room = figure_style.WIDTH - _COLOR_BAR - _CHARACTER * max(map(len, names))
   return len(columns) * _CHARACTER * widest > room
 
 
-def draw(table):
-  """Returns a figure of the clusters' means, those of the best features.
-
-  Args:
-    table: The rows of the table, as dicts.
-  """
-  clusters = sorted({row["cluster"] for row in table})[:_MOST_CLUSTERS]
-  features = list(dict.fromkeys(row["feature"] for row in table))[:_MOST_FEATURES]
-  by_place = {(row["cluster"], row["feature"]): row for row in table}
-  cells = [[by_place[k, f] for k in clusters] for f in features]
-  means = np.array([[cell["mean"] for cell in row] for row in cells])
-  deviations = np.array([[cell["standard_deviation"] for cell in row] for row in cells])
-  counts = np.array([cell["num_rows"] for cell in cells[0]])
-  scores = _scores(means, deviations, counts)
+def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
+  """Returns a figure of the clusters' means, those of the best features, from a table's rows."""
+  found = scores_lib.table(table, HEADER, "cluster")
+  features = found["feature"].unique()[:_MOST_FEATURES]
+  clusters = found["cluster"].unique()[:_MOST_CLUSTERS]
+  cells = found.pivot_table(index="feature", columns="cluster", aggfunc="last")
+  means, deviations, sizes_by_feature = (
+      cells[column].loc[features, clusters]
+      for column in ("mean", "standard_deviation", "num_rows")
+  )
+  counts = sizes_by_feature.iloc[0].astype(int)
+  scores = means.copy()
+  scores[:] = _scores(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
   names = [figure_style.shortened(name, _MOST_CHARACTERS) for name in features]
   sizes = [f"{count:,}" for count in counts]
-  numbers = [[f"{mean:.3g}" for mean in row] for row in means]
+  numbers = [[f"{mean:.3g}" for mean in row] for row in means.to_numpy()]
   # Texts are upright where they would overlap, and the rows as high as the texts.
   rotation, height, separator = 0, _ROW, "\n"
   if _are_wide([(size, *column) for size, column in zip(sizes, zip(*numbers))], names):
@@ -176,19 +179,14 @@ def draw(table):
     rotation, height, separator = 90, max(_ROW, _CHARACTER * longest), ": "
   figure = figure_style.new_figure(1.4 + height * len(features))
   axes = figure.add_subplot()
-  limit = max(1.0, np.abs(scores).max())
-  image = axes.imshow(scores, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
-  for i, j in np.ndindex(*means.shape):
-    is_dark = abs(scores[i, j]) > 0.6 * limit
-    axes.text(
-        j, i, numbers[i][j], ha="center", va="center", rotation=rotation,
-        color="white" if is_dark else "black", fontsize=8,
-    )
+  limit = max(1.0, scores.abs().to_numpy().max())
+  scores.index = names
+  image = figure_shapes.heat_map(
+      axes, scores, (-limit, limit), "RdBu_r", numbers, ink="black", rotation=rotation, fontsize=8
+  )
   labels = [f"{k}{separator}{size}" for k, size in zip(clusters, sizes)]
   axes.set_xticks(range(len(clusters)), labels, rotation=rotation)
   axes.set_xlabel("cluster, and its number of rows")
-  axes.set_yticks(range(len(features)), names, parse_math=False)
-  axes.grid(False)
   figure.colorbar(image, label="standard deviations\nfrom the mean of all rows")
   figure_style.set_title(figure, "Means of the clusters", "What the clusters are like")
   return figure

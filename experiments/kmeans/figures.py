@@ -50,7 +50,7 @@ def _scatter_clients(axes: Axes, clients: data.LabelledClients, title: str) -> N
 
 def _draw_scores(
     axes: Axes, scores: scores_lib.Scores, name: str, column: str, compared: Sequence[str],
-    **look: Any,
+    margin: float | None = 0.6, **look: Any,
 ) -> None:
   """Draws a row per method: mean and standard deviation of a column."""
   found = scores_lib.spread_table(
@@ -59,7 +59,7 @@ def _draw_scores(
       for method in compared
   )
   rows = _labels(compared)
-  figure_shapes.set_rows(axes, rows)
+  figure_shapes.set_rows(axes, rows, margin)
   figure_shapes.dots(
       axes, rows, figure_shapes.with_deviations(found), **{"capsize": 3, "markersize": 5, **look}
   )
@@ -68,7 +68,8 @@ def _draw_scores(
 def regular(scores: scores_lib.Scores) -> Figure:
   """Figure 1: who has which points, and the scores."""
   figure = figure_style.new_figure(6.2)
-  top, bottom = figure.subfigures(2, 1, height_ratios=(1, 1.45))
+  halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.45))
+  top, bottom = halves
   for axes, beta in zip(top.subplots(1, 3), data.BETAS):
     clients = data.draw_grid(beta, 50, 1.0, scores.repetitions[0])
     _scatter_clients(axes, clients, f"beta {beta:g}")
@@ -76,8 +77,8 @@ def regular(scores: scores_lib.Scores) -> Figure:
   compared = results.methods_of(scores, data.grid_name(0.1, 50, 1.0))
   for index, (beta, marker) in enumerate(_BETA_MARKERS.items()):
     _draw_scores(
-        axes, scores, data.grid_name(beta, 50, 1.0), "ari", compared, shift=0.22 * (index - 1),
-        marker=marker, capsize=2,
+        axes, scores, data.grid_name(beta, 50, 1.0), "ari", compared, margin=None,
+        shift=0.22 * (index - 1), marker=marker, capsize=2,
     )
   axes.set_xlabel("adjusted Rand index, all points")
   figure_shapes.legend(axes, {
@@ -124,8 +125,9 @@ def noise(scores: scores_lib.Scores) -> Figure:
            scores.spread("ari", data.grid_name(beta, points, noise), method))
           for method in _NOISE_METHODS for noise in data.NOISES
       )
-      figure_shapes.lines(axes, found, "noise", "method", looks)
-      for method, published in reversed(results.PUBLISHED_ARI.items()) if points == 50 else ():
+      for method, look in looks.items():
+        figure_shapes.lines(axes, found, "noise", "method", {method: look})
+        published = results.PUBLISHED_ARI.get(method, {}) if points == 50 else {}
         axes.plot(
             [noise for (b, noise) in published if b == beta],
             [value for (b, _), value in published.items() if b == beta],
@@ -174,7 +176,8 @@ def rounds(scores: scores_lib.Scores) -> Figure:
 def extreme(scores: scores_lib.Scores) -> Figure:
   """Figure 4: the extreme split."""
   figure = figure_style.new_figure(5.6)
-  top, bottom = figure.subfigures(2, 1, height_ratios=(1, 2.1))
+  halves: Any = figure.subfigures(2, 1, height_ratios=(1, 2.1))
+  top, bottom = halves
   clients = data.draw_extreme(1.0, scores.repetitions[0])
   for axes, color, (client_id, points) in zip(
       top.subplots(1, len(clients.points)), figure_style.CATEGORY_COLORS, clients.points.items()

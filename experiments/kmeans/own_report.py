@@ -55,7 +55,8 @@ def _draw_selection(selection: Sequence[Mapping[str, Any]]) -> Figure:
   axes.plot(best, scores[best], marker="o", markersize=11, color=color)
   axes.set_xlabel("number of clusters")
   axes.set_ylabel("simplified silhouette")
-  axes.xaxis.get_major_locator().set_params(integer=True)
+  locator: Any = axes.xaxis.get_major_locator()
+  locator.set_params(integer=True)
   axes.grid(True)
   figure_style.set_title(figure, "The clients' points", f"The choice of K: {best}")
   return figure

@@ -138,7 +138,8 @@ def _synthetic(scores: scores_lib.Scores) -> list[str]:
 def _missed(scores: scores_lib.Scores, method: str) -> tuple[int, int, float]:
   """Returns how many fits missed clusters, of how many, and the worst excess in percent."""
   found = [
-      excess for name in _synthetic(scores) for excess in scores.values(results.EXCESS, name, method)
+      excess for name in _synthetic(scores)
+      for excess in scores.values(results.EXCESS, name, method)
   ]
   return sum(excess > _MISSED for excess in found), len(found), max(found, default=0.0)
 

@@ -1,82 +1,85 @@
 """Figures of the multi-view experiment: convergence, view weights, confusion."""
 
-import numpy as np
+from __future__ import annotations
 
+from typing import Any, TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from experiment_shell import figure_shapes
 from experiment_shell import figure_style
+from experiment_shell import scores as scores_lib
 from experiments.multiview import methods
 from experiments.multiview import results as results_lib
 
-_RULE_COLORS = {"equal": "#0072b2", "mvkm": "#d55e00", "regret": "#009e73"}
-_RULE_MARKS = {"equal": "o", "mvkm": "s", "regret": "^"}
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+_LOOKS: dict[str, dict[str, Any]] = {
+    "equal": {"color": "#0072b2", "marker": "o", "markerfacecolor": "none"},
+    "mvkm": {"color": "#d55e00", "marker": "s"},
+    "regret": {"color": "#009e73", "marker": "^"},
+}
 _LEAST_EXCESS = 1e-7
 # With regret weights the objective rises when the weights become less equal.
 _FALLING = ("equal", "mvkm")
+# Counts of more classes would not fit into their fields.
+_MOST_COUNTED = 12
 
 
-def _label(rule):
+def _label(rule: str) -> str:
   return methods.METHODS[rule].label
 
 
-def _excess(objectives):
+def _excess(objectives: tuple[float, ...]) -> np.ndarray:
   """Returns how far each objective but the last is above the last, as a share of it."""
   values = np.array(objectives)
   return np.maximum(values[:-1] / values[-1] - 1, _LEAST_EXCESS)
 
 
-def convergence(results):
+def convergence(results: results_lib.Results) -> Figure:
   """Returns how far the objective is above its last value, by round, one line per seed."""
   figure = figure_style.new_figure(3.6)
-  panels = np.atleast_1d(figure.subplots(1, len(results.partitions), sharey=True))
-  for axes, partition in zip(panels, results.partitions):
-    for rule in _FALLING:
-      label = _label(rule)
-      for seed in results.seeds:
-        one = results.outcome(rule, partition, seed)
-        axes.plot(
-            _excess(one.objectives), color=_RULE_COLORS[rule], linewidth=1.1, alpha=0.75,
-            label=label,
-        )
-        label = None  # One entry of the legend for all seeds.
+  panels = figure.subplots(1, len(results.partitions), sharey=True, squeeze=False)
+  looks = {
+      rule: {"color": _LOOKS[rule]["color"], "linewidth": 1.1, "alpha": 0.75, "label": _label(rule)}
+      for rule in _FALLING
+  }
+  for axes, partition in zip(panels[0], results.partitions):
+    for rule, look in looks.items():
+      for outcome in results.outcomes(rule, partition).values():
+        axes.plot(_excess(outcome.objectives), **look)
     axes.set_yscale("log")
     axes.set_title(partition, loc="left")
-    axes.set_xlabel("round")
     axes.grid(True)
-  panels[0].set_ylabel("objective above its last value\n(share of it)")
-  figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+  figure_shapes.label_edges(panels, "round", "objective above its last value\n(share of it)")
+  figure_shapes.legend(figure, looks)
   figure_style.set_title(
       figure, results.source, "The objective falls with every round (lines: seeds)"
   )
   return figure
 
 
-def view_weights(results):
+def view_weights(results: results_lib.Results) -> Figure:
   """Returns the final weight of every view by rule, and the NMI of the view alone."""
   names = results.view_names
   figure = figure_style.new_figure(1.9 + 0.42 * len(names))
   axes = figure.add_subplot()
   partition = results.partitions[-1]
+  figure_shapes.set_rows(axes, names, margin=0.5)
   for rule in methods.RULES:
-    weights = results.view_weights(rule, partition)
-    axes.errorbar(
-        [score.mean for score in weights], np.arange(len(names)),
-        xerr=[score.sd for score in weights], fmt=_RULE_MARKS[rule], markersize=7,
-        color=_RULE_COLORS[rule], markerfacecolor="none" if rule == "equal" else None,
-        markeredgewidth=1.6, label=_label(rule),
+    weights = zip(names, results.view_weights(rule, partition))
+    found = scores_lib.spread_table(({"row": name}, spread) for name, spread in weights)
+    figure_shapes.dots(
+        axes, names, figure_shapes.with_deviations(found), markersize=7, markeredgewidth=1.6,
+        label=_label(rule), **_LOOKS[rule],
     )
-  for position, view in enumerate(names):
-    alone = results.single_view(view, "nmi")
-    if alone is not None:
-      axes.annotate(
-          f"{alone.mean:.2f}", (1.02, position), xycoords=("axes fraction", "data"),
-          va="center", fontsize=9,
-      )
-  if results.best_view() is not None:
-    axes.annotate(
-        "NMI alone", (1.02, 1), xycoords="axes fraction", xytext=(0, 4),
-        textcoords="offset points", fontsize=9,
+  if results.has_classes:
+    alone = [results.single_view(view, "nmi") for view in names]
+    figure_shapes.write_beside(
+        axes, ["" if nmi is None else f"{nmi.mean:.2f}" for nmi in alone], "NMI alone"
     )
-  axes.set_yticks(range(len(names)), names)
-  axes.set_ylim(len(names) - 0.5, -0.5)
   axes.set_xlim(left=0)
   axes.tick_params(axis="y", length=0)
   axes.grid(True)
@@ -86,24 +89,7 @@ def view_weights(results):
   return figure
 
 
-def _draw_confusion(axes, points, class_names):
-  matrix = results_lib.matched_points(points)
-  shares = matrix / matrix.sum(axis=1, keepdims=True)
-  axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-  if len(points) <= 12:
-    for (row, column), count in np.ndenumerate(matrix):
-      if count:
-        axes.annotate(
-            str(count), (column, row), ha="center", va="center", fontsize=7,
-            color="white" if shares[row, column] > 0.55 else "#1c1e21",
-        )
-  names = points if class_names is None else [class_names[label] for label in points]
-  axes.set_yticks(range(len(points)), names)
-  axes.set_xticks([])
-  axes.tick_params(length=0)
-
-
-def confusion(results):
+def confusion(results: results_lib.Results) -> Figure | None:
   """Returns classes against clusters for every rule; None where classes are unknown."""
   partition, seed = results.partitions[-1], results.seeds[0]
   if not results.has_classes:
@@ -111,8 +97,18 @@ def confusion(results):
   figure = figure_style.new_figure(3.3)
   panels = figure.subplots(1, len(methods.RULES), sharey=True)
   for axes, rule in zip(panels, methods.RULES):
-    one = results.outcome(rule, partition, seed)
-    _draw_confusion(axes, one.points, results.class_names)
+    one = results.outcomes(rule, partition)[seed]
+    matrix = results_lib.matched_points(one.points)
+    classes = [
+        label if results.class_names is None else results.class_names[label] for label in one.points
+    ]
+    counts = [[str(count or "") for count in row] for row in matrix.tolist()]
+    figure_shapes.heat_map(
+        axes, pd.DataFrame(matrix / matrix.sum(axis=1, keepdims=True), classes), (0, 1), "Blues",
+        counts if len(classes) <= _MOST_COUNTED else None, dark=0.55, fontsize=7,
+    )
+    axes.set_xticks([])
+    axes.tick_params(length=0)
     axes.set_title(f"{_label(rule)}\nARI {one.ari:.3f}", loc="left")
     axes.set_xlabel("cluster")
   panels[0].set_ylabel("class")

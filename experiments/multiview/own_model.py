@@ -3,30 +3,35 @@
 It has equal view weights and the first seed, so it is that of the method `equal` in the table.
 """
 
+from __future__ import annotations
+
 import tempfile
+from typing import Any, Iterable, Sequence, TYPE_CHECKING
+
+import numpy as np
 
 from experiment_shell import output_folder
 from experiments import cluster_profiles
 from experiments.multiview import config as config_lib
+from fl_clustering.multiview import fitting
+from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import saved_multiview
+from fl_clustering.points import point_files
+
+if TYPE_CHECKING:
+  from fl_clustering.tables import view_format
+  from fl_clustering.tables import view_tables
 
 VIEW_WEIGHTS = "equal"
 
 
-def fit(files, format_, num_clusters, config):
-  """Returns the `SavedMultiView` of a fit.
-
-  Args:
-    files: The clients as `PointFiles`.
-    format_: Their `ViewFormat`.
-    num_clusters: Number of clusters.
-    config: The `MultiViewStudyConfig`.
-  """
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering.multiview import fitting
-  from fl_clustering.multiview import multiview_config
-  from fl_clustering.multiview import saved_multiview
-  # pylint: enable=g-import-not-at-top
-
+def fit(
+    files: point_files.PointFiles,
+    format_: view_format.ViewFormat,
+    num_clusters: int,
+    config: config_lib.MultiViewStudyConfig,
+) -> saved_multiview.SavedMultiView:
+  """Returns the model of a fit to the clients' files."""
   settings = multiview_config.MultiViewConfig(
       num_clusters, view_weights=VIEW_WEIGHTS, seed=config.seed, **config.method_settings
   )
@@ -34,16 +39,9 @@ def fit(files, format_, num_clusters, config):
   return saved_multiview.SavedMultiView(found.model, format_)
 
 
-def _fit_tables(tables, num_clusters, config):
-  from fl_clustering.points import point_files  # pylint: disable=g-import-not-at-top
-
-  features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
-  with tempfile.TemporaryDirectory() as clients:
-    files = point_files.write_files(features, clients)
-    return fit(files, tables.format, num_clusters, config)
-
-
-def _write_clusters(folder, predicted):
+def _write_clusters(
+    folder: output_folder.OutputFolder, predicted: Iterable[tuple[str, Any, Any]]
+) -> None:
   rows, ids = [], {}
   for site, table, found in predicted:
     ids = {} if table.row_ids is None else {"id": table.row_ids}
@@ -54,7 +52,9 @@ def _write_clusters(folder, predicted):
   )
 
 
-def centroid_table(centroids, sizes, names):
+def centroid_table(
+    centroids: np.ndarray, sizes: Iterable[int], names: Sequence[str]
+) -> tuple[tuple[str, ...], list[tuple]]:
   """Returns header and rows of `centroids.csv`.
 
   Args:
@@ -69,16 +69,17 @@ def centroid_table(centroids, sizes, names):
   return ("cluster", "num_points", *names), rows
 
 
-def write(folder, data, config):
-  """Fits a model and writes it, with the clusters of all rows, centroids and profiles.
-
-  Args:
-    folder: The `OutputFolder`.
-    data: `MultiViewData` with tables.
-    config: The `MultiViewStudyConfig`.
-  """
-  tables, num_clusters = data.tables, data.num_clusters
-  model = _fit_tables(tables, num_clusters, config)
+def write(
+    folder: output_folder.OutputFolder,
+    tables: view_tables.ViewTables,
+    num_clusters: int,
+    config: config_lib.MultiViewStudyConfig,
+) -> None:
+  """Fits a model; writes it, with the clusters of all rows, the centroids and the profiles."""
+  features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
+  with tempfile.TemporaryDirectory() as clients:
+    files = point_files.write_files(features, clients)
+    model = fit(files, tables.format, num_clusters, config)
   predicted = list(model.predict_tables(tables))
   clusters = ((table.features, found["cluster"]) for _, table, found in predicted)
   names = tables.format.feature_names

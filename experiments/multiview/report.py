@@ -1,5 +1,10 @@
 """Draws a finished multi-view experiment: figures, and one page with findings and tables."""
 
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
@@ -51,25 +56,25 @@ _PRIVACY_NOTES = (
 )
 
 
-def _compared(ours, other, what):
-  difference = ours.mean - other.mean
+def _compared(ours: float, other: float, what: str) -> str:
+  difference = ours - other
   if abs(difference) < _NOTHING:
-    return f"level with {what} ({other.mean:.3f})"
+    return f"level with {what} ({other:.3f})"
   word = "above" if difference > 0 else "below"
-  return f"{abs(difference):.3f} {word} {what} ({other.mean:.3f})"
+  return f"{abs(difference):.3f} {word} {what} ({other:.3f})"
 
 
-def verdict(results):
+def verdict(results: results_lib.Results) -> str | None:
   """Returns one sentence on a data set with known classes; None without."""
   if not results.has_classes:
     return None
-  scores = [results.score("equal", partition, "ari") for partition in results.partitions]
+  scores = [results.mean("equal", partition, "ari") for partition in results.partitions]
   reached = " and ".join(
-      f"{score.mean:.3f} ({partition})" for score, partition in zip(scores, results.partitions)
+      f"{score:.3f} ({partition})" for score, partition in zip(scores, results.partitions)
   )
   last = results.partitions[-1]
   others = [
-      _compared(scores[-1], results.score(method, last, "ari"), what)
+      _compared(scores[-1], results.mean(method, last, "ari"), what)
       for method, what in (
           ("concatenated", "k-means on all points and views in one place"),
           ("single_view", f"the best single view, {results.best_view()}"),
@@ -83,7 +88,7 @@ def verdict(results):
   )
 
 
-def misplaced_weight(results):
+def misplaced_weight(results: results_lib.Results) -> str | None:
   """Returns one sentence if the paper's rule does not prefer the best view; else None."""
   if not results.has_classes:
     return None
@@ -98,12 +103,12 @@ def misplaced_weight(results):
   )
 
 
-def separation(results):
+def separation(results: results_lib.Results) -> str:
   """Returns one or two sentences on what plain k-means finds in the tutorial's data."""
-  score = results.score("central_kmeans", cells.AS_GIVEN, "ari")
-  if score.mean < _PERFECT:
+  score = results.mean("central_kmeans", cells.AS_GIVEN, "ari")
+  if score < _PERFECT:
     return (
-        f"{results.name}: plain k-means on the pooled points reaches ARI {score.mean:.3f}, so it "
+        f"{results.name}: plain k-means on the pooled points reaches ARI {score:.3f}, so it "
         "does not find all clusters."
     )
   return (
@@ -113,56 +118,38 @@ def separation(results):
   )
 
 
-def _findings(results):
+def _findings(results: results_lib.Results) -> list[str]:
   if results.name == data_lib.DEMONSTRATION:
     return [separation(results)]
   found = (verdict(results), misplaced_weight(results))
   return [sentence for sentence in found if sentence is not None]
 
 
-def _summary_section(run, results):
-  sentences = [sentence for one in results.values() for sentence in _findings(one)]
-  if not sentences:
-    sentences = ["Classes are not known for these points: nothing is scored."]
-  left_out = run.document["left_out"]
-  return html_page.section(
-      "Summary",
-      html_page.paragraph(html_page.strong(sentences[0])),
-      *map(html_page.paragraph, sentences[1:]),
-      *report_sections.warnings(run),
-      *(html_page.warning(f"Left out: {name}", reason) for name, reason in left_out.items()),
-      html_page.note("What the server sees", *_PRIVACY_NOTES),
-  )
-
-
-def _figures(name):
+def _figures(results: results_lib.Results) -> list[report_sections.Figure]:
   """Returns the figures of one data set."""
-  return (
+  return [
       report_sections.Figure(
-          f"{name}_convergence.png", figures.convergence, "Objective by round",
+          f"{results.name}_convergence.png", figures.convergence, "Objective by round",
           "Every line is one fit and ends with its last round: the steeper the line, the fewer "
           "rounds are needed.",
       ),
       report_sections.Figure(
-          f"{name}_view_weights.png", figures.view_weights, "View weights by rule",
+          f"{results.name}_view_weights.png", figures.view_weights, "View weights by rule",
           "A rule that helps gives weight to views with a high score alone (numbers on the "
           "right).",
       ),
       report_sections.Figure(
-          f"{name}_confusion.png", figures.confusion, "Classes against clusters",
+          f"{results.name}_confusion.png", figures.confusion, "Classes against clusters",
           "A good clustering has all points of a class in one cluster: a dark diagonal and "
           "nothing beside it.",
       ),
-  )
+  ]
 
 
-def dataset_section(run, results):
-  """Returns the section of one data set.
-
-  Args:
-    run: The `FinishedRun`.
-    results: Its `Results`.
-  """
+def dataset_blocks(
+    run: finished_run.FinishedRun, results: results_lib.Results
+) -> list[html_page.Html]:
+  """Returns scores, figures and views of one data set of a run."""
   groups, header, rows = results_lib.method_table(results)
   if rows:
     scores = html_page.table(
@@ -178,68 +165,41 @@ def dataset_section(run, results):
       *results_lib.view_table(results), "The views: k-means on each alone, and their weights by "
       "the rules that learn them; equal weights are one over the number of views"
   )
-  return html_page.section(
-      results.name, html_page.paragraph(results.source), scores,
-      *report_sections.write_figures(run.path, _figures(results.name), results), views,
-  )
+  pictures = report_sections.write_figures(run.path, _figures(results), results)
+  return [html_page.paragraph(results.source), scores, *pictures, views]
 
 
-def _demonstration_section(results):
-  return html_page.section(
-      "The tutorial's simulated DHA: its claims and our measurements",
+def _demonstration_blocks(results: results_lib.Results) -> list[html_page.Html]:
+  return [
       html_page.table(
           *results_lib.demonstration_table(results), "Claimed: printed in the tutorial. The first "
           "two of the three sites share points; scores are over all sites' points, as in the "
           "tutorial"
       ),
       *map(html_page.paragraph, _DEMONSTRATION_NOTES),
-  )
+  ]
 
 
-def _section(run, results):
-  if results.name == data_lib.DEMONSTRATION:
-    return _demonstration_section(results)
-  return dataset_section(run, results)
-
-
-def model_section(run, files, *blocks):
+def model_sections(
+    run: finished_run.FinishedRun, files: Sequence[str], *blocks: html_page.Html
+) -> dict[str, list[html_page.Html]]:
   """Returns the section of the saved model.
 
   Args:
-    run: The `FinishedRun`.
+    run: The run.
     files: The names of the tables that say more of it.
     *blocks: Further blocks, after the figure.
   """
   table = run.rows(config_lib.PROFILES, ("feature",))
-  return html_page.section(
-      "Clusters of the saved model",
-      html_page.paragraph(
-          f"The folder {config_lib.MODEL} has one fit: equal weights, seed {run.settings['seed']}. "
-          f"{', '.join(files)} and this figure are of the same fit."
-      ),
-      *report_sections.write_figures(run.path, (cluster_profiles.FIGURE,), table),
-      *blocks,
+  about = html_page.paragraph(
+      f"The folder {config_lib.MODEL} has one fit: equal weights, seed {run.settings['seed']}. "
+      f"{', '.join(files)} and this figure are of the same fit."
   )
+  pictures = report_sections.write_figures(run.path, (cluster_profiles.FIGURE,), table)
+  return {"Clusters of the saved model": [about, *pictures, *blocks]}
 
 
-def _model_sections(run):
-  """Returns the section of the saved model; none without sites of the user's."""
-  if run.settings["datasets"] != [data_lib.SITES]:
-    return []
-  files = (config_lib.CLUSTERS, config_lib.CENTROIDS, config_lib.PROFILES)
-  return [model_section(run, files)]
-
-
-def _clients(settings):
-  if settings["datasets"] == [data_lib.SITES]:
-    return "Clients: the sites as given."
-  return (
-      f"{settings['num_clients']} clients, IID and by Dirichlet({settings['dirichlet_alpha']:g}) "
-      "label skew."
-  )
-
-
-def settings_section(run):
+def settings_section(run: finished_run.FinishedRun) -> html_page.Html:
   """Returns the section of settings, data and versions."""
   settings = {name: value for name, value in run.settings.items() if name != "tables"}
   return report_sections.settings_section(
@@ -252,23 +212,48 @@ def settings_section(run):
   )
 
 
-def write_report(run):
-  """Draws the figures and writes report.html, last.
+def _sections(
+    run: finished_run.FinishedRun, results: Mapping[str, results_lib.Results]
+) -> dict[str, list[html_page.Html]]:
+  sections = {
+      name: dataset_blocks(run, one)
+      for name, one in results.items() if name != data_lib.DEMONSTRATION
+  }
+  if data_lib.DEMONSTRATION in results:
+    title = "The tutorial's simulated DHA: its claims and our measurements"
+    sections[title] = _demonstration_blocks(results[data_lib.DEMONSTRATION])
+  if run.settings["datasets"] == [data_lib.SITES]:
+    files = (config_lib.CLUSTERS, config_lib.CENTROIDS, config_lib.PROFILES)
+    sections |= model_sections(run, files)
+  return sections
 
-  Args:
-    run: The `FinishedRun`.
-  """
+
+def _clients(settings: Mapping[str, Any]) -> str:
+  if settings["datasets"] == [data_lib.SITES]:
+    return "Clients: the sites as given."
+  return (
+      f"{settings['num_clients']} clients, IID and by Dirichlet({settings['dirichlet_alpha']:g}) "
+      "label skew."
+  )
+
+
+def write_report(run: finished_run.FinishedRun) -> None:
+  """Draws the figures and writes report.html, last."""
   results = results_lib.read(run)
   settings = run.settings
-  sections = [_section(run, one) for one in results.values()]
-  html_page.write_page(
-      run.join(output_folder.REPORT),
-      "Federated multi-view k-means",
-      f"{', '.join(results)}. {_clients(settings)} "
+  sentences = [sentence for one in results.values() for sentence in _findings(one)]
+  if not sentences:
+    sentences = ["Classes are not known for these points: nothing is scored."]
+  left_out = [(f"Left out: {name}", why) for name, why in run.document["left_out"].items()]
+  report_sections.write(run, report_sections.Report(
+      title="Federated multi-view k-means",
+      subtitle=f"{', '.join(results)}. {_clients(settings)} "
       f"Seeds: {settings['num_seeds']} from {settings['seed']}.",
-      _summary_section(run, results),
-      *sections,
-      *_model_sections(run),
-      settings_section(run),
-      report_sections.files_section(run.path, FILES),
-  )
+      verdict=sentences[:1],
+      findings=sentences[1:],
+      warnings=[*run.warnings, *left_out],
+      notes={"What the server sees": _PRIVACY_NOTES},
+      sections=_sections(run, results),
+      settings=settings_section(run),
+      files=FILES,
+  ))

@@ -1,5 +1,8 @@
 """The report on views of sites, drawn from a finished run."""
 
+from __future__ import annotations
+
+from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
@@ -28,39 +31,33 @@ _PRIVACY_NOTES = (
 )
 
 
-def result_text(run):
+def result_text(run: finished_run.FinishedRun) -> str:
   """Returns the table for the terminal, and how many sites it is without."""
   return results_lib.text(results_lib.read(run)) + site_runs.without_text(run).lstrip("; ")
 
 
-def write_report(run):
-  """Draws the figures and writes report.html, last.
-
-  Args:
-    run: The `FinishedRun`.
-  """
+def write_report(run: finished_run.FinishedRun) -> None:
+  """Draws the figures and writes report.html, last."""
   results = results_lib.read(run)[data_lib.SITES]
   settings = run.settings
   clients = site_runs.clients_text(run, run.document["data"][data_lib.SITES])
-  html_page.write_page(
-      run.join(output_folder.REPORT),
-      "Federated multi-view k-means",
-      f"{clients}. Seeds: {settings['num_seeds']} from {settings['seed']}.",
-      html_page.section(
-          "Summary",
-          html_page.paragraph(
-              f"{settings['num_clusters']} clusters in {len(results.view_names)} views of "
-              f"{clients}. Classes don't leave their sites, so nothing is scored."
+  report_sections.write(run, report_sections.Report(
+      title="Federated multi-view k-means",
+      subtitle=f"{clients}. Seeds: {settings['num_seeds']} from {settings['seed']}.",
+      verdict=[],
+      findings=[
+          f"{settings['num_clusters']} clusters in {len(results.view_names)} views of {clients}. "
+          "Classes don't leave their sites, so nothing is scored."
+      ],
+      warnings=[*site_runs.warnings(run), *run.warnings],
+      notes={"What leaves a site": _PRIVACY_NOTES},
+      sections={
+          results.name: report.dataset_blocks(run, results),
+          **report.model_sections(
+              run, (config_lib.CENTROIDS, config_lib.PROFILES),
+              html_page.paragraph(site_runs.PREDICT_TEXT),
           ),
-          *(html_page.warning(*warning) for warning in site_runs.warnings(run)),
-          *report_sections.warnings(run),
-          html_page.note("What leaves a site", *_PRIVACY_NOTES),
-      ),
-      report.dataset_section(run, results),
-      report.model_section(
-          run, (config_lib.CENTROIDS, config_lib.PROFILES),
-          html_page.paragraph(site_runs.PREDICT_TEXT),
-      ),
-      report.settings_section(run),
-      report_sections.files_section(run.path, _FILES),
-  )
+      },
+      settings=report.settings_section(run),
+      files=_FILES,
+  ))

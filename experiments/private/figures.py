@@ -33,7 +33,7 @@ _STYLES: dict[str, dict[str, Any]] = {
         "linestyle": ":",
     },
 }
-_PEER_STYLE = {
+_PEER_STYLE: dict[str, Any] = {
     "color": _COLORS["black"], "marker": "x", "markersize": 7, "linestyle": "",
     "markeredgewidth": 1.8,
 }
@@ -90,8 +90,9 @@ def _draw(
     losses = results.losses_at(dataset, settings)
     figure_shapes.lines(axes, losses, column, "method", looks)
     peer = results.peer_losses(dataset) if with_peer else []
-    axes.plot([loss.k for loss in peer], [loss.loss for loss in peer], **_PEER_STYLE)
-    has_peer = has_peer or bool(peer)
+    if peer:
+      axes.plot([loss.k for loss in peer], [loss.loss for loss in peer], **_PEER_STYLE)
+      has_peer = True
     _set_up_axes(axes, sorted(set(losses[column])), dataset)
   figure_shapes.label_edges(panels, x_label, "loss per point")
   figure_shapes.legend(figure, looks | ({results_lib.PEER: _PEER_STYLE} if has_peer else {}))

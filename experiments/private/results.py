@@ -13,6 +13,7 @@ import math
 from typing import Any, Iterable, TYPE_CHECKING
 
 from experiment_shell import finished_run
+from experiment_shell import lazy_module
 from experiment_shell import scores
 from experiment_shell import text_table
 from experiments.private import cells
@@ -20,6 +21,8 @@ from experiments.private import methods
 
 if TYPE_CHECKING:
   import pandas as pd
+else:
+  pd = lazy_module.LazyModule("pandas")  # It takes long to import.
 
 PEER = "google/differential-privacy"
 PEER_SOURCE = f"{PEER}, learning/clustering, commit b5b0286e"
@@ -137,8 +140,6 @@ class Results:
 
   def losses_at(self, dataset: str, settings: Iterable[tuple[int, float]]) -> pd.DataFrame:
     """Returns the losses of all methods at pairs of k and epsilon, with these as columns."""
-    import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
-
     columns = ("mean", "low", "high")
     return pd.DataFrame([
         {"method": method, "k": k, "epsilon": epsilon}

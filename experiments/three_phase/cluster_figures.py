@@ -341,7 +341,7 @@ def label_mix(results: results_lib.Results) -> figure_style.Figure | None:
     names = [name[:_MAX_NAME] for name in results.label_names]
     height += _KEY_ROW * (-(-len(names) // _key_columns(names)) - 1)
   figure = figure_style.new_figure(height)
-  panels = figure.subplots(1 + len(by_cluster), 1, squeeze=False)[:, 0]
+  panels = list(figure.subplots(1 + len(by_cluster), 1, squeeze=False)[:, 0])
   _draw_bars(panels[0], np.array([results.label_counts(client) for client in shown]))
   panels[0].set_ylabel("training examples")
   panels[0].set_xlabel("client, largest first")

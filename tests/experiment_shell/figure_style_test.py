@@ -4,7 +4,6 @@ import matplotlib
 import numpy as np
 
 from experiment_shell import figure_style
-from experiment_shell import scores
 
 
 class FigureStyleTest(parameterized.TestCase):
@@ -40,18 +39,6 @@ class FigureStyleTest(parameterized.TestCase):
     self.assertEqual(
         figure.get_suptitle().splitlines(), ["Loss per round", "digits, 6 clients", "shown: 3 of 6"]
     )
-
-  def test_band_is_the_middle_half_and_line_the_mean(self):
-    axes = figure_style.new_figure(2).add_subplot()
-    spreads = [scores.summarize([0, 4, 8, 12, 76]), scores.summarize([1])]
-
-    figure_style.draw_band(axes, [2, 4], spreads, color="black", marker="o")
-
-    (line,) = axes.lines
-    np.testing.assert_array_equal(line.get_xydata(), [[2, 20], [4, 1]])
-    (band,) = axes.collections
-    corners = {tuple(corner) for corner in band.get_paths()[0].vertices}
-    self.assertContainsSubset({(2, 4), (2, 12), (4, 1)}, corners)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class ResultsTest(absltest.TestCase):
     self.assertIsNone(empty.best_view())
     self.assertIsNone(empty.score("single_view", "IID", "nmi"))
     self.assertIsNone(empty.score("equal", "IID", "nmi"))
-    self.assertIsNone(empty.outcome("equal", "IID", 0))
+    self.assertEmpty(empty.outcomes("equal", "IID"))
 
   def test_matched_points_are_on_the_diagonal(self):
     matrix = results_lib.matched_points({0: (0, 4, 0, 1), 1: (3, 0, 1, 1), 2: (0, 1, 3, 1)})

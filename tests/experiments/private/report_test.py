@@ -89,8 +89,8 @@ class ReportTest(parameterized.TestCase):
 
     mean = sample_benchmark.invented_loss(0.75, 16, 2.0, 1.5) / 0.01
     self.assertIn(
-        ["one client with at most 50 points", "2, the paper&#x27;s", methods.LABELS["refine_server"],
-         f"{mean:.4f}"],
+        ["one client with at most 50 points", "2, the paper&#x27;s",
+         methods.LABELS["refine_server"], f"{mean:.4f}"],
         [row[:4] for row in _cells(page, "letter")],
     )
     self.assertIn("all points of a client together", page)
