@@ -44,7 +44,8 @@ def _told_apart(grid: dict) -> dict[tuple[int, int], intervals.Interval]:
   return {place: gain for place, gain in grid.items() if gain and gain.leaves_out_zero}
 
 
-def _heat_map(results: results_lib.Results, reference: str) -> figure_style.Figure:
+def gains(results: results_lib.Results, reference: str) -> figure_style.Figure:
+  """Returns the heat map of the gains over one of `results.REFERENCES`."""
   methods = results.compared_with(reference)
   plain = _grid(results, reference, 1)
   shown, together = map(_told_apart, (plain, _grid(results, reference, len(plain))))
@@ -84,16 +85,6 @@ def _heat_map(results: results_lib.Results, reference: str) -> figure_style.Figu
       f"blank: includes zero; bold: leaves out zero for all {len(plain)} comparisons together",
   )
   return figure
-
-
-def gains_over_fedavg(results: results_lib.Results) -> figure_style.Figure:
-  """Returns the heat map of the gains over FedAvg."""
-  return _heat_map(results, results_lib.FEDAVG)
-
-
-def gains_over_finetuned(results: results_lib.Results) -> figure_style.Figure:
-  """Returns the heat map of the gains over the fine-tuned control."""
-  return _heat_map(results, results_lib.FINETUNED)
 
 
 def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:

@@ -1,6 +1,7 @@
 """The report of a study: its findings, heat maps, and a table per setting."""
 
-from typing import Callable, Iterator
+import functools
+from typing import Callable
 
 from experiment_shell import finished_run
 from experiment_shell import html_page
@@ -18,13 +19,15 @@ from experiments.three_phase import results as run_results
 
 _HEAT_MAPS = (
     report_sections.Figure(
-        "gains_over_fedavg.png", figures.gains_over_fedavg,
+        "gains_over_fedavg.png",
+        functools.partial(figures.gains, reference=results_lib.FEDAVG),
         "Gain of every method over FedAvg in every setting",
         "Look for green: there a method is more accurate than training everyone together. Where "
         "a field is blank, the difference can't be told from chance.",
     ),
     report_sections.Figure(
-        "gains_over_finetuned.png", figures.gains_over_finetuned,
+        "gains_over_finetuned.png",
+        functools.partial(figures.gains, reference=results_lib.FINETUNED),
         "Gain of every method over the fine-tuned control in every setting",
         "The same against the global model that every client fits to its own data. A method that "
         "is green above and red here helps less than that does.",

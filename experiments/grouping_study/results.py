@@ -91,7 +91,7 @@ class Results:
   @functools.cached_property
   def _by_cell(self) -> dict[tuple[str, str], "pd.DataFrame"]:
     """(setting, method) -> table of scores by repetition."""
-    table = _table(self.rows, cells.RESULTS)
+    table = scores.table(self.rows, cells.HEADERS[cells.RESULTS], "seed")
     # As text, since no fold is no number.
     table.index = table["seed"].astype(str) + " " + table["fold"].astype(str)
     return dict(iter(table.groupby(["setting", "method"])))
@@ -101,7 +101,7 @@ class Results:
     import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
 
     table = self._by_cell.get((setting, method))
-    return pd.Series(dtype=float) if table is None else table[column].dropna()
+    return pd.Series(dtype=float) if table is None else table[column].dropna().astype(float)
 
   def interval(
       self, setting: str, method: str, column: str = "accuracy"
@@ -153,7 +153,8 @@ class Results:
     Rounds that only some repetitions have, such as the last ones of a matched control, are
     left out.
     """
-    rounds = _table(self.run.rows(cells.ROUNDS, cells.TEXT_COLUMNS), cells.ROUNDS)
+    rows = self.run.rows(cells.ROUNDS, cells.TEXT_COLUMNS)
+    rounds = scores.table(rows, cells.HEADERS[cells.ROUNDS], "round")
     keys = ["setting", "method", "round"]
     counts = rounds.groupby(keys)["round"].transform("size")
     most = counts.groupby([rounds["setting"], rounds["method"]]).transform("max")
@@ -181,15 +182,6 @@ class Results:
 def read(run: finished_run.FinishedRun) -> Results:
   """Returns what a study found."""
   return Results(run)
-
-
-def _table(rows: list[dict[str, Any]], name: str) -> "pd.DataFrame":
-  """Returns the rows of one of the study's files, with NaN for an empty cell."""
-  import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
-
-  columns = cells.HEADERS[name]
-  table = pd.DataFrame([[row[column] for column in columns] for row in rows], columns=columns)
-  return table.astype({c: float for c in columns if c not in cells.TEXT_COLUMNS})
 
 
 def _method_summary(results: Results, setting: str, method: str) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def cluster_tables(results: results_lib.Results) -> list[html_page.Html]:
 
 def saved_clusters_table(results: results_lib.Results) -> html_page.Html:
   """Returns a table of the clients in the clusters whose models were saved."""
-  method = results.saved_method
+  method = results.saved["method"]
   metrics = results.client_metrics(method)
   rows = []
   for client in results.clients[:_MAX_ROWS]:

@@ -95,9 +95,9 @@ _FILES = {
 
 def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
-  if (results.num_saved < 2) if results.num_sites else not results.profiles:
+  if (results.saved["num_clusters"] < 2) if results.num_sites else not results.profiles:
     return []
-  method = results_lib.method_label(results.saved_method)
+  method = results_lib.method_label(results.saved["method"])
   if results.num_sites:
     profiles = []
     about = (

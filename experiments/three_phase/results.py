@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence
 import numpy as np
 
 from experiment_shell import finished_run
+from experiment_shell import scores
 from fl_clustering import model_folder
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
@@ -27,6 +28,7 @@ TRUE_GROUPS = "true groups"
 PROFILES = "profiles.csv"
 NEW_CLIENTS = "new_clients"  # The phase of new clients in `client_metrics.csv`.
 
+_METRICS = ("phase", "method", "cluster", "round", "metric", "value")
 _LABELS = {
     PRETRAIN: "phase 1",
     "kmeans": "K-means",
@@ -267,18 +269,9 @@ class Results:
     return {**self.assignments, **({TRUE_GROUPS: true_groups} if true_groups else {})}
 
   @property
-  def _saved(self) -> Mapping[str, Any]:
+  def saved(self) -> Mapping[str, Any]:
+    """What the folder `model` says of the clusters whose models it holds."""
     return self.finished.json(os.path.join(model_folder.MODEL, model_folder.DOCUMENT))
-
-  @property
-  def saved_method(self) -> str:
-    """The method whose clusters' models are in the folder `model`."""
-    return self._saved["method"]
-
-  @property
-  def num_saved(self) -> int:
-    """The number of clusters whose models are in the folder `model`."""
-    return self._saved["num_clusters"]
 
   @functools.cached_property
   def profiles(self) -> list[dict[str, Any]]:
@@ -304,12 +297,8 @@ class Results:
   @functools.cached_property
   def _metrics(self) -> "pd.DataFrame":
     """`metrics.csv`; `cluster` and `round` are NaN for a metric of all clusters, or of no round."""
-    import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
-
     rows = self.finished.rows("metrics.csv", text_columns=("phase", "method", "metric"))
-    columns = ["phase", "method", "cluster", "round", "metric", "value"]
-    table = pd.DataFrame([[row[column] for column in columns] for row in rows], columns=columns)
-    return table.astype({"cluster": float, "round": float})
+    return scores.table(rows, _METRICS, "round").astype({"cluster": float, "round": float})
 
   @functools.cached_property
   def curves(self) -> "pd.DataFrame":

@@ -19,7 +19,7 @@ class HeatMapTest(absltest.TestCase):
   def _heat_map(self, study, rows):
     run = sample_study.write(self.create_tempdir().full_path, study, rows)
     with figure_style.style():
-      return figures.gains_over_fedavg(results_lib.read(run))
+      return figures.gains(results_lib.read(run), "fedavg")
 
   def test_a_field_is_blank_where_the_interval_includes_zero(self):
     study = sample_study.config(("iid",), num_seeds=3)
