@@ -1,6 +1,7 @@
 """The comparison of methods: its rows and columns, its table for the terminal, its HTML tables."""
 
 import dataclasses
+import operator
 from typing import Any, Callable, Mapping, Sequence
 
 from experiment_shell import html_page
@@ -15,14 +16,6 @@ VERDICTS = {gains.BETTER: "better", gains.WORSE: "worse", gains.UNCLEAR: "can't 
 def score_text(value: float | None) -> str:
   """Returns a share with three decimals, or a dash for None."""
   return scores.ABSENT if value is None else f"{value:.3f}"
-
-
-def _whole(value: int) -> str:
-  return f"{value:,}"
-
-
-def _share(value: float) -> str:
-  return f"{value:.0%}"
 
 
 def _mean_sd(distribution: Mapping[str, float]) -> str:
@@ -76,6 +69,7 @@ class Column:
   rank: Callable[[Any], float] | None = None
 
 
+_mean = operator.itemgetter("mean")  # Of a distribution.
 Group = tuple[str, Sequence[Column]]  # A heading, and the columns below it.
 
 
@@ -102,14 +96,6 @@ class Row:
     return absent if value is None else column.text(value)
 
 
-def _itself(value: float) -> float:
-  return value
-
-
-def _mean(distribution: Mapping[str, float]) -> float:
-  return distribution["mean"]
-
-
 def of_clients(part: str, balanced: bool = False) -> tuple[Column, ...]:
   """Returns the columns of clients' accuracy.
 
@@ -120,26 +106,26 @@ def of_clients(part: str, balanced: bool = False) -> tuple[Column, ...]:
   recall = "balanced accuracy" if balanced else "recall, mean"
   return (
       Column((part, "accuracy"), "accuracy, mean ± sd", _mean_sd, _mean),
-      Column((part, "accuracy", "p10"), "10th perc.", score_text, _itself),
-      Column((part, "accuracy", "max"), "best client", score_text, _itself),
-      Column((part, "share_at_target"), "share at target", _share, _itself),
-      Column((part, "recall", "mean"), recall, score_text, _itself),
-      Column((part, "pooled_accuracy"), "pooled accuracy", score_text, _itself),
+      Column((part, "accuracy", "p10"), "10th perc.", score_text, float),
+      Column((part, "accuracy", "max"), "best client", score_text, float),
+      Column((part, "share_at_target"), "share at target", "{:.0%}".format, float),
+      Column((part, "recall", "mean"), recall, score_text, float),
+      Column((part, "pooled_accuracy"), "pooled accuracy", score_text, float),
   )
 
 
 MEAN = Column(("clients", "accuracy", "mean"), "mean", score_text)
-AT_TARGET = Column(("clients", "share_at_target"), "at target", _share)
-_NUM_CLUSTERS = Column(("num_clusters",), "clusters", _whole)
+AT_TARGET = Column(("clients", "share_at_target"), "at target", "{:.0%}".format)
+_NUM_CLUSTERS = Column(("num_clusters",), "clusters", "{:,}".format)
 GAIN = Column(("gain", "mean"), "gain", points)
 VERDICT = Column(("gain", "verdict"), "verdict", VERDICTS.__getitem__)
 _GAIN = (
     GAIN, Column(("gain",), "interval", lambda gain: interval(gain["low"], gain["high"])), VERDICT
 )
 _GLOBAL = (
-    Column(("global_mean", "accuracy"), "(a) mean", score_text, _itself),
-    Column(("global_weighted", "accuracy"), "(b) weighted", score_text, _itself),
-    Column(("global_blended", "accuracy"), "(c) blended", score_text, _itself),
+    Column(("global_mean", "accuracy"), "(a) mean", score_text, float),
+    Column(("global_weighted", "accuracy"), "(b) weighted", score_text, float),
+    Column(("global_blended", "accuracy"), "(c) blended", score_text, float),
 )
 _BLENDED = (Column(("clients_blended", "accuracy"), "(c) blended, mean ± sd", _mean_sd, _mean),)
 _STEPS = Column(("cost", "client_steps"), "client steps", steps_text)
@@ -148,15 +134,15 @@ _BYTES = (
     Column(("cost", "bytes_up"), "bytes from the clients", bytes_text),
 )
 _TRUE_GROUPS = (
-    Column(("adjusted_rand_index",), "adjusted Rand index", score_text, _itself),
-    Column(("purity",), "purity", score_text, _itself),
+    Column(("adjusted_rand_index",), "adjusted Rand index", score_text, float),
+    Column(("purity",), "purity", score_text, float),
 )
 
 _NEW = Column(("new_clients", "accuracy", "mean"), "new", score_text)
 
 # The terminal's columns have shorter headings.
 _TEXT_GROUPS: tuple[Group, ...] = (
-    ("", (Column(("num_clusters",), "K", _whole),)),
+    ("", (Column(("num_clusters",), "K", "{:,}".format),)),
     ("accuracy", (
         MEAN,
         Column(("clients", "accuracy", "sd"), "sd", score_text),

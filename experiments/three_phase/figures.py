@@ -197,35 +197,23 @@ def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
   return figure
 
 
-def _draw_points(
-    axes: mpl_axes.Axes, position: int, values: np.ndarray, color: str, rng: np.random.Generator
-) -> None:
-  """Draws a point per client."""
-  axes.scatter(
-      values, position + rng.uniform(-0.3, 0.3, values.size), color=color, linewidths=0,
-      s=22 if values.size <= 20 else 9, alpha=0.2 if values.size > 200 else 0.55,
-  )
-
-
-def _draw_shape(axes: mpl_axes.Axes, position: int, values: np.ndarray, color: str) -> None:
-  """Draws a histogram around the row's middle, its highest bar as high as the box."""
-  # Bins have their middle at 0, .025, .05 ... 1.
-  counts, edges = np.histogram(values, _BINS + 1, (-0.5 / _BINS, 1 + 0.5 / _BINS))
-  half = 0.32 * counts / counts.max()
-  axes.bar(
-      edges[:-1], 2 * half, np.diff(edges), position - half, align="edge", color=color,
-      alpha=0.35, linewidth=0,
-  )
-
-
 def _draw_distribution(
     axes: mpl_axes.Axes, position: int, values: np.ndarray, color: str, rng: np.random.Generator
 ) -> None:
   """Draws one row of `client_accuracy`: points or a histogram, box and mean."""
   if values.size > _MAX_POINTS:
-    _draw_shape(axes, position, values, color)
+    # Bins have their middle at 0, .025, .05 ... 1; the highest bar is as high as the box.
+    counts, edges = np.histogram(values, _BINS + 1, (-0.5 / _BINS, 1 + 0.5 / _BINS))
+    half = 0.32 * counts / counts.max()
+    axes.bar(
+        edges[:-1], 2 * half, np.diff(edges), position - half, align="edge", color=color,
+        alpha=0.35, linewidth=0,
+    )
   else:
-    _draw_points(axes, position, values, color, rng)
+    axes.scatter(
+        values, position + rng.uniform(-0.3, 0.3, values.size), color=color, linewidths=0,
+        s=22 if values.size <= 20 else 9, alpha=0.2 if values.size > 200 else 0.55,
+    )
   axes.boxplot(
       values, positions=[position], orientation="horizontal", widths=0.64, whis=(10, 90),
       showfliers=False, manage_ticks=False, boxprops={"color": color},
