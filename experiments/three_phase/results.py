@@ -307,33 +307,28 @@ class Results:
     Columns are `method`, `round`, which counts from the first round of phase 1, the metrics of
     all clusters together, and `steps` and `bytes`: what the method and all before it cost so far.
     """
-    import pandas as pd  # Takes long to import.  pylint: disable=g-import-not-at-top
-
     of_all = self._metrics[
         self._metrics["cluster"].isna() & self._metrics["phase"].isin((PRETRAIN, "cluster"))
     ]
-    wide = of_all.pivot(index=["method", "round"], columns="metric", values="value")
-    of_methods = dict(iter(wide.reset_index().groupby("method")))
-    found = []
-    for method in (PRETRAIN, *ordered_methods(self.summary)):
-      if method not in of_methods:
-        continue
-      rounds = of_methods[method]["round"]
-      table = of_methods[method].assign(
-          steps=of_methods[method]["client_steps"].cumsum(),
-          bytes=(of_methods[method]["bytes_down"] + of_methods[method]["bytes_up"]).cumsum(),
-          round=rounds + rounds_before(
-              method, rounds.max(), self.settings["pretrain_rounds"],
-              self.settings["cluster_rounds"],
-          ),
+    curves = of_all.pivot(index=["method", "round"], columns="metric", values="value").reset_index()
+    costs = ["steps", "bytes"]
+    curves["steps"] = curves["client_steps"]
+    curves["bytes"] = curves["bytes_down"] + curves["bytes_up"]
+    curves[costs] = curves.groupby("method")[costs].cumsum()
+    pretrain_rounds, cluster_rounds = (
+        self.settings[name] for name in ("pretrain_rounds", "cluster_rounds")
+    )
+    for method, rows in curves.groupby("method").groups.items():
+      last = curves.loc[rows[-1]]
+      curves.loc[rows, "round"] += rounds_before(
+          method, last["round"], pretrain_rounds, cluster_rounds
       )
       if method != PRETRAIN:
         # Everything was counted in the total, the rounds before the method's own too.
-        total = self.summary["methods"][method]["cost"]
-        table["steps"] += total["client_steps"] - table["steps"].iloc[-1]
-        table["bytes"] += total["bytes_down"] + total["bytes_up"] - table["bytes"].iloc[-1]
-      found.append(table)
-    return pd.concat(found)
+        cost = self.summary["methods"][method]["cost"]
+        totals = cost["client_steps"], cost["bytes_down"] + cost["bytes_up"]
+        curves.loc[rows, costs] += totals - last[costs].to_numpy(float)
+    return curves
 
   @functools.cached_property
   def _evaluation(self) -> dict[tuple[str, str], dict[float, float]]:
