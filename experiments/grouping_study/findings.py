@@ -1,6 +1,6 @@
 """What a study found, in sentences."""
 
-from typing import Iterable, Iterator, Sequence
+from typing import Iterable, Iterator
 
 from experiment_shell import report_sections
 from experiments.grouping_study import intervals
