@@ -4,6 +4,7 @@ import dataclasses
 import statistics
 import tempfile
 import time
+from typing import Any, Callable, ContextManager, Iterable
 
 import numpy as np
 from sklearn import metrics
@@ -59,7 +60,9 @@ class Figure:
   cells: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def _grid(points_per_cluster, noises, compared):
+def _grid(
+    points_per_cluster: Iterable[int], noises: Iterable[float], compared: tuple[str, ...]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
   return tuple(
       (data_lib.grid_name(beta, points, noise), compared)
       for beta in data_lib.BETAS for points in points_per_cluster for noise in noises
@@ -95,13 +98,8 @@ FIGURES = {
 }
 
 
-def cells(figures, seeds):
-  """Returns the cells of these figures as dicts with `KEYS`, each once.
-
-  Args:
-    figures: Keys of `FIGURES`.
-    seeds: The seeds.
-  """
+def cells(figures: Iterable[str], seeds: Iterable[int]) -> list[dict[str, Any]]:
+  """Returns the cells of these figures as dicts with `KEYS`, each once."""
   found = {
       (name, seed, method): None
       for figure in figures for name, compared in FIGURES[figure].cells
@@ -110,7 +108,7 @@ def cells(figures, seeds):
   return [dict(zip(KEYS, cell)) for cell in found]
 
 
-def _client_ari(clients, centroids):
+def _client_ari(clients: data_lib.LabelledClients, centroids: np.ndarray) -> float:
   """Returns the clients' own adjusted Rand indices, averaged by their size."""
   scores = [
       agreement.adjusted_rand_index(
@@ -118,10 +116,14 @@ def _client_ari(clients, centroids):
       )
       for client_id, points in clients.points.items()
   ]
-  return np.average(scores, weights=[len(points) for points in clients.points.values()])
+  return float(
+      np.average(scores, weights=[len(points) for points in clients.points.values()])
+  )
 
 
-def _scores(clients, found, with_silhouette):
+def _scores(
+    clients: data_lib.LabelledClients, found: methods.Found, with_silhouette: bool
+) -> dict[str, Any]:
   points, labels = clients.pooled_points, clients.pooled_labels
   distances = np.sort(metrics.pairwise_distances(points, found.centroids), axis=1)
   owners = methods.nearest(points, found.centroids)
@@ -136,7 +138,7 @@ def _scores(clients, found, with_silhouette):
   }
 
 
-def _ari_by_round(clients, found):
+def _ari_by_round(clients: data_lib.LabelledClients, found: methods.Found) -> str:
   points, labels = clients.pooled_points, clients.pooled_labels
   return " ".join(
       f"{agreement.adjusted_rand_index(labels, methods.nearest(points, centroids)):.6f}"
@@ -144,14 +146,16 @@ def _ari_by_round(clients, found):
   )
 
 
-def build_measure(draw):
+def build_measure(
+    draw: Callable[[str, int], data_lib.LabelledClients]
+) -> Callable[..., dict[str, Any]]:
   """Returns the function that measures a cell: its keys -> a dict with `VALUES`.
 
   Args:
-    draw: A function from (name of the data, seed) to `LabelledClients`.
+    draw: A function from (name of the data, seed) to their clients.
   """
 
-  def measure(data, seed, method):
+  def measure(data: str, seed: int, method: str) -> dict[str, Any]:
     clients = draw(data, seed)
     found = methods.METHODS[method].run(clients, seed)
     with_rounds = method in _WITH_ROUNDS and data.startswith("grid")
@@ -167,13 +171,11 @@ def build_measure(draw):
   return measure
 
 
-def measure_dispatch():
+def measure_dispatch() -> dict[str, Any]:
   """Times rounds that compute next to nothing: what TFF itself costs; needs its runtime.
 
-  They are rounds of Lloyd with five clients of twenty points each.
-
-  Returns:
-    A dict with the number of clients and the median seconds per round.
+  They are rounds of Lloyd with five clients of twenty points each; the result is the number
+  of clients and the median seconds per round.
   """
   # pylint: disable=g-import-not-at-top
   from fl_clustering.kmeans import rounds as rounds_lib
@@ -198,14 +200,17 @@ def measure_dispatch():
   return {"num_clients": _NUM_CLIENTS, "seconds_per_round": statistics.median(times)}
 
 
-def measure_all(config, draw, folder, open_runtime):
+def measure_all(
+    config: config_lib.PaperConfig, draw: Callable[[str, int], data_lib.LabelledClients],
+    folder: output_folder.OutputFolder, open_runtime: Callable[[], ContextManager],
+) -> None:
   """Measures the cells that have no row yet, and the dispatch of TFF; writes the files.
 
   Args:
-    config: A `PaperConfig`.
-    draw: A function from (name of the data, seed) to `LabelledClients`.
-    folder: The `OutputFolder`.
-    open_runtime: A function that returns where TFF computes, a context manager.
+    config: The settings.
+    draw: As of `build_measure`.
+    folder: The run's folder.
+    open_runtime: Opens where TFF computes.
   """
   import threadpoolctl  # pylint: disable=g-import-not-at-top
 

@@ -18,12 +18,16 @@ References:
 import dataclasses
 import functools
 import importlib.metadata
+from typing import Any, Callable
 
 import numpy as np
 from sklearn import datasets
 from sklearn import preprocessing
 
 from clustering_basics import randomness
+from experiments.kmeans import config as config_lib
+from fl_clustering.tasks import examples
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import registry
 from fl_clustering.tasks import shares as shares_lib
 
@@ -68,8 +72,8 @@ class LabelledClients:
   """A data set that is split over clients.
 
   Attributes:
-    points: A mapping from client id to float64 of shape (n, d).
-    labels: A mapping from client id to int64 of shape (n,), the classes.
+    points: float64 of shape (n, d) by client id.
+    labels: The classes, int64 of shape (n,), likewise.
     num_clusters: How many clusters to look for.
   """
 
@@ -78,23 +82,18 @@ class LabelledClients:
   num_clusters: int
 
   @property
-  def pooled_points(self):
+  def pooled_points(self) -> np.ndarray:
     return np.concatenate(list(self.points.values()))
 
   @property
-  def pooled_labels(self):
+  def pooled_labels(self) -> np.ndarray:
     return np.concatenate(list(self.labels.values()))
 
 
-def _by_owner(points, labels, owners, num_clusters):
-  """Returns the `LabelledClients` of points whose clients are numbers.
-
-  Args:
-    points: float64 of shape (n, d).
-    labels: int64 of shape (n,).
-    owners: int64 of shape (n,), the client that has the point.
-    num_clusters: How many clusters to look for.
-  """
+def _by_owner(
+    points: np.ndarray, labels: np.ndarray, owners: np.ndarray, num_clusters: int
+) -> LabelledClients:
+  """Returns the clients of points whose owners are numbers, of shape (n,)."""
   ids = {f"client_{owner}": owners == owner for owner in np.unique(owners)}
   return LabelledClients(
       {client_id: points[own] for client_id, own in ids.items()},
@@ -103,45 +102,42 @@ def _by_owner(points, labels, owners, num_clusters):
   )
 
 
-def sample_points(points_per_cluster, noise, rng):
-  """Draws points around the centers.
+def sample_points(
+    points_per_cluster: int, noise: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+  """Draws points around the centers, (n, 2), and their clusters, (n,).
 
-  Args:
-    points_per_cluster: How many around each.
-    noise: Their standard deviation in each direction.
-    rng: A `np.random.Generator`.
-
-  Returns:
-    float64 of shape (n, 2), and the clusters of shape (n,).
+  The noise is their standard deviation in each direction.
   """
   clusters = np.repeat(np.arange(len(CENTERS)), points_per_cluster)
   return CENTERS[clusters] + noise * rng.standard_normal((len(clusters), 2)), clusters
 
 
-def _claims(points, beta, rng):
+def _claims(
+    points: np.ndarray, beta: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
   """Returns which client claims which point, and the distances; both (n, clients)."""
   places = rng.uniform(-FIELD, FIELD, (NUM_CLIENTS, 2))
   distances = np.linalg.norm(points[:, np.newaxis] - places, axis=2)
   return rng.random(distances.shape) < 1 - np.exp(-beta / distances), distances
 
 
-def unclaimed_share(points, beta, rng):
+def unclaimed_share(points: np.ndarray, beta: float, rng: np.random.Generator) -> float:
   """Returns the share of points that no client claims."""
   claims, _ = _claims(points, beta, rng)
   return float(np.mean(~claims.any(axis=1)))
 
 
-def split_by_place(points, clusters, beta, rng):
+def split_by_place(
+    points: np.ndarray, clusters: np.ndarray, beta: float, rng: np.random.Generator
+) -> LabelledClients:
   """Gives points to clients; one of several that claim a point is drawn.
 
   Args:
-    points: float64 of shape (n, 2).
-    clusters: int64 of shape (n,).
+    points: Of shape (n, 2).
+    clusters: Of shape (n,).
     beta: The larger, the more alike the clients are.
-    rng: A `np.random.Generator`.
-
-  Returns:
-    `LabelledClients`.
+    rng: Draws the clients' places and claims.
   """
   claims, distances = _claims(points, beta, rng)
   drawn = np.where(claims, rng.random(claims.shape), -1.0).argmax(axis=1)
@@ -149,18 +145,11 @@ def split_by_place(points, clusters, beta, rng):
   return _by_owner(points, clusters, owners, len(CENTERS))
 
 
-def extreme_split(noise, rng):
+def extreme_split(noise: float, rng: np.random.Generator) -> LabelledClients:
   """Draws the data set whose clients have 16, 10, 7, 4 and 1 of the clusters.
 
   The points of a cluster go to the clients that have it in equal parts; the last client
   has one cluster, which it shares with all others: ten points in all.
-
-  Args:
-    noise: Standard deviation of the points in each direction.
-    rng: A `np.random.Generator`.
-
-  Returns:
-    `LabelledClients`.
   """
   points, clusters = sample_points(_EXTREME_POINTS, noise, rng)
   owners = np.full(len(points), -1)
@@ -174,8 +163,8 @@ def extreme_split(noise, rng):
   return _by_owner(points[shared], clusters[shared], owners[shared], len(CENTERS))
 
 
-def draw_grid(beta, points, noise, seed):
-  """Returns the `LabelledClients` of a regular grid."""
+def draw_grid(beta: float, points: int, noise: float, seed: int) -> LabelledClients:
+  """Returns the clients of a regular grid."""
   # The same points for every beta, as in the paper.
   rng = randomness.generator(seed, f"grid: {points} points, noise {noise:g}")
   sampled, clusters = sample_points(points, noise, rng)
@@ -183,13 +172,15 @@ def draw_grid(beta, points, noise, seed):
   return split_by_place(sampled, clusters, beta, rng)
 
 
-def draw_extreme(noise, seed):
-  """Returns the `LabelledClients` of the extreme split."""
+def draw_extreme(noise: float, seed: int) -> LabelledClients:
+  """Returns the clients of the extreme split."""
   rng = randomness.generator(seed, f"extreme split: noise {noise:g}")
   return extreme_split(noise, rng)
 
 
-def _digits_task(dataset, data_dir, seed):
+def _digits_task(
+    dataset: str | None, data_dir: str | None, seed: int
+) -> federated_task.FederatedTask:
   is_split = dataset == "digits"  # EMNIST has its writers.
   return registry.load_task(
       dataset=dataset,
@@ -201,7 +192,7 @@ def _digits_task(dataset, data_dir, seed):
   )
 
 
-def load_digits(dataset, data_dir, seed):
+def load_digits(dataset: str | None, data_dir: str | None, seed: int) -> LabelledClients:
   """Returns digits of ten writers (EMNIST), or of ten clients by label skew.
 
   Args:
@@ -210,22 +201,20 @@ def load_digits(dataset, data_dir, seed):
     seed: Decides writers and clients.
 
   Returns:
-    `LabelledClients`, pixels from 0 to 1.
+    Clients with pixels from 0 to 1.
   """
   points, labels = {}, {}
   for client in _digits_task(dataset, data_dir, seed).clients:
-    images = np.concatenate([client.train.features, client.test.features])
-    points[client.client_id] = images.reshape(len(images), -1) / 255.0
-    labels[client.client_id] = np.concatenate([client.train.labels, client.test.labels])
+    own = examples.pooled((client.train, client.test))
+    points[client.client_id] = own.features.reshape(len(own), -1) / 255.0
+    labels[client.client_id] = own.labels
   return LabelledClients(points, labels, DIGIT_CLUSTERS)
 
 
-def load_table(name, seed):
-  """Returns a table of scikit-learn, standardised, at eight clients by label skew.
+def load_table(name: str, seed: int) -> LabelledClients:
+  """Returns one of `TABLES`, standardised, at eight clients by label skew.
 
-  Args:
-    name: A key of `TABLES`.
-    seed: Decides who has which row, and in which order.
+  The seed decides who has which row, and in which order.
   """
   points, labels = TABLES[name](return_X_y=True)
   rng = randomness.generator(seed, f"federated k-means: {name}")
@@ -239,23 +228,23 @@ def load_table(name, seed):
   return _by_owner(standardized[order], labels[order], owners[order], len(np.unique(labels)))
 
 
-def grid_name(beta, points, noise):
+def grid_name(beta: float, points: int, noise: float) -> str:
   return f"grid beta={beta:g} points={points} noise={noise:g}"
 
 
-def private_grid_name(noise):
+def private_grid_name(noise: float) -> str:
   return grid_name(1.0, PRIVATE_POINTS, noise)
 
 
-def extreme_name(noise):
+def extreme_name(noise: float) -> str:
   return f"extreme noise={noise:g}"
 
 
-def table_name(name):
+def table_name(name: str) -> str:
   return f"table {name}"
 
 
-_DRAWN = {
+_DRAWN: dict[str, Callable[[int], LabelledClients]] = {
     **{grid_name(beta, points, noise): functools.partial(draw_grid, beta, points, noise)
        for beta in BETAS for points in POINTS for noise in NOISES},
     **{private_grid_name(noise): functools.partial(draw_grid, 1.0, PRIVATE_POINTS, noise)
@@ -265,8 +254,10 @@ _DRAWN = {
 }
 
 
-def build_draw(dataset, data_dir):
-  """Returns the function from (name of the data, seed) to its `LabelledClients`.
+def build_draw(
+    dataset: str | None, data_dir: str | None
+) -> Callable[[str, int], LabelledClients]:
+  """Returns the function from (name of the data, seed) to their clients.
 
   Args:
     dataset: Which digits `REAL` stands for, as for `load_digits`; None without them.
@@ -278,13 +269,8 @@ def build_draw(dataset, data_dir):
   return lambda name, seed: load_real(seed) if name == REAL else _DRAWN[name](seed)
 
 
-def describe(config, data_dir):
-  """Returns what `config.json` says of the data, as a dict for JSON.
-
-  Args:
-    config: A `PaperConfig`.
-    data_dir: TFF's cache folder, or None.
-  """
+def describe(config: config_lib.PaperConfig, data_dir: str | None) -> dict[str, Any]:
+  """Returns what `config.json` says of the data; `data_dir` is TFF's cache folder."""
   found = {"synthetic": "drawn by this program"}
   if "real" in config.figures:
     task = _digits_task(config.dataset, data_dir, config.seed)

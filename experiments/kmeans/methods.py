@@ -11,7 +11,7 @@ Reference:
 
 import dataclasses
 import functools
-from typing import Callable, Optional
+from typing import Any, Callable, Sequence
 
 import numpy as np
 from sklearn import cluster
@@ -42,15 +42,15 @@ class Found:
     centroids: float64 of shape (K, d).
     by_round: The centroids after every round; empty for a central method.
     bytes_down: What each client was sent, in bytes, for all restarts.
-    bytes_up: What each client sent.
+    bytes_up: What each client sent, likewise.
     local_clusters: The local number of clusters, where it was chosen.
   """
 
   centroids: np.ndarray
   by_round: tuple[np.ndarray, ...] = ()
-  bytes_down: Optional[int] = None
-  bytes_up: Optional[int] = None
-  local_clusters: Optional[int] = None
+  bytes_down: int | None = None
+  bytes_up: int | None = None
+  local_clusters: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,30 +59,32 @@ class Method:
 
   Attributes:
     label: Its name in tables and figures.
-    run: A function of (`LabelledClients`, seed) that returns what it `Found`.
+    run: Called with the clients and a seed.
     color: A key of `figure_style.METHOD_COLORS`.
     note: What it uses that a federated method may not, or "".
   """
 
   label: str
-  run: Callable[..., Found]
+  run: Callable[[data.LabelledClients, int], Found]
   color: str
   note: str = ""
 
 
-def nearest(points, centroids):
+def nearest(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
   core_count.count_quietly()
   return metrics.pairwise_distances_argmin(points, centroids)
 
 
-def _central(clients, seed):
+def _central(clients: data.LabelledClients, seed: int) -> Found:
   kmeans = single_thread_kmeans.fit(
       clients.pooled_points, clients.num_clusters, n_init=_CENTRAL_RESTARTS, random_state=seed
   )
   return Found(kmeans.cluster_centers_)
 
 
-def _fit(clients, seed, algorithm, privacy_of_fit=None):
+def _fit(
+    clients: data.LabelledClients, seed: int, algorithm: Any, privacy_of_fit: Any = None
+) -> Any:
   # Reports read the registry below without TensorFlow Federated.
   from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
 
@@ -92,8 +94,10 @@ def _fit(clients, seed, algorithm, privacy_of_fit=None):
   return model.fit(clients.points)
 
 
-def _federated(algorithm, privacy_of_fit=None):
-  def run(clients, seed):
+def _federated(
+    algorithm: Any, privacy_of_fit: Any = None
+) -> Callable[[data.LabelledClients, int], Found]:
+  def run(clients: data.LabelledClients, seed: int) -> Found:
     model = _fit(clients, seed, algorithm, privacy_of_fit)
     restarts = algorithm.n_init
     return Found(
@@ -106,7 +110,9 @@ def _federated(algorithm, privacy_of_fit=None):
   return run
 
 
-def _child_parent(lloyd_rounds, n_init=1):
+def _child_parent(
+    lloyd_rounds: int, n_init: int = 1
+) -> Callable[[data.LabelledClients, int], Found]:
   return _federated(
       kmeans_config.ChildParent(
           weight_by_counts=True, lloyd_rounds=lloyd_rounds, n_init=n_init
@@ -114,7 +120,9 @@ def _child_parent(lloyd_rounds, n_init=1):
   )
 
 
-def _picked_rows(points, num_clusters, rng):
+def _picked_rows(
+    points: np.ndarray, num_clusters: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
   """Returns rows picked by k-means++, and how many points are nearest to each."""
   rows, _ = cluster.kmeans_plusplus(
       points, min(num_clusters, len(points)), random_state=int(rng.integers(2**32))
@@ -123,23 +131,22 @@ def _picked_rows(points, num_clusters, rng):
   return rows, np.bincount(owners, minlength=len(rows))
 
 
-def _local_means(points, centroids):
+def _local_means(
+    points: np.ndarray, centroids: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
   """Returns the means of the centroids' points and their counts, without the empty ones."""
   owners = nearest(points, centroids)
   found, counts = np.unique(owners, return_counts=True)
   return np.array([points[owners == k].mean(axis=0) for k in found]), counts
 
 
-def printed_fkm(clients, num_clusters, rng):
-  """Runs FKM as printed.
-
-  Args:
-    clients: A list of float64 arrays of shape (n, d).
-    num_clusters: Number of clusters, K.
-    rng: A `np.random.Generator`.
+def printed_fkm(
+    clients: Sequence[np.ndarray], num_clusters: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+  """Runs FKM as printed on clients' points, float64 of shape (n, d).
 
   Returns:
-    The global centroids after every round, a list of float32 (K, d).
+    The global centroids after every round, float32 of shape (K, d).
   """
   from fl_clustering.kmeans import server_step  # pylint: disable=g-import-not-at-top
 
@@ -157,15 +164,16 @@ def printed_fkm(clients, num_clusters, rng):
   return after_rounds
 
 
-def _printed(clients, seed):
+def _printed(clients: data.LabelledClients, seed: int) -> Found:
   rng = randomness.generator(seed, "FKM as printed")
   by_round = printed_fkm(list(clients.points.values()), clients.num_clusters, rng)
   return Found(by_round[-1].astype(np.float64), tuple(by_round))
 
 
-def _informed(clients, seed):
+def _informed(clients: data.LabelledClients, seed: int) -> Found:
   points, labels = clients.pooled_points, clients.pooled_labels
-  best, best_score = None, -np.inf
+  best: Any = None
+  best_score = -np.inf
   for share in _INFORMED_SHARES:
     local_clusters = max(1, round(share * clients.num_clusters))
     model = _fit(clients, seed, kmeans_config.KFed(local_clusters=local_clusters))
@@ -176,20 +184,18 @@ def _informed(clients, seed):
   return best
 
 
-def _true_centers(clients, seed):
-  del clients, seed
+def _true_centers(unused_clients: data.LabelledClients, unused_seed: int) -> Found:
   return Found(data.CENTERS)
 
 
-def _private(trust, epsilon):
+def _private(trust: str, epsilon: float) -> Callable[[data.LabelledClients, int], Found]:
   return _federated(
       kmeans_config.Sums(), privacy.PointPrivacy(epsilon, DELTA, data.PRIVATE_RADIUS, trust)
   )
 
 
-def _private_tree(epsilon):
-  def run(clients, seed):
-    del seed  # Secure noise takes none.
+def _private_tree(epsilon: float) -> Callable[[data.LabelledClients, int], Found]:
+  def run(clients: data.LabelledClients, unused_seed: int) -> Found:  # Secure noise takes none.
     points = clustering_params.Data(clients.pooled_points, data.PRIVATE_RADIUS)
     budget = clustering_params.DifferentialPrivacyParam(epsilon, DELTA)
     return Found(
@@ -205,12 +211,12 @@ class PrivateKind:
 
   Attributes:
     label: Its name in tables and figures.
-    build_run: A function from epsilon to the `run` of a `Method`.
+    build_run: From epsilon to the `run` of a `Method`.
     color: As in `Method`.
   """
 
   label: str
-  build_run: Callable[[float], Callable[..., Found]]
+  build_run: Callable[[float], Callable[[data.LabelledClients, int], Found]]
   color: str
 
 
@@ -231,7 +237,7 @@ PRIVATE = {
 }
 
 
-def private_name(kind, epsilon):
+def private_name(kind: str, epsilon: float) -> str:
   """Returns the key in `METHODS` of a key of `PRIVATE` and one of `EPSILONS`."""
   return f"private {kind} epsilon={epsilon:g}"
 

@@ -6,7 +6,7 @@ All work on the same columns, standardised over all clients.
 """
 
 import dataclasses
-from typing import Callable, Optional
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -29,17 +29,17 @@ class Outcome:
     rounds: Number of rounds of the best restart; None for other methods.
     view_weights: The final view weights.
     objectives: The objective before the first round and after each.
-    points: A mapping of class to its number of points in every cluster.
+    points: The number of points of every class in every cluster.
   """
 
-  nmi: Optional[float] = None
-  ari: Optional[float] = None
-  rounds: Optional[int] = None
+  nmi: float | None = None
+  ari: float | None = None
+  rounds: int | None = None
   view_weights: tuple[float, ...] = ()
   objectives: tuple[float, ...] = ()
   points: dict[int, tuple[int, ...]] = dataclasses.field(default_factory=dict)
 
-  def to_row(self):
+  def to_row(self) -> dict[str, Any]:
     """Returns the values of a row, of which lists are text."""
     lines = (f"{label}: {_text(counts)}" for label, counts in self.points.items())
     return {
@@ -52,7 +52,7 @@ class Outcome:
     }
 
 
-def outcome_of_row(row):
+def outcome_of_row(row: Mapping[str, Any]) -> Outcome:
   """Returns the `Outcome` of a row that was read from the table."""
   points = {}
   for line in (row["points"] or "").split("; "):
@@ -65,17 +65,17 @@ def outcome_of_row(row):
   )
 
 
-def _text(numbers):
+def _text(numbers: Sequence[float]) -> str:
   return " ".join(repr(number) for number in numbers)
 
 
-def _numbers(text):
+def _numbers(text: Any) -> tuple[float, ...]:
   # A lone number was read as a number, not as text.
   return tuple(map(float, str(text).split())) if text is not None else ()
 
 
-def score(labels, clusters):
-  """Returns the `Outcome` of clusters; without scores if `labels` is None."""
+def score(labels: np.ndarray | None, clusters: np.ndarray) -> Outcome:
+  """Returns the outcome of clusters; without scores if `labels` is None."""
   if labels is None:
     return Outcome()
   return Outcome(
@@ -84,23 +84,22 @@ def score(labels, clusters):
   )
 
 
-def mean_score(labels, clusters, weights=None):
-  """Returns the clients' mean scores.
-
-  Args:
-    labels: A list of the clients' classes.
-    clusters: A list of the clients' clusters.
-    weights: The clients' weights; equal by default.
-  """
-  by_client = [score(*pair) for pair in zip(labels, clusters)]
+def mean_score(
+    labels: Sequence[np.ndarray], clusters: Sequence[np.ndarray],
+    weights: Sequence[float] | None = None,
+) -> Outcome:
+  """Returns the clients' mean scores, by default with equal weights."""
+  by_client: Any = [score(*pair) for pair in zip(labels, clusters)]
   return Outcome(
       nmi=float(np.average([one.nmi for one in by_client], weights=weights)),
       ari=float(np.average([one.ari for one in by_client], weights=weights)),
   )
 
 
-def count_points(labels, clusters, num_clusters):
-  """Returns the mapping of class to its number of points in every cluster."""
+def count_points(
+    labels: np.ndarray, clusters: np.ndarray, num_clusters: int
+) -> dict[int, tuple[int, ...]]:
+  """Returns the number of points of every class in every cluster."""
   return {
       int(label): tuple(np.bincount(clusters[labels == label], minlength=num_clusters).tolist())
       for label in np.unique(labels)
@@ -112,22 +111,21 @@ class Problem:
   """Points at clients.
 
   Attributes:
-    views: A mapping of view name to float64 of shape (n, d_h).
+    views: float64 of shape (n, d_h) by the view's name.
     labels: int64 of shape (n,), or None.
-    shares: A mapping of client id to the indices of its points.
-    num_clusters: Number of clusters.
+    shares: The indices of every client's points.
     seed: The methods' seed.
     settings: Settings of `FederatedMultiViewKMeans` that all of its rows share.
   """
 
   views: dict[str, np.ndarray]
-  labels: Optional[np.ndarray]
+  labels: np.ndarray | None
   shares: dict[str, np.ndarray]
   num_clusters: int
   seed: int
   settings: dict
 
-  def side_by_side(self):
+  def side_by_side(self) -> np.ndarray:
     """Returns all views in one matrix, each with a total variance of one.
 
     Otherwise views with more columns would count more, and the baseline would be weaker.
@@ -136,50 +134,49 @@ class Problem:
     return np.concatenate([view / np.sqrt(view.var(axis=0).sum()) for view in views], axis=1)
 
 
-def _standardised(view):
+def _standardised(view: np.ndarray) -> np.ndarray:
   deviation = view.std(axis=0)
   return (view - view.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
-def _kmeans(points, num_clusters, seed):
+def _kmeans(points: np.ndarray, num_clusters: int, seed: int) -> np.ndarray:
   kmeans = single_thread_kmeans.fit(
       points, min(num_clusters, len(points)), n_init=_CENTRAL_RESTARTS, random_state=seed
   )
   return kmeans.labels_
 
 
-def single_view(problem, view):
+def single_view(problem: Problem, view: str) -> Outcome:
   """Clusters all points by one view alone."""
   points = _standardised(problem.views[view])
   return score(problem.labels, _kmeans(points, problem.num_clusters, problem.seed))
 
 
-def concatenated(problem):
+def concatenated(problem: Problem) -> Outcome:
   """Clusters all points by all views side by side."""
   clusters = _kmeans(problem.side_by_side(), problem.num_clusters, problem.seed)
   return score(problem.labels, clusters)
 
 
-def local_only(problem):
+def local_only(problem: Problem) -> Outcome:
   """Clusters every client's points alone; the mean score over the clients' points."""
-  points = problem.side_by_side()
+  points, labels = problem.side_by_side(), np.asarray(problem.labels)
   shares = [share for share in problem.shares.values() if len(share)]
   clusters = [_kmeans(points[share], problem.num_clusters, problem.seed) for share in shares]
   return mean_score(
-      [problem.labels[share] for share in shares], clusters, [len(share) for share in shares]
+      [labels[share] for share in shares], clusters, [len(share) for share in shares]
   )
 
 
-def fit(problem, view_weights, shares=None):
-  """Fits federated multi-view k-means to a problem.
+def fit(
+    problem: Problem, view_weights: str, shares: Mapping[str, np.ndarray] | None = None
+) -> Any:
+  """Returns a fitted `FederatedMultiViewKMeans`.
 
   Args:
-    problem: The `Problem`.
+    problem: The points.
     view_weights: The rule that weighs the views: `equal`, `mvkm` or `regret`.
     shares: Which points each client has; the problem's own by default.
-
-  Returns:
-    The fitted model.
   """
   # Imported late: TensorFlow Federated takes seconds, and not all methods need it.
   from fl_clustering import multiview as lib  # pylint: disable=g-import-not-at-top
@@ -194,17 +191,13 @@ def fit(problem, view_weights, shares=None):
   })
 
 
-def multiview(problem, view_weights, shares=None):
-  """Runs federated multi-view k-means and returns its `Outcome`.
-
-  Args:
-    problem: The `Problem`.
-    view_weights: The rule that weighs the views: `equal`, `mvkm` or `regret`.
-    shares: Which points each client has; the problem's own by default.
-  """
+def multiview(
+    problem: Problem, view_weights: str, shares: Mapping[str, np.ndarray] | None = None
+) -> Outcome:
+  """Runs federated multi-view k-means; arguments as of `fit`."""
   model = fit(problem, view_weights, shares)
   clusters = model.predict(list(problem.views.values()))
-  points = {}
+  points: dict[int, tuple[int, ...]] = {}
   if problem.labels is not None:
     points = count_points(problem.labels, clusters, problem.num_clusters)
   return dataclasses.replace(
@@ -216,7 +209,7 @@ def multiview(problem, view_weights, shares=None):
   )
 
 
-def _central(problem, view_weights):
+def _central(problem: Problem, view_weights: str) -> Outcome:
   num_points = len(next(iter(problem.views.values())))
   return multiview(problem, view_weights, {"all": np.arange(num_points)})
 
@@ -228,7 +221,7 @@ class Method:
   Attributes:
     label: What the table calls it.
     place: Where the points are: `central`, `local` or `federated`.
-    run: A function from a `Problem` (and a view's name, if `by_view`) to an `Outcome`.
+    run: Called with a `Problem`, and a view's name if `by_view`.
     by_view: Whether it is run for each view alone.
     needs_labels: Whether it is left out for points without classes.
   """

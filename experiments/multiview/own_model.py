@@ -1,37 +1,37 @@
-"""The model of the user's own sites, and what it says of them: one fit for all files.
+"""The model of the user's own clients, and what it says of them: one fit for all files.
 
 It has equal view weights and the first seed, so it is that of the method `equal` in the table.
 """
 
-from __future__ import annotations
-
 import tempfile
-from typing import Any, Iterable, Sequence, TYPE_CHECKING
+from typing import Any, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiments import cluster_profiles
 from experiments.multiview import config as config_lib
-from fl_clustering.multiview import fitting
-from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import saved_multiview
-from fl_clustering.points import point_files
 
 if TYPE_CHECKING:
+  from experiments.multiview import data as data_lib
+  from fl_clustering.multiview import saved_multiview as saved_multiview_lib
+  from fl_clustering.points import point_files as point_files_lib
   from fl_clustering.tables import view_format
-  from fl_clustering.tables import view_tables
+
+fitting = lazy_module.LazyModule("fl_clustering.multiview.fitting")
+multiview_config = lazy_module.LazyModule("fl_clustering.multiview.multiview_config")
+point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
+saved_multiview = lazy_module.LazyModule("fl_clustering.multiview.saved_multiview")
 
 VIEW_WEIGHTS = "equal"
 
 
 def fit(
-    files: point_files.PointFiles,
-    format_: view_format.ViewFormat,
-    num_clusters: int,
+    files: "point_files_lib.PointFiles", format_: "view_format.ViewFormat", num_clusters: int,
     config: config_lib.MultiViewStudyConfig,
-) -> saved_multiview.SavedMultiView:
-  """Returns the model of a fit to the clients' files."""
+) -> "saved_multiview_lib.SavedMultiView":
+  """Returns the model of the clients' files."""
   settings = multiview_config.MultiViewConfig(
       num_clusters, view_weights=VIEW_WEIGHTS, seed=config.seed, **config.method_settings
   )
@@ -39,55 +39,55 @@ def fit(
   return saved_multiview.SavedMultiView(found.model, format_)
 
 
+def write_model(
+    folder: output_folder.OutputFolder, model: "saved_multiview_lib.SavedMultiView",
+    profiles: cluster_profiles.Profiles, last_columns: Mapping[str, str] | None = None,
+) -> None:
+  """Writes a model with its centroids and the profiles of its clusters.
+
+  Args:
+    last_columns: As of `output_folder.csv_text`.
+  """
+  names: Sequence[str] = model.format.feature_names
+  centroids = (
+      (k, int(size), *map(float, centroid))
+      for k, (size, centroid) in enumerate(zip(profiles.counts, model.centroids))
+  )
+  for name, header, rows in (
+      (config_lib.PROFILES, *cluster_profiles.table(profiles, names)),
+      (config_lib.CENTROIDS, ("cluster", "num_points", *names), centroids),
+  ):
+    folder.write_text(name, output_folder.csv_text(header, rows, last_columns))
+  model.save(folder.join(config_lib.MODEL))
+
+
 def _write_clusters(
-    folder: output_folder.OutputFolder, predicted: Iterable[tuple[str, Any, Any]]
+    folder: output_folder.OutputFolder,
+    predicted: Iterable[tuple[str, Any, Mapping[str, np.ndarray]]],
 ) -> None:
   rows, ids = [], {}
-  for site, table, found in predicted:
+  for client_id, table, found in predicted:
     ids = {} if table.row_ids is None else {"id": table.row_ids}
     columns = (table.rows.tolist(), *ids.values(), found["cluster"].tolist())
-    rows += [(site, *row) for row in zip(*columns)]
+    rows += [(client_id, *row) for row in zip(*columns)]
   folder.write_text(
       config_lib.CLUSTERS, output_folder.csv_text(("site", "row", *ids, "cluster"), rows)
   )
 
 
-def centroid_table(
-    centroids: np.ndarray, sizes: Iterable[int], names: Sequence[str]
-) -> tuple[tuple[str, ...], list[tuple]]:
-  """Returns header and rows of `centroids.csv`.
-
-  Args:
-    centroids: Of shape (K, D).
-    sizes: The clusters' numbers of points.
-    names: The features' names.
-  """
-  rows = [
-      (k, int(size), *map(float, centroid))
-      for k, (size, centroid) in enumerate(zip(sizes, centroids))
-  ]
-  return ("cluster", "num_points", *names), rows
-
-
 def write(
-    folder: output_folder.OutputFolder,
-    tables: view_tables.ViewTables,
-    num_clusters: int,
+    folder: output_folder.OutputFolder, data: "data_lib.MultiViewData",
     config: config_lib.MultiViewStudyConfig,
 ) -> None:
-  """Fits a model; writes it, with the clusters of all rows, the centroids and the profiles."""
+  """Fits a model to data with tables, and writes it with the clusters of all rows."""
+  tables: Any = data.tables
   features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
   with tempfile.TemporaryDirectory() as clients:
     files = point_files.write_files(features, clients)
-    model = fit(files, tables.format, num_clusters, config)
+    model = fit(files, tables.format, data.num_clusters, config)
   predicted = list(model.predict_tables(tables))
   clusters = ((table.features, found["cluster"]) for _, table, found in predicted)
-  names = tables.format.feature_names
-  profiles = cluster_profiles.measure(clusters, num_clusters, len(names))
+  width = len(tables.format.feature_names)
+  profiles = cluster_profiles.measure(clusters, data.num_clusters, width)
   _write_clusters(folder, predicted)
-  for name, table in (
-      (config_lib.PROFILES, cluster_profiles.table(profiles, names)),
-      (config_lib.CENTROIDS, centroid_table(model.centroids, profiles.counts, names)),
-  ):
-    folder.write_text(name, output_folder.csv_text(*table))
-  model.save(folder.join(config_lib.MODEL))
+  write_model(folder, model, profiles)

@@ -1,11 +1,15 @@
 """The views of sites: fits by every rule, and one model, without any row."""
 
+import contextlib
+from typing import Any, Callable, Iterator, Mapping
+
 import tensorflow as tf
 import tensorflow.experimental.numpy as tnp
 
 from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import launch
+from experiment_shell import output_folder
 from experiments import cluster_profiles
 from experiments.multiview import cells
 from experiments.multiview import config as config_lib
@@ -16,21 +20,22 @@ from experiments.multiview import results as results_lib
 from experiments import site_runs
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import saved_multiview
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import cluster_moments
 from fl_clustering.points import point_files
 
 
-def load(config, recorded, stack):
+def load(
+    config: config_lib.MultiViewStudyConfig, recorded: Mapping[str, Any] | None,
+    stack: contextlib.ExitStack,
+) -> experiment.Inputs:
   """Connects to the sites, and checks what they say of themselves.
 
   Args:
-    config: `MultiViewStudyConfig`.
+    config: The settings.
     recorded: The `config.json` of a run to resume, or None.
-    stack: A `contextlib.ExitStack`; TFF computes at the sites as long as it is open.
-
-  Returns:
-    `experiment.Inputs` with the `OpenSites`.
+    stack: TFF computes at the sites as long as it is open.
 
   Raises:
     launch.InputError: If a site can't be used.
@@ -38,22 +43,22 @@ def load(config, recorded, stack):
       have too few.
   """
   opened = site_runs.open_sites(stack, "views")
-  sites = opened.sites
+  format_: Any = opened.sites.format
   described = {
       "source": "Views that stay at their sites",
-      "views": dict(zip(sites.format.views, sites.format.widths)),
-      "features": list(sites.format.feature_names),
+      "views": dict(zip(format_.views, format_.widths)),
+      "features": list(format_.feature_names),
       "sites": opened.describe(),
   }
   if recorded is not None:
     opened = opened.resuming(recorded["data"].get(data_lib.SITES, {}), described)
-  data_lib.num_clusters_of(config.num_clusters, sites)  # Checks that there are enough rows.
+  data_lib.num_clusters_of(config.num_clusters, opened.sites)  # Checks that there are enough rows.
   # The rest is what the report asks of all data.
   document = {"data": {data_lib.SITES: described}, "with_demonstration": False}
-  return experiment.Inputs(opened, document, (f"data: {site_runs.text_of(opened)}",))
+  return experiment.Inputs(opened, document, (opened.data_line,))
 
 
-def _cells(config):
+def _cells(config: config_lib.MultiViewStudyConfig) -> Iterator[dict[str, Any]]:
   for seed in config.seeds:
     for name, method in methods.METHODS.items():
       if not method.needs_labels:
@@ -61,12 +66,15 @@ def _cells(config):
         yield dict(zip(cells.KEYS, values))
 
 
-def _build_measure(files, widths, config):
+def _build_measure(
+    files: point_files.PointFiles, widths: tuple[int, ...], num_clusters: int,
+    config: config_lib.MultiViewStudyConfig,
+) -> Callable[..., dict[str, Any]]:
   """Returns the function that measures a cell, as `cells.build_measure` does."""
 
-  def measure(method, seed, **unused_keys):
+  def measure(method: str, seed: int, **unused_keys: Any) -> dict[str, Any]:
     settings = multiview_config.MultiViewConfig(
-        config.num_clusters, view_weights=method, seed=seed, **config.method_settings
+        num_clusters, view_weights=method, seed=seed, **config.method_settings
     )
     fit = fitting.fit(settings, files, widths)
     return methods.Outcome(
@@ -78,11 +86,13 @@ def _build_measure(files, widths, config):
   return measure
 
 
-def _profiles(files, model):
-  """Returns the `Profiles` of a model's clusters, from one round of sums."""
+def _profiles(
+    files: point_files.PointFiles, model: saved_multiview.SavedMultiView
+) -> cluster_profiles.Profiles:
+  """Returns the profiles of a model's clusters, from one round of sums."""
   arrays, widths = model.model.on_grid.arrays(), model.format.widths
 
-  def assign(query, points):
+  def assign(query: Mapping[str, Any], points: Any) -> Any:
     return sums_lib.nearest(tnp, tf.math.rint(points), query, widths)
 
   origins = model.scaling.apply(model.centroids)
@@ -90,37 +100,36 @@ def _profiles(files, model):
   return cluster_profiles.of_sums(model.scaling, origins, sums)
 
 
-def _measure(config, opened, folder):
+def _measure(
+    config: config_lib.MultiViewStudyConfig, opened: site_runs.OpenSites,
+    folder: output_folder.OutputFolder,
+) -> dict[str, Any]:
   """Fits to the sites that take part, and writes the files."""
-  format_, files = opened.sites.format, point_files.at_sites(opened.sites)
+  format_: Any = opened.sites.format
+  files = point_files.at_sites(opened.sites)
+  num_clusters: Any = config.num_clusters  # It is given, since classes don't leave their sites.
   table = site_runs.SitesStudy(
       opened, folder, config_lib.MEASUREMENTS, cells.KEYS, methods.VALUES
   )
   # Data that the flags don't fit are bad input, not a failed run.
   with launch.input_errors():
-    table.run(_cells(config), _build_measure(files, format_.widths, config))
-    model = own_model.fit(files, format_, config.num_clusters, config)
-  profiles, names = _profiles(files, model), format_.feature_names
-  for name, values in (
-      (config_lib.PROFILES, cluster_profiles.table(profiles, names)),
-      (config_lib.CENTROIDS, own_model.centroid_table(model.centroids, profiles.counts, names)),
-  ):
-    folder.write_text(name, opened.csv_text(*values))
-  model.save(folder.join(config_lib.MODEL))
+    table.run(_cells(config), _build_measure(files, format_.widths, num_clusters, config))
+    model = own_model.fit(files, format_, num_clusters, config)
+  own_model.write_model(folder, model, _profiles(files, model), opened.last_columns)
   results = results_lib.read(finished_run.FinishedRun(folder.path))
   return {**results_lib.summary(results), site_runs.MISSING: opened.summary()}
 
 
-def measure_all(config, inputs, folder):
-  """Fits by every rule and seed, and writes the files.
+def measure_all(
+    config: config_lib.MultiViewStudyConfig, inputs: experiment.Inputs,
+    folder: output_folder.OutputFolder,
+) -> dict[str, Any]:
+  """Fits by every rule and seed, and writes the files; returns the summary.
 
   Args:
-    config: `MultiViewStudyConfig`.
+    config: The settings.
     inputs: What `load` returned.
-    folder: The `OutputFolder`.
-
-  Returns:
-    The summary, a dict for JSON.
+    folder: The run's folder.
 
   Raises:
     runtime.WorkerLost: If a site was lost.

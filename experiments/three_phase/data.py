@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from experiment_shell import output_folder
 from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import examples as examples_lib
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry as task_registry
@@ -67,15 +68,18 @@ def check_reuse(folder: str | None, output_dir: str | None) -> None:
     raise ValueError(f"`reuse` must be another folder than `output_dir`, got {folder!r}.")
 
 
-def load(config, data_dir, recorded, fold=None):
-  """Returns the `FederatedTask` that the settings name.
+def load(
+    config: config_lib.ThreePhaseConfig, data_dir: str | None,
+    recorded: Mapping[str, Any] | None, fold: held_out.Fold | None = None,
+) -> federated_task.FederatedTask:
+  """Returns the task that the settings name.
 
   Args:
-    config: The run's `ThreePhaseConfig`.
-    data_dir: Where its data come from, as the user gave it, or None.
+    config: The run's settings.
+    data_dir: Where its data come from, as the user gave it.
     recorded: `config.json` of the run to resume, or None.  If `--dataset=auto` chose a
       data set then, it is chosen again.
-    fold: Which of the clients' examples are for testing, a `Fold`; None for a random share.
+    fold: Which of the clients' examples are for testing; None for a random share.
 
   Raises:
     ValueError: If the data are missing, damaged or too few.
@@ -103,14 +107,10 @@ def load(config, data_dir, recorded, fold=None):
   return held_out.hold_out(task, config.num_new_clients, config.seed)
 
 
-def describe(config, task, data_dir):
-  """Returns what `config.json` says of the data, the model and privacy.
-
-  Args:
-    config: The run's `ThreePhaseConfig`.
-    task: The `FederatedTask` that is used.
-    data_dir: Where its data come from, as the user gave it, or None.
-  """
+def describe(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str | None
+) -> dict[str, Any]:
+  """Returns what `config.json` says of the data, the model and privacy."""
   return {
       "dataset": {
           "requested": config.dataset,
@@ -143,7 +143,7 @@ def describe(config, task, data_dir):
   }
 
 
-def check_recorded(recorded, document):
+def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
   """Raises a ValueError if the run to resume had other data.
 
   Args:
@@ -158,12 +158,14 @@ def check_recorded(recorded, document):
     )
 
 
-def stages_in_common(recorded, config):
-  """Returns the stages of a run that another run could go on from, a list of names.
+def stages_in_common(
+    recorded: Mapping[str, Any], config: config_lib.ThreePhaseConfig
+) -> list[str]:
+  """Returns the stages of a run that another run could go on from.
 
   Args:
     recorded: The run's settings, as in its `config.json`.
-    config: The `ThreePhaseConfig` of the other run.
+    config: The settings of the other run.
   """
   try:
     before = config_lib.ThreePhaseConfig(**recorded)
@@ -181,17 +183,17 @@ def stages_in_common(recorded, config):
   return ["pretrain", *methods, *method_registry.CONTROLS]
 
 
-def _global_test_is_clients(task):
+def _global_test_is_clients(task: federated_task.FederatedTask) -> bool:
   """Returns whether all of the global test set is clients' own test data."""
   if isinstance(task.global_test, tuple):
     return True
-  of_clients = set()
+  of_clients: set[bytes] = set()
   for client in task.all_clients:
     of_clients.update(_fingerprints(client.test))
   return of_clients.issuperset(_fingerprints(task.global_test))
 
 
-def _fingerprints(examples):
+def _fingerprints(examples: Any) -> set[bytes]:
   """Returns a fingerprint of every example, from its features and its label."""
   return {
       hashlib.sha256(features.tobytes() + label.tobytes()).digest()
@@ -199,19 +201,19 @@ def _fingerprints(examples):
   }
 
 
-def _label_counts(examples, num_classes):
+def _label_counts(examples: examples_lib.AnyExamples, num_classes: int) -> Sequence[Any]:
   """Returns how many examples of each label there are; empty text for what a site knows alone."""
   if isinstance(examples, examples_lib.RemoteExamples):
     return [""] * num_classes
-  return np.bincount(examples.labels, minlength=num_classes)
+  return np.bincount(examples.labels, minlength=num_classes).tolist()
 
 
-def clients_text(task, last_columns=None):
+def clients_text(
+    task: federated_task.FederatedTask, last_columns: Mapping[str, str] | None = None
+) -> str:
   """Returns `clients.csv`: every client's true group, examples and training labels.
 
-  Args:
-    task: The `FederatedTask`; its new clients are listed last, with 1 as `new`.
-    last_columns: As of `output_folder.csv_text`.
+  New clients are listed last, with 1 as `new`; `last_columns` as of `output_folder.csv_text`.
   """
   header = ["client_id", "group", "new", "num_train", "num_test"]
   header += [f"train_label_{label}" for label in range(task.num_classes)]

@@ -24,10 +24,7 @@ class SiteInputs:
   """What a run at sites starts with.
 
   Attributes:
-    opened: The `OpenSites`.
-    config: The `ThreePhaseConfig`.
-    task: The `FederatedTask` of their clients.
-    data: What `config.json` says of all sites that the run began with, a dict.
+    data: What `config.json` says of all sites that the run began with.
     begins_again: Whether other sites took part when the folder was written.
   """
 
@@ -37,24 +34,21 @@ class SiteInputs:
   data: Mapping[str, Any]
   begins_again: bool = False
 
-  def describe(self):
+  def describe(self) -> dict[str, Any]:
     """Returns what `config.json` says of the data, the model and privacy."""
     document = data_lib.describe(self.config, self.task, None)
     document["dataset"][site_runs.MISSING] = self.opened.summary()
     return {**document, "data": self.data}
 
 
-def _inputs(opened, config, data, begins_again=False):
-  options = task_options.TaskOptions(
-      dataset=config.dataset,
-      rows=site_rows.open_rows(opened.sites),
-      model=config.model,
-      seed=config.seed,
-      model_options=config.model_options,
-      test_share=config.test_share,
-      num_new_clients=config.num_new_clients,
-  )
-  task = files.load_task(options)
+def _inputs(
+    opened: site_runs.OpenSites, config: config_lib.ThreePhaseConfig, data: Mapping[str, Any],
+    begins_again: bool = False,
+) -> SiteInputs:
+  names = ("dataset", "model", "seed", "model_options", "test_share", "num_new_clients")
+  task = files.load_task(task_options.TaskOptions(
+      rows=site_rows.open_rows(opened.sites), **{name: getattr(config, name) for name in names}
+  ))
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
   return SiteInputs(opened, config, task, data, begins_again)
 
@@ -85,14 +79,16 @@ def config_of(
   )
 
 
-def load(opened, settings, recorded):
-  """Returns the `SiteInputs`.
+def load(
+    opened: site_runs.OpenSites, settings: Mapping[str, Any], recorded: Mapping[str, Any] | None
+) -> SiteInputs:
+  """Returns what a run starts with, which is loaded where TFF computes.
 
   A run to resume goes on with the same sites, and begins again with more or fewer of those that
   it began with.
 
   Args:
-    opened: The `OpenSites`, where TFF computes.
+    opened: The sites.
     settings: As of `config_of`.
     recorded: `config.json` of the run to resume, or None.
 
@@ -101,7 +97,8 @@ def load(opened, settings, recorded):
     runtime.WorkerLost: If a site is lost and does not come back.
   """
   config = config_of(settings, opened.sites)
-  described = opened.describe_tables() | {"classes": list(opened.sites.format.classes)}
+  format_: Any = opened.sites.format
+  described = opened.describe_tables() | {"classes": list(format_.classes)}
   if recorded is None:
     return _inputs(opened, config, described)
   opened = opened.resuming(recorded["data"], described)
@@ -113,7 +110,7 @@ def load(opened, settings, recorded):
   return inputs
 
 
-def _begin_again(inputs, folder):
+def _begin_again(inputs: SiteInputs, folder: output_folder.OutputFolder) -> None:
   """Makes the folder that of the sites that take part now."""
   # Those of other clients don't fit.
   shutil.rmtree(folder.join("checkpoints"), ignore_errors=True)
@@ -122,24 +119,24 @@ def _begin_again(inputs, folder):
   folder.write_text(output_folder.CONFIG, output_folder.json_text(document))
 
 
-def measure_all(inputs, settings, folder, reuse):
-  """Runs all three phases at the sites that are there to the end.
+def measure_all(
+    inputs: SiteInputs, settings: Mapping[str, Any], folder: output_folder.OutputFolder,
+    reuse: str | None,
+) -> dict[str, Any]:
+  """Runs all three phases at the sites that are there to the end; returns the summary.
 
   Args:
     inputs: What `load` returned.
     settings: As of `config_of`.
-    folder: The `OutputFolder`, which is started.
+    folder: The run's folder, which is started.
     reuse: As of `measure.run`.
-
-  Returns:
-    The summary, a dict for JSON.
 
   Raises:
     launch.InputError: If a site was left out, and the settings don't fit the other clients.
     dealing.SiteMissing: If a site was lost that may not be left out, or the last one.
   """
 
-  def of_sites(opened):
+  def of_sites(opened: site_runs.OpenSites) -> dict[str, Any]:
     used = inputs
     if opened is not inputs.opened:
       with launch.input_errors():  # Settings may not fit fewer clients.
