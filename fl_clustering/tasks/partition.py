@@ -127,65 +127,58 @@ def _check_alpha(dirichlet_alpha: float) -> None:
 
 
 def _alpha_option(about: str, default: float | None) -> Any:
-  return options.option(float, about, default=default)
-
-
-_LABEL_SKEW = "Concentration of the Dirichlet skew: small is skewed."
-_GROUP_SKEW = "Inside the groups of partitions that have true groups, none means IID."
+  return options.option(float, about, default, rule=_check_alpha)
 
 
 @dataclasses.dataclass(frozen=True)
-class Iid:
+class _OneKind:
+  """Clients of one kind, which differ in their label mix or their size."""
+
+  # From labels, a number of clients, a generator and the options to the clients' shares.
+  shares: ClassVar[Callable[..., list[np.ndarray]]]
+
+  def __post_init__(self) -> None:
+    options.check(self)
+
+  def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
+    rng, skew = randomness.generator(seed, "partition: shares"), dataclasses.asdict(self)
+    shares = self.shares(pool.pool.labels, num_clients, rng, **skew)
+    return _split(pool, shares, seed, skew.get("dirichlet_alpha"))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Skewed(_OneKind):
+  dirichlet_alpha: float = _alpha_option(
+      "Concentration of the Dirichlet skew: small is skewed.", 0.5
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Iid(_OneKind):
   """Equal shares at random."""
 
-  def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
-    return _ungrouped(pool, num_clients, seed, shares_lib.iid_shares)
+  shares = staticmethod(shares_lib.iid_shares)
 
 
 @dataclasses.dataclass(frozen=True)
-class Dirichlet:
-  """Label skew: every class is shared out by Dirichlet proportions.
+class Dirichlet(_Skewed):
+  """Label skew: every class is shared out by Dirichlet proportions."""
 
-  Attributes:
-    dirichlet_alpha: Concentration; the smaller, the fewer clients share a class.
-  """
-
-  dirichlet_alpha: float = _alpha_option(_LABEL_SKEW, 0.5)
-
-  def __post_init__(self) -> None:
-    _check_alpha(self.dirichlet_alpha)
-
-  def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
-    return _ungrouped(
-        pool, num_clients, seed, shares_lib.dirichlet_shares, dirichlet_alpha=self.dirichlet_alpha
-    )
+  shares = staticmethod(shares_lib.dirichlet_shares)
 
 
 @dataclasses.dataclass(frozen=True)
-class Shards:
+class Shards(_OneKind):
   """Label skew: two shards of the examples sorted by label."""
 
-  def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
-    return _ungrouped(pool, num_clients, seed, shares_lib.shard_shares)
+  shares = staticmethod(shares_lib.shard_shares)
 
 
 @dataclasses.dataclass(frozen=True)
-class Quantity:
-  """Skew of the sizes: they follow Dirichlet proportions.
+class Quantity(_Skewed):
+  """Skew of the sizes: they follow Dirichlet proportions."""
 
-  Attributes:
-    dirichlet_alpha: Concentration; the smaller, the more unequal the sizes.
-  """
-
-  dirichlet_alpha: float = _alpha_option(_LABEL_SKEW, 0.5)
-
-  def __post_init__(self) -> None:
-    _check_alpha(self.dirichlet_alpha)
-
-  def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
-    return _ungrouped(
-        pool, num_clients, seed, shares_lib.quantity_shares, dirichlet_alpha=self.dirichlet_alpha
-    )
+  shares = staticmethod(shares_lib.quantity_shares)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,15 +194,16 @@ class _KnownGroups:
     num_groups: Number of groups, from 2 to `most_groups`.
   """
 
-  dirichlet_alpha: float | None = _alpha_option(_GROUP_SKEW, None)
+  dirichlet_alpha: float | None = _alpha_option(
+      "Inside the groups of partitions that have true groups, none means IID.", None
+  )
   num_groups: int = options.option(int, "Number of true groups.", default=4)
   most_groups: ClassVar[int | None] = None
   # From a pool, `num_groups` and a generator to the groups' transformations.
   build_transformations: ClassVar[Callable[..., list[known_groups.Transformation]]]
 
   def __post_init__(self) -> None:
-    if self.dirichlet_alpha is not None:
-      _check_alpha(self.dirichlet_alpha)
+    options.check(self)
     validate.integer(minimum=2, maximum=self.most_groups, num_groups=self.num_groups)
 
   def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
@@ -257,15 +251,6 @@ PARTITIONS: Mapping[str, type] = {
 
 # From an option's name to the partitions that have it.
 OPTIONS = options.by_name(PARTITIONS)
-
-
-def _ungrouped(
-    pool: examples_lib.ImagePool, num_clients: int, seed: int,
-    shares_fn: Callable[..., list[np.ndarray]], **skew: float,
-) -> Split:
-  rng = randomness.generator(seed, "partition: shares")
-  shares = shares_fn(pool.pool.labels, num_clients, rng, **skew)
-  return _split(pool, shares, seed, skew.get("dirichlet_alpha"))
 
 
 def _split(
