@@ -95,11 +95,7 @@ def check_obtainable(data_dir: str | None) -> None:
 
 
 def download(path: str, url: str) -> None:
-  """Downloads the database, unpacks it and checks it; `path` is whole or absent.
-
-  Args:
-    path: Where to put it; its folder is made if need be.
-    url: Where the LZMA-compressed file is.
+  """Downloads the LZMA-compressed database, unpacks and checks it; `path` is whole or absent.
 
   Raises:
     EmnistUnavailable: If that fails for any reason.

@@ -41,12 +41,8 @@ class Fold:
     """Returns which of a client's examples are for testing, at least one and not all.
 
     A client with fewer examples than there are folds tests one in each fold, and so some of
-    them in several.
-
-    Args:
-      num_examples: How many examples the client has, at least two.
-      seed: Decides with the id how the examples are dealt out, in the same way for all folds.
-      client_id: The client's id.
+    them in several.  The seed decides with the id how the examples, at least two, are dealt out,
+    in the same way for all folds.
     """
     validate.integer(2, num_examples=num_examples)
     order = randomness.generator(seed, "folds", client_id=client_id).permutation(num_examples)
@@ -152,12 +148,8 @@ def left_out_warnings(client_ids: Sequence[str], kept: Container[str]) -> tuple[
 
   A user's client can't be given extra examples, so it is left out.
 
-  Args:
-    client_ids: The ids of all clients.
-    kept: Those that can be.
-
   Raises:
-    ValueError: If more than a quarter of the clients can't be.
+    ValueError: If more than a quarter of the clients are not kept.
   """
   left_out = [client_id for client_id in client_ids if client_id not in kept]
   if not left_out:

@@ -27,15 +27,10 @@ OPTIONS = options_lib.by_name(MODELS)
 
 
 def choose(name: Any, **asked: Any) -> Any:
-  """Returns a row of `MODELS` with its options, checked.
-
-  Args:
-    name: The row's name.
-    **asked: Options by name, any of `OPTIONS`; `None` where one is not asked for.
+  """Returns a row of `MODELS` with its options; `None` where one is not asked for.
 
   Raises:
-    ValueError: If an option is asked for which the model does not take, or is out of its
-      range.
+    ValueError: If the model does not take an option that is asked for, or not in its range.
   """
   validate.one_of(MODELS, model=name)
   given = {option: value for option, value in asked.items() if value is not None}
@@ -50,14 +45,7 @@ def build(
     name: str, input_shape: tuple[int, ...], num_classes: int, input_dtype: str = "uint8",
     **asked: Any,
 ) -> model_lib.Model:
-  """Returns a model for examples of one kind.
-
-  Args:
-    name: A name in `MODELS`.
-    input_shape: Shape of one example's features.
-    num_classes: Number of outputs, at least two.
-    input_dtype: "uint8", "float32" or "int32".
-    **asked: As of `choose`.
+  """Returns a model for examples of one kind, of at least two classes; options as of `choose`.
 
   Raises:
     ValueError: If the model does not take such examples, or as of `choose`.

@@ -53,16 +53,11 @@ class Split:
 
 
 def choose(name: str, num_clients: int | None = None, **asked: Any) -> Any:
-  """Returns a partition with its options, checked.
-
-  Args:
-    name: A name in `PARTITIONS`.
-    num_clients: Number of clients; `None` where it is not known yet.
-    **asked: Options by name, any of `OPTIONS`; `None` where one is not asked for.
+  """Returns one of `PARTITIONS` with its options; `None` where one is not asked for.
 
   Raises:
-    ValueError: If an option is asked for which the partition does not take, or
-      is out of its range.
+    ValueError: If the partition does not take an option that is asked for, or not in its range
+      or for so many clients, if their number is known.
   """
   chosen = PARTITIONS[name]
   given = {option: value for option, value in asked.items() if value is not None}
@@ -87,11 +82,8 @@ def split(
   one example of each.
 
   Args:
-    partition: What `choose` returned, or a name for it.
-    pool: The images.
-    num_clients: Number of clients.
+    partition: What `choose` returned, or its name, with the options asked for.
     seed: Decides who gets what.
-    **asked: Options of the partition if it is named; `None` for their defaults.
 
   Raises:
     ValueError: If an option does not fit the partition or the pool.
@@ -188,10 +180,6 @@ class _KnownGroups:
   The groups' members are drawn, so a client's position says nothing about its group.
   The global test set is a mix like the clients' data: each example is given to a group
   at random and transformed like that group's.
-
-  Attributes:
-    dirichlet_alpha: Concentration of the label skew inside a group; `None` = IID.
-    num_groups: Number of groups, from 2 to `most_groups`.
   """
 
   dirichlet_alpha: float | None = _alpha_option(
@@ -264,7 +252,6 @@ def _split(
   """Returns the `Split` of clients with these shares of the pool.
 
   Args:
-    pool: The images.
     shares: Every client's indices; those of clients with too few are topped up, in place.
     seed: Decides about ties, and about training and testing.
     dirichlet_alpha: What the shares were drawn with.

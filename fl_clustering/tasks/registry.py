@@ -159,11 +159,7 @@ def check_options(
 ) -> None:
   """Checks that a data set takes these options, as far as is known without its data.
 
-  Args:
-    dataset: A name in `DATASETS`.
-    partition: A name in `PARTITION_NAMES`; None for the data set's own default.
-    num_clients: Number of clients; None where it is not known yet.
-    **partition_options: The partition's options by name; None where one is not given.
+  None stands for the data set's own partition, and for what is not given or not known yet.
 
   Raises:
     ValueError: If an option is out of its range, or the data set or the
@@ -191,11 +187,7 @@ def check_options(
 def check_tables(
     dataset: str, tables: table_options.TableOptions | None, test_share: float | None
 ) -> None:
-  """Checks the options of tables, and that other data get none.
-
-  Raises:
-    ValueError: If an option is out of its range, or the data set takes none.
-  """
+  """Raises a ValueError if an option of tables is out of its range, or the data take none."""
   if DATASETS[dataset].reads_tables:
     files.check_options(tables, test_share)
     return

@@ -1,5 +1,7 @@
 """Shares out examples: which of them each client gets, a list of index arrays.
 
+The examples are known by their labels, small non-negative integers of shape (num_examples,).
+
 References:
   Brendan McMahan, Eider Moore, Daniel Ramage, Seth Hampson, Blaise Aguera y
   Arcas. Communication-Efficient Learning of Deep Networks from Decentralized
@@ -33,11 +35,7 @@ def dirichlet_shares(
 ) -> list[np.ndarray]:
   """Returns shares of each class by Dirichlet proportions; they may be empty.
 
-  Args:
-    labels: Of shape (num_examples,).
-    num_clients: Number of clients.
-    rng: Draws the proportions and who gets which example.
-    dirichlet_alpha: Concentration; the smaller, the fewer clients share a class.
+  The smaller the concentration alpha, the fewer clients share a class.
   """
   parts_by_class = []
   for label in np.unique(labels):
@@ -73,13 +71,8 @@ def quantity_shares(
   """Returns shares of sizes by Dirichlet proportions, labels IID.
 
   Every client first gets the two examples that it needs.  Of a hundred clients,
-  proportions alone would leave some with nothing.
-
-  Args:
-    labels: Of shape (num_examples,), two examples a client or more.
-    num_clients: Number of clients.
-    rng: Draws the proportions and who gets which example.
-    dirichlet_alpha: Concentration; the smaller, the more unequal the sizes.
+  proportions alone would leave some with nothing.  The smaller the concentration alpha, the more
+  unequal the sizes.
   """
   shuffled = rng.permutation(len(labels))
   num_first = MIN_EXAMPLES_PER_CLIENT * num_clients
@@ -99,12 +92,7 @@ def top_up(
   proportion to the examples to spare.  They come from the client that has the most of
   the label and more than `minimum` examples, because its own mix changes least.
 
-  Args:
-    shares: Together `minimum` examples for each or more; those that are large enough, and
-      give nothing, are returned as they are.
-    labels: Of shape (num_examples,), small non-negative integers.
-    minimum: The fewest examples a client must have.
-    rng: Draws the labels.
+  Shares that are large enough, and give nothing, are returned as they are.
   """
   shares = list(shares)
   num_labels = int(labels.max()) + 1
