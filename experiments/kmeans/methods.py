@@ -83,7 +83,8 @@ def _central(clients: data.LabelledClients, seed: int) -> Found:
 
 
 def _fit(
-    clients: data.LabelledClients, seed: int, algorithm: Any, privacy_of_fit: Any = None
+    clients: data.LabelledClients, seed: int, algorithm: kmeans_config.Algorithm,
+    privacy_of_fit: privacy.PointPrivacy | None = None,
 ) -> Any:
   # Reports read the registry below without TensorFlow Federated.
   from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
@@ -95,7 +96,7 @@ def _fit(
 
 
 def _federated(
-    algorithm: Any, privacy_of_fit: Any = None
+    algorithm: kmeans_config.Algorithm, privacy_of_fit: privacy.PointPrivacy | None = None
 ) -> Callable[[data.LabelledClients, int], Found]:
   def run(clients: data.LabelledClients, seed: int) -> Found:
     model = _fit(clients, seed, algorithm, privacy_of_fit)
