@@ -33,6 +33,7 @@ for its position among all clients.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -61,12 +62,14 @@ class Cfl:
       "A cluster is split only if the norm of its clients' mean update is below this share "
       "of the norm of its model.",
       default=0.03,
+      rule=validate.positive,
   )
   cfl_eps2: float = options.option(
       float,
       "A cluster is split only if the norm of its clients' updates exceeds this share of the "
       "norm of its model.",
       default=0.047,
+      rule=validate.not_negative,
   )
   cfl_norm: str = options.option(
       str,
@@ -76,14 +79,12 @@ class Cfl:
       values=tuple(NORMS),
   )
   cfl_min_clients: int = options.option(
-      int, "Least number of clients of a cluster that is split.", default=3
+      int, "Least number of clients of a cluster that is split.", default=3,
+      rule=functools.partial(validate.integer, 2),
   )
 
   def __post_init__(self) -> None:
-    validate.positive(cfl_eps1=self.cfl_eps1)
-    validate.not_negative(cfl_eps2=self.cfl_eps2)
-    validate.one_of(NORMS, cfl_norm=self.cfl_norm)
-    validate.integer(2, cfl_min_clients=self.cfl_min_clients)
+    options.check(self)
 
   def asks_for_split(
       self, vector: np.ndarray, updates: Sequence[np.ndarray], num_examples: Sequence[float]

@@ -16,17 +16,18 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from typing import Collection, Iterator, Mapping
+from typing import Collection, Iterator, Mapping, TYPE_CHECKING
 
 import numpy as np
 import tqdm
 
-from clustering_basics import validate
 from fl_clustering import options
-from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping
+
+if TYPE_CHECKING:
+  from fl_clustering.methods import client_weights as client_weights_lib
 
 # Bounds of the enumeration: seconds for hundreds of clients, a few minutes for thousands.
 _MAX_CLIQUES = 100_000
@@ -238,7 +239,9 @@ class DynamicDistance:
       "number, or a quantile of them such as `q0.3`. dynamic_distance takes it in L2.",
       default="mean",
   )
-  max_clusters: int = options.option(int, "Most clusters.", default=32)
+  max_clusters: int = options.option(
+      int, "Most clusters.", default=32, rule=grouping.AT_LEAST_ONE
+  )
   representation: str = grouping.representation_option()
   overlap_training: str = options.option(
       str,
@@ -249,10 +252,7 @@ class DynamicDistance:
   )
 
   def __post_init__(self) -> None:
-    grouping.parse_threshold(self.distance_threshold)
-    validate.integer(1, max_clusters=self.max_clusters)
-    validate.one_of(("shared", "separate"), overlap_training=self.overlap_training)
-    validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
+    options.check(self)
 
   def __call__(
       self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator

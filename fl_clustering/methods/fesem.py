@@ -18,6 +18,7 @@ from typing import Iterable, TYPE_CHECKING
 
 import numpy as np
 
+from fl_clustering import options
 from fl_clustering.methods import grouping
 from fl_clustering.methods import kmeans
 from fl_clustering.methods import method
@@ -36,7 +37,7 @@ class Fesem:
   representation: str = grouping.representation_option()
 
   def __post_init__(self) -> None:
-    kmeans.KMeans(self.num_clusters, self.representation)  # It checks its own options.
+    options.check(self)
 
 
 def nearest(vectors: Iterable[np.ndarray], centers: np.ndarray) -> list[int]:

@@ -7,6 +7,7 @@ throughout; its result does not depend on the order in which the clients come.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import numbers
 from typing import Any, Callable, Protocol, Sequence, TYPE_CHECKING
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _DEFAULT_NUM_CLUSTERS = 8
 # Stands for the number that `num_clusters.choose` finds.
 AUTO = "auto"
+
+# The rule of options that count something.
+AT_LEAST_ONE = functools.partial(validate.integer, 1)
 
 # A distance that equals the threshold up to rounding is within it: the mean of
 # equal distances may come out a little below them.
@@ -53,6 +57,7 @@ def num_clusters_option(about: str, **details: Any) -> Any:
       about,
       default_for=lambda num_clients: min(_DEFAULT_NUM_CLUSTERS, num_clients),
       default_text=f"{_DEFAULT_NUM_CLUSTERS}, at most num_clients",
+      rule=AT_LEAST_ONE,
       up_to_num_clients=True,
       word=AUTO,
       **details,
@@ -74,7 +79,7 @@ def representation_option() -> Any:
       "What is grouped: the clients' `weights`, their `update` since the last global "
       "model, or the `normalized_update`.",
       default="weights",
-      values=tuple(client_weights_lib.REPRESENTATIONS),
+      values=client_weights_lib.REPRESENTATIONS,
   )
 
 
@@ -86,6 +91,7 @@ def distance_threshold_option(about: str, default: str | None) -> Any:
       default=default,
       default_for=lambda num_clients: "mean",
       default_text="mean",
+      rule=parse_threshold,
   )
 
 

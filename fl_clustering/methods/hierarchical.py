@@ -9,16 +9,18 @@ setting of L2 distances and single linkage.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
 from fl_clustering import options
-from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping
+
+if TYPE_CHECKING:
+  from fl_clustering.methods import client_weights as client_weights_lib
 
 METRICS = tuple(distances_lib.METRICS)
 LINKAGES = ("single", "complete", "average", "ward")
@@ -92,15 +94,9 @@ class Hierarchical:
     cut = "distance" if self.num_clusters is None else "num_clusters"
     if self.hierarchical_cut not in (None, cut):
       raise validate.error("hierarchical_cut", f"be {cut}, which is given", self.hierarchical_cut)
-    if self.num_clusters is None:
-      grouping.parse_threshold(self.distance_threshold)
-    else:
-      validate.integer(1, num_clusters=self.num_clusters)
-    validate.one_of(LINKAGES, linkage=self.linkage)
-    validate.one_of(METRICS, metric=self.metric)
+    options.check(self)
     if self.linkage == "ward" and self.metric != "l2":
       raise validate.error("metric", "be l2 with linkage=ward", self.metric)
-    validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
 
   def __call__(
       self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator

@@ -91,6 +91,7 @@ class Ifca:
       "Sets of random models that ifca trains side by side, of which the one with the least "
       "training loss counts; the work and the traffic grow by this factor.",
       default=1,
+      rule=grouping.AT_LEAST_ONE,
   )
   ifca_start: str = options.option(
       str,
@@ -105,9 +106,7 @@ class Ifca:
   )
 
   def __post_init__(self) -> None:
-    kmeans.KMeans(self.num_clusters, self.representation)  # It checks its own options.
-    validate.one_of(_STARTS, ifca_start=self.ifca_start)
-    validate.integer(1, ifca_restarts=self.ifca_restarts)
+    options.check(self)
     if self.ifca_restarts > 1 and self.ifca_start != "random":
       raise validate.error(
           "ifca_restarts", f"be 1 with ifca_start={self.ifca_start}", self.ifca_restarts

@@ -7,15 +7,19 @@ Theory, 1982; started by K-means++ (Arthur, Vassilvitskii, SODA 2007).
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
-from fl_clustering.methods import client_weights as client_weights_lib
+from fl_clustering import options
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping
+
+if TYPE_CHECKING:
+  from fl_clustering.methods import client_weights as client_weights_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +38,7 @@ class KMeans:
   n_init: int = 10
 
   def __post_init__(self) -> None:
-    validate.integer(1, num_clusters=self.num_clusters)
-    validate.one_of(client_weights_lib.REPRESENTATIONS, representation=self.representation)
+    options.check(self)
     validate.integer(1, n_init=self.n_init)
 
   def __call__(

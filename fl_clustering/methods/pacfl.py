@@ -18,6 +18,7 @@ whose labels mean something else can't be told apart.  With `equal_labels`, they
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -158,6 +159,7 @@ class Pacfl:
       "Largest angle, in degrees, of two clusters that pacfl merges, where it is cut at an "
       "angle.",
       default=None,
+      rule=functools.partial(validate.within, 0, _RIGHT_ANGLE),
   )
   pacfl_cut: str | None = options.option(
       str,
@@ -168,7 +170,8 @@ class Pacfl:
       selects={"num_clusters": ("num_clusters",), "angle": ("pacfl_angle",)},
   )
   pacfl_vectors: int = options.option(
-      int, "Singular vectors of its examples per label that a client sends to pacfl.", default=3
+      int, "Singular vectors of its examples per label that a client sends to pacfl.", default=3,
+      rule=grouping.AT_LEAST_ONE,
   )
   pacfl_proximity: str = options.option(
       str,
@@ -187,12 +190,7 @@ class Pacfl:
     cut = "angle" if self.num_clusters is None else "num_clusters"
     if self.pacfl_cut not in (None, cut):
       raise validate.error("pacfl_cut", f"be {cut}, which is given", self.pacfl_cut)
-    if self.num_clusters is None:
-      validate.within(0, _RIGHT_ANGLE, pacfl_angle=self.pacfl_angle)
-    else:
-      validate.integer(1, num_clusters=self.num_clusters)
-    validate.integer(1, pacfl_vectors=self.pacfl_vectors)
-    validate.one_of(PROXIMITIES, pacfl_proximity=self.pacfl_proximity)
+    options.check(self)
 
 
 def group(spaces: Sequence[Space], settings: Pacfl) -> np.ndarray:
