@@ -66,11 +66,10 @@ class OwnDataConfigTest(parameterized.TestCase):
     settings = config.OwnDataConfig(
         algorithm="fkm", n_init=3, min_count=4, standardize=True, seed=5
     ).kmeans(6)
-    self.assertEqual(
-        (settings.n_clusters, settings.algorithm, settings.n_init, settings.min_count,
-         settings.standardize, settings.seed),
-        (6, "fkm", 3, 4, True, 5),
+    expected = kmeans_config.KMeansConfig(
+        6, kmeans_config.Fkm(n_init=3, min_count=4), standardize=True, seed=5
     )
+    self.assertEqual(settings, expected)
 
   @parameterized.named_parameters(
       ("both", {"num_clusters": 3, "k_range": (2, 4)}, "`k_range` must be left out with"),
