@@ -67,8 +67,7 @@ class MultiView(experiment.Experiment):
     with worker_flags.open_runtime("give --num_clusters and no --data_dir"):
       table.run(cells.cells(loaded, config), cells.build_measure(loaded, config))
       if data.SITES in loaded.datasets:
-        own = loaded.datasets[data.SITES]
-        own_model.write(folder, own.tables, own.num_clusters, config)
+        own_model.write(folder, loaded.datasets[data.SITES], config)
     return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
   def result_text(self, finished: finished_run.FinishedRun) -> str:
