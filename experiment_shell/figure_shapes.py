@@ -73,7 +73,7 @@ def with_deviations(table: pd.DataFrame) -> pd.DataFrame:
   return table.assign(low=table["mean"] - table["sd"], high=table["mean"] + table["sd"])
 
 
-def set_rows(axes: Axes, rows: Sequence[str], margin: float | None = None) -> None:
+def set_rows(axes: Axes, rows: Sequence[str], margin: float | None = 0.5) -> None:
   """Labels the rows that `dots` draws in, from top to bottom.
 
   Args:
@@ -89,16 +89,25 @@ def set_rows(axes: Axes, rows: Sequence[str], margin: float | None = None) -> No
   axes.grid(True, axis="x")
 
 
-def write_beside(axes: Axes, texts: Iterable[str], heading: str) -> None:
-  """Writes a text right of every row, and a heading above."""
+def write_beside(
+    axes: Axes, texts: Iterable[str], heading: str = "", x: float = 1.02, offset: float = 0.0
+) -> None:
+  """Writes a text right of every row, and a heading above.
+
+  Args:
+    axes: The axes.
+    texts: The texts, from top to bottom.
+    heading: The heading.
+    x: Where the texts start, as a share of the width of the axes.
+    offset: How far right of it, in points.
+  """
+  look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9}
   for position, text in enumerate(texts):
     axes.annotate(
-        text, (1.02, position), xycoords=("axes fraction", "data"), va="center", fontsize=9
+        text, (x, position), xycoords=("axes fraction", "data"), xytext=(offset, 0), va="center",
+        **look,
     )
-  axes.annotate(
-      heading, (1.02, 1), xycoords="axes fraction", xytext=(0, 4), textcoords="offset points",
-      fontsize=9,
-  )
+  axes.annotate(heading, (x, 1), xycoords="axes fraction", xytext=(offset, 4), **look)
 
 
 def heat_map(

@@ -224,7 +224,7 @@ def sse(scores: scores_lib.Scores) -> Figure:
         for value in scores.values(results.EXCESS, data.table_name(name), method)
     ])
     means = found.groupby(["row", "color"], as_index=False).mean()
-    figure_shapes.set_rows(axes, rows)
+    figure_shapes.set_rows(axes, rows, margin=None)
     figure_shapes.dots(axes, rows, found, markersize=4, alpha=0.6, markeredgewidth=0)
     figure_shapes.dots(axes, rows, means, marker="D", markersize=7)
     axes.axvline(0, color=figure_style.QUIET, linewidth=1, zorder=0)

@@ -67,7 +67,7 @@ def view_weights(results: results_lib.Results) -> Figure:
   figure = figure_style.new_figure(1.9 + 0.42 * len(names))
   axes = figure.add_subplot()
   partition = results.partitions[-1]
-  figure_shapes.set_rows(axes, names, margin=0.5)
+  figure_shapes.set_rows(axes, names)
   for rule in methods.RULES:
     weights = zip(names, results.view_weights(rule, partition))
     found = scores_lib.spread_table(({"row": name}, spread) for name, spread in weights)

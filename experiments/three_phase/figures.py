@@ -226,6 +226,7 @@ def _draw_distribution(
 
 def _set_rows(axes: mpl_axes.Axes, rows: Sequence[str]) -> None:
   figure_shapes.set_rows(axes, rows)
+  axes.tick_params(axis="y", length=0)
   axes.spines["left"].set_visible(False)
 
 
@@ -241,7 +242,7 @@ def client_accuracy(results: results_lib.Results) -> figure_style.Figure:
     _draw_distribution(axes, position, values, looks[row.method]["color"], rng)
   for offset, column in ((6, comparison.MEAN), (44, comparison.AT_TARGET)):
     texts = [row.text(column) for row in rows]
-    figure_shapes.write_beside(axes, texts, column.heading, offset)
+    figure_shapes.write_beside(axes, texts, column.heading, 1, offset)
   target = results.settings["target_accuracy"]
   axes.axvline(target, color="#1c1e21", linewidth=1, linestyle=":")
   _set_rows(axes, [row.label for row in rows])
