@@ -58,13 +58,13 @@ def dots(
     **look: Keywords of `axes.errorbar` for all dots.
   """
   own = [name for name in ("color", "marker", "markerfacecolor") if name in table]
-  for values, group in table.groupby(own, sort=False) if own else [((), table)]:
+  for group in [table.iloc[[i]] for i in range(len(table))] if own else [table]:
     means = group["mean"].to_numpy()
     places = group["row"].map(rows.index).to_numpy() + shift
     ends = None
     if "low" in group:
       ends = np.stack([means - group["low"], group["high"] - means])
-    shown = {"marker": "o", "linestyle": "", **look, **dict(zip(own, values))}
+    shown = {"marker": "o", "linestyle": "", **look, **{name: group[name].iloc[0] for name in own}}
     axes.errorbar(means, places, xerr=ends, **shown)
 
 
