@@ -62,7 +62,7 @@ def dots(
     means = group["mean"].to_numpy()
     places = group["row"].map(rows.index).to_numpy() + shift
     ends = None
-    if "low" in group:
+    if "low" in group and group["low"].notna().any():
       ends = np.stack([means - group["low"], group["high"] - means])
     shown = {"marker": "o", "linestyle": "", **look, **{name: group[name].iloc[0] for name in own}}
     axes.errorbar(means, places, xerr=ends, **shown)

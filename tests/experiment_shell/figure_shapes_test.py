@@ -42,9 +42,8 @@ class FigureShapesTest(absltest.TestCase):
     np.testing.assert_array_equal([line.get_xydata()[0] for line in axes.lines],
                                   [[1, 1.25], [5, 0.25]])
     self.assertEqual([line.get_color() for line in axes.lines], ["red", "blue"])
-    interval, nothing = (lines.get_segments() for lines in axes.collections)
-    np.testing.assert_array_equal(interval, [[[0.5, 1.25], [2, 1.25]]])
-    self.assertEmpty([segment for segment in nothing if len(segment)])
+    (interval,) = axes.collections
+    np.testing.assert_array_equal(interval.get_segments(), [[[0.5, 1.25], [2, 1.25]]])
     # The first row is at the top.
     self.assertGreater(*axes.get_ylim())
     self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["high", "low"])
