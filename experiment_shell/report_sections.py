@@ -105,11 +105,6 @@ def write_figures(
   return blocks
 
 
-def warnings(finished: finished_run.FinishedRun) -> list[html_page.Html]:
-  """Returns the blocks of the warnings that any report of a run shows."""
-  return [html_page.warning(title, text) for title, text in finished.warnings]
-
-
 def listed(names: Sequence[str]) -> str:
   """Returns names as words of a sentence."""
   *others, last = names
@@ -124,8 +119,7 @@ def _shown(value: Any) -> Any:
   return value
 
 
-def name_value_table(values: Mapping[str, Any], caption: str) -> html_page.Html:
-  """Returns a table of names and values."""
+def _name_value_table(values: Mapping[str, Any], caption: str) -> html_page.Html:
   rows = [[html_page.code(name), _shown(value)] for name, value in values.items()]
   return html_page.table(["name", "value"], rows, caption, text_columns=(1,))
 
@@ -144,8 +138,7 @@ def settings_section(
       "Settings",
       *blocks,
       html_page.details(
-          summary,
-          *(name_value_table(values, caption) for caption, values in tables.items()),
+          summary, *(_name_value_table(values, caption) for caption, values in tables.items())
       ),
   )
 
