@@ -1,3 +1,4 @@
+import collections
 import csv
 import glob
 import os
@@ -135,18 +136,21 @@ class OutputTest(absltest.TestCase):
   def test_costs_of_the_rounds_add_up_to_the_summary_s(self):
     summary = program.read_json(self.folder, "summary.json")
     results = results_lib.Results(finished_run.FinishedRun(self.folder))
-    totals = {
-        (row["method"], row["metric"]): float(row["value"])
-        for row in self._rows("metrics.csv") if row["metric"].startswith("total_")
-    }
+    values = collections.defaultdict(list)
+    for row in self._rows("metrics.csv"):
+      if row["phase"] != "pretrain" and not row["cluster"]:
+        values[row["method"], row["metric"]].append(float(row["value"]))
+    curves = dict(iter(results.curves.groupby("method")))
     for name in _METHODS:
+      total = summary["methods"][name]["cost"]
+      before = dict.fromkeys(_COSTS, 0) if name == "local" else summary["pretrain"]["cost"]
       for cost in _COSTS:
-        total = summary["methods"][name]["cost"][cost]
-        self.assertEqual(totals[name, f"total_{cost}"], total)
-        first, *_, last = results.cost_curve(name, (cost,))
-        self.assertEqual(last, total)
-        self.assertEqual(
-            first, 0 if name == "local" else summary["pretrain"]["cost"][cost], name)
+        self.assertEqual(values[name, f"total_{cost}"], [total[cost]])
+        self.assertEqual(before[cost] + sum(values[name, cost]), total[cost], name)
+      for column, costs in (("steps", ("client_steps",)), ("bytes", ("bytes_down", "bytes_up"))):
+        first, *_, last = curves[name][column]
+        self.assertEqual(first, sum(before[cost] for cost in costs), name)
+        self.assertEqual(last, sum(total[cost] for cost in costs), name)
 
   def test_new_clients_are_in_both_tables_of_clients(self):
     new = [row["client_id"] for row in self._rows("clients.csv") if row["new"] == "1"]
