@@ -276,11 +276,8 @@ def gains(results: results_lib.Results) -> figure_style.Figure | None:
   axes.axvline(0, color="#1c1e21", linewidth=1)
   labels = [row.label for row in rows]
   figure_shapes.dots(axes, labels, table, markersize=8, markeredgewidth=1.8, elinewidth=2.4)
-  for position, row in enumerate(rows):
-    axes.annotate(
-        f"{row.text(comparison.GAIN)}  {row.text(comparison.VERDICT)}", (1.02, position),
-        va="center", xycoords=("axes fraction", "data"), fontsize=9,
-    )
+  texts = (f"{row.text(comparison.GAIN)}  {row.text(comparison.VERDICT)}" for row in rows)
+  figure_shapes.write_beside(axes, texts, "")
   _set_rows(axes, labels)
   axes.set_xlabel("gain over FedAvg in percentage points of accuracy")
   note = ""
