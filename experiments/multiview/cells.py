@@ -1,17 +1,15 @@
 """What is measured: one cell per data set, partition, seed, method and view."""
 
-from typing import Any, Callable, Iterator, TYPE_CHECKING
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
 from clustering_basics import randomness
+from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import methods
 from experiments.multiview import simulated_dha
 from fl_clustering.tasks import shares as shares_lib
-
-if TYPE_CHECKING:
-  from experiments.multiview import config as config_lib
 
 KEYS = ("dataset", "partition", "seed", "method", "view")
 
@@ -23,7 +21,7 @@ POOLED = "pooled"
 
 
 def _share(
-    data: data_lib.MultiViewData, partition: str, config: "config_lib.MultiViewStudyConfig",
+    data: data_lib.MultiViewData, partition: str, config: config_lib.MultiViewStudyConfig,
     seed: int,
 ) -> dict[str, np.ndarray]:
   """Returns the indices of every client's points."""
@@ -45,7 +43,7 @@ def _cell(*values: Any) -> dict[str, Any]:
 
 
 def _data_cells(
-    data: data_lib.MultiViewData, config: "config_lib.MultiViewStudyConfig"
+    data: data_lib.MultiViewData, config: config_lib.MultiViewStudyConfig
 ) -> Iterator[dict[str, Any]]:
   partitions = (AS_GIVEN,) if data.clients else (IID, DIRICHLET)
   for seed in config.seeds:
@@ -58,7 +56,7 @@ def _data_cells(
 
 
 def _demonstration_cells(
-    config: "config_lib.MultiViewStudyConfig"
+    config: config_lib.MultiViewStudyConfig
 ) -> Iterator[dict[str, Any]]:
   # The tutorial's own seed first.
   for seed in range(simulated_dha.SOURCE_SEED, simulated_dha.SOURCE_SEED + config.num_seeds):
@@ -67,7 +65,7 @@ def _demonstration_cells(
 
 
 def cells(
-    loaded: data_lib.LoadedData, config: "config_lib.MultiViewStudyConfig"
+    loaded: data_lib.LoadedData, config: config_lib.MultiViewStudyConfig
 ) -> list[dict[str, Any]]:
   """Returns all cells, as dicts with `KEYS`."""
   found = [cell for one in loaded.datasets.values() for cell in _data_cells(one, config)]
@@ -76,7 +74,7 @@ def cells(
 
 def problem(
     data: data_lib.MultiViewData, partition: str, seed: int,
-    config: "config_lib.MultiViewStudyConfig",
+    config: config_lib.MultiViewStudyConfig,
 ) -> methods.Problem:
   """Returns the problem of a data set whose points are split over clients by a partition."""
   return methods.Problem(
@@ -86,7 +84,7 @@ def problem(
 
 
 def build_measure(
-    loaded: data_lib.LoadedData, config: "config_lib.MultiViewStudyConfig"
+    loaded: data_lib.LoadedData, config: config_lib.MultiViewStudyConfig
 ) -> Callable[..., dict[str, Any]]:
   """Returns the function that measures a cell: its keys -> a dict with `methods.VALUES`."""
 

@@ -3,19 +3,17 @@
 import contextlib
 import dataclasses
 import math
-from typing import Any, Callable, Iterable, Mapping, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Mapping
 
 from clustering_basics import randomness
 from clustering_basics import validate
 from dp_clustering import metrics
 from dp_clustering import private_methods
 from experiment_shell import output_folder
+from experiment_shell import study
 from experiments.private import config as config_lib
 from experiments.private import data as data_lib
 from experiments.private import methods as methods_lib
-
-if TYPE_CHECKING:
-  from experiment_shell import study
 
 LEDGERS = "ledgers.json"
 MEASUREMENTS = "measurements.csv"
@@ -183,7 +181,7 @@ def _ledger_document(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def run(
-    benchmark: Benchmark, folder: output_folder.OutputFolder, table: "study.Study"
+    benchmark: Benchmark, folder: output_folder.OutputFolder, table: study.Study
 ) -> None:
   """Measures what is not measured yet, and writes the ledgers."""
   table.run(cells(benchmark), build_measure(benchmark))
