@@ -66,8 +66,8 @@ class MultiView(experiment.Experiment):
     table = study.Study(folder, config_lib.MEASUREMENTS, cells.KEYS, methods.VALUES)
     with worker_flags.open_runtime("give --num_clusters and no --data_dir"):
       table.run(cells.cells(loaded, config), cells.build_measure(loaded, config))
-      if data.SITES in loaded.datasets:
-        own_model.write(folder, loaded.datasets[data.SITES], config)
+      if data.OWN in loaded.datasets:
+        own_model.write(folder, loaded.datasets[data.OWN], config)
     return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
   def result_text(self, finished: finished_run.FinishedRun) -> str:

@@ -71,13 +71,13 @@ class MultiViewStudyConfig:
   tables: table_options.TableOptions = table_options.TableOptions()
 
   def __post_init__(self) -> None:
-    if self.datasets not in ((data.AUTO,), (data.SITES,)):
+    if self.datasets not in ((data.AUTO,), (data.OWN,)):
       if not self.datasets or len(set(self.datasets)) < len(self.datasets):
         raise validate.error("datasets", "name each data set once", ",".join(self.datasets))
       for name in self.datasets:
         validate.one_of(data.DATASETS, datasets=name)
     options.check(self)
-    if self.num_clusters is not None and self.datasets != (data.SITES,):
+    if self.num_clusters is not None and self.datasets != (data.OWN,):
       raise validate.error(
           "num_clusters", "be left out unless `data_dir` is given", self.num_clusters
       )

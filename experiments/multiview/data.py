@@ -25,7 +25,7 @@ DEMONSTRATION = "simulated_dha"
 # Instead of names of data sets: all that are on this machine, or the user's own clients, which
 # flags and files call sites.
 AUTO = "auto"
-SITES = "sites"
+OWN = "sites"
 _DIGITS_PER_CLASS = 200
 
 
@@ -158,7 +158,7 @@ def load_folder(
   labels = tables.labels and np.concatenate(list(tables.labels.by_client.values()))
   ends = np.cumsum(list(tables.num_rows.values()))[:-1]
   return MultiViewData(
-      name=SITES,
+      name=OWN,
       source=f"{len(tables.client_ids)} sites in {os.path.basename(os.path.abspath(data_dir))}",
       views=pooled,
       labels=labels,
@@ -240,7 +240,7 @@ def load(
       used.
     OSError: If files can't be read.
   """
-  if config.datasets == (SITES,):
+  if config.datasets == (OWN,):
     own = load_folder(cast(str, data_dir), config.tables, config.num_clusters)
     return LoadedData({own.name: own}, False, {})
   auto = config.datasets == (AUTO,)
@@ -265,7 +265,7 @@ def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> 
     recorded: The `config.json` of the run to resume.
     document: The `config.json` of a run that would start now.
   """
-  argument = "data_dir" if SITES in document["data"] else "datasets"
+  argument = "data_dir" if OWN in document["data"] else "datasets"
   for key in ("data", "with_demonstration"):
     if recorded.get(key) != document[key]:
       raise ValueError(

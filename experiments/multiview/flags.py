@@ -40,7 +40,7 @@ def config() -> config_lib.MultiViewStudyConfig:
   values = option_flags.given(config_lib.MultiViewStudyConfig)
   if flags.FLAGS.data_dir is not None:
     _check_left_out(("datasets", "num_clients", "dirichlet_alpha"), "with --data_dir")
-    values["datasets"] = (data.SITES,)
+    values["datasets"] = (data.OWN,)
   else:
     _check_left_out(table_flags.NAMES, "without --data_dir")
   if not {data.AUTO, "multiple_features"} & {*values.get("datasets", (data.AUTO,))}:
@@ -68,7 +68,7 @@ def sites_config() -> config_lib.MultiViewStudyConfig:
   ):
     _check_left_out(names, rule)
   values = option_flags.given(config_lib.MultiViewStudyConfig)
-  return config_lib.MultiViewStudyConfig(**{**values, "datasets": (data.SITES,)})
+  return config_lib.MultiViewStudyConfig(**{**values, "datasets": (data.OWN,)})
 
 
 def features_dir() -> str | None:

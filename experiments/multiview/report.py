@@ -222,14 +222,14 @@ def _sections(
   if data_lib.DEMONSTRATION in results:
     title = "The tutorial's simulated DHA: its claims and our measurements"
     sections[title] = _demonstration_blocks(results[data_lib.DEMONSTRATION])
-  if run.settings["datasets"] == [data_lib.SITES]:
+  if run.settings["datasets"] == [data_lib.OWN]:
     files = (config_lib.CLUSTERS, config_lib.CENTROIDS, config_lib.PROFILES)
     sections |= model_sections(run, files)
   return sections
 
 
 def _clients(settings: Mapping[str, Any]) -> str:
-  if settings["datasets"] == [data_lib.SITES]:
+  if settings["datasets"] == [data_lib.OWN]:
     return "Clients: the sites as given."
   return (
       f"{settings['num_clients']} clients, IID and by Dirichlet({settings['dirichlet_alpha']:g}) "

@@ -51,10 +51,10 @@ def load(
       "sites": opened.describe(),
   }
   if recorded is not None:
-    opened = opened.resuming(recorded["data"].get(data_lib.SITES, {}), described)
+    opened = opened.resuming(recorded["data"].get(data_lib.OWN, {}), described)
   data_lib.num_clusters_of(config.num_clusters, opened.sites)  # Checks that there are enough rows.
   # The rest is what the report asks of all data.
-  document = {"data": {data_lib.SITES: described}, "with_demonstration": False}
+  document = {"data": {data_lib.OWN: described}, "with_demonstration": False}
   return experiment.Inputs(opened, document, (opened.data_line,))
 
 
@@ -62,7 +62,7 @@ def _cells(config: config_lib.MultiViewStudyConfig) -> Iterator[dict[str, Any]]:
   for seed in config.seeds:
     for name, method in methods.METHODS.items():
       if not method.needs_labels:
-        values = (data_lib.SITES, cells.AS_GIVEN, seed, name, methods.ALL_VIEWS)
+        values = (data_lib.OWN, cells.AS_GIVEN, seed, name, methods.ALL_VIEWS)
         yield dict(zip(cells.KEYS, values))
 
 

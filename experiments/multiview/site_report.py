@@ -38,9 +38,9 @@ def result_text(run: finished_run.FinishedRun) -> str:
 
 def write_report(run: finished_run.FinishedRun) -> None:
   """Draws the figures and writes report.html, last."""
-  results = results_lib.read(run)[data_lib.SITES]
+  results = results_lib.read(run)[data_lib.OWN]
   settings = run.settings
-  clients = site_runs.clients_text(run, run.document["data"][data_lib.SITES])
+  clients = site_runs.clients_text(run, run.document["data"][data_lib.OWN])
   report_sections.write(run, report_sections.Report(
       title="Federated multi-view k-means",
       subtitle=f"{clients}. Seeds: {settings['num_seeds']} from {settings['seed']}.",
