@@ -138,6 +138,13 @@ class AccuracyFiguresTest(_FigureTest):
     self.assertSequenceEqual(list(self._line(sent, "fedavg").get_xdata()), [54e3, 72e3, 90e3])
     self.assertSequenceEqual(list(self._line(sent, "local").get_xdata())[:2], [0, 18e3])
 
+  def _dots(self, axes):
+    """Returns the dots (place and look) and the ends of the intervals, by row."""
+    _, *lines = axes.lines  # The first is the line at zero.
+    dots = {row: (x, line) for line in lines for x, row in line.get_xydata()}
+    ends = (ends for bars in axes.collections for ends in bars.get_segments() if len(ends))
+    return dots, {row: (low, high) for (low, row), (high, _) in ends if not np.isnan(low)}
+
   def test_gains_have_a_dot_and_an_interval_per_method(self):
     run = self._run()
     (axes,) = figures.gains(run).axes
@@ -146,24 +153,25 @@ class AccuracyFiguresTest(_FigureTest):
     self.assertEqual(
         labels, ["K-means", "dynamic distance", "local (control)", "fine-tuned (control)"]
     )
-    _, *dots = axes.lines  # The first is the line at zero.
-    np.testing.assert_allclose([dot.get_xdata()[0] for dot in dots], [10, 5, -5, 2])
-    (interval,) = axes.collections[0].get_segments()
-    np.testing.assert_allclose(interval[:, 0], [7, 13])
-    self.assertLen(axes.collections, 4)
+    dots, intervals = self._dots(axes)
+    np.testing.assert_allclose([dots[row][0] for row in range(4)], [10, 5, -5, 2])
+    np.testing.assert_allclose(
+        [intervals[row] for row in range(4)], [[7, 13], [2, 8], [-8, -2], [-1, 5]]
+    )
     self.assertEqual(
         [text.get_text() for text in axes.texts if text.get_text()],
         ["+10.0  better", "+5.0  better", "-5.0  worse", "+2.0  can't tell"],
     )
-    self.assertEqual(dots[3].get_markerfacecolor(), "white")
-    self.assertEqual(dots[0].get_markerfacecolor(), dots[0].get_color())
-    self.assertLen({dot.get_color() for dot in dots}, 3)
+    self.assertEqual(dots[3][1].get_markerfacecolor(), "white")
+    self.assertEqual(dots[0][1].get_markerfacecolor(), dots[0][1].get_color())
+    self.assertLen({dot.get_color() for _, dot in dots.values()}, 3)
 
   def test_gains_without_intervals_or_without_repeats(self):
     axes = figures.gains(self._run(half_width=None)).axes[0]
 
-    self.assertLen(axes.lines, 5)
-    self.assertEmpty(axes.collections)
+    dots, intervals = self._dots(axes)
+    self.assertLen(dots, 4)
+    self.assertEmpty(intervals)
     self.assertIn(
         "about these trained models only", _titles(figures.gains(self._run(control_repeats=0)))
     )
