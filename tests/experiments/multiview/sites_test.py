@@ -89,7 +89,7 @@ class SitesTest(absltest.TestCase):
     self.assertEqual(rows, _rows(self.in_folder, "measurements.csv"))
     model, expected = (load_model.load_model(f) for f in (self.at_sites, self.in_folder))
     np.testing.assert_array_equal(model.centroids, expected.centroids)
-    np.testing.assert_array_equal(model.model.centers, expected.model.centers)
+    np.testing.assert_array_equal(model.model.on_grid.centers, expected.model.on_grid.centers)
     np.testing.assert_array_equal(model.scaling.factor, expected.scaling.factor)
     self.assertEqual(model.format.to_json(), expected.format.to_json())
     rows = _rows(self.at_sites, "centroids.csv")
