@@ -7,14 +7,30 @@ the run's files.  So whoever reads those knows who took part in which round.
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence, TYPE_CHECKING
+from typing import Protocol, Sequence
 
 import numpy as np
 
 from clustering_basics import randomness
 
-if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
+
+class Schedule(Protocol):
+  """What a run's settings say of its rounds."""
+
+  @property
+  def seed(self) -> int: ...
+
+  @property
+  def pretrain_rounds(self) -> int: ...
+
+  @property
+  def cluster_rounds(self) -> int: ...
+
+  @property
+  def clients_per_round(self) -> int | None: ...
+
+  @property
+  def client_epochs_per_round(self) -> int: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +48,7 @@ class Round:
   num_epochs: int
 
 
-def grouping_round(config: config_lib.ThreePhaseConfig) -> int:
+def grouping_round(config: Schedule) -> int:
   """Returns the number of the round between the phases.
 
   It is kept for the local training whose weights are grouped, so that every local training has
@@ -41,13 +57,13 @@ def grouping_round(config: config_lib.ThreePhaseConfig) -> int:
   return config.pretrain_rounds + 1
 
 
-def cluster_numbers(config: config_lib.ThreePhaseConfig) -> list[int]:
+def cluster_numbers(config: Schedule) -> list[int]:
   """Returns the numbers of the rounds of phase 2."""
   first = grouping_round(config) + 1
   return list(range(first, first + config.cluster_rounds))
 
 
-def numbers_of(config: config_lib.ThreePhaseConfig, from_start: bool) -> list[int]:
+def numbers_of(config: Schedule, from_start: bool) -> list[int]:
   """Returns the numbers of a method's rounds.
 
   Args:
@@ -58,9 +74,7 @@ def numbers_of(config: config_lib.ThreePhaseConfig, from_start: bool) -> list[in
   return [*pretraining, *cluster_numbers(config)]
 
 
-def round_of(
-    config: config_lib.ThreePhaseConfig, client_ids: Sequence[str], number: int
-) -> Round:
+def round_of(config: Schedule, client_ids: Sequence[str], number: int) -> Round:
   """Returns a round of a run, given all clients' ids and the round's number."""
   chosen = participants(config.seed, len(client_ids), config.clients_per_round, number)
   return Round(number, tuple(client_ids[i] for i in chosen), config.client_epochs_per_round)

@@ -21,11 +21,10 @@ from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
   from fl_clustering.engine import engine as engine_lib
 
 
-def fedavg(config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine) -> method.Method:
+def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.Method:
   """Returns the control that trains one model with all clients."""
   del config  # It has no settings.
 
@@ -46,7 +45,7 @@ def fedavg(config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine) -> me
 
 
 def _alone(
-    config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine,
+    config: participation.Schedule, engine: engine_lib.Engine,
     start_of: Callable[[method.Pretrained], np.ndarray], from_start: bool,
 ) -> method.Method:
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
@@ -69,11 +68,11 @@ def _alone(
   )
 
 
-def finetuned(config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine) -> method.Method:
+def finetuned(config: participation.Schedule, engine: engine_lib.Engine) -> method.Method:
   """Returns the control that fits the global model of phase 1 to every client alone."""
   return _alone(config, engine, lambda pretrained: pretrained.vector, from_start=False)
 
 
-def local(config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine) -> method.Method:
+def local(config: participation.Schedule, engine: engine_lib.Engine) -> method.Method:
   """Returns the control that trains every client's model alone, from the beginning."""
   return _alone(config, engine, lambda pretrained: pretrained.initial_vector, from_start=True)

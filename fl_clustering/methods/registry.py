@@ -21,8 +21,8 @@ from fl_clustering.methods import one_shot
 from fl_clustering.methods import pacfl
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
   from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import participation
   from fl_clustering.methods import method
 
 
@@ -59,9 +59,7 @@ GROUPINGS = {
 
 # What runs beside the methods that are chosen.
 FEDAVG = "fedavg"
-CONTROLS: dict[
-    str, Callable[[config_lib.ThreePhaseConfig, engine_lib.Engine], method.Method]
-] = {
+CONTROLS: dict[str, Callable[[participation.Schedule, engine_lib.Engine], method.Method]] = {
     FEDAVG: controls.fedavg,
     "finetuned": controls.finetuned,
     "local": controls.local,
