@@ -11,6 +11,7 @@ if TYPE_CHECKING:
   from fl_clustering.engine import cost as cost_lib
   from fl_clustering.methods import client_weights as client_weights_lib
   from fl_clustering.methods import cluster_assignment
+  from fl_clustering.methods import method as method_lib
   from fl_clustering.methods import num_clusters
 
 
@@ -33,6 +34,22 @@ class PretrainResult:
   clients: np.ndarray
   own_weights: np.ndarray
   new_clients: np.ndarray | None
+  cost: cost_lib.Cost
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+  """What a method's rounds come to.
+
+  Attributes:
+    state: The state after the last round, of K clusters.
+    best_accuracy: The highest accuracy that every cluster reached in any round on its
+      members' test data, float64 of shape (K,); 0 for a cluster that never had any.
+    cost: The cost of the method so far.
+  """
+
+  state: method_lib.ClusterState
+  best_accuracy: np.ndarray
   cost: cost_lib.Cost
 
 

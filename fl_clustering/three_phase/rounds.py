@@ -18,32 +18,16 @@ from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method as method_lib
+from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
 
 if TYPE_CHECKING:
   from fl_clustering import config as config_lib
   from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.three_phase import result as result_lib
 
 _PHASE = "cluster"
 _MEMORY = "memory_"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Outcome:
-  """What a method's rounds come to.
-
-  Attributes:
-    state: The state after the last round, of K clusters.
-    best_accuracy: The highest accuracy that every cluster reached in any round on its
-      members' test data, float64 of shape (K,); 0 for a cluster that never had any.
-    cost: The cost of the method so far.
-  """
-
-  state: method_lib.ClusterState
-  best_accuracy: np.ndarray
-  cost: cost_lib.Cost
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -96,7 +80,7 @@ def go_on(before: Start, result: result_lib.MethodResult, name: str) -> Start:
 def run(
     start_from: Start, numbers: Sequence[int], config: config_lib.ThreePhaseConfig,
     engine: engine_lib.Engine, stage_runner: stages.StageRunner,
-) -> Outcome:
+) -> result_lib.Outcome:
   """Runs a method's rounds, from its checkpoint if there is one.
 
   Args:
@@ -108,9 +92,9 @@ def run(
   name, method = start_from.name, start_from.method
 
   def score(
-      state: method_lib.ClusterState, before: Outcome, round_num: int, losses: method_lib.Losses,
-      cost: cost_lib.Cost,
-  ) -> tuple[Outcome, list[stages.Row]]:
+      state: method_lib.ClusterState, before: result_lib.Outcome, round_num: int,
+      losses: method_lib.Losses, cost: cost_lib.Cost,
+  ) -> tuple[result_lib.Outcome, list[stages.Row]]:
     clients, of_clusters = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
     accuracy = metrics_lib.accuracy(of_clusters)
     of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
@@ -123,13 +107,16 @@ def run(
       rows += stages.metric_rows(_PHASE, name, k, round_num, metrics)
     best = np.zeros(len(accuracy))
     best[: len(before.best_accuracy)] = before.best_accuracy
-    return Outcome(state, np.fmax(best, accuracy), before.cost + cost), rows
+    return result_lib.Outcome(state, np.fmax(best, accuracy), before.cost + cost), rows
 
-  def begin() -> tuple[Outcome, list[stages.Row]]:
-    before = Outcome(start_from.state, np.zeros(0), start_from.cost - start_from.initialize_cost)
+  def begin() -> tuple[result_lib.Outcome, list[stages.Row]]:
+    cost = start_from.cost - start_from.initialize_cost
+    before = result_lib.Outcome(start_from.state, np.zeros(0), cost)
     return score(start_from.state, before, 0, (), start_from.initialize_cost)
 
-  def step(before: Outcome, round_num: int) -> tuple[Outcome, list[stages.Row]]:
+  def step(
+      before: result_lib.Outcome, round_num: int
+  ) -> tuple[result_lib.Outcome, list[stages.Row]]:
     round_ = participation.round_of(config, engine.client_ids, numbers[round_num - 1])
     cost_before = engine.cost
     state, losses = method.next(before.state, round_)
@@ -143,7 +130,7 @@ def run(
       cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
     return score(state, before, round_num, losses, cost)
 
-  def unpack(arrays: Mapping[str, np.ndarray]) -> Outcome:
+  def unpack(arrays: Mapping[str, np.ndarray]) -> result_lib.Outcome:
     outcome = _unpack(arrays)
     shape = (len(outcome.state.members), start_from.state.vectors.shape[1])
     if outcome.state.vectors.shape != shape:
@@ -158,7 +145,7 @@ def run(
   )
 
 
-def _pack(outcome: Outcome) -> dict[str, np.ndarray]:
+def _pack(outcome: result_lib.Outcome) -> dict[str, np.ndarray]:
   state = outcome.state
   clusters = {"members": state.members, "warning": state.warning}
   return {
@@ -170,7 +157,7 @@ def _pack(outcome: Outcome) -> dict[str, np.ndarray]:
   }
 
 
-def _unpack(arrays: Mapping[str, np.ndarray]) -> Outcome:
+def _unpack(arrays: Mapping[str, np.ndarray]) -> result_lib.Outcome:
   """Returns what `_pack` made the arrays from."""
   memory = {
       name[len(_MEMORY) :]: array
@@ -179,4 +166,5 @@ def _unpack(arrays: Mapping[str, np.ndarray]) -> Outcome:
   }
   clusters = json.loads(arrays["clusters"].item())
   state = method_lib.ClusterState(arrays["vectors"], memory=memory, **clusters)
-  return Outcome(state, arrays["best_accuracy"], cost_lib.Cost(*map(int, arrays["cost"])))
+  cost = cost_lib.Cost(*map(int, arrays["cost"]))
+  return result_lib.Outcome(state, arrays["best_accuracy"], cost)

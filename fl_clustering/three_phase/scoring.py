@@ -18,7 +18,6 @@ from fl_clustering.three_phase import result as result_lib
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.methods import method as method_lib
-  from fl_clustering.three_phase import rounds
 
 # Most blended models of a method that are evaluated on the global test set: with a cluster per
 # client, all of them would take longer than the training.
@@ -168,7 +167,7 @@ def _rows_at(vectors: np.ndarray, places: list[int]) -> np.ndarray:
 
 
 def evaluate(
-    engine: engine_lib.Engine, outcome: rounds.Outcome, placement: method_lib.Placement | None,
+    engine: engine_lib.Engine, outcome: result_lib.Outcome, placement: method_lib.Placement | None,
     true_groups: Mapping[str, Any] | None = None,
 ) -> result_lib.MethodResult:
   """Evaluates what a method ended with.
