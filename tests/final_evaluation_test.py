@@ -6,7 +6,7 @@ import numpy as np
 
 from fl_clustering.engine import cost
 from fl_clustering.methods import method
-from fl_clustering.three_phase import rounds
+from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import scoring
 
 _VECTORS = np.array([[1, 10, 0], [2, 30, 0], [6, 20, 3]], np.float32)
@@ -85,7 +85,7 @@ class EvaluateTest(absltest.TestCase):
   def test_a_cluster_within_another_counts_for_its_clients_alone(self):
     members = (("a", "b"), ("b",), ())
     state = method.ClusterState(np.array([[2], [6], [9]], np.float32), members)
-    outcome = rounds.Outcome(state, np.array([0.3, 0.5, 0.0]), cost.Cost())
+    outcome = result_lib.Outcome(state, np.array([0.3, 0.5, 0.0]), cost.Cost())
     result = scoring.evaluate(_Engine(members), outcome, None)
     self.assertEqual(result.assignment.clusters, (("a", "b"),))
     self.assertEqual(result.global_mean[0, 0], 2)
@@ -96,7 +96,7 @@ class EvaluateTest(absltest.TestCase):
   def test_of_many_clusters_few_are_tested_globally(self):
     vectors = np.arange(300, dtype=np.float32)[:, None]
     members = tuple((f"{k:03d}",) for k in range(300))
-    outcome = rounds.Outcome(
+    outcome = result_lib.Outcome(
         method.ClusterState(vectors, members), np.ones(300), cost.Cost()
     )
     result = scoring.evaluate(_Engine(members), outcome, None)
@@ -110,7 +110,7 @@ class EvaluateTest(absltest.TestCase):
   def test_many_models_are_not_copied(self):
     vectors = np.ones((1000, 2000), np.float32)
     members = tuple((f"{k:03d}",) for k in range(1000))
-    outcome = rounds.Outcome(
+    outcome = result_lib.Outcome(
         method.ClusterState(vectors, members), np.ones(1000), cost.Cost()
     )
     tracemalloc.start()

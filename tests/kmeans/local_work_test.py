@@ -50,6 +50,18 @@ class EqualRowsTest(parameterized.TestCase):
 
 class BestOfTriesTest(absltest.TestCase):
 
+  def test_is_the_one_of_least_inertia(self):
+    points = tf.constant(np.random.default_rng(3).random((60, 2)), tf.float32)
+    alike, trials = tf.ones([60]), seeding.greedy_trials(7)
+    rows = seeding.seed_rows(points, alike, 10, 7, trials, _SEED)
+    tries, _ = local_work.lloyd_steps(points, tf.gather(points, rows), 2)
+    distances = np.linalg.norm(points.numpy()[:, None, None] - tries.numpy(), axis=3)
+    inertia = (distances.min(axis=2) ** 2).sum(axis=0)
+    self.assertGreater(inertia.max(), 1.01 * inertia.min())  # The tries differ.
+    means, counts = local_work.best_of_tries(points, 1, 7, 2, _SEED)
+    np.testing.assert_array_equal(means[0], tries[inertia.argmin()])
+    self.assertEqual(counts.numpy().sum(), 60)
+
   def test_starts_are_greedy(self):
     with mock.patch.object(seeding, "seed_rows", wraps=seeding.seed_rows) as seed_rows:
       local_work.best_of_tries(tf.constant(_blobs([(0, 0)], 30)), 2, 16, 1, _SEED)
