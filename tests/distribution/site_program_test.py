@@ -102,7 +102,7 @@ class SiteProgramTest(absltest.TestCase):
       def check_fit():
         found = sums_fit.fit(_CONFIG, point_files.at_sites(joined))
         np.testing.assert_array_equal(found.centroids, expected.centroids)
-        self.assertEqual(found.inertia, expected.inertia)
+        self.assertEqual(found.loss, expected.loss)
         self.assertEqual(found.silhouette, expected.silhouette)
 
       check_fit()

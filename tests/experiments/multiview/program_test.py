@@ -130,7 +130,7 @@ class SitesTest(absltest.TestCase):
         "; ".join(f"{kind}: {' '.join(map(str, row))}" for kind, row in enumerate(counts)),
     )
     saved = load_model.load_model(self.output).model
-    self.assertEqual(" ".join(map(repr, saved.view_weights.tolist())), measured["view_weights"])
+    self.assertEqual(" ".join(map(repr, saved.on_grid.view_weights.tolist())), measured["view_weights"])
 
   def test_centroids_and_profiles_are_in_the_datas_units(self):
     clusters = [int(row["cluster"]) for row in _rows(self.output, "clusters.csv")]
