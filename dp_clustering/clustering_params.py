@@ -23,6 +23,9 @@ from clustering_basics import validate
 _SMALLEST_RADIUS = 1e-100
 _LARGEST_RADIUS = 1e100
 
+# With less, the second accountant's rounding can exceed the budget after all is released.
+LEAST_EPSILON = 1e-8
+
 
 class PrivacyModel(enum.Enum):
   """Who is trusted with the data."""

@@ -15,6 +15,7 @@ import math
 from typing import Any, TYPE_CHECKING
 
 from clustering_basics import validate
+from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 _SLACK = 1e-9
 # With less, a release would need more noise than `noise` draws.
 _LEAST_MU = 1e-12
-# With less, the second accountant's rounding can exceed the budget after all is released.
-_LEAST_EPSILON = 1e-8
 
 
 class PrivacyBudgetExceeded(RuntimeError):
@@ -85,8 +84,8 @@ class Ledger:
     self.mu = privacy_calculator.gaussian_mu(epsilon, delta)
     if self.mu < _LEAST_MU:
       raise validate.error("epsilon", f"be larger at a `delta` of {delta:g}", epsilon)
-    if epsilon < _LEAST_EPSILON:
-      raise validate.error("epsilon", f"be at least {_LEAST_EPSILON:g}", epsilon)
+    if epsilon < clustering_params.LEAST_EPSILON:
+      raise validate.error("epsilon", f"be at least {clustering_params.LEAST_EPSILON:g}", epsilon)
     self._releases: list[Release] = []
     self._is_frozen = False
 

@@ -76,7 +76,8 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   """
 
   dataset: str | None = options.option(
-      str, options.listed(task_registry.DATASETS), "auto", values=task_registry.DATASETS
+      str, options.listed(task_registry.DATASETS), "auto", values=task_registry.DATASETS,
+      may_be_none=True,
   )
   num_clients: int = options.option(
       int, "Number of clients.", 100, rule=_whole(1, _MAX_INT),

@@ -22,6 +22,8 @@ class Option:
     kind: The type of its values, or of each of several: `bool`, `int`, `float` or `str`.
     about: What it is, for whoever reads the flags; one or more sentences.
     default: The value where none is given; `None` = without it.
+    required: Whether it has no default, so that it must be given.
+    may_be_none: Whether `None` can be given in place of a default.
     default_for: A function from the number of clients to the default, where that depends on it.
     default_text: The default in words, where its value doesn't say enough.  As a flag, an option
       with such a text has no value unless it is given.
@@ -39,6 +41,8 @@ class Option:
   kind: type
   about: str
   default: Any = None
+  required: bool = False
+  may_be_none: bool = False
   default_for: Callable[[int], Any] | None = None
   default_text: str | None = None
   values: Collection[str] | None = None
@@ -62,10 +66,13 @@ class Option:
     return self.default_text or ("none" if self.default is None else f"{self.default}")
 
   def check(self, value: Any) -> None:
-    """Raises a ValueError unless the option can have this value; `None` stands for no value."""
-    if value is None:
+    """Raises a ValueError unless the option can have this value.
+
+    `None` stands for no value where that is the default, or may be given.
+    """
+    if value is None and (self.may_be_none or self.default is None and not self.required):
       return
-    for one in value if self.several else (value,):
+    for one in value if self.several and value is not None else (value,):
       if self.values is not None:
         validate.one_of(self.values, **{self.flag_name: one})
       if self.rule is not None:
@@ -81,8 +88,11 @@ def option(kind: type, about: str, default: Any = dataclasses.MISSING, **details
     default: The field's default; without one, the field must be given.
     **details: Further fields of `Option`.
   """
-  own = None if default is dataclasses.MISSING else default
-  metadata = {"kind": kind, "about": about, "default": own, **details}
+  required = default is dataclasses.MISSING
+  metadata = {
+      "kind": kind, "about": about, "default": None if required else default,
+      "required": required, **details,
+  }
   return dataclasses.field(default=default, metadata={_METADATA: metadata})
 
 

@@ -73,7 +73,9 @@ class OptionsTest(absltest.TestCase):
 
   def test_values_that_an_option_can_not_have_are_refused_by_the_flags_name(self):
     options.check(_Drawing(colors=("blue", "red")))
-    options.check(_Drawing(seed=None))
+    options.check(_Drawing(title=None))
+    with self.assertRaisesRegex(ValueError, "`seed` must be an integer >= 0, got None"):
+      options.check(_Drawing(seed=None))
     with self.assertRaisesRegex(ValueError, "`seed` must be an integer >= 0, got -1"):
       options.check(_Drawing(seed=-1))
     with self.assertRaisesRegex(ValueError, "`color` must be one of red, blue, got 'green'"):

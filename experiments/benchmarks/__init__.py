@@ -1,8 +1,9 @@
-"""The old place of the benchmarks: whoever names it is told the new one."""
+"""The old place of the benchmarks."""
 
 import sys
 
-sys.stderr.write(
-    "`experiments.benchmarks` is now `bench`, with the same programs, such as bench.peers.\n"
-)
-sys.exit(2)
+if sys.argv[:1] == ["-m"]:
+  from experiments.benchmarks import moved  # Of `python -m experiments.benchmarks.NAME`.
+
+  moved.main()
+raise ModuleNotFoundError("`experiments.benchmarks` is now `bench`.")

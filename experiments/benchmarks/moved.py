@@ -1,3 +1,14 @@
-"""Started by the old Bazel targets; the package itself says where the benchmarks are."""
+"""Says where the benchmarks are, for their old names."""
 
-import experiments.benchmarks  # pylint: disable=unused-import
+import sys
+
+
+def main() -> None:
+  sys.stderr.write(
+      "`experiments.benchmarks` is now `bench`, with the same programs, such as bench.peers.\n"
+  )
+  sys.exit(2)
+
+
+if __name__ == "__main__":
+  main()

@@ -53,9 +53,9 @@ def _check_same_values(
 def _check_tables(formats: Mapping[str, table_format.TableFormat], view: str | None = None) -> None:
   """Raises a ValueError unless tables have the same columns, levels and classes at all sites.
 
-      Args:
-        formats: Their formats by address.
-        view: The view that the tables are of, if it is one.
+  Args:
+    formats: Their formats by address.
+    view: The view that the tables are of, if it is one.
   """
   place = "" if view is None else f" of view {view!r}"
 
@@ -117,11 +117,13 @@ def _common_tables(formats: Mapping[str, table_format.TableFormat]) -> table_for
 def common_format(formats: Mapping[str, Any]) -> Any:
   """Returns the `TableFormat` or `ViewFormat` that all sites have.
 
-      It is that of one machine with all files in one folder, if the options are the same.
+  It is that of one machine with all files in one folder, if the options are the same.
 
-      Args:
-        formats: Those of the sites by address, in the order of their first clients; a ValueError if
-          they differ in more than how files are written.
+  Args:
+    formats: Those of the sites by address, in the order of their first clients.
+
+  Raises:
+    ValueError: If they differ in more than how files are written.
   """
   _check_same_values(
       {address: _KINDS[type(format_)] for address, format_ in formats.items()}, str,

@@ -199,7 +199,11 @@ def algorithm_of(algorithm: Algorithm | str, **options: Any) -> Algorithm:
   Raises:
     ValueError: If there is no such algorithm, it has no such option, or a value is wrong.
   """
-  if not isinstance(algorithm, Algorithm):
+  if isinstance(algorithm, Algorithm):
+    if type(algorithm) not in ALGORITHMS.values():
+      raise validate.error("algorithm", "be of one of " + ", ".join(
+          kind.__name__ for kind in ALGORITHMS.values()), algorithm)
+  else:
     validate.one_of(ALGORITHMS, algorithm=algorithm)
   given = {name: value for name, value in options.items() if value is not None}
   known = () if isinstance(algorithm, Algorithm) else option_names(algorithm)

@@ -20,8 +20,8 @@ class PointPrivacy(privacy_lib.Privacy):
   """(epsilon, delta)-differential privacy of one point of one client, in all of its views.
 
   This one is for `FederatedMultiViewKMeans`, with a norm for every view; `FederatedKMeans`
-  has a `PointPrivacy` of its own, with one radius for a whole point.  `privacy.Privacy` explains
-  the other settings.
+  has a `PointPrivacy` of its own, with one radius for a whole point.  That one's
+  text explains the other settings.
 
   Neighbouring data sets differ in one point, added or removed with all of its views.
 

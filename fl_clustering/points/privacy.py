@@ -12,6 +12,7 @@ from typing import Any, Callable, Mapping, TYPE_CHECKING
 import numpy as np
 
 from clustering_basics import validate
+from dp_clustering import clustering_params
 
 if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
@@ -43,20 +44,7 @@ class Privacy:
   """(epsilon, delta)-differential privacy of a unit: one point, or a client with its points.
 
   The unit follows from `points_per_client`.  Points are moved into a ball of known radius around
-  the origin.
-
-  Attributes:
-    epsilon: Privacy budget of the whole fit, > 0.
-    delta: Its failure probability, in (0, 1).
-    radius: Points farther from the origin are moved to this distance, in the data's
-      units; in [1e-100, 1e100].  It must be known beforehand, not taken from the data.
-    trust: Who may see what without noise.  With "server", the server may see sums over
-      all clients, and adds the noise to them.  With "none", every client adds a share of
-      the noise to its own message, and the server sees their noisy sum.  In both cases
-      a secure sum must hide the single messages.
-    min_clients: For `trust` "none": the least number of clients whose shares of the noise
-      count in every round.  The rest may drop out, or tell their share to others.  The
-      noise grows by num_clients / min_clients in variance.  Default: all clients.
+  the origin.  `PointPrivacy` explains the settings.
   """
 
   epsilon: float
@@ -67,6 +55,9 @@ class Privacy:
 
   def __post_init__(self) -> None:
     validate.positive(epsilon=self.epsilon)
+    least = clustering_params.LEAST_EPSILON
+    if self.epsilon < least:
+      raise validate.error("epsilon", f"be at least {least:g}", self.epsilon)
     validate.between(0, 1, delta=self.delta)
     validate.within(1e-100, 1e100, radius=self.radius)
     for name in ("epsilon", "delta", "radius"):
@@ -108,7 +99,20 @@ class Privacy:
 class PointPrivacy(Privacy):
   """(epsilon, delta)-differential privacy of one point of one client.
 
-  Neighbouring data sets differ in one point, added or removed.  `Privacy` explains the settings.
+  Neighbouring data sets differ in one point, added or removed.
+
+  Attributes:
+    epsilon: Privacy budget of the whole fit, > 0.
+    delta: Its failure probability, in (0, 1).
+    radius: Points farther from the origin are moved to this distance, in the data's
+      units; in [1e-100, 1e100].  It must be known beforehand, not taken from the data.
+    trust: Who may see what without noise.  With "server", the server may see sums over
+      all clients, and adds the noise to them.  With "none", every client adds a share of
+      the noise to its own message, and the server sees their noisy sum.  In both cases
+      a secure sum must hide the single messages.
+    min_clients: For `trust` "none": the least number of clients whose shares of the noise
+      count in every round.  The rest may drop out, or tell their share to others.  The
+      noise grows by num_clients / min_clients in variance.  Default: all clients.
   """
 
   epsilon: float
@@ -124,7 +128,7 @@ class ClientPrivacy(Privacy):
 
   Neighbouring data sets differ in all points of one client, which has none in one of them.
   That a client takes part, and so the number of clients, is public.  It covers a person with
-  many points, if one client has them all.  `Privacy` explains the other settings.
+  many points, if one client has them all.  `PointPrivacy` explains the other settings.
 
   Attributes:
     max_points: The most points of a client that are used, its first ones; in [1, 2^30].  The

@@ -248,7 +248,7 @@ class ExperimentTest(parameterized.TestCase):
   def test_what_draws_the_report_is_imported_before_measuring(self):
     self._is_broken = True
 
-    with self.assertRaises(ImportError):
+    with self.assertRaisesRegex(ImportError, "halted; None in sys.modules"):
       self._run()
 
     self.assertNotIn("measure", self._log)

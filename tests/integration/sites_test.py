@@ -181,7 +181,6 @@ class SitesTest(parameterized.TestCase):
     for site in sites:
       self.assertNotEmpty(site.files())
 
-  @nightly.only
   def test_a_run_that_lost_a_site_goes_on_when_it_is_back(self):
     sites, workers = self._sites(_TABLES)
     expected = self._run("whole", workers)

@@ -8,7 +8,6 @@ from unittest import mock
 from absl.testing import absltest
 
 from experiments.three_phase import report
-from tests import nightly
 from tests.distribution import started_workers
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
@@ -65,7 +64,6 @@ class WorkersTest(absltest.TestCase):
     self.assertRegex(result.stderr, f"the worker at {workers[0].address} ended")
     self.assertEqual(program.read_text(folder, "summary.json"), _expected)
 
-  @nightly.only
   def test_a_run_that_lost_all_workers_goes_on_with_others(self):
     folder = self.create_tempdir().full_path
     workers = self._start(2)

@@ -20,6 +20,11 @@ class KMeansConfigTest(parameterized.TestCase):
     self.assertEqual((fkm_lloyd.fkm_rounds, fkm_lloyd.n_init, fkm_lloyd.min_count), (3, 5, 2))
     self.assertEqual((fkm_lloyd.server_init, fkm_lloyd.local_iterations), ("fresh", 1))
 
+  def test_a_kind_of_algorithm_that_is_not_known_is_refused(self):
+    for algorithm in (kmeans_config.Algorithm(), type("Mine", (kmeans_config.Fkm,), {})()):
+      with self.assertRaisesRegex(ValueError, "`algorithm` must be of one of Sums, .*, got"):
+        kmeans_config.algorithm_of(algorithm)
+
   def test_every_algorithm_is_searched_by(self):
     kinds = list(kmeans_config.ALGORITHMS.values())
     self.assertEqual(kinds, [kmeans_config.Sums, *algorithms.SEARCHES])

@@ -40,6 +40,7 @@ _QUICK_BUGS = (
 )
 _COMPOSED = ("composition of four releases", "composition, blocks in threads", "tree growth")
 _WHOLE = tuple(name for name in audited_mechanisms.MECHANISMS if name.startswith("whole"))
+_FITS = tuple(name for name in _WHOLE if " fit" in name)
 _SLOW = ("composition, blocks in threads", *_WHOLE)
 _USING_ALL = (
     "count", "cluster sum", "leaf sum", "cluster sums, point on a border",
@@ -78,7 +79,7 @@ class PrivacyAuditTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_named(audited_mechanisms.MECHANISMS))
   def test_real_mechanism_stays_under_its_epsilon(self, name):
-    nightly.skip_by_day(self, name in _SLOW)
+    nightly.skip_by_day(self, name in _FITS)
     self.assertLessEqual(_epsilon(name, _few_runs(name)), _BUDGET.epsilon)
 
   @parameterized.named_parameters(*_named(_QUICK_BUGS))
@@ -92,7 +93,7 @@ class PrivacyAuditTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_named(_USING_ALL))
   def test_the_score_uses_all_there_is(self, name):
-    nightly.skip_by_day(self, name in _SLOW)
+    nightly.skip_by_day(self, name in _FITS)
     # Otherwise, that nothing is found would say nothing: the scores of a Gaussian
     # mechanism that spends the whole budget are mu standard deviations apart.
     self.assertAlmostEqual(*self._apart(name, 1), delta=self._tolerance(name))
@@ -100,7 +101,6 @@ class PrivacyAuditTest(parameterized.TestCase):
   @parameterized.named_parameters(
       *_named([*_COMPOSED, "whole call of refine", "whole call of lsh"]))
   def test_a_quarter_of_the_noise_is_found(self, name):
-    nightly.skip_by_day(self, name in _SLOW)
     self.assertGreater(_epsilon(name, _few_runs(name), noise_part=1 / 4), _BUDGET.epsilon)
 
   @parameterized.named_parameters(
