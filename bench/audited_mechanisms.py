@@ -273,7 +273,7 @@ def _patched(mechanism: _Mechanism, module: types.ModuleType, name: str, value: 
 
 def _in_blocks(mechanism: _Mechanism) -> _Mechanism:
   """Returns the mechanism with a block for every row, which threads add up."""
-  return _patched(mechanism, private_sums, "_BLOCK_ELEMENTS", _DIM)
+  return _patched(mechanism, private_sums, "BLOCK_ELEMENTS", _DIM)
 
 
 def _unlimited(mechanism: _Mechanism) -> _Mechanism:

@@ -14,7 +14,7 @@ from dp_clustering import clustering_params
 from dp_clustering import point_grid
 
 # Elements of points, or of their products with the centers, processed at a time.
-_BLOCK_ELEMENTS = 2**18
+BLOCK_ELEMENTS = 2**18
 # Rows with larger norms are scaled down to this norm to find their nearest center.  The
 # squares of the centers' norms don't matter then, and products stay finite.
 _LARGEST_NORM = 1e150
@@ -58,7 +58,7 @@ def nonprivate_labels_and_loss(
   """
   labels = np.empty(len(points), np.intp)
   block_losses = []
-  block_size = max(1, _BLOCK_ELEMENTS // max(centers.shape))
+  block_size = max(1, BLOCK_ELEMENTS // max(centers.shape))
   for start in range(0, len(points), block_size):
     rows = _finite_rows(points[start : start + block_size], radius)
     bounded_rows = clustering_params.map_to_ball(rows, _LARGEST_NORM)

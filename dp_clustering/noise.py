@@ -25,7 +25,7 @@ _LARGEST_SCALE = 2.0**58
 _DRAWS_PER_THREAD = 200
 # Up to this scale, seeded noise is drawn from a table of probabilities.  Above it, a
 # rounded Gaussian differs from the discrete one by less than 1e-6 in total variation.
-_LARGEST_TABLE_SCALE = 1000.0
+LARGEST_TABLE_SCALE = 1000.0
 # Standard deviations to either side in the table; the rest is below 1e-32.
 _TABLE_WIDTH = 12
 
@@ -118,7 +118,7 @@ class SeededNoise:
 
   def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
     _check_scale(scale)
-    if scale > _LARGEST_TABLE_SCALE:
+    if scale > LARGEST_TABLE_SCALE:
       return np.rint(self._rng.normal(0.0, scale, shape)).astype(np.int64)
     largest = math.ceil(_TABLE_WIDTH * scale)
     values = np.arange(-largest, largest + 1)

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
   from dp_clustering import sum_query
 
 # Elements of points that are processed at a time.
-_BLOCK_ELEMENTS = 2**18  # They stay in a core's cache.
+BLOCK_ELEMENTS = 2**18  # They stay in a core's cache.
 # Largest number of products of points with centers at a time: 32 MB for each core.
-_BLOCK_PRODUCTS = 2**22
+BLOCK_PRODUCTS = 2**22
 # Bits of a code: float32 holds exactly this many, and a table of all codes fits.
 LARGEST_MAX_DEPTH = 24
 
@@ -121,7 +121,7 @@ class PooledPoints:
     Args:
       num_products: How many products with each row `function` keeps at a time.
     """
-    size = max(1, min(_BLOCK_ELEMENTS // self.dim, _BLOCK_PRODUCTS // num_products))
+    size = max(1, min(BLOCK_ELEMENTS // self.dim, BLOCK_PRODUCTS // num_products))
     starts = range(0, len(self), size)
     num_threads = min(len(os.sched_getaffinity(0)), len(starts))
     # A free thread takes the next block.

@@ -42,7 +42,7 @@ class CheckpointsTest(absltest.TestCase):
 
   def test_a_round_soon_after_a_save_is_saved_only_at_once(self):
     checkpoints = checkpoint.Checkpoints(self.folder)
-    with mock.patch.object(checkpoint, "_SAVING_SHARE", 1e-9):
+    with mock.patch.object(checkpoint, "SAVING_SHARE", 1e-9):
       checkpoints.save("kmeans", _START, 1, _STATE, [], at_once=False)
       checkpoints.save("kmeans", _START, 2, _STATE, [], at_once=False)
       self.assertEqual(checkpoints.load("kmeans", _START)[0], 1)

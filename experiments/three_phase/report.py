@@ -14,7 +14,7 @@ from experiments.three_phase import findings
 from experiments.three_phase import results as results_lib
 from fl_clustering import model_folder
 
-_FIRST_FIGURES = (
+FIRST_FIGURES = (
     report_sections.Figure(
         "gains.png", figures.gains,
         "Gain of every method over FedAvg, with its interval",
@@ -22,7 +22,7 @@ _FIRST_FIGURES = (
         "leaves out zero can the gain be told from chance; where it doesn't, the dot is open.",
     ),
 )
-_FIGURES = (
+FIGURES = (
     report_sections.Figure(
         "learning_curves.png", figures.learning_curves,
         "Learning curves of all methods",
@@ -147,10 +147,10 @@ def write_report(run: finished_run.FinishedRun) -> None:
       ],
       notes={"What the server sees": findings.privacy_notes(results)},
       sections={
-          "Gains": report_sections.write_figures(run.path, _FIRST_FIGURES, results),
+          "Gains": report_sections.write_figures(run.path, FIRST_FIGURES, results),
           "Comparison": comparison.comparison_tables(results),
           "New clients": detail_tables.new_client_tables(results),
-          "Figures": report_sections.write_figures(run.path, _FIGURES, results),
+          "Figures": report_sections.write_figures(run.path, FIGURES, results),
           "Clusters": [*_saved_clusters(results), *detail_tables.cluster_tables(results)],
           "Global models": detail_tables.global_model_tables(results),
       },

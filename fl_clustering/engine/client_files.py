@@ -20,7 +20,7 @@ from fl_clustering.tasks import federated_task
 
 # The global test set is cut into files of this size, so that all cores can
 # evaluate one model.
-_GLOBAL_TEST_FILE_EXAMPLES = 500
+GLOBAL_TEST_FILE_EXAMPLES = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,11 +84,11 @@ def _global_test_files(
   """Returns the files of the global test set, which is cut and written likewise."""
   if isinstance(examples, tuple):
     return tuple(map(_at_site, examples))
-  starts = range(0, len(examples), _GLOBAL_TEST_FILE_EXAMPLES)
+  starts = range(0, len(examples), GLOBAL_TEST_FILE_EXAMPLES)
   return tuple(
       _write(
           os.path.join(directory, f"global_{i:05d}.test"),
-          examples.take(slice(start, start + _GLOBAL_TEST_FILE_EXAMPLES)),
+          examples.take(slice(start, start + GLOBAL_TEST_FILE_EXAMPLES)),
       )
       for i, start in enumerate(starts)
   )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # What one head returns of its members is at most this part of a message, so that several heads fill
 # it and cores share the work.
-_HEADS_PER_MESSAGE = 16
+HEADS_PER_MESSAGE = 16
 
 Clusters = Sequence[tuple[str, ...]]
 Losses = dict[str, float]
@@ -217,7 +217,7 @@ class ClusterTraining:
       self, heads: Sequence[heads_lib.Head], vectors: np.ndarray, round_: participation.Round
   ) -> Iterator[tuple[int, str, np.ndarray, float]]:
     """Yields (cluster, client id, trained parameters, loss) of all members that take part."""
-    sizes = [_HEADS_PER_MESSAGE * vectors.shape[1]]
+    sizes = [HEADS_PER_MESSAGE * vectors.shape[1]]
     parts = [
         heads_lib.Head(head.cluster, head.members[part])
         for head in heads

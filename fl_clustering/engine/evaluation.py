@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Examples that go through a model at a time, and the most that one TFF client
 # evaluates when there are many.
 _BATCH_EXAMPLES = 250
-_JOB_EXAMPLES = 500
+JOB_EXAMPLES = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ def build_confusions(model: model_lib.Model) -> tff.Computation:
 
 
 def _cut(files: Sequence[client_files.ExampleFile]) -> list[list[int]]:
-  """Cuts a request's files into lists of at most about `_JOB_EXAMPLES` examples at one site.
+  """Cuts a request's files into lists of at most about `JOB_EXAMPLES` examples at one site.
 
   Returns the files' positions.
   """
@@ -82,7 +82,7 @@ def _cut(files: Sequence[client_files.ExampleFile]) -> list[list[int]]:
   size, site = 0, None
   for position in sorted(range(len(files)), key=lambda position: files[position].site):
     file = files[position]
-    if file.site != site or size + file.num_examples > _JOB_EXAMPLES:
+    if file.site != site or size + file.num_examples > JOB_EXAMPLES:
       lists.append([])
       size, site = 0, file.site
     lists[-1].append(position)

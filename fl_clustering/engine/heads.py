@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # A head does at most about 1/16 of a round's work: small enough that no core waits long for
 # the last one, whatever the cluster sizes.  Many clients are cut finer, for many cores.
-_FEWEST_HEADS = 16
+FEWEST_HEADS = 16
 _MOST_HEADS = 64
 _MEMBERS_PER_HEAD = 10
 
@@ -72,7 +72,7 @@ def plan_heads(
   """
   work = lambda members: sum(files[m].num_examples for m in members)
   num_parts = sum(map(len, clusters)) // _MEMBERS_PER_HEAD
-  num_parts = min(max(num_parts, _FEWEST_HEADS), _MOST_HEADS)
+  num_parts = min(max(num_parts, FEWEST_HEADS), _MOST_HEADS)
   limit = sum(work(members) for members in clusters) / num_parts
   heads = []
   for cluster, members in enumerate(clusters):

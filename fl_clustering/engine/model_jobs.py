@@ -14,10 +14,10 @@ from fl_clustering import runtime
 
 _BYTES_PER_NUMBER = 4
 # So few that a worker keeps the memory of a message for the next one (`worker_process.py`).
-_MESSAGE_BYTES = 28 * 2**20
+MESSAGE_BYTES = 28 * 2**20
 # For models so large that a message would not have work for every core.  The worker holds a message
 # several times over.
-_MOST_MESSAGE_BYTES = 128 * 2**20
+MOST_MESSAGE_BYTES = 128 * 2**20
 
 # The name and the TFF type of a job's value.
 Field = tuple[str, Any]
@@ -93,7 +93,7 @@ def batches(
   num_cores = runtime.num_cores()
 
   def fits(number: int, size: int) -> bool:
-    most = _MOST_MESSAGE_BYTES if number <= num_cores else _MESSAGE_BYTES
+    most = MOST_MESSAGE_BYTES if number <= num_cores else MESSAGE_BYTES
     return _BYTES_PER_NUMBER * size <= most
 
   starts: list[int] = []

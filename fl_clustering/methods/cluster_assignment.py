@@ -12,7 +12,7 @@ import numpy as np
 from clustering_basics import agreement
 from clustering_basics import validate
 
-_SETS_AT_A_TIME = 512
+SETS_AT_A_TIME = 512
 
 
 def clusters_of(clusters: Iterable[Sequence[str]]) -> dict[str, tuple[int, ...]]:
@@ -46,8 +46,8 @@ def clients_alike(
   for client_id in client_ids:
     alike.setdefault(found[client_id], []).append(client_id)
   items = [(indices, tuple(clients)) for indices, clients in alike.items()]
-  for start in range(0, len(items), _SETS_AT_A_TIME):
-    yield dict(items[start : start + _SETS_AT_A_TIME])
+  for start in range(0, len(items), SETS_AT_A_TIME):
+    yield dict(items[start : start + SETS_AT_A_TIME])
 
 
 def mean_vectors(vectors: Any, sets: Sequence[tuple[int, ...]]) -> np.ndarray:

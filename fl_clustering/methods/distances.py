@@ -37,7 +37,7 @@ _NUMBERS_PER_BLOCK = 256 * _COLUMNS_PER_BLOCK
 # More clients have their L2 and cosine distances from inner products.
 _MOST_BY_DIFFERENCES = 256
 # Multiplications that take several seconds.
-_LONG = 2 * 10**10
+MANY_MULTIPLICATIONS = 2 * 10**10
 
 
 def _pairs(vectors: np.ndarray, metric: str) -> np.ndarray:
@@ -105,7 +105,7 @@ def _with_progress(
       f"({2 * work / 1e12:.1f} TFLOP, {num_bytes / 1e6:,.0f} MB)"
   )
   yield from tqdm.tqdm(
-      results, desc=what, total=num_blocks, unit="block", disable=work < _LONG
+      results, desc=what, total=num_blocks, unit="block", disable=work < MANY_MULTIPLICATIONS
   )
 
 
@@ -128,7 +128,7 @@ def _sum_over_blocks(vectors: Vectors, metric: str, scales: np.ndarray | None = 
   return total
 
 
-def _products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
+def inner_products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
   """Returns the inner products of the rows, divided by `scales` and centered, as (N, N)."""
   num_rows = len(vectors)
   products = np.zeros((num_rows, num_rows))
@@ -152,7 +152,7 @@ def _first_equal(vectors: Vectors) -> np.ndarray:
 
 def _squares_by_products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
   """Returns squared L2 distances from inner products."""
-  products = _products(vectors, scales)
+  products = inner_products(vectors, scales)
   first = _first_equal(vectors)
   if len(np.unique(first)) < len(first):
     products = products[np.ix_(first, first)]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Bounds of the enumeration: seconds for hundreds of clients, a few minutes for thousands.
 _MAX_CLIQUES = 100_000
-_MAX_MEMBERSHIPS = 10_000_000
+MAX_MEMBERSHIPS = 10_000_000
 # From this number on, the enumeration has a progress bar.
 _MANY_CLIENTS = 500
 
@@ -129,7 +129,7 @@ def _enumerate(graph: _Graph, max_cliques: int) -> tuple[list[int], bool]:
       unit="clique", disable=graph.num_nodes < _MANY_CLIENTS,
   ) as bar:
     for clique in _maximal_cliques(graph):
-      if len(cliques) == max_cliques or num_memberships > _MAX_MEMBERSHIPS:
+      if len(cliques) == max_cliques or num_memberships > MAX_MEMBERSHIPS:
         return cliques, False
       cliques.append(clique)
       num_memberships += clique.bit_count()

@@ -59,11 +59,11 @@ _LEAST_SILHOUETTE = 0.08
 _LEAST_STABILITY = 0.55
 _NUM_STARTS = 10
 # Bootstrap samples of the clients, and as many of points without groups.
-_NUM_SAMPLES = 25
+NUM_SAMPLES = 25
 _STARTS_PER_SAMPLE = 3
 _FEWEST_SAMPLED = 6
 # Of more clients, the criteria look at so many.
-_MOST_CLIENTS = 500
+MOST_CLIENTS = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,8 +120,8 @@ def choose(
   validate.one_of(CRITERIA, criterion=criterion)
   validate.integer(1, max_k=max_k)
   client_ids = tuple(sorted(client_weights.client_ids))
-  if len(client_ids) > _MOST_CLIENTS:
-    places = np.sort(rng.choice(len(client_ids), _MOST_CLIENTS, replace=False))
+  if len(client_ids) > MOST_CLIENTS:
+    places = np.sort(rng.choice(len(client_ids), MOST_CLIENTS, replace=False))
     client_ids = tuple(client_ids[i] for i in places)
   distances = distances_lib.METRICS["l2"](client_weights.represented(representation, client_ids))
   cosines = distances_lib.METRICS["cosine"](client_weights.represented("update", client_ids))
@@ -219,7 +219,7 @@ def _stabilities(clients: _Clients, ks: range, rng: np.random.Generator) -> tupl
     return (_LEAST_STABILITY, *(0.0 for _ in ks))
   of_clients, of_points = [], []
   labels = [_kmeans_labels(points, k, rng, _NUM_STARTS) for k in ks]
-  for _ in range(_NUM_SAMPLES):
+  for _ in range(NUM_SAMPLES):
     counts = _bootstrap_counts(len(points), rng)
     of_clients.append(_agreements(points, labels, counts, ks, rng))
     without_groups = points.std(axis=0) * rng.standard_normal(points.shape)

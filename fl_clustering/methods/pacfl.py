@@ -43,9 +43,9 @@ _RIGHT_ANGLE = 90.0
 _LEAST_SINGULAR_VALUE = 1e-5
 # Clients that are compared with others at a time: the spaces of thousands, or all their angles
 # at once, are gigabytes.
-_BLOCK, _ROWS = 256, 32
+BLOCK, ROWS = 256, 32
 # Pairs of clients that take several seconds.
-_LONG = 10**5
+MANY_PAIRS = 10**5
 
 
 def smallest_angles(spaces: Sequence[Space], others: Sequence[Space]) -> np.ndarray:
@@ -54,14 +54,14 @@ def smallest_angles(spaces: Sequence[Space], others: Sequence[Space]) -> np.ndar
   They are in degrees, in [0, 90], float64 of shape (len(spaces), len(others)).
   """
   angles = np.empty((len(spaces), len(others)))
-  blocks = [slice(i, i + _BLOCK) for i in range(0, len(others), _BLOCK)]
+  blocks = [slice(i, i + BLOCK) for i in range(0, len(others), BLOCK)]
   # Of all pairs of the same clients, one half is enough.
   are_same = spaces is others
   for columns in _with_progress(blocks, len(spaces), len(others)):
     other_bases = _stacked(others[columns])
     last = columns.start + other_bases.shape[1] if are_same else len(spaces)
-    for start in range(0, last, _ROWS):
-      rows = slice(start, min(start + _ROWS, last))
+    for start in range(0, last, ROWS):
+      rows = slice(start, min(start + ROWS, last))
       products = np.tensordot(_stacked(spaces[rows]), other_bases, (0, 0))
       angles[rows, columns] = _angle(np.linalg.norm(products, ord=2, axis=(1, 3)))
     if are_same:
@@ -73,7 +73,7 @@ def _with_progress(blocks: Sequence[Any], num_clients: int, num_others: int) -> 
   """Yields blocks, and says beforehand how much there is to compare if it takes long."""
   return tqdm.tqdm(
       blocks, desc=f"angles between {num_clients:,} x {num_others:,} clients", unit="block",
-      disable=num_clients * num_others < _LONG,
+      disable=num_clients * num_others < MANY_PAIRS,
   )
 
 
@@ -117,9 +117,9 @@ def mean_angles_of_equal_labels(spaces: Sequence[Space], others: Sequence[Space]
       columns, other_vectors = _vectors_of(others, label, rank)
       if not columns:
         continue
-      for i in range(0, len(rows), _BLOCK):
-        place = np.ix_(rows[i : i + _BLOCK], columns)
-        sums[place] += _angle(np.abs(vectors[i : i + _BLOCK] @ other_vectors.T))
+      for i in range(0, len(rows), BLOCK):
+        place = np.ix_(rows[i : i + BLOCK], columns)
+        sums[place] += _angle(np.abs(vectors[i : i + BLOCK] @ other_vectors.T))
         counts[place] += 1
   return np.divide(sums, counts, out=np.full(sums.shape, _RIGHT_ANGLE), where=counts > 0)
 

@@ -34,7 +34,7 @@ _NORM_BITS = 20
 _COLUMN_BITS = 52
 _NUM_NORM_BINS = 64
 # Sums of 2^31 of so many points stay below the modulus.
-_MOST_POINTS = 2**30
+MOST_POINTS = 2**30
 
 
 def _exponents(values: tf.Tensor) -> tf.Tensor:
@@ -189,8 +189,8 @@ def find_grid(files: point_files.PointFiles, standardize: bool) -> Grid:
   own = scaling_lib.Scaling(np.zeros(num_columns), ones)
   counts = _total(files.scaled(own), column_exponents)
   num_points = int(counts[0].sum())
-  if num_points >= _MOST_POINTS:
-    raise validate.error("clients", f"have fewer than {_MOST_POINTS} points", num_points)
+  if num_points >= MOST_POINTS:
+    raise validate.error("clients", f"have fewer than {MOST_POINTS} points", num_points)
   bounds = column_bounds(counts)
   sums = _total(files.scaled(scaling_lib.Scaling(own.shift, steps / bounds)), column_moments)
   means, _ = _moments(num_points, sums)

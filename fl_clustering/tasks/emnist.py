@@ -39,7 +39,7 @@ NUM_WRITERS = 3383
 MAX_GLOBAL_TEST_EXAMPLES = 10_000
 
 _DEFAULT_CACHE_DIR = "~/.tff"  # TFF's own default.
-_TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 20
 _CHUNK_BYTES = 1 << 20
 _NUM_CLASSES = 10
 _TRAIN_SPLIT = "digits_only_train"
@@ -108,7 +108,7 @@ def download(path: str, url: str) -> None:
       with _open_url(url) as response:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(partial_path, "wb") as partial_file:
-          _unpack(response, partial_file)
+          unpack(response, partial_file)
       defect = _defect(partial_path)
       if defect:
         raise EmnistUnavailable(f"what {url} serves is not the data set ({defect})")
@@ -185,10 +185,10 @@ def _unavailable_on_error(path: str, url: str) -> Iterator[None]:
 
 
 def _open_url(url: str) -> Any:
-  return urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS)
+  return urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS)
 
 
-def _unpack(response: Any, file: BinaryIO) -> None:
+def unpack(response: Any, file: BinaryIO) -> None:
   """Writes what `response` holds compressed to `file`, with a progress bar."""
   decompressor = lzma.LZMADecompressor()
   length = response.headers.get("Content-Length")

@@ -23,7 +23,7 @@ from clustering_basics import atomic_file
 
 # Large models take a while to write. Past its first checkpoint, a stage spends
 # at most about this share of its time on saving.
-_SAVING_SHARE = 0.05
+SAVING_SHARE = 0.05
 _META = "meta"
 _ADVICE = "remove it to repeat its stage, or start again with --overwrite"
 
@@ -133,4 +133,4 @@ class Checkpoints:
     )
     atomic_file.write_arrays(self._path(stage), {_META: np.array(meta), **state})
     end = time.monotonic()
-    self._not_before[stage] = end + (end - start) / _SAVING_SHARE
+    self._not_before[stage] = end + (end - start) / SAVING_SHARE

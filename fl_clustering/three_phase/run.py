@@ -50,7 +50,7 @@ if TYPE_CHECKING:
   from fl_clustering.three_phase import checkpoint
 
 # More models, such as those of thousands of clients, wait in a file for their use.
-_MOST_MODELS_KEPT = 200
+MOST_MODELS_KEPT = 200
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class Run:
       )
       true_groups = self.task.true_groups if name in self.config.chosen_methods else None
       result = scoring.evaluate(self.engine, outcome, placement, true_groups)
-      if len(result.vectors) > _MOST_MODELS_KEPT:
+      if len(result.vectors) > MOST_MODELS_KEPT:
         path = os.path.join(self.data_dir, f"models_of_{name}.npy")
         vectors = atomic_file.array_in_file(path, result.vectors)
         result = dataclasses.replace(result, vectors=vectors)
@@ -202,7 +202,7 @@ def _with_weights_in_file(
 ) -> method_lib.Pretrained:
   """Returns it with the clients' weights in a file, if they are many."""
   weights = pretrained.client_weights
-  if len(weights.client_ids) <= _MOST_MODELS_KEPT:
+  if len(weights.client_ids) <= MOST_MODELS_KEPT:
     return pretrained
   moved = weights.moved_to(os.path.join(data_dir, "client_weights.npy"))
   return dataclasses.replace(pretrained, client_weights=moved)

@@ -23,7 +23,7 @@ class LabelsAndLossTest(parameterized.TestCase):
     rng = np.random.default_rng(0)
     points, centers = 3 * rng.normal(size=(101, 4)), rng.normal(size=(7, 4))
     labels, loss = _plain_labels_and_loss(points, centers)
-    with mock.patch.object(metrics, "_BLOCK_ELEMENTS", block_elements):
+    with mock.patch.object(metrics, "BLOCK_ELEMENTS", block_elements):
       got_labels, got_loss = metrics.nonprivate_labels_and_loss(points, centers, 1.0)
     np.testing.assert_array_equal(got_labels, labels)
     self.assertAlmostEqual(got_loss, loss, delta=1e-12 * loss)

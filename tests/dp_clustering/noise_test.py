@@ -151,7 +151,7 @@ class SeededNoiseTest(parameterized.TestCase):
     self.assertLess(_distance(draws, cumulated), _distance_bound(500_000, 0.001))
 
   def test_a_rounded_gaussian_is_the_discrete_one_where_it_takes_its_place(self):
-    scale = noise._LARGEST_TABLE_SCALE  # pylint: disable=protected-access
+    scale = noise.LARGEST_TABLE_SCALE
     values = np.arange(-math.ceil(10 * scale), math.ceil(10 * scale) + 1)
     rounded = special.ndtr((values + 0.5) / scale) - special.ndtr((values - 0.5) / scale)
     distance = abs(rounded - _probabilities(values, scale)).sum() / 2

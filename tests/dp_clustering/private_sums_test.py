@@ -135,7 +135,7 @@ class InvarianceTest(parameterized.TestCase):
     points = _points()
     expected = _all_releases(points, 1.0)
     with mock.patch.multiple(
-        private_sums, _BLOCK_ELEMENTS=elements, _BLOCK_PRODUCTS=products
+        private_sums, BLOCK_ELEMENTS=elements, BLOCK_PRODUCTS=products
     ):
       for first, second in zip(_all_releases(points, 1.0), expected):
         np.testing.assert_array_equal(first, second)
@@ -157,7 +157,7 @@ class InvarianceTest(parameterized.TestCase):
       return [*statistics.counts, *hashed.private_prefix_counts(1, [0, 1], 0.0)]
 
     together = counts()
-    with mock.patch.object(private_sums, "_BLOCK_ELEMENTS", 1):
+    with mock.patch.object(private_sums, "BLOCK_ELEMENTS", 1):
       self.assertEqual(counts(), together)
 
   @parameterized.parameters(np.float16, np.float32, np.int8, np.int64, bool)
@@ -187,7 +187,7 @@ class MemoryTest(parameterized.TestCase):
     centers = clustering_params.map_to_ball(_points(1000, dim, seed=1), 1.0)
     tracemalloc.start()
     with (
-        mock.patch.multiple(private_sums, _BLOCK_ELEMENTS=2**13, _BLOCK_PRODUCTS=2**17),
+        mock.patch.multiple(private_sums, BLOCK_ELEMENTS=2**13, BLOCK_PRODUCTS=2**17),
         mock.patch.object(os, "sched_getaffinity", return_value={0, 1}),
     ):
       hashed = sums.hashed(np.random.default_rng(1).normal(size=(4, dim)))

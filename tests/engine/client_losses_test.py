@@ -70,7 +70,7 @@ class ClientLossesTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
     # So that one TFF client reads the files of several clients.
-    self.enter_context(mock.patch.object(heads, "_FEWEST_HEADS", 2))
+    self.enter_context(mock.patch.object(heads, "FEWEST_HEADS", 2))
 
   def test_equals_the_mean_cross_entropy_on_training_data(self):
     vectors = _vectors(3)

@@ -193,7 +193,7 @@ class TrainMembersTest(absltest.TestCase):
 
   def test_heads_of_several_members_have_the_same_sums(self):
     # So that all five members are summed up in one head.
-    with mock.patch.object(heads, "_FEWEST_HEADS", 1):
+    with mock.patch.object(heads, "FEWEST_HEADS", 1):
       expected, _ = _training().train(
           _starts(1), (_task.client_ids,), _everyone()
       )
@@ -247,8 +247,8 @@ class TrainMembersTest(absltest.TestCase):
         small_messages.limit(limit),
         mock.patch.object(heads, "build_own_models", lambda *_: train),
         # One head per cluster, so that the first is cut in two.
-        mock.patch.object(heads, "_FEWEST_HEADS", 1),
-        mock.patch.object(cluster_training, "_HEADS_PER_MESSAGE", 1),
+        mock.patch.object(heads, "FEWEST_HEADS", 1),
+        mock.patch.object(cluster_training, "HEADS_PER_MESSAGE", 1),
     ):
       parts = training.train_members(starts, _CLUSTERS, _everyone())
     self.assertBetween(most_returned, 1, limit)

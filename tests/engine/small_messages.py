@@ -8,5 +8,5 @@ from fl_clustering.engine import model_jobs
 def limit(num_bytes):
   """Returns a context manager in which a message holds at most so many bytes."""
   return mock.patch.multiple(
-      model_jobs, _MESSAGE_BYTES=num_bytes, _MOST_MESSAGE_BYTES=num_bytes
+      model_jobs, MESSAGE_BYTES=num_bytes, MOST_MESSAGE_BYTES=num_bytes
   )

@@ -59,8 +59,8 @@ def setUpModule():
       "--pretrain_rounds=3", "--cluster_rounds=2", "--clients_per_round=4",
   )
   for patch in (
-      mock.patch.object(report, "_FIRST_FIGURES", ()),
-      mock.patch.object(report, "_FIGURES", ()),
+      mock.patch.object(report, "FIRST_FIGURES", ()),
+      mock.patch.object(report, "FIGURES", ()),
       mock.patch.object(runtime, "LocalRuntime", _worker),
   ):
     patch.start()

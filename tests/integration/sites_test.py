@@ -83,7 +83,7 @@ class SitesTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     files.open_folder.cache_clear()
-    for name in ("_FIRST_FIGURES", "_FIGURES"):  # They take much of the time.
+    for name in ("FIRST_FIGURES", "FIGURES"):  # They take much of the time.
       self.enter_context(mock.patch.object(report, name, ()))
     temporary = tempfile.TemporaryDirectory()
     self.addCleanup(temporary.cleanup)

@@ -29,7 +29,7 @@ def setUpModule():
       "--pretrain_rounds=2", "--cluster_rounds=2", "--methods=kmeans,ifca,cfl,pacfl",
       "--num_clusters=2", "--cfl_eps1=1e9", "--cfl_eps2=0",
   )
-  for name in ("_FIRST_FIGURES", "_FIGURES"):  # They take much of the time.
+  for name in ("FIRST_FIGURES", "FIGURES"):  # They take much of the time.
     patch = mock.patch.object(report, name, ())
     patch.start()
     unittest.addModuleCleanup(patch.stop)

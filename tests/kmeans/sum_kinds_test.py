@@ -182,7 +182,7 @@ class ExactTest(parameterized.TestCase):
     expected = private_sums.PooledPoints(points, _RADIUS).totals(query)
     shuffled = points[np.random.default_rng(3).permutation(len(points))]
     for block_elements in (1, 21, 300):
-      with mock.patch.object(private_sums, "_BLOCK_ELEMENTS", block_elements):
+      with mock.patch.object(private_sums, "BLOCK_ELEMENTS", block_elements):
         found = private_sums.PooledPoints(shuffled, _RADIUS).totals(query)
         np.testing.assert_array_equal(found, expected)
     parts = [private_sums.PooledPoints(part, _RADIUS).totals(query)

@@ -77,7 +77,7 @@ class ManyVectorsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*((name, name) for name in distances.METRICS))
   def test_equal_vectors_have_distance_zero_and_equal_distances(self, metric):
-    products = distances._products  # pylint: disable=protected-access
+    products = distances.inner_products
 
     def rounded_otherwise(*args):
       # As where a product depends on where in the matrix it stands.
@@ -85,7 +85,7 @@ class ManyVectorsTest(parameterized.TestCase):
       noise = 1e-12 * np.random.default_rng(0).normal(size=found.shape)
       return found + noise + noise.T
 
-    self.enter_context(mock.patch.object(distances, "_products", rounded_otherwise))
+    self.enter_context(mock.patch.object(distances, "inner_products", rounded_otherwise))
     vectors = _random_vectors(self._MANY, 50)
     vectors[[3, 299]] = vectors[7]
     vectors[:, 5] = 0
@@ -107,7 +107,7 @@ class ManyVectorsTest(parameterized.TestCase):
   def test_long_work_is_told_beforehand(self):
     vectors = _random_vectors(4, 10)
     shown = io.StringIO()
-    with mock.patch.object(distances, "_LONG", 1), contextlib.redirect_stderr(shown):
+    with mock.patch.object(distances, "MANY_MULTIPLICATIONS", 1), contextlib.redirect_stderr(shown):
       distances.METRICS["l1"](vectors)
     self.assertRegex(
         shown.getvalue(),

@@ -175,7 +175,7 @@ class ClusterNeighboursTest(parameterized.TestCase):
     with self.subTest("unbounded"):
       assignment = dynamic_distance.cluster_neighbours(dense, 4, 1_000)
       self.assertRegex(assignment.warning, "more than 1000 maximal")
-    with mock.patch.object(dynamic_distance, "_MAX_MEMBERSHIPS", 400):
+    with mock.patch.object(dynamic_distance, "MAX_MEMBERSHIPS", 400):
       # 20 members each: the bound is passed with the 21st.
       assignment = dynamic_distance.cluster_neighbours(dense, 4, 1_000)
       self.assertRegex(assignment.warning, "more than 21 maximal")

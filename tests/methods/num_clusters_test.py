@@ -39,14 +39,14 @@ def _all(num):
 
 def setUpModule():
   # Enough for clear cases, and quicker.
-  patch = mock.patch.object(num_clusters, "_NUM_SAMPLES", 12)
+  patch = mock.patch.object(num_clusters, "NUM_SAMPLES", 12)
   patch.start()
   unittest.addModuleCleanup(patch.stop)
 
 
 def _without_stability():
   """Draws only one sample, for tests that look at other scores."""
-  return mock.patch.object(num_clusters, "_NUM_SAMPLES", 1)
+  return mock.patch.object(num_clusters, "NUM_SAMPLES", 1)
 
 
 class ChooseTest(parameterized.TestCase):
@@ -115,7 +115,7 @@ class ChooseTest(parameterized.TestCase):
     vectors = _blobs(2, per_blob=20)
     names = [f"client_{i:02d}" for i in range(len(vectors))]
     order = np.random.default_rng(0).permutation(len(vectors))
-    with mock.patch.object(num_clusters, "_MOST_CLIENTS", 12), mock.patch.object(
+    with mock.patch.object(num_clusters, "MOST_CLIENTS", 12), mock.patch.object(
         num_clusters, "from_distances", wraps=num_clusters.from_distances
     ) as scored:
       choice = _choose(vectors, names)

@@ -88,14 +88,14 @@ class ManyClientsTest(parameterized.TestCase):
     proximity = pacfl.PROXIMITIES[name]
     expected = [np.array([[proximity([u], [v]).item() for v in old] for u in one])
                 for one in (old, new)]
-    with mock.patch.multiple(pacfl, _BLOCK=4, _ROWS=3):
+    with mock.patch.multiple(pacfl, BLOCK=4, ROWS=3):
       np.testing.assert_allclose(proximity(old, old), expected[0], atol=1e-5)
       np.testing.assert_allclose(proximity(new, old), expected[1], atol=1e-5)
 
   @parameterized.named_parameters(*((name, name) for name in pacfl.PROXIMITIES))
   def test_long_work_is_told_beforehand(self, name):
     shown = io.StringIO()
-    with mock.patch.object(pacfl, "_LONG", 1), contextlib.redirect_stderr(shown):
+    with mock.patch.object(pacfl, "MANY_PAIRS", 1), contextlib.redirect_stderr(shown):
       pacfl.PROXIMITIES[name]([{0: _axes(0)}, {0: _axes(1)}], [{0: _axes(0)}])
     self.assertRegex(shown.getvalue(), r"^\s*angles between 2 x 1 clients: +0%")
 

@@ -57,7 +57,7 @@ class FindGridTest(parameterized.TestCase):
 
   def test_more_points_than_a_sum_can_hold_are_refused(self):
     parts = [np.arange(25.0)[:, np.newaxis], np.arange(24.0)[:, np.newaxis]]
-    with mock.patch.object(grid_scaling, "_MOST_POINTS", 50):
+    with mock.patch.object(grid_scaling, "MOST_POINTS", 50):
       self.assertEqual(self._grid(parts, False).num_points, 49)
       with self.assertRaisesRegex(
           ValueError, "`clients` must have fewer than 50 points, got 50"
@@ -66,7 +66,7 @@ class FindGridTest(parameterized.TestCase):
 
   def test_a_sum_can_hold_as_many_points_as_are_allowed(self):
     # Both signs, and every point's number at its largest.
-    most = grid_scaling._MOST_POINTS  # pylint: disable=protected-access
+    most = grid_scaling.MOST_POINTS
     self.assertLessEqual(most * 2**31, secure_sums.MODULUS // 2)
 
   @parameterized.product(name=list(_samples()), standardize=[False, True])

@@ -270,7 +270,7 @@ class DownloadTest(EmnistTest):
       file.write(response.read(1000))
       raise KeyboardInterrupt
 
-    self.enter_context(mock.patch.object(emnist, "_unpack", unpack))
+    self.enter_context(mock.patch.object(emnist, "unpack", unpack))
     with _serving(bytes(2000)) as server, mock.patch.object(emnist, "URL", server.url):
       with self.assertRaises(KeyboardInterrupt):
         self._load()
@@ -292,7 +292,7 @@ class DownloadTest(EmnistTest):
     self._assert_unavailable("failed .*refused", _CLOSED_PORT)
 
   def test_server_that_does_not_answer(self):
-    self.enter_context(mock.patch.object(emnist, "_TIMEOUT_SECONDS", 0.2))
+    self.enter_context(mock.patch.object(emnist, "TIMEOUT_SECONDS", 0.2))
     delay = threading.Event()
     with _serving(b"late", delay=delay) as server:
       self._assert_unavailable("timed out", server.url)
@@ -300,7 +300,7 @@ class DownloadTest(EmnistTest):
 
   def test_no_space_left(self):
     error = OSError(28, "No space left on device")
-    with mock.patch.object(emnist, "_unpack", side_effect=error), _serving(b"") as server:
+    with mock.patch.object(emnist, "unpack", side_effect=error), _serving(b"") as server:
       self._assert_unavailable("No space left", server.url)
 
   def test_check_obtainable_downloads_nothing(self):

@@ -20,7 +20,7 @@ from experiments.clients import hospitals
 def _recording(labels, signal):
   """Returns a recording as the unpickler makes it."""
   manager, frame = activity._State(), activity._State()
-  names = np.array(activity._CHANNELS, object)
+  names = np.array(activity.CHANNELS, object)
   blocks = [np.asarray(signal, float), np.stack([np.zeros_like(labels), labels])]
   manager.state = (None, blocks, [names, np.array(["sequence", "label"], object)], None)
   frame.state = {"_data": manager}

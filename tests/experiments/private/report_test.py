@@ -31,7 +31,7 @@ class ReportTest(parameterized.TestCase):
     run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
     with contextlib.ExitStack() as stack:
       if not draw:  # Figures take nearly all of the time.
-        stack.enter_context(mock.patch.object(report, "_FIGURES", ()))
+        stack.enter_context(mock.patch.object(report, "FIGURES", ()))
       report.write_report(run)
     with open(run.join("report.html"), encoding="utf-8") as file:
       return run, file.read()

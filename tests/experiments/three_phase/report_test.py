@@ -50,8 +50,8 @@ class ReportTest(parameterized.TestCase):
     )
     with contextlib.ExitStack() as stack:
       if not draw:  # Figures take nearly all of the time.
-        stack.enter_context(mock.patch.object(report, "_FIRST_FIGURES", ()))
-        stack.enter_context(mock.patch.object(report, "_FIGURES", ()))
+        stack.enter_context(mock.patch.object(report, "FIRST_FIGURES", ()))
+        stack.enter_context(mock.patch.object(report, "FIGURES", ()))
       report.write_report(results.finished)
     with open(results.finished.join("report.html"), encoding="utf-8") as file:
       return results.finished.path, file.read()
