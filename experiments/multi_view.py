@@ -54,7 +54,10 @@ class MultiView(experiment.Experiment):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del recorded, stack
-    loaded = data.load(config, experiment_flags.features_dir(), experiment_flags.data_dir())
+    loaded = data.load(
+        config.datasets, config.tables, config.num_clusters, experiment_flags.features_dir(),
+        experiment_flags.data_dir(),
+    )
     lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
     lines += [f"data: {one.source}" for one in loaded.datasets.values()]
     return experiment.Inputs(loaded, loaded.describe(), tuple(lines))

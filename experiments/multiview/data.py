@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import os
-from typing import Any, Mapping, TYPE_CHECKING, cast
+from typing import Any, Mapping, Sequence, TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from fl_clustering.tables import view_tables
 from fl_clustering.tasks import digits as mnist_digits
 
 if TYPE_CHECKING:
-  from experiments.multiview import config as config_lib
   from fl_clustering.distribution import sites as sites_lib
 
 # The tutorial's data, which are drawn anew for every seed.
@@ -225,26 +224,28 @@ class LoadedData:
 
 
 def load(
-    config: "config_lib.MultiViewStudyConfig", features_dir: str | None = None,
-    data_dir: str | None = None,
+    names: Sequence[str], tables: table_options.TableOptions, num_clusters: int | None,
+    features_dir: str | None = None, data_dir: str | None = None,
 ) -> LoadedData:
-  """Returns the data that the settings ask for.
+  """Returns the data sets of these names.
 
   Args:
-    config: The settings.
-    features_dir: Folder of the multiple features, or None.
-    data_dir: Folder of the user's own data, or None.
+    names: As in `--datasets`; `OWN` for the user's own data.
+    tables: How to read the user's own data.
+    num_clusters: Of the user's own data; None for as many as there are classes.
+    features_dir: Folder of the multiple features.
+    data_dir: Folder of the user's own data.
 
   Raises:
     ValueError: If a data set that is asked for by name is missing, or one can't be
       used.
     OSError: If files can't be read.
   """
-  if config.datasets == (OWN,):
-    own = load_folder(cast(str, data_dir), config.tables, config.num_clusters)
+  if names == (OWN,):
+    own = load_folder(cast(str, data_dir), tables, num_clusters)
     return LoadedData({own.name: own}, False, {})
-  auto = config.datasets == (AUTO,)
-  names = DATASETS if auto else config.datasets
+  auto = names == (AUTO,)
+  names = DATASETS if auto else names
   loaded, left_out = {}, {}
   for name in names:
     if name == DEMONSTRATION:

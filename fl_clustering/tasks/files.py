@@ -5,7 +5,6 @@ the training rows of the clients that train, and so do the means that missing ce
 row for testing, and no new client, has a part in them.
 """
 
-import abc
 import dataclasses
 import functools
 import os
@@ -19,6 +18,7 @@ from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
+from fl_clustering.tasks import client_rows
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
@@ -26,46 +26,8 @@ from fl_clustering.tasks import task_options
 
 DEFAULT_TEST_SHARE = held_out.TEST_SHARE
 
-_Made = tuple[tuple[federated_task.ClientData, ...], table_format.TableFormat]
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
-class ClientRows(abc.ABC):
-  """The rows of the clients' tables, wherever they are.
-
-  Attributes:
-    argument: What messages call the place.
-    place: The place, for messages.
-    where: The place, in a few words.
-    format: How the tables become features, before any scaling.
-    num_rows: The clients' numbers of rows, by client id.
-  """
-
-  argument: str
-  place: str
-  where: str
-  format: table_format.TableFormat
-  num_rows: Mapping[str, int]
-
-  @abc.abstractmethod
-  def told_tests(self) -> held_out.TestRows | None:
-    """Returns which rows are for testing; None if no column says so."""
-
-  @abc.abstractmethod
-  def make_clients(
-      self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str]
-  ) -> _Made:
-    """Returns the usable clients with scaled features, and how the tables became these.
-
-    Args:
-      tests: Which rows are for testing.
-      usable: The ids of the clients.
-      training: The ids of those whose training rows count for the scaling.
-    """
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _FolderRows(ClientRows):
+class _FolderRows(client_rows.ClientRows):
   """Tables in a folder of this machine."""
 
   tables: client_tables.ClientTables
@@ -79,7 +41,7 @@ class _FolderRows(ClientRows):
 
   def make_clients(
       self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str]
-  ) -> _Made:
+  ) -> client_rows.Made:
 
     def trains(client_id: str, table: client_tables.ClientTable) -> np.ndarray:
       return ~tests.masks[client_id] & np.full(len(table.rows), client_id in training)
@@ -121,7 +83,7 @@ def check_options(
 
 # A run asks for the number of clients before it loads them.
 @functools.lru_cache(maxsize=1)
-def open_folder(data_dir: str | None, tables: table_options.TableOptions) -> ClientRows:
+def open_folder(data_dir: str | None, tables: table_options.TableOptions) -> client_rows.ClientRows:
   """Returns the rows of the tables in a folder, which have been looked at.
 
   Raises:
@@ -143,12 +105,13 @@ def check_classes(format_: table_format.TableFormat) -> tuple[str, ...]:
 
 
 def _test_rows(
-    rows: ClientRows, test_share: float | None, seed: int, fold: held_out.Fold | None = None
+    rows: client_rows.ClientRows, test_share: float | None, seed: int,
+    fold: held_out.Fold | None = None,
 ) -> held_out.TestRows:
   return rows.told_tests() or held_out.draw_rows(rows.num_rows, test_share, seed, fold)
 
 
-def num_clients(rows: ClientRows, test_share: float | None, seed: int) -> int:
+def num_clients(rows: client_rows.ClientRows, test_share: float | None, seed: int) -> int:
   """Returns the number of clients that have rows for training and for testing.
 
   Args:

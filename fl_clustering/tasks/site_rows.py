@@ -20,6 +20,7 @@ from fl_clustering.distribution import site as site_lib
 from fl_clustering.distribution import sites as sites_lib
 from fl_clustering.tables import feature_encoding
 from fl_clustering.tables import table_format
+from fl_clustering.tasks import client_rows
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
@@ -30,7 +31,7 @@ _PARTS = ("train", "test")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _SiteRows(files.ClientRows):
+class _SiteRows(client_rows.ClientRows):
   """Tables at sites."""
 
   sites: sites_lib.Sites
@@ -135,7 +136,7 @@ class _SiteRows(files.ClientRows):
     return tuple(clients)
 
 
-def open_rows(sites: sites_lib.Sites) -> files.ClientRows:
+def open_rows(sites: sites_lib.Sites) -> client_rows.ClientRows:
   """Returns the rows of the clients at sites.
 
   Raises:

