@@ -8,21 +8,17 @@ Gaussian on a grid has no such bits, and loses nothing against the continuous on
 https://arxiv.org/abs/2004.00010).
 """
 
-import concurrent.futures
-import functools
 import math
-import os
-from typing import Callable, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from clustering_basics import validate
+from dp_clustering import exact_sampler
 
 # A draw of more than 16 of these comes once in 10^56.  So a draw fits into int64 together
 # with any sum below 2^53, and adding them in int64 is exact.
 _LARGEST_SCALE = 2.0**58
-# A thread that makes fewer draws than this isn't worth starting.
-_DRAWS_PER_THREAD = 200
 # Up to this scale, seeded noise is drawn from a table of probabilities.  Above it, a
 # rounded Gaussian differs from the discrete one by less than 1e-6 in total variation.
 LARGEST_TABLE_SCALE = 1000.0
@@ -56,48 +52,19 @@ def _check_scale(scale: float) -> None:
     )
 
 
-@functools.lru_cache(maxsize=128)
-def _secure_sampler(scale: float) -> Callable[[np.ndarray], list[int]]:
-  """Returns opendp's function that adds noise to an int64 array, and returns a list."""
-  # Imported here, so that users of another source don't wait for it.
-  # pylint: disable=g-import-not-at-top
-  from opendp import domains
-  from opendp import measurements
-  from opendp import metrics
-  from opendp import mod
-  # pylint: enable=g-import-not-at-top
-
-  # opendp marks everything that its community has not yet signed off as "contrib".
-  mod.enable_features("contrib")
-  return measurements.make_gaussian(
-      domains.vector_domain(domains.atom_domain(T="i64")),
-      metrics.l2_distance(T="i64"),
-      scale=scale,
-  )
-
-
 class SecureNoise:
-  """Noise for private results: opendp's sampler with a cryptographic generator.
+  """Noise for private results: exact draws, from the operating system's cryptographic generator.
 
-  The sampler is exact: it computes in integers and rationals only.  Its generator is
-  seeded by the operating system and takes no seed.  Draws cannot be repeated.
+  It takes no seed, and draws cannot be repeated.
   """
 
-  description = "secure: discrete Gaussian by opendp, cryptographic generator"
+  description = "secure: exact discrete Gaussian, the operating system's cryptographic generator"
   is_private = True
 
   def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
     _check_scale(scale)
     num_draws = math.prod(np.atleast_1d(shape).tolist())
-    num_threads = len(os.sched_getaffinity(0))
-    num_threads = min(num_threads, num_draws // _DRAWS_PER_THREAD)
-    sampler = _secure_sampler(float(scale))
-    zeros = np.zeros(num_draws, np.int64)
-    if num_threads <= 1:
-      return np.array(sampler(zeros), np.int64).reshape(shape)
-    with concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
-      draws = np.concatenate([*pool.map(sampler, np.array_split(zeros, num_threads))])
-    return draws.astype(np.int64).reshape(shape)
+    return exact_sampler.discrete_gaussian(num_draws, float(scale)).reshape(shape)
 
 
 class SeededNoise:

@@ -37,7 +37,7 @@ class DpBenchmark(experiment.Experiment):
   name = "dp_benchmark"
   program = "dp_benchmark"
   files = (cells.LEDGERS, cells.MEASUREMENTS)
-  versions_of = ("numpy", "scikit-learn", "scipy", "opendp", "dp-accounting")
+  versions_of = ("numpy", "scikit-learn", "scipy", "dp-accounting")
   report = reports.MODULES[name]
   config = staticmethod(benchmark_flags.config)
   check_recorded = staticmethod(cells.check_recorded)

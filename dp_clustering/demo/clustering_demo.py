@@ -54,7 +54,7 @@ _SETTINGS = (
     "num_points", "dim", "num_clusters", "cluster_ratio", "radius", "fixed_epsilon", "k_to_try",
     "fixed_k", "epsilon_to_try", "method", "seed",
 )
-_VERSIONS_OF = ("numpy", "opendp", "scikit-learn", "scipy")
+_VERSIONS_OF = ("numpy", "scikit-learn", "scipy")
 # Name of the value, heading of its column, format.
 _COLUMNS = (
     ("k", "k", "d"),

@@ -137,7 +137,7 @@ class LedgerTest(parameterized.TestCase):
     self.assertLen({len(line) for line in lines[:3]}, 1)
     self.assertEqual(
         lines[3], "budget: mu 0.2367, which is epsilon 1 at delta 1e-06")
-    self.assertIn("opendp", lines[4])
+    self.assertIn("exact discrete Gaussian", lines[4])
 
   def test_releases_cannot_be_changed(self):
     account = _ledger()

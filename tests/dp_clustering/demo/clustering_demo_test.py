@@ -84,7 +84,7 @@ class SeededTest(absltest.TestCase):
         "epsilon_to_try": ["1", "inf"], "method": "refine", "seed": 3, "delta": 1e-6,
     })
     self.assertEqual(
-        list(document["versions"]), ["python", "numpy", "opendp", "scikit-learn", "scipy"]
+        list(document["versions"]), ["python", "numpy", "scikit-learn", "scipy"]
     )
 
   def test_the_seed_decides_the_numbers(self):

@@ -84,7 +84,7 @@ class RunTest(absltest.TestCase):
     self.assertEqual(document["config"]["k_to_try"], [2, 3])
     self.assertEqual(document["datasets"]["sklearn_digits"]["num_points"], 1797)
     self.assertEqual(document["methods"], ["sklearn", "lsh", "refine"])
-    self.assertIn("opendp", document["versions"])
+    self.assertIn("dp-accounting", document["versions"])
 
   def test_ledgers_spend_the_budget_and_no_more(self):
     ledgers = json.loads(_read(self.folder, "ledgers.json"))
