@@ -1,0 +1,131 @@
+"""How private clustered training spends its budget, fixed before anything is asked.
+
+All releases are Gaussian, so the squares of their mu add up (Dong, Roth, Su, "Gaussian
+Differential Privacy", 2019), and every part of a run gets a share of mu^2.  No constant here
+looks at the data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from clustering_basics import validate
+from dp_clustering import clustering_params
+from dp_clustering import privacy_calculator
+from fl_clustering.points import privacy as privacy_lib
+
+# Shares of mu^2: to group the clients, for the first clip norm, and for the report.  The rounds
+# of training share the rest.
+GROUP_SHARE = 0.20
+NORMS_SHARE = 0.01
+REPORT_SHARE = 0.04
+# Of the share to group: for the mean of the sketches.  The rest is for k-means.
+_MEAN_PART = 0.1
+# For the rounding of sums of squares of mu.
+_UNSPENT = 1e-9
+# Planning numbers up to which accuracy suffers little, and above which a run is hardly worth it.
+SMALL_NOISE = 0.15
+LARGE_NOISE = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class PrivateClusters:
+  """What is asked for.
+
+  Attributes:
+    num_clusters: K; with one cluster, it is DP-FedAvg.
+    epsilon: The budget for one client and the whole run: for grouping, training, and all that
+      is published.
+    delta: Its failure probability, in (0, 1).
+    rounds: Rounds of training, in each of which every client takes part.
+    trust: Who adds the noise, as in `points/privacy.py`.
+    min_clients: As in `points/privacy.py`.
+    local_steps: Gradient steps of a client in a round, on all of its examples.
+    learning_rate: Of these steps.
+  """
+
+  num_clusters: int
+  epsilon: float
+  delta: float
+  rounds: int = 25
+  trust: str = privacy_lib.SERVER
+  min_clients: int | None = None
+  local_steps: int = 3
+  learning_rate: float = 0.05
+
+  def __post_init__(self) -> None:
+    for name in ("num_clusters", "rounds", "local_steps"):
+      validate.integer(minimum=1, **{name: getattr(self, name)})
+    validate.positive(epsilon=self.epsilon)
+    validate.positive(learning_rate=self.learning_rate)
+    if self.epsilon < clustering_params.LEAST_EPSILON:
+      raise validate.error(
+          "epsilon", f"be at least {clustering_params.LEAST_EPSILON:g}", self.epsilon
+      )
+    validate.between(0, 1, delta=self.delta)
+    validate.one_of(privacy_lib.TRUST, trust=self.trust)
+    if self.min_clients is not None:
+      validate.integer(minimum=1, min_clients=self.min_clients)
+
+  def budget(self) -> Budget:
+    """Returns the budget's parts."""
+    mu = privacy_calculator.gaussian_mu(self.epsilon, self.delta)
+    group = GROUP_SHARE if self.num_clusters > 1 else 0.0
+    rest = (1 - group - NORMS_SHARE - REPORT_SHARE) * (1 - _UNSPENT)
+    return Budget(
+        total=mu,
+        mean_sketch=mu * math.sqrt(_MEAN_PART * group),
+        kmeans=mu * math.sqrt((1 - _MEAN_PART) * group),
+        norms=mu * math.sqrt(NORMS_SHARE),
+        round_=mu * math.sqrt(rest / self.rounds),
+        report=mu * math.sqrt(REPORT_SHARE),
+        rounds=self.rounds,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+  """The mu of every part of a run.
+
+  Attributes:
+    total: Of the whole run.
+    mean_sketch: Of the mean of the clients' sketches; zero with one cluster.
+    kmeans: Of all rounds of k-means on the sketches; zero with one cluster.
+    norms: Of the histogram of the updates' norms.
+    round_: Of one round of training.
+    report: Of the report at the end.
+    rounds: The number of rounds of training.
+  """
+
+  total: float
+  mean_sketch: float
+  kmeans: float
+  norms: float
+  round_: float
+  report: float
+  rounds: int
+
+  def relative_noise(self, num_clusters: int, num_parameters: int, num_clients: int) -> float:
+    """Returns the planning number rho.
+
+    It is the noise that all rounds add to a model, as long as it is in all directions together,
+    relative to as many mean updates of the clip norm that all point in one direction.  It
+    doesn't depend on the number of rounds: twice as many add up twice the signal and, each with
+    half of the squared mu, twice the noise.  It knows nothing of label skew.
+    """
+    training = self.round_ * math.sqrt(self.rounds)
+    return num_clusters * math.sqrt(num_parameters) / (training * num_clients)
+
+
+def advice(relative_noise: float) -> str:
+  """Returns what a planning number means, in a sentence."""
+  found = f"The noise is {relative_noise:.2f} of the signal"
+  if relative_noise <= SMALL_NOISE:
+    return f"{found}: without label skew, about a point of accuracy is lost to it, or less."
+  if relative_noise <= LARGE_NOISE:
+    return f"{found}: expect to lose several points of accuracy to it."
+  return (
+      f"{found}: too much to learn clusters. Take fewer clusters, a smaller model or more "
+      "clients, or one cluster, which is DP-FedAvg."
+  )

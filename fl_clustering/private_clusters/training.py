@@ -1,0 +1,150 @@
+"""The server's part of private clustered training: pure NumPy on released numbers.
+
+Every client sends one vector with a slot for every cluster, all zero but in its own slot.
+There stand its clipped update over the clip norm, of a norm of at most 1, and a count.  Beside
+the slots stands a bit: whether the update was shorter than the clip norm.  `COUNT_WEIGHT` and
+`BIT_WEIGHT` make the latter two small, so that most of the budget goes into the updates.
+
+References:
+  McMahan, Ramage, Talwar, Zhang. Learning Differentially Private Recurrent Language Models.
+  ICLR 2018 (DP-FedAvg).
+  Andrew, Thakkar, McMahan, Ramaswamy. Differentially Private Learning with Adaptive Clipping.
+  NeurIPS 2021 (the clip norm follows a quantile of the norms).
+  Ghosh, Chung, Yin, Ramchandran. An Efficient Framework for Clustered Federated Learning.
+  NeurIPS 2020 (clients choose the model of least loss).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+COUNT_WEIGHT = 0.2
+BIT_WEIGHT = 0.1
+# Edges of the histogram of update norms: half octaves.
+NORM_BINS = 2.0 ** np.arange(-10, 7, 0.5)
+# Rounds in which a client stays in the slot of its sketch: all models are equal before the first.
+LOCKED_ROUNDS = 2
+_CLIP_RATE = 0.6
+# What a round's count weighs in a slot's size.
+_NEW_COUNT = 0.3
+# A slot's sum is divided by at least this part of N / K, as a small noisy count is no divisor.
+_LEAST_PART = 0.25
+# A slot of less than this part of N / K, or of this many standard deviations of its noise, is
+# starved.
+_STARVED_PART = 0.1
+_STARVED_DEVIATIONS = 2.0
+# Rounds between revivals, and the part of all rounds after which there is none.
+_REST_ROUNDS = 4
+_LAST_REVIVAL = 0.7
+
+
+def message_norm() -> float:
+  """Returns the largest norm of a client's message in a round, whatever the number of slots."""
+  return math.sqrt(1 + COUNT_WEIGHT**2 + (BIT_WEIGHT / 2) ** 2)
+
+
+def first_clip_norm(counts: np.ndarray) -> float:
+  """Returns the median of a noisy histogram of norms, an edge of `NORM_BINS`.
+
+  Args:
+    counts: Noisy numbers of clients below the first edge, between two, and above the last, of
+      shape (len(NORM_BINS) + 1,).
+  """
+  below = np.cumsum(np.maximum(counts, 0))
+  place = int(np.searchsorted(below, below[-1] / 2))
+  return float(NORM_BINS[min(place, len(NORM_BINS) - 1)])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SlotSums:
+  """What a round releases.
+
+  Attributes:
+    updates: Sums of the clipped updates over the clip norm, of shape (K, P).
+    counts: Noisy numbers of clients, of shape (K,).
+    bits: The sum over all clients of 1/2 for an update shorter than the clip norm, and of -1/2
+      for another.
+    count_std: The standard deviation of the noise on a count.
+  """
+
+  updates: np.ndarray
+  counts: np.ndarray
+  bits: float
+  count_std: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class State:
+  """What the server knows between two rounds; all of it was released.
+
+  Attributes:
+    vectors: The models, float32 of shape (K, P).
+    sizes: Moving means of the slots' noisy counts, of shape (K,).
+    clip_norm: C, of the next round.
+    round_num: Rounds done.
+    revived: The round after which revivals rest.
+  """
+
+  vectors: np.ndarray
+  sizes: np.ndarray
+  clip_norm: float
+  round_num: int = 0
+  revived: int = LOCKED_ROUNDS
+
+  @classmethod
+  def first(
+      cls, vector: np.ndarray, num_clusters: int, num_clients: int, clip_norm: float
+  ) -> State:
+    """Returns the state before the first round: equal models, shape (P,), and equal sizes."""
+    return cls(
+        np.repeat(vector[np.newaxis], num_clusters, axis=0),
+        np.full(num_clusters, num_clients / num_clusters),
+        clip_norm,
+    )
+
+  def next(
+      self, sums: SlotSums, num_clients: int, num_rounds: int, rng: np.random.Generator
+  ) -> State:
+    """Returns the state after a round.
+
+    Args:
+      num_clients: N, public.
+      num_rounds: Of the whole training.
+      rng: Public: no noise may come from the same seed.
+    """
+    even = num_clients / len(self.sizes)
+    sizes = (1 - _NEW_COUNT) * self.sizes + _NEW_COUNT * sums.counts
+    divisors = np.maximum(sizes, _LEAST_PART * even)[:, np.newaxis]
+    moved = (self.vectors + self.clip_norm * sums.updates / divisors).astype(np.float32)
+    share = np.clip(sums.bits / num_clients, -0.5, 0.5)  # Beyond it, it is noise.
+    after = dataclasses.replace(
+        self, vectors=moved, sizes=sizes, round_num=self.round_num + 1,
+        clip_norm=self.clip_norm * math.exp(-_CLIP_RATE * share),
+    )
+    # The moving mean of independent noise of one standard deviation.
+    size_std = math.sqrt(_NEW_COUNT / (2 - _NEW_COUNT)) * sums.count_std
+    least = max(_STARVED_PART * even, _STARVED_DEVIATIONS * size_std)
+    may_revive = self.revived + _REST_ROUNDS <= self.round_num < _LAST_REVIVAL * num_rounds
+    if len(sizes) == 1 or not may_revive or sizes.min() >= least:
+      return after
+    return after._revived(self.clip_norm, rng)
+
+  def _revived(self, clip_norm: float, rng: np.random.Generator) -> State:
+    """Returns the state in which the smallest slot has taken over one half of the largest.
+
+    Where a slot serves clients of two kinds, their updates pull in opposite directions, so a
+    step to both sides along any line parts them.
+    """
+    vectors, sizes = self.vectors.copy(), self.sizes.copy()
+    smallest, largest = int(sizes.argmin()), int(sizes.argmax())
+    step = rng.standard_normal(vectors.shape[1])
+    step = (step * (clip_norm / np.linalg.norm(step))).astype(np.float32)
+    vectors[smallest] = vectors[largest] + step
+    vectors[largest] -= step
+    sizes[[smallest, largest]] = sizes[largest] / 2
+    return dataclasses.replace(
+        self, vectors=vectors, sizes=sizes, revived=self.round_num - 1
+    )

@@ -1,0 +1,61 @@
+"""Tests of how the budget is spent."""
+
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from dp_clustering import privacy_calculator
+from fl_clustering.private_clusters import plan
+
+
+class BudgetTest(parameterized.TestCase):
+
+  @parameterized.parameters((1, 25), (4, 25), (4, 1), (12, 300))
+  def test_the_parts_add_up_to_the_budget_and_not_more(self, num_clusters, rounds):
+    budget = plan.PrivateClusters(num_clusters, 8.0, 1e-5, rounds).budget()
+    spent = math.hypot(
+        budget.mean_sketch, budget.kmeans, budget.norms, budget.report,
+        *[budget.round_] * rounds,
+    )
+    self.assertLess(spent, budget.total)
+    self.assertGreater(spent, budget.total * (1 - 1e-8))
+
+  def test_the_budget_is_that_of_the_gaussian_mechanism(self):
+    budget = plan.PrivateClusters(4, 8.0, 1e-5).budget()
+    self.assertEqual(budget.total, privacy_calculator.gaussian_mu(8.0, 1e-5))
+    self.assertAlmostEqual(budget.total, 1.67, places=2)
+
+  def test_training_gets_three_quarters_of_it_and_with_one_cluster_the_rest(self):
+    for num_clusters, share in ((4, 0.75), (1, 0.95)):
+      budget = plan.PrivateClusters(num_clusters, 2.0, 1e-5).budget()
+      self.assertAlmostEqual(25 * budget.round_**2 / budget.total**2, share)
+
+  @parameterized.parameters((8.0, 1200, 0.10), (2.0, 1200, 0.34), (2.0, 3400, 0.12))
+  def test_the_planning_number(self, epsilon, num_clients, expected):
+    for rounds in (25, 100):
+      budget = plan.PrivateClusters(4, epsilon, 1e-5, rounds).budget()
+      self.assertAlmostEqual(budget.relative_noise(4, 1970, num_clients), expected, places=2)
+
+  def test_advice(self):
+    self.assertIn("a point", plan.advice(0.15))
+    self.assertIn("several points", plan.advice(0.16))
+    self.assertIn("too much", plan.advice(0.51))
+
+
+class BadInputTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ("num_clusters", 0), ("num_clusters", 2.0), ("epsilon", 0.0), ("epsilon", math.inf),
+      ("epsilon", 1e-9), ("epsilon", math.nan), ("delta", 0.0), ("delta", 1.0), ("rounds", 0),
+      ("trust", "everyone"), ("min_clients", 0), ("local_steps", 0), ("learning_rate", -1.0),
+      ("learning_rate", math.inf),
+  )
+  def test_is_refused(self, name, value):
+    settings = {"num_clusters": 4, "epsilon": 8.0, "delta": 1e-5} | {name: value}
+    with self.assertRaisesRegex(ValueError, f"^`{name}` must be"):
+      plan.PrivateClusters(**settings)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,125 @@
+"""Tests of the server's part of training."""
+
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.private_clusters import training
+
+_NUM_CLIENTS = 120
+
+
+def _state(sizes, **kwargs):
+  vectors = np.arange(len(sizes) * 3, dtype=np.float32).reshape(-1, 3)
+  return training.State(vectors, np.array(sizes, float), 2.0, **kwargs)
+
+
+def _sums(counts, bits=0.0, updates=None, count_std=0.0):
+  updates = np.zeros((len(counts), 3)) if updates is None else updates
+  return training.SlotSums(updates, np.array(counts, float), bits, count_std)
+
+
+def _next(state, sums, num_rounds=100):
+  return state.next(sums, _NUM_CLIENTS, num_rounds, np.random.default_rng(1))
+
+
+class NextTest(parameterized.TestCase):
+
+  def test_a_slot_moves_by_its_mean_update(self):
+    updates = np.array([[30.0, 0, -60], [0, 90, 0]])
+    after = _next(_state([30, 90]), _sums([30, 90], updates=updates))
+    np.testing.assert_allclose(after.vectors, [[2, 1, -2], [3, 6, 5]])
+
+  def test_sizes_are_moving_means(self):
+    after = _next(_state([60, 60]), _sums([20, 100]))
+    np.testing.assert_allclose(after.sizes, [48, 72])
+
+  def test_a_small_or_negative_count_is_no_divisor(self):
+    updates = np.ones((2, 3))
+    after = _next(_state([60, 60]), _sums([-400, 60], updates=updates))
+    # A quarter of the 60 clients of an even slot.
+    np.testing.assert_allclose(after.vectors[0] - _state([60, 60]).vectors[0], 2 / 15, rtol=1e-6)
+
+  @parameterized.parameters((0, 1.0), (60, math.exp(-0.3)), (-60, math.exp(0.3)),
+                            (9999, math.exp(-0.3)), (30, math.exp(-0.15)))
+  def test_the_clip_norm_follows_the_median(self, bits, factor):
+    after = _next(_state([60, 60]), _sums([60, 60], bits=bits))
+    self.assertAlmostEqual(after.clip_norm, 2 * factor)
+
+  def test_one_slot_is_fedavg(self):
+    after = _next(_state([120], round_num=10), _sums([-500], updates=np.ones((1, 3))))
+    self.assertEqual(after.vectors.shape, (1, 3))
+    self.assertEqual(after.revived, training.LOCKED_ROUNDS)
+
+
+class RevivalTest(parameterized.TestCase):
+
+  def test_the_smallest_slot_takes_over_half_of_the_largest(self):
+    state = _state([2, 80, 38], round_num=10)
+    after = _next(state, _sums([2, 80, 38]))
+    step = after.vectors[0] - state.vectors[1]
+    self.assertAlmostEqual(np.linalg.norm(step), state.clip_norm, places=5)
+    np.testing.assert_allclose(after.vectors[1], state.vectors[1] - step, rtol=1e-5)
+    np.testing.assert_array_equal(after.vectors[2], state.vectors[2])
+    np.testing.assert_allclose(after.sizes, [40, 40, 38])
+    self.assertEqual(after.revived, 10)
+
+  @parameterized.parameters((5, False), (6, True), (13, True), (14, False))
+  def test_not_in_the_first_rounds_nor_in_the_last(self, round_num, is_revived):
+    after = _next(_state([2, 118], round_num=round_num), _sums([2, 118]), num_rounds=20)
+    self.assertEqual(after.sizes[0] > 10, is_revived)
+
+  @parameterized.parameters((3, False), (4, True))
+  def test_rests_in_between(self, rounds, is_revived):
+    state = _state([2, 118], round_num=20 + rounds, revived=20)
+    self.assertEqual(_next(state, _sums([2, 118])).sizes[0] > 10, is_revived)
+
+  @parameterized.parameters((5.9, True), (6.1, False))
+  def test_a_tenth_of_an_even_slot_is_starved(self, size, is_revived):
+    after = _next(_state([size, 114], round_num=10), _sums([size, 114]))
+    self.assertEqual(after.sizes[0] > 10, is_revived)
+
+  @parameterized.parameters((19, True), (21, False))
+  def test_what_the_noise_hides_is_starved(self, size, is_revived):
+    # The moving mean has a standard deviation of sqrt(.3 / 1.7) of the noise; two of them are 20.
+    count_std = 10 / math.sqrt(0.3 / 1.7)
+    after = _next(_state([size, 99], round_num=10), _sums([size, 99], count_std=count_std))
+    self.assertEqual(after.sizes[0] > 25, is_revived)
+
+
+class FirstClipNormTest(parameterized.TestCase):
+
+  def test_is_the_median(self):
+    counts = np.zeros(len(training.NORM_BINS) + 1)
+    counts[[3, 7, 20]] = 10, 11, 4
+    self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[7])
+
+  def test_negative_counts_are_none(self):
+    counts = np.full(len(training.NORM_BINS) + 1, -50.0)
+    counts[9] = 1
+    self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[9])
+
+  @parameterized.parameters((0, 0), (-1, -1))
+  def test_all_at_an_end(self, place, edge):
+    counts = np.zeros(len(training.NORM_BINS) + 1)
+    counts[place] = 5
+    self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[edge])
+
+  def test_without_any_count_the_first(self):
+    counts = np.full(len(training.NORM_BINS) + 1, -1.0)
+    self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[0])
+
+
+class MessageNormTest(absltest.TestCase):
+
+  def test_no_message_is_longer(self):
+    update = np.zeros(9)
+    update[4] = 1
+    message = [*update, training.COUNT_WEIGHT, training.BIT_WEIGHT / 2]
+    self.assertAlmostEqual(training.message_norm(), np.linalg.norm(message))
+
+
+if __name__ == "__main__":
+  absltest.main()
