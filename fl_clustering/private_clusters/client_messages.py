@@ -1,0 +1,217 @@
+"""What a client computes and sends: vectors of integers of bounded norm, as TensorFlow functions.
+
+Every function reads the client's own file of examples, and public numbers.  So the message of a
+client depends on its own data and on what was released before, and on no other client.
+
+A message that can't be computed, of a client without examples or with an update that is not
+finite, is all zeros: of the same size as every other, and without an error.
+
+Losses are softmax cross-entropies over the client's own labels: what labels a client lacks then
+drives neither its update nor its choice of a model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Callable, Sequence
+
+import tensorflow as tf
+
+from fl_clustering.engine import client_update
+from fl_clustering.private_clusters import plan as plan_lib
+from fl_clustering.private_clusters import training
+from fl_clustering.tasks import dense
+from fl_clustering.tasks import model as model_lib
+
+# Integer steps to one.  Truncation makes no number larger; the factor has room for the rounding
+# of a float64 norm.
+STEPS = 2**20
+_INSIDE = 1 - 2e-6
+SKETCH_DIM = 128
+_SKETCH_STEPS = 20
+_SKETCH_RATE = 0.05
+# Of the public projection of sketches.
+_PROJECTION_SEED = (20, 23)
+_FAR_BELOW = -1e9
+_LEAST_NORM = 1e-12
+
+# Features, and labels as int32 of shape (n,).
+_Examples = tuple[tf.Tensor, tf.Tensor]
+
+
+def in_steps(message: tf.Tensor) -> tf.Tensor:
+  """Returns a float64 message as integers, int64, whose norm in steps is below its own."""
+  return tf.cast(message * (STEPS * _INSIDE), tf.int64)
+
+
+def read(model: model_lib.Model, path: tf.Tensor) -> _Examples:
+  """Returns the examples of a file."""
+  features, labels = client_update.decode_examples(model, tf.io.read_file(path))
+  return client_update.model_inputs(features), labels
+
+
+def _unit(vector: tf.Tensor) -> tf.Tensor:
+  """Returns float64 of norm 1, or zeros for a vector that is not finite or has no direction."""
+  wide = tf.cast(vector, tf.float64)
+  wide = tf.where(tf.reduce_all(tf.math.is_finite(wide)), wide, tf.zeros_like(wide))
+  norm = tf.norm(wide)
+  return tf.where(norm > _LEAST_NORM, wide / tf.maximum(norm, _LEAST_NORM), tf.zeros_like(wide))
+
+
+def _own_logits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+  """Returns the logits with those of labels that the client lacks far below."""
+  num_classes = logits.shape[1]
+  is_own = tf.reduce_any(tf.one_hot(labels, num_classes, True, False), axis=0)
+  return tf.where(is_own, logits, _FAR_BELOW)
+
+
+def _losses(
+    model: model_lib.Model, parameters: Sequence[tf.Tensor], examples: _Examples
+) -> tf.Tensor:
+  """Returns the loss of every example, of shape (n,)."""
+  features, labels = examples
+  logits = _own_logits(model.logits(parameters, features, None), labels)
+  return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+
+
+def _descended(
+    model: model_lib.Model, vector: tf.Tensor, examples: _Examples, weights: tf.Tensor,
+    num_steps: int, rate: float,
+) -> tf.Tensor:
+  """Returns the update (P,) of so many gradient steps on all examples, with weights (n,)."""
+
+  def step(number: tf.Tensor, trained: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    with tf.GradientTape() as tape:
+      tape.watch(trained)
+      losses = _losses(model, client_update.unflatten(model, trained), examples)
+      loss = tf.reduce_sum(weights * losses)
+    return number + 1, trained - rate * tf.convert_to_tensor(tape.gradient(loss, trained))
+
+  _, trained = tf.while_loop(lambda number, _: number < num_steps, step, (0, vector))
+  return trained - vector
+
+
+def sketch(model: model_lib.Model, examples: _Examples) -> tf.Tensor:
+  """Returns the client's sketch: what a linear probe learns of its data, float64 of norm 1.
+
+  The probe is softmax regression from zero, whatever the model, and its loss weighs all of the
+  client's labels alike.  So the sketch tells how features and labels go together, and little of
+  how often each label occurs.  A public random projection makes it short.
+  """
+  features, labels = examples
+  probe = dense.Logistic()(model.input_shape, model.num_classes, "float32")
+  counts = tf.math.bincount(labels, minlength=model.num_classes, dtype=tf.float32)
+  num_labels = tf.math.count_nonzero(counts, dtype=tf.float32)
+  weights = 1 / (tf.gather(counts, labels) * num_labels)
+  update = _descended(
+      probe, tf.zeros([probe.num_parameters]), (tf.cast(features, tf.float32), labels), weights,
+      _SKETCH_STEPS, _SKETCH_RATE,
+  )
+  projection = tf.random.stateless_normal((probe.num_parameters, SKETCH_DIM), _PROJECTION_SEED)
+  return _unit(tf.linalg.matvec(projection, update, transpose_a=True))
+
+
+def centered_sketch(own: tf.Tensor, mean: tf.Tensor) -> tf.Tensor:
+  """Returns a client's sketch about a released mean, float64 of norm 1 whatever the mean is."""
+  return _unit(own - mean)
+
+
+def _nearest(own: tf.Tensor, centers: tf.Tensor) -> tf.Tensor:
+  distances = tf.reduce_sum((own - centers) ** 2, axis=1)
+  return tf.argmin(distances, output_type=tf.int32)
+
+
+def _least_loss(model: model_lib.Model, vectors: tf.Tensor, examples: _Examples) -> tf.Tensor:
+  """Returns the index of the model of least loss; a loss that is not a number is infinite."""
+  losses = tf.map_fn(
+      lambda vector: tf.reduce_mean(
+          _losses(model, client_update.unflatten(model, vector), examples)
+      ),
+      vectors,
+  )
+  losses = tf.where(tf.math.is_nan(losses), math.inf, losses)
+  return tf.argmin(losses, output_type=tf.int32)
+
+
+def slot_of(model: model_lib.Model, public: Any, examples: _Examples) -> tf.Tensor:
+  """Returns the slot of a client; it never leaves the client.
+
+  Args:
+    public: A dict of `vectors` (K, P), the models; `is_locked`, whether clients keep to their
+      sketches; and the released `mean` (d,) and `centers` (K, d) of sketches.
+  """
+  return tf.cond(
+      public["is_locked"],
+      lambda: _nearest(
+          centered_sketch(sketch(model, examples), public["mean"]), public["centers"]
+      ),
+      lambda: _least_loss(model, public["vectors"], examples),
+  )
+
+
+def update_of(
+    model: model_lib.Model, settings: plan_lib.PrivateClusters, vector: tf.Tensor,
+    examples: _Examples,
+) -> tf.Tensor:
+  """Returns the client's update of a model, float64 (P,); zeros if it is not finite."""
+  num_examples = tf.shape(examples[1])[0]
+  weights = tf.fill([num_examples], 1 / tf.cast(num_examples, tf.float32))
+  update = _descended(
+      model, vector, examples, weights, settings.local_steps, settings.learning_rate
+  )
+  wide = tf.cast(update, tf.float64)
+  return tf.where(tf.reduce_all(tf.math.is_finite(wide)), wide, tf.zeros_like(wide))
+
+
+def _in_slot(slot: tf.Tensor, num_slots: int, part: tf.Tensor) -> tf.Tensor:
+  """Returns zeros of shape (num_slots, width) with `part` in one slot."""
+  return tf.one_hot(slot, num_slots, dtype=tf.float64)[:, tf.newaxis] * part
+
+
+def round_message(update: tf.Tensor, slot: tf.Tensor, num_slots: int, clip_norm: Any) -> tf.Tensor:
+  """Returns what a client sends in a round, float64 of shape (num_slots (P + 1) + 1,).
+
+  Its norm is at most `training.message_norm()`, whatever the update, float64 (P,), is.
+  """
+  norm = tf.norm(update)
+  clipped = update / tf.maximum(norm, clip_norm)
+  part = tf.concat([clipped, [tf.constant(training.COUNT_WEIGHT, tf.float64)]], axis=0)
+  bit = tf.where(norm <= clip_norm, 0.5, -0.5)
+  return tf.concat(
+      [
+          tf.reshape(_in_slot(slot, num_slots, part), [-1]),
+          [tf.cast(bit, tf.float64) * training.BIT_WEIGHT],
+      ],
+      axis=0,
+  )
+
+
+def norm_message(update: tf.Tensor) -> tf.Tensor:
+  """Returns a one for the place of an update's norm in `training.NORM_BINS`, float64."""
+  place = tf.reduce_sum(tf.cast(tf.norm(update) >= training.NORM_BINS, tf.int32))
+  return tf.one_hot(place, len(training.NORM_BINS) + 1, dtype=tf.float64)
+
+
+def report_message(
+    model: model_lib.Model, vectors: tf.Tensor, slot: tf.Tensor, test: _Examples
+) -> tf.Tensor:
+  """Returns accuracy - 1/2 on the client's test data, and a half, in its slot; float64 (2 K,)."""
+  features, labels = test
+  parameters = client_update.unflatten(model, vectors[slot])
+  found = tf.argmax(model.logits(parameters, features, None), axis=1, output_type=tf.int32)
+  # In the graphs of TFF, `==` would compare the tensors as objects.
+  accuracy = tf.reduce_mean(tf.cast(tf.equal(found, labels), tf.float64))
+  part = tf.stack([accuracy - 0.5, tf.constant(0.5, tf.float64)])
+  return tf.reshape(_in_slot(slot, vectors.shape[0], part), [-1])
+
+
+def or_zeros(
+    message: Callable[[], tf.Tensor], size: int, *examples: _Examples
+) -> tf.Tensor:
+  """Returns a message in steps, int64 of shape (size,); zeros if a set of examples is empty."""
+  is_there = tf.reduce_all([tf.size(labels) > 0 for _, labels in examples])
+  found = tf.cond(
+      is_there, lambda: in_steps(message()), lambda: tf.zeros([size], tf.int64)
+  )
+  return tf.ensure_shape(found, [size])

@@ -1,0 +1,108 @@
+"""The door: the only way from the clients to the server is a noisy sum of bounded integers.
+
+`SlotSums.ask` enters a release in the ledger, draws its noise, and only then asks the clients,
+whose answers TFF's secure modular sum adds up.  Whatever else a client computes stays with it.
+
+Neighbouring federations differ in the messages of one client, which are zeros in one of them.
+Given the answers so far, every other client's message is a function of its own data and public
+numbers alone, so one client changes a sum by its own message, of a norm of at most the
+sensitivity, and each release is a Gaussian mechanism.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from clustering_basics import validate
+from fl_clustering.points import point_files
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
+from fl_clustering.private_clusters import client_messages
+
+if TYPE_CHECKING:
+  from dp_clustering import ledger as ledger_lib
+  from dp_clustering import noise
+
+# The least scale of a share of the noise, in steps, as in `points/privacy.py`.
+_LEAST_SHARE_SCALE = 32.0
+
+# From public numbers and a client's value to its message, int64 of shape (size,).
+Message = Callable[[Any, Any], tf.Tensor]
+
+
+def build_question(public_type: Any, client_type: Any, message: Message) -> Any:
+  """Returns the round in which every client answers, and the answers are added up.
+
+  Args:
+    public_type: The TFF type of the public numbers, which all clients get.
+    client_type: That of a client's value, such as the paths of its files.
+  """
+  source = point_files.PointSource(client_type, 0, lambda client: client)
+  return secure_sums.build_round(source, public_type, message)
+
+
+class SlotSums:
+  """Asks clients for noisy sums, with one ledger."""
+
+  def __init__(
+      self, clients: Sequence[Mapping[str, Any]], ledger: ledger_lib.Ledger,
+      noise_source: noise.Source, trust: str, min_clients: int | None = None,
+  ) -> None:
+    """Makes the door.
+
+    Args:
+      clients: The TFF values of the clients, all of which take part in every release.
+      ledger: Of the whole run.
+      trust: `privacy.SERVER` or `privacy.NONE`.
+      min_clients: With `privacy.NONE`, how many clients' shares of the noise count.
+    """
+    self._clients = clients
+    self._ledger = ledger
+    self._noise_source = noise_source
+    self._num_shares = (min_clients or len(clients)) if trust == privacy_lib.NONE else None
+    if self._num_shares is not None and self._num_shares > len(clients):
+      raise validate.error("min_clients", f"be at most the {len(clients)} clients", min_clients)
+
+  def ask(
+      self, name: str, question: Any, public: Any, size: int, sensitivity: float, mu: float
+  ) -> np.ndarray:
+    """Returns the noisy sum of the clients' messages, float64 of shape (size,).
+
+    Args:
+      name: The release's name in the ledger.
+      question: From `build_question`.
+      public: What all clients get.
+      sensitivity: The largest norm of a client's message.
+      mu: What the release costs.
+    """
+    std = sensitivity / mu
+    scale = std * client_messages.STEPS
+    self._ledger.record(name, mu, sensitivity, std)
+    if self._num_shares is None:
+      # Drawn first: if it can't be, nothing is asked.
+      drawn = self._noise_source.discrete_gaussian(size, scale)
+      total = drawn + self._total(question, public, lambda: np.zeros(size, np.int64))
+    else:
+      share = scale / math.sqrt(self._num_shares)
+      if share < _LEAST_SHARE_SCALE:
+        raise validate.error(
+            "epsilon", "be smaller, as shares of the noise would be too small", mu
+        )
+      total = self._total(
+          question, public, lambda: self._noise_source.discrete_gaussian(size, share)
+      )
+    return total / client_messages.STEPS
+
+  def _total(
+      self, question: Any, public: Any, draw_share: Callable[[], np.ndarray]
+  ) -> np.ndarray:
+    clients = [
+        collections.OrderedDict(client=client, share=draw_share()) for client in self._clients
+    ]
+    return np.asarray(question(public, clients))

@@ -1,0 +1,115 @@
+"""Tests of what a client sends: bounded, whatever it holds."""
+
+import math
+import os
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from fl_clustering.private_clusters import client_messages
+from fl_clustering.private_clusters import training
+from fl_clustering.tasks import dense
+
+_MODEL = dense.Logistic()((4,), 3, "float32")
+_RNG = np.random.default_rng(1)
+_UPDATES = {
+    "ordinary": _RNG.normal(size=15),
+    "short": _RNG.normal(size=15) * 1e-6,
+    "zero": np.zeros(15),
+    "one_number": np.eye(15)[3] * 1e3,
+    "huge": np.full(15, 3e38),
+    "tiny": np.full(15, 1e-300),
+}
+
+
+def _norm(steps):
+  """Returns the norm of integers, as exact as float64 is."""
+  return math.sqrt(sum(int(step) ** 2 for step in steps))
+
+
+class RoundMessageTest(parameterized.TestCase):
+
+  @parameterized.product(update=list(_UPDATES), clip_norm=(1e-9, 0.3, 1e9), slot=(0, 2))
+  def test_is_never_longer_than_the_sensitivity(self, update, clip_norm, slot):
+    message = client_messages.round_message(
+        tf.constant(_UPDATES[update]), tf.constant(slot), 3, tf.constant(clip_norm, tf.float64)
+    )
+    steps = client_messages.in_steps(message).numpy()
+    self.assertEqual(steps.shape, (3 * 16 + 1,))
+    bound = training.message_norm() * client_messages.STEPS
+    self.assertLessEqual(_norm(steps), bound)
+    self.assertGreater(_norm(steps[:-1].reshape(3, 16)[slot]), 0.19 * client_messages.STEPS)
+    self.assertFalse(np.delete(steps[:-1].reshape(3, 16), slot, axis=0).any())
+
+  def test_a_long_update_nearly_reaches_it(self):
+    message = client_messages.round_message(
+        tf.constant(_UPDATES["ordinary"]), tf.constant(1), 3, tf.constant(0.01, tf.float64)
+    )
+    bound = training.message_norm() * client_messages.STEPS
+    self.assertGreater(_norm(client_messages.in_steps(message).numpy()), bound * (1 - 1e-4))
+
+  @parameterized.parameters(0.0, 1e-12, 0.7, 3.0, 500.0, 1e300)
+  def test_the_histogram_has_a_place_for_every_norm(self, norm):
+    message = client_messages.norm_message(tf.constant([norm, 0.0], tf.float64)).numpy()
+    self.assertEqual(message.tolist(), np.eye(35)[np.digitize(norm, training.NORM_BINS)].tolist())
+
+
+class ReportMessageTest(absltest.TestCase):
+
+  def test_counts_what_is_right_also_in_a_graph(self):
+    features, labels = np.eye(4, dtype=np.float32), np.array([0, 1, 2, 2], np.int32)
+    vectors = np.zeros((2, 15), np.float32)
+    vectors[1, :12] = np.eye(4, 3).ravel()  # It predicts 0, 1, 2 and 0.
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:  # As TFF does.
+      message = session.run(client_messages.report_message(
+          _MODEL, tf.constant(vectors), tf.constant(1), (tf.constant(features), tf.constant(labels))
+      ))
+    np.testing.assert_allclose(message, [0, 0, 0.25, 0.5])
+
+
+class SketchTest(parameterized.TestCase):
+
+  def _sketch(self, features, labels):
+    examples = tf.constant(features, tf.float32), tf.constant(labels, tf.int32)
+    return client_messages.sketch(_MODEL, examples).numpy()
+
+  @parameterized.parameters(1.0, 1e30, math.nan, math.inf)
+  def test_has_norm_one_or_is_zero(self, scale):
+    features = _RNG.normal(size=(20, 4)) * scale
+    norm = np.linalg.norm(self._sketch(features, _RNG.integers(3, size=20)))
+    self.assertAlmostEqual(norm, 1.0 if scale == 1 else min(1.0, round(norm)), places=12)
+
+  def test_ignores_how_often_a_label_occurs(self):
+    features, labels = _RNG.normal(size=(6, 4)), np.array([0, 0, 0, 1, 1, 1])
+    more = np.concatenate([features, features[:3], features[:3]])
+    found = self._sketch(more, [*labels, 0, 0, 0, 0, 0, 0])
+    np.testing.assert_allclose(found, self._sketch(features, labels), atol=1e-5)
+
+  def test_of_one_label_is_zero(self):
+    # Its loss is zero, whatever the model: there is nothing to learn from.
+    self.assertFalse(self._sketch(_RNG.normal(size=(5, 4)), [1] * 5).any())
+
+  @parameterized.parameters(0.0, 1e9)
+  def test_about_a_mean_has_norm_one_whatever_the_mean(self, mean):
+    own = tf.constant(self._sketch(_RNG.normal(size=(9, 4)), [0, 1, 2] * 3))
+    centered = client_messages.centered_sketch(own, tf.fill([128], tf.constant(mean, tf.float64)))
+    self.assertAlmostEqual(np.linalg.norm(centered), 1.0)
+
+
+class UnusableClientTest(absltest.TestCase):
+
+  def test_no_examples_are_zeros_of_the_same_size(self):
+    path = os.path.join(self.create_tempdir().full_path, "empty")
+    with open(path, "wb"):
+      pass
+    examples = client_messages.read(_MODEL, path)
+    message = client_messages.or_zeros(
+        lambda: client_messages.sketch(_MODEL, examples), 128, examples
+    )
+    self.assertEqual(message.numpy().tolist(), [0] * 128)
+
+
+if __name__ == "__main__":
+  absltest.main()
