@@ -5,6 +5,11 @@ program ends, however it ends, starts another one without a word when it dies,
 and waits for ever when it hangs.  Here the kernel ends the worker with the
 program, `kill -9` included, and a worker that died or hangs is an error.
 
+The worker knows no password, and listens at all addresses of its machine.  So it has a network
+namespace of its own, where nobody else is, and is reached by a Unix socket that only this user can
+open (`private_socket.py`).  Where the system forbids that, its port is open on all interfaces while
+it runs, and a warning says so.
+
 A `LocalRuntime` leaves no thread behind.  TFF's own stub has gRPC watch the channel, which starts a
 thread when the worker ends; one that starts while Python exits crashes the program (code 139).
 
@@ -36,8 +41,12 @@ from tensorflow_federated.python.core.impl.context_stack import runtime_error_co
 from tensorflow_federated.python.core.impl.executors import remote_executor
 from tensorflow_federated.python.core.impl.types import type_serialization
 
+from fl_clustering.distribution import private_socket
 from fl_clustering.distribution import worker_process
 from fl_clustering.distribution import worker_watch
+
+# The worker's port in a namespace of its own, where no other program is.
+_PORT_WITHIN = 8000
 
 # What TensorFlow says of a file that it can't read, within the worker's error.  Files in a
 # worker's own folder have names without spaces.
@@ -192,6 +201,22 @@ class Context(tff.framework.SyncExecutionContext):
       ) from e
 
 
+_has_warned = False
+
+
+def _warn_once(port: int, reason: OSError) -> None:
+  global _has_warned
+  if not _has_warned:
+    _has_warned = True
+    logging.warning(
+        "TensorFlow Federated's worker listens on all network interfaces, now at port %d, since "
+        "this system allows it no network namespace (%s). Whoever reaches the port can read and "
+        "write this user's files. `docker run --network=none` or a firewall closes it; so does a "
+        "system that allows namespaces (docs/scaling.md, \"Where namespaces are forbidden\").",
+        port, reason.strerror or reason,
+    )
+
+
 class LocalRuntime:
   """A TFF worker on this machine, installed as TFF's default context.
 
@@ -212,10 +237,18 @@ class LocalRuntime:
       WorkerLost: If the worker does not start.
     """
     num_cores = num_cores or len(os.sched_getaffinity(0))
-    port = portpicker.pick_unused_port()
-    self._process = worker_process.start(port, num_cores)
+    self._socket: private_socket.PrivateSocket | None = None
+    try:
+      self._socket = private_socket.PrivateSocket(f"127.0.0.1:{_PORT_WITHIN}", is_isolated=True)
+    except OSError as e:
+      port = portpicker.pick_unused_port()
+      _warn_once(port, e)
+      self._process = worker_process.start(port, num_cores)
+      self._channel = worker_process.channel(f"127.0.0.1:{port}")
+    else:
+      self._process = worker_process.start(_PORT_WITHIN, num_cores, network=self._socket.pid)
+      self._channel = worker_process.channel(f"unix:{self._socket.path}")
     self._watch = worker_watch.WorkerWatch(self._process)
-    self._channel = worker_process.channel(f"127.0.0.1:{port}")
     stub = Stub(grpc.intercept_channel(self._channel, self._watch))
     self.context = Context(stub, self._check_alive, num_cores)
     atexit.register(self.close)
@@ -251,6 +284,8 @@ class LocalRuntime:
     self._watch.close()
     self._process.kill()
     self._process.wait()
+    if self._socket is not None:
+      self._socket.close()
     self.context.close()
     atexit.unregister(self.close)
 
@@ -261,6 +296,10 @@ class LocalRuntime:
       raise WorkerLost(
           "TensorFlow Federated's worker process ended with code "
           f"{self._process.returncode} (-9 is often a lack of memory)."
+      )
+    if self._socket is not None and not self._socket.is_open():
+      raise WorkerLost(
+          "The process that leads to TensorFlow Federated's worker process ended."
       )
 
 

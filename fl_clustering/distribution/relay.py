@@ -1,13 +1,20 @@
-"""Passes on what comes in at one socket to a port of the namespace that this process is in."""
+"""Passes on what comes in at one socket to another one, to those who know the token if there is one."""
 
 import contextlib
+import fcntl
+import hmac
+import os
 import socket
 import struct
 import threading
 import time
+from typing import Callable
 
-# In one piece; larger ones are no faster, and smaller ones cost more processor time.
-_PIECE_BYTES = 2**20
+# On the way in one direction; smaller ones cost more processor time.
+_PIPE_BYTES = 2**20
+_F_SETPIPE_SZ = 1031  # Python has a name for it since 3.10.10 only. See fcntl(2).
+# Within which a client must have sent its token.
+_TOKEN_SECONDS = 10
 # Before the next try if there are no more file descriptors or threads.
 _PAUSE_SECONDS = 0.1
 # A program's machine that says nothing for so long is asked whether it is still there.
@@ -19,12 +26,24 @@ _NUM_QUESTIONS = 4
 _RESET = struct.pack("ii", 1, 0)
 
 
+def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+  """Passes on one direction until it ends, without a copy: the kernel moves the pages."""
+  out, into = os.pipe()
+  try:
+    with contextlib.suppress(PermissionError):  # A user may have only so many large pipes.
+      fcntl.fcntl(into, _F_SETPIPE_SZ, _PIPE_BYTES)
+    while size := os.splice(source.fileno(), into, _PIPE_BYTES):
+      while size:
+        size -= os.splice(out, sink.fileno(), size)
+  finally:
+    os.close(out)
+    os.close(into)
+
+
 def _copy(source: socket.socket, sink: socket.socket) -> None:
   """Passes on one direction of a connection until it ends; an error breaks off both."""
   try:
-    piece = memoryview(bytearray(_PIECE_BYTES))
-    while size := source.recv_into(piece):
-      sink.sendall(piece[:size])
+    _pass_on(source, sink)
     sink.shutdown(socket.SHUT_WR)
   except OSError:
     for end in (source, sink):
@@ -33,34 +52,52 @@ def _copy(source: socket.socket, sink: socket.socket) -> None:
         end.shutdown(socket.SHUT_RDWR)
 
 
-def _prepare(client: socket.socket, worker: socket.socket) -> None:
-  for end in (client, worker):
-    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-  client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+def _prepare(end: socket.socket) -> None:
+  if end.family == socket.AF_UNIX:
+    return
+  end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+  end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
   for option, value in (
       (socket.TCP_KEEPIDLE, _SECONDS_UNTIL_ASKED),
       (socket.TCP_KEEPINTVL, _SECONDS_BETWEEN_QUESTIONS),
       (socket.TCP_KEEPCNT, _NUM_QUESTIONS),
   ):
-    client.setsockopt(socket.IPPROTO_TCP, option, value)
+    end.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def _connect(client: socket.socket, port: int) -> None:
+def _knows(client: socket.socket, token: bytes) -> bool:
+  """Returns whether a client begins with the token; reads no byte beyond it."""
+  deadline = time.monotonic() + _TOKEN_SECONDS
+  got = b""
+  while len(got) < len(token) and (left := deadline - time.monotonic()) > 0:
+    client.settimeout(left)
+    piece = client.recv(len(token) - len(got))
+    if not piece:
+      break
+    got += piece
+  client.settimeout(None)
+  return hmac.compare_digest(got, token)
+
+
+def _connect(client: socket.socket, dial: Callable[[], socket.socket], token: bytes) -> None:
   # Without a worker, or a thread for the way back, the client loses its connection.
   with client, contextlib.suppress(OSError, RuntimeError):
-    with socket.create_connection(("127.0.0.1", port)) as worker:
-      _prepare(client, worker)
+    if not _knows(client, token):
+      return
+    with dial() as worker:
+      _prepare(client)
+      _prepare(worker)
       back = threading.Thread(target=_copy, args=(worker, client), daemon=True)
       back.start()
       _copy(client, worker)
       back.join()
 
 
-def _accept(listener: socket.socket, port: int) -> None:
+def _accept(listener: socket.socket, dial: Callable[[], socket.socket], token: bytes) -> None:
   while True:
     try:
       client, _ = listener.accept()
-      threading.Thread(target=_connect, args=(client, port), daemon=True).start()
+      threading.Thread(target=_connect, args=(client, dial, token), daemon=True).start()
     except (OSError, RuntimeError):
       if listener.fileno() < 0:  # It was closed.
         return
@@ -68,11 +105,14 @@ def _accept(listener: socket.socket, port: int) -> None:
       time.sleep(_PAUSE_SECONDS)
 
 
-def start(listener: socket.socket, port: int) -> None:
+def start(
+    listener: socket.socket, dial: Callable[[], socket.socket], token: bytes = b""
+) -> None:
   """Starts to pass on connections, in threads that end with the program.
 
   Args:
-    listener: A listening TCP socket, of any namespace.
-    port: A port at the loopback of this process's namespace.
+    listener: A listening TCP or Unix socket, of any namespace.
+    dial: Returns a new connection, on which what comes in is passed on.
+    token: What every client must send first; it is not passed on.  Others lose their connection.
   """
-  threading.Thread(target=_accept, args=(listener, port), daemon=True).start()
+  threading.Thread(target=_accept, args=(listener, dial, token), daemon=True).start()

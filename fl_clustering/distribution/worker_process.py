@@ -12,6 +12,8 @@ from typing import Any
 
 import grpc
 
+from fl_clustering.distribution import isolation
+
 START_TIMEOUT_SECONDS = 60
 _SECONDS_BETWEEN_LOOKS = 0.5
 # A call of TFF's service.  Without an argument, a worker that works answers NOT_FOUND.
@@ -29,15 +31,20 @@ _CHANNEL_OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
 ]
 
-# Run in the child before it becomes the worker: asks the kernel for SIGKILL at
-# the parent's death (PR_SET_PDEATHSIG = 1), and looks whether the parent is
-# already gone.
+# Run in the child before it becomes the worker: joins a process's network, if
+# there is one, asks the kernel for SIGKILL at the parent's death
+# (PR_SET_PDEATHSIG = 1), and looks whether the parent is already gone.
 _BECOME_WORKER = """
 import ctypes, os, signal, sys
+root, network, parent, *worker = sys.argv[1:]
+if network:
+  sys.path.insert(0, root)
+  from fl_clustering.distribution import isolation
+  isolation.join(int(network))
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-if os.getppid() != int(sys.argv[1]):
+if os.getppid() != int(parent):
   sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
+os.execv(worker[0], worker)
 """
 
 
@@ -46,17 +53,24 @@ def _worker_binary() -> str:
   return os.path.join(os.path.dirname(spec.origin), "data", "worker_binary")
 
 
-def start(port: int, num_cores: int, folder: str | None = None) -> subprocess.Popen:
+def start(
+    port: int, num_cores: int, folder: str | None = None, network: int | None = None
+) -> subprocess.Popen:
   """Starts TFF's worker process, which ends with the thread that starts it.
 
   Args:
     port: The port at which it answers.
     num_cores: How many clients it computes at a time.
     folder: Its working directory; this process's own by default.
+    network: A process, by its id, whose network namespace it joins; it stays in this process's
+      own by default.
   """
   return subprocess.Popen(
-      [sys.executable, "-I", "-S", "-c", _BECOME_WORKER, str(os.getpid())]
+      [sys.executable, "-I", "-S", "-c", _BECOME_WORKER]
       + [
+          isolation.ROOT,
+          "" if network is None else str(network),
+          str(os.getpid()),
           _worker_binary(),
           f"--port={port}",
           f"--max_concurrent_computation_calls={num_cores}",
@@ -79,7 +93,7 @@ def start(port: int, num_cores: int, folder: str | None = None) -> subprocess.Po
 
 
 def channel(address: str) -> grpc.Channel:
-  """Returns a gRPC channel to the worker at `HOST:PORT`; the caller closes it."""
+  """Returns a gRPC channel to the worker at `HOST:PORT` or `unix:PATH`; the caller closes it."""
   return grpc.insecure_channel(address, _CHANNEL_OPTIONS)
 
 

@@ -1,0 +1,129 @@
+"""A Unix socket that only this user can open, and a process that passes on what comes in.
+
+The process may be off the network, where a worker is that nobody else reaches.  Or it dials a
+worker on another machine and sends a token first, which gRPC can't.
+
+This module does not import TFF, and the process needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+from fl_clustering.distribution import isolation
+from fl_clustering.distribution import relay
+
+# Where a path must be short (unix(7)): what is left of 108 bytes for the folder of temporary files.
+_MAX_TEMPORARY_BYTES = 80
+_NAME = "socket"
+_DIAL_SECONDS = 20
+_PR_SET_PDEATHSIG = 1
+_RUN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from fl_clustering.distribution import private_socket
+private_socket._serve(*sys.argv[2:])
+"""
+
+
+class PrivateSocket:
+  """The socket, in a folder of its own that ends with it.
+
+  Attributes:
+    path: Where it is.
+    pid: The process, which ends with the thread that started it.
+  """
+
+  def __init__(self, address: str, is_isolated: bool, token: bytes = b""):
+    """Makes the socket, and starts to pass on its connections.
+
+    Args:
+      address: The worker's host and port.
+      is_isolated: Whether the process takes itself off the network; a worker can then join it.
+      token: What the worker must be sent first.
+
+    Raises:
+      OSError: If this machine does not allow it.
+    """
+    temporary = tempfile.gettempdir()
+    if len(os.fsencode(temporary)) > _MAX_TEMPORARY_BYTES:
+      temporary = "/tmp"
+    self._folder = tempfile.mkdtemp(prefix="fl_", dir=temporary)  # Its mode is 0700.
+    self.path = os.path.join(self._folder, _NAME)
+    self._process = subprocess.Popen(
+        [
+            sys.executable, "-I", "-S", "-c", _RUN, isolation.ROOT,
+            str(os.getpid()), self._folder, address, "isolated" if is_isolated else "",
+        ],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )
+    self.pid = self._process.pid
+    try:
+      self._begin(token)
+    except BaseException:  # Ctrl-C, too.
+      self.close()
+      raise
+
+  def _begin(self, token: bytes) -> None:
+    with self._process.stdin, self._process.stdout:
+      self._process.stdin.write(token)
+      self._process.stdin.close()
+      answer = self._process.stdout.readline()
+    if not answer:
+      raise ChildProcessError(f"a process ended with code {self._process.wait()}")
+    if int(answer):
+      raise OSError(int(answer), os.strerror(int(answer)))
+
+  def is_open(self) -> bool:
+    return self._process.poll() is None
+
+  def close(self) -> None:
+    """Ends the process and its connections, and removes the folder."""
+    self._process.kill()
+    self._process.wait()
+    shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _listen(folder: str) -> socket.socket:
+  os.umask(0o177)
+  listener = socket.socket(socket.AF_UNIX)
+  listener.bind(os.path.join(folder, _NAME))
+  listener.listen()
+  return listener
+
+
+def _serve(parent: str, folder: str, address: str, isolated: str) -> None:
+  """What the process does: passes on connections until it is told to end, or its parent ends."""
+  signal.signal(signal.SIGINT, signal.SIG_IGN)  # Of Ctrl-C, which the parent handles.
+  signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+  token = sys.stdin.buffer.read()
+  host, _, port = address.rpartition(":")
+
+  def dial() -> socket.socket:
+    worker = socket.create_connection((host.strip("[]"), int(port)), _DIAL_SECONDS)
+    worker.settimeout(None)
+    worker.sendall(token)
+    return worker
+
+  try:
+    if isolated:
+      isolation.isolate()
+      isolation.join(os.getpid())  # Shows that a worker may join, too.
+    listener = _listen(folder)
+  except OSError as e:
+    print(e.errno, flush=True)
+    return
+  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+  if os.getppid() == int(parent):
+    relay.start(listener, dial)
+    print(0, flush=True)
+    signal.sigwait({signal.SIGTERM})
+  shutil.rmtree(folder, ignore_errors=True)
+  os._exit(0)
