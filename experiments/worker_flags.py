@@ -7,13 +7,17 @@ from typing import Any, Mapping, Sequence
 from absl import flags
 import tqdm
 
+from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import lazy_module
+from experiments import token_flag
+from fl_clustering.distribution import token_file
 
 pool = lazy_module.LazyModule("fl_clustering.distribution.pool")
 runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 # The flags belong to the modules that adopt them, for `--help`.
+flags.adopt_module_key_flags(token_flag)
 flags.DEFINE_list(
     "workers", None,
     "Workers that compute the clients' part, as host:port,...; each was started by "
@@ -55,6 +59,11 @@ def may_skip_sites() -> bool:
   return flags.FLAGS.missing_sites == "skip"
 
 
+def _token() -> bytes:
+  path = flags.FLAGS.token_file
+  return b"" if path is None else token_file.read(path)
+
+
 def _open_pool() -> Any:
   with launch.input_errors():
     return pool.Pool(
@@ -64,6 +73,7 @@ def _open_pool() -> Any:
         lambda line: tqdm.tqdm.write(line, file=sys.stderr),
         flags.FLAGS.site_timeout,
         may_skip_sites(),
+        _token(),
     )
 
 
@@ -78,6 +88,9 @@ def open_runtime(with_sites: str) -> contextlib.AbstractContextManager:
     launch.InputError: If a worker can't be used.
   """
   if flags.FLAGS.workers is None:
+    with launch.input_errors():
+      if flags.FLAGS.token_file is not None:
+        raise validate.error("token_file", "be left out without `workers`", flags.FLAGS.token_file)
     return runtime.LocalRuntime()
   opened = _open_pool()
   if opened.sites:

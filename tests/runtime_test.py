@@ -11,12 +11,15 @@ from unittest import mock
 from absl.testing import absltest
 import grpc
 import numpy as np
+import portpicker
 import psutil
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering import runtime
+from fl_clustering.distribution import private_socket
 from fl_clustering.distribution import worker_watch
+from tests.distribution import worker_program
 
 # Starts a runtime, uses it, says the worker's process id, and waits.
 _PROGRAM = """
@@ -182,6 +185,28 @@ class LocalRuntimeTest(absltest.TestCase):
         self.assertEqual(
             str(raised.exception), f"the clients' file {unreadable!r} can't be read ({reason})."
         )
+
+
+  def test_a_socket_that_is_lost_is_an_error(self):
+    worker_program.skip_where_refused(self)
+    with runtime.LocalRuntime(num_cores=1) as local:
+      psutil.Process(local._socket.pid).kill()
+      with self.assertRaisesRegex(runtime.WorkerLost, "process that leads to .* ended"):
+        tff.federated_computation(lambda: 3)()
+
+  def test_warns_once_of_ports_that_are_open(self):
+    self.enter_context(mock.patch.object(
+        private_socket, "PrivateSocket", side_effect=PermissionError(1, "Not permitted")
+    ))
+    self.enter_context(mock.patch.object(runtime, "_has_warned", False))
+    first, second = [portpicker.pick_unused_port() for _ in range(2)]
+    pick = mock.patch.object(portpicker, "pick_unused_port", side_effect=[first, second])
+    with pick, self.assertLogs(level="WARNING") as logs:
+      for _ in range(2):
+        with runtime.LocalRuntime(num_cores=1):
+          self.assertEqual(tff.federated_computation(lambda: 3)(), 3)
+    (line,) = logs.output
+    self.assertRegex(line, f"on all network interfaces, now at port {first}, .*Not permitted")
 
 
 class OfTheCallerOrOwnTest(absltest.TestCase):

@@ -14,6 +14,7 @@ from absl import flags
 
 from clustering_basics import validate
 from experiment_shell import path_flag
+from experiments import token_flag
 from fl_clustering.distribution import entrance as entrance_lib
 from fl_clustering.distribution import worker_folder
 
@@ -21,11 +22,17 @@ _MAX_CORES = 1024
 _POLL_SECONDS = 0.2
 
 # The flags belong to the programs that adopt them, for `--help`.
+flags.adopt_module_key_flags(token_flag)
 flags.DEFINE_integer("port", None, "The port at which programs reach the worker.")
 flags.DEFINE_string(
     "address", "127.0.0.1",
     "The address at which programs reach the worker. At any but this machine's own, others can "
     "use it too, with all the rights of this user.")
+flags.DEFINE_bool(
+    "allow_open_port", False,
+    "Whether the worker's port may be open on all interfaces of this machine, without a token, "
+    "where the system does not allow a network namespace, such as in most containers. The program "
+    "refuses to run there otherwise.")
 path_flag.define(
     "cache_dir", None,
     "Folder for the clients' files that the worker computes with. They stay there, to be used "
@@ -106,5 +113,7 @@ def run(
     check_given("port", "cache_dir")
     validate.integer(minimum=1, maximum=_MAX_CORES, num_cores=num_cores)
     with worker_folder.claim(given.cache_dir):
-      entrance = entrance_lib.take(given.address, given.port)
+      entrance = entrance_lib.take(
+          given.address, given.port, given.allow_open_port, given.token_file
+      )
       _run(entrance, given.cache_dir, num_cores, open_site, line)

@@ -251,6 +251,7 @@ class Pool:
       tell: Callable[[str], None] = lambda line: None,
       site_timeout: float = 600,
       may_miss_sites: bool = False,
+      token: bytes = b"",
   ):
     """Connects to the workers.
 
@@ -260,6 +261,8 @@ class Pool:
       tell: Receives a line for the user when a worker is lost.
       site_timeout: Seconds that a round waits for a lost site.
       may_miss_sites: Whether a site that does not answer is left out, if another one does.
+      token: What all workers are sent before anything else (`token_file.read`); empty if they want
+        none.
 
     Raises:
       remote_worker.WorkerUnusable: If one of them does not answer, is of another version, or
@@ -273,7 +276,7 @@ class Pool:
     self._home = runtime.LocalRuntime(num_cores=1)
     local_files = worker_files.LocalFiles()
     workers = [
-        remote_worker.RemoteWorker(address, timeout, local_files) for address in addresses
+        remote_worker.RemoteWorker(address, timeout, local_files, token) for address in addresses
     ]
     self.context = _PoolContext(
         workers, local_files, self._home.context, timeout, site_timeout, tell

@@ -72,10 +72,12 @@ class PrivateSocket:
       raise
 
   def _begin(self, token: bytes) -> None:
-    with self._process.stdin, self._process.stdout:
-      self._process.stdin.write(token)
-      self._process.stdin.close()
-      answer = self._process.stdout.readline()
+    into, out = self._process.stdin, self._process.stdout
+    assert into is not None and out is not None
+    with into, out:
+      into.write(token)
+      into.close()
+      answer = out.readline()
     if not answer:
       raise ChildProcessError(f"a process ended with code {self._process.wait()}")
     if int(answer):

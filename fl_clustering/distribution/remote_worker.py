@@ -14,11 +14,13 @@ from tensorflow_federated.python.core.impl.executors import value_serialization
 
 from fl_clustering import runtime
 from fl_clustering.distribution import announcement as announcement_lib
+from fl_clustering.distribution import private_socket
 from fl_clustering.distribution import worker_files
 from fl_clustering.distribution import worker_process
 
 # A worker that computes answers a question at once.
 _SECONDS_BETWEEN_QUESTIONS = 5
+_SILENT = "does not answer"
 
 
 class WorkerUnusable(ValueError):
@@ -41,9 +43,22 @@ class RemoteWorker:
     site: What it says of the clients that it owns, likewise; None if it owns none.
   """
 
-  def __init__(self, address: str, timeout: float, local_files: worker_files.LocalFiles):
-    """Makes a worker that is not connected yet; `timeout` is in seconds without an answer."""
+  def __init__(
+      self, address: str, timeout: float, local_files: worker_files.LocalFiles, token: bytes = b""
+  ):
+    """Makes a worker that is not connected yet.
+
+    Args:
+      address: Its host and port.
+      timeout: Seconds without an answer after which it counts as lost.
+      local_files: This machine's files.
+      token: What it is sent first; empty if it wants none.
+    """
     self.address = address
+    # gRPC sends nothing before its own first bytes.
+    self._socket = (
+        private_socket.PrivateSocket(address, is_isolated=False, token=token) if token else None
+    )
     self.reason: str | None = "was not connected yet"
     self.is_full = False
     self.num_cores = 0
@@ -63,11 +78,16 @@ class RemoteWorker:
     """
     if self._connection is not None:
       self._connection.close()
-    self._connection = _Connection(self.address, seconds, self._timeout, self._local_files)
+    self._connection = _Connection(
+        self.address if self._socket is None else f"unix:{self._socket.path}",
+        seconds, self._timeout, self._local_files,
+    )
     try:
       text = self._call(lambda connection: connection.context.invoke(_read_announcement, None))
       self._take(announcement_lib.parse(text))
     except runtime.WorkerLost:
+      if self._socket is not None and self._connection.reason == _SILENT:
+        self.reason = f"{_SILENT} to the token"
       return
     except (grpc.RpcError, runtime.ClientFileUnreadable) as e:
       self.reason = "was not started by `tools:worker` or `tools:site`"
@@ -119,6 +139,8 @@ class RemoteWorker:
     self.reason = "is not connected any more"
     if self._connection is not None:
       self._connection.close()
+    if self._socket is not None:
+      self._socket.close()
 
 
 def _has_no_room(error: Exception) -> bool:
@@ -149,7 +171,7 @@ class _Connection(grpc.UnaryUnaryClientInterceptor):
     try:
       self._ask(seconds)
     except grpc.RpcError:
-      self._lose("does not answer")
+      self._lose(_SILENT)
       return
     stub = runtime.Stub(grpc.intercept_channel(self._channel, self))
     self.context = runtime.Context(stub, self.check)

@@ -1,3 +1,4 @@
+import os
 import textwrap
 
 from absl.testing import absltest
@@ -52,7 +53,7 @@ class EntranceTest(parameterized.TestCase):
   def test_warns_where_the_worker_stays_on_the_network(self):
     (line,) = self._run(f"""
         bare_machine.refuse_unshare()
-        taken = entrance.take("127.0.0.1", {self.port})
+        taken = entrance.take("127.0.0.1", {self.port}, may_be_open=True)
         print(taken.warning, taken.address, taken.listener)
         socket.create_server(("", taken.port))  # It is left to the worker.
     """)
@@ -62,13 +63,34 @@ class EntranceTest(parameterized.TestCase):
     )
     self.assertEndsWith(line, f"0.0.0.0:{self.port} None")
 
+  @parameterized.named_parameters(
+      ("unless_told", "",
+       "`allow_open_port` must be given where this machine does not allow a network namespace "
+       "(Operation not permitted), so port {port} would be open on all its interfaces, got False."),
+      ("with_a_token", ", may_be_open=True, token_file={path!r}",
+       "`token_file` must be left out where this machine does not allow a network namespace "
+       "(Operation not permitted): strangers would reach the worker's port without it, got "
+       "{path!r}."),
+  )
+  def test_does_not_stay_on_the_network(self, arguments, message):
+    path = self.create_tempfile("token", "secret").full_path
+    os.chmod(path, 0o600)
+    (line,) = self._run(f"""
+        bare_machine.refuse_unshare()
+        try:
+          entrance.take("127.0.0.1", {self.port}{arguments.format(path=path)})
+        except ValueError as e:
+          print(e)
+    """)
+    self.assertEqual(line, message.format(port=self.port, path=path))
+
   def test_a_port_that_is_taken_elsewhere_on_this_machine(self):
     # The worker itself would open it at all addresses, and share it without a word.
     lines = self._run(f"""
         other = socket.create_server(("127.0.0.3", {self.port}))
         bare_machine.refuse_unshare()
         try:
-          entrance.take("127.0.0.1", {self.port})
+          entrance.take("127.0.0.1", {self.port}, may_be_open=True)
         except ValueError as e:
           print(e)
     """)

@@ -5,6 +5,8 @@ import os
 import socket
 import struct
 import threading
+import time
+from unittest import mock
 
 from absl.testing import absltest
 
@@ -46,8 +48,9 @@ class RelayTest(absltest.TestCase):
     self.worker = self.enter_context(socket.create_server(("127.0.0.1", 0)))
     self.listener = self.enter_context(socket.create_server(("127.0.0.1", 0), backlog=200))
 
-  def _start(self, listener=None):
-    relay.start(listener or self.listener, self.worker.getsockname()[1])
+  def _start(self, listener=None, token=b""):
+    worker = self.worker.getsockname()
+    relay.start(listener or self.listener, lambda: socket.create_connection(worker), token)
 
   def _connect(self):
     address = self.listener.getsockname()
@@ -150,6 +153,48 @@ class RelayTest(absltest.TestCase):
     client.sendall(b"again")
 
     self.assertEqual(worker.recv(100), b"again")
+
+  def test_lets_in_who_begins_with_the_token(self):
+    self._start(token=b"12345678")
+    client = self._connect()
+    for piece in (b"123", b"45678be", b"yond"):  # It may come in pieces.
+      client.sendall(piece)
+    self.worker.settimeout(_TIMEOUT_SECONDS)
+    worker = self.enter_context(self.worker.accept()[0])
+    client.shutdown(socket.SHUT_WR)
+
+    self.assertEqual(b"".join(iter(lambda: worker.recv(100), b"")), b"beyond")
+
+  def test_closes_connections_without_the_token(self):
+    self.enter_context(mock.patch.object(relay, "_TOKEN_SECONDS", 0.2))
+    self._start(token=b"12345678")
+    self.worker.settimeout(0)
+
+    def answer(content, is_at_its_end):
+      client = self._connect()
+      client.sendall(content)
+      if is_at_its_end:
+        client.shutdown(socket.SHUT_WR)
+      try:
+        return client.recv(1)
+      except ConnectionResetError:  # It was closed before all had been read.
+        return b""
+
+    for content in (b"", b"1234567", b"12345679", b"x" * 8, b"x" * 1000, b"\x0012345678"):
+      for is_at_its_end in (False, True):
+        self.assertEqual(answer(content, is_at_its_end), b"", content)
+    with self.assertRaises(BlockingIOError):  # Nobody came to the worker.
+      self.worker.accept()
+
+  def test_a_client_that_sends_its_token_slowly_is_not_waited_for(self):
+    self.enter_context(mock.patch.object(relay, "_TOKEN_SECONDS", 0.2))
+    self._start(token=b"1" * 32)
+    client = self._connect()
+
+    with self.assertRaises((BrokenPipeError, ConnectionResetError)):
+      for _ in range(_TIMEOUT_SECONDS * 10):
+        client.sendall(b"1")
+        time.sleep(0.1)
 
   def test_too_many_open_files_for_a_while(self):
     self._start(_TooManyFiles(self.listener))

@@ -155,6 +155,7 @@ def open_site(folder):
   sys.exit(3)
 
 sys.argv += ["--port={portpicker.pick_unused_port()}", "--cache_dir={folder}"]
+sys.argv += ["--allow_open_port"]
 launch.run(lambda: lending.run(None, open_site))
 """)
     self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
@@ -165,7 +166,7 @@ class BadInputTest(parameterized.TestCase):
   def _check(self, files, flags, message):
     data = data_folders.write(self, files)
     result = subprocess.run(
-        [sys.executable, "-m", "tools.site", *flags],
+        [sys.executable, "-m", "tools.site", "--allow_open_port", *flags],
         check=False, capture_output=True, text=True,
         env={**worker_program.environment(), "BUILD_WORKING_DIRECTORY": data},
     )

@@ -53,7 +53,9 @@ class WorkerProgram:
     warnings: The warnings, once it has ended, such as of a machine without namespaces.
   """
 
-  def __init__(self, folder, *flags, port=None, may_isolate=True, module="tools.worker"):
+  def __init__(
+      self, folder, *flags, port=None, may_isolate=True, may_be_open=True, module="tools.worker"
+  ):
     """Starts the program.
 
     Args:
@@ -61,13 +63,17 @@ class WorkerProgram:
       *flags: More flags.
       port: The port; one that nobody uses by default.
       may_isolate: Whether `tools:worker` may try to use a namespace.
+      may_be_open: Whether the port may be open where there are no namespaces.
       module: The program's module.
     """
     self.port = port or portpicker.pick_unused_port()
     self.address = f"127.0.0.1:{self.port}"
     program = ["-m", module] if may_isolate else ["-c", _WITHOUT_NAMESPACES]
     self.process = subprocess.Popen(
-        [sys.executable, *program, f"--port={self.port}", f"--cache_dir={folder}", *flags],
+        [
+            sys.executable, *program, f"--port={self.port}", f"--cache_dir={folder}",
+            *["--allow_open_port"] * may_be_open, *flags,
+        ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment(),
     )

@@ -189,6 +189,16 @@ class EndTest(parameterized.TestCase):
         (1, ["error: the worker ended with code -9 (-9 is often a lack of memory)."]),
     )
 
+  def test_refuses_to_be_open_unless_told(self):
+    folder = self.create_tempdir().full_path
+    with worker_program.WorkerProgram(folder, may_isolate=False, may_be_open=False) as program:
+      self.assertEqual(program.first_line(), "")
+      code, (error,) = program.end()
+    self.assertEqual(code, 2)
+    self.assertStartsWith(error, "error: `allow_open_port` must be given where this machine does ")
+    self.assertEmpty(program.warnings)
+    self.assertFalse(_answers("127.0.0.1", program.port))
+
   def test_where_namespaces_are_not_allowed(self):
     program, worker = self._start(may_isolate=False)
     for host in _other_addresses():
