@@ -3,8 +3,9 @@
   ./bazelw run tools:site -- --data_dir=data --port=8000 --cache_dir=folder
 
 A program uses it with `--workers=HOST:PORT,...`, a site at each address, and without --data_dir.
-The rows stay here, but whoever reaches the port can read all files of this user: docs/scaling.md,
-"Sites" and "Reaching a worker".
+The files stay here, but rows can be computed from what programs are sent, such as exact totals.
+And whoever reaches the port can read all files of this user: docs/scaling.md, "Sites" and "Reaching
+a worker".
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.

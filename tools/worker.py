@@ -3,8 +3,8 @@
   ./bazelw run tools:worker -- --port=8000 --cache_dir=folder
 
 A program uses it with `--workers=HOST:PORT`.  Whoever reaches the port can do what this user
-can, so it is open at this machine's own address by default; docs/scaling.md says how programs
-on other machines get there.
+can, so it is open at this machine's own address by default, and with `--token_file` to those who
+have the token; docs/scaling.md says how programs on other machines get there.
 """
 
 from typing import Any

@@ -72,7 +72,7 @@ class WorkerProgram:
     self.process = subprocess.Popen(
         [
             sys.executable, *program, f"--port={self.port}", f"--cache_dir={folder}",
-            *["--allow_open_port"] * may_be_open, *flags,
+            f"--allow_open_port={may_be_open}", *flags,
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment(),

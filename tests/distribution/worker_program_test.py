@@ -8,16 +8,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import portpicker
 import psutil
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering import runtime
 from fl_clustering.distribution import pool
+from fl_clustering.distribution import remote_worker
+from fl_clustering.distribution import token_file
 from tests import nightly
 from tests.distribution import worker_program
 
@@ -144,6 +148,52 @@ class RunningWorkerTest(absltest.TestCase):
     )
 
 
+class TokenTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    worker_program.skip_where_refused(self)
+    self.enter_context(mock.patch.object(pool, "_CONNECT_SECONDS", 2))
+
+  def _token_file(self, content):
+    path = self.create_tempfile(content=content).full_path
+    os.chmod(path, 0o600)
+    return path
+
+  def _start(self, *flags):
+    program = self.enter_context(
+        worker_program.WorkerProgram(self.create_tempdir().full_path, *flags)
+    )
+    self.assertStartsWith(program.first_line(), "worker at ")
+    return program.address
+
+  def _check_does_not_answer(self, address, token, to_whom):
+    with self.assertRaises(remote_worker.WorkerUnusable) as raised:
+      pool.Pool([address], token=token)
+    self.assertEqual(
+        str(raised.exception), f"the worker at {address} does not answer{to_whom}."
+    )
+
+  def test_only_who_has_it_is_answered(self):
+    address = self._start(f"--token_file={self._token_file('the secret')}")
+    token = token_file.read(self._token_file(" the secret\n"))
+    values = np.arange(5_000_000, dtype=np.float32)
+
+    for _ in range(2):  # As two programs, one after the other.
+      with pool.Pool([address], token=token):
+        self.assertTrue(np.array_equal(_halves([values])[0], values / 2))
+    self._check_does_not_answer(address, b"", "")
+    self._check_does_not_answer(address, b"x" * len(token), " to the token")
+    self._check_does_not_answer(address, token[:-1], " to the token")
+
+  def test_a_worker_without_one(self):
+    self._check_does_not_answer(self._start(), b"1" * 32, " to the token")
+
+  def test_no_worker(self):
+    address = f"127.0.0.1:{portpicker.pick_unused_port()}"
+    self._check_does_not_answer(address, b"1" * 32, " to the token")
+
+
 class EndTest(parameterized.TestCase):
 
   def _start(self, **arguments):
@@ -228,6 +278,8 @@ class BadInputTest(parameterized.TestCase):
        "`address` must be one of this machine's, got '192.0.2.1'"),
       ("address_that_is_none", ["--port=8000", "--cache_dir=w", "--address=256.0.0.1"],
        "`address` must be one of this machine's, got '256.0.0.1'"),
+      ("no_token", ["--port=8000", "--cache_dir=w", "--token_file=none"],
+       r"`token_file` must be a file that can be read \(No such file or directory\), got 'none'"),
       ("empty_address", ["--port=8000", "--cache_dir=w", "--address="],
        "`address` must be one of this machine's, got ''"),
   )
