@@ -77,7 +77,7 @@ def _shown(listener: socket.socket) -> str:
 def _take_open_port(
     port: int, reason: OSError, may_be_open: bool, token_file: str | None
 ) -> Entrance:
-  """Returns the entrance of a worker that stays on the network; raises ValueError if it must not."""
+  """Returns the entrance of a worker on the network; raises ValueError if it must not be there."""
   system = f"this machine does not allow a network namespace ({reason.strerror})"
   if token_file is not None:
     rule = f"be left out where {system}: strangers would reach the worker's port without it"

@@ -1,4 +1,4 @@
-"""Passes on what comes in at one socket to another one, to those who know the token if there is one."""
+"""Passes on what comes in at one socket to another one, if it begins with the right token."""
 
 import contextlib
 import fcntl
@@ -14,7 +14,7 @@ from typing import Callable
 _PIPE_BYTES = 2**20
 _F_SETPIPE_SZ = 1031  # Python has a name for it since 3.10.10 only. See fcntl(2).
 # Within which a client must have sent its token.
-_TOKEN_SECONDS = 10
+TOKEN_SECONDS = 10
 # Before the next try if there are no more file descriptors or threads.
 _PAUSE_SECONDS = 0.1
 # A program's machine that says nothing for so long is asked whether it is still there.
@@ -67,7 +67,7 @@ def _prepare(end: socket.socket) -> None:
 
 def _knows(client: socket.socket, token: bytes) -> bool:
   """Returns whether a client begins with the token; reads no byte beyond it."""
-  deadline = time.monotonic() + _TOKEN_SECONDS
+  deadline = time.monotonic() + TOKEN_SECONDS
   got = b""
   while len(got) < len(token) and (left := deadline - time.monotonic()) > 0:
     client.settimeout(left)

@@ -166,7 +166,7 @@ class RelayTest(absltest.TestCase):
     self.assertEqual(b"".join(iter(lambda: worker.recv(100), b"")), b"beyond")
 
   def test_closes_connections_without_the_token(self):
-    self.enter_context(mock.patch.object(relay, "_TOKEN_SECONDS", 0.2))
+    self.enter_context(mock.patch.object(relay, "TOKEN_SECONDS", 0.2))
     self._start(token=b"12345678")
     self.worker.settimeout(0)
 
@@ -187,7 +187,7 @@ class RelayTest(absltest.TestCase):
       self.worker.accept()
 
   def test_a_client_that_sends_its_token_slowly_is_not_waited_for(self):
-    self.enter_context(mock.patch.object(relay, "_TOKEN_SECONDS", 0.2))
+    self.enter_context(mock.patch.object(relay, "TOKEN_SECONDS", 0.2))
     self._start(token=b"1" * 32)
     client = self._connect()
 
