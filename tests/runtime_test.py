@@ -11,13 +11,11 @@ from unittest import mock
 from absl.testing import absltest
 import grpc
 import numpy as np
-import portpicker
 import psutil
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering import runtime
-from fl_clustering.distribution import private_socket
 from fl_clustering.distribution import worker_watch
 from tests.distribution import worker_program
 
@@ -195,18 +193,23 @@ class LocalRuntimeTest(absltest.TestCase):
         tff.federated_computation(lambda: 3)()
 
   def test_warns_once_of_ports_that_are_open(self):
-    self.enter_context(mock.patch.object(
-        private_socket, "PrivateSocket", side_effect=PermissionError(1, "Not permitted")
-    ))
-    self.enter_context(mock.patch.object(runtime, "_has_warned", False))
-    first, second = [portpicker.pick_unused_port() for _ in range(2)]
-    pick = mock.patch.object(portpicker, "pick_unused_port", side_effect=[first, second])
-    with pick, self.assertLogs(level="WARNING") as logs:
-      for _ in range(2):
-        with runtime.LocalRuntime(num_cores=1):
-          self.assertEqual(tff.federated_computation(lambda: 3)(), 3)
-    (line,) = logs.output
-    self.assertRegex(line, f"on all network interfaces, now at port {first}, .*Not permitted")
+    result = worker_program.run_script("""
+from tests.distribution import bare_machine
+bare_machine.refuse_unshare()
+import psutil
+import tensorflow_federated as tff
+from fl_clustering import runtime
+for _ in range(2):
+  with runtime.LocalRuntime(num_cores=1) as local:
+    assert tff.federated_computation(lambda: 3)() == 3
+    connections = psutil.Process(local.worker_pid).connections()
+    print(*[each.laddr.port for each in connections if each.status == "LISTEN"])
+""")
+    first, _ = result.stdout.splitlines()
+    (line,) = [line for line in result.stderr.splitlines() if "WARNING" in line]
+    self.assertRegex(
+        line, f"all network interfaces, now at port {first}, .*Operation not permitted"
+    )
 
 
 class OfTheCallerOrOwnTest(absltest.TestCase):
