@@ -61,10 +61,51 @@ class _LessNoise:
     return self._noise_source.discrete_gaussian(shape, scale * self._part)
 
 
+class _ReusedNoise:
+  """A noise source that draws once for all arrays of one shape: a planted bug."""
+
+  def __init__(self, noise_source: noise.Source) -> None:
+    self.description = noise_source.description
+    self.is_private = noise_source.is_private
+    self._noise_source = noise_source
+    self._draws: dict[Any, np.ndarray] = {}
+
+  def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
+    if shape not in self._draws:
+      self._draws[shape] = self._noise_source.discrete_gaussian(shape, scale) / scale
+    return np.rint(self._draws[shape] * scale).astype(np.int64)
+
+
+class _CellWithoutNoise:
+  """A noise source that leaves out the last cell of an array: a planted bug."""
+
+  def __init__(self, noise_source: noise.Source) -> None:
+    self.description = noise_source.description
+    self.is_private = noise_source.is_private
+    self._noise_source = noise_source
+
+  def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
+    draws = self._noise_source.discrete_gaussian(shape, scale)
+    draws.flat[-1] *= draws.size == 1
+    return draws
+
+
+def _with_source(
+    build_source: Callable[[noise.Source], noise.Source], mechanism: _Mechanism
+) -> _Mechanism:
+  """Returns the mechanism with another noise source, made anew for every run."""
+  return lambda run: mechanism(
+      dataclasses.replace(run, noise_source=build_source(run.noise_source)))
+
+
 def less_noise(part: float, mechanism: _Mechanism) -> _Mechanism:
   """Returns the mechanism with `part` of the noise it asks for."""
-  return lambda run: mechanism(
-      dataclasses.replace(run, noise_source=_LessNoise(run.noise_source, part)))
+  return _with_source(lambda source: _LessNoise(source, part), mechanism)
+
+
+def _same_in_every_run(mechanism: _Mechanism) -> _Mechanism:
+  """Returns the mechanism with noise that can be predicted: a planted bug."""
+  return _with_source(lambda unused: noise.SeededNoise(0), mechanism)
 
 
 def _releases(
@@ -230,20 +271,21 @@ class Case:
   mechanism: _Mechanism
   neighbours: audited_sums.Neighbours
 
-  def run_without(
-      self, noise_source: noise.Source, budget: clustering_params.DifferentialPrivacyParam
-  ) -> float:
-    """Returns the score of one run on the first data set."""
-    return self.mechanism(audited_sums.Run(self.neighbours, False, noise_source, budget))
+  def run(
+      self, is_second: bool, noise_source: noise.Source,
+      budget: clustering_params.DifferentialPrivacyParam,
+  ) -> tuple[float, list[np.ndarray]]:
+    """Returns the score of one run, and the residuals of its noise (`noise_residuals`).
 
-  def run_with(
-      self, noise_source: noise.Source, budget: clustering_params.DifferentialPrivacyParam
-  ) -> float:
-    """Returns the score of one run on the second one, `inf` if it ended in an exception."""
+    The score is `inf` if a run on the second data set ended in an exception.
+    """
+    run = audited_sums.Run(self.neighbours, is_second, noise_source, budget)
     try:
-      return self.mechanism(audited_sums.Run(self.neighbours, True, noise_source, budget))
+      return self.mechanism(run), run.evidence.residuals(is_second)
     except Exception:  # pylint: disable=broad-except
-      return math.inf  # Whatever it is, who waits for the release sees it.
+      if not is_second:
+        raise
+      return math.inf, []  # Whatever it is, who waits for the release sees it.
 
 
 def _few(mechanism: _Mechanism, point: np.ndarray = _FAR_POINT) -> Callable[[], Case]:
@@ -343,6 +385,16 @@ PLANTED_BUGS: dict[str, Callable[[], Case]] = {
         _less_noise_in_kernel_rounds(0.5, _FIT_OF_VIEWS)),
     "federated fit, a missing share counts": _groups(_FIT_BY_TOO_SMALL_SHARES),
     "federated fit, clients without limits": _groups(_unlimited(_FIT_OF_CLIENTS), _CLIENT),
+    "composition, one draw for equal shapes": _few(
+        _with_source(_ReusedNoise, _releases(_one_of_each))),
+    "composition, a cell without noise": _few(
+        _with_source(_CellWithoutNoise, _releases(_one_of_each))),
+    "composition, the same noise in every run": _few(
+        _same_in_every_run(_releases(_one_of_each))),
+    "whole call of refine, one draw for equal shapes": _groups(
+        _with_source(_ReusedNoise, _REFINE)),
+    "federated fit, one draw for equal shapes": _groups(
+        _with_source(_ReusedNoise, _FIT_BY_SERVER)),
     "sum, rounded away from zero": _few(_sum_rounded_away),
     "count, NaN is refused": _few(_count_that_refuses_nan, _NAN_POINT),
 }

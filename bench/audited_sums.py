@@ -46,10 +46,15 @@ class Neighbours:
 
 
 class Evidence:
-  """The log likelihood ratio of the releases so far."""
+  """What the releases so far say.
+
+  Attributes:
+    log_ratio: The log likelihood ratio of the two data sets.
+  """
 
   def __init__(self) -> None:
     self.log_ratio = 0.0
+    self._residuals: list[tuple[np.ndarray, ...]] = []
 
   def add(
       self,
@@ -68,6 +73,15 @@ class Evidence:
     change = np.subtract(with_added, without) / std
     distances = (np.asarray(noisy) - np.add(without, with_added) / 2) / std
     self.log_ratio += float((change * distances).sum())
+    self._residuals.append(tuple(np.subtract(noisy, one) / std for one in exact))
+
+  def residuals(self, is_second: bool) -> list[np.ndarray]:
+    """Returns the noise of every output, in its standard deviations.
+
+    Args:
+      is_second: Which of the two data sets was used.
+    """
+    return [pair[is_second] for pair in self._residuals]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,10 +6,11 @@
 
 Every mechanism, from a single count to a whole call or a whole fit of a federation, runs many
 times on two data sets.  They differ in one point, or in all points of one client where that is
-what is protected.  How well the outputs tell them apart gives a lower bound on the mechanism's
-epsilon (see `epsilon_lower_bound`).  The bound of a real mechanism must never exceed the epsilon
-it claims.  That of a planted bug must exceed it in 95% of the audits.  Otherwise the program
-ends with code 1.
+what is protected.  An audit looks at the runs in two ways.  How well the outputs tell the data sets
+apart gives a lower bound on the mechanism's epsilon (`epsilon_lower_bound`), which must not exceed
+the claim.  And the noise itself must be as large as stated and independent everywhere
+(`noise_residuals`), which the bound takes for granted.  No audit may accuse a real mechanism, and
+95% of the audits have to accuse a planted bug.  Otherwise the program ends with code 1.
 
 The default delta is far larger than one would choose for people.  The events that tell
 most about a mechanism are about as frequent as delta: at 1e-6, there is nothing to
@@ -26,6 +27,7 @@ import numpy as np
 import tqdm
 
 from bench import epsilon_lower_bound
+from bench import noise_residuals
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import noise
@@ -44,7 +46,9 @@ _ONLY = flags.DEFINE_string(
 _EPSILON = flags.DEFINE_float("epsilon", 1.0, "The epsilon that is claimed.")
 _DELTA = flags.DEFINE_float("delta", 0.3, "The delta that is claimed.")
 _ERROR_RATE = flags.DEFINE_float(
-    "error_rate", 1e-4, "Probability, at most, that an audit accuses a correct mechanism.")
+    "error_rate", 1e-4,
+    "Probability, at most, that an audit accuses a correct mechanism in one of the two ways: by "
+    "its bound on epsilon, or by the residuals of its noise.")
 _SEED = flags.DEFINE_integer(
     "seed", None, "Seed of the noise, which makes the audit repeatable. Default: secure noise, as "
     "in real use, which is slower.", lower_bound=0)
@@ -58,15 +62,17 @@ def _audit(
     case: Any,
     budget: clustering_params.DifferentialPrivacyParam,
     source: noise.Source,
-) -> epsilon_lower_bound.EpsilonLowerBound:
-  with tqdm.tqdm(total=2 * _NUM_RUNS.value, desc=name, leave=False, disable=None) as bar:
-    scores = np.empty((2, _NUM_RUNS.value))
-    for side, run in enumerate((case.run_without, case.run_with)):
+) -> tuple[epsilon_lower_bound.EpsilonLowerBound, noise_residuals.Suspicion]:
+  scores, residuals = np.empty((2, _NUM_RUNS.value)), []
+  with tqdm.tqdm(total=scores.size, desc=name, leave=False, disable=None) as bar:
+    for side, of_side in enumerate(scores):
       for i in range(_NUM_RUNS.value):
-        scores[side, i] = run(source, budget)
+        of_side[i], of_run = case.run(bool(side), source, budget)
+        residuals.append(of_run)
         bar.update()
-  return epsilon_lower_bound.epsilon_lower_bound(
+  bound = epsilon_lower_bound.epsilon_lower_bound(
       scores[0], scores[1], budget.delta, _ERROR_RATE.value)
+  return bound, noise_residuals.most_suspicious(residuals)
 
 
 def _accusations(
@@ -78,12 +84,15 @@ def _accusations(
 ) -> float:
   """Audits a case, prints what was found, and returns the share of audits that accuse it."""
   found = [_audit(name, case, budget, source) for _ in range(_NUM_AUDITS.value)]
-  accusing = sum(bound.epsilon > budget.epsilon for bound in found)
-  middle = sorted(found, key=lambda bound: bound.epsilon)[len(found) // 2]
-  print(f"{name:40} epsilon >= {middle.epsilon:.3f}  ({kind}; {middle.event}: "
+  is_above = [bound.epsilon > budget.epsilon for bound, _ in found]
+  is_wrong = [suspicion.p_value < _ERROR_RATE.value for _, suspicion in found]
+  middle = sorted((bound for bound, _ in found), key=lambda bound: bound.epsilon)[len(found) // 2]
+  worst = min((suspicion for _, suspicion in found), key=lambda suspicion: suspicion.p_value)
+  print(f"{name:48} epsilon >= {middle.epsilon:.3f}  ({kind}; {middle.event}: "
         f"{middle.more_often} against {middle.less_often} of {middle.num_runs}; above "
-        f"the claim in {accusing} of {len(found)})", flush=True)
-  return accusing / len(found)
+        f"the claim in {sum(is_above)} of {len(found)}); noise not as stated in {sum(is_wrong)} of "
+        f"{len(found)} (least p {worst.p_value:.2g}, {worst.what})", flush=True)
+  return sum(map(any, zip(is_above, is_wrong))) / len(found)
 
 
 def _chosen(cases: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
