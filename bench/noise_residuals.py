@@ -79,8 +79,9 @@ def most_suspicious(runs: Sequence[Sequence[np.ndarray]]) -> Suspicion:
   values = np.where(is_there, cells, 0.0)
   firsts, seconds = np.triu_indices(len(names), 1)
   first_runs, next_runs = values[:-1:2], values[1::2]
+  alone = np.arange(len(names))
   tests = {
-      "small variance: {0}": (_p_values_of_variances(cells), range(len(names)), range(len(names))),
+      "small variance: {0}": (_p_values_of_variances(cells), alone, alone),
       "correlation: {0} and {1}": (
           _p_values_of_products(
               (values.T @ values)[firsts, seconds], ((values**2).T @ is_there)[firsts, seconds]
@@ -91,7 +92,7 @@ def most_suspicious(runs: Sequence[Sequence[np.ndarray]]) -> Suspicion:
           _p_values_of_products(
               (first_runs * next_runs).sum(axis=0), (first_runs**2 * is_there[1::2]).sum(axis=0)
           ),
-          range(len(names)), range(len(names)),
+          alone, alone,
       ),
   }
   num_tests = sum(len(p_values) for p_values, _, _ in tests.values())
