@@ -26,6 +26,10 @@ _LARGEST_RADIUS = 1e100
 # With less, the second accountant's rounding can exceed the budget after all is released.
 LEAST_EPSILON = 1e-8
 
+# Budgets beyond these deserve a warning.
+_LARGEST_EPSILON = 20.0
+_LARGEST_DELTA = 1e-4
+
 
 class PrivacyModel(enum.Enum):
   """Who is trusted with the data."""
@@ -57,6 +61,38 @@ class DifferentialPrivacyParam:
     object.__setattr__(self, "delta", float(self.delta))
     if not isinstance(self.privacy_model, PrivacyModel):
       raise validate.error("privacy_model", "be PrivacyModel.CENTRAL", self.privacy_model)
+
+
+def budget_warnings(
+    epsilon: float, delta: float, unit: str = "point", num_units: int | None = None
+) -> list[str]:
+  """Returns what says that a budget protects hardly anyone, in words; public.
+
+  Args:
+    unit: What is protected.
+    num_units: How many there are, if that is public.  If not, `delta` is judged by itself, as a
+      warning that depends on the number of points would tell something about it.
+  """
+  found = []
+  if _LARGEST_EPSILON < epsilon < math.inf:
+    found.append(
+        f"`epsilon` should be at most {_LARGEST_EPSILON:g}, got {epsilon:g}: the data of one {unit} "
+        f"may change the probability of a result by a factor of e^{epsilon:g}, so the guarantee "
+        "means next to nothing."
+    )
+  rule = f"be well below one over the number of {unit}s"
+  meaning = (
+      f"with a probability of up to `delta`, the guarantee says nothing about a {unit}, and its "
+      "data may be released as they are"
+  )
+  if num_units is not None and delta * num_units >= 1:
+    found.append(f"`delta` should {rule}, {num_units}, got {delta:g}: {meaning}.")
+  elif num_units is None and delta > _LARGEST_DELTA:
+    found.append(
+        f"`delta` should {rule}, got {delta:g}: {meaning}. That number is private, so every "
+        f"`delta` above {_LARGEST_DELTA:g} is told so."
+    )
+  return found
 
 
 def checked_radius(radius: float) -> float:

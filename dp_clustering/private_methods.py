@@ -35,6 +35,9 @@ def _open(
   """Returns `PrivateSums`, their `Ledger` and a generator for what needs no protection."""
   if privacy_param.epsilon == math.inf:
     warnings.warn("`epsilon` is inf: without noise, the result is NOT private.", stacklevel=3)
+  else:
+    for text in clustering_params.budget_warnings(privacy_param.epsilon, privacy_param.delta):
+      warnings.warn(text, stacklevel=3)
   source = noise.build_noise_source(privacy_param.epsilon, random_state)
   ledger = ledger_lib.Ledger(privacy_param.epsilon, privacy_param.delta, source)
   sums = private_sums.PrivateSums(data.datapoints, data.radius, source, ledger)

@@ -33,6 +33,7 @@ FILES = {
 _FILES_OF_PRIVATE = {
     **FILES,
     config_lib.CENTROIDS: "the private centroids in the data's units",
+    # Runs of earlier versions have them.
     config_lib.ASSIGNMENTS: "NOT private: a file for each client alone, with the cluster of each "
     "of its rows",
     config_lib.ROUNDS: "the rounds of the fit: bytes that a client receives and sends",
@@ -140,18 +141,36 @@ def _shares_notes(spent: Mapping[str, Any]) -> list[str]:
   ]
 
 
+def _budget_warnings(finished: finished_run.FinishedRun) -> list[tuple[str, str]]:
+  """Returns (title, text) pairs for a private run whose budget protects hardly anyone."""
+  if not _is_private(finished):
+    return []
+  settings = finished.settings
+  return [
+      ("The privacy budget protects little", text)
+      for text in privacy_lib.budget_warnings(
+          settings["epsilon"], settings["delta"], settings["max_points"],
+          len(finished.document["data"]["clients"]),
+      )
+  ]
+
+
 def _private_notes(settings: Mapping[str, Any], spent: Mapping[str, Any]) -> list[str]:
   """Returns the privacy box of a private run, of which `spent` is guaranteed."""
+  differing, not_hidden = "added or removed", ""
+  if settings["max_points"] is not None:
+    differing, not_hidden = "all of them there or none", " That a client takes part is not hidden."
   return [
       "Only totals over all clients leave them, and only with noise. The centroids are "
       f"({spent['epsilon']:g}, {spent['delta']:g})-differentially private for {spent['unit']}, "
-      f"added or removed, all {spent['num_rounds']} rounds together.",
+      f"{differing}, all {spent['num_rounds']} rounds together.{not_hidden}",
       privacy_box.trust_text(spent["trust"]),
       *_shares_notes(spent),
       f"The noise was {spent['noise']}.",
       f"The radius, {settings['radius']:g}, must have been known beforehand. The clients' "
       "names and the names of the columns are not protected.",
-      "NOT private: the clusters of a client's rows. They are for that client alone.",
+      "NOT private: the clusters of a client's rows, which experiments:predict gives. They are for "
+      "that client alone.",
   ]
 
 
@@ -206,7 +225,7 @@ def write_report(finished: finished_run.FinishedRun) -> None:
       subtitle=size,
       verdict=[],
       findings=[f"{result_text(finished)}{quality}, after {found['rounds']} rounds."],
-      warnings=finished.warnings,
+      warnings=[*finished.warnings, *_budget_warnings(finished)],
       notes={"What leaves a client": _privacy_notes(finished)},
       sections={"Number of clusters": selection_blocks(finished), "Clusters": clusters},
       settings=settings_section(finished),

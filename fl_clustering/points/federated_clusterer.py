@@ -5,12 +5,14 @@ from __future__ import annotations
 import abc
 import tempfile
 from typing import Any, Mapping, TYPE_CHECKING
+import warnings
 
 import numpy as np
 from sklearn import base
 
 from clustering_basics import validate
 from fl_clustering import runtime
+from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
   from fl_clustering.points import fitted
@@ -66,6 +68,12 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
     """Fits, and returns the points."""
     config = self._config()
     points = self._points_to_fit(config, clients)
+    if self.privacy is not None:
+      for text in privacy_lib.budget_warnings(
+          self.privacy.epsilon, self.privacy.delta, self.privacy.points_per_client,
+          len(points.by_id),
+      ):
+        warnings.warn(text, stacklevel=3)
     with runtime.of_the_caller_or_own(), tempfile.TemporaryDirectory() as folder:
       fit = self._fit(config, points.by_id, folder)
     self._result = fit

@@ -153,6 +153,15 @@ class ClientPrivacy(Privacy):
     return self.max_points
 
 
+def budget_warnings(
+    epsilon: float, delta: float, points_per_client: int | None, num_clients: int
+) -> list[str]:
+  """Returns what says that a budget of these settings protects hardly anyone, in words; public."""
+  if points_per_client is None:
+    return clustering_params.budget_warnings(epsilon, delta)
+  return clustering_params.budget_warnings(epsilon, delta, "client", num_clients)
+
+
 def least_shares(privacy: Privacy, num_clients: int) -> int | None:
   """Returns how many clients' shares of the noise count; None if the server adds it.
 

@@ -312,6 +312,24 @@ class BudgetTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`{name}` must be a finite number > 0"):
       clustering_params.PrivacyCalculatorMultiplier(*values)
 
+  @parameterized.named_parameters(
+      ("a_good_budget", (20.0, 1e-4), ()),
+      ("no_noise", (_INF, 1e-6), ()),
+      ("much_epsilon", (20.5, 1e-6), ("`epsilon` should be at most 20, got 20.5: .*e\\^20.5",)),
+      ("much_delta", (1.0, 1.1e-4),
+       ("`delta` should .*number of points, got 0.00011: .*That number is private, so every",)),
+      ("much_of_both", (30.0, 0.5), ("`epsilon`", "`delta`")),
+      ("delta_for_few_clients", (1.0, 0.2, "client", 4), ()),
+      ("delta_for_clients", (1.0, 0.25, "client", 4),
+       ("`delta` should .*number of clients, 4, got 0.25: .*a client, and its data",)),
+      ("small_delta_for_clients", (1.0, 1e-5, "client", 100_000), ("number of clients, 100000",)),
+  )
+  def test_warns_of_a_budget(self, arguments, expected):
+    found = clustering_params.budget_warnings(*arguments)
+    self.assertLen(found, len(expected))
+    for text, regex in zip(found, expected):
+      self.assertRegex(text, regex)
+
   def test_multiplier_formulas(self):
     multiplier = clustering_params.PrivacyCalculatorMultiplier(3.0, 7.0)
     self.assertAlmostEqual(multiplier.get_gaussian_std_dev(alpha=0.5, sensitivity=4), 6.0)

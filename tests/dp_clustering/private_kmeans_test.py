@@ -1,6 +1,7 @@
 import decimal
 import math
 import pickle
+import warnings
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -39,6 +40,20 @@ def _estimator(**parameters):
 
 
 class PrivateKMeansTest(parameterized.TestCase):
+
+  @parameterized.product(method=tuple(private_methods.METHODS), num_points=(0, 1, 50))
+  def test_a_budget_that_protects_little_is_told_once_whatever_the_points_are(
+      self, method, num_points
+  ):
+    points = np.full((num_points, 2), 0.5)
+    with warnings.catch_warnings(record=True) as caught:
+      warnings.simplefilter("always")
+      for epsilon, delta in ((30.0, 1e-6), (1.0, 1e-3), (1.0, 1e-4)):
+        private_kmeans.PrivateKMeans(2, epsilon, delta, 1.0, method).fit(points)
+    told = [str(warning.message) for warning in caught if warning.category is UserWarning]
+    self.assertLen(told, 2)
+    self.assertStartsWith(told[0], "`epsilon` should be at most 20, got 30")
+    self.assertStartsWith(told[1], "`delta` should be well below one over the number of points")
 
   @parameterized.named_parameters(*_METHODS)
   def test_rules_of_scikit_learn(self, method):

@@ -361,5 +361,36 @@ class ColumnNamesTest(parameterized.TestCase):
     np.testing.assert_array_equal(model.predict(clients[1]), model.labels_[1])
 
 
+class BudgetTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("points_and_epsilon", "kmeans", kmeans.PointPrivacy(21.0, 1e-6, 1.0), "`epsilon` .*got 21"),
+      ("points_and_delta", "kmeans", kmeans.PointPrivacy(1.0, 1e-3, 1.0),
+       "number of points, got 0.001"),
+      ("views_and_epsilon", "multiview", multiview.PointPrivacy(21.0, 1e-6, (1.0,)), "`epsilon`"),
+      ("views_and_delta", "multiview", multiview.PointPrivacy(1.0, 1e-3, (1.0,)), "`delta`"),
+      ("clients_and_delta", "kmeans", kmeans.ClientPrivacy(1.0, 0.5, 1.0, max_points=2),
+       "number of clients, 2, got 0.5"),
+  )
+  def test_one_that_protects_little_is_told_once(self, name, privacy, message):
+    estimator = _estimator(name, privacy=privacy)
+    with warnings.catch_warnings(record=True) as caught:
+      warnings.simplefilter("always")
+      estimator.fit({0: np.zeros((0, 2)), 1: np.ones((3, 2))})
+    told = [str(warning.message) for warning in caught if warning.category is UserWarning]
+    self.assertLen(told, 1)
+    self.assertRegex(told[0], message)
+
+  @parameterized.named_parameters(
+      ("kmeans", "kmeans", kmeans.PointPrivacy(20.0, 1e-4, 1.0)),
+      ("multiview", "multiview", multiview.PointPrivacy(20.0, 1e-4, (1.0,))),
+      ("clients", "kmeans", kmeans.ClientPrivacy(20.0, 0.4, 1.0, max_points=2)),
+  )
+  def test_a_better_one_is_not(self, name, privacy):
+    with warnings.catch_warnings():
+      warnings.simplefilter("error", UserWarning)
+      _estimator(name, privacy=privacy).fit({0: np.ones((3, 2)), 1: np.ones((3, 2))})
+
+
 if __name__ == "__main__":
   absltest.main()

@@ -16,14 +16,18 @@ _SUMMARY = {
 }
 
 
+def _private_config(**settings):
+  """Returns the `config.json` of a private run of two clients."""
+  settings = {"epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
+  return json.dumps({
+      "config": config.OwnDataConfig(num_clusters=2, radius=100.0, **settings).to_json(),
+      "data": {"clients": ["<north>", "south"], "features": ["a", "b"], "levels": {}},
+      "versions": {"numpy": "1"},
+  })
+
+
 _PRIVATE_FILES = {
-    "config.json": json.dumps({
-        "config": config.OwnDataConfig(
-            num_clusters=2, epsilon=0.5, delta=1e-5, radius=100.0, max_points=7
-        ).to_json(),
-        "data": {"clients": ["<north>", "south"], "features": ["a", "b"], "levels": {}},
-        "versions": {"numpy": "1"},
-    }),
+    "config.json": _private_config(),
     "summary.json": json.dumps({
         "num_clusters": 2, "rounds": 9,
         "privacy": {
@@ -40,24 +44,47 @@ class PrivateReportTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
+    self.finished, self.page = self._report()
+
+  def _report(self, **files):
+    """Returns a finished private run, with other files than usual, and its page."""
     folder = self.create_tempdir().full_path
-    for name, text in _PRIVATE_FILES.items():
+    for name, text in {**_PRIVATE_FILES, **files}.items():
       with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
         file.write(text)
-    self.finished = finished_run.FinishedRun(folder)
-    own_report.write_report(self.finished)
-    with open(self.finished.join("report.html"), encoding="utf-8") as file:
-      self.page = file.read()
+    finished = finished_run.FinishedRun(folder)
+    own_report.write_report(finished)
+    with open(finished.join("report.html"), encoding="utf-8") as file:
+      return finished, file.read()
 
   def test_what_is_guaranteed(self):
     for text in (
         "2 clusters, (0.5, 1e-05)-differentially private for one client with at most 7 points",
-        "all 9 rounds together", "Every client adds a share of the noise",
+        "with at most 7 points, all of them there or none, all 9 rounds together. That a client "
+        "takes part is not hidden.", "Every client adds a share of the noise",
         "holds as long as at least 3 of the 4 clients",
         "secure: of &lt;someone&gt;", "The radius, 100, must have been known beforehand",
         "NOT private: the clusters of a client&#x27;s rows",
     ):
       self.assertIn(text, self.page)
+
+  def test_points_are_added_or_removed(self):
+    _, page = self._report(**{"config.json": _private_config(max_points=None)})
+    self.assertIn(", added or removed, all 9 rounds together.", page)
+    self.assertNotIn("takes part is not hidden", page)
+    self.assertNotIn("added or removed", self.page)
+
+  def test_a_budget_that_protects_little(self):
+    title = "The privacy budget protects little"
+    self.assertNotIn(title, self.page)
+    for settings, text in (
+        ({"epsilon": 25.0}, "`epsilon` should be at most 20, got 25"),
+        ({"delta": 0.5}, "`delta` should be well below one over the number of clients, 2, got 0.5"),
+        ({"delta": 0.001, "max_points": None}, "one over the number of points, got 0.001"),
+    ):
+      _, page = self._report(**{"config.json": _private_config(**settings)})
+      self.assertEqual(page.count(title), 1)
+      self.assertIn(text, page)
 
   def test_nothing_exact_is_shown(self):
     for text in ("inertia", "silhouette", "How many points", "<figure>"):
