@@ -4,8 +4,8 @@ Your data are those of a folder, or stay at sites: workers that own their client
 
   bazel run experiments:federated_kmeans -- --output_dir=out
   bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8 --standardize
-  bazel run experiments:federated_kmeans -- --data_dir=folder --num_clusters=3 --epsilon=1 \\
-      --delta=1e-6 --radius=9
+  bazel run experiments:federated_kmeans -- --data_dir=folder --header=yes --num_clusters=3 \\
+      --epsilon=1 --delta=1e-6 --radius=9
   bazel run experiments:federated_kmeans -- --workers=host:8000,other:8000 --num_clusters=3
 """
 

@@ -31,14 +31,15 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "separator", None,
     "What stands between the cells of text files (--data_dir). Default: comma, semicolon, tab or "
-    "bar, found out from the first lines.")
+    "bar, found out from the first lines; in a private run from line 1, and none if that is a row.")
 flags.DEFINE_enum(
     "decimal", None, [".", ","],
     f"Decimal mark of text files (--data_dir). Default: {_OPTIONS.decimal!r}.")
 flags.DEFINE_enum(
     "header", None, table_options.HEADERS,
     "Whether line 1 of text files has the columns' names (--data_dir); `auto` finds out by "
-    f"comparing the files. Default: {_OPTIONS.header}.")
+    "comparing the files. A private run needs `yes`, or `no` with --separator and --columns such "
+    f"as column_1,column_2. Default: {_OPTIONS.header}.")
 
 NAMES = (
     "columns", "exclude", "categories", "missing", "id_column", "client_column", "separator",

@@ -104,7 +104,7 @@ class OwnDataConfig:
   epsilon: float | None = options.option(
       float,
       "Differentially private clusters with this budget (--data_dir, --num_clusters, --delta and "
-      "--radius).",
+      "--radius; with text files also --header).",
       None, default_text="no privacy",
   )
   delta: float | None = options.option(
@@ -164,7 +164,8 @@ class OwnDataConfig:
     if self.epsilon is None:
       return
     # Names of levels and means of columns would leave the clients without noise.
-    for name in ("categories", "missing"):
+    # A column of clients would say in which rows there are clients.
+    for name in ("categories", "missing", "client_column"):
       value = getattr(self.tables, name)
       if value != getattr(table_options.TableOptions(), name):
         raise validate.error(name, "be left out with `epsilon`", value)

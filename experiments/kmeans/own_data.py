@@ -4,7 +4,6 @@ The clients are those of a folder or of sites.  No row leaves a site, so that wh
 clusters comes from one round of sums there, and the rows' clusters themselves are not written.
 """
 
-import collections
 import contextlib
 import dataclasses
 import hashlib
@@ -17,6 +16,7 @@ from typing import (
 
 import numpy as np
 
+from clustering_basics import validate
 from experiment_shell import experiment
 from experiment_shell import launch
 from experiment_shell import lazy_module
@@ -27,6 +27,8 @@ from experiments.kmeans import config as config_lib
 from experiments import site_runs
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import table_files
+from fl_clustering.tables import table_options
 
 if TYPE_CHECKING:
   from fl_clustering.kmeans import saved_kmeans as saved_kmeans_lib
@@ -104,7 +106,12 @@ class _Folder:
       self, fit: "fitted.Fit", unused_files: "point_files_lib.PointFiles",
       model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder,
   ) -> tuple[cluster_profiles.Profiles | None, dict[str, Any]]:
-    """Writes assignments; returns profiles, unless the fit is private, and more of the summary."""
+    """Writes assignments; returns profiles, and more of the summary.
+
+    There is nothing of this of a private fit: all of it depends on single rows.
+    """
+    if fit.privacy_spent is not None:
+      return None, {}
     sizes_by_client = {}
 
     def assigned() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -112,9 +119,6 @@ class _Folder:
         sizes_by_client[client_id] = np.bincount(clusters, minlength=len(fit.centroids)).tolist()
         yield features, clusters
 
-    if fit.privacy_spent is not None:
-      collections.deque(assigned(), maxlen=0)
-      return None, {}
     names = self.tables.feature_names
     profiles = cluster_profiles.measure(assigned(), len(fit.centroids), len(names))
     return profiles, {"points_by_client": sizes_by_client}
@@ -180,11 +184,29 @@ def _describe(tables: client_tables.ClientTables, is_private: bool) -> dict[str,
   return {**described, "clients": dict(tables.num_rows), "sha256": tables.sha256}
 
 
-def _data_line(tables: client_tables.ClientTables, folder: str) -> str:
+def _data_line(tables: client_tables.ClientTables, folder: str, hint: str) -> str:
   """Returns what the program prints of the data."""
   if len(tables.client_ids) > 1:
     return f"data: {len(tables.client_ids)} clients in {folder}"
-  return f"data: 1 client in {folder}; {columns_lib.SEVERAL_CLIENTS}"
+  return f"data: 1 client in {folder}{hint}"
+
+
+def _check_told(tables: table_options.TableOptions, folder: str) -> None:
+  """Raises a ValueError unless no row decides how the text files of a private run are read."""
+  table_files.check_folder(folder, "data_dir")
+  if not table_files.have_text(folder):
+    return
+  if tables.header == table_options.AUTO:
+    raise ValueError(
+        "`header` must be given with `epsilon` and text files, as no row may decide it; "
+        "--header=yes says that line 1 has the columns' names, --header=no that it is a row."
+    )
+  if tables.header == table_options.NO:
+    for name in ("columns", "separator"):
+      if getattr(tables, name) is None:
+        raise validate.error(
+            name, "be given with `epsilon` and `header`='no', as no row may decide it", None
+        )
 
 
 def load(
@@ -202,20 +224,23 @@ def load(
       there are too few points or clients.
     OSError: If they can't be read.
   """
+  is_private = config.privacy is not None
+  if is_private:
+    _check_told(config.tables, folder)
   tables = client_tables.open_folder(folder, config.tables).filled()
-  described = _describe(tables, is_private=config.privacy is not None)
+  described = _describe(tables, is_private)
   # Before the next check, which other data may fail too.
   if recorded is not None and recorded.get("data") != described:
     raise ValueError(
         "`data_dir` must hold what the run to resume began with, got other points, clients or "
         "columns."
     )
-  try:
-    config.check_enough_clients(len(tables.client_ids))
-  except ValueError as e:
-    raise ValueError(f"{str(e).rstrip('.')}; {columns_lib.SEVERAL_CLIENTS}.") from e
+  config.check_enough_clients(len(tables.client_ids))
   config.check_enough_points(sum(tables.num_rows.values()))
-  return experiment.Inputs(_Folder(tables), {"data": described}, (_data_line(tables, folder),))
+  hint = "" if is_private else f"; {columns_lib.SEVERAL_CLIENTS}"
+  return experiment.Inputs(
+      _Folder(tables), {"data": described}, (_data_line(tables, folder, hint),)
+  )
 
 
 def load_sites(

@@ -13,33 +13,48 @@ def where(unused_head, row):
   return f"row {row + 1}"
 
 
-def _load(path):
-  """Returns a matrix, or a dict of columns, of an NPY or NPZ file."""
+def _load(path, is_private):
+  """Returns a matrix, or a dict of columns, of an NPY or NPZ file.
+
+  Args:
+    is_private: Whether messages say nothing that depends on rows.
+  """
   try:
     loaded = np.load(path, allow_pickle=False)
     arrays = dict(loaded) if isinstance(loaded, np.lib.npyio.NpzFile) else {None: loaded}
   except (ValueError, EOFError, OSError, zipfile.BadZipFile) as e:
-    raise cells.BadTable(f"it can't be read as an array ({e})") from e
+    reason = "" if is_private else f" ({e})"
+    raise cells.BadTable(f"it can't be read as an array{reason}") from e
   if None in arrays and arrays[None].ndim == 1:
     return arrays[None][:, np.newaxis]
   if len(arrays) == 1 and next(iter(arrays.values())).ndim == 2:
     return next(iter(arrays.values()))
   if None in arrays or {array.ndim for array in arrays.values()} != {1}:
+    shapes = ", ".join(str(array.shape) for array in arrays.values())
+    got = "others" if is_private else f"arrays of shapes {shapes}"
     raise cells.BadTable(
-        "it must hold one matrix or vector, or one vector for each column, got arrays of shapes "
-        f"{', '.join(str(array.shape) for array in arrays.values())}"
+        f"it must hold one matrix or vector, or one vector for each column, got {got}"
     )
   if len({len(array) for array in arrays.values()}) > 1:
     raise cells.BadTable("its vectors, which are columns, must have the same length")
   return arrays
 
 
-def read_array_head(path, unused_options):
+def read_array_head(path, options):
   """Returns the `Head` of an NPY or NPZ file; `BadTable` if it has no table."""
-  loaded = _load(path)
+  any_cell = options.allow_any_number
+  loaded = _load(path, any_cell)
   if isinstance(loaded, dict):
-    return table_head.Head(path, len(loaded), tuple(loaded))
-  return table_head.Head(path, loaded.shape[1])
+    return table_head.Head(path, len(loaded), tuple(loaded), allows_any_cell=any_cell)
+  return table_head.Head(path, loaded.shape[1], allows_any_cell=any_cell)
+
+
+def _other_types(names):
+  """Returns the `BadTable` for columns whose type is not one of numbers, whatever they hold."""
+  return cells.BadTable(
+      f"column {names[0]!r} has a type other than numbers{cells.also(names[1:])}",
+      hints=(cells.LEAVES_OUT,), exclude=tuple(names),
+  )
 
 
 def _no_numbers(columns, num_columns):
@@ -69,13 +84,16 @@ def read_array(head, numbers, texts):
   """
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  loaded = _load(head.path)
+  loaded = _load(head.path, head.allows_any_cell)
   if not isinstance(loaded, dict):
     loaded = dict(zip(head.names, loaded.T))
   no_numbers = {
       name: loaded[name] for name in numbers
-      if loaded[name].dtype.kind not in "biuf" and len(loaded[name])
+      if loaded[name].dtype.kind not in "biuf"
+      and (head.allows_any_cell or len(loaded[name]))
   }
+  if no_numbers and head.allows_any_cell:
+    raise _other_types(list(no_numbers))
   if no_numbers:
     raise _no_numbers(
         {name: column.tolist() for name, column in no_numbers.items()}, len(numbers)
@@ -84,12 +102,12 @@ def read_array(head, numbers, texts):
   return columns | {name: pa.array(loaded[name].astype(str)) for name in texts}
 
 
-def read_parquet_head(path, unused_options):
+def read_parquet_head(path, options):
   """Returns the `Head` of a Parquet file; `BadTable` if it is none."""
   from pyarrow import parquet  # pylint: disable=g-import-not-at-top
 
   names = tuple(_parquet(parquet.read_schema, path).names)
-  return table_head.Head(path, len(names), names)
+  return table_head.Head(path, len(names), names, allows_any_cell=options.allow_any_number)
 
 
 def _parquet(function, *arguments, **options):
@@ -112,6 +130,34 @@ def _without_missing(column):
   return pa.chunked_array([found])
 
 
+def _any_numbers(column):
+  """Returns an Arrow column as float64, NaN for text that is no number; None by its type alone."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  if pa.types.is_dictionary(column.type):
+    column = column.cast(column.type.value_type)
+  if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+    texts = ("" if text is None else text for text in column.to_pylist())
+    return pa.array([cells.number_of(text, ".") for text in texts], pa.float64())
+  if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+    return None
+  try:
+    pa.array([], column.type).cast(pa.float64(), safe=False)
+  except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    return None
+  return column.cast(pa.float64(), safe=False)
+
+
+def _any_texts(column):
+  """Returns an Arrow column as text, null where it is none."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  try:
+    return column.cast(pa.string())
+  except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    return pa.nulls(len(column), pa.string())
+
+
 def read_parquet(head, numbers, texts):
   """Returns the columns by name, as `read_array` does."""
   # pylint: disable=g-import-not-at-top
@@ -120,6 +166,12 @@ def read_parquet(head, numbers, texts):
   # pylint: enable=g-import-not-at-top
 
   table = _parquet(parquet.read_table, head.path, columns=[*numbers, *texts])
+  if head.allows_any_cell:
+    found = {name: _any_numbers(table[name]) for name in numbers}
+    others = [name for name, column in found.items() if column is None]
+    if others:
+      raise _other_types(others)
+    return found | {name: _any_texts(table[name]) for name in texts}
   columns, others = {}, {}
   for name in (*numbers, *texts):
     try:

@@ -60,6 +60,13 @@ def is_number(cell, decimal="."):
   return _NUMBER.fullmatch(cell.strip()) is not None
 
 
+def number_of(cell, decimal):
+  """Returns a cell's text as a float; what is no number is NaN."""
+  if is_missing(cell) or not is_number(cell, decimal):
+    return math.nan
+  return float(cell.replace(",", ".") if decimal == "," else cell)
+
+
 def is_missing(cell):
   """Returns whether a cell's text says that there is no value."""
   return cell.strip() in MISSING

@@ -335,7 +335,8 @@ def open_folder(directory, options, argument="data_dir"):
         opened = open_heads(heads, tried, argument)
     return opened
 
-  return findings.open_tables(open_with, options, argument, (columns_lib.SEVERAL_CLIENTS,) * is_one)
+  hints = (columns_lib.SEVERAL_CLIENTS,) * (is_one and not options.allow_any_number)
+  return findings.open_tables(open_with, options, argument, hints)
 
 
 @findings.without_hints()

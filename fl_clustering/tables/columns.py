@@ -132,9 +132,11 @@ def check_no_clients(head, options):
   others = {*options.roles.values(), *options.exclude, *options.categories}
   for position, name in enumerate(head.names):
     if name not in others and _LIKE_A_CLIENT.fullmatch(name.lower()):
+      problem = f"column {position + 1}, {name!r}, looks like the clients' names"
+      if options.allow_any_number:  # A row would say which clients there are.
+        raise cells.BadTable(problem, head.path, (cells.LEAVES_OUT,), exclude=(name,))
       raise cells.BadTable(
-          f"column {position + 1}, {name!r}, looks like the clients' names", head.path,
-          (SEVERAL_CLIENTS, cells.LEAVES_OUT), client_column=name,
+          problem, head.path, (SEVERAL_CLIENTS, cells.LEAVES_OUT), client_column=name
       )
 
 

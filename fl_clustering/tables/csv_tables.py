@@ -2,27 +2,39 @@
 
 Arrow reads the numbers.  It refuses what it can't read, but does not say which line of the
 file that is, so Python's `csv` then looks for it.
+
+For private algorithms nothing is refused, and no line changes how another one is read: the
+options and the line of names decide, and Python's `csv` reads every line on its own.
 """
 
+import array
 import csv
+import dataclasses
 import gzip
 import itertools
+import re
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import table_head
+from fl_clustering.tables import table_options
 
 # Tried in this order: a comma may also stand in a number or a text of the other kinds.
 _SEPARATORS = ("\t", ";", "|", ",")
 _LINES_TO_SNIFF = 20
 # Spreadsheets begin a file with a byte order mark.
 _ENCODING = "utf-8-sig"
+# A column of a file without names, which has less than a million.
+_UNNAMED = re.compile(r"column_([1-9][0-9]{0,5})")
+
+
+def _opener(path):
+  return gzip.open if path.lower().endswith(".gz") else open
 
 
 def _lines(path, separator):
   """Yields (line number, cells) of all lines that are not empty."""
-  opener = gzip.open if path.lower().endswith(".gz") else open
   try:
-    with opener(path, "rt", encoding=_ENCODING, newline="") as file:
+    with _opener(path)(path, "rt", encoding=_ENCODING, newline="") as file:
       reader = csv.reader(file, delimiter=separator)
       for line in reader:
         if line:
@@ -31,6 +43,21 @@ def _lines(path, separator):
     raise cells.BadTable("it is no text in UTF-8; save it with that encoding") from e
   except (csv.Error, EOFError, gzip.BadGzipFile) as e:
     raise cells.BadTable(f"it can't be read as a table ({e})") from e
+
+
+def _single_lines(path, separator):
+  """Yields the cells of every line that is not empty, each of which is read on its own."""
+  try:
+    with _opener(path)(path, "rt", encoding=_ENCODING, errors="replace") as file:
+      for text in file:
+        try:
+          line = next(csv.reader([text], delimiter=separator), [])
+        except csv.Error:  # A cell is too long.
+          line = [""]
+        if line:
+          yield line
+  except (EOFError, gzip.BadGzipFile):  # Their words may show bytes of the file.
+    raise cells.BadTable("it is no gzip file, or not all of one") from None
 
 
 def _first_lines(path, separator):
@@ -51,6 +78,32 @@ def _find_separator(path):
   return max(reversed(_SEPARATORS), key=widths.get)
 
 
+def _names_of_private(path, separator):
+  """Returns the separator and the names in the first line of a file; no names if it is empty."""
+  separators = (separator,) if separator else _SEPARATORS
+  found = {one: next(_single_lines(path, one), []) for one in separators}
+  separator = next((one for one, names in found.items() if len(names) > 1), separators[-1])
+  if any("\ufffd" in name for name in found[separator]):
+    raise cells.BadTable("its line of names is no text in UTF-8; save it with that encoding")
+  return separator, tuple(name.strip() for name in found[separator])
+
+
+def _private_head(path, options):
+  """Returns the `Head` of a file whose rows are not looked at."""
+  head = table_head.Head(
+      path, 0, first_line=(), separator=options.separator or _SEPARATORS[-1],
+      decimal=options.decimal, allows_any_cell=True,
+  )
+  if options.header == table_options.YES:
+    separator, names = _names_of_private(path, options.separator)
+    return dataclasses.replace(
+        head, num_columns=len(names), first_line=names, separator=separator
+    )
+  named = (*(options.columns or ()), *options.exclude, *options.roles.values())
+  places = [int(found[1]) for found in map(_UNNAMED.fullmatch, named) if found]
+  return dataclasses.replace(head, num_columns=max(places, default=0))
+
+
 def read_head(path, options):
   """Returns the `Head` of a file.
 
@@ -61,6 +114,8 @@ def read_head(path, options):
   Raises:
     BadTable: If it is empty or no text.
   """
+  if options.allow_any_number and options.header != table_options.AUTO:
+    return _private_head(path, options)
   separator = options.separator or _find_separator(path)
   lines = _first_lines(path, separator)
   if not lines:
@@ -112,6 +167,25 @@ def _check_lines(head, numbers):
     raise cells.no_numbers(columns, num_rows, len(numbers), head.decimal, may_have_commas)
 
 
+def _read_any(head, numbers, texts):
+  """Returns the columns by name, as `read` does, whatever their cells hold.
+
+  In a line with more or fewer cells than there are names, all of them count as missing; in a
+  file without names, in one with too few for the last column that an option names.
+  """
+  places = {name: head.names.index(name) for name in (*numbers, *texts)}
+  columns = {name: array.array("d") if name in numbers else [] for name in places}
+  lines = itertools.islice(_single_lines(head.path, head.separator), int(head.has_header), None)
+  for line in lines:
+    is_whole = len(line) == head.num_columns or (
+        not head.has_header and len(line) > head.num_columns
+    )
+    for name, place in places.items():
+      cell = line[place] if is_whole else ""
+      columns[name].append(cells.number_of(cell, head.decimal) if name in numbers else cell)
+  return columns
+
+
 def read(head, numbers, texts):
   """Returns the columns by name, as Arrow arrays of float64 and of text.
 
@@ -128,6 +202,12 @@ def read(head, numbers, texts):
   from pyarrow import csv as arrow_csv
   # pylint: enable=g-import-not-at-top
 
+  if head.allows_any_cell:
+    columns = _read_any(head, numbers, texts)
+    return {
+        name: pa.array(column, pa.float64() if name in numbers else pa.string())
+        for name, column in columns.items()
+    }
   types = {**dict.fromkeys(numbers, pa.float64()), **dict.fromkeys(texts, pa.string())}
   try:
     table = arrow_csv.read_csv(

@@ -104,6 +104,15 @@ def with_names(heads, header):
       for head in heads
   ]
   named = [head for head in found if head.names is not None]
+  empty = [head for head in named if not head.names]  # Empty files of private algorithms.
+  if empty:
+    names = next((head.names for head in named if head.names), None)
+    if names is None:
+      raise cells.BadTable("it is empty, and no file has the columns' names", empty[0].path)
+    found = [
+        dataclasses.replace(head, num_columns=len(names), names=names, first_line=names)
+        if head in empty else head for head in found
+    ]
   unnamed = [head for head in found if head.names is None]
   if named and unnamed:
     raise cells.BadTable(

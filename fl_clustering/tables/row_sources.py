@@ -128,7 +128,11 @@ def open_heads(heads, columns, options, argument):
     options: `TableOptions`.
     argument: What messages call the folder that the files are in.
   """
-  needed = set(columns.roles.values())
+  # Rows of private algorithms need no names.
+  needed = {
+      name for role, name in columns.roles.items()
+      if role != "id_column" or not options.allow_any_number
+  }
   if options.missing == table_options.ERROR and not options.allow_any_number:
     needed |= set(columns.features)
 

@@ -11,6 +11,7 @@ from fl_clustering.tables import array_tables
 from fl_clustering.tables import cells
 from fl_clustering.tables import csv_tables
 from fl_clustering.tables import findings
+from fl_clustering.tables import table_options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,10 +110,17 @@ def paths(directory, argument, what):
   return found
 
 
+def have_text(directory):
+  """Returns whether a folder has text files, which don't say themselves how they are written."""
+  return any(KINDS.get(ending) is _TEXT for _, _, ending in _files(directory))
+
+
 def read_head(path, options):
   """Returns the `Head` of a file; `BadTable` if it holds no table."""
   head = KINDS[_ending(path)].read_head(path, options)
-  if not head.num_columns:
+  # An empty file of a private algorithm has the columns of the others.
+  may_be_empty = head.allows_any_cell and options.header == table_options.YES
+  if not head.num_columns and not (may_be_empty and head.first_line == ()):
     raise cells.BadTable("it has no columns")
   return head
 

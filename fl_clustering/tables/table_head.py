@@ -18,6 +18,8 @@ class Head:
     has_header: Whether that line holds the names.
     separator: What stands between a text file's cells.
     decimal: Its decimal mark.
+    allows_any_cell: Whether a cell may hold anything, and what is no number counts as missing.
+      Every line of a text file is then a row, which is read on its own.
   """
 
   path: str
@@ -28,3 +30,4 @@ class Head:
   has_header: bool = False
   separator: str = ","
   decimal: str = "."
+  allows_any_cell: bool = False

@@ -43,7 +43,8 @@ class TableOptions:
     decimal: The decimal mark of text files, "." or ",".
     header: One of `HEADERS`.
     allow_any_number: Whether features may be missing, infinite or of any size, and clients may
-      have no rows, as private algorithms allow it.
+      have no rows, as private algorithms need it.  With a `header` other than "auto", no row then
+      causes an error or changes how another one is read; what is no number counts as missing.
   """
 
   columns: Optional[tuple[str, ...]] = None

@@ -176,15 +176,14 @@ class OwnDataTest(absltest.TestCase):
   def test_private(self):
     folder = os.path.join(self.base, "private")
     flags = (f"--data_dir={self.data}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
-             "--radius=3e5", f"--output_dir={folder}")
+             "--radius=3e5", "--header=yes", f"--output_dir={folder}")
     shares = ("--trust=none", "--min_clients=2")
     self.assertRegex(
         _run(*flags, *shares),
         r"\n3 clusters, \(50, 0.001\)-differentially private for one point of one client\n",
     )
     self.assertCountEqual(os.listdir(folder), [
-        "assignments", "centroids.csv", "config.json", "model", "report.html", "rounds.csv",
-        "summary.json",
+        "centroids.csv", "config.json", "model", "report.html", "rounds.csv", "summary.json",
     ])
     document = json.loads(_read(folder, "config.json"))
     self.assertEqual(document["data"], {
@@ -209,23 +208,28 @@ class OwnDataTest(absltest.TestCase):
   def test_private_with_cells_that_are_no_numbers(self):
     data, folder = (os.path.join(self.base, name) for name in ("odd", "private_odd"))
     os.makedirs(data)
-    for name, text in (("a", "x,y\n1,2\n3,4\n1e300,-inf\n"), ("b", "x,y\n,2\nnan,1\nnan,\n")):
+    for name, text in (
+        ("a", "x,y\n1,2\n3,4\n1e300,-inf\n"), ("b", "x,y\n,2\ntall,1\n3,4,5\n"), ("c", ""),
+    ):
       with open(os.path.join(data, f"{name}.csv"), "w", encoding="utf-8") as file:
         file.write(text)
 
     _run(f"--data_dir={data}", "--num_clusters=2", "--epsilon=1", "--delta=1e-3", "--radius=9",
-         f"--output_dir={folder}")
+         "--header=yes", f"--output_dir={folder}")
 
     centroids = np.array(
         [[float(row["x"]), float(row["y"])] for row in _rows(folder, "centroids.csv")]
     )
+    output = os.path.join(self.base, "odd.csv")
+    result = _run_process(
+        "experiments.predict", f"--run={folder}", f"--data_dir={data}", f"--output={output}"
+    )
+    self.assertEqual(result.stdout, f"6 rows of 3 clients: {output}\n", result.stderr)
     # What is missing counts as zero, and what is infinite is at the radius.
-    for client_id, row, point in (("a", 1, (3, 4)), ("a", 2, (0, -9)), ("b", 0, (0, 2)),
-                                  ("b", 1, (0, 1))):
+    points = ((1, 2), (3, 4), (0, -9), (0, 2), (0, 1), (0, 0))
+    for row, point in zip(_rows(self.base, "odd.csv"), points, strict=True):
       nearest = np.argmin(np.linalg.norm(centroids - point, axis=1))
-      self.assertEqual(
-          _rows(folder, f"assignments/{client_id}.csv")[row]["cluster"], f"{nearest}"
-      )
+      self.assertEqual(row["cluster"], f"{nearest}")
     model = load_model.load_model(folder)
     frame = pd.DataFrame({"x": [3, np.nan], "y": [4, np.inf]})
     self.assertEqual(
@@ -275,7 +279,8 @@ class PaperTest(absltest.TestCase):
 
 class BadInputTest(parameterized.TestCase):
 
-  _PRIVATE = ("--data_dir={}", "--num_clusters=2", "--epsilon=1", "--delta=1e-6", "--radius=9")
+  _PRIVATE = ("--data_dir={}", "--num_clusters=2", "--epsilon=1", "--delta=1e-6", "--radius=9",
+              "--header=yes")
 
   def setUp(self):
     super().setUp()
@@ -314,7 +319,22 @@ class BadInputTest(parameterized.TestCase):
       ("the server adds the noise", (*_PRIVATE, "--min_clients=1"),
        "`min_clients` must be left out with `trust`='server', got 1."),
       ("more shares than clients", (*_PRIVATE, "--trust=none", "--min_clients=2"),
-       "`min_clients` must be at most the 1 clients, got 2; --client_column says whose row it is"),
+       "`min_clients` must be at most the 1 clients, got 2."),
+      ("rows that decide on the line of names", (*_PRIVATE[:-1],),
+       "`header` must be given with `epsilon` and text files, as no row may decide it; "
+       "--header=yes says"),
+      ("rows that decide on the line of names, said so", (*_PRIVATE, "--header=auto"),
+       "`header` must be given with `epsilon` and text files"),
+      ("rows that decide on the columns", (*_PRIVATE, "--header=no", "--separator=,"),
+       "`columns` must be given with `epsilon` and `header`='no', as no row may decide it"),
+      ("rows that decide on the separator",
+       (*_PRIVATE, "--header=no", "--columns=column_1,column_2"),
+       "`separator` must be given with `epsilon` and `header`='no', as no row may decide it"),
+      ("columns of a private run that are no columns",
+       (*_PRIVATE, "--header=no", "--separator=,", "--columns=column_1,x"),
+       "`columns` must name columns of the tables, got 'x'"),
+      ("rows that say which clients there are", (*_PRIVATE, "--client_column=x"),
+       "`client_column` must be left out with `epsilon`, got 'x'."),
       ("data of another figure", ("--figure=sse", "--dataset=emnist"),
        "`dataset` must be left out without the figure `real`"),
   )

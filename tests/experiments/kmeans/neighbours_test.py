@@ -1,0 +1,166 @@
+"""A private run of the program shows nothing of one row but in what was released with noise.
+
+The program runs on neighbouring folders of tables, which differ in one row.  All that it leaves
+is compared, but for the centers.
+"""
+
+import contextlib
+import functools
+import io
+import os
+import re
+import shutil
+import sys
+import tempfile
+from unittest import mock
+import warnings
+
+from absl.testing import absltest
+from absl.testing import flagsaver
+from absl.testing import parameterized
+import pyarrow as pa
+from pyarrow import parquet
+
+from experiment_shell import launch
+from experiments import federated_kmeans
+from tests import nightly
+
+_YES, _NO, _PARQUET = "yes", "no", "parquet"
+_FLAGS = {
+    _YES: ("--header=yes",),
+    _NO: ("--header=no", "--separator=,", "--columns=column_1,column_2"),
+    _PARQUET: (),
+}
+_ROWS = {"north": (b"1,2", b"3,4", b"5,6.5", b"3,4"), "south": (), "west": (b"-1,0", b"2,2")}
+_NO_ROWS = {client: () for client in _ROWS}
+# Files of centers, whose content and size are not compared.
+_OF_CENTERS = ("centroids.csv", "model/arrays.npz")
+
+# By day: a row that no reader likes at every place, and in every kind of table.
+_BY_DAY = (
+    (_YES, "first", b"NA,tall"),
+    (_YES, "only", b'"1,2'),
+    (_YES, "alone", b"1,2,3"),
+    (_NO, "first", b"name,"),
+    (_NO, "last", b"\xff\xfe;1e400"),
+    (_PARQUET, "only", b"tall,NaN"),
+)
+_NEIGHBOURS = (
+    *_BY_DAY,
+    (_YES, "first", b","),
+    (_YES, "first", b"x,y"),
+    (_YES, "first", b"1;2"),
+    (_YES, "last", b"1e400,-1e400"),
+    (_YES, "last", b"-0,-0.0"),
+    (_YES, "last", b"1"),
+    (_YES, "last", b'"7","8"'),
+    (_YES, "last", "\u00e9\u2603,\uff13\u2028".encode()),
+    (_YES, "last", b"9" * 5000 + b",1"),
+    (_YES, "last", b"x" * 200_000 + b",1"),
+    (_YES, "last", b"\x00,\x00"),
+    (_YES, "last", b"3,4"),
+    (_YES, "only", b"nan,-inf"),
+    (_YES, "only", b"1_000,0x10"),
+    (_YES, "alone", b"1,2"),
+    (_YES, "alone", b"a\tb"),
+    (_NO, "first", b"1,2"),
+    (_NO, "first", b"1"),
+    (_NO, "first", b"1,2,3,4"),
+    (_NO, "last", b'3,"4'),
+    (_NO, "only", b"5,6"),
+    (_NO, "alone", b"x;y|z"),
+    (_PARQUET, "last", b"\xe2\x98\x83,1e400"),
+    (_PARQUET, "alone", b","),
+)
+
+
+def _write_table(path, kind, rows):
+  if kind == _PARQUET:
+    cells = [row.decode().split(",") for row in rows]
+    columns = {name: [row[i] for row in cells] for i, name in enumerate("xy")}
+    schema = pa.schema([("x", pa.string()), ("y", pa.string())])
+    parquet.write_table(pa.table(columns, schema), f"{path}.parquet")
+    return
+  with open(f"{path}.csv", "wb") as file:
+    file.writelines(line + b"\n" for line in ((b"x,y",) * (kind == _YES) + tuple(rows)))
+
+
+def _run(*arguments):
+  """Runs the program as a process would; returns its code, stdout and stderr."""
+  code, printed, errors = None, io.StringIO(), io.StringIO()
+  with (
+      flagsaver.flagsaver(), mock.patch.object(sys, "argv", ["program", *arguments]),
+      contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors),
+      warnings.catch_warnings(),
+  ):
+    # Programs don't show them, unlike tests: those of libraries, and of collected garbage.
+    for category in (DeprecationWarning, ResourceWarning):
+      warnings.simplefilter("ignore", category)
+    try:
+      launch.run(federated_kmeans.main)
+    except SystemExit as e:
+      code = e.code
+  return code, printed.getvalue(), errors.getvalue()
+
+
+def _files(folder):
+  """Returns the content of all files by name, without the centers."""
+  found = {}
+  for directory, _, names in os.walk(folder):
+    for name in names:
+      path = os.path.join(directory, name)
+      short = os.path.relpath(path, folder)
+      with open(path, "rb") as file:
+        content = file.read()
+      if short == "report.html":
+        content = re.sub(rb"<td>[^<]*</td>", b"", content)
+      found[short] = None if short in _OF_CENTERS else content
+  return found
+
+
+class NeighboursTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    temporary = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(temporary.cleanup)
+    cls.base = os.path.realpath(temporary.name)
+    cls.outcome = staticmethod(functools.cache(cls._outcome))
+
+  @classmethod
+  def _outcome(cls, kind, place=None, row=None):
+    """Returns all that a run leaves but the centers, with a row more at a place."""
+    # The same paths in all runs: they are printed.
+    data, out = (os.path.join(cls.base, name) for name in ("data", "out"))
+    for folder in (data, out):
+      shutil.rmtree(folder, ignore_errors=True)
+    os.mkdir(data)
+    tables = dict(_NO_ROWS if place == "alone" else _ROWS)
+    if row is not None:
+      client = "south" if place == "only" else "north"
+      there = tables[client]
+      tables[client] = (row, *there) if place == "first" else (*there, row)
+    for client, rows in tables.items():
+      _write_table(os.path.join(data, client), kind, rows)
+    ended = _run(
+        f"--data_dir={data}", f"--output_dir={out}", "--num_clusters=2", "--epsilon=1",
+        "--delta=1e-5", "--radius=9", *_FLAGS[kind],
+    )
+    return ended, _files(out)
+
+  @parameterized.parameters(*_NEIGHBOURS)
+  def test_nothing_but_centers_shows_a_row(self, kind, place, row):
+    nightly.skip_by_day(self, (kind, place, row) not in _BY_DAY)
+    without = self.outcome(kind, "alone" if place == "alone" else None)
+    (code, _, errors), files = without
+    self.assertEqual((code, errors), (0, ""))
+    self.assertContainsSubset((*_OF_CENTERS, "report.html"), files)
+    self.assertEqual(self.outcome(kind, place, row), without)
+
+  def test_there_are_thirty(self):
+    self.assertLen(set(_NEIGHBOURS), 30)
+
+
+if __name__ == "__main__":
+  absltest.main()
