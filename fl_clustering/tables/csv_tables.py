@@ -85,6 +85,8 @@ def _names_of_private(path, separator):
   separator = next((one for one, names in found.items() if len(names) > 1), separators[-1])
   if any("\ufffd" in name for name in found[separator]):
     raise cells.BadTable("its line of names is no text in UTF-8; save it with that encoding")
+  if any("\n" in name for name in found[separator]):
+    raise cells.BadTable("its line of names has a line break in a cell")
   return separator, tuple(name.strip() for name in found[separator])
 
 

@@ -331,6 +331,8 @@ class PrivateTest(TablesTestCase):
        "'.*a.csv': it is empty, and no file has the columns' names"),
       ("names that are no text", {"a.csv": b"x,\xff\n1,2\n"}, _NAMED,
        "its line of names is no text in UTF-8"),
+      ("names with a line break", {"a.csv": '"x\n1",y\n1,2\n'}, _NAMED,
+       "its line of names has a line break in a cell"),
       ("no gzip file", {"a.csv.gz": b"secret"}, _NAMED, "it is no gzip file, or not all of one.$"),
       ("no column of an unnamed file", {"a.csv": "1,2\n"}, {**_UNNAMED, "columns": ("x",)},
        "it has no columns"),
