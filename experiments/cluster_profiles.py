@@ -53,6 +53,17 @@ class Profiles:
     return np.divide(between, variance, out=np.zeros_like(variance), where=variance > 0)
 
 
+  def of_at_least(self, min_count: int) -> Profiles:
+    """Returns the profiles in which clusters of fewer rows count as ones without rows."""
+    is_left_out = self.counts < min_count
+    return dataclasses.replace(
+        self,
+        counts=np.where(is_left_out, 0, self.counts),
+        means=np.where(is_left_out[:, np.newaxis], np.nan, self.means),
+        deviations=np.where(is_left_out[:, np.newaxis], np.nan, self.deviations),
+    )
+
+
 # The count, mean and sum of squared deviations of rows.
 _Moments = tuple[int, np.ndarray, np.ndarray]
 

@@ -23,6 +23,7 @@ from experiment_shell import study
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.multiview import flags as experiment_flags
+from experiments.multiview import simulated_dha
 from experiments import reports
 from experiments import worker_flags
 
@@ -58,6 +59,10 @@ class MultiView(experiment.Experiment):
         config.datasets, config.tables, config.num_clusters, experiment_flags.features_dir(),
         experiment_flags.data_dir(),
     )
+    for name, one in loaded.datasets.items():
+      config.check_enough_points(one.num_points, "all sites" if name == data.OWN else name)
+    if loaded.with_demonstration:
+      config.check_enough_points(simulated_dha.NUM_POINTS, data.DEMONSTRATION)
     lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
     lines += [f"data: {one.source}" for one in loaded.datasets.values()]
     return experiment.Inputs(loaded, loaded.describe(), tuple(lines))
@@ -67,11 +72,12 @@ class MultiView(experiment.Experiment):
   ) -> Mapping[str, Any]:
     loaded = inputs.data
     table = study.Study(folder, config_lib.MEASUREMENTS, cells.KEYS, methods.VALUES)
+    of_model: Mapping[str, Any] = {}
     with worker_flags.open_runtime("give --num_clusters and no --data_dir"):
       table.run(cells.cells(loaded, config), cells.build_measure(loaded, config))
       if data.OWN in loaded.datasets:
-        own_model.write(folder, loaded.datasets[data.OWN], config)
-    return results.summary(results.read(finished_run.FinishedRun(folder.path)))
+        of_model = own_model.write(folder, loaded.datasets[data.OWN], config)
+    return {**results.summary(results.read(finished_run.FinishedRun(folder.path))), **of_model}
 
   def result_text(self, finished: finished_run.FinishedRun) -> str:
     return results.text(results.read(finished))

@@ -90,7 +90,8 @@ def _fit(
   from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
 
   model = FederatedKMeans(
-      clients.num_clusters, algorithm, privacy=privacy_of_fit, random_state=seed
+      clients.num_clusters, algorithm, privacy=privacy_of_fit, keep_history=True,
+      random_state=seed,
   )
   return model.fit(clients.points)
 

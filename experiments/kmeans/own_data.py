@@ -104,11 +104,12 @@ class _Folder:
 
   def describe_clusters(
       self, fit: "fitted.Fit", unused_files: "point_files_lib.PointFiles",
-      model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder,
+      model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder, min_count: int,
   ) -> tuple[cluster_profiles.Profiles | None, dict[str, Any]]:
     """Writes assignments; returns profiles, and more of the summary.
 
-    There is nothing of this of a private fit: all of it depends on single rows.
+    There is nothing of this of a private fit: all of it depends on single rows.  Clusters of fewer
+    than `min_count` rows have no profile.
     """
     if fit.privacy_spent is not None:
       return None, {}
@@ -121,7 +122,7 @@ class _Folder:
 
     names = self.tables.feature_names
     profiles = cluster_profiles.measure(assigned(), len(fit.centroids), len(names))
-    return profiles, {"points_by_client": sizes_by_client}
+    return profiles.of_at_least(min_count), {"points_by_client": sizes_by_client}
 
   def run(self, measure: "Callable[[_Folder], dict[str, Any]]") -> dict[str, Any]:
     return measure(self)
@@ -155,6 +156,7 @@ class _AtSites:
   def describe_clusters(
       self, fit: "fitted.Fit", files: "point_files_lib.PointFiles",
       unused_model: "saved_kmeans_lib.SavedKMeans", unused_folder: output_folder.OutputFolder,
+      min_count: int,
   ) -> tuple[cluster_profiles.Profiles, dict[str, Any]]:
 
     def assign(query: Mapping[str, Any], points: Any) -> Any:
@@ -162,9 +164,9 @@ class _AtSites:
 
     scaling = fit.model.scaling
     origins = scaling.apply(fit.centroids)
-    sums = cluster_moments.sums(files.scaled(scaling), origins, assign)
+    sums = cluster_moments.sums(files.scaled(scaling), origins, assign, min_count)
     profiles = cluster_profiles.of_sums(scaling, origins, sums)
-    return profiles, {
+    return profiles.of_at_least(min_count), {
         "num_points": profiles.counts.tolist(), site_runs.MISSING: self.opened.summary()
     }
 
@@ -329,7 +331,8 @@ def _measure(
       selection = source.open_study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
       fit = _select(config, files, selection)
   model = saved_kmeans.SavedKMeans(fit.model, source.format)
-  profiles, more = source.describe_clusters(fit, files, model, folder)
+  fit.warn_of_few_points()
+  profiles, more = source.describe_clusters(fit, files, model, folder, config.min_count_of_sums)
   names, centroids, sizes = source.format.encoding.feature_names, fit.centroids, None
   tables = {config_lib.ROUNDS: _round_table(fit)}
   summary: dict[str, Any] = {"num_clusters": len(fit.centroids), "rounds": fit.num_rounds}
@@ -341,6 +344,8 @@ def _measure(
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
     tables[config_lib.PROFILES] = cluster_profiles.table(profiles, names)
     summary |= {"inertia": fit.loss, "simplified_silhouette": fit.silhouette}
+    if fit.num_centers_on_few_points is not None:
+      summary["num_centers_on_few_points"] = fit.num_centers_on_few_points
   tables[config_lib.CENTROIDS] = _centroid_table(centroids, names, sizes)
   for name, table in tables.items():
     folder.write_text(name, output_folder.csv_text(*table, source.last_columns))

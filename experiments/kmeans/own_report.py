@@ -13,6 +13,7 @@ from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
+from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
@@ -186,6 +187,13 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
   ]
 
 
+def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, str]]:
+  """Returns the warnings of a report, without those about sites."""
+  found = finished.summary
+  few = fitted.few_points_warnings(found.get("num_centers_on_few_points"), found["num_clusters"])
+  return [*few, *finished.warnings]
+
+
 def result_text(finished: finished_run.FinishedRun) -> str:
   """Returns the number of clusters, and their scores or privacy, in one line."""
   found = finished.summary
@@ -225,7 +233,7 @@ def write_report(finished: finished_run.FinishedRun) -> None:
       subtitle=size,
       verdict=[],
       findings=[f"{result_text(finished)}{quality}, after {found['rounds']} rounds."],
-      warnings=[*finished.warnings, *_budget_warnings(finished)],
+      warnings=[*warnings(finished), *_budget_warnings(finished)],
       notes={"What leaves a client": _privacy_notes(finished)},
       sections={"Number of clusters": selection_blocks(finished), "Clusters": clusters},
       settings=settings_section(finished),

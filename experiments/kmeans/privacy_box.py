@@ -71,10 +71,16 @@ def trust_text(trust: str) -> str:
 def leaves_site(algorithm: str, min_count: int | None = None) -> str:
   """Returns what leaves a site whose clients' totals are added up there, without noise."""
   if algorithm == "sums":
-    return (
+    text = (
         f"This machine got every site's totals over its clients: {_TOTALS} The totals are exact, "
         "so they can show a single point: a cluster that has one point at a site is that point, "
         "and so may be the difference of two rounds."
+    )
+    if min_count in (None, 1):
+      return text
+    return (
+        f"{text} Sums were asked of at least {min_count} points of all sites together; a site's "
+        "part may be of one."
     )
   return leaves_client(algorithm, min_count)
 
@@ -84,10 +90,16 @@ def leaves_client(algorithm: str, min_count: int | None = None) -> str:
 
   Args:
     algorithm: One of `--algorithm`.
-    min_count: The least number of points whose mean leaves a client; None where no means do.
+    min_count: The least number of points whose mean leaves a client, or with `sums` of those that
+      a sum over all clients is asked of; None where there is none.
   """
-  if min_count is None:
+  if min_count is None or (algorithm, min_count) == ("sums", 1):
     return _LEAVES[algorithm]
+  if algorithm == "sums":
+    return (
+        f"{_LEAVES[algorithm]} No sum was asked of fewer than {min_count} points, after their "
+        "counts; differences of two sums may be of fewer."
+    )
   return (
       f"{_LEAVES[algorithm]} No mean of fewer than {min_count} points leaves a client, and none "
       "that equals one of its rows."

@@ -47,7 +47,7 @@ def write_report(finished: finished_run.FinishedRun) -> None:
           f"{result_text(finished)}. The silhouette is at most 1. The fit took "
           f"{found['rounds']} rounds."
       ],
-      warnings=[*site_runs.warnings(finished), *finished.warnings],
+      warnings=[*site_runs.warnings(finished), *own_report.warnings(finished)],
       notes={"What leaves a site": _privacy_notes(finished)},
       sections={
           "Number of clusters": own_report.selection_blocks(finished),

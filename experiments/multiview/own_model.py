@@ -30,13 +30,19 @@ VIEW_WEIGHTS = "equal"
 def fit(
     files: "point_files_lib.PointFiles", format_: "view_format.ViewFormat", num_clusters: int,
     config: config_lib.MultiViewStudyConfig,
-) -> "saved_multiview_lib.SavedMultiView":
-  """Returns the model of the clients' files."""
+) -> "tuple[saved_multiview_lib.SavedMultiView, dict[str, Any]]":
+  """Returns the model of the clients' files, and what the summary says of it."""
   settings = multiview_config.MultiViewConfig(
       num_clusters, view_weights=VIEW_WEIGHTS, seed=config.seed, **config.method_settings
   )
   found = fitting.fit(settings, files, format_.widths)
-  return saved_multiview.SavedMultiView(found.model, format_)
+  found.warn_of_few_points()
+  return saved_multiview.SavedMultiView(found.model, format_), {
+      config_lib.MODEL: {
+          "num_clusters": num_clusters,
+          "num_centers_on_few_points": found.num_centers_on_few_points,
+      }
+  }
 
 
 def write_model(
@@ -78,16 +84,22 @@ def _write_clusters(
 def write(
     folder: output_folder.OutputFolder, data: "data_lib.MultiViewData",
     config: config_lib.MultiViewStudyConfig,
-) -> None:
-  """Fits a model to data with tables, and writes it with the clusters of all rows."""
+) -> dict[str, Any]:
+  """Fits a model to data with tables, and writes it with the clusters of all rows.
+
+  Returns:
+    What the summary says of it.
+  """
   tables: Any = data.tables
   features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
   with tempfile.TemporaryDirectory() as clients:
     files = point_files.write_files(features, clients)
-    model = fit(files, tables.format, data.num_clusters, config)
+    model, found = fit(files, tables.format, data.num_clusters, config)
   predicted = list(model.predict_tables(tables))
-  clusters = ((table.features, found["cluster"]) for _, table, found in predicted)
+  clusters = ((table.features, columns["cluster"]) for _, table, columns in predicted)
   width = len(tables.format.feature_names)
   profiles = cluster_profiles.measure(clusters, data.num_clusters, width)
+  profiles = profiles.of_at_least(config.min_count)
   _write_clusters(folder, predicted)
   write_model(folder, model, profiles)
+  return found

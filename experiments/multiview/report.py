@@ -14,6 +14,7 @@ from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import figures
 from experiments.multiview import results as results_lib
+from fl_clustering.points import fitted
 
 # Smaller differences of means say nothing.
 _NOTHING = 0.005
@@ -62,6 +63,26 @@ def _compared(ours: float, other: float, what: str) -> str:
     return f"level with {what} ({other:.3f})"
   word = "above" if difference > 0 else "below"
   return f"{abs(difference):.3f} {word} {what} ({other:.3f})"
+
+
+def warnings(run: finished_run.FinishedRun) -> list[tuple[str, str]]:
+  """Returns the warnings of a report, without those about sites."""
+  model = run.summary.get(config_lib.MODEL)  # Only of the user's own data.
+  few = model and fitted.few_points_warnings(
+      model["num_centers_on_few_points"], model["num_clusters"]
+  )
+  return [*(few or ()), *run.warnings]
+
+
+def min_count_notes(run: finished_run.FinishedRun) -> list[str]:
+  """Returns what `min_count` meant in a run, if it was given."""
+  min_count = run.settings.get("min_count", 1)  # Earlier runs have none.
+  if min_count == 1:
+    return []
+  return [
+      f"No sum over all clients was asked of fewer than {min_count} points, after their counts; "
+      "differences of two sums may be of fewer."
+  ]
 
 
 def verdict(results: results_lib.Results) -> str | None:
@@ -251,8 +272,8 @@ def write_report(run: finished_run.FinishedRun) -> None:
       f"Seeds: {settings['num_seeds']} from {settings['seed']}.",
       verdict=sentences[:1],
       findings=sentences[1:],
-      warnings=[*run.warnings, *left_out],
-      notes={"What the server sees": _PRIVACY_NOTES},
+      warnings=[*warnings(run), *left_out],
+      notes={"What the server sees": [*_PRIVACY_NOTES, *min_count_notes(run)]},
       sections=_sections(run, results),
       settings=settings_section(run),
       files=FILES,

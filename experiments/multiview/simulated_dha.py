@@ -18,7 +18,7 @@ from experiments.multiview import printed_algorithm
 NUM_CLUSTERS = 23
 SOURCE_SEED = 42
 VIEW_NAMES = ("depth", "colour")
-_NUM_POINTS = 600
+NUM_POINTS = 600
 _DEPTH_COLUMNS = 6144
 _COLOUR_COLUMNS = 110
 _BLOCK = 64
@@ -60,10 +60,10 @@ def _standardised(points: np.ndarray) -> np.ndarray:
 
 def _draw_points(rng: np.random.RandomState) -> tuple[list[np.ndarray], np.ndarray]:
   """Draws the two views, standardised, and the true clusters of the 600 points."""
-  per_cluster = _NUM_POINTS // NUM_CLUSTERS
+  per_cluster = NUM_POINTS // NUM_CLUSTERS
   clusters = np.repeat(np.arange(NUM_CLUSTERS), per_cluster)
-  rest = rng.choice(NUM_CLUSTERS, _NUM_POINTS - len(clusters))
-  clusters = np.concatenate([clusters, rest])[rng.permutation(_NUM_POINTS)]
+  rest = rng.choice(NUM_CLUSTERS, NUM_POINTS - len(clusters))
+  clusters = np.concatenate([clusters, rest])[rng.permutation(NUM_POINTS)]
   depth = _depth(clusters, rng)
   colour = _colour(clusters, depth, rng)
   return [_standardised(depth), _standardised(colour)], clusters

@@ -53,6 +53,7 @@ def load(
   if recorded is not None:
     opened = opened.resuming(recorded["data"].get(data_lib.OWN, {}), described)
   data_lib.num_clusters_of(config.num_clusters, opened.sites)  # Checks that there are enough rows.
+  config.check_enough_points(sum(opened.sites.num_rows.values()), "all sites")
   # The rest is what the report asks of all data.
   document = {"data": {data_lib.OWN: described}, "with_demonstration": False}
   return experiment.Inputs(opened, document, (opened.data_line,))
@@ -87,17 +88,17 @@ def _build_measure(
 
 
 def _profiles(
-    files: point_files.PointFiles, model: saved_multiview.SavedMultiView
+    files: point_files.PointFiles, model: saved_multiview.SavedMultiView, min_count: int
 ) -> cluster_profiles.Profiles:
-  """Returns the profiles of a model's clusters, from one round of sums."""
+  """Returns the profiles of a model's clusters of so many rows, from one round of sums."""
   arrays, widths = model.model.on_grid.arrays(), model.format.widths
 
   def assign(query: Mapping[str, Any], points: Any) -> Any:
     return sums_lib.nearest(tnp, tf.math.rint(points), query, widths)
 
   origins = model.scaling.apply(model.centroids)
-  sums = cluster_moments.sums(files.scaled(model.scaling), origins, assign, **arrays)
-  return cluster_profiles.of_sums(model.scaling, origins, sums)
+  sums = cluster_moments.sums(files.scaled(model.scaling), origins, assign, min_count, **arrays)
+  return cluster_profiles.of_sums(model.scaling, origins, sums).of_at_least(min_count)
 
 
 def _measure(
@@ -114,10 +115,11 @@ def _measure(
   # Data that the flags don't fit are bad input, not a failed run.
   with launch.input_errors():
     table.run(_cells(config), _build_measure(files, format_.widths, num_clusters, config))
-    model = own_model.fit(files, format_, num_clusters, config)
-  own_model.write_model(folder, model, _profiles(files, model), opened.last_columns)
+    model, found = own_model.fit(files, format_, num_clusters, config)
+  profiles = _profiles(files, model, config.min_count)
+  own_model.write_model(folder, model, profiles, opened.last_columns)
   results = results_lib.read(finished_run.FinishedRun(folder.path))
-  return {**results_lib.summary(results), site_runs.MISSING: opened.summary()}
+  return {**results_lib.summary(results), **found, site_runs.MISSING: opened.summary()}
 
 
 def measure_all(

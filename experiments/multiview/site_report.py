@@ -49,8 +49,8 @@ def write_report(run: finished_run.FinishedRun) -> None:
           f"{settings['num_clusters']} clusters in {len(results.view_names)} views of {clients}. "
           "Classes don't leave their sites, so nothing is scored."
       ],
-      warnings=[*site_runs.warnings(run), *run.warnings],
-      notes={"What leaves a site": _PRIVACY_NOTES},
+      warnings=[*site_runs.warnings(run), *report.warnings(run)],
+      notes={"What leaves a site": [*_PRIVACY_NOTES, *report.min_count_notes(run)]},
       sections={
           results.name: report.dataset_blocks(run, results),
           **report.model_sections(

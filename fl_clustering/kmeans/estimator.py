@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Mapping
 import warnings
 
 import numpy as np
 from sklearn.utils import validation
 
+from clustering_basics import validate
 from dp_clustering import data_frames
 from dp_clustering import noise
 from fl_clustering.kmeans import algorithms
@@ -43,7 +45,9 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   """Clusters the points of many clients, whose points stay with them.
 
   With the default algorithm, `sums`, the server receives secure sums over the clients, and
-  nothing else; with `privacy` these are differentially private.  With the algorithms that
+  nothing else.  They are exact: many rows follow from them, though not whose they are, and a
+  center of one point is that point.  `Sums(min_count=5)` asks for no sum of fewer than five points;
+  with `privacy` the sums are differentially private.  With the algorithms that
   gather (`fkm_lloyd`, `fkm`, `kfed`, `child_parent`) it receives every client's own means of
   at least `min_count` points, with their counts.  That is weak protection: rows can be found
   from the differences between rounds.  They are here to compare with.
@@ -62,7 +66,9 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       centroids; of standardised columns with `standardize`, None with `privacy`.
     silhouette_: The mean simplified silhouette at these centroids, likewise.
     history_: Tuple of `model.RoundRecord`, one for each round of the best restart that had
-      centroids.
+      centroids, with these centroids only if `keep_history` says so.
+    num_centers_on_few_points_: With `sums`, how many of the centroids are means of fewer than five
+      points; None with the other algorithms and with `privacy`.
     n_iter_: Number of all rounds of the best restart; with `sums` also those that find the
       scale before it, and its final means and their inertia after it.
     labels_: The clusters of the points, an int array for every client, in the form of what `fit`
@@ -94,6 +100,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       privacy: privacy_lib.Privacy | None = None,
       standardize: bool = False,
       compute_labels: bool | None = None,
+      keep_history: bool = False,
       random_state: int = 0,
   ) -> None:
     """Stores the settings; `fit` checks them.
@@ -118,6 +125,8 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
         False with `privacy`.
       compute_labels: Whether `labels_` keeps the clusters of the points.  Default: True without
         `privacy`, False with it.
+      keep_history: Whether `history_` keeps the centroids of every round.  Without `privacy` some
+        of them are single points.
       random_state: Integer >= 0 that decides everything random but the noise of `privacy`.
     """
     self.n_clusters = n_clusters
@@ -136,10 +145,12 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     self.privacy = privacy
     self.standardize = standardize
     self.compute_labels = compute_labels
+    self.keep_history = keep_history
     self.random_state = random_state
 
   def _config(self) -> kmeans_config.KMeansConfig:
     settings = self._settings()
+    validate.boolean(keep_history=settings.pop("keep_history"))
     options = {name: settings.pop(name) for name in kmeans_config.OPTIONS}
     settings["algorithm"] = algorithm = kmeans_config.algorithm_of(self.algorithm, **options)
     given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
@@ -168,7 +179,14 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   def _fit(
       self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray], folder: str
   ) -> fitted.Fit:
-    return fit(config, write_files(points, config.privacy, folder))
+    found = fit(config, write_files(points, config.privacy, folder))
+    if self.keep_history:
+      return found
+    history = tuple(
+        dataclasses.replace(record, centroids=record.centroids[:0].copy())
+        for record in found.history
+    )
+    return dataclasses.replace(found, history=history)
 
   def _set_centers(self, fit: fitted.Fit) -> None:
     self.cluster_centers_ = fit.centroids

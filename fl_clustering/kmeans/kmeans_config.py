@@ -6,7 +6,7 @@ No TensorFlow here: a program can refuse wrong settings before it imports it.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Callable, ClassVar, Mapping
 
 from clustering_basics import validate
 from fl_clustering.points import privacy as privacy_lib
@@ -17,7 +17,7 @@ WARM = "warm"
 MOST_ROUNDS = 30
 _LEAST_ROUNDS = 6
 
-_CHECKS = {
+_CHECKS: Mapping[str, Callable[[Any], None]] = {
     "n_init": lambda value: validate.integer(minimum=1, n_init=value),
     "num_rounds": lambda value: validate.integer(minimum=1, num_rounds=value),
     "tol": lambda value: validate.not_negative(tol=value),
@@ -48,12 +48,13 @@ class Algorithm:
 
   name = ""
   n_init = 1
+  _checks: ClassVar[Mapping[str, Callable[[Any], None]]] = _CHECKS
 
   def __post_init__(self) -> None:
     for field in dataclasses.fields(self):
       value = getattr(self, field.name)
       if value is not None or field.default is not None:
-        _CHECKS[field.name](value)
+        self._checks[field.name](value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,11 +65,23 @@ class Sums(Algorithm):
     num_rounds: The most rounds, at least 6; eight more find the scale, the final means and their
       inertia.  Default: 30.  With `privacy` it follows from the number of clusters, and must be
       left out.
+    min_count: The least number of points, those of all clients together, that a sum is asked of.
+      If it exceeds 1, counts are asked before every round of sums, in one round or more that
+      `num_rounds` doesn't count.  Clusters of fewer points get no center of their own; another
+      center then occurs again.  No sum that is asked, and no released number but counts, is over
+      fewer than `min_count` rows; differences of two sums may be, and show rows.  The server
+      keeps to it, and must be trusted to.  At least 1, at most the number of all points; must be 1
+      with `privacy`.
   """
 
   name = "sums"
+  # A total of all clients may be over one point; a client's own mean may not.
+  _checks = {
+      **_CHECKS, "min_count": lambda value: validate.integer(minimum=1, min_count=value)
+  }
 
   num_rounds: int | None = None
+  min_count: int = 1
 
   def __post_init__(self) -> None:
     super().__post_init__()
@@ -248,6 +261,8 @@ class KMeansConfig:
     # Fixed beforehand, so that it tells nothing.
     if self.algorithm.num_rounds is not None:
       raise validate.error("num_rounds", "be left out with `privacy`", self.algorithm.num_rounds)
+    if self.algorithm.min_count != 1:
+      raise validate.error("min_count", "be 1 with `privacy`", self.algorithm.min_count)
     if self.standardize:
       raise validate.error("standardize", "be False with `privacy`", self.standardize)
     if not isinstance(self.privacy, (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)):

@@ -19,6 +19,10 @@ All sums are exact integers, so the inertia is exact, too: large common parts ca
 rounding, and a cluster of equal points has an inertia of zero.  For the same reason the sums
 of a cluster of one point are that point.  Whoever asks must be trusted with that.
 
+With a `min_count` above 1, counts are asked before every question (`least_counts`).  A cluster of
+fewer points loses its center, and one with a half of fewer points is asked about as a whole; the
+next round halves it at random.  Two sums may still differ in fewer points.
+
 References:
   Stuart P. Lloyd. Least Squares Quantization in PCM. IEEE Transactions on Information
   Theory, 1982. https://doi.org/10.1109/TIT.1982.1056489
@@ -37,9 +41,12 @@ from typing import Any, Callable
 import numpy as np
 
 from dp_clustering import sum_query
+from fl_clustering.kmeans import least_counts
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.kmeans import summary_kmeans
 
+# The stage of a round that asks for counts alone.
+COUNTS = "counts"
 # The server chooses K clusters among the halves of this many times K centers, and of at least
 # so many: a few clusters are easily chosen badly.
 _CENTERS_PER_CLUSTER = 3
@@ -60,16 +67,16 @@ class Round:
   """What one round showed.
 
   Attributes:
-    stage: `split`, `lloyd`, `swap` or `settle`.
+    stage: `split`, `lloyd`, `swap` or `settle`; or `COUNTS`.
     centers: The means of the points of every center, in grid steps; float64 of shape (M, d).
-      Centers without points are left out.
+      Centers without points are left out.  With `COUNTS`, the centers that it asked about.
     inertia: Sum of the squared distances of the points to these means, in squared grid steps.
-      It is at least the inertia of the means as centers.
+      It is at least the inertia of the means as centers.  None with `COUNTS`.
   """
 
   stage: str
   centers: np.ndarray
-  inertia: float
+  inertia: float | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -211,17 +218,26 @@ class _Asker:
   """Asks in rounds, and keeps their record."""
 
   def __init__(
-      self, totals: Callable[[sum_query.SumQuery], np.ndarray], total_square: int, max_rounds: int
+      self, totals: Callable[[sum_query.SumQuery], np.ndarray], total_square: int, max_rounds: int,
+      min_count: int = 1,
   ) -> None:
     self._totals = totals
     self._total_square = total_square
-    self._max_rounds = max_rounds
+    self.min_count = min_count
+    # Rounds of sums that are left.
+    self.num_left = max_rounds
     self.history: list[Round] = []
 
-  @property
-  def num_left(self) -> int:
-    """The number of rounds that are left."""
-    return self._max_rounds - len(self.history)
+  def _enough(self, query: sum_query.SumQuery) -> sum_query.SumQuery:
+    """Returns the query without cells and halves of fewer than `min_count` points."""
+    enough = least_counts.with_enough(self._totals, query, self.min_count)
+    self.history += [Round(COUNTS, centers, None) for centers in enough.asked]
+    arrays, upper = dict(enough.query.arrays), enough.counts["upper_counts"]
+    few = least_counts.are_few(upper, self.min_count)
+    few |= least_counts.are_few(enough.counts["counts"] - upper, self.min_count)
+    for name in ("directions", "thresholds"):
+      arrays[name] = np.where(few, 0.0, arrays[name])  # All of its points are lower ones.
+    return dataclasses.replace(enough.query, arrays=arrays)
 
   def ask(self, stage: str, nodes: _Nodes, with_losses: bool = False) -> _Answer:
     """Returns the `_Answer` to one round.
@@ -230,6 +246,9 @@ class _Asker:
       stage: See `Round`.
     """
     query = nodes.query(with_losses)
+    if self.min_count > 1:
+      query = self._enough(query)
+    self.num_left -= 1
     parts = query.split(self._totals(query))
     filled = parts["counts"][:, 0] > 0
     parts = {name: part[filled] for name, part in parts.items()}
@@ -287,11 +306,15 @@ def _split_up(
   It stops in time for Lloyd's rounds on these centers and then on K.
   """
   answer = _lloyd(asker, "split", _undirected(np.zeros((1, dim)), rng), rng)
+  num_before = 0
   while (
       answer.inertia > 0 and len(answer.asked) < num_centers
       and asker.num_left > 2 * _LLOYD_ROUNDS
+      # Small cells are not split.
+      and (asker.min_count == 1 or len(answer.asked) > num_before)
   ):
-    answer = asker.ask("split", _split(answer, num_centers - len(answer.asked), rng))
+    num_before = len(answer.asked)
+    answer = asker.ask("split", _split(answer, num_centers - num_before, rng))
   return _lloyd(asker, "split", answer.nodes(rng), rng)
 
 
@@ -313,18 +336,9 @@ def _without_least_losses(answer: _Answer, k: int) -> np.ndarray:
   if there are enough others.
   """
   num_centers = len(answer.means)
-  squares = (answer.means**2).sum(axis=1)
-  distances = squares[:, np.newaxis] + squares - 2 * answer.means @ answer.means.T
-  np.fill_diagonal(distances, np.inf)
-  neighbor = distances.argmin(axis=1)
   assert answer.losses is not None
   order = np.argsort(answer.losses, kind="stable")
-  first: list[int] = []
-  spared: set[int] = set()
-  for center in order:
-    if center not in spared:
-      first.append(center)
-      spared.add(neighbor[center])
+  first = least_counts.without_neighbors(order, answer.means)
   last = [center for center in order if center not in first]
   kept = np.ones(num_centers, bool)
   kept[(first + last)[: max(0, num_centers - k)]] = False
@@ -363,7 +377,7 @@ def largest_num_centers(k: int) -> int:
 
 def sums_kmeans(
     totals: Callable[[sum_query.SumQuery], np.ndarray], dim: int, total_square: int, k: int,
-    rng: np.random.Generator, max_rounds: int = 30,
+    rng: np.random.Generator, max_rounds: int = 30, min_count: int = 1,
 ) -> Result:
   """Clusters points by k-means from exact sums over them.
 
@@ -371,9 +385,11 @@ def sums_kmeans(
     totals: Returns a query's totals, int64, such as `PooledPoints.totals`.
     dim: Number of coordinates of a point.
     total_square: Sum of the squared norms of the points in grid steps.
-    max_rounds: The largest number of rounds, at least 6.
+    max_rounds: The largest number of rounds of sums, at least 6.
+    min_count: The least number of points that a sum is asked of, at most that of all points.
+      If it exceeds 1, each round of sums comes after one or more rounds of counts.
   """
-  asker = _Asker(totals, total_square, max_rounds)
+  asker = _Asker(totals, total_square, max_rounds, min_count)
   answer = _split_up(asker, dim, largest_num_centers(k), rng)
   nodes = _undirected(_reduced(answer, k, rng), rng)
   answer = _lloyd(asker, "lloyd", nodes, rng)

@@ -1,13 +1,15 @@
 """A fit by secure sums alone: the grid, splits and swaps, the final centroids and scores.
 
-No client's own mean, row or count reaches the server, only totals over all clients.  Exact
-totals can still show a single point: a cluster that holds one point *is* that point.  Only
-noise (`private_fit`) prevents that.
+The clients send totals of their points through secure sums, and nothing else.  Exact totals show
+rows to the server: a cluster that holds one point *is* that point, and so may be the difference of
+two totals.  A `min_count` avoids the former; only noise (`private_fit`) prevents both.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from typing import Callable
 
 from absl import logging
 import numpy as np
@@ -17,6 +19,7 @@ from clustering_basics import validate
 from dp_clustering import point_grid
 from dp_clustering import sum_query
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import least_counts
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sum_kinds
@@ -29,6 +32,8 @@ from fl_clustering.points import point_files
 # rounding to the grid, 1/12, is a percent or more of it.
 _LEAST_SQUARE = 8.0
 
+_Totals = Callable[[sum_query.SumQuery], np.ndarray]
+
 
 def sum_of_squares(points: federated_points.FederatedPoints) -> int:
   """Returns the sum of the squared norms of all points in grid steps."""
@@ -38,37 +43,49 @@ def sum_of_squares(points: federated_points.FederatedPoints) -> int:
 
 
 def _fine_means(
-    grid: grid_scaling.Grid, points: federated_points.FederatedPoints, asked: np.ndarray
-) -> np.ndarray:
-  """Returns the means of the points nearest to every center, in grid steps, of shape (M, d).
+    totals: _Totals, cells: np.ndarray, asked: np.ndarray, min_count: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the means of the points nearest to every center, in grid steps, and their counts.
 
-  They are exact in every column, also in one that is narrower than a step of the grid.
+  They are exact in every column, also in one that is narrower than a step of the grid.  A point
+  may be rounded to another cell here, so counts are asked once more with a `min_count` above 1.
 
   Args:
+    totals: Of points in column steps.
+    cells: Column steps in grid steps, of shape (d,).
     asked: The centers, integers of shape (M, d); those without points are left out.
+
+  Returns:
+    Arrays of shape (L, d) and (L,), with L at most M.
   """
-  files, cells = grid.in_column_steps()
-  query = sum_query.SumQuery(
-      sum_kinds.FineSums(), {"centers": asked, "cells": np.tile(cells, (len(asked), 1))}
-  )
-  parts = query.split(dataclasses.replace(points, files=files).totals(query))
+  query = least_counts.with_enough(
+      totals,
+      sum_query.SumQuery(
+          sum_kinds.FineSums(), {"centers": asked, "cells": np.tile(cells, (len(asked), 1))}
+      ),
+      min_count,
+  ).query
+  parts = query.split(totals(query))
   filled = parts["counts"][:, 0] > 0
   sums = sum_kinds.whole(np.stack([parts["high_sums"], parts["low_sums"]], axis=-1))
-  return (sums[filled] / parts["counts"][filled]).astype(np.float64) * cells
+  counts = parts["counts"][filled]
+  return (sums[filled] / counts).astype(np.float64) * cells, counts[:, 0]
 
 
-def _scores(
-    points: federated_points.FederatedPoints, total_square: int, centers: np.ndarray
-) -> tuple[float, float]:
+def _scores_query(centers: np.ndarray) -> sum_query.SumQuery:
+  """Returns the question at centers in grid steps, float64 of shape (K, d)."""
+  return sum_query.SumQuery(sum_kinds.Scores(), {"centers": np.rint(centers)})
+
+
+def _scores(totals: _Totals, total_square: int, centers: np.ndarray) -> tuple[float, float]:
   """Returns the inertia at the centers, in squared grid steps, and the mean silhouette.
 
   Args:
     total_square: The sum of the squared norms of all points.
     centers: In grid steps, float64 of shape (K, d).
   """
-  rounded = np.rint(centers)
-  query = sum_query.SumQuery(sum_kinds.Scores(), {"centers": rounded})
-  parts = query.split(points.totals(query))
+  query = _scores_query(centers)
+  rounded, parts = query.arrays["centers"], query.split(totals(query))
   silhouettes = parts["silhouettes"].sum() / point_grid.CONTRIBUTION_STEPS
   counts = parts["counts"][:, 0]
   filled = counts > 0
@@ -99,37 +116,51 @@ def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fi
   """Fits centroids by `kmeans_config.Sums`, without `privacy`.
 
   Raises:
-    ValueError: If there are fewer points than clusters.
+    ValueError: If there are fewer points than clusters, or than `min_count`.
   """
+  min_count = config.algorithm.min_count
   grid = grid_scaling.find_grid(files, config.standardize)
   if grid.num_points < config.n_clusters:
     raise validate.error(
         "n_clusters", f"be at most the {grid.num_points} points of all clients",
         config.n_clusters,
     )
+  grid.check_min_count(min_count)
   points = federated_points.FederatedPoints(
       grid.files, split_and_swap.largest_num_centers(config.n_clusters)
   )
+  fine_files, cells = grid.in_column_steps()
+  fine_points = dataclasses.replace(points, files=fine_files)
   total_square = sum_of_squares(points)
   message_bytes = []
 
-  def totals(query: sum_query.SumQuery) -> np.ndarray:
+  def totals_of(
+      points: federated_points.FederatedPoints, query: sum_query.SumQuery
+  ) -> np.ndarray:
     message_bytes.append(points.message_bytes(query))
     return points.totals(query)
+
+  totals = functools.partial(totals_of, points)
 
   result = split_and_swap.sums_kmeans(
       totals, points.dim, total_square, config.n_clusters,
       randomness.generator(config.seed, "k-means from sums"),
-      config.algorithm.num_rounds or kmeans_config.MOST_ROUNDS,
+      config.algorithm.num_rounds or kmeans_config.MOST_ROUNDS, min_count,
   )
-  means = _fine_means(grid, points, result.asked)
-  centers = np.resize(means, (config.n_clusters, points.dim))
-  inertia, silhouette = _scores(points, total_square, centers)
+  means, counts = _fine_means(
+      functools.partial(totals_of, fine_points), cells, result.asked, min_count
+  )
+  # The points nearest to the final means are not quite those that the means are of.
+  kept = least_counts.with_enough(totals, _scores_query(means), min_count).kept
+  centers = np.resize(means[kept], (config.n_clusters, points.dim))
+  counts = np.resize(counts[kept], config.n_clusters)
+  inertia, silhouette = _scores(totals, total_square, centers)
   _warn_if_too_coarse(grid, inertia)
   unit, scaling = grid.step**2, grid.files.scaling
   *history, last = (
       model_lib.RoundRecord(
-          step.stage, scaling.undo(step.centers), step.inertia * unit, bytes_down, bytes_up
+          step.stage, scaling.undo(step.centers),
+          None if step.inertia is None else step.inertia * unit, bytes_down, bytes_up,
       )
       for step, (bytes_down, bytes_up) in zip(result.history, message_bytes)
   )
@@ -139,7 +170,8 @@ def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fi
   return fitted.Fit(
       model_lib.KMeansModel(centroids, scaling, scales),
       (*history, last),
-      num_rounds=grid.num_rounds + 3 + len(result.history),
+      num_rounds=grid.num_rounds + 1 + len(message_bytes),
       loss=inertia * unit,
       silhouette=silhouette,
+      num_centers_on_few_points=np.count_nonzero(counts < fitted.FEW_POINTS),
   )

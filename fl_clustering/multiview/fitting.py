@@ -5,7 +5,8 @@ the central algorithm.  The view weights follow from the costs at the centers th
 clients were sent.  No round raises the objective with `equal` and `mvkm`, up to the grid: the
 new weights are best for those costs, and the new centers lower each.
 
-The clients send totals of integers through secure sums, and nothing else.
+The clients send totals of integers through secure sums, and nothing else.  With a `min_count`
+above 1, counts are asked at every model first, and clusters of fewer points lose their centers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import dataclasses
 import numpy as np
 
 from clustering_basics import randomness
+from dp_clustering import sum_query
+from fl_clustering.kmeans import least_counts
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.multiview import model as model_lib
@@ -34,6 +37,12 @@ def _has_converged(history: list[server_step.RoundRecord], tol: float) -> bool:
     return False
   before, now = history[-2].objective, history[-1].objective
   return abs(before - now) < tol * abs(before)
+
+
+def _statistics(
+    points: federated_points.FederatedPoints, enough: least_counts.Enough
+) -> server_step.KernelStatistics:
+  return server_step.statistics(enough.query, points.totals(enough.query))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,6 +81,7 @@ class _Problem:
     return split_and_swap.sums_kmeans(
         points.totals, points.dim, sums_fit.sum_of_squares(points), num_clusters,
         randomness.generator(self.config.seed, "first centers", restart),
+        min_count=self.config.min_count,
     ).centers
 
   def run(self, weigh: server_step.Weigh, restart: int) -> fitted.Fit:
@@ -84,31 +94,44 @@ class _Problem:
         rates=self.rates,
     )
     points = federated_points.FederatedPoints(self.grid.files, self.config.n_clusters)
-
-    def kernel_sums(model: server_step.MultiViewModel) -> server_step.KernelStatistics:
-      query = model.query(self.widths)
-      return server_step.statistics(query, points.totals(query))
-
     history: list[server_step.RoundRecord] = []
+    num_counts = 0
     for _ in range(self.config.num_rounds):
-      sums = kernel_sums(model)
-      history.append(server_step.record(model, sums))
-      asked = model
-      model = server_step.next_model(model, sums, self.widths, weigh)
+      enough = self._with_enough(points, model.query(self.widths))
+      asked, sums = server_step.kept(model, enough.kept), _statistics(points, enough)
+      num_counts += len(enough.asked)
+      history.append(server_step.record(asked, sums))
+      model = server_step.next_model(asked, sums, self.widths, weigh)
       if _has_converged(history, self.config.tol):
         break
-    last = server_step.record(model, kernel_sums(model))
-    fitted_views = model_lib.FittedViews(
-        model, self.grid.files.scaling, self._centroids(asked), self.widths
-    )
-    return fitted.Fit(fitted_views, (*history, last), len(history), last.objective)
-
-  def _centroids(self, asked: server_step.MultiViewModel) -> np.ndarray:
-    """Returns the centers that a round at a model led to, in the data's units, (K, D)."""
+    # The centers that the last round led to.
     files, cells = self.grid.in_column_steps()
-    points = federated_points.FederatedPoints(files, self.config.n_clusters)
-    query = server_step.fine_query(asked, cells, self.widths)
-    return self.grid.files.scaling.undo(server_step.fine_means(query, points.totals(query)))
+    fine_points = dataclasses.replace(points, files=files)
+    fine = self._with_enough(fine_points, server_step.fine_query(asked, cells, self.widths))
+    centers = server_step.fine_means(fine.query, fine_points.totals(fine.query))
+    model = server_step.kept(model, fine.kept)
+    enough = self._with_enough(points, model.query(self.widths))
+    last = server_step.record(
+        server_step.kept(model, enough.kept), _statistics(points, enough)
+    )
+    num_counts += len(fine.asked) + len(enough.asked)
+    # Where there are fewer clusters than K, some occur several times.
+    rows = np.resize(enough.kept, self.config.n_clusters)
+    sizes = sums.counts[fine.kept][rows]
+    fitted_views = model_lib.FittedViews(
+        server_step.kept(model, rows), self.grid.files.scaling,
+        self.grid.files.scaling.undo(centers[rows]), self.widths,
+    )
+    return fitted.Fit(
+        fitted_views, (*history, last), len(history) + num_counts, last.objective,
+        num_centers_on_few_points=np.count_nonzero(sizes < fitted.FEW_POINTS),
+    )
+
+  def _with_enough(
+      self, points: federated_points.FederatedPoints, query: sum_query.SumQuery
+  ) -> least_counts.Enough:
+    """Returns the question about clusters of at least `min_count` points."""
+    return least_counts.with_enough(points.totals, query, self.config.min_count)
 
   def own_costs(self) -> np.ndarray:
     """Returns the cost that every view reaches when it is clustered alone.
@@ -133,9 +156,10 @@ def fit(
   units of its own cost: the plain objective rises when the weights become less equal.
 
   Raises:
-    ValueError: If a view does not vary.
+    ValueError: If a view does not vary, or there are fewer points than `min_count`.
   """
   grid, rates = view_grid.find_view_grid(files, widths, config.standardize)
+  grid.check_min_count(config.min_count)
   problem = _Problem(config, grid, rates, widths)
   own_costs = problem.own_costs() if config.rule.needs_own_costs else None
   units = 1.0 if own_costs is None else np.maximum(own_costs, view_weights.LEAST_COST)

@@ -76,10 +76,12 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
         warnings.warn(text, stacklevel=3)
     with runtime.of_the_caller_or_own(), tempfile.TemporaryDirectory() as folder:
       fit = self._fit(config, points.by_id, folder)
+    fit.warn_of_few_points()
     self._result = fit
     self._set_centers(fit)
     self.history_ = fit.history
     self.n_iter_ = fit.num_rounds
+    self.num_centers_on_few_points_ = fit.num_centers_on_few_points
     self.privacy_spent_ = fit.privacy_spent
     self.privacy_ledger_ = fit.ledger
     self.__dict__.pop("labels_", None)

@@ -7,6 +7,7 @@ import dataclasses
 import types
 from typing import Any, ClassVar, Iterator, Mapping, Protocol, TYPE_CHECKING
 
+from absl import logging
 import numpy as np
 
 from fl_clustering import model_folder
@@ -14,6 +15,30 @@ from fl_clustering.points import scaling as scaling_lib
 
 if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
+
+
+# A center that stands on fewer points may show one of them.
+FEW_POINTS = 5
+
+
+def few_points_warnings(num_centers: int | None, num_all: int) -> list[tuple[str, str]]:
+  """Returns a warning of centers that stand on fewer than `FEW_POINTS` points, if there are any.
+
+  Args:
+    num_centers: How many they are; None if that is not known.
+    num_all: Number of all centers.
+
+  Returns:
+    At most one pair of what is the case and what it means.
+  """
+  if not num_centers:
+    return []
+  stand = "stands" if num_centers == 1 else "stand"
+  return [(
+      f"{num_centers} of {num_all} centers {stand} on fewer than {FEW_POINTS} points",
+      "Each such center may be a row, or show one to whoever knows the others. `min_count` avoids "
+      "such centers; only `privacy` protects rows.",
+  )]
 
 
 class Model(Protocol):
@@ -47,6 +72,8 @@ class Fit:
     num_rounds: Number of its rounds.
     loss: At the centroids; None with `privacy`.
     silhouette: The mean simplified silhouette, or None.
+    num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points, or None
+      with `privacy` and with algorithms that don't tell.
     privacy_spent: What a private fit guarantees (`privacy.guarantee`), or None.
     ledger: The frozen ledger of a private fit, or None.
   """
@@ -56,12 +83,18 @@ class Fit:
   num_rounds: int
   loss: float | None = None
   silhouette: float | None = None
+  num_centers_on_few_points: int | None = None
   privacy_spent: Mapping[str, Any] | None = None
   ledger: ledger_lib.Ledger | None = None
 
   @property
   def centroids(self) -> np.ndarray:
     return self.model.centroids
+
+  def warn_of_few_points(self) -> None:
+    """Logs a warning if centroids stand on few points."""
+    for warning in few_points_warnings(self.num_centers_on_few_points, len(self.centroids)):
+      logging.warning("%s. %s", *warning)
 
 
 class SavedModel(abc.ABC):

@@ -4,6 +4,10 @@ A maximum over the clients would be one client's number, so bounds come from his
 binary exponents, which are sums.  The server learns them: how many numbers of a column, and
 how many points, are of which order of magnitude.  Every sum is of integers, so the grid is
 the same whatever the order, the number or the split of the clients.
+
+The histograms are counts, which may be of one number or one point; the sums of columns and of
+their squares are over all points.  So a `min_count` changes nothing here, and the grid's step,
+which a saved model keeps, tells the order of magnitude of the farthest point.
 """
 
 from __future__ import annotations
@@ -161,6 +165,13 @@ class Grid:
   column_factor: np.ndarray
   num_points: int
   num_rounds: int
+
+  def check_min_count(self, min_count: int) -> None:
+    """Raises a ValueError if that is more than there are points."""
+    if min_count > self.num_points:
+      raise validate.error(
+          "min_count", f"be at most the {self.num_points} points of all clients", min_count
+      )
 
   def in_column_steps(self) -> tuple[point_files.PointFiles, np.ndarray]:
     """Returns the clients in steps of every column's own, and these steps in grid steps.
