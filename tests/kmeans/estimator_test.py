@@ -1,7 +1,10 @@
 """Tests for fl_clustering.kmeans.FederatedKMeans."""
 
+import dataclasses
 import functools
 import inspect
+import io
+import pickle
 import re
 import unittest
 from unittest import mock
@@ -41,7 +44,38 @@ def _central(points, num_clusters):
 def _sample_fit(algorithm, **options):
   """Returns a fit of nine clusters to the sample, which tests share."""
   algorithm = kmeans_config.algorithm_of(algorithm, **options)
-  return FederatedKMeans(9, algorithm).fit(numpy_reference.sample_clients())
+  model = FederatedKMeans(9, algorithm, keep_history=True)
+  return model.fit(numpy_reference.sample_clients())
+
+
+def _arrays_of_pickle(model):
+  """Returns all arrays in a pickle."""
+  found = []
+
+  class Unpickler(pickle.Unpickler):
+
+    def find_class(self, module, name):
+      made = super().find_class(module, name)
+      if name != "_reconstruct":
+        return made
+
+      def reconstruct(*args):
+        found.append(made(*args))
+        return found[-1]
+
+      return reconstruct
+
+  Unpickler(io.BytesIO(pickle.dumps(model))).load()
+  return found
+
+
+def _rows_among(rows, arrays):
+  """Returns which rows stand in arrays, up to rounding."""
+  flat = np.concatenate([np.ravel(array).astype(float) for array in arrays if array.dtype != object])
+  windows = np.lib.stride_tricks.sliding_window_view(flat, rows.shape[1])
+  return {
+      index for index, row in enumerate(rows) if (np.abs(windows - row).max(axis=1) < 1e-6).any()
+  }
 
 
 class FederatedKMeansTest(parameterized.TestCase):
@@ -146,6 +180,32 @@ class FederatedKMeansTest(parameterized.TestCase):
     self.assertEqual(fits[0].inertia_, fits[1].inertia_)
     self.assertEqual(fits[0].silhouette_, fits[1].silhouette_)
 
+  @parameterized.parameters("sums", "fkm_lloyd")
+  def test_without_keep_history_no_centroids_of_rounds_are_kept(self, algorithm):
+    rng = np.random.default_rng(0)
+    # As many clusters as points: on the way to them, centroids are points, too.
+    clients = [rng.standard_normal((7, 3)) for _ in range(2)]
+    rows = np.concatenate(clients)
+    algorithm = kmeans_config.algorithm_of(algorithm)
+    kept, plain = (
+        FederatedKMeans(9, algorithm, compute_labels=False, keep_history=keep_history).fit(clients)
+        for keep_history in (True, False)
+    )
+    np.testing.assert_array_equal(kept.cluster_centers_, plain.cluster_centers_)
+    self.assertLen(plain.history_, len(kept.history_))
+    for record, expected in zip(plain.history_, kept.history_):
+      self.assertEqual(record.centroids.shape, (0, 3))
+      self.assertEqual(
+          dataclasses.replace(expected, centroids=None),
+          dataclasses.replace(record, centroids=None),
+      )
+    # Of rows there are those that are centers, and only these.
+    released = _rows_among(rows, [plain.cluster_centers_])
+    self.assertEqual(_rows_among(rows, _arrays_of_pickle(plain)), released)
+    if algorithm.name == "sums":
+      self.assertEqual(len(released), plain.num_centers_on_few_points_ - 5)
+      self.assertContainsSubset(released, _rows_among(rows, _arrays_of_pickle(kept)))
+
   def test_units_do_not_matter(self):
     clients = numpy_reference.sample_clients()
     moved = {client_id: 1e5 * points + 1e9 for client_id, points in clients.items()}
@@ -205,7 +265,8 @@ class FederatedKMeansTest(parameterized.TestCase):
   def test_rounds_of_fkm_are_those_of_numpy(self, min_count):
     clients = numpy_reference.sample_clients(noise=2.0)
     model = FederatedKMeans(
-        6, kmeans_config.Fkm(num_rounds=6, server_init="warm", min_count=min_count)
+        6, kmeans_config.Fkm(num_rounds=6, server_init="warm", min_count=min_count),
+        keep_history=True,
     ).fit(clients)
     for before, after in zip(model.history_, model.history_[1:]):
       means, weights = [], []
@@ -330,8 +391,12 @@ class SmallDataTest(parameterized.TestCase):
     blobs = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 20, axis=0)
     blobs += 0.05 * rng.standard_normal(blobs.shape)
     with mock.patch.object(logging, "warning") as warning:
-      FederatedKMeans(4).fit([blobs, [[place, place]]])
-    self.assertEqual(warning.called, warns)
+      model = FederatedKMeans(4).fit([blobs, [[place, place]]])
+    texts = [call.args[0] % call.args[1:] for call in warning.call_args_list]
+    self.assertEqual(any("spread is below" in text for text in texts), warns)
+    # The row far away is a center.
+    self.assertEqual(model.num_centers_on_few_points_, 1)
+    self.assertStartsWith(texts[-1], "1 of 4 centers stands on fewer than 5 points. Each such")
 
   def test_one_cluster_is_the_mean(self):
     clients = numpy_reference.sample_clients()

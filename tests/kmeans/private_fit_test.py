@@ -257,7 +257,9 @@ class FederatedKMeansTest(_PrivateTest):
     self.assertEqual(model.privacy_spent_["neighboring_relation"], "add_or_remove_one")
 
   def test_history_goes_on_from_round_to_round(self):
-    model = FederatedKMeans(3, privacy=_PRIVACY).fit(numpy_reference.sample_clients())
+    model = FederatedKMeans(3, privacy=_PRIVACY, keep_history=True)
+    model.fit(numpy_reference.sample_clients())
+    self.assertIsNone(model.num_centers_on_few_points_)
     stages = [record.stage for record in model.history_]
     self.assertEqual(stages, sorted(stages, reverse=True))  # Split, then refine.
     np.testing.assert_array_equal(model.history_[-1].centroids, model.cluster_centers_)

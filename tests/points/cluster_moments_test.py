@@ -36,7 +36,16 @@ class ClusterMomentsTest(absltest.TestCase):
       np.testing.assert_allclose(found["sums"][k], residuals.sum(axis=0), rtol=1e-12)
       np.testing.assert_allclose(found["squares"][k], (residuals**2).sum(axis=0), rtol=1e-12)
     self.assertEqual(found["counts"][1], 0)
-    self.assertGreater(found["counts"][0], 0)
+    self.assertGreater(found["counts"][0], 5)
+    self.assertBetween(found["counts"][2], 1, 4)
+    self.assertTrue(found["sums"][2].any())
+    least = cluster_moments.sums(
+        dataclasses.replace(files, scaling=scale), origins, _by_border, 5, border=np.array([-1.5])
+    )
+    np.testing.assert_array_equal(least["counts"], found["counts"])
+    for name in ("sums", "squares"):
+      np.testing.assert_array_equal(least[name][2], 0)
+      np.testing.assert_array_equal(least[name][0], found[name][0])
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class PrivateReportTest(absltest.TestCase):
 
 class OwnReportTest(absltest.TestCase):
 
-  def _finished(self, names=("x", "y"), **settings):
+  def _finished(self, names=("x", "y"), more_summary=None, **settings):
     """Returns a finished run in a folder, as the program leaves it."""
     folder = self.create_tempdir().full_path
     files = {
@@ -113,7 +113,7 @@ class OwnReportTest(absltest.TestCase):
             },
             "versions": {"numpy": "1"},
         }),
-        "summary.json": json.dumps(_SUMMARY),
+        "summary.json": json.dumps(_SUMMARY | (more_summary or {})),
         "k_selection.csv": "num_clusters,simplified_silhouette,inertia,rounds\n"
                            "2,0.75,12.5,4\n3,0.5,9.0,6\n",
         "profiles.csv": "cluster,num_rows,feature,mean,standard_deviation,share_explained\n"
@@ -137,6 +137,11 @@ class OwnReportTest(absltest.TestCase):
         finished_run.FinishedRun, "warnings", (("Other <versions>", "of numpy"),)
     ))
     self.assertIn("Other &lt;versions&gt;", self._page(["cluster", "age"], k_range=(2, 3)))
+
+  def test_centers_on_few_points_are_a_warning(self):
+    for number, shown in ((0, False), (1, True)):
+      page = self._page(more_summary={"num_centers_on_few_points": number})
+      self.assertEqual("1 of 2 centers stands on fewer than 5 points" in page, shown)
 
   def test_everything_is_there(self):
     page = self._page(["cluster", "age"], k_range=(2, 3))

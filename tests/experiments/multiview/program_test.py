@@ -99,6 +99,7 @@ class SitesTest(absltest.TestCase):
     )
     summary = json.loads(_read(self.output, "summary.json"))
     self.assertEqual(summary["sites"]["equal"]["as given"]["ari"]["mean"], 1.0)
+    self.assertEqual(summary["model"]["num_centers_on_few_points"], 0)
 
   def _labels(self):
     return [
