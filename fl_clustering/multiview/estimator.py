@@ -24,7 +24,9 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
 
   The server receives totals over all clients, by secure sums of integers, and nothing
   else.  They are exact: most rows can follow from them, though not whose they are, and a center
-  of one point is that point.  Only `privacy` protects rows.  With one client this is the central algorithm, MVKM-ED.  The result depends on the
+  of one point is that point.  Only `privacy` protects rows.
+
+  With one client this is the central algorithm, MVKM-ED.  The result depends on the
   points alone, to the last bit: not on how they are spread over the clients.
 
   One client is a list of tables (n, d_h), one per view: the same views with the same columns

@@ -207,7 +207,7 @@ class MinCountTest(parameterized.TestCase):
         FederatedKMeans(3, kmeans_config.Sums(min_count=8)),
         FederatedMultiViewKMeans(3, min_count=8),
     ):
-      with self.assertRaisesRegex(ValueError, "^`min_count` must be at most the 7 points of all cl"):
+      with self.assertRaisesRegex(ValueError, "^`min_count` must be at most the 7 points of all"):
         model.fit([points])
 
   def test_rounds_of_counts_are_rounds(self):

@@ -182,8 +182,8 @@ class RoundsTest(parameterized.TestCase):
           if not isinstance(query.kind, sum_kinds.Counts)
       ]
       counts = np.concatenate([
-          np.ravel([parts["counts"], parts["upper_counts"], parts["counts"] - parts["upper_counts"]])
-          for parts in asked
+          np.ravel([whole, upper, whole - upper]) for whole, upper in
+          ((parts["counts"], parts["upper_counts"]) for parts in asked)
       ])
       self.assertEqual(np.any((counts > 0) & (counts < 4)), min_count == 1)
 
