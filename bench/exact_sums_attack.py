@@ -1,0 +1,201 @@
+"""Names rows from the exact totals of default fits: what secure sums alone don't hide.
+
+  bazel run bench:exact_sums_attack -- --min_counts=1,5,20 --csv=attack.csv
+
+The fits are real ones in TFF, of scikit-learn's data with standardised columns.  What the server
+asks and the totals that it gets are recorded, and `rows_from_sums` names rows from these alone.
+A fit for several K is one for each, and the attack has the questions of all.  Of a site, it has
+the site's own totals, as every program sees them.  Afterwards the named rows are compared with
+the real ones: a row is right if it is one of them, on the grid of the fit, which has 2^25 steps
+to its radius.
+"""
+
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import collections
+import dataclasses
+from typing import Any, Callable, Sequence
+from unittest import mock
+
+from absl import flags
+import numpy as np
+from sklearn import datasets
+
+from bench import harness
+from bench import rows_from_sums
+from clustering_basics import atomic_file
+from clustering_basics import validate
+from dp_clustering import sum_query
+from experiment_shell import lazy_module
+from experiment_shell import output_folder
+from experiment_shell import path_flag
+from fl_clustering.points import scaling as scaling_lib
+
+federated_points = lazy_module.LazyModule("fl_clustering.points.federated_points")
+kmeans_lib = lazy_module.LazyModule("fl_clustering.kmeans")
+multiview_lib = lazy_module.LazyModule("fl_clustering.multiview")
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
+
+_MIN_COUNTS = flags.DEFINE_list(
+    "min_counts", ["1"], "Values of `min_count`: the least number of rows that a sum is asked of.")
+_SEEDS = flags.DEFINE_integer(
+    "seeds", 3, "Runs of every fit, of other seeds and splits over the clients.", lower_bound=1)
+_ONLY = flags.DEFINE_string(
+    "only", "", "Attacks only fits whose names contain this text. Default: all.")
+path_flag.define("csv", None, "File for the table, as CSV. Default: no file.")
+
+_LOADERS = {"wine": datasets.load_wine, "breast cancer": datasets.load_breast_cancer}
+_HEADER = ("fit", "min_count", "seed", "named", "right", "false", "of")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Case:
+  """A fit that is attacked.
+
+  Attributes:
+    data: A key of `_LOADERS`.
+    num_clusters: All that are tried.
+    view_widths: The views' numbers of columns; empty for k-means.
+    num_attacked: Of the clients, which are sites, so many are attacked one by one; zero for all
+      together.
+  """
+
+  data: str
+  num_clusters: Sequence[int]
+  num_clients: int
+  view_widths: tuple[int, ...] = ()
+  num_attacked: int = 0
+
+  @property
+  def name(self) -> str:
+    widths = " + ".join(map(str, self.view_widths))
+    kind = f"multi-view, {self.data} as {widths} columns" if widths else f"k-means, {self.data}"
+    first, last = self.num_clusters[0], self.num_clusters[-1]
+    k = f"K {first}" if first == last else f"K {first} to {last}"
+    if not self.num_attacked:
+      return f"{kind}, {k}, {self.num_clients} clients"
+    return f"{kind}, {k}, {self.num_attacked} of {self.num_clients} sites"
+
+
+_CASES = (
+    _Case("wine", [3], 10, view_widths=(6, 7)),
+    _Case("breast cancer", [2], 10, view_widths=(10, 20)),
+    _Case("wine", [3], 10),
+    _Case("wine", range(2, 9), 3),
+    _Case("breast cancer", [2], 10),
+    _Case("breast cancer", range(2, 11), 10),
+    _Case("wine", [3], 10, num_attacked=5),
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Record:
+  """One question, and its totals at those who are attacked.
+
+  Attributes:
+    scaling: To the coordinates of the question.
+    totals: Of all clients together, or by site.
+  """
+
+  scaling: scaling_lib.Scaling
+  query: sum_query.SumQuery
+  totals: dict[str, np.ndarray]
+
+
+def _recording(records: list[_Record], sites: Sequence[str]) -> Any:
+  """Returns a context in which `FederatedPoints` records what it is asked without `privacy`.
+
+  Args:
+    sites: Clients whose own totals are recorded; those of all clients together if there is none.
+  """
+  totals_of = federated_points.FederatedPoints.totals
+
+  def totals(points: Any, query: sum_query.SumQuery) -> np.ndarray:
+    total = totals_of(points, query)
+    by_site = {}
+    for site in sites:
+      files = dataclasses.replace(points.files, paths={site: points.files.paths[site]})
+      by_site[site] = totals_of(dataclasses.replace(points, files=files), query)
+    records.append(_Record(points.files.scaling, query, by_site or {"": total}))
+    return total
+
+  return mock.patch.object(federated_points.FederatedPoints, "totals", totals)
+
+
+def _fit(case: _Case, clients: dict[str, np.ndarray], min_count: int, seed: int) -> None:
+  for k in case.num_clusters:
+    if case.view_widths:
+      ends = np.cumsum(case.view_widths)[:-1]
+      views = {client_id: np.split(own, ends, axis=1) for client_id, own in clients.items()}
+      multiview_lib.FederatedMultiViewKMeans(
+          k, **({} if min_count == 1 else {"min_count": min_count}), compute_labels=False, random_state=seed
+      ).fit(views)
+    else:
+      kmeans_lib.FederatedKMeans(
+          k, kmeans_lib.Sums(**({} if min_count == 1 else {"min_count": min_count})), standardize=True, compute_labels=False,
+          random_state=seed,
+      ).fit(clients)
+
+
+def _on_one_grid(records: Sequence[_Record]) -> list[_Record]:
+  """Returns the records in the coordinates of most."""
+  groups = collections.defaultdict(list)
+  for record in records:
+    groups[record.scaling.shift.tobytes(), record.scaling.factor.tobytes()].append(record)
+  return max(groups.values(), key=len)
+
+
+def _num_right(named: np.ndarray, rows: np.ndarray, scaling: scaling_lib.Scaling) -> int:
+  """Returns how many of the named rows are among rows (n, d), each of which counts once."""
+  real = collections.Counter(map(tuple, np.rint(scaling.apply(rows)).astype(np.int64).tolist()))
+  return (collections.Counter(map(tuple, named.tolist())) & real).total()
+
+
+def _attack(case: _Case, min_count: int, seed: int) -> tuple[int, int, int]:
+  """Returns how many rows are named, how many of these are right, and how many there are."""
+  rows = np.random.default_rng(seed).permutation(_LOADERS[case.data]().data)
+  shares = np.array_split(rows, case.num_clients)
+  clients = {f"client {index}": share for index, share in enumerate(shares)}
+  sites = list(clients)[: case.num_attacked]
+  records: list[_Record] = []
+  with _recording(records, sites):
+    _fit(case, clients, min_count, seed)
+  records = _on_one_grid(records)
+  counts = np.zeros(3, int)
+  for site in sites or [""]:
+    questions = [
+        rows_from_sums.Question(record.query, record.totals[site]) for record in records
+    ]
+    named = rows_from_sums.named_rows(questions)
+    attacked = clients[site] if sites else rows
+    counts += [len(named), _num_right(named, attacked, records[0].scaling), len(attacked)]
+  return tuple(counts.tolist())
+
+
+def main() -> None:
+  with launch.input_errors():
+    given = _MIN_COUNTS.value
+    if not given or not all(number.isdecimal() and int(number) for number in given):
+      raise validate.error("min_counts", "be numbers of at least 1", ",".join(given))
+    cases = [case for case in _CASES if _ONLY.value in case.name]
+    if not cases:
+      raise validate.error("only", "be a part of a fit's name", _ONLY.value)
+  results = []
+  print(f"{'':52} {'min_count':>9} {'seed':>4} {'named':>5} {'right':>5} {'false':>5} {'of':>4} "
+        f"{'s':>6}")
+  with runtime.LocalRuntime():
+    for case in cases:
+      for min_count in map(int, given):
+        for seed in range(_SEEDS.value):
+          seconds, (named, right, num_rows) = harness.timed(
+              lambda: _attack(case, min_count, seed)
+          )
+          print(f"{case.name:52} {min_count:9} {seed:4} {named:5} {right:5} {named - right:5} "
+                f"{num_rows:4} {seconds:6.1f}", flush=True)
+          results.append([case.name, min_count, seed, named, right, named - right, num_rows])
+  if flags.FLAGS.csv is not None:
+    atomic_file.write_text(flags.FLAGS.csv, output_folder.csv_text(_HEADER, results))
+
+
+if __name__ == "__main__":
+  launch.run(main)
