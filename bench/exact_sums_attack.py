@@ -14,7 +14,7 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 
 import collections
 import dataclasses
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 from unittest import mock
 
 from absl import flags
@@ -122,17 +122,21 @@ def _recording(records: list[_Record], sites: Sequence[str]) -> Any:
   return mock.patch.object(federated_points.FederatedPoints, "totals", totals)
 
 
+def _rows(case: _Case) -> np.ndarray:
+  return _LOADERS[case.data]().data
+
+
 def _fit(case: _Case, clients: dict[str, np.ndarray], min_count: int, seed: int) -> None:
   for k in case.num_clusters:
     if case.view_widths:
       ends = np.cumsum(case.view_widths)[:-1]
       views = {client_id: np.split(own, ends, axis=1) for client_id, own in clients.items()}
       multiview_lib.FederatedMultiViewKMeans(
-          k, **({} if min_count == 1 else {"min_count": min_count}), compute_labels=False, random_state=seed
+          k, min_count=min_count, compute_labels=False, random_state=seed
       ).fit(views)
     else:
       kmeans_lib.FederatedKMeans(
-          k, kmeans_lib.Sums(**({} if min_count == 1 else {"min_count": min_count})), standardize=True, compute_labels=False,
+          k, kmeans_lib.Sums(min_count=min_count), standardize=True, compute_labels=False,
           random_state=seed,
       ).fit(clients)
 
@@ -153,7 +157,7 @@ def _num_right(named: np.ndarray, rows: np.ndarray, scaling: scaling_lib.Scaling
 
 def _attack(case: _Case, min_count: int, seed: int) -> tuple[int, int, int]:
   """Returns how many rows are named, how many of these are right, and how many there are."""
-  rows = np.random.default_rng(seed).permutation(_LOADERS[case.data]().data)
+  rows = np.random.default_rng(seed).permutation(_rows(case))
   shares = np.array_split(rows, case.num_clients)
   clients = {f"client {index}": share for index, share in enumerate(shares)}
   sites = list(clients)[: case.num_attacked]
@@ -174,12 +178,13 @@ def _attack(case: _Case, min_count: int, seed: int) -> tuple[int, int, int]:
 
 def main() -> None:
   with launch.input_errors():
-    given = _MIN_COUNTS.value
-    if not given or not all(number.isdecimal() and int(number) for number in given):
-      raise validate.error("min_counts", "be numbers of at least 1", ",".join(given))
     cases = [case for case in _CASES if _ONLY.value in case.name]
     if not cases:
       raise validate.error("only", "be a part of a fit's name", _ONLY.value)
+    most, given = min(len(_rows(case)) for case in cases), _MIN_COUNTS.value
+    if not given or not all(text.isdecimal() and 1 <= int(text) <= most for text in given):
+      rule = f"be numbers from 1 to {most}, the rows of the smallest data"
+      raise validate.error("min_counts", rule, ",".join(given))
   results = []
   print(f"{'':52} {'min_count':>9} {'seed':>4} {'named':>5} {'right':>5} {'false':>5} {'of':>4} "
         f"{'s':>6}")
@@ -193,8 +198,8 @@ def main() -> None:
           print(f"{case.name:52} {min_count:9} {seed:4} {named:5} {right:5} {named - right:5} "
                 f"{num_rows:4} {seconds:6.1f}", flush=True)
           results.append([case.name, min_count, seed, named, right, named - right, num_rows])
-  if flags.FLAGS.csv is not None:
-    atomic_file.write_text(flags.FLAGS.csv, output_folder.csv_text(_HEADER, results))
+          if flags.FLAGS.csv is not None:
+            atomic_file.write_text(flags.FLAGS.csv, output_folder.csv_text(_HEADER, results))
 
 
 if __name__ == "__main__":

@@ -58,11 +58,14 @@ class _Cells:
   sums: np.ndarray
 
 
-def _places(query: sum_query.SumQuery, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the points' groups and halves (see `_Cells`), of shape (m,)."""
+def _places(
+    query: sum_query.SumQuery, points: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns the points' groups and halves (see `_Cells`), of shape (m,), and contributions."""
   groups, values = query.kind.contributions(np, points, query.arrays)
   upper = query.split(values).get("upper_counts")
-  return groups, np.zeros(len(groups), int) if upper is None else 1 + (upper[:, 0] > 0)
+  halves = np.zeros(len(groups), int) if upper is None else 1 + (upper[:, 0] > 0)
+  return groups, halves, values
 
 
 def _counts_and_sums(
@@ -104,17 +107,17 @@ def _are_possible(
   """
   counts, sums = _counts_and_sums(query, groups, totals)
   possible = (counts >= 0).all(axis=0) & ((counts[0] > 0) | ~totals.any(axis=1))
-  for half in range(len(sums)):
-    possible &= (counts[half] > 0) | ~sums[half].any(axis=1)
-    some = np.flatnonzero(possible & (counts[half] > 0))
-    means = sums[half][some] / counts[half][some, np.newaxis]
-    placed, halves = _places(query, means)
-    possible[some] &= (placed == groups[some]) & ((half == 0) | (halves == half))
-    if half == 0 and "losses" in query.split(totals):
-      # A row's loss is the minimum of linear functions, so the mean's is at least their mean.
-      _, values = query.kind.contributions(np, means, query.arrays)
-      losses = _losses(query, totals[some]) / counts[0][some]
-      possible[some] &= (losses >= 0) & (losses <= _losses(query, values) + _ROUNDING)
+  if not len(sums):
+    return possible
+  possible &= ((counts > 0) | ~sums.any(axis=2)).all(axis=0)
+  half, row = np.nonzero(possible & (counts > 0))
+  placed, halves, values = _places(query, sums[half, row] / counts[half, row, np.newaxis])
+  possible[row[(placed != groups[row]) | ((half > 0) & (halves != half))]] = False
+  if "losses" in query.split(totals):
+    # A row's loss is the minimum of linear functions, so the mean's is at least their mean.
+    row = row[half == 0]
+    losses, most = _losses(query, totals[row]) / counts[0, row], _losses(query, values[half == 0])
+    possible[row[(losses < 0) | (losses > most + _ROUNDING)]] = False
   return possible
 
 
@@ -177,7 +180,7 @@ class _Unnamed:
     found, questions = np.zeros(len(points), bool), cells.questions[chosen]
     for index in np.unique(questions):
       rows = np.flatnonzero(questions == index)
-      groups, halves = _places(self._queries[index], points[rows].astype(np.float64))
+      groups, halves, _ = _places(self._queries[index], points[rows].astype(np.float64))
       own = chosen[rows]
       is_half = cells.halves[own] > 0
       found[rows] = (groups == cells.groups[own]) & (~is_half | (halves == cells.halves[own]))
