@@ -186,7 +186,7 @@ def main() -> None:
       rule = f"be numbers from 1 to {most}, the rows of the smallest data"
       raise validate.error("min_counts", rule, ",".join(given))
   results = []
-  print(f"{'':52} {'min_count':>9} {'seed':>4} {'named':>5} {'right':>5} {'false':>5} {'of':>4} "
+  print(f"{'':61} {'min_count':>9} {'seed':>4} {'named':>5} {'right':>5} {'false':>5} {'of':>4} "
         f"{'s':>6}")
   with runtime.LocalRuntime():
     for case in cases:
@@ -195,7 +195,7 @@ def main() -> None:
           seconds, (named, right, num_rows) = harness.timed(
               lambda: _attack(case, min_count, seed)
           )
-          print(f"{case.name:52} {min_count:9} {seed:4} {named:5} {right:5} {named - right:5} "
+          print(f"{case.name:61} {min_count:9} {seed:4} {named:5} {right:5} {named - right:5} "
                 f"{num_rows:4} {seconds:6.1f}", flush=True)
           results.append([case.name, min_count, seed, named, right, named - right, num_rows])
           if flags.FLAGS.csv is not None:
