@@ -122,7 +122,7 @@ def _are_possible(
 
 
 def _agreeing(questions: Sequence[Question]) -> list[Question]:
-  """Returns questions about the rows in cells whose totals are possible and fit together.
+  """Returns the questions about rows in cells whose totals fit together.
 
   All rows together must have the same count and sum in at least two questions.  Questions in
   which they don't have this count and sum are left out.
@@ -132,11 +132,9 @@ def _agreeing(questions: Sequence[Question]) -> list[Question]:
   for question in questions:
     query, totals = question.query, question.totals
     if "centers" in query.arrays and "counts" in query.split(totals):
-      groups = np.arange(len(totals))
-      if _are_possible(query, groups, totals).all():
-        counts, sums = _counts_and_sums(query, groups, totals)
-        agreeing.append(question)
-        wholes.append((counts[0].sum(), *sums[0].sum(axis=0)) if len(sums) else nothing)
+      counts, sums = _counts_and_sums(query, np.arange(len(totals)), totals)
+      agreeing.append(question)
+      wholes.append((counts[0].sum(), *sums[0].sum(axis=0)) if len(sums) else nothing)
   (most, times), *_ = collections.Counter(filter(None, wholes)).most_common(1) or [(nothing, 0)]
   if times < 2:
     return []

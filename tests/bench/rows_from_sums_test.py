@@ -98,7 +98,7 @@ class RowsFromSumsTest(absltest.TestCase):
         totals = falsified(questions[index].totals)
         questions[index] = dataclasses.replace(questions[index], totals=totals)
       named = rows_from_sums.named_rows(questions)
-      self.assertNotEmpty(named)
+      self.assertGreater(len(named), 15)
       self.assertLessEqual(_as_set(named), _as_set(rows))
 
   def test_questions_for_counts_exclude_claims(self):
