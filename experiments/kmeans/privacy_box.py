@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from experiment_shell import html_page
+from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 
 _MEANS = (
@@ -21,10 +22,8 @@ _TOTALS = (
 # By the names of `--algorithm`.
 _LEAVES = {
     "sums": (
-        f"The server gets totals over all clients: {_TOTALS} They are added up in secure sums, so "
-        "it gets nothing of a single client. The totals are exact, so they can still show a single "
-        "point, though not whose it is: a cluster that holds one point is that point, and so may "
-        "be the difference of two rounds."
+        f"The server gets totals over all clients: {_TOTALS} {fitted.EXACT_TOTALS} "
+        "Secure sums hide whose rows they are."
     ),
     "lloyd": (
         "The server gets exact sums, counts and the inertia. They hide a client only if they are "
@@ -72,9 +71,7 @@ def leaves_site(algorithm: str, min_count: int | None = None) -> str:
   """Returns what leaves a site whose clients' totals are added up there, without noise."""
   if algorithm == "sums":
     text = (
-        f"This machine got every site's totals over its clients: {_TOTALS} The totals are exact, "
-        "so they can show a single point: a cluster that has one point at a site is that point, "
-        "and so may be the difference of two rounds."
+        f"This machine got every site's totals over its clients: {_TOTALS} {fitted.EXACT_TOTALS}"
     )
     if min_count in (None, 1):
       return text

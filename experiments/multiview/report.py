@@ -50,8 +50,7 @@ _PRIVACY_NOTES = (
     "are added up by TFF's secure sum, so the server sees the total alone. On one machine, "
     "this program can only simulate that.",
     "The first centers and the columns' means and deviations come from such totals, too. No "
-    "client's own mean leaves it. A total can still show a point: a cluster of one point is "
-    "that point.",
+    f"client's own mean leaves it. {fitted.EXACT_TOTALS}",
     "The method can add noise to the totals, with a stated (epsilon, delta) per point. This "
     "experiment does not use it.",
 )
@@ -69,7 +68,7 @@ def warnings(run: finished_run.FinishedRun) -> list[tuple[str, str]]:
   """Returns the warnings of a report, without those about sites."""
   model = run.summary.get(config_lib.MODEL)  # Only of the user's own data.
   few = model and fitted.few_points_warnings(
-      model["num_centers_on_few_points"], model["num_clusters"]
+      model.get("num_centers_on_few_points"), model["num_clusters"]  # Earlier runs have none.
   )
   return [*(few or ()), *run.warnings]
 

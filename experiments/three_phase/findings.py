@@ -250,7 +250,7 @@ def privacy_notes(results: results_lib.Results) -> list[str]:
   )
   if results.num_sites:
     seen = (
-        "The rows stay at the sites. The server gets sums over the training rows of all training "
+        "The files stay at the sites. The server gets sums over the training rows of all training "
         "clients, of the features and their squares, which scale the features; and for every "
         f"client, how many test rows of each class a model gives to each class. {seen}"
     )

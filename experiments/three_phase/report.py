@@ -101,7 +101,7 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   if results.num_sites:
     profiles = []
     about = (
-        "The means of the features in each cluster are not shown, since the rows stay at the sites."
+        "The means of the features in each cluster are not shown, since the files stay at the sites."
     )
   else:
     profiles = report_sections.write_figures(

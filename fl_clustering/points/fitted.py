@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 # A center that stands on fewer points may show one of them.
 FEW_POINTS = 5
+# What every text says where sums are exact.
+EXACT_TOTALS = (
+    "Exact totals don't protect rows; noise does. A cluster of one point is that point, and so may "
+    "be the difference of two totals: an attack names most rows of some data, see docs/privacy.md."
+)
 
 
 def few_points_warnings(num_centers: int | None, num_all: int) -> list[tuple[str, str]]:

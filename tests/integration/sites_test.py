@@ -156,7 +156,7 @@ class SitesTest(parameterized.TestCase):
     self.assertFalse(found.has("profiles.csv"))
     page = program.read_text(found.path, "report.html")
     self.assertIn("<h1>Three-phase clustering of 6 clients at 2 sites: files</h1>", page)
-    self.assertIn("The rows stay at the sites", page)
+    self.assertIn("The files stay at the sites", page)
 
     predictions = os.path.join(self.base, "predictions.csv")
     folder = os.path.join(self.base, "site_0")

@@ -160,7 +160,7 @@ class OwnReportTest(absltest.TestCase):
 
   def test_the_default_sends_totals(self):
     page = self._page()
-    self.assertIn("a cluster that holds one point is that point", page)
+    self.assertIn("A cluster of one point is that point", page)
     self.assertNotIn("own means and counts", page)
 
   def test_means_are_not_spoken_of_where_none_are_sent(self):

@@ -116,7 +116,7 @@ def write_run(path, with_sample=True, demonstration=()):
   }
   rows = [*(sample_rows() if with_sample else ()), *demonstration]
   for name, text in (
-      (output_folder.CONFIG, json.dumps(document)),
+      (output_folder.CONFIG, json.dumps(document)), (output_folder.SUMMARY, "{}"),
       (config_lib.MEASUREMENTS,
        output_folder.csv_text(list(rows[0]), [list(row.values()) for row in rows])),
   ):

@@ -109,7 +109,7 @@ class ReportTest(parameterized.TestCase):
       self.assertNotIn(name, os.listdir(os.path.join(folder, "figures")))
     self.assertIn("<h1>Three-phase clustering of 6 clients at 2 sites: digits</h1>", page)
     self.assertIn("test examples of 6 clients at 2 sites.", page)
-    self.assertIn("The rows stay at the sites.", page)
+    self.assertIn("The files stay at the sites.", page)
     self.assertIn("is more accurate here than K-means. The folder model holds", page)
     self.assertNotIn("most frequent class", page)
     for text in ("at 2 sites", "the sites"):
