@@ -84,7 +84,7 @@ class ReportTest(absltest.TestCase):
     for method in kmeans_config.ALGORITHMS:
       self.assertIn(f"<strong>{html.escape(methods.METHODS[method].label)}:</strong>", page)
     for text in (
-        "a cluster that holds one point is that point", "every client&#x27;s own means and counts",
+        "A cluster of one point is that point", "every client&#x27;s own means and counts",
         "the difference of two messages can be a row", "Every client adds a share of the noise",
         "The server adds the noise",
     ):
