@@ -27,7 +27,7 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> tuple[str, ...]:
   config = config_lib.OwnDataConfig.from_json(finished.settings)
   min_count = getattr(config.kmeans(config.candidates[0]).algorithm, "min_count", None)
   return (
-      "No row left its site.",
+      "No site sent a row as such.",
       f"{privacy_box.leaves_site(config.algorithm, min_count)} {site_runs.SUMS_TEXT}",
       site_runs.MOMENTS_TEXT,
       "This run added no noise.",

@@ -21,7 +21,7 @@ _FILES = {
 }
 
 _PRIVACY_NOTES = (
-    "No row left its site.",
+    "No site sent a row as such.",
     "In each round, a client answers with integers: sums over its points for every cluster and "
     "view. The first centers and the columns' means and deviations come from such totals, too. "
     + site_runs.SUMS_TEXT,

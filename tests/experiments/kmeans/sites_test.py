@@ -188,7 +188,7 @@ class SitesTest(absltest.TestCase):
     page = _read(self.at_sites, "report.html")
     for text in (
         "3 clusters in the points of 4 clients at 2 sites", "200 points, 5 columns.",
-        "No row left its site.", "No secure sum hides", "Exact totals don&#x27;t protect rows",
+        "No site sent a row as such.", "No secure sum hides", "Exact totals don&#x27;t protect rows",
         "experiments:predict",
     ):
       self.assertIn(text, page)

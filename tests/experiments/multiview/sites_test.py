@@ -143,7 +143,7 @@ class SitesTest(absltest.TestCase):
   def test_report(self):
     page = _read(self.at_sites, "report.html")
     for text in (
-        "3 clusters in 2 views of 3 clients at 2 sites", "No row left its site.",
+        "3 clusters in 2 views of 3 clients at 2 sites", "No site sent a row as such.",
         "No secure sum hides", "experiments:predict", "so nothing is scored",
     ):
       self.assertIn(text, page)
