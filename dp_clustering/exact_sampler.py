@@ -142,7 +142,7 @@ def discrete_gaussian(
 
   Args:
     size: The number of draws.
-    scale: In (0, 2^58].
+    scale: In [1e-100, 2^58].
     random_bytes: Returns so many independent uniform bytes.
 
   Returns:

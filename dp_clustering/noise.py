@@ -19,6 +19,8 @@ from dp_clustering import exact_sampler
 # A draw of more than 16 of these comes once in 10^56.  So a draw fits into int64 together
 # with any sum below 2^53, and adding them in int64 is exact.
 _LARGEST_SCALE = 2.0**58
+# With less, numbers over the scale are too large for the sampler's float64.
+_LEAST_SCALE = 1e-100
 # Up to this scale, seeded noise is drawn from a table of probabilities.  Above it, a
 # rounded Gaussian differs from the discrete one by less than 1e-6 in total variation.
 LARGEST_TABLE_SCALE = 1000.0
@@ -46,6 +48,8 @@ class Source(Protocol):
 
 def _check_scale(scale: float) -> None:
   validate.positive(scale=scale)
+  if scale < _LEAST_SCALE:
+    raise validate.error("scale", f"be at least {_LEAST_SCALE:g}", scale)
   if scale > _LARGEST_SCALE:
     raise validate.error(
         "scale", f"be at most {_LARGEST_SCALE:.3g} (the budget is too small)", scale

@@ -240,14 +240,22 @@ class LocalRuntime:
     self._socket: private_socket.PrivateSocket | None = None
     try:
       self._socket = private_socket.PrivateSocket(f"127.0.0.1:{_PORT_WITHIN}", is_isolated=True)
-    except OSError as e:
+    except private_socket.NotAllowed as e:
       port = portpicker.pick_unused_port()
       _warn_once(port, e)
       self._process = worker_process.start(port, num_cores)
       self._channel = worker_process.channel(f"127.0.0.1:{port}")
+    except OSError as e:
+      raise WorkerLost(
+          f"The process that leads to TensorFlow Federated's worker process did not start ({e})."
+      ) from e
     else:
-      self._process = worker_process.start(_PORT_WITHIN, num_cores, network=self._socket.pid)
-      self._channel = worker_process.channel(f"unix:{self._socket.path}")
+      try:
+        self._process = worker_process.start(_PORT_WITHIN, num_cores, network=self._socket.pid)
+      except BaseException:
+        self._socket.close()
+        raise
+      self._channel = worker_process.channel(self._socket.address)
     self._watch = worker_watch.WorkerWatch(self._process)
     stub = Stub(grpc.intercept_channel(self._channel, self._watch))
     self.context = Context(stub, self._check_alive, num_cores)

@@ -275,9 +275,15 @@ class Pool:
     validate.positive(site_timeout=site_timeout)
     self._home = runtime.LocalRuntime(num_cores=1)
     local_files = worker_files.LocalFiles()
-    workers = [
-        remote_worker.RemoteWorker(address, timeout, local_files, token) for address in addresses
-    ]
+    workers: list[remote_worker.RemoteWorker] = []
+    try:
+      for address in addresses:
+        workers.append(remote_worker.RemoteWorker(address, timeout, local_files, token))
+    except BaseException:
+      for worker in workers:
+        worker.close()
+      self._home.close()
+      raise
     self.context = _PoolContext(
         workers, local_files, self._home.context, timeout, site_timeout, tell
     )

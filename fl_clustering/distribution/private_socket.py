@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 
 from fl_clustering.distribution import isolation
 from fl_clustering.distribution import relay
@@ -31,6 +32,10 @@ sys.path.insert(0, sys.argv[1])
 from fl_clustering.distribution import private_socket
 private_socket._serve(*sys.argv[2:])
 """
+
+
+class NotAllowed(OSError):
+  """This machine allows no network namespace."""
 
 
 class PrivateSocket:
@@ -50,20 +55,25 @@ class PrivateSocket:
       token: What the worker must be sent first.
 
     Raises:
-      OSError: If this machine does not allow it.
+      NotAllowed: If this machine does not allow a namespace.
+      OSError: If there is no room for the folder or the process.
     """
     temporary = tempfile.gettempdir()
     if len(os.fsencode(temporary)) > _MAX_TEMPORARY_BYTES:
       temporary = "/tmp"
     self._folder = tempfile.mkdtemp(prefix="fl_", dir=temporary)  # Its mode is 0700.
     self.path = os.path.join(self._folder, _NAME)
-    self._process = subprocess.Popen(
-        [
-            sys.executable, "-I", "-S", "-c", _RUN, isolation.ROOT,
-            str(os.getpid()), self._folder, address, "isolated" if is_isolated else "",
-        ],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )
+    try:
+      self._process = subprocess.Popen(
+          [
+              sys.executable, "-I", "-S", "-c", _RUN, isolation.ROOT,
+              str(os.getpid()), self._folder, address, "isolated" if is_isolated else "",
+          ],
+          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+      )
+    except BaseException:
+      shutil.rmtree(self._folder, ignore_errors=True)
+      raise
     self.pid = self._process.pid
     try:
       self._begin(token)
@@ -81,7 +91,12 @@ class PrivateSocket:
     if not answer:
       raise ChildProcessError(f"a process ended with code {self._process.wait()}")
     if int(answer):
-      raise OSError(int(answer), os.strerror(int(answer)))
+      raise NotAllowed(int(answer), os.strerror(int(answer)))
+
+  @property
+  def address(self) -> str:
+    """The socket for gRPC, which reads it as a URI."""
+    return f"unix:{urllib.parse.quote(self.path)}"
 
   def is_open(self) -> bool:
     return self._process.poll() is None
@@ -118,10 +133,10 @@ def _serve(parent: str, folder: str, address: str, isolated: str) -> None:
     if isolated:
       isolation.isolate()
       isolation.join(os.getpid())  # Shows that a worker may join, too.
-    listener = _listen(folder)
   except OSError as e:
     print(e.errno, flush=True)
     return
+  listener = _listen(folder)
   ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
   if os.getppid() == int(parent):
     relay.start(listener, dial)

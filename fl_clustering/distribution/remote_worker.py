@@ -79,7 +79,7 @@ class RemoteWorker:
     if self._connection is not None:
       self._connection.close()
     self._connection = _Connection(
-        self.address if self._socket is None else f"unix:{self._socket.path}",
+        self.address if self._socket is None else self._socket.address,
         seconds, self._timeout, self._local_files,
     )
     try:

@@ -175,7 +175,7 @@ def round_message(update: tf.Tensor, slot: tf.Tensor, num_slots: int, clip_norm:
   Its norm is at most `training.message_norm()`, whatever the update, float64 (P,), is.
   """
   norm = tf.norm(update)
-  clipped = update / tf.maximum(norm, clip_norm)
+  clipped = tf.math.divide_no_nan(update, tf.maximum(norm, clip_norm))
   part = tf.concat([clipped, [tf.constant(training.COUNT_WEIGHT, tf.float64)]], axis=0)
   bit = tf.where(norm <= clip_norm, 0.5, -0.5)
   return tf.concat(

@@ -65,8 +65,13 @@ class PrivateClusters:
       )
     validate.between(0, 1, delta=self.delta)
     validate.one_of(privacy_lib.TRUST, trust=self.trust)
-    if self.min_clients is not None:
-      validate.integer(minimum=1, min_clients=self.min_clients)
+    if self.min_clients is None:
+      return
+    validate.integer(minimum=1, min_clients=self.min_clients)
+    if self.trust != privacy_lib.NONE:
+      raise validate.error(
+          "min_clients", f"be left out with `trust`={self.trust!r}", self.min_clients
+      )
 
   def budget(self) -> Budget:
     """Returns the budget's parts."""

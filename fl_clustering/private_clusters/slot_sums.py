@@ -29,8 +29,10 @@ if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
   from dp_clustering import noise
 
-# The least scale of a share of the noise, in steps, as in `points/privacy.py`.
+# In steps, as in `points/privacy.py`: the least scale of a share of the noise.
 _LEAST_SHARE_SCALE = 32.0
+# The largest scale of the noise, or of the sum of all shares, which then stays within the modulus.
+_LARGEST_SCALE = 2.0**57
 
 # From public numbers and a client's value to its message, int64 of shape (size,).
 Message = Callable[[Any, Any], tf.Tensor]
@@ -83,17 +85,21 @@ class SlotSums:
     """
     std = sensitivity / mu
     scale = std * client_messages.STEPS
+    share = scale / math.sqrt(self._num_shares or 1)
+    if self._num_shares is not None and share < _LEAST_SHARE_SCALE:
+      raise validate.error(
+          "epsilon", "be smaller, as shares of the noise would be too small", self._ledger.epsilon
+      )
+    if share * math.sqrt(len(self._clients) if self._num_shares else 1) > _LARGEST_SCALE:
+      raise validate.error(
+          "epsilon", "be larger, as the noise could overflow", self._ledger.epsilon
+      )
     self._ledger.record(name, mu, sensitivity, std)
     if self._num_shares is None:
       # Drawn first: if it can't be, nothing is asked.
       drawn = self._noise_source.discrete_gaussian(size, scale)
       total = drawn + self._total(question, public, lambda: np.zeros(size, np.int64))
     else:
-      share = scale / math.sqrt(self._num_shares)
-      if share < _LEAST_SHARE_SCALE:
-        raise validate.error(
-            "epsilon", "be smaller, as shares of the noise would be too small", mu
-        )
       total = self._total(
           question, public, lambda: self._noise_source.discrete_gaussian(size, share)
       )

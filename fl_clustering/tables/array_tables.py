@@ -106,17 +106,20 @@ def read_parquet_head(path, options):
   """Returns the `Head` of a Parquet file; `BadTable` if it is none."""
   from pyarrow import parquet  # pylint: disable=g-import-not-at-top
 
-  names = tuple(_parquet(parquet.read_schema, path).names)
-  return table_head.Head(path, len(names), names, allows_any_cell=options.allow_any_number)
+  any_cell = options.allow_any_number
+  names = tuple(_parquet(any_cell, parquet.read_schema, path).names)
+  return table_head.Head(path, len(names), names, allows_any_cell=any_cell)
 
 
-def _parquet(function, *arguments, **options):
+def _parquet(any_cell, function, *arguments, **options):
+  """Calls a function of Arrow; its words may show bytes of the file, so a private run has none."""
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
   try:
     return function(*arguments, **options)
   except (pa.ArrowException, OSError) as e:
-    raise cells.BadTable(f"it can't be read as Parquet ({str(e).splitlines()[0]})") from e
+    words = "" if any_cell else f" ({str(e).splitlines()[0]})"
+    raise cells.BadTable(f"it can't be read as Parquet{words}") from e
 
 
 def _without_missing(column):
@@ -137,7 +140,10 @@ def _any_numbers(column):
   if pa.types.is_dictionary(column.type):
     column = column.cast(column.type.value_type)
   if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-    texts = ("" if text is None else text for text in column.to_pylist())
+    # Arrow doesn't check that its text is UTF-8.
+    is_large = pa.types.is_large_string(column.type)
+    contents = column.cast(pa.large_binary() if is_large else pa.binary()).to_pylist()
+    texts = ("" if found is None else found.decode(errors="replace") for found in contents)
     return pa.array([cells.number_of(text, ".") for text in texts], pa.float64())
   if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
     return None
@@ -148,16 +154,6 @@ def _any_numbers(column):
   return column.cast(pa.float64(), safe=False)
 
 
-def _any_texts(column):
-  """Returns an Arrow column as text, null where it is none."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-  try:
-    return column.cast(pa.string())
-  except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-    return pa.nulls(len(column), pa.string())
-
-
 def read_parquet(head, numbers, texts):
   """Returns the columns by name, as `read_array` does."""
   # pylint: disable=g-import-not-at-top
@@ -165,13 +161,16 @@ def read_parquet(head, numbers, texts):
   from pyarrow import parquet
   # pylint: enable=g-import-not-at-top
 
-  table = _parquet(parquet.read_table, head.path, columns=[*numbers, *texts])
+  table = _parquet(
+      head.allows_any_cell, parquet.read_table, head.path, columns=[*numbers, *texts]
+  )
   if head.allows_any_cell:
     found = {name: _any_numbers(table[name]) for name in numbers}
     others = [name for name, column in found.items() if column is None]
     if others:
       raise _other_types(others)
-    return found | {name: _any_texts(table[name]) for name in texts}
+    # The rows of private runs need no names, and what these hold can't be wrong then.
+    return found | {name: pa.nulls(table.num_rows, pa.string()) for name in texts}
   columns, others = {}, {}
   for name in (*numbers, *texts):
     try:

@@ -13,6 +13,7 @@ import dataclasses
 import gzip
 import itertools
 import re
+import zlib
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import table_head
@@ -41,7 +42,7 @@ def _lines(path, separator):
           yield reader.line_num, line
   except UnicodeDecodeError as e:
     raise cells.BadTable("it is no text in UTF-8; save it with that encoding") from e
-  except (csv.Error, EOFError, gzip.BadGzipFile) as e:
+  except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as e:
     raise cells.BadTable(f"it can't be read as a table ({e})") from e
 
 
@@ -56,7 +57,7 @@ def _single_lines(path, separator):
           line = [""]
         if line:
           yield line
-  except (EOFError, gzip.BadGzipFile):  # Their words may show bytes of the file.
+  except (EOFError, gzip.BadGzipFile, zlib.error):  # Their words may show bytes of the file.
     raise cells.BadTable("it is no gzip file, or not all of one") from None
 
 

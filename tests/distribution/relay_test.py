@@ -1,3 +1,4 @@
+import contextlib
 import concurrent.futures
 import errno
 import hashlib
@@ -172,9 +173,10 @@ class RelayTest(absltest.TestCase):
 
     def answer(content, is_at_its_end):
       client = self._connect()
-      client.sendall(content)
-      if is_at_its_end:
-        client.shutdown(socket.SHUT_WR)
+      with contextlib.suppress(OSError):  # It may have been closed by then.
+        client.sendall(content)
+        if is_at_its_end:
+          client.shutdown(socket.SHUT_WR)
       try:
         return client.recv(1)
       except ConnectionResetError:  # It was closed before all had been read.
