@@ -1,5 +1,5 @@
-import contextlib
 import concurrent.futures
+import contextlib
 import errno
 import hashlib
 import os
