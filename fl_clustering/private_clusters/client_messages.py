@@ -6,8 +6,8 @@ client depends on its own data and on what was released before, and on no other 
 A message that can't be computed, of a client without examples or with an update that is not
 finite, is all zeros: of the same size as every other, and without an error.
 
-Losses are softmax cross-entropies over the client's own labels: what labels a client lacks then
-drives neither its update nor its choice of a model.
+With several clusters, losses are softmax cross-entropies over the client's own labels: what labels
+a client lacks then drives neither its update nor its choice of a model.
 """
 
 from __future__ import annotations
@@ -67,24 +67,29 @@ def _own_logits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 def _losses(
-    model: model_lib.Model, parameters: Sequence[tf.Tensor], examples: _Examples
+    model: model_lib.Model, parameters: Sequence[tf.Tensor], examples: _Examples,
+    own_labels: bool = True,
 ) -> tf.Tensor:
   """Returns the loss of every example, of shape (n,)."""
   features, labels = examples
-  logits = _own_logits(model.logits(parameters, features, None), labels)
+  logits = model.logits(parameters, features, None)
+  if own_labels:
+    logits = _own_logits(logits, labels)
   return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
 
 
 def _descended(
     model: model_lib.Model, vector: tf.Tensor, examples: _Examples, weights: tf.Tensor,
-    num_steps: int, rate: float,
+    num_steps: int, rate: float, own_labels: bool = True,
 ) -> tf.Tensor:
   """Returns the update (P,) of so many gradient steps on all examples, with weights (n,)."""
 
   def step(number: tf.Tensor, trained: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     with tf.GradientTape() as tape:
       tape.watch(trained)
-      losses = _losses(model, client_update.unflatten(model, trained), examples)
+      losses = _losses(
+          model, client_update.unflatten(model, trained), examples, own_labels
+      )
       loss = tf.reduce_sum(weights * losses)
     return number + 1, trained - rate * tf.convert_to_tensor(tape.gradient(loss, trained))
 
@@ -134,17 +139,22 @@ def _least_loss(model: model_lib.Model, vectors: tf.Tensor, examples: _Examples)
   return tf.argmin(losses, output_type=tf.int32)
 
 
-def slot_of(model: model_lib.Model, public: Any, examples: _Examples) -> tf.Tensor:
+def slot_of(
+    model: model_lib.Model, public: Any, sketch_path: tf.Tensor, examples: _Examples
+) -> tf.Tensor:
   """Returns the slot of a client; it never leaves the client.
 
   Args:
     public: A dict of `vectors` (K, P), the models; `is_locked`, whether clients keep to their
-      sketches; and the released `mean` (d,) and `centers` (K, d) of sketches.
+      sketches; and the released `centers` (K, d) of sketches.
+    sketch_path: The client's own file with its centered sketch.
   """
+  if public["vectors"].shape[0] == 1:
+    return tf.constant(0)
   return tf.cond(
       public["is_locked"],
       lambda: _nearest(
-          centered_sketch(sketch(model, examples), public["mean"]), public["centers"]
+          tf.io.decode_raw(tf.io.read_file(sketch_path), tf.float64), public["centers"]
       ),
       lambda: _least_loss(model, public["vectors"], examples),
   )
@@ -154,11 +164,15 @@ def update_of(
     model: model_lib.Model, settings: plan_lib.PrivateClusters, vector: tf.Tensor,
     examples: _Examples,
 ) -> tf.Tensor:
-  """Returns the client's update of a model, float64 (P,); zeros if it is not finite."""
+  """Returns the client's update of a model, float64 (P,); zeros if it is not finite.
+
+  With one cluster it is that of plain FedAvg, over all labels.
+  """
   num_examples = tf.shape(examples[1])[0]
   weights = tf.fill([num_examples], 1 / tf.cast(num_examples, tf.float32))
   update = _descended(
-      model, vector, examples, weights, settings.local_steps, settings.learning_rate
+      model, vector, examples, weights, settings.local_steps, settings.learning_rate,
+      own_labels=settings.num_clusters > 1,
   )
   wide = tf.cast(update, tf.float64)
   return tf.where(tf.reduce_all(tf.math.is_finite(wide)), wide, tf.zeros_like(wide))

@@ -36,7 +36,7 @@ class PrivateClusters:
   Attributes:
     num_clusters: K; with one cluster, it is DP-FedAvg.
     epsilon: The budget for one client and the whole run: for grouping, training, and all that
-      is published.
+      is published.  `inf` for a simulation without noise, and without clipping.
     delta: Its failure probability, in (0, 1).
     rounds: Rounds of training, in each of which every client takes part.
     trust: Who adds the noise, as in `points/privacy.py`.
@@ -73,9 +73,16 @@ class PrivateClusters:
           "min_clients", f"be left out with `trust`={self.trust!r}", self.min_clients
       )
 
+  @property
+  def is_private(self) -> bool:
+    """Whether there is a budget at all."""
+    return self.epsilon < math.inf
+
   def budget(self) -> Budget:
-    """Returns the budget's parts."""
+    """Returns the budget's parts; every one is `inf` without a budget."""
     mu = privacy_calculator.gaussian_mu(self.epsilon, self.delta)
+    if not self.is_private:
+      return Budget(mu, mu, mu, mu, mu, mu, self.rounds)
     group = GROUP_SHARE if self.num_clusters > 1 else 0.0
     rest = (1 - group - NORMS_SHARE - REPORT_SHARE) * (1 - _UNSPENT)
     return Budget(

@@ -1,7 +1,7 @@
 """The door: the only way from the clients to the server is a noisy sum of bounded integers.
 
-`SlotSums.ask` enters a release in the ledger, draws its noise, and only then asks the clients,
-whose answers TFF's secure modular sum adds up.  Whatever else a client computes stays with it.
+`SlotSums.ask` enters a release in the ledger and the journal, draws its noise, and only then asks
+the clients, whose answers TFF's secure modular sum adds up.  Whatever else a client computes stays with it.
 
 Neighbouring federations differ in the messages of one client, which are zeros in one of them.
 Given the answers so far, every other client's message is a function of its own data and public
@@ -26,13 +26,13 @@ from fl_clustering.points import secure_sums
 from fl_clustering.private_clusters import client_messages
 
 if TYPE_CHECKING:
-  from dp_clustering import ledger as ledger_lib
-  from dp_clustering import noise
+  from fl_clustering.private_clusters import releases as releases_lib
 
 # In steps, as in `points/privacy.py`: the least scale of a share of the noise.
 _LEAST_SHARE_SCALE = 32.0
 # The largest scale of the noise, or of the sum of all shares, which then stays within the modulus.
 _LARGEST_SCALE = 2.0**57
+_BLOCK_CLIENTS = 256
 
 # From public numbers and a client's value to its message, int64 of shape (size,).
 Message = Callable[[Any, Any], tf.Tensor]
@@ -50,65 +50,77 @@ def build_question(public_type: Any, client_type: Any, message: Message) -> Any:
 
 
 class SlotSums:
-  """Asks clients for noisy sums, with one ledger."""
+  """Asks clients for noisy sums."""
 
   def __init__(
-      self, clients: Sequence[Mapping[str, Any]], ledger: ledger_lib.Ledger,
-      noise_source: noise.Source, trust: str, min_clients: int | None = None,
+      self, clients: Sequence[Mapping[str, Any]], releases: releases_lib.Releases, trust: str,
+      min_clients: int | None = None,
   ) -> None:
     """Makes the door.
 
     Args:
       clients: The TFF values of the clients, all of which take part in every release.
-      ledger: Of the whole run.
+      releases: Of the whole run.
       trust: `privacy.SERVER` or `privacy.NONE`.
       min_clients: With `privacy.NONE`, how many clients' shares of the noise count.
     """
     self._clients = clients
-    self._ledger = ledger
-    self._noise_source = noise_source
+    self._releases = releases
     self._num_shares = (min_clients or len(clients)) if trust == privacy_lib.NONE else None
     if self._num_shares is not None and self._num_shares > len(clients):
       raise validate.error("min_clients", f"be at most the {len(clients)} clients", min_clients)
 
   def ask(
       self, name: str, question: Any, public: Any, size: int, sensitivity: float, mu: float
-  ) -> np.ndarray:
+  ) -> np.ndarray | None:
     """Returns the noisy sum of the clients' messages, float64 of shape (size,).
+
+    It is None where the release was made before an interruption, and its answer was lost.
 
     Args:
       name: The release's name in the ledger.
       question: From `build_question`.
       public: What all clients get.
       sensitivity: The largest norm of a client's message.
-      mu: What the release costs.
+      mu: What the release costs; `inf` without noise.
     """
+    ledger = self._releases.ledger
     std = sensitivity / mu
     scale = std * client_messages.STEPS
     share = scale / math.sqrt(self._num_shares or 1)
     if self._num_shares is not None and share < _LEAST_SHARE_SCALE:
       raise validate.error(
-          "epsilon", "be smaller, as shares of the noise would be too small", self._ledger.epsilon
+          "epsilon", "be smaller, as shares of the noise would be too small", ledger.epsilon
       )
     if share * math.sqrt(len(self._clients) if self._num_shares else 1) > _LARGEST_SCALE:
       raise validate.error(
-          "epsilon", "be larger, as the noise could overflow", self._ledger.epsilon
+          "epsilon", "be larger, as the noise could overflow", ledger.epsilon
       )
-    self._ledger.record(name, mu, sensitivity, std)
-    if self._num_shares is None:
+    ledger.record(name, mu, sensitivity, std)
+
+    def noisy_total() -> np.ndarray:
+      if self._num_shares is not None:
+        draw = lambda: self._releases.discrete_gaussian(size, share)
+        return self._total(question, public, draw)
       # Drawn first: if it can't be, nothing is asked.
-      drawn = self._noise_source.discrete_gaussian(size, scale)
-      total = drawn + self._total(question, public, lambda: np.zeros(size, np.int64))
-    else:
-      total = self._total(
-          question, public, lambda: self._noise_source.discrete_gaussian(size, share)
-      )
-    return total / client_messages.STEPS
+      drawn = self._releases.discrete_gaussian(size, scale)
+      return drawn + self._total(question, public, lambda: np.zeros(size, np.int64))
+
+    total = self._releases.answer(noisy_total)
+    return None if total is None else total / client_messages.STEPS
 
   def _total(
       self, question: Any, public: Any, draw_share: Callable[[], np.ndarray]
   ) -> np.ndarray:
-    clients = [
-        collections.OrderedDict(client=client, share=draw_share()) for client in self._clients
-    ]
-    return np.asarray(question(public, clients))
+    """Returns the sum of all messages and shares, int64.
+
+    It is added up over blocks of clients, so that the memory doesn't grow with their number.
+    """
+    total = np.zeros((), np.int64)
+    for start in range(0, len(self._clients), _BLOCK_CLIENTS):
+      clients = [
+          collections.OrderedDict(client=client, share=draw_share())
+          for client in self._clients[start : start + _BLOCK_CLIENTS]
+      ]
+      total = total + np.asarray(question(public, clients))
+    return total

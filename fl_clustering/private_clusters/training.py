@@ -58,6 +58,12 @@ def first_clip_norm(counts: np.ndarray) -> float:
   return float(NORM_BINS[min(place, len(NORM_BINS) - 1)])
 
 
+def unclipping_norm(counts: np.ndarray) -> float:
+  """Returns a clip norm that hardly any update exceeds, from exact counts as above."""
+  place = int(np.flatnonzero(counts > 0.5)[-1])
+  return 2 * float(NORM_BINS[min(place, len(NORM_BINS) - 1)])
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class SlotSums:
   """What a round releases.
@@ -86,6 +92,7 @@ class State:
     clip_norm: C, of the next round.
     round_num: Rounds done.
     revived: The round after which revivals rest.
+    is_exact: Whether there is no noise: sizes then are the counts, and the clip norm stays.
   """
 
   vectors: np.ndarray
@@ -93,6 +100,7 @@ class State:
   clip_norm: float
   round_num: int = 0
   revived: int = LOCKED_ROUNDS
+  is_exact: bool = False
 
   @classmethod
   def first(
@@ -116,21 +124,26 @@ class State:
       rng: Public: no noise may come from the same seed.
     """
     even = num_clients / len(self.sizes)
-    sizes = (1 - _NEW_COUNT) * self.sizes + _NEW_COUNT * sums.counts
+    new_count = 1.0 if self.is_exact else _NEW_COUNT
+    sizes = (1 - new_count) * self.sizes + new_count * sums.counts
     divisors = np.maximum(sizes, _LEAST_PART * even)[:, np.newaxis]
     moved = (self.vectors + self.clip_norm * sums.updates / divisors).astype(np.float32)
     share = np.clip(sums.bits / num_clients, -0.5, 0.5)  # Beyond it, it is noise.
     after = dataclasses.replace(
         self, vectors=moved, sizes=sizes, round_num=self.round_num + 1,
-        clip_norm=self.clip_norm * math.exp(-_CLIP_RATE * share),
+        clip_norm=self.clip_norm * (1.0 if self.is_exact else math.exp(-_CLIP_RATE * share)),
     )
     # The moving mean of independent noise of one standard deviation.
-    size_std = math.sqrt(_NEW_COUNT / (2 - _NEW_COUNT)) * sums.count_std
+    size_std = math.sqrt(new_count / (2 - new_count)) * sums.count_std
     least = max(_STARVED_PART * even, _STARVED_DEVIATIONS * size_std)
     may_revive = self.revived + _REST_ROUNDS <= self.round_num < _LAST_REVIVAL * num_rounds
     if len(sizes) == 1 or not may_revive or sizes.min() >= least:
       return after
     return after._revived(self.clip_norm, rng)
+
+  def skipped(self) -> State:
+    """Returns the state after a round whose sums were lost."""
+    return dataclasses.replace(self, round_num=self.round_num + 1)
 
   def _revived(self, clip_norm: float, rng: np.random.Generator) -> State:
     """Returns the state in which the smallest slot has taken over one half of the largest.

@@ -6,11 +6,11 @@ from absl.testing import absltest
 import numpy as np
 
 from clustering_basics import agreement
-from dp_clustering import noise
 from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan
+from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.tasks import own_clients
 
@@ -48,8 +48,8 @@ def _task(garbage=None):
 class _Door(slot_sums.SlotSums):
   """A door that records what the last client and the others send, and can replay its answers."""
 
-  def __init__(self, *args, **kwargs):
-    super().__init__(*args, **kwargs)
+  def __init__(self, *args):
+    super().__init__(*args)
     self.others, self.own, self.answers, self.replayed = [], [], [], None
 
   def _total(self, question, public, draw_share):
@@ -72,28 +72,30 @@ class _Door(slot_sums.SlotSums):
 
 class FittingTest(absltest.TestCase):
 
-  def _run(self, task, source, door=None, epsilon=1000.0, num_clusters=2):
+  def _run(self, task, noise_seed=1, door=None, epsilon=1000.0, num_clusters=2):
     folder = self.create_tempdir().full_path
     settings = plan.PrivateClusters(num_clusters, epsilon, 1e-5, rounds=6, learning_rate=0.5)
     files = client_files.write_client_files(task, folder)
-    run = fitting.Run(settings, task.model, files, folder, 0, source)
+    releases = releases_lib.Releases(epsilon, 1e-5, noise_seed)
+    run = fitting.Run(settings, task.model, files, folder, 0, releases)
     if door is not None:
-      run._door = door(run)  # pylint: disable=protected-access
+      run._door = door(run, releases)  # pylint: disable=protected-access
     *_, (state, public) = run.states()
-    return run, state, public, run.report(public)
+    return releases.ledger, state, run.report(public)
 
   def _watched(self, replayed=None):
-    def make(run):
-      door = _Door(run.clients, run.ledger, noise.SeededNoise(5), "server")
+    def make(run, releases):
+      door = _Door(run.clients, releases, "server")
       door.replayed = replayed
       return door
     return make
 
   def test_finds_the_kinds_and_reports_them(self):
     task = _task()
-    _, state, _, (counts, accuracies) = self._run(task, noise.SeededNoise(1))
-    np.testing.assert_allclose(counts, [12, 12], atol=2)
-    self.assertGreater(accuracies.min(), 0.85)
+    _, state, report = self._run(task)
+    np.testing.assert_allclose(report.counts, [12, 12], atol=2)
+    self.assertGreater(report.accuracies.min(), 0.85)
+    self.assertAlmostEqual(report.accuracy, report.accuracies.mean(), delta=0.05)
     kinds = []
     for client in task.clients:
       logits = client.test.features @ state.vectors[:, :8].reshape(2, 4, 2) + (
@@ -104,35 +106,35 @@ class FittingTest(absltest.TestCase):
     self.assertEqual(agreement.adjusted_rand_index(kinds, truth), 1.0)
 
   def test_the_same_seed_gives_the_same_bits(self):
-    first, second = (self._run(_task(), noise.SeededNoise(2), epsilon=8.0) for _ in range(2))
+    first, second = (self._run(_task(), 2, epsilon=8.0) for _ in range(2))
     np.testing.assert_array_equal(first[1].vectors, second[1].vectors)
-    np.testing.assert_array_equal(first[3][0], second[3][0])
+    np.testing.assert_array_equal(first[2].counts, second[2].counts)
 
   def test_all_of_the_budget_is_spent_and_not_more(self):
-    run, *_ = self._run(_task(), noise.SeededNoise(1), epsilon=2.0)
-    spent = math.hypot(*(release.mu for release in run.ledger.releases))
-    self.assertBetween(spent / run.ledger.mu, 1 - 1e-4, 1)
-    names = [release.name for release in run.ledger.releases]
+    ledger, *_ = self._run(_task(), epsilon=2.0)
+    spent = math.hypot(*(release.mu for release in ledger.releases))
+    self.assertBetween(spent / ledger.mu, 1 - 1e-4, 1)
+    names = [release.name for release in ledger.releases]
     self.assertEqual(names[0], "mean of sketches")
     self.assertEqual(names[-8:], ["histogram of norms", *(f"round {i + 1}" for i in range(6)),
                                   "report"])
-    self.assertFalse(run.ledger.is_private)  # The noise is seeded.
+    self.assertFalse(ledger.is_private)  # The noise is seeded.
 
   def test_one_cluster_is_fedavg(self):
-    run, state, *_ = self._run(_task(), noise.SeededNoise(1), epsilon=8.0, num_clusters=1)
+    ledger, state, _ = self._run(_task(), epsilon=8.0, num_clusters=1)
     self.assertEqual(state.vectors.shape, (1, 10))
-    self.assertEqual(run.ledger.releases[0].name, "histogram of norms")
+    self.assertEqual(ledger.releases[0].name, "histogram of norms")
 
   def test_replay_no_other_client_sends_anything_else(self):
     doors = []
 
     def keep(make):
-      return lambda run: doors.append(make(run)) or doors[-1]
+      return lambda *args: doors.append(make(*args)) or doors[-1]
 
-    self._run(_task(garbage=1), noise.SeededNoise(1), keep(self._watched()), epsilon=8.0)
+    self._run(_task(garbage=1), door=keep(self._watched()), epsilon=8.0)
     first = doors[0]
     self._run(
-        _task(garbage=2), noise.SeededNoise(1), keep(self._watched(first.answers)), epsilon=8.0
+        _task(garbage=2), door=keep(self._watched(first.answers)), epsilon=8.0
     )
     self.assertLen(first.others, 9)  # The mean, the histogram, six rounds, the report.
     for before, after in zip(first.others, doors[1].others):
@@ -141,10 +143,10 @@ class FittingTest(absltest.TestCase):
 
   def test_no_message_costs_more_than_the_ledger_says(self):
     doors = []
-    make = lambda run: doors.append(self._watched()(run)) or doors[-1]
-    run, *_ = self._run(_task(garbage=1), noise.SeededNoise(1), make, epsilon=8.0)
+    make = lambda *args: doors.append(self._watched()(*args)) or doors[-1]
+    ledger, *_ = self._run(_task(garbage=1), door=make, epsilon=8.0)
     asked = [
-        release for release in run.ledger.releases
+        release for release in ledger.releases
         if not release.name.startswith(("split", "refine"))
     ]
     for release, own in zip(asked, doors[0].own, strict=True):
@@ -155,8 +157,9 @@ class FittingTest(absltest.TestCase):
     task, folder = _task(), self.create_tempdir().full_path
     files = client_files.write_client_files(task, folder)
     with self.assertRaisesRegex(ValueError, "^`num_clusters` must be at most the 24 clients"):
-      fitting.fit(
-          plan.PrivateClusters(25, 8.0, 1e-5), task.model, files, folder, 0, noise.NoNoise()
+      fitting.Run(
+          plan.PrivateClusters(25, 8.0, 1e-5), task.model, files, folder, 0,
+          releases_lib.Releases(8.0, 1e-5),
       )
 
 
