@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import math
 from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
@@ -130,8 +129,9 @@ class Grouping:
   def _privacy(self) -> privacy_lib.Privacy:
     """Returns the settings of k-means: one client is one point."""
     settings = self._settings
-    if settings.epsilon == math.inf:
-      return privacy_lib.PointPrivacy(settings.epsilon, settings.delta, radius=1.0)
+    if not settings.is_private:
+      # It limits no client.  That there is no noise follows from the ledger, not from its epsilon.
+      return privacy_lib.PointPrivacy(1.0, settings.delta, radius=1.0)
     return privacy_lib.ClientPrivacy(
         settings.epsilon, settings.delta, radius=1.0, max_points=1, trust=settings.trust,
         min_clients=settings.min_clients,

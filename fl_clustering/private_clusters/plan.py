@@ -57,7 +57,8 @@ class PrivateClusters:
   def __post_init__(self) -> None:
     for name in ("num_clusters", "rounds", "local_steps"):
       validate.integer(minimum=1, **{name: getattr(self, name)})
-    validate.positive(epsilon=self.epsilon)
+    if self.is_private:
+      validate.positive(epsilon=self.epsilon)
     validate.positive(learning_rate=self.learning_rate)
     if self.epsilon < clustering_params.LEAST_EPSILON:
       raise validate.error(
@@ -76,7 +77,7 @@ class PrivateClusters:
   @property
   def is_private(self) -> bool:
     """Whether there is a budget at all."""
-    return self.epsilon < math.inf
+    return self.epsilon != math.inf
 
   def budget(self) -> Budget:
     """Returns the budget's parts; every one is `inf` without a budget."""

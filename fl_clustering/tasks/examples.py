@@ -166,3 +166,28 @@ class ImagePool:
   global_test: Examples
   global_test_source: str
   num_classes: int
+
+  def of_size(self, image_size: int) -> "ImagePool":
+    """Returns the pool with images of so many pixels a side, each the mean of a square of pixels.
+
+    Raises:
+      ValueError: If the images' sides are not multiples of it.
+    """
+    side = self.pool.feature_shape[0]
+    if self.pool.feature_shape[1] != side or image_size < 1 or side % image_size:
+      height, width = self.pool.feature_shape[:2]
+      raise validate.error(
+          "image_size", f"divide the sides of square images, of {height} x {width} here",
+          image_size,
+      )
+    return dataclasses.replace(
+        self, pool=_of_size(self.pool, image_size), global_test=_of_size(self.global_test, image_size)
+    )
+
+
+def _of_size(examples: Examples, image_size: int) -> Examples:
+  number, side, _, channels = examples.features.shape
+  square = side // image_size
+  blocks = examples.features.reshape(number, image_size, square, image_size, square, channels)
+  means = np.rint(blocks.mean(axis=(2, 4), dtype=np.float32))
+  return Examples(means.astype(np.uint8), examples.labels)

@@ -174,7 +174,7 @@ class Quantity(_Skewed):
 
 
 @dataclasses.dataclass(frozen=True)
-class _KnownGroups:
+class KnownGroups:
   """Groups of clients, each with a transformation of its own.
 
   The groups' members are drawn, so a client's position says nothing about its group.
@@ -194,18 +194,39 @@ class _KnownGroups:
     options.check(self)
     validate.integer(minimum=2, maximum=self.most_groups, num_groups=self.num_groups)
 
-  def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
+  def groups_of(
+      self, pool: examples_lib.ImagePool, num_clients: int, seed: int
+  ) -> tuple[np.ndarray, list[known_groups.Transformation]]:
+    """Returns every client's group, of shape (num_clients,), and the groups' transformations."""
     rng = randomness.generator(seed, "partition: transforms")
     transformations = self.build_transformations(pool, self.num_groups, rng)
     rng = randomness.generator(seed, "partition: groups")
-    groups = rng.permutation(np.arange(num_clients) % self.num_groups)
+    return rng.permutation(np.arange(num_clients) % self.num_groups), transformations
+
+  @staticmethod
+  def transformed_mix(
+      examples: examples_lib.Examples, transformations: Sequence[known_groups.Transformation],
+      seed: int,
+  ) -> examples_lib.Examples:
+    """Returns examples each of which is given to a group at random and transformed like that."""
+    rng = randomness.generator(seed, "partition: groups of the global test set")
+    groups = rng.integers(len(transformations), size=len(examples))
+    features, labels = examples.features.copy(), examples.labels.copy()
+    for group, transform in enumerate(transformations):
+      transformed = transform(examples.take(groups == group))
+      features[groups == group] = transformed.features
+      labels[groups == group] = transformed.labels
+    return examples_lib.Examples(features, labels)
+
+  def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
+    groups, transformations = self.groups_of(pool, num_clients, seed)
     rng = randomness.generator(seed, "partition: shares")
     shares = _grouped_shares(pool.pool.labels, groups, rng, self.dirichlet_alpha)
     return _split(pool, shares, seed, self.dirichlet_alpha, groups, transformations)
 
 
 @dataclasses.dataclass(frozen=True)
-class Rotated(_KnownGroups):
+class Rotated(KnownGroups):
   """Known groups: group g has its images turned by g * 90 degrees."""
 
   most_groups = 4
@@ -213,14 +234,14 @@ class Rotated(_KnownGroups):
 
 
 @dataclasses.dataclass(frozen=True)
-class PermutedLabels(_KnownGroups):
+class PermutedLabels(KnownGroups):
   """Known groups: every group has its own permutation of the labels."""
 
   build_transformations = staticmethod(known_groups.label_permutations)
 
 
 @dataclasses.dataclass(frozen=True)
-class FeatureShift(_KnownGroups):
+class FeatureShift(KnownGroups):
   """Known groups: every group has its images changed in another way."""
 
   most_groups = len(known_groups.SHIFTS)
@@ -271,9 +292,7 @@ def _split(
     clients.append(held_out.split_client(f"client_{i:0{width}d}", examples, seed, group))
   global_test = pool.global_test
   if groups is not None:
-    rng = randomness.generator(seed, "partition: groups of the global test set")
-    test_groups = rng.integers(len(transformations), size=len(global_test))
-    global_test = _transformed_mix(transformations, test_groups, global_test)
+    global_test = KnownGroups.transformed_mix(global_test, transformations, seed)
   return Split(tuple(clients), global_test, warnings)
 
 
@@ -297,18 +316,6 @@ def _grouped_shares(
     for member, share in zip(members, within):
       shares[member] = examples[share]
   return [shares[i] for i in range(len(groups))]
-
-
-def _transformed_mix(
-    transformations: Sequence[known_groups.Transformation], groups: np.ndarray,
-    examples: examples_lib.Examples,
-) -> examples_lib.Examples:
-  features, labels = examples.features.copy(), examples.labels.copy()
-  for group, transform in enumerate(transformations):
-    transformed = transform(examples.take(groups == group))
-    features[groups == group] = transformed.features
-    labels[groups == group] = transformed.labels
-  return examples_lib.Examples(features, labels)
 
 
 def _top_up(

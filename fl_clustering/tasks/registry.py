@@ -12,6 +12,7 @@ from absl import logging
 from clustering_basics import validate
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import digits
+from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
@@ -35,7 +36,14 @@ def _partitioned_task(
 ) -> federated_task.FederatedTask:
   name = options.partition or _DEFAULT_PARTITION
   chosen = partition_lib.choose(name, options.num_clients, **options.partition_options)
-  split = partition_lib.split(chosen, pool, options.num_clients, options.seed)
+  if options.image_size is not None:
+    pool = pool.of_size(options.image_size)
+  if options.examples_per_client is None:
+    split = partition_lib.split(chosen, pool, options.num_clients, options.seed)
+  else:
+    split = drawn_clients.split(
+        chosen, pool, options.num_clients, options.examples_per_client, options.seed
+    )
   return federated_task.FederatedTask(
       name=pool.name,
       source=pool.source,
@@ -196,6 +204,20 @@ def check_tables(
       raise validate.error(name, f"be left out with `dataset` {dataset}", value)
 
 
+def check_images(
+    dataset: str, image_size: int | None, examples_per_client: int | None
+) -> None:
+  """Raises a ValueError if an option of images is out of its range, or the data take none."""
+  for name, value in {
+      "image_size": image_size, "examples_per_client": examples_per_client
+  }.items():
+    if value is None:
+      continue
+    if dataset not in ("digits", "idx"):
+      raise validate.error(name, "be left out but with `dataset` digits or idx", value)
+    validate.integer(minimum=1, **{name: value})
+
+
 def _check_fold(options: task_options.TaskOptions) -> None:
   """Raises a ValueError if something else than the fold also says what is for testing."""
   if options.fold is None or options.tables is None:
@@ -230,6 +252,7 @@ def load_task(model: str | None = None, **options: Any) -> federated_task.Federa
   asked = dataclasses.replace(asked, model=dataset.default_model if model is None else model)
   models.choose(asked.model, **model_options)
   check_tables(asked.dataset, asked.tables, asked.test_share)
+  check_images(asked.dataset, asked.image_size, asked.examples_per_client)
   _check_fold(asked)
   task = dataset.load(asked)
   # The rows of tables are dealt out before the features are scaled.

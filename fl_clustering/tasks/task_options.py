@@ -29,6 +29,10 @@ class TaskOptions:
     test_share: The share of every client's rows that is for testing; None for the default.
     num_new_clients: How many of the clients will not train.
     fold: Which examples of every client are for testing; None for a random share.
+    image_size: To which images are averaged down, in pixels a side (`digits`, `idx`); None leaves
+      them as they are.
+    examples_per_client: How many training images each client draws (`drawn_clients.py`); None
+      shares out all of them.
   """
 
   dataset: str = "auto"
@@ -44,6 +48,8 @@ class TaskOptions:
   test_share: float | None = None
   num_new_clients: int = 0
   fold: held_out.Fold | None = None
+  image_size: int | None = None
+  examples_per_client: int | None = None
 
   def build_model(
       self, examples: examples_lib.AnyExamples, num_classes: int
