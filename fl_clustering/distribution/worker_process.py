@@ -21,6 +21,11 @@ _QUESTION = "/tensorflow_federated.v0.ExecutorGroup/GetExecutor"
 
 # One gRPC message can't hold more; TFF's own default overflows.
 _MAX_MESSAGE_BYTES = 1_895_825_408
+# TFF detaches a thread per client, and glibc looks at the stack of a thread that it detaches even
+# if the thread has ended meanwhile (https://sourceware.org/bugzilla/show_bug.cgi?id=19951).  Where
+# that stack was given back, the worker crashes.  So room for 2,000 stacks is kept; what was never
+# written to takes no memory.
+_KEPT_STACKS = f"glibc.pthread.stack_cache_size={16 * 2**30}"
 _CHANNEL_OPTIONS = [
     ("grpc.max_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
@@ -88,6 +93,9 @@ def start(
           # cost more than what is done with them.  Older versions of glibc refuse a higher limit.
           "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
           "MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
+          "GLIBC_TUNABLES": ":".join(
+              filter(None, [os.environ.get("GLIBC_TUNABLES"), _KEPT_STACKS])
+          ),
       },
   )
 
