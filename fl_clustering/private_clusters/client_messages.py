@@ -78,7 +78,7 @@ def _losses(
   return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
 
 
-def _descended(
+def descended(
     model: model_lib.Model, vector: tf.Tensor, examples: _Examples, weights: tf.Tensor,
     num_steps: int, rate: float, own_labels: bool = True,
 ) -> tf.Tensor:
@@ -109,7 +109,7 @@ def sketch(model: model_lib.Model, examples: _Examples) -> tf.Tensor:
   counts = tf.math.bincount(labels, minlength=model.num_classes, dtype=tf.float32)
   num_labels = tf.math.count_nonzero(counts, dtype=tf.float32)
   weights = 1 / (tf.gather(counts, labels) * num_labels)
-  update = _descended(
+  update = descended(
       probe, tf.zeros([probe.num_parameters]), (tf.cast(features, tf.float32), labels), weights,
       _SKETCH_STEPS, _SKETCH_RATE,
   )
@@ -127,7 +127,7 @@ def _nearest(own: tf.Tensor, centers: tf.Tensor) -> tf.Tensor:
   return tf.argmin(distances, output_type=tf.int32)
 
 
-def _least_loss(model: model_lib.Model, vectors: tf.Tensor, examples: _Examples) -> tf.Tensor:
+def least_loss(model: model_lib.Model, vectors: tf.Tensor, examples: _Examples) -> tf.Tensor:
   """Returns the index of the model of least loss; a loss that is not a number is infinite."""
   losses = tf.map_fn(
       lambda vector: tf.reduce_mean(
@@ -156,7 +156,7 @@ def slot_of(
       lambda: _nearest(
           tf.io.decode_raw(tf.io.read_file(sketch_path), tf.float64), public["centers"]
       ),
-      lambda: _least_loss(model, public["vectors"], examples),
+      lambda: least_loss(model, public["vectors"], examples),
   )
 
 
@@ -170,7 +170,7 @@ def update_of(
   """
   num_examples = tf.shape(examples[1])[0]
   weights = tf.fill([num_examples], 1 / tf.cast(num_examples, tf.float32))
-  update = _descended(
+  update = descended(
       model, vector, examples, weights, settings.local_steps, settings.learning_rate,
       own_labels=settings.num_clusters > 1,
   )
@@ -207,16 +207,20 @@ def norm_message(update: tf.Tensor) -> tf.Tensor:
   return tf.one_hot(place, len(training.NORM_BINS) + 1, dtype=tf.float64)
 
 
+def accuracy(model: model_lib.Model, vector: tf.Tensor, test: _Examples) -> tf.Tensor:
+  """Returns the share of examples that a model (P,) names rightly, float64."""
+  features, labels = test
+  parameters = client_update.unflatten(model, vector)
+  found = tf.argmax(model.logits(parameters, features, None), axis=1, output_type=tf.int32)
+  # In the graphs of TFF, `==` would compare the tensors as objects.
+  return tf.reduce_mean(tf.cast(tf.equal(found, labels), tf.float64))
+
+
 def report_message(
     model: model_lib.Model, vectors: tf.Tensor, slot: tf.Tensor, test: _Examples
 ) -> tf.Tensor:
   """Returns accuracy - 1/2 on the client's test data, and a half, in its slot; float64 (2 K,)."""
-  features, labels = test
-  parameters = client_update.unflatten(model, vectors[slot])
-  found = tf.argmax(model.logits(parameters, features, None), axis=1, output_type=tf.int32)
-  # In the graphs of TFF, `==` would compare the tensors as objects.
-  accuracy = tf.reduce_mean(tf.cast(tf.equal(found, labels), tf.float64))
-  part = tf.stack([accuracy - 0.5, tf.constant(0.5, tf.float64)])
+  part = tf.stack([accuracy(model, vectors[slot], test) - 0.5, tf.constant(0.5, tf.float64)])
   return tf.reshape(_in_slot(slot, vectors.shape[0], part), [-1])
 
 

@@ -1,0 +1,82 @@
+"""Private clustered federated learning: one client-level (epsilon, delta) for all of it.
+
+  bazel run experiments:private_clusters -- --dataset=digits --output_dir=out
+
+`released/` in the output folder holds what may be published: models, noisy sizes and accuracies,
+the ledger and a report.  A simulation also writes `simulation/`, which is NOT private: exact
+accuracies, the groups that were found, and methods to compare with.
+"""
+
+from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
+
+import contextlib
+import functools
+from typing import Any, Mapping
+
+from absl import flags
+
+from experiment_shell import experiment
+from experiment_shell import lazy_module
+from experiment_shell import output_folder
+from experiments.private_training import config as config_lib
+from experiments.private_training import data
+from experiments.private_training import flags as training_flags
+from experiments import reports
+from fl_clustering.private_clusters import plan
+
+cells = lazy_module.LazyModule("experiments.private_training.cells")
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
+
+flags.adopt_module_key_flags(training_flags)
+
+
+def _lines(config: config_lib.PrivateClustersConfig, task: Any) -> tuple[str, ...]:
+  """Returns what the program prints first: the data, and what the noise will be."""
+  budget, num_clients = config.settings(config.epsilon[0]).budget(), len(task.clients)
+  noise = budget.relative_noise(config.num_clusters, task.num_parameters, num_clients)
+  return (
+      f"data: {task.source}, {num_clients:,} clients, {config.model} with "
+      f"{task.num_parameters:,} parameters",
+      f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. {plan.advice(noise)}",
+  )
+
+
+class PrivateClusters(experiment.Experiment):
+  """The experiment."""
+
+  name = "private_clusters"
+  program = "private_clusters"
+  files = ()
+  folders = ("client_data", "journal", "released", "simulation")
+  versions_of = ("numpy", "tensorflow", "tensorflow-federated", "dp-accounting")
+  report = reports.MODULES[name]
+
+  def config(self) -> config_lib.PrivateClustersConfig:
+    training_flags.schema()
+    return config_lib.PrivateClustersConfig(**training_flags.settings())
+
+  def load(
+      self, config: config_lib.PrivateClustersConfig, recorded: Any, stack: contextlib.ExitStack
+  ) -> experiment.Inputs:
+    del recorded, stack
+    load = functools.partial(data.load, config, training_flags.data_dir())
+    task = load(config.seed)
+    if config.num_clusters > len(task.clients):
+      raise plan.too_many_clusters(config.num_clusters, len(task.clients))
+    return experiment.Inputs(load, data.describe(task), _lines(config, task))
+
+  def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
+    data.check_recorded(recorded, document)
+
+  def measure(
+      self, config: config_lib.PrivateClustersConfig, inputs: experiment.Inputs,
+      folder: output_folder.OutputFolder,
+  ) -> Mapping[str, Any]:
+    return cells.run(config, folder, inputs.data)
+
+  def failures(self) -> tuple[type[Exception], ...]:
+    return (runtime.WorkerLost,)
+
+
+if __name__ == "__main__":
+  launch.run(PrivateClusters().main)

@@ -1,0 +1,159 @@
+"""The settings of private clustered training: everything that changes its numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+from clustering_basics import validate
+from fl_clustering import options
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.private_clusters import plan as plan_lib
+from fl_clustering.tasks import models
+from fl_clustering.tasks import partition as partition_lib
+from fl_clustering.tasks import registry as task_registry
+
+_MAX_INT = 2**31 - 1
+_AT_LEAST_ONE = functools.partial(validate.integer, 1, _MAX_INT)
+
+# Clients' own tables.
+FILES = "files"
+
+# From each setting whose choices have options to those options, by name.
+OPTIONS = {"partition": partition_lib.OPTIONS, "model": models.OPTIONS}
+
+_OptionFields = dataclasses.make_dataclass(
+    "_OptionFields",
+    [
+        (name, next(iter(users.values())).kind | str | None, None)
+        for by_name in OPTIONS.values()
+        for name, users in by_name.items()
+    ],
+    frozen=True,
+    kw_only=True,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
+  """The settings of a run, checked and completed when made."""
+
+  dataset: str = options.option(
+      str, options.listed(task_registry.DATASETS), "auto", values=task_registry.DATASETS
+  )
+  num_clients: int | None = options.option(
+      int, "Number of clients.", None, rule=_AT_LEAST_ONE,
+      default_text="100; with --dataset=files all of them",
+  )
+  partition: str | None = options.option(
+      str, "How examples are split over clients.", None, values=task_registry.PARTITION_NAMES,
+      default_text="natural (by writer) for emnist, dirichlet for the rest",
+  )
+  examples_per_client: int | None = options.option(
+      int,
+      "Every client draws so many training images, with replacement (digits, idx; partitions "
+      "with known groups), and 2/5 of that for testing from the data's own test images.",
+      None, default_text="the images are shared out",
+  )
+  image_size: int | None = options.option(
+      int, "Images are averaged down to so many pixels a side (digits, idx).", None,
+      default_text="as they are",
+  )
+  model: str = options.option(
+      str, options.listed(models.MODELS), "logistic", values=models.MODELS
+  )
+  num_clusters: int = options.option(int, "Number of clusters.", 4, rule=_AT_LEAST_ONE)
+  epsilon: tuple[float, ...] = options.option(
+      float,
+      "The budget for one client and the whole run. A list, such as 2,4,8, is a sweep in a "
+      "simulation, of which the first is released: on real clients budgets would add up.",
+      (8.0,), several=True, rule=validate.positive,
+  )
+  delta: float = options.option(
+      float, "The budget's delta; below 1 / number of clients.", 1e-5,
+      rule=functools.partial(validate.between, 0, 1),
+  )
+  rounds: int = options.option(
+      int, "Rounds of training; every client takes part in each.", 25, rule=_AT_LEAST_ONE
+  )
+  local_steps: int = options.option(
+      int, "A client's gradient steps in a round, each on all of its examples.", 3,
+      rule=_AT_LEAST_ONE,
+  )
+  learning_rate: float = options.option(
+      float, "Size of these steps.", 0.5, rule=validate.positive
+  )
+  trust: str = options.option(
+      str,
+      "Who adds the noise: `server` to the sum, which it sees without noise, or with `none` every "
+      "client a share of it.",
+      privacy_lib.SERVER, values=privacy_lib.TRUST,
+  )
+  min_clients: int | None = options.option(
+      int, "With --trust=none, how many clients' shares of the noise count.", None,
+      default_text="all",
+  )
+  simulation: bool | None = options.option(
+      bool,
+      "Whether the clients are played for an experiment. Then methods without privacy run beside "
+      "it, exact accuracies are written, marked as NOT private, and noise follows --seed, which "
+      "is NOT private either. Without it, noise is secure and nothing but noisy sums is written.",
+      None, default_text="yes; no with --dataset=files",
+  )
+  num_seeds: int = options.option(
+      int, "How often a simulation is repeated, with other data and noise.", 1, rule=_AT_LEAST_ONE
+  )
+  seed: int = options.option(
+      int, "Seed of everything random that is no secret.", 0,
+      rule=functools.partial(validate.integer, 0),
+  )
+  # What is public of the clients' tables, as `schema.Schema.to_json`; None for other data.
+  schema: dict[str, Any] | None = None
+
+  def __post_init__(self) -> None:
+    self._set("epsilon", tuple(map(float, self.epsilon)))
+    options.check(self)
+    if self.simulation is None:
+      self._set("simulation", self.dataset != FILES)
+    if self.num_clients is None and self.dataset != FILES:
+      self._set("num_clients", 100)
+    if not self.epsilon or len(set(self.epsilon)) != len(self.epsilon):
+      raise validate.error("epsilon", "be one number or several different ones", self.epsilon)
+    if not self.simulation:
+      for name, number in (("epsilon", len(self.epsilon)), ("num_seeds", self.num_seeds)):
+        if number > 1:
+          raise validate.error(
+              name, "be one without `simulation`, as budgets add up", getattr(self, name)
+          )
+    task_registry.check_options(
+        self.dataset, self.partition, num_clients=self.num_clients,
+        **{name: getattr(self, name) for name in OPTIONS["partition"]},
+    )
+    task_registry.check_images(self.dataset, self.image_size, self.examples_per_client)
+    models.choose(self.model, **self.model_options)
+    for epsilon in self.epsilon:
+      self.settings(epsilon)
+
+  def _set(self, name: str, value: Any) -> None:
+    object.__setattr__(self, name, value)
+
+  @property
+  def model_options(self) -> dict[str, Any]:
+    """The options of models, by name; None where one is not given."""
+    return {name: getattr(self, name) for name in OPTIONS["model"]}
+
+  def settings(self, epsilon: float, num_clusters: int | None = None) -> plan_lib.PrivateClusters:
+    """Returns the settings of a training with this budget; `inf` for none."""
+    trust, min_clients = self.trust, self.min_clients
+    if epsilon == math.inf:
+      trust, min_clients = privacy_lib.SERVER, None  # There is no noise to be shared.
+    return plan_lib.PrivateClusters(
+        self.num_clusters if num_clusters is None else num_clusters, epsilon, self.delta,
+        self.rounds, trust, min_clients, self.local_steps, self.learning_rate,
+    )
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns a dict of plain values."""
+    return options.to_json(self)

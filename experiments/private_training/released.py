@@ -1,0 +1,122 @@
+"""Writes the folder of what may be published: noisy answers, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any, TYPE_CHECKING
+
+import numpy as np
+
+from clustering_basics import atomic_file
+from dp_clustering import privacy_calculator
+from experiment_shell import output_folder
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.private_clusters import plan as plan_lib
+
+if TYPE_CHECKING:
+  from experiments.private_training import training
+  from fl_clustering.tasks import model as model_lib
+
+LEDGER = "ledger.csv"
+MODELS = "models.npz"
+
+
+def _numbers(array: np.ndarray) -> list[float | None]:
+  return [None if math.isnan(value) else float(value) for value in array]
+
+
+def _privacy(settings: plan_lib.PrivateClusters, trained: training.Trained) -> dict[str, Any]:
+  ledger, budget = trained.releases.ledger, settings.budget()
+  parts = {
+      "grouping": budget.mean_sketch**2 + budget.kmeans**2,
+      "first clip norm": budget.norms**2,
+      "training": budget.round_**2 * budget.rounds,
+      "report": budget.report**2,
+  }
+  return {
+      "epsilon": settings.epsilon,
+      "delta": settings.delta,
+      "mu": budget.total,
+      "unit": "one client with all of its data",
+      "neighboring_relation": "zero_out_one_client",
+      "replacing_one_client": {
+          "epsilon": privacy_calculator.gaussian_epsilon(2 * budget.total, settings.delta),
+          "delta": settings.delta,
+      },
+      "trust": settings.trust,
+      "min_clients": settings.min_clients,
+      "noise": ledger.noise_source,
+      "is_private": ledger.is_private,
+      "warnings": privacy_lib.budget_warnings(
+          settings.epsilon, settings.delta, 1, trained.num_clients
+      ),
+      "budget": [
+          {"part": part, "share": square / budget.total**2} for part, square in parts.items()
+      ],
+  }
+
+
+def summary(
+    settings: plan_lib.PrivateClusters, model: model_lib.Model, source: str,
+    trained: training.Trained,
+) -> dict[str, Any]:
+  """Returns `summary.json`: all of it is public or noisy."""
+  report, noise = trained.report, trained.relative_noise
+  return {
+      "privacy": _privacy(settings, trained),
+      "plan": {"relative_noise": noise, "advice": plan_lib.advice(noise)},
+      "data": {
+          "source": source,
+          "model": model.name,
+          "num_parameters": model.num_parameters,
+          "num_clients": trained.num_clients,
+          "num_clusters": settings.num_clusters,
+          "rounds": settings.rounds,
+      },
+      "clusters": [
+          {
+              "cluster": number, "num_clients": count, "num_clients_std": report.count_std,
+              "accuracy": accuracy,
+          }
+          for number, (count, accuracy) in enumerate(
+              zip(_numbers(report.counts), _numbers(report.accuracies))
+          )
+      ],
+      "accuracy": None if math.isnan(report.accuracy) else report.accuracy,
+      "accuracy_std": report.accuracy_std,
+      "clip_norms": [state.clip_norm for state in trained.states[:-1]],
+      "sizes": [state.sizes.tolist() for state in trained.states[1:]],
+      "revived_rounds": [
+          after.round_num for before, after in zip(trained.states, trained.states[1:])
+          if after.revived != before.revived
+      ],
+      "lost": trained.releases.lost,
+  }
+
+
+def write(
+    folder: str, config: dict[str, Any], settings: plan_lib.PrivateClusters,
+    model: model_lib.Model, source: str, trained: training.Trained,
+) -> None:
+  """Writes all but the report, which is drawn from these files alone."""
+  os.makedirs(folder, exist_ok=True)
+  releases = trained.releases
+  rows = [
+      (one.name, one.sensitivity, one.std, one.mu, int(one.name not in releases.lost))
+      for one in releases.ledger.releases
+  ]
+  header = ("release", "sensitivity", "std", "mu", "answered")
+  texts = {
+      LEDGER: output_folder.csv_text(header, rows),
+      output_folder.CONFIG: output_folder.json_text(config),
+      output_folder.SUMMARY: output_folder.json_text(summary(settings, model, source, trained)),
+  }
+  for name, text in texts.items():
+    atomic_file.write_text(os.path.join(folder, name), text)
+  arrays, start = {}, 0
+  for name, shape in model.parameter_shapes.items():
+    end = start + math.prod(shape)
+    arrays[name] = trained.vectors[:, start:end].reshape(-1, *shape)
+    start = end
+  atomic_file.write_arrays(os.path.join(folder, MODELS), arrays)
