@@ -9,7 +9,7 @@ id with an angle bracket can't break a page:
       section("Results", paragraph("All is well."), table(["a"], [["<b>"]], "A table")))
 
 The page needs no network, no script and no other file.  Its Content-Security-Policy
-tells the browser so.
+tells the browser so.  A `link` may lead to another page.
 """
 
 import base64
@@ -71,6 +71,7 @@ figcaption { font-size: .92rem; }
 details { margin: .8rem 0; padding: .4rem .8rem; border: 1px solid var(--line);
   border-radius: .3rem; }
 summary { cursor: pointer; font-weight: 600; }
+a { color: var(--note-edge); }
 code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: .9em; }
 @media print {
   :root { color-scheme: light; --ink: #000000; --soft: #444444; --paper: #ffffff;
@@ -142,6 +143,11 @@ def strong(value: Any) -> Html:
 def code(value: Any) -> Html:
   """Returns a text or inline markup in the font for code."""
   return Html(f"<code>{escaped(value)}</code>")
+
+
+def link(path: str, text: Any) -> Html:
+  """Returns a text that leads to another page, by its path from this one."""
+  return Html(f'<a href="{_attribute(path)}">{escaped(text)}</a>')
 
 
 def paragraph(*parts: Any, quiet: bool = False) -> Html:

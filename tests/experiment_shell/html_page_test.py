@@ -41,6 +41,7 @@ class HtmlPageTest(parameterized.TestCase):
       ("paragraph", html_page.paragraph),
       ("strong", html_page.strong),
       ("code", html_page.code),
+      ("link", lambda text: html_page.link(text, text)),
       ("warning", lambda text: html_page.warning(text, text)),
       ("note", lambda text: html_page.note(text, text)),
       ("details", lambda text: html_page.details(text, text)),

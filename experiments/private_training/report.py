@@ -1,0 +1,245 @@
+"""Draws the pages of private clusters: what was released, and what may be published.
+
+The page of what was released is drawn from its folder alone, so it holds nothing but what the
+budget has paid for.  Everything else stays with whoever ran the program.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Mapping
+
+from dp_clustering import clustering_params
+from experiment_shell import finished_run
+from experiment_shell import html_page
+from experiment_shell import output_folder
+from experiment_shell import report_sections
+from experiments.kmeans import privacy_box
+from experiments.private_training import figures
+from experiments.private_training import results
+from experiments.private_training import simulation_report
+from fl_clustering.points import privacy as privacy_lib
+
+RELEASED = "released"
+SIMULATION = "simulation"
+LEDGER = "ledger.csv"
+MODELS = "models.npz"
+
+_FALSE_ALARMS = 0.01
+
+_FIGURES = (
+    report_sections.Figure(
+        "budget.png", figures.budget, "The parts of the privacy budget",
+        "The squares of mu add up, so these are shares of mu². They were fixed before the first "
+        "question, whatever the data.",
+    ),
+    report_sections.Figure(
+        "rounds.png", figures.rounds, "Sizes of the clusters and clip norm by round",
+        "Level lines at the end mean that the clients have settled on their clusters. The clip "
+        "norm follows the median of the updates' norms. In a round of revival, the smallest "
+        "cluster had hardly any clients and took over one half of the largest.",
+    ),
+)
+_FILES_RELEASED = {
+    output_folder.REPORT: "this page",
+    output_folder.SUMMARY: "the guarantee, noisy sizes and accuracies",
+    MODELS: "the clusters' models",
+    LEDGER: "every release, with its noise and its cost",
+    output_folder.CONFIG: "the settings and versions",
+    "figures": "the figures as PNG",
+}
+# Of the folder around both.
+_FILES = {
+    output_folder.REPORT: "NOT for publication: this page",
+    SIMULATION: "NOT private: exact and fine-tuned accuracies, and comparisons of methods",
+    output_folder.SUMMARY: "NOT for publication: the summaries of both folders",
+    output_folder.CONFIG: "NOT for publication: all settings, versions, the data's fingerprint",
+}
+
+
+def _privacy_notes(released: Mapping[str, Any]) -> list[html_page.Html | str]:
+  """Returns the privacy box: who is protected, from whom, and how much."""
+  privacy, num_clients = released["privacy"], released["data"]["num_clients"]
+  replaced = privacy["replacing_one_client"]
+  labelled = privacy_box.labelled
+  guaranteed = (
+      "What is guaranteed" if privacy["is_private"] else "What secure noise would guarantee"
+  )
+  found = [
+      labelled(
+          guaranteed,
+          f"All of this folder together is ({privacy['epsilon']:g}, {privacy['delta']:g})-"
+          f"differentially private for {privacy['unit']}: grouping, training and report. "
+          "Neighbouring runs differ in the messages of one client, which are zeros in one of them "
+          f"({privacy['neighboring_relation']}). The number of clients and who takes part are not "
+          "hidden.",
+      ),
+      labelled(
+          "Replaced data",
+          "For a client whose data are replaced by others, and not left out, epsilon is "
+          f"{replaced['epsilon']:.3g} at delta {replaced['delta']:g}.",
+      ),
+      labelled(
+          "What that means",
+          "A test for whether a client's data were used, with "
+          f"{_FALSE_ALARMS:.0%} false alarms, finds at most "
+          f"{results.detected(privacy['mu'], _FALSE_ALARMS):.1%} of the clients whose data were "
+          f"(mu = {privacy['mu']:.3g}).",
+      ),
+      labelled("Who is trusted", privacy_box.trust_text(privacy["trust"])),
+  ]
+  if privacy["trust"] == privacy_lib.NONE:
+    found.append(labelled(
+        "Shares of the noise",
+        f"The guarantee holds as long as at least {privacy['min_clients'] or num_clients} of the "
+        f"{num_clients:,} clients add their share to every release and keep it secret.",
+    ))
+  return [
+      *found,
+      f"The noise was {privacy['noise']}.",
+      labelled(
+          "Not covered",
+          "The guarantee is for one run. Whoever chooses the number of clusters, of rounds or "
+          "another setting by several runs on the same clients spends the budget of each.",
+      ),
+  ]
+
+
+def _released_warnings(released: Mapping[str, Any]) -> list[tuple[str, str]]:
+  privacy = released["privacy"]
+  found = []
+  if not privacy["is_private"]:
+    found.append((
+        "Nothing here is private",
+        f"The noise was {privacy['noise']}. Whoever can draw it again can take it off, so the "
+        "guarantee below does not hold.",
+    ))
+  found += [
+      ("The privacy budget protects little", text)
+      for text in clustering_params.budget_warnings(
+          privacy["epsilon"], privacy["delta"], "client", released["data"]["num_clients"]
+      )
+  ]
+  if released["lost"]:
+    found.append((
+        "Answers were lost",
+        f"The run was interrupted while it waited for {report_sections.listed(released['lost'])}. "
+        "What was asked is charged to the budget and not asked again; the run went on without "
+        "the answers.",
+    ))
+  return found
+
+
+def _clusters_table(released: Mapping[str, Any]) -> html_page.Html:
+  score_text = results.score_text
+  rows = [
+      [
+          cluster["cluster"], score_text(cluster["num_clients"], "{:.1f}".format),
+          score_text(cluster["num_clients_std"], "{:.1f}".format), score_text(cluster["accuracy"]),
+          score_text(results.accuracy_std(cluster)),
+      ]
+      for cluster in released["clusters"]
+  ]
+  rows.append([
+      "all", f"{released['data']['num_clients']:,}", "public",
+      score_text(released["accuracy"]), score_text(released["accuracy_std"]),
+  ])
+  return html_page.table(
+      ["cluster", "clients", "sd of noise", "accuracy", "sd of noise"], rows,
+      "Noisy numbers of clients, and their noisy mean accuracy on their own test data",
+  )
+
+
+def _ledger_table(run: finished_run.FinishedRun, mu: float) -> html_page.Html:
+  releases = run.rows(LEDGER, ("release", "answered"))
+  rows = [
+      [
+          release["release"], f"{release['sensitivity']:.5g}", f"{release['std']:.5g}",
+          f"{release['mu']:.5g}", release["answered"],
+      ]
+      for release in releases
+  ]
+  spent = math.hypot(*(release["mu"] for release in releases))
+  rows.append(["all together", "", "", f"{spent:.5g}", ""])
+  return html_page.details(
+      f"{len(releases)} releases, mu {spent:.4g} of {mu:.4g}",
+      html_page.table(
+          ["release", "sensitivity", "sd of noise", "mu", "answered"], rows,
+          "Everything that was asked of the clients",
+      ),
+  )
+
+
+def write_released(folder: str) -> None:
+  """Draws the page of what was released, from its folder alone."""
+  run = finished_run.FinishedRun(folder)
+  released = run.summary
+  privacy, data, plan = released["privacy"], released["data"], released["plan"]
+  if released["accuracy"] is None:
+    verdict = "The report was lost, so there is no accuracy."
+  else:
+    verdict = (
+        f"Mean accuracy of all clients: {released['accuracy']:.3f}, at epsilon "
+        f"{privacy['epsilon']:g} and delta {privacy['delta']:g}. The noise on it has a standard "
+        f"deviation of {released['accuracy_std']:.3f}."
+    )
+  report_sections.write(run, report_sections.Report(
+      title=f"{'' if privacy['is_private'] else 'NOT private: '}Private clusters of "
+      f"{data['num_clients']:,} clients",
+      subtitle=results.data_line(data),
+      verdict=[verdict],
+      findings=[
+          f"The planning number, known before the run: {plan['relative_noise']:.2f}. "
+          f"{plan['advice']} {results.CAVEAT}",
+      ],
+      warnings=[*run.warnings, *_released_warnings(released)],
+      notes={"Privacy": _privacy_notes(released)},
+      sections={
+          "Clusters": [_clusters_table(released)],
+          "Figures": report_sections.write_figures(folder, _FIGURES, released),
+          "What was released": [_ledger_table(run, privacy["mu"])],
+      },
+      settings=report_sections.settings_section(
+          "Settings and versions", {"Settings": run.settings, "Versions": run.versions}
+      ),
+      files=_FILES_RELEASED,
+  ))
+
+
+def result_text(finished: finished_run.FinishedRun) -> str:
+  """Returns the lines that the program prints last."""
+  return results.text(finished.summary)
+
+
+def write_report(finished: finished_run.FinishedRun) -> None:
+  """Draws the page of each folder, and last the page that says which of them may be published."""
+  released, simulation = finished.summary["released"], finished.summary["simulation"]
+  data = released["data"]
+  write_released(finished.join(RELEASED))
+  may_be = (
+      "may be published" if released["privacy"]["is_private"]
+      else "NOT private, as its noise can be drawn again"
+  )
+  pages = [html_page.joined(
+      html_page.link(f"{RELEASED}/{output_folder.REPORT}", "What was released"),
+      f"with all of its folder: {may_be}.",
+  )]
+  if simulation is not None:
+    simulation_report.write_simulation(finished.join(SIMULATION))
+    pages.append(html_page.joined(
+        html_page.link(f"{SIMULATION}/{output_folder.REPORT}", "The simulation"),
+        f"with all of its folder: {simulation['note']}",
+    ))
+  report_sections.write(finished, report_sections.Report(
+      title="Private clusters: what may be published",
+      subtitle=results.data_line(data),
+      verdict=[],
+      findings=pages,
+      warnings=finished.warnings,
+      notes={},
+      sections={},
+      settings=report_sections.settings_section(
+          "Settings and versions", {"Settings": finished.settings, "Versions": finished.versions}
+      ),
+      files={RELEASED: f"{may_be}: models, ledger, noisy numbers and their page", **_FILES},
+  ))
