@@ -61,8 +61,7 @@ class PrivateClusters(experiment.Experiment):
     del recorded, stack
     load = functools.partial(data.load, config, training_flags.data_dir())
     task = load(config.seed)
-    if config.num_clusters > len(task.clients):
-      raise plan.too_many_clusters(config.num_clusters, len(task.clients))
+    config.settings(config.epsilon[0]).check_clients(len(task.clients))
     return experiment.Inputs(load, data.describe(task), _lines(config, task))
 
   def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:

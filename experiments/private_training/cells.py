@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import math
 import os
 import shutil
@@ -44,19 +45,18 @@ _NOT_PRIVATE = (results.FEDAVG, results.IFCA)
 def methods(config: config_lib.PrivateClustersConfig) -> tuple[str, ...]:
   """Returns the methods of a simulation; with one cluster, ours is DP-FedAvg."""
   if config.num_clusters == 1:
-    return results.FEDAVG, results.PRIVATE_IFCA
-  return results.FEDAVG, results.IFCA, results.DP_FEDAVG, results.PRIVATE_IFCA
+    return results.FEDAVG, results.OURS
+  return results.FEDAVG, results.IFCA, results.DP_FEDAVG, results.OURS
 
 
 def _cells(config: config_lib.PrivateClustersConfig) -> list[dict[str, Any]]:
   """Returns the cells of a simulation; the one that is released comes first."""
-  cells = [
+  return [
       {"method": method, "epsilon": epsilon, "seed": config.seed + number}
       for number in range(config.num_seeds)
       for method in reversed(methods(config))
       for epsilon in ((None,) if method in _NOT_PRIVATE else config.epsilon)
   ]
-  return cells
 
 
 class Measurements:
@@ -100,7 +100,7 @@ class Measurements:
     )
     task, files = self._task(seed)
     is_released = (method, epsilon, seed) == (
-        results.PRIVATE_IFCA, config.epsilon[0], config.seed
+        results.OURS, config.epsilon[0], config.seed
     )
     releases = releases_lib.Releases(
         settings.epsilon, settings.delta, seed if config.simulation else None,
@@ -128,6 +128,13 @@ class Measurements:
     }
 
 
+def _published(folder: output_folder.OutputFolder) -> dict[str, Any]:
+  """Returns the summary of what was released."""
+  path = os.path.join(folder.join(RELEASED), output_folder.SUMMARY)
+  with open(path, encoding="utf-8") as file:
+    return json.load(file)
+
+
 def run(
     config: config_lib.PrivateClustersConfig, folder: output_folder.OutputFolder,
     load: Callable[[int], federated_task.FederatedTask],
@@ -146,10 +153,12 @@ def run(
       os.makedirs(folder.join(SIMULATION), exist_ok=True)
       table = study.Study(folder, _RESULTS, _KEYS, _VALUES)
       table.run(_cells(config), measurements.measure)
-      simulation = results.write_simulation_summary(table.rows)
+      published = _published(folder)
+      simulation = results.write_simulation_summary(table.rows, published["data"], config.delta)
       folder.write_text(
           os.path.join(SIMULATION, output_folder.SUMMARY), output_folder.json_text(simulation)
       )
     else:
-      measurements.train(results.PRIVATE_IFCA, config.epsilon[0], config.seed)
-  return {"released": results.read_released(folder.join(RELEASED)), "simulation": simulation}
+      measurements.train(results.OURS, config.epsilon[0], config.seed)
+      published = _published(folder)
+  return {"released": published, "simulation": simulation}

@@ -109,7 +109,7 @@ def write(
   header = ("release", "sensitivity", "std", "mu", "answered")
   texts = {
       LEDGER: output_folder.csv_text(header, rows),
-      output_folder.CONFIG: output_folder.json_text(config),
+      output_folder.CONFIG: output_folder.json_text({"config": config}),
       output_folder.SUMMARY: output_folder.json_text(summary(settings, model, source, trained)),
   }
   for name, text in texts.items():

@@ -13,6 +13,7 @@ from clustering_basics import agreement
 from fl_clustering.engine import client_update
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import plan as plan_lib
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 
 # Gradient steps with which a client goes on from its model on its own.
@@ -71,14 +72,14 @@ def scores(
   of_client = _client_scores(task, settings)
   found = []
   for client in task.clients:
-    arrays = [
-        array for part in (client.train, client.test)
-        for array in (part.features, part.labels.astype(np.int32))
-    ]
+    arrays: list[np.ndarray] = []
+    for part in (client.train, client.test):
+      assert isinstance(part, examples_lib.Examples)  # There are no sites here.
+      arrays += [part.features, part.labels.astype(np.int32)]
     found.append([float(value) for value in of_client(vectors, *arrays)])
   slots, accuracies, tuned = np.array(found).T
   index = None
   if task.true_groups is not None and settings.num_clusters > 1:
-    truth = list(task.true_groups.values())
-    index = float(agreement.adjusted_rand_index(slots.astype(int).tolist(), truth))
+    truth = np.array(list(task.true_groups.values()))
+    index = float(agreement.adjusted_rand_index(slots.astype(int), truth))
   return Scores(index, float(accuracies.mean()), float(tuned.mean()))

@@ -48,7 +48,7 @@ def train(
   """Trains and asks for the report; the arguments are those of `fitting.Run`."""
   os.makedirs(folder, exist_ok=True)
   run = fitting.Run(settings, model, files, folder, seed, releases)
-  states = []
+  states: list[training.State] = []
   with tqdm.tqdm(total=settings.rounds, unit="round", leave=False) as bar:
     for state, public in run.states():
       if states:

@@ -23,7 +23,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from clustering_basics import validate
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import grouping
 from fl_clustering.private_clusters import plan as plan_lib
@@ -151,10 +150,7 @@ class Run:
     Raises:
       ValueError: If there are fewer clients than `num_clusters` or `min_clients`.
     """
-    if settings.num_clusters > len(files.train):
-      raise validate.error(
-          "num_clusters", f"be at most the {len(files.train)} clients", settings.num_clusters
-      )
+    settings.check_clients(len(files.train))
     self._settings = settings
     self._model = model
     self._budget = settings.budget()

@@ -79,6 +79,12 @@ class PrivateClusters:
     """Whether there is a budget at all."""
     return self.epsilon != math.inf
 
+  def check_clients(self, num_clients: int) -> None:
+    """Raises a ValueError if there are fewer clients than clusters, or than shares of the noise."""
+    for name in ("num_clusters", "min_clients"):
+      if (getattr(self, name) or 0) > num_clients:
+        raise validate.error(name, f"be at most the {num_clients} clients", getattr(self, name))
+
   def budget(self) -> Budget:
     """Returns the budget's parts; every one is `inf` without a budget."""
     mu = privacy_calculator.gaussian_mu(self.epsilon, self.delta)

@@ -67,8 +67,6 @@ class SlotSums:
     self._clients = clients
     self._releases = releases
     self._num_shares = (min_clients or len(clients)) if trust == privacy_lib.NONE else None
-    if self._num_shares is not None and self._num_shares > len(clients):
-      raise validate.error("min_clients", f"be at most the {len(clients)} clients", min_clients)
 
   def ask(
       self, name: str, question: Any, public: Any, size: int, sensitivity: float, mu: float
