@@ -71,7 +71,8 @@ class PrivateClusters(experiment.Experiment):
       self, config: config_lib.PrivateClustersConfig, inputs: experiment.Inputs,
       folder: output_folder.OutputFolder,
   ) -> Mapping[str, Any]:
-    return cells.run(config, folder, inputs.data)
+    versions = experiment.versions(self.versions_of)
+    return cells.run(config, folder, inputs.data, versions)
 
   def failures(self) -> tuple[type[Exception], ...]:
     return (runtime.WorkerLost,)

@@ -64,14 +64,11 @@ class Measurements:
 
   def __init__(
       self, config: config_lib.PrivateClustersConfig, folder: output_folder.OutputFolder,
-      load: Callable[[int], federated_task.FederatedTask],
+      load: Callable[[int], federated_task.FederatedTask], versions: Mapping[str, str],
   ) -> None:
-    """Makes them.
-
-    Args:
-      load: Returns the task of a seed.
-    """
+    """Makes them; see `run`."""
     self._config = config
+    self._versions = versions
     self._folder = folder
     self._load = load
     self._loaded: tuple[int, Any, Any] | None = None
@@ -111,7 +108,8 @@ class Measurements:
     )
     if is_released:
       released.write(
-          self._folder.join(RELEASED), config.to_json(), settings, task.model, task.source, trained
+          self._folder.join(RELEASED), {"config": config.to_json(), "versions": self._versions},
+          settings, task.model, task.source, trained,
       )
     return task, settings, trained
 
@@ -137,14 +135,18 @@ def _published(folder: output_folder.OutputFolder) -> dict[str, Any]:
 
 def run(
     config: config_lib.PrivateClustersConfig, folder: output_folder.OutputFolder,
-    load: Callable[[int], federated_task.FederatedTask],
+    load: Callable[[int], federated_task.FederatedTask], versions: Mapping[str, str],
 ) -> dict[str, Any]:
   """Measures, and returns the summary; the reports are drawn later.
+
+  Args:
+    load: Returns the task of a seed.
+    versions: Of Python and the packages, by name.
 
   Raises:
     runtime.WorkerLost: If TFF's worker process ends.
   """
-  measurements = Measurements(config, folder, load)
+  measurements = Measurements(config, folder, load, versions)
   simulation = None
   with contextlib.ExitStack() as stack:
     stack.callback(measurements.remove_files)

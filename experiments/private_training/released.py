@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any, TYPE_CHECKING
+from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
 
@@ -96,10 +96,14 @@ def summary(
 
 
 def write(
-    folder: str, config: dict[str, Any], settings: plan_lib.PrivateClusters,
+    folder: str, document: Mapping[str, Any], settings: plan_lib.PrivateClusters,
     model: model_lib.Model, source: str, trained: training.Trained,
 ) -> None:
-  """Writes all but the report, which is drawn from these files alone."""
+  """Writes all but the report, which is drawn from these files alone.
+
+  Args:
+    document: The content of `config.json`, which is public.
+  """
   os.makedirs(folder, exist_ok=True)
   releases = trained.releases
   rows = [
@@ -109,7 +113,7 @@ def write(
   header = ("release", "sensitivity", "std", "mu", "answered")
   texts = {
       LEDGER: output_folder.csv_text(header, rows),
-      output_folder.CONFIG: output_folder.json_text({"config": config}),
+      output_folder.CONFIG: output_folder.json_text(document),
       output_folder.SUMMARY: output_folder.json_text(summary(settings, model, source, trained)),
   }
   for name, text in texts.items():
