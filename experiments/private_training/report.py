@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any, Mapping
 
-from dp_clustering import clustering_params
 from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
@@ -45,12 +44,13 @@ _FILES_RELEASED = {
     output_folder.SUMMARY: "the guarantee, noisy sizes and accuracies",
     MODELS: "the clusters' models",
     LEDGER: "every release, with its noise and its cost",
-    output_folder.CONFIG: "the settings and versions",
+    output_folder.CONFIG: "the settings",
     "figures": "the figures as PNG",
 }
 # Of the folder around both.
 _FILES = {
     output_folder.REPORT: "NOT for publication: this page",
+    "journal": "every release and its answer, for --resume",
     SIMULATION: "NOT private: exact and fine-tuned accuracies, and comparisons of methods",
     output_folder.SUMMARY: "NOT for publication: the summaries of both folders",
     output_folder.CONFIG: "NOT for publication: all settings, versions, the data's fingerprint",
@@ -114,12 +114,7 @@ def _released_warnings(released: Mapping[str, Any]) -> list[tuple[str, str]]:
         f"The noise was {privacy['noise']}. Whoever can draw it again can take it off, so the "
         "guarantee below does not hold.",
     ))
-  found += [
-      ("The privacy budget protects little", text)
-      for text in clustering_params.budget_warnings(
-          privacy["epsilon"], privacy["delta"], "client", released["data"]["num_clients"]
-      )
-  ]
+  found += [("The privacy budget protects little", text) for text in privacy["warnings"]]
   if released["lost"]:
     found.append((
         "Answers were lost",
@@ -142,7 +137,8 @@ def _clusters_table(released: Mapping[str, Any]) -> html_page.Html:
   ]
   rows.append([
       "all", f"{released['data']['num_clients']:,}", "public",
-      score_text(released["accuracy"]), score_text(released["accuracy_std"]),
+      score_text(released["accuracy"]),
+      score_text(None if released["accuracy"] is None else released["accuracy_std"]),
   ])
   return html_page.table(
       ["cluster", "clients", "sd of noise", "accuracy", "sd of noise"], rows,
@@ -151,11 +147,11 @@ def _clusters_table(released: Mapping[str, Any]) -> html_page.Html:
 
 
 def _ledger_table(run: finished_run.FinishedRun, mu: float) -> html_page.Html:
-  releases = run.rows(LEDGER, ("release", "answered"))
+  releases = run.rows(LEDGER, ("release",))
   rows = [
       [
           release["release"], f"{release['sensitivity']:.5g}", f"{release['std']:.5g}",
-          f"{release['mu']:.5g}", release["answered"],
+          f"{release['mu']:.5g}", "yes" if release["answered"] else "no",
       ]
       for release in releases
   ]
@@ -192,7 +188,7 @@ def write_released(folder: str) -> None:
           f"The planning number, known before the run: {plan['relative_noise']:.2f}. "
           f"{plan['advice']} {results.CAVEAT}",
       ],
-      warnings=[*run.warnings, *_released_warnings(released)],
+      warnings=_released_warnings(released),
       notes={"Privacy": _privacy_notes(released)},
       sections={
           "Clusters": [_clusters_table(released)],
@@ -200,7 +196,7 @@ def write_released(folder: str) -> None:
           "What was released": [_ledger_table(run, privacy["mu"])],
       },
       settings=report_sections.settings_section(
-          "Settings and versions", {"Settings": run.settings, "Versions": run.versions}
+          "All settings", {"Settings": run.settings}
       ),
       files=_FILES_RELEASED,
   ))

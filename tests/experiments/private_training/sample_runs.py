@@ -31,7 +31,7 @@ RELEASED = {
         "neighboring_relation": "zero_out_one_client",
         "replacing_one_client": {"epsilon": 19.1, "delta": 1e-05}, "trust": "server",
         "min_clients": None, "noise": "secure: exact discrete Gaussian",
-        "is_private": True,
+        "is_private": True, "warnings": [],
         "budget": [
             {"part": "grouping", "share": 0.2}, {"part": "first clip norm", "share": 0.01},
             {"part": "training", "share": 0.75}, {"part": "report", "share": 0.04},
@@ -64,9 +64,9 @@ RELEASED = {
 }
 
 _LEDGER = """release,sensitivity,std,mu,answered
-mean sketch,1,4.2,0.2381,yes
-round 1,1.021,3.53,0.2892,yes
-round 2,1.021,3.53,0.2892,no
+mean sketch,1,4.2,0.2381,1
+round 1,1.021,3.53,0.2892,1
+round 2,1.021,3.53,0.2892,0
 """
 
 
@@ -133,7 +133,7 @@ def write(folder, with_simulation=True, of_released=None, **of_rows):
   texts = {
       "config.json": json.dumps(secret),
       "summary.json": output_folder.json_text(summary),
-      "released/config.json": json.dumps(_CONFIG),
+      "released/config.json": json.dumps({"config": _CONFIG["config"]}),
       "released/summary.json": output_folder.json_text(summary["released"]),
       "released/ledger.csv": _LEDGER,
   }
