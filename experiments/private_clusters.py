@@ -35,7 +35,7 @@ def _lines(config: config_lib.PrivateClustersConfig, task: Any) -> tuple[str, ..
   budget, num_clients = config.settings(config.epsilon[0]).budget(), len(task.clients)
   noise = budget.relative_noise(config.num_clusters, task.num_parameters, num_clients)
   return (
-      f"data: {task.source}, {num_clients:,} clients, {config.model} with "
+      f"data: {data.source_text(config, task)}; {num_clients:,} clients, {config.model} with "
       f"{task.num_parameters:,} parameters",
       f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. {plan.advice(noise)}",
   )
@@ -71,8 +71,7 @@ class PrivateClusters(experiment.Experiment):
       self, config: config_lib.PrivateClustersConfig, inputs: experiment.Inputs,
       folder: output_folder.OutputFolder,
   ) -> Mapping[str, Any]:
-    versions = experiment.versions(self.versions_of)
-    return cells.run(config, folder, inputs.data, versions)
+    return cells.run(config, folder, inputs.data)
 
   def failures(self) -> tuple[type[Exception], ...]:
     return (runtime.WorkerLost,)

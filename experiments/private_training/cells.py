@@ -15,6 +15,7 @@ from typing import Any, Callable, Mapping, TYPE_CHECKING
 from experiment_shell import output_folder
 from experiment_shell import study
 from experiments.private_training import config as config_lib
+from experiments.private_training import data
 from experiments.private_training import released
 from experiments.private_training import results
 from experiments.private_training import simulated
@@ -43,10 +44,12 @@ _NOT_PRIVATE = (results.FEDAVG, results.IFCA)
 
 
 def methods(config: config_lib.PrivateClustersConfig) -> tuple[str, ...]:
-  """Returns the methods of a simulation; with one cluster, ours is DP-FedAvg."""
-  if config.num_clusters == 1:
-    return results.FEDAVG, results.OURS
-  return results.FEDAVG, results.IFCA, results.DP_FEDAVG, results.OURS
+  """Returns the methods of a simulation, of which the first is released.
+
+  With one cluster, ours is DP-FedAvg.
+  """
+  of_one_model = results.DP_FEDAVG, results.FEDAVG
+  return of_one_model if config.num_clusters == 1 else (results.OURS, results.IFCA, *of_one_model)
 
 
 def _cells(config: config_lib.PrivateClustersConfig) -> list[dict[str, Any]]:
@@ -54,7 +57,7 @@ def _cells(config: config_lib.PrivateClustersConfig) -> list[dict[str, Any]]:
   return [
       {"method": method, "epsilon": epsilon, "seed": config.seed + number}
       for number in range(config.num_seeds)
-      for method in reversed(methods(config))
+      for method in methods(config)
       for epsilon in ((None,) if method in _NOT_PRIVATE else config.epsilon)
   ]
 
@@ -64,11 +67,10 @@ class Measurements:
 
   def __init__(
       self, config: config_lib.PrivateClustersConfig, folder: output_folder.OutputFolder,
-      load: Callable[[int], federated_task.FederatedTask], versions: Mapping[str, str],
+      load: Callable[[int], federated_task.FederatedTask],
   ) -> None:
     """Makes them; see `run`."""
     self._config = config
-    self._versions = versions
     self._folder = folder
     self._load = load
     self._loaded: tuple[int, Any, Any] | None = None
@@ -97,7 +99,7 @@ class Measurements:
     )
     task, files = self._task(seed)
     is_released = (method, epsilon, seed) == (
-        results.OURS, config.epsilon[0], config.seed
+        methods(config)[0], config.epsilon[0], config.seed
     )
     releases = releases_lib.Releases(
         settings.epsilon, settings.delta, seed if config.simulation else None,
@@ -108,8 +110,8 @@ class Measurements:
     )
     if is_released:
       released.write(
-          self._folder.join(RELEASED), {"config": config.to_json(), "versions": self._versions},
-          settings, task.model, task.source, trained,
+          self._folder.join(RELEASED), config.to_json(), settings, task.model,
+          data.source_text(config, task), trained,
       )
     return task, settings, trained
 
@@ -135,18 +137,17 @@ def _published(folder: output_folder.OutputFolder) -> dict[str, Any]:
 
 def run(
     config: config_lib.PrivateClustersConfig, folder: output_folder.OutputFolder,
-    load: Callable[[int], federated_task.FederatedTask], versions: Mapping[str, str],
+    load: Callable[[int], federated_task.FederatedTask],
 ) -> dict[str, Any]:
   """Measures, and returns the summary; the reports are drawn later.
 
   Args:
     load: Returns the task of a seed.
-    versions: Of Python and the packages, by name.
 
   Raises:
     runtime.WorkerLost: If TFF's worker process ends.
   """
-  measurements = Measurements(config, folder, load, versions)
+  measurements = Measurements(config, folder, load)
   simulation = None
   with contextlib.ExitStack() as stack:
     stack.callback(measurements.remove_files)
@@ -156,11 +157,11 @@ def run(
       table = study.Study(folder, _RESULTS, _KEYS, _VALUES)
       table.run(_cells(config), measurements.measure)
       published = _published(folder)
-      simulation = results.write_simulation_summary(table.rows, published["data"], config.delta)
+      simulation = results.simulation_summary(table.rows, published["data"], config.delta)
       folder.write_text(
           os.path.join(SIMULATION, output_folder.SUMMARY), output_folder.json_text(simulation)
       )
     else:
-      measurements.train(results.OURS, config.epsilon[0], config.seed)
+      measurements.train(methods(config)[0], config.epsilon[0], config.seed)
       published = _published(folder)
   return {"released": published, "simulation": simulation}

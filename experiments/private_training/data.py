@@ -27,6 +27,20 @@ def load(
   )
 
 
+def source_text(
+    config: config_lib.PrivateClustersConfig, task: federated_task.FederatedTask
+) -> str:
+  """Returns what the clients' data are, in a line."""
+  parts = [task.source, task.partition]
+  parts += [
+      f"{name.replace('_', ' ')} {value:g}"
+      for name, value in task.partition_options.items() if value is not None
+  ]
+  if config.image_size is not None:
+    parts.append(f"averaged to {config.image_size} x {config.image_size}")
+  return ", ".join(parts)
+
+
 def describe(task: federated_task.FederatedTask) -> dict[str, Any]:
   """Returns what `config.json` says of the data."""
   return {

@@ -96,14 +96,10 @@ def summary(
 
 
 def write(
-    folder: str, document: Mapping[str, Any], settings: plan_lib.PrivateClusters,
+    folder: str, config: Mapping[str, Any], settings: plan_lib.PrivateClusters,
     model: model_lib.Model, source: str, trained: training.Trained,
 ) -> None:
-  """Writes all but the report, which is drawn from these files alone.
-
-  Args:
-    document: The content of `config.json`, which is public.
-  """
+  """Writes all but the report, which is drawn from these files alone."""
   os.makedirs(folder, exist_ok=True)
   releases = trained.releases
   rows = [
@@ -113,7 +109,7 @@ def write(
   header = ("release", "sensitivity", "std", "mu", "answered")
   texts = {
       LEDGER: output_folder.csv_text(header, rows),
-      output_folder.CONFIG: output_folder.json_text(document),
+      output_folder.CONFIG: output_folder.json_text({"config": config}),
       output_folder.SUMMARY: output_folder.json_text(summary(settings, model, source, trained)),
   }
   for name, text in texts.items():

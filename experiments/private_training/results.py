@@ -131,7 +131,7 @@ def _losses(rows: Sequence[Row], epsilons_of_rows: Sequence[float]) -> list[dict
   ]
 
 
-def write_simulation_summary(
+def simulation_summary(
     rows: Sequence[Row], data: Mapping[str, Any], delta: float
 ) -> dict[str, Any]:
   """Returns the summary of a simulation, for JSON.

@@ -251,7 +251,7 @@ class Run:
     with np.errstate(divide="ignore", invalid="ignore"):
       accuracies = np.where(counts > 0.5, np.clip(found[:, 0] / counts + 0.5, 0, 1), np.nan)
     num_clients, std = len(self.clients), sensitivity / self._budget.report
+    accuracy = float(np.clip(found[:, 0].sum() / num_clients + 0.5, 0, 1))
     return Report(
-        counts, accuracies, float(found[:, 0].sum() / num_clients + 0.5), 2 * std,
-        std * float(np.sqrt(len(counts))) / num_clients,
+        counts, accuracies, accuracy, 2 * std, std * float(np.sqrt(len(counts))) / num_clients
     )

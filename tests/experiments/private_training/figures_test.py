@@ -58,7 +58,7 @@ class FiguresTest(parameterized.TestCase):
 
   def test_no_recovery_of_unknown_groups(self):
     rows = [{**row, results.ARI: None} for row in sample_runs.rows()]
-    summary = results.write_simulation_summary(rows, sample_runs.RELEASED["data"], 1e-5)
+    summary = results.simulation_summary(rows, sample_runs.RELEASED["data"], 1e-5)
 
     self.assertIsNone(figures.recovery(summary))
 
@@ -74,7 +74,7 @@ class FiguresTest(parameterized.TestCase):
 
   def test_alike_accuracies_look_alike(self):
     rows = [{**row, "accuracy": 0.8, "finetuned_accuracy": 0.801} for row in sample_runs.rows()]
-    summary = results.write_simulation_summary(rows, sample_runs.RELEASED["data"], 1e-5)
+    summary = results.simulation_summary(rows, sample_runs.RELEASED["data"], 1e-5)
     low, high = figures.accuracy(summary).axes[0].get_ylim()
 
     self.assertAlmostEqual(high - low, 0.1)

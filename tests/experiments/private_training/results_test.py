@@ -92,7 +92,7 @@ class SimulationSummaryTest(parameterized.TestCase):
     rows[0], rows[-1] = rows[-1], rows[0]  # The order doesn't matter.
     del rows[[(r["method"], r["seed"]) for r in rows].index(("dp_fedavg", 6))]
 
-    summary = results.write_simulation_summary(rows, {}, 1e-5)
+    summary = results.simulation_summary(rows, {}, 1e-5)
 
     (found,) = results.comparisons(summary, "dp_fedavg")
     self.assertEqual((found["score"], found["epsilon"]), (results.FINETUNED, 8.0))

@@ -103,7 +103,7 @@ def rows(epsilons=EPSILONS, seeds=(0, 1, 2), methods=tuple(_SCORES), changes=Non
 
 def simulation(**changes):
   """Returns the summary of `rows(**changes)`."""
-  return results.write_simulation_summary(rows(**changes), RELEASED["data"], 1e-05)
+  return results.simulation_summary(rows(**changes), RELEASED["data"], 1e-05)
 
 
 def released(**changes):
