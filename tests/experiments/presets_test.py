@@ -16,6 +16,7 @@ _PROGRAMS = {
     "dp_benchmark": ("dp_benchmark", "DpBenchmark"),
     "federated_kmeans": ("federated_kmeans", "Paper"),
     "multi_view": ("multi_view", "MultiView"),
+    "private": ("private_clusters", "PrivateClusters"),
     "study": ("study", "Study"),
     "": ("three_phase_emnist", "ThreePhase"),
 }
