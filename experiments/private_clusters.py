@@ -52,7 +52,6 @@ class PrivateClusters(experiment.Experiment):
   report = reports.MODULES[name]
 
   def config(self) -> config_lib.PrivateClustersConfig:
-    training_flags.schema()
     return config_lib.PrivateClustersConfig(**training_flags.settings())
 
   def load(

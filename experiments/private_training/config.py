@@ -18,8 +18,9 @@ from fl_clustering.tasks import registry as task_registry
 _MAX_INT = 2**31 - 1
 _AT_LEAST_ONE = functools.partial(validate.integer, 1, _MAX_INT)
 
-# Clients' own tables.
-FILES = "files"
+# Data whose clients can be played here.  What a run may not find out from private tables, such as
+# their columns, classes and scales, has no other place to be said yet, so tables are refused.
+DATASETS = {name: row for name, row in task_registry.DATASETS.items() if not row.reads_tables}
 
 # From each setting whose choices have options to those options, by name.
 OPTIONS = {"partition": partition_lib.OPTIONS, "model": models.OPTIONS}
@@ -41,12 +42,9 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
   """The settings of a run, checked and completed when made."""
 
   dataset: str = options.option(
-      str, options.listed(task_registry.DATASETS), "auto", values=task_registry.DATASETS
+      str, options.listed(DATASETS), "auto", values=DATASETS
   )
-  num_clients: int | None = options.option(
-      int, "Number of clients.", None, rule=_AT_LEAST_ONE,
-      default_text="100; with --dataset=files all of them",
-  )
+  num_clients: int = options.option(int, "Number of clients.", 100, rule=_AT_LEAST_ONE)
   partition: str | None = options.option(
       str, "How examples are split over clients.", None, values=task_registry.PARTITION_NAMES,
       default_text="natural (by writer) for emnist, dirichlet for the rest",
@@ -95,12 +93,12 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
       int, "With --trust=none, how many clients' shares of the noise count.", None,
       default_text="all",
   )
-  simulation: bool | None = options.option(
+  simulation: bool = options.option(
       bool,
       "Whether the clients are played for an experiment. Then methods without privacy run beside "
       "it, exact accuracies are written, marked as NOT private, and noise follows --seed, which "
       "is NOT private either. Without it, noise is secure and nothing but noisy sums is written.",
-      None, default_text="yes; no with --dataset=files",
+      True,
   )
   num_seeds: int = options.option(
       int, "How often a simulation is repeated, with other data and noise.", 1, rule=_AT_LEAST_ONE
@@ -109,16 +107,10 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
       int, "Seed of everything random that is no secret.", 0,
       rule=functools.partial(validate.integer, 0),
   )
-  # What is public of the clients' tables, as `schema.Schema.to_json`; None for other data.
-  schema: dict[str, Any] | None = None
 
   def __post_init__(self) -> None:
     self._set("epsilon", tuple(map(float, self.epsilon)))
     options.check(self)
-    if self.simulation is None:
-      self._set("simulation", self.dataset != FILES)
-    if self.num_clients is None and self.dataset != FILES:
-      self._set("num_clients", 100)
     if not self.epsilon or len(set(self.epsilon)) != len(self.epsilon):
       raise validate.error("epsilon", "be one number or several different ones", self.epsilon)
     if not self.simulation:

@@ -136,8 +136,7 @@ class ProgramTest(parameterized.TestCase):
       (("--nosimulation", "--num_seeds=2"), "`num_seeds` must be one without `simulation`"),
       (("--delta=1",), "`delta` must be a number in"),
       (("--image_size=9",), "`image_size` must divide the sides of square images"),
-      (("--schema=a.json",), "`schema` must be left out with `dataset` digits"),
-      (("--dataset=files",), "`schema` must name a file"),
+      (("--dataset=files",), ".*value should be one of <auto|emnist|digits|idx>"),
       (("--min_clients=3",), "`min_clients` must be left out with `trust`='server'"),
       (("--learning_rate=nan",), "`learning_rate` must be a finite number > 0"),
   )
