@@ -13,6 +13,7 @@ The server sees nothing but noisy sums (`slot_sums.py`).
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import functools
 import os
@@ -170,6 +171,18 @@ class Run:
     self._door = slot_sums.SlotSums(
         self.clients, releases, settings.trust, settings.min_clients
     )
+
+  def again(self, releases: releases_lib.Releases) -> Run:
+    """Returns another run on the same clients, with releases of its own.
+
+    The two share the TFF computations, which take longer to build than to run.
+    """
+    run = copy.copy(self)
+    run._releases = releases
+    run._door = slot_sums.SlotSums(
+        self.clients, releases, self._settings.trust, self._settings.min_clients
+    )
+    return run
 
   def _public(
       self, state: training.State, centers: np.ndarray, is_locked: bool
