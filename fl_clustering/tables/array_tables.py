@@ -71,6 +71,20 @@ def _no_numbers(columns, num_columns):
   return cells.no_numbers({name: text for name, (_, text) in found}, num_rows, num_columns)
 
 
+def _any_array_texts(array):
+  """Returns the cells of an array as a list of texts; None for all by the array's type alone."""
+  if array.dtype.kind in "biuf":
+    return array.astype(str).tolist()
+  encoding = {"U": "utf-32-le", "S": "utf-8"}.get(array.dtype.kind)
+  if encoding is None:
+    return [None] * len(array)
+  # NumPy refuses some of the texts that a file may hold.
+  array = array.astype(array.dtype.newbyteorder("<"))
+  content, width = array.tobytes(), array.dtype.itemsize
+  cells_of_array = (content[i * width : (i + 1) * width] for i in range(len(array)))
+  return [cell.decode(encoding, errors="replace").rstrip("\0") for cell in cells_of_array]
+
+
 def read_array(head, numbers, texts):
   """Returns the columns by name, as Arrow arrays of float64 and of text.
 
@@ -99,6 +113,8 @@ def read_array(head, numbers, texts):
         {name: column.tolist() for name, column in no_numbers.items()}, len(numbers)
     )
   columns = {name: pa.array(np.asarray(loaded[name], np.float64)) for name in numbers}
+  if head.allows_any_cell:
+    return columns | {name: pa.array(_any_array_texts(loaded[name]), pa.string()) for name in texts}
   return columns | {name: pa.array(loaded[name].astype(str)) for name in texts}
 
 
@@ -133,17 +149,44 @@ def _without_missing(column):
   return pa.chunked_array([found])
 
 
+def _plain(column):
+  """Returns an Arrow column without categories."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _decoded(column):
+  """Returns the cells of an Arrow column of text as a list; None for any other column."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  is_large = pa.types.is_large_string(column.type)
+  if not is_large and not pa.types.is_string(column.type):
+    return None
+  # Arrow doesn't check that its text is UTF-8.
+  contents = column.cast(pa.large_binary() if is_large else pa.binary()).to_pylist()
+  return ["" if found is None else found.decode(errors="replace") for found in contents]
+
+
+def _any_texts(column):
+  """Returns an Arrow column as text; null for all by the column's type alone."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  column = _plain(column)
+  kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+  if any(is_kind(column.type) for is_kind in kinds):
+    return column.cast(pa.string())
+  texts = _decoded(column)
+  return pa.nulls(len(column), pa.string()) if texts is None else pa.array(texts, pa.string())
+
+
 def _any_numbers(column):
   """Returns an Arrow column as float64, NaN for text that is no number; None by its type alone."""
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  if pa.types.is_dictionary(column.type):
-    column = column.cast(column.type.value_type)
-  if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-    # Arrow doesn't check that its text is UTF-8.
-    is_large = pa.types.is_large_string(column.type)
-    contents = column.cast(pa.large_binary() if is_large else pa.binary()).to_pylist()
-    texts = ("" if found is None else found.decode(errors="replace") for found in contents)
+  column = _plain(column)
+  texts = _decoded(column)
+  if texts is not None:
     return pa.array([cells.number_of(text, ".") for text in texts], pa.float64())
   if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
     return None
@@ -169,8 +212,7 @@ def read_parquet(head, numbers, texts):
     others = [name for name, column in found.items() if column is None]
     if others:
       raise _other_types(others)
-    # The rows of private runs need no names, and what these hold can't be wrong then.
-    return found | {name: pa.nulls(table.num_rows, pa.string()) for name in texts}
+    return found | {name: _any_texts(table[name]) for name in texts}
   columns, others = {}, {}
   for name in (*numbers, *texts):
     try:

@@ -327,6 +327,40 @@ class PrivateTest(TablesTestCase):
     self.assert_features(tables, {"a": np.reshape(expected, (-1, 1))})
 
   @parameterized.named_parameters(
+      ("text", "parquet", pa.array([" u ", "", None, "\u2603"]), ("u", None, None, "\u2603")),
+      ("text that is no UTF-8", "parquet",
+       pa.Array.from_buffers(
+           pa.string(), 2,
+           [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\3\0\0\0"), pa.py_buffer(b"\xffuv")]),
+       ("\ufffd", "uv")),
+      ("categories", "parquet", pa.array(["u", "v"]).dictionary_encode(), ("u", "v")),
+      ("numbers", "parquet", pa.array([1, 2**60]), ("1", f"{2**60}")),
+      ("booleans", "parquet", pa.array([True, None]), ("true", None)),
+      ("days", "parquet", pa.array([0, 2**31 - 1], pa.date32()), (None, None)),
+      ("text in arrays", "npz", np.array(["u", " ", "\u2603"]), ("u", None, "\u2603")),
+      ("bytes", "npz", np.array([b"u", b"\xff"]), ("u", "\ufffd")),
+      ("numbers in arrays", "npz", np.array([1.5, np.nan]), ("1.5", None)),
+      ("days in arrays", "npz", np.array([0, 2**62], "M8[D]"), (None, None)),
+  )
+  def test_texts(self, kind, column, expected):
+    columns = {"who": column, "x": np.ones(len(column))}
+    columns = pa.table(columns) if kind == "parquet" else columns
+    tables = self.open({f"a.{kind}": columns}, allow_any_number=True, id_column="who")
+    self.assertEqual(tables.read("a").row_ids, expected)
+
+  def test_characters_that_are_none(self):
+    # A test's parameter can't hold them.
+    names = np.array([0xD800, 0x61, 0x110000, 0], "<u4").view("<U2")
+    tables = self.open(
+        {"a.npz": {"who": names, "x": np.ones(2)}}, allow_any_number=True, id_column="who")
+    self.assertEqual(tables.read("a").row_ids, ("\ufffda", "\ufffd"))
+
+  def test_a_long_cell_takes_no_long_time(self):
+    # Seconds at most; it was more than ten minutes.
+    tables = self.open({"a.csv": _rows("x", "9" * 130_000 + "x")}, **self._NAMED)
+    self.assert_features(tables, {"a": [[np.nan]]})
+
+  @parameterized.named_parameters(
       ("no file has names", {"a.csv": "", "b.csv": ""}, _NAMED,
        "'.*a.csv': it is empty, and no file has the columns' names"),
       ("names that are no text", {"a.csv": b"x,\xff\n1,2\n"}, _NAMED,
