@@ -11,7 +11,9 @@ So files that stand one after the other are a file again.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
+from typing import Mapping
 
 import numpy as np
 
@@ -55,7 +57,11 @@ class ClientFiles:
 
 def _write(path: str, examples: examples_lib.Examples) -> ExampleFile:
   rows = np.concatenate(
-      [examples.features.reshape(len(examples), -1), examples.labels[:, None]],
+      [
+          # Also where there are no examples.
+          examples.features.reshape(len(examples), math.prod(examples.feature_shape)),
+          examples.labels[:, None],
+      ],
       axis=1,
       dtype=examples.features.dtype,
       casting="unsafe",  # `examples.MAX_CLASSES` are exact.
@@ -94,20 +100,37 @@ def _global_test_files(
   )
 
 
-def write_client_files(task: federated_task.FederatedTask, directory: str) -> ClientFiles:
-  """Writes the examples of a task to files, but for those that are at sites.
+def write_examples(
+    train: Mapping[str, examples_lib.AnyExamples], test: Mapping[str, examples_lib.AnyExamples],
+    directory: str,
+) -> ClientFiles:
+  """Writes clients' examples to files, but for those that are at sites.
 
   Files are named by position, as ids may hold any character.  Those of an earlier run are
-  overwritten.
+  overwritten.  The file of a client without examples is empty.
 
   Args:
-    task: The task.
+    train: Their training examples by client id.
+    test: Their test examples, of the same clients.
     directory: An existing folder.
+
+  Returns:
+    Files without a global test set.
   """
-  directory = os.path.abspath(directory)
-  train, test = {}, {}
-  for i, client in enumerate(task.all_clients):
-    name = os.path.join(directory, f"client_{i:05d}")
-    train[client.client_id] = _client_file(name + ".train", client.train)
-    test[client.client_id] = _client_file(name + ".test", client.test)
-  return ClientFiles(train, test, _global_test_files(directory, task.global_test))
+  files = ClientFiles({}, {}, ())
+  for i, client_id in enumerate(train):
+    name = os.path.join(os.path.abspath(directory), f"client_{i:05d}")
+    files.train[client_id] = _client_file(name + ".train", train[client_id])
+    files.test[client_id] = _client_file(name + ".test", test[client_id])
+  return files
+
+
+def write_client_files(task: federated_task.FederatedTask, directory: str) -> ClientFiles:
+  """Writes the examples of a task as `write_examples` does, and its global test set."""
+  files = write_examples(
+      {client.client_id: client.train for client in task.all_clients},
+      {client.client_id: client.test for client in task.all_clients},
+      directory,
+  )
+  global_test = _global_test_files(os.path.abspath(directory), task.global_test)
+  return dataclasses.replace(files, global_test=global_test)

@@ -25,7 +25,7 @@ _LINES_TO_SNIFF = 20
 # Spreadsheets begin a file with a byte order mark.
 _ENCODING = "utf-8-sig"
 # A column of a file without names, which has less than a million.
-_UNNAMED = re.compile(r"column_([1-9][0-9]{0,5})")
+UNNAMED = re.compile(r"column_([1-9][0-9]{0,5})")
 
 
 def _opener(path):
@@ -103,7 +103,7 @@ def _private_head(path, options):
         head, num_columns=len(names), first_line=names, separator=separator
     )
   named = (*(options.columns or ()), *options.exclude, *options.roles.values())
-  places = [int(found[1]) for found in map(_UNNAMED.fullmatch, named) if found]
+  places = [int(found[1]) for found in map(UNNAMED.fullmatch, named) if found]
   return dataclasses.replace(head, num_columns=max(places, default=0))
 
 

@@ -1,0 +1,371 @@
+"""Tests for fl_clustering.tasks.private_clients."""
+
+import contextlib
+import gzip
+import io
+import os
+import shutil
+import warnings
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from fl_clustering.engine import client_files
+from fl_clustering.engine import client_update
+from fl_clustering.tasks import private_clients
+from fl_clustering.tasks import schema as schema_lib
+
+_SCHEMA = schema_lib.Schema(
+    features=(
+        schema_lib.Number("age", 50.0, 10.0), schema_lib.Levels("sex", ("f", "m")),
+        schema_lib.Number("x", 1.0, 2.0),
+    ),
+    label_column="ill", classes=("no", "yes", "3"), split_column="part", header="yes",
+)
+_HEADER = "age,sex,x,ill,part\n"
+_ROWS = ("40,f,1,no,train\n", "60,m,3,yes,test\n", "70,f,5,3,train\n", "50,m,1,no,train\n")
+_NO_ROWS = np.zeros((0, 4), np.float32)
+
+
+def _table(*rows, header=_HEADER):
+  return (header + "".join(rows)).encode()
+
+
+def _parquet(columns):
+  sink = io.BytesIO()
+  parquet.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), sink)
+  return sink.getvalue()
+
+
+def _npz(**columns):
+  file = io.BytesIO()
+  np.savez(file, **columns)
+  return file.getvalue()
+
+
+def _columns(**changes):
+  columns = {
+      "age": [40.0, 60.0], "sex": ["f", "m"], "x": [1, 3], "ill": ["no", "yes"],
+      "part": ["train", "test"],
+  }
+  return {**columns, **changes}
+
+
+class _TestCase(parameterized.TestCase):
+
+  def folder(self, files):
+    folder = self.create_tempdir().full_path
+    for name, content in files.items():
+      with open(os.path.join(folder, name), "wb") as file:
+        file.write(content)
+    return folder
+
+  def load(self, files, schema=_SCHEMA, seed=0):
+    """Returns what `load` does, which says nothing meanwhile."""
+    said = io.StringIO()
+    with (
+        warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+    ):
+      warnings.simplefilter("always")
+      clients = private_clients.load(schema, self.folder(files), seed)
+    self.assertEqual(said.getvalue(), "")
+    # Other than those of collected garbage.
+    self.assertEmpty([w for w in warned if not issubclass(w.category, ResourceWarning)])
+    for examples in (*clients.train.values(), *clients.test.values()):
+      self.assertEqual((examples.features.dtype, examples.labels.dtype), (np.float32, np.int32))
+    return clients
+
+
+class LoadTest(_TestCase):
+
+  def assert_client(self, content, train, labels, ending="csv", schema=_SCHEMA):
+    clients = self.load({f"a.{ending}": content}, schema)
+    self.assertEqual(clients.client_ids, ("a",))
+    np.testing.assert_array_equal(clients.train["a"].features, np.reshape(train, (-1, 4)))
+    np.testing.assert_array_equal(clients.train["a"].labels, labels)
+    return clients
+
+  def test_rows(self):
+    clients = self.assert_client(
+        _table(*_ROWS), [[-1, 1, 0, 0], [2, 1, 0, 2], [0, 0, 1, 0]], [0, 2, 0])
+    np.testing.assert_array_equal(clients.test["a"].features, [[1, 0, 1, 1]])
+    np.testing.assert_array_equal(clients.test["a"].labels, [1])
+
+  @parameterized.named_parameters(
+      ("no number", "tall,f,u,no,train", [0, 1, 0, 0]),
+      ("missing", ",,NA,no,train", [0, 0, 0, 0]),
+      ("not finite", "nan,f,-inf,no,train", [0, 1, 0, 0]),
+      ("too large for a float64", "1e999,f,-1e999,no,train", [0, 1, 0, 0]),
+      ("large", "1e300,f,-1e300,no,train", [5, 1, 0, -5]),
+      ("an unknown level", "50,x,1,no,train", [0, 0, 0, 0]),
+      ("blanks and quotes", '" 40 "," m",1,"no", TRAIN', [-1, 0, 1, 0]),
+      ("another way to write a class", "40,f,1,03.0,train", [-1, 1, 0, 0]),
+  )
+  def test_cells(self, row, features):
+    self.assert_client(_table(row + "\n"), [features], [2 if "03" in row else 0])
+
+  @parameterized.named_parameters(
+      ("another class", "40,f,1,maybe,train"),
+      ("no class", "40,f,1,,train"),
+      ("another split", "40,f,1,no,validation"),
+      ("no split", "40,f,1,no,"),
+      ("too few cells", "40,f,1,no"),
+      ("too many cells", "40,f,1,no,train,"),
+      ("a lone quote", '"40,f,1,no,train'),
+  )
+  def test_rows_that_are_left_out(self, row):
+    kept = "40,f,1,no,train\n"
+    self.assert_client(_table(kept, row + "\n", kept), [[-1, 1, 0, 0]] * 2, [0, 0])
+
+  def test_columns_are_known_by_name(self):
+    self.assert_client(
+        _table("no,u,1,train,f,40\n", header="ill,name,x,part,sex,age\n"), [[-1, 1, 0, 0]], [0])
+
+  @parameterized.named_parameters(
+      ("empty", b""),
+      ("names alone", _table()),
+      ("a column less", _table("40,f,1,no\n", header="age,sex,x,ill\n")),
+      ("a column twice", _table("40,f,1,no,train,1\n", header="age,sex,x,ill,part,age\n")),
+      ("names that are no text", b"age,sex,x,ill,part,\xff\n40,f,1,no,train,1\n"),
+      ("no gzip file", b"40,f,1,no,train", "csv.gz"),
+      ("half a gzip file", gzip.compress(_table(*_ROWS))[:-12], "csv.gz"),
+      ("no Parquet", b"PAR1 no PAR1", "parquet"),
+      ("a type other than numbers",
+       _parquet(_columns(age=pa.array([b"1", b"2"], pa.binary()))), "parquet"),
+      ("no array", b"u", "npy"),
+      ("a pickle", _npz(**_columns(age=np.array([1, None], object))), "npz"),
+      ("columns of other lengths", _npz(**_columns(age=[1.0])), "npz"),
+      ("an archive", b"PK\3\4" + bytes(100), "npz"),
+      ("an array of more dimensions", _npz(x=np.zeros((2, 2, 2))), "npz"),
+      ("a header of arrays that is code", b"\x93NUMPY\1\0\5\0(1+1\n", "npy"),
+      ("more rows than there are",
+       b"\x93NUMPY\1\0F\0{'descr':'<f8','fortran_order':False,'shape':(9999999999999,5)}     \n",
+       "npy"),
+  )
+  def test_files_that_hold_no_rows(self, content, ending="csv"):
+    clients = self.assert_client(content, _NO_ROWS, [], ending)
+    self.assertEqual(clients.test["a"].features.shape, (0, 4))
+
+  @parameterized.named_parameters(
+      ("Parquet", _parquet(_columns()), "parquet"),
+      ("categories", _parquet(_columns(sex=pd.Categorical(["f", "m"]))), "parquet"),
+      ("text in Parquet", _parquet(_columns(age=["40", "60"])), "parquet"),
+      ("arrays", _npz(**_columns()), "npz"),
+      ("gzip", gzip.compress(_table(*_ROWS[:2])), "csv.gz"),
+  )
+  def test_kinds_of_files(self, content, ending):
+    clients = self.assert_client(content, [[-1, 1, 0, 0]], [0], ending)
+    np.testing.assert_array_equal(clients.test["a"].features, [[1, 0, 1, 1]])
+
+  def test_a_label_above(self):
+    schema = schema_lib.Schema(
+        features=(schema_lib.Levels("c", ("1", "2", "3", "4")),), label_column="y",
+        label_above=2.0, header="yes", split_column="part",
+    )
+    rows = ("1,2\n", "2,2.5\n", "3,u\n", "4,inf\n", "1,nan\n", "1,\n")
+    table = _table(*(f"train,{row}" for row in rows), header="part,c,y\n")
+    self.assert_client(table, np.eye(4)[[0, 1, 3]], [0, 1, 1], schema=schema)
+
+  def test_without_names(self):
+    schema = schema_lib.Schema(
+        features=(
+            schema_lib.Number("column_3", 0.0, 1.0), schema_lib.Levels("column_1", ("u", "v", "w")),
+        ),
+        label_column="column_2", classes=("0", "1"), header="no", separator=";", decimal=",",
+        test_share=0.5,
+    )
+    self.assert_client(b"u;1;1,5\n", [[1.5, 1, 0, 0]], [1], schema=schema)
+    self.assert_client(b"u;1;1.5;7\n", [[0, 1, 0, 0]], [1], schema=schema)
+    self.assert_client(b"u;1\n", _NO_ROWS, [], schema=schema)
+
+
+class SplitTest(_TestCase):
+
+  def _split(self, num_rows, client_id="a", seed=0, test_share=None, others=()):
+    schema = schema_lib.Schema(
+        features=(schema_lib.Number("x", 0.0, 100.0),), label_column="y", classes=("0", "1"),
+        test_share=test_share, header="yes",
+    )
+    rows = [f"{i},{i % 2}\n" for i in range(num_rows)]
+    files = {f"{client_id}.csv": _table(*rows, header="x,y\n")}
+    clients = self.load({**files, **dict(others)}, schema, seed)
+    train, test = (part[client_id].features * 100 for part in (clients.train, clients.test))
+    np.testing.assert_allclose(np.sort(np.concatenate([train, test])[:, 0]), range(num_rows))
+    return len(train), np.rint(test[:, 0]).tolist()
+
+  @parameterized.parameters(
+      (0, None, 0), (1, None, 0), (2, None, 1), (3, 0.9, 2), (10, None, 2), (10, 0.5, 5)
+  )
+  def test_numbers(self, num_rows, test_share, num_test):
+    num_train, test = self._split(num_rows, test_share=test_share)
+    self.assertEqual((num_train, len(test)), (num_rows - num_test, num_test))
+
+  def test_the_seed_and_the_client_decide(self):
+    first = self._split(40)
+    self.assertEqual(self._split(40), first)
+    self.assertEqual(self._split(40, others={"0.csv": b"", "c.csv": b"x,y\n1,1\n"}.items()), first)
+    self.assertNotEqual(self._split(40, seed=1), first)
+    self.assertNotEqual(self._split(40, client_id="b"), first)
+
+
+# What a client's file may hold instead of its rows.
+_CONTENTS = {
+    "nothing": b"",
+    "names alone": _table(),
+    "one row": _table(_ROWS[0]),
+    "any bytes": bytes(range(256)) * 20,
+    "bytes for cells": _table() + b"\xff\xfe,\x00,\xc3(,no,train\n\x1a",
+    "no number is finite": _table("nan,nan,inf,no,train\n", "-inf,f,1e999,yes,test\n"),
+    "large numbers": _table("1e308,f,-1.7e308,no,train\n", "9" * 5000 + ",m,1e-320,yes,train\n"),
+    "a cell of 200,000 letters": _table("x" * 200_000 + ",f,1,no,train\n"),
+    "a cell of 130,000 digits": _table("9" * 130_000 + "u,f,1,no,train\n"),
+    "other columns": _table("1,2\n", header="a,b\n"),
+    "columns in another order": _table("train,no,1,f,40\n", header="part,ill,x,sex,age\n"),
+    "a column less": _table("40,f,1,no\n", header="age,sex,x,ill\n"),
+    "another separator": _table(*_ROWS).replace(b",", b";"),
+    "lone quotes": _table('"40,f,1,no,train\n', '40,"f,1,no,train\n', *_ROWS),
+    "a quote in the names": _table(*_ROWS, header='"age,sex,x,ill,part\n'),
+    "unknown labels": _table("40,f,1,maybe,train\n", "40,f,1,,train\n", "40,f,1,no,never\n"),
+    "lines of other lengths": _table("1\n", ",,,,,,,\n", "\n", *_ROWS),
+    "other ends of lines": _table(*_ROWS).replace(b"\n", b"\r"),
+    "the text of others": _table(*(5 * _ROWS)),
+}
+_GZIP = {
+    "text": _table(*_ROWS),
+    "a damaged sum": gzip.compress(_table(*_ROWS))[:-8] + bytes(8),
+    "a damaged stream": gzip.compress(_table(*_ROWS))[:20] + b"\xff" * 40,
+}
+_PARQUET = {
+    "nothing": b"",
+    "half of it": _parquet(_columns())[:-30],
+    "its end alone": _parquet(_columns())[-300:],
+    "bytes in between": b"PAR1" + b"\xff" * 400 + _parquet(_columns())[404:],
+    "lists": _parquet(_columns(age=[[1.0], [2.0]])),
+    "no rows": _parquet(pa.table(_columns()).slice(0, 0)),
+    "nulls": _parquet(_columns(age=[None, None], ill=[None, "no"])),
+}
+_NPZ = {
+    "nothing": b"",
+    "half of it": _npz(**_columns())[:-100],
+    "numbers for text": _npz(**_columns(sex=[1.5, 2], ill=[3, 3])),
+    "complex numbers": _npz(**_columns(age=[1j, 2])),
+    "bytes": _npz(**_columns(sex=np.array([b"\xff", b"f"]))),
+    "a warning when cast": _npz(**_columns(age=np.array(["9", "8"], np.longdouble) ** 9999)),
+}
+
+
+def _cases(contents, ending):
+  return [(f"{ending}, {name}", ending, content) for name, content in contents.items()]
+
+
+class NeighboursTest(_TestCase):
+  """One client's file changes nothing for the others, and nobody is told what it holds."""
+
+  def _assert_same_but_for(self, client_id, found, expected):
+    self.assertEqual(found.client_ids, expected.client_ids)
+    for other in found.client_ids:
+      if other == client_id:
+        continue
+      for part in ("train", "test"):
+        mine, before = (getattr(clients, part)[other] for clients in (found, expected))
+        self.assertEqual(mine.features.tobytes(), before.features.tobytes())
+        self.assertEqual(mine.features.shape, before.features.shape)
+        self.assertEqual(mine.labels.tobytes(), before.labels.tobytes())
+
+  @parameterized.named_parameters(
+      *_cases(_CONTENTS, "csv"), *_cases(_GZIP, "csv.gz"), *_cases(_PARQUET, "parquet"),
+      *_cases(_NPZ, "npz"),
+  )
+  def test_files(self, ending, content):
+    schema = schema_lib.Schema.from_json(
+        {key: value for key, value in _SCHEMA.to_json().items() if key != "split_column"})
+    others = {
+        "a.csv": _table(*_ROWS), "c.csv": _table(*_ROWS[1:]).replace(b",", b";"), "d.csv": b"",
+        "e.parquet": _parquet(_columns()), "f.npz": _npz(**_columns()),
+    }
+    for each in (_SCHEMA, schema):
+      expected = self.load({**others, f"b.{ending}": _table(*_ROWS)}, each)
+      found = self.load({**others, f"b.{ending}": content}, each)
+      self._assert_same_but_for("b", found, expected)
+
+  @parameterized.parameters(
+      '"40,f,1,no,train,b', "nan,x,1e999,maybe,never,b", ",,,,,b", "40,f,1,no,train", ",,,,,,,,b",
+      '"', "x" * 200_000 + ",f,1,no,train,b", "\udcff,f,\0,no,train,b", "40,f,1,no,train,b\r,,",
+  )
+  def test_rows_of_a_shared_table(self, row):
+    schema = schema_lib.Schema.from_json({**_SCHEMA.to_json(), "client_column": "who"})
+
+    def table(*rows):
+      text = "age,sex,x,ill,part,who\n" + "".join(f"{line}\n" for line in rows)
+      return text.encode(errors="surrogateescape")
+
+    rows = [f"{line.strip()},{who}" for line, who in zip(2 * _ROWS, "abcdabcd")]
+    for place in (0, 4, 8):
+      changed = [*rows[:place], row, *rows[place:]]
+      found = self.load({"1.csv": table(*changed), "2.csv": table(*rows)}, schema)
+      expected = self.load({"1.csv": table(*rows), "2.csv": table(*rows)}, schema)
+      self._assert_same_but_for("b", found, expected)
+
+
+class FolderTest(_TestCase):
+
+  def test_clients_that_share_tables(self):
+    schema = schema_lib.Schema.from_json({**_SCHEMA.to_json(), "client_column": "who"})
+    rows = ("10,no,40,f,1,train\n", "2,yes,60,m,1,train\n", ",no,50,m,1,train\n")
+    clients = self.load({
+        "1.csv": _table(*rows, header="who,ill,age,sex,x,part\n"),
+        "2.parquet": _parquet({**_columns(), "who": [10, 10]}),
+    }, schema)
+    self.assertEqual(clients.client_ids, ("2", "10"))
+    np.testing.assert_array_equal(clients.train["10"].features, [[-1, 1, 0, 0]] * 2)
+    np.testing.assert_array_equal(clients.test["10"].labels, [1])
+    self.assertLen(clients.train["2"], 1)
+    self.assertEmpty(clients.test["2"])
+
+  @parameterized.named_parameters(
+      ("a column less", {"1.csv": b"who,age\nu,secret\n"}, "1.csv': it has no column 'sex'.$"),
+      ("no table", {"1.csv.gz": b"secret"}, "1.csv.gz': it is no gzip file, or not all of one.$"),
+      ("no client", {"1.csv": _table(header="who,age,sex,x,ill,part\n")},
+       "`client_column` must hold a client's name in some row, got 'who'.$"),
+  )
+  def test_tables_that_clients_can_not_share(self, files, message):
+    schema = schema_lib.Schema.from_json({**_SCHEMA.to_json(), "client_column": "who"})
+    with self.assertRaisesRegex(ValueError, message):
+      self.load(files, schema)
+
+  @parameterized.named_parameters(
+      ("no files", {}, "`data_dir` must hold a file per client"),
+      ("another kind", {"a.csv": b"", "b.xlsx": b""}, "b.xlsx': it is of no kind that can be"),
+      ("one client twice", {"a.csv": b"", "a.npz": b""}, "`data_dir` must hold one file per clie"),
+  )
+  def test_folders(self, files, message):
+    with self.assertRaisesRegex(ValueError, message):
+      self.load(files)
+
+  def test_no_folder(self):
+    with self.assertRaisesRegex(ValueError, "`data_dir` must be a folder, got '/no/folder'"):
+      private_clients.load(_SCHEMA, "/no/folder", 0)
+
+  def test_files_for_computations(self):
+    clients = self.load({"a.csv": _table(*_ROWS), "b.csv": b"", "c.csv": _table(_ROWS[0])})
+    folder = self.create_tempdir().full_path
+    files = client_files.write_examples(clients.train, clients.test, folder)
+    self.assertEqual(list(files.train), ["a", "b", "c"])
+    self.assertEqual([file.num_examples for file in files.test.values()], [1, 0, 0])
+    model = _SCHEMA.build_model("logistic")
+    for part in ("train", "test"):
+      for client_id, examples in getattr(clients, part).items():
+        with open(getattr(files, part)[client_id].path, "rb") as file:
+          features, labels = client_update.decode_examples(model, file.read())
+        np.testing.assert_array_equal(features, examples.features)
+        np.testing.assert_array_equal(labels, examples.labels)
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+  absltest.main()
