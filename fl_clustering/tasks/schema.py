@@ -64,8 +64,7 @@ class Number:
 
   def encode(self, column: np.ndarray) -> np.ndarray:
     """Returns its features, of shape (n, 1); what is not finite becomes 0."""
-    with np.errstate(over="ignore"):
-      scaled = (np.where(np.isfinite(column), column, self.center) - self.center) / self.scale
+    scaled = (np.where(np.isfinite(column), column, self.center) - self.center) / self.scale
     return np.clip(scaled, -LIMIT, LIMIT)[:, np.newaxis]
 
   def to_json(self) -> dict[str, Any]:

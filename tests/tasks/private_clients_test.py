@@ -255,7 +255,7 @@ _NPZ = {
     "numbers for text": _npz(**_columns(sex=[1.5, 2], ill=[3, 3])),
     "complex numbers": _npz(**_columns(age=[1j, 2])),
     "bytes": _npz(**_columns(sex=np.array([b"\xff", b"f"]))),
-    "a warning when cast": _npz(**_columns(age=np.array(["9", "8"], np.longdouble) ** 9999)),
+    "a warning when cast": _npz(**_columns(age=np.array(["9", "8"], np.longdouble) ** 999)),
 }
 
 
@@ -330,6 +330,9 @@ class FolderTest(_TestCase):
   @parameterized.named_parameters(
       ("a column less", {"1.csv": b"who,age\nu,secret\n"}, "1.csv': it has no column 'sex'.$"),
       ("no table", {"1.csv.gz": b"secret"}, "1.csv.gz': it is no gzip file, or not all of one.$"),
+      ("a type other than numbers",
+       {"1.parquet": _parquet({**_columns(age=[b"1", b"2"]), "who": ["u", "v"]})},
+       "1.parquet': column 'age' has a type other than numbers.$"),
       ("no client", {"1.csv": _table(header="who,age,sex,x,ill,part\n")},
        "`client_column` must hold a client's name in some row, got 'who'.$"),
   )

@@ -216,7 +216,7 @@ class DraftTest(parameterized.TestCase):
   def test_draft(self):
     folder = self._folder({
         "a.csv": "name;age;fixed;sex;ill;part\nu;1,5;7;m;1;train\nv;2,5;7;f;0;test\n",
-        "b.csv": "name;age;fixed;sex;ill;part\nw;;7;;2.0;train\n",
+        "b.csv": "name;age;fixed;sex;ill;part\nw;;7;;2.0;train\nx;8;7;f;1;test\n",
     })
     schema = schema_lib.draft(folder, table_options.TableOptions(
         exclude=("name",), categories=("sex",), missing="mean", label_column="ill",
@@ -225,19 +225,20 @@ class DraftTest(parameterized.TestCase):
     self.assertEqual(schema, schema_lib.Schema(
         note=schema.note,
         features=(
-            schema_lib.Number("age", 2.0, 0.5), schema_lib.Number("fixed", 7.0, 1.0),
+            schema_lib.Number("age", 4.0, np.std([1.5, 2.5, 8])), schema_lib.Number("fixed", 7.0, 1.0),
             schema_lib.Levels("sex", ("f", "m")),
         ),
         label_column="ill", classes=("0", "1", "2"), split_column="part", header="yes",
         separator=";", decimal=",",
     ))
-    self.assertRegex(schema.note, "^Drafted from a sample of 3 rows.*sample must be public")
+    self.assertRegex(schema.note, "^Drafted from a sample of 4 rows.*sample must be public")
     path = self.create_tempfile().full_path
     schema.write(path)
     self.assertEqual(schema_lib.Schema.read(path), schema)
     clients = private_clients.load(schema, folder, 0)
-    np.testing.assert_array_equal(clients.train["a"].features, [[-1, 0, 0, 1]])
-    np.testing.assert_array_equal(clients.test["a"].features, [[1, 0, 1, 0]])
+    scaled = (np.array([1.5, 2.5]) - 4) / np.std([1.5, 2.5, 8])
+    np.testing.assert_allclose(clients.train["a"].features, [[scaled[0], 0, 0, 1]], rtol=1e-6)
+    np.testing.assert_allclose(clients.test["a"].features, [[scaled[1], 0, 1, 0]], rtol=1e-6)
     np.testing.assert_array_equal(clients.train["b"].features, [[0, 0, 0, 0]])
     np.testing.assert_array_equal(clients.train["b"].labels, [2])
 
@@ -250,14 +251,14 @@ class DraftTest(parameterized.TestCase):
     self.assertLen(private_clients.load(schema, folder, 0).train["a"], 1)
 
   def test_clients_that_share_a_table_and_a_limit(self):
-    folder = self._folder({"all.csv": "who,x,y\na,1,0\nb,2,9\n"})
+    folder = self._folder({"all.csv": "who,x,y\na,1,0\nb,2,3\n"})
     schema = schema_lib.draft(folder, table_options.TableOptions(
         client_column="who", label_column="y", label_above=4))
     self.assertEqual(schema.client_column, "who")
-    self.assertEqual(schema.to_json()["label_above"], 4)
+    self.assertEqual((schema.label_above, schema.classes), (4, ("<= 4", "> 4")))
     clients = private_clients.load(schema, folder, 0)
     self.assertEqual(clients.client_ids, ("a", "b"))
-    self.assertEqual([clients.train[c].labels.tolist() for c in "ab"], [[0], [1]])
+    self.assertEqual([clients.train[c].labels.tolist() for c in "ab"], [[0], [0]])
 
   def test_parquet(self):
     folder = self.create_tempdir().full_path
