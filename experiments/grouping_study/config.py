@@ -12,7 +12,10 @@ from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import held_out
 
 SETTINGS = ("iid", "quantity", "dirichlet", "shards", "rotated", "permuted_labels", "feature_shift")
-METHODS = tuple(method_registry.METHODS)
+# Those of a study that names none.
+METHODS = tuple(
+    name for name, entry in method_registry.METHODS.items() if not entry.simulates_privacy
+)
 # Only these data sets name what was used, also when a study is resumed elsewhere.
 _UNNAMED = "auto"
 

@@ -17,9 +17,11 @@ Look = dict[str, Any]  # Keywords of a line, such as its colour.
 
 _COLORS = {
     **figure_style.METHOD_COLORS,
-    # Two of the colours of clusters, as there are more methods than colours for methods.
+    # Colours of clusters, as there are more methods than colours for methods.
     "wine": "#882255",
     "indigo": "#332288",
+    "teal": "#44aa99",
+    "rose": "#cc6677",
 }
 _DOTTED_DASHES = (0, (4, 1, 1, 1))
 # Colour, line and marker of known methods, which are the same in every run.
@@ -33,6 +35,8 @@ _KNOWN_LOOKS = {
     "cfl_as_copied": ("yellow", "-", "P"),
     "fesem": ("wine", "-", "X"),
     "pacfl": ("indigo", "-", "*"),
+    "private_ifca": ("teal", "-", "8"),
+    "dp_fedavg": ("rose", "-", "p"),
     results_lib.LOCAL: ("orange", "--", "<"),
     results_lib.FINETUNED: ("orange", _DOTTED_DASHES, ">"),
     results_lib.FEDAVG: ("purple", "--", "d"),

@@ -11,6 +11,7 @@ from experiments import option_flags
 from experiments import table_flags
 from experiments import worker_flags
 from fl_clustering import config as config_lib
+from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import registry as task_registry
 
@@ -70,8 +71,19 @@ def _given_of_tables() -> dict[str, Any]:
   return given | table_flags.given()
 
 
+def _check_workers() -> None:
+  """Raises a ValueError if a method needs its clients' own files on this machine."""
+  names = flags.FLAGS.methods if worker_flags.addresses() else ()
+  for name in names:
+    if name in method_registry.METHODS and method_registry.METHODS[name].simulates_privacy:
+      raise validate.error(
+          "workers", f"be left out with the method {name}", ",".join(worker_flags.addresses())
+      )
+
+
 def settings() -> dict[str, Any]:
   """Returns the settings of a `ThreePhaseConfig` that are given or have a default as flags."""
+  _check_workers()
   given = _given_of_tables()
   tables = table_options.TableOptions(**given) if given or _reads_tables() else None
   of_choices = {
@@ -81,7 +93,8 @@ def settings() -> dict[str, Any]:
 
 
 def check_at_sites() -> None:
-  """Raises a ValueError if a flag was given that sites say for themselves."""
+  """Raises a ValueError if a flag was given that sites say for themselves, or can't follow."""
+  _check_workers()
   given = _given_of_tables()
   if flags.FLAGS.num_clients is not None:
     given["num_clients"] = flags.FLAGS.num_clients

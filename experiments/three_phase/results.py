@@ -37,6 +37,8 @@ _LABELS = {
     "cfl_as_copied": "CFL as copied",
     "fesem": "FeSEM",
     "pacfl": "PACFL",
+    "private_ifca": "private IFCA",
+    "dp_fedavg": "DP-FedAvg",
     LOCAL: "local (control)",
     FINETUNED: "fine-tuned (control)",
     FEDAVG: "FedAvg (control)",

@@ -19,6 +19,7 @@ from fl_clustering.methods import ifca
 from fl_clustering.methods import kmeans
 from fl_clustering.methods import one_shot
 from fl_clustering.methods import pacfl
+from fl_clustering.methods import private_ifca
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
@@ -32,10 +33,13 @@ class MethodEntry(NamedTuple):
   Attributes:
     settings: A frozen dataclass, whose options (see `options.py`) are the method's.
     build: Makes the method of such settings.
+    simulates_privacy: Whether it trains as under a privacy budget.  Its clients then keep files
+      of their own, which must be on this machine, and studies run it only where it is named.
   """
 
   settings: type
   build: Callable[[Any, engine_lib.Engine], method.Method]
+  simulates_privacy: bool = False
 
 
 METHODS = {
@@ -47,6 +51,8 @@ METHODS = {
     "cfl_as_copied": MethodEntry(cfl.Cfl, cfl.cfl_as_copied),
     "fesem": MethodEntry(fesem.Fesem, fesem.fesem),
     "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl),
+    "private_ifca": MethodEntry(private_ifca.PrivateIfca, private_ifca.private_ifca, True),
+    "dp_fedavg": MethodEntry(private_ifca.DpFedavg, private_ifca.dp_fedavg, True),
 }
 
 # Those whose settings are a `grouping.Grouping`.  Where the true groups are known, the report

@@ -13,16 +13,19 @@ The server sees nothing but noisy sums (`slot_sums.py`).
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import functools
+import math
 import os
-from typing import Any, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
+from fl_clustering.engine import model_jobs
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import grouping
 from fl_clustering.private_clusters import plan as plan_lib
@@ -131,6 +134,18 @@ class Questions:
 
     return slot_sums.build_question(self.public_type, _CLIENT_TYPE, tf.function(message))
 
+  @functools.cached_property
+  def nonprivate_slots(self) -> Any:
+    """Tells every client's slot: not a question of the server, but what a simulation knows."""
+
+    @tf.function
+    def slot(public: Any, job: Any) -> tuple[tf.Tensor]:
+      client = job["client"]
+      examples = self._examples(client["train"])
+      return (client_messages.slot_of(self._model, public, client["sketch"], examples),)
+
+    return model_jobs.on_clients(slot, self.public_type, ("client", _CLIENT_TYPE))
+
 
 class Run:
   """The server of one run."""
@@ -165,15 +180,25 @@ class Run:
         )
         for index, (client_id, file) in enumerate(files.train.items())
     }
+    self._client_values = clients
     self.clients = list(clients.values())
     self._grouping = grouping.Grouping(settings, model, _CLIENT_TYPE, clients)
-    self._door = slot_sums.SlotSums(
-        self.clients, releases, settings.trust, settings.min_clients
-    )
+    self._door = self._door_to(self.clients)
 
-  def _public(
-      self, state: training.State, centers: np.ndarray, is_locked: bool
-  ) -> dict[str, Any]:
+  def _door_to(self, clients: Sequence[Mapping[str, Any]]) -> slot_sums.SlotSums:
+    settings = self._settings
+    return slot_sums.SlotSums(clients, self._releases, settings.trust, settings.min_clients)
+
+  def with_releases(self, releases: releases_lib.Releases) -> Run:
+    """Returns the same run with other books, such as those that an interruption left."""
+    other = copy.copy(self)
+    other._releases = releases
+    other._door = other._door_to(self.clients)
+    return other
+
+  def public(self, state: training.State, centers: np.ndarray) -> dict[str, Any]:
+    """Returns what clients are told in the round after a state, and in the report."""
+    is_locked = state.round_num < min(training.LOCKED_ROUNDS, self._settings.rounds)
     return collections.OrderedDict(
         vectors=state.vectors, is_locked=np.bool_(is_locked), centers=centers,
         clip_norm=np.float64(state.clip_norm),
@@ -199,9 +224,11 @@ class Run:
       return training.first_clip_norm(counts)
     return training.unclipping_norm(counts)
 
-  def _round(self, number: int, public: Mapping[str, Any]) -> training.SlotSums | None:
+  def _round(
+      self, door: slot_sums.SlotSums, number: int, public: Mapping[str, Any]
+  ) -> training.SlotSums | None:
     """Returns what a round releases; None if that was lost."""
-    found = self._door.ask(
+    found = door.ask(
         f"round {number}", self.questions.round_, public, self.questions.round_size,
         training.message_norm(), self._budget.round_,
     )
@@ -214,27 +241,76 @@ class Run:
         float(found[-1]) / training.BIT_WEIGHT, count_std,
     )
 
-  def states(self) -> Iterator[tuple[training.State, dict[str, Any]]]:
-    """Yields the state before every round and after the last, and what clients are told of it."""
-    num_clusters, num_clients = self._settings.num_clusters, len(self.clients)
-    state = training.State.first(self._first_model(), num_clusters, num_clients, clip_norm=1.0)
+  def start(self, num_participants: int | None = None) -> tuple[training.State, np.ndarray]:
+    """Groups the clients, and asks for the first clip norm.
+
+    Args:
+      num_participants: The number of clients in a round, if that is not all.
+
+    Returns:
+      The state before the first round, and the released centers of sketches, of shape (K, d).
+    """
+    num_clusters = self._settings.num_clusters
+    state = training.State.first(
+        self._first_model(), num_clusters, num_participants or len(self.clients), clip_norm=1.0
+    )
     centers = np.zeros((num_clusters, client_messages.SKETCH_DIM))
     if num_clusters > 1:
       centers = self._grouping.centers(self._door, self._releases, self._seed)
-    clip_norm = self._first_clip_norm(self._public(state, centers, True))
+    clip_norm = self._first_clip_norm(self.public(state, centers))
     state = dataclasses.replace(
         state, clip_norm=clip_norm, is_exact=not self._settings.is_private
     )
-    for index in range(self._settings.rounds):
-      public = self._public(state, centers, index < training.LOCKED_ROUNDS)
-      yield state, public
-      sums = self._round(index + 1, public)
-      if sums is None:
-        state = state.skipped()
-        continue
-      rng = randomness.generator(self._seed, "private clusters, revival", index)
-      state = state.next(sums, num_clients, self._settings.rounds, rng)
-    yield state, self._public(state, centers, False)
+    return state, centers
+
+  def next(
+      self, state: training.State, centers: np.ndarray, client_ids: Sequence[str] | None = None
+  ) -> training.State:
+    """Returns the state after one more round.
+
+    Args:
+      client_ids: Who takes part, a public choice; None for all.  Whoever doesn't adds nothing
+        to the sum, as with a message of zeros, and pays for the round all the same.
+    """
+    if client_ids is None:
+      num_clients, door = len(self.clients), self._door
+    else:
+      num_clients = len(client_ids)
+      door = self._door_to([self._client_values[client_id] for client_id in client_ids])
+    sums = self._round(door, state.round_num + 1, self.public(state, centers))
+    if sums is None:
+      return state.skipped()
+    rng = randomness.generator(self._seed, "private clusters, revival", state.round_num)
+    return state.next(sums, num_clients, self._settings.rounds, rng)
+
+  def states(self) -> Iterator[tuple[training.State, dict[str, Any]]]:
+    """Yields the state before every round and after the last, and what clients are told of it."""
+    state, centers = self.start()
+    yield state, self.public(state, centers)
+    for _ in range(self._settings.rounds):
+      state = self.next(state, centers)
+      yield state, self.public(state, centers)
+
+  def nonprivate_slots(self, public: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the slot that every client takes, by client id; only a simulation knows it."""
+    jobs = [{"client": client} for client in self.clients]
+    found = model_jobs.in_order(self.questions.nonprivate_slots, public, jobs)
+    return {client_id: int(slot) for client_id, (slot,) in zip(self._client_values, found)}
+
+  @property
+  def start_bytes(self) -> tuple[int, int]:
+    """How many bytes `start` sends to a client, and the client sends."""
+    down, up = self._grouping.message_bytes
+    return down + self.round_bytes[0], up + client_messages.BYTES * _NUM_NORMS
+
+  @property
+  def round_bytes(self) -> tuple[int, int]:
+    """How many bytes a round sends to a client, and the client sends."""
+    down = sum(
+        part.dtype.itemsize * math.prod(part.shape)
+        for _, part in tff.structure.iter_elements(self.questions.public_type)
+    )
+    return down, client_messages.BYTES * self.questions.round_size
 
   def report(self, public: Mapping[str, Any]) -> Report:
     """Asks for the report and closes the ledger."""

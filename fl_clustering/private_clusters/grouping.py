@@ -89,7 +89,11 @@ class _SketchSums(private_fit.FederatedSums):
 
 
 class Grouping:
-  """Groups clients by their sketches."""
+  """Groups clients by their sketches.
+
+  Attributes:
+    message_bytes: How many bytes the grouping has sent to a client, and the client has sent.
+  """
 
   def __init__(
       self, settings: plan_lib.PrivateClusters, model: model_lib.Model, client_type: Any,
@@ -105,6 +109,7 @@ class Grouping:
     self._sum_of_sketches = _sum_of_sketches(model, client_type)
     self._write_sketches = _write_sketches(model, client_type)
     self._clients = clients
+    self.message_bytes = 0, 0
 
   def centers(
       self, door: slot_sums.SlotSums, releases: releases_lib.Releases, seed: int
@@ -124,7 +129,13 @@ class Grouping:
         releases, files, settings.num_clusters, self._privacy(), releases, releases.ledger
     )
     rng = randomness.generator(seed, "private clusters, k-means")
-    return sums.private_centers(settings.num_clusters, budget.kmeans, rng)
+    centers = sums.private_centers(settings.num_clusters, budget.kmeans, rng)
+    of_mean = client_messages.BYTES * _DIM  # Sent as a sketch, and back as the mean.
+    self.message_bytes = (
+        of_mean + sum(down for down, _ in sums.message_bytes),
+        of_mean + sum(up for _, up in sums.message_bytes),
+    )
+    return centers
 
   def _privacy(self) -> privacy_lib.Privacy:
     """Returns the settings of k-means: one client is one point."""

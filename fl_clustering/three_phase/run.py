@@ -161,7 +161,7 @@ def run(
   # Compute the guarantee first, so it can't depend on the outcome.
   privacy = client_privacy.spent(config)
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
-  engine = engine_lib.Engine(task, data_dir, local_training, config.seed)
+  engine = engine_lib.Engine(task, data_dir, local_training, config.seed, config)
   stage_runner = stages.StageRunner(checkpoints, observers)
   settings = stages.digest(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes

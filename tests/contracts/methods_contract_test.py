@@ -18,6 +18,8 @@ from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
+from fl_clustering.private_clusters import progress as progress_lib
+from fl_clustering.private_clusters import training
 
 _IDS = ("f", "a", "e", "b", "d", "c")
 _PLACES = (*_IDS, "new", "newer")
@@ -28,6 +30,8 @@ class _Engine:
   """Works without data: what is trained grows by one, and no file is read."""
 
   client_ids = _IDS
+  num_parameters = 5
+  schedule = config_lib.ThreePhaseConfig(num_clients=6)
   num_examples = {client_id: 1 + i for i, client_id in enumerate(_IDS)}
   files = client_files.ClientFiles(
       train={c: client_files.ExampleFile(f"{c}.train", n) for c, n in num_examples.items()},
@@ -63,6 +67,24 @@ class _Engine:
 
   def initial_vectors(self, num_models, rng):
     return rng.normal(size=(num_models, 5)).astype(np.float32)
+
+  def start_private(self, settings, num_participants):
+    state = training.State.first(
+        np.zeros(5, np.float32), settings.num_clusters, num_participants, clip_norm=0.5
+    )
+    return progress_lib.Progress(state, np.ones((settings.num_clusters, 2)), ())
+
+  def train_private(self, settings, progress, round_):
+    del settings, round_
+    state = dataclasses.replace(
+        progress.state, vectors=progress.state.vectors + np.float32(1),
+        round_num=progress.state.round_num + 1,
+    )
+    return dataclasses.replace(progress, state=state)
+
+  def nonprivate_slots(self, settings, progress):
+    del progress
+    return {c: _IDS.index(c) % settings.num_clusters for c in _IDS}
 
   def confusions(self, vectors, requests):
     """A model's predictions follow from its first weight, and are the same on all files."""
