@@ -49,6 +49,13 @@ class StudyConfigTest(parameterized.TestCase):
         config_lib.StudyConfig.from_json({**study.to_json(), "shade": None}), study
     )
 
+  def test_only_those_studies_simulate_privacy_that_name_it(self):
+    self.assertEqual(
+        config_lib.METHODS,
+        ("kmeans", "dynamic_distance", "hierarchical", "ifca", "cfl", "cfl_as_copied", "fesem",
+         "pacfl"),
+    )
+
   def test_settings_of_all_names_can_be_made(self):
     names = tuple(name for name in settings.SETTINGS if name != "natural")
 
