@@ -4,6 +4,7 @@ import dataclasses
 import math
 import tempfile
 import unittest
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -18,6 +19,9 @@ from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import private_ifca
 from fl_clustering.private_clusters import client_messages
+from fl_clustering.private_clusters import plan
+from fl_clustering.private_clusters import progress as progress_lib
+from fl_clustering.private_clusters import releases
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import own_clients
 
@@ -133,6 +137,46 @@ class PrivateIfcaTest(parameterized.TestCase):
     placement = training.method.place(None, state, training.engine.new_client_ids)
     for client_id, (k,) in zip(training.engine.new_client_ids, placement.clusters, strict=True):
       self.assertEqual({int(c) % 2 for c in state.members[k]}, {int(client_id) % 2})
+
+  def test_clients_that_come_later_are_asked_nothing(self):
+    task, settings = _task(num_new_clients=4), private_ifca.PrivateIfca(2)
+    found = self._training(settings, task=task).start()
+    expected = self._training(settings, task=dataclasses.replace(task, new_clients=())).start()
+    for name, array in expected.memory.items():
+      np.testing.assert_array_equal(found.memory[name], array, name)
+
+  def test_clients_keep_to_their_sketches_and_then_take_the_model_of_least_loss(self):
+    training = self._training(private_ifca.PrivateIfca(2, _LARGE_EPSILON))
+    trained = training.states()[3]
+    settings = plan.PrivateClusters(2, _LARGE_EPSILON, 1e-5, rounds=5)
+
+    def slots(vectors, **memory):
+      progress = progress_lib.Progress.from_arrays(vectors, {**trained.memory, **memory})
+      return np.array(list(training.engine.nonprivate_slots(settings, progress).values()))
+
+    by_loss, turned = slots(trained.vectors), slots(trained.vectors[::-1])
+    np.testing.assert_array_equal(turned, 1 - by_loss)
+    locked = [
+        slots(vectors, round_num=np.array(1)) for vectors in (trained.vectors, trained.vectors[::-1])
+    ]
+    np.testing.assert_array_equal(*locked)
+
+  def test_noise_has_a_seed_of_its_own(self):
+    seeds = []
+    make = releases.Releases
+
+    def watched(epsilon, delta, noise_seed):
+      seeds.append(noise_seed)
+      return make(epsilon, delta, noise_seed)
+
+    with mock.patch.object(releases, "Releases", watched):
+      for settings, build in (
+          (private_ifca.PrivateIfca(2), private_ifca.private_ifca),
+          (private_ifca.DpFedavg(), private_ifca.dp_fedavg),
+      ):
+        self._training(settings, build).start()
+    self.assertLen(set(seeds), 2)
+    self.assertGreater(min(seeds), 2**32)  # No small number, as a user's seed is.
 
   def test_counts_what_clients_do_and_send(self):
     training = self._training(private_ifca.PrivateIfca(3), clients_per_round=10)
