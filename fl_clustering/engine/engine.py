@@ -10,28 +10,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 
-from clustering_basics import randomness
-from clustering_basics import validate
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
 from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import evaluation
-from fl_clustering.private_clusters import fitting
-from fl_clustering.private_clusters import progress as progress_lib
-from fl_clustering.private_clusters import releases as releases_lib
 
 if TYPE_CHECKING:
-  from dp_clustering import ledger as ledger_lib
   from fl_clustering.engine import client_update
   from fl_clustering.engine import participation
-  from fl_clustering.private_clusters import plan
   from fl_clustering.tasks import federated_task
 
 # Numbers travel as float32.
@@ -46,7 +38,9 @@ class Engine:
     new_client_ids: The ids of the clients that come after the training.
     num_examples: Every client's number of training examples, new clients included.
     files: Where each client's data are.
-    num_parameters: P, of the model.
+    model: The task's model.
+    data_dir: The folder of the clients' files.
+    seed: The run's seed.
     schedule: The run's rounds, for methods that plan for all of them; None if none does.
     cost: What the clients have done so far.
   """
@@ -73,13 +67,11 @@ class Engine:
     self.new_client_ids = task.new_client_ids
     self.files = client_files.write_client_files(task, data_dir)
     self.num_examples = {c: file.num_examples for c, file in self.files.train.items()}
-    self.num_parameters = task.model.num_parameters
+    self.model = task.model
+    self.data_dir = data_dir
+    self.seed = seed
     self.schedule = schedule
     self.cost = cost_lib.Cost()
-    self._model = task.model
-    self._data_dir = data_dir
-    self._seed = seed
-    self._private_runs: dict[plan.PrivateClusters, fitting.Run] = {}
     self._batch_size = local_training.batch_size
     self._training = cluster_training.ClusterTraining(task, self.files, local_training, seed)
 
@@ -91,7 +83,7 @@ class Engine:
       num_epochs: Passes of a client over its data.
     """
     steps = sum(math.ceil(self.num_examples[c] / self._batch_size) for c in client_ids)
-    num_bytes = len(client_ids) * _BYTES_PER_NUMBER * self._model.num_parameters
+    num_bytes = len(client_ids) * _BYTES_PER_NUMBER * self.model.num_parameters
     return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
 
   def _count_training(
@@ -110,7 +102,7 @@ class Engine:
 
   def initial_vectors(self, num_models: int, rng: np.random.Generator) -> np.ndarray:
     """Returns models as they are before any training, float32 of shape (num_models, P)."""
-    drawn = [self._model.initial_parameters(rng) for _ in range(num_models)]
+    drawn = [self.model.initial_parameters(rng) for _ in range(num_models)]
     return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
 
   def train(
@@ -182,7 +174,7 @@ class Engine:
 
   def confusions(self, vectors: Any, requests: Sequence[evaluation.Request]) -> list[np.ndarray]:
     """Evaluates models on files; see `evaluation.confusions`."""
-    return evaluation.confusions(self._model, vectors, requests)
+    return evaluation.confusions(self.model, vectors, requests)
 
   def losses(self, vectors: np.ndarray, client_ids: Sequence[str]) -> np.ndarray:
     """Returns every model's mean cross-entropy on every client's training data.
@@ -198,8 +190,8 @@ class Engine:
       is infinite here, so that a client that takes the least loss never takes its model.
     """
     num_sent = len(vectors) * len(client_ids)
-    self._count_bytes(down=num_sent * self._model.num_parameters, up=num_sent)
-    return client_losses.losses(self._model, self.files.train, vectors, client_ids)
+    self._count_bytes(down=num_sent * self.model.num_parameters, up=num_sent)
+    return client_losses.losses(self.model, self.files.train, vectors, client_ids)
 
   def subspaces(
       self, client_ids: Sequence[str], num_vectors: int
@@ -218,83 +210,6 @@ class Engine:
       not private: directions of raw data.  r is `num_vectors`, or the number of linearly
       independent examples if that is less.  Each vector's largest component is positive.
     """
-    found = client_subspaces.subspaces(self._model, self.files.train, client_ids, num_vectors)
+    found = client_subspaces.subspaces(self.model, self.files.train, client_ids, num_vectors)
     self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
     return found
-
-  def _private_run(
-      self, settings: plan.PrivateClusters, releases: Sequence[ledger_lib.Release] = ()
-  ) -> tuple[fitting.Run, ledger_lib.Ledger]:
-    """Returns a run that has made these releases, and its ledger."""
-    # The noise has a seed that nothing public shares, nor the noise of another number of clusters.
-    purpose = f"noise of {settings.num_clusters} private clusters"
-    noise_seed = int(randomness.generator(self._seed, purpose).integers(2**63))
-    books = releases_lib.Releases(settings.epsilon, settings.delta, noise_seed)
-    for release in releases:
-      books.ledger.record(release.name, release.mu, release.sensitivity, release.std)
-    if settings not in self._private_runs:
-      files = {client_id: self.files.train[client_id] for client_id in self.client_ids}
-      for client_id, file in files.items():
-        if file.site:
-          raise validate.error(
-              "client_ids", "be of this machine for private training", f"{client_id} at {file.site}"
-          )
-      folder = os.path.join(self._data_dir, f"private_clusters_{len(self._private_runs)}")
-      os.makedirs(folder, exist_ok=True)
-      self._private_runs[settings] = fitting.Run(
-          settings, self._model, dataclasses.replace(self.files, train=files), folder, self._seed,
-          books,
-      )
-    return self._private_runs[settings].with_releases(books), books.ledger
-
-  def _count_private(
-      self, client_ids: Sequence[str], num_epochs: int, num_bytes: tuple[int, int]
-  ) -> None:
-    steps = self.training_cost(client_ids, num_epochs).client_steps
-    down, up = num_bytes
-    self.cost += cost_lib.Cost(steps, len(client_ids) * down, len(client_ids) * up)
-
-  def start_private(
-      self, settings: plan.PrivateClusters, num_participants: int
-  ) -> progress_lib.Progress:
-    """Begins private training: groups the clients by noisy sums, see `private_clusters.fitting`.
-
-    A step on all examples of a client counts as the steps of a pass over them.  The linear
-    probe of the sketches doesn't count.
-
-    Args:
-      settings: The budget, and what it is for.
-      num_participants: The number of clients in a round.
-    """
-    run, ledger = self._private_run(settings)
-    state, centers = run.start(num_participants)
-    self._count_private(self.client_ids, settings.local_steps, run.start_bytes)
-    return progress_lib.Progress(state, centers, ledger.releases)
-
-  def train_private(
-      self, settings: plan.PrivateClusters, progress: progress_lib.Progress,
-      round_: participation.Round,
-  ) -> progress_lib.Progress:
-    """Returns where private training stands after one more round.
-
-    Its noise follows from the run's seed and the number of releases before.  So the same round
-    gives the same sums again, and protects nobody.
-
-    Args:
-      settings: As before the first round.
-      round_: The round, of which only the clients count.
-    """
-    run, ledger = self._private_run(settings, progress.releases)
-    state = run.next(progress.state, progress.centers, round_.client_ids)
-    self._count_private(round_.client_ids, settings.local_steps, run.round_bytes)
-    return progress_lib.Progress(state, progress.centers, ledger.releases)
-
-  def nonprivate_slots(
-      self, settings: plan.PrivateClusters, progress: progress_lib.Progress
-  ) -> dict[str, int]:
-    """Returns the model that each client takes next in private training, by client id.
-
-    No server knows it; it costs nothing, as it only measures.
-    """
-    run, _ = self._private_run(settings, progress.releases)
-    return run.nonprivate_slots(run.public(progress.state, progress.centers))

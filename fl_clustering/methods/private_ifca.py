@@ -88,7 +88,7 @@ def _warning(settings: plan.PrivateClusters, engine: engine_lib.Engine) -> str:
 
   found, num_clients = [_NOT_PRIVATE], len(engine.client_ids)
   noise = settings.budget().relative_noise(
-      settings.num_clusters, engine.num_parameters, num_clients
+      settings.num_clusters, engine.model.num_parameters, num_clients
   )
   if noise > plan.LARGE_NOISE:
     found.append(plan.advice(noise))
@@ -103,8 +103,11 @@ def _warning(settings: plan.PrivateClusters, engine: engine_lib.Engine) -> str:
 def _build(
     num_clusters: int, epsilon: float, delta: float, engine: engine_lib.Engine
 ) -> method.Method:
-  # Imported here, as it imports SciPy, and settings are made without it.
-  from fl_clustering.private_clusters import plan  # pylint: disable=g-import-not-at-top
+  # Imported here, as they import SciPy and TensorFlow, and settings are made without them.
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering.private_clusters import plan
+  from fl_clustering.private_clusters import simulated_training
+  # pylint: enable=g-import-not-at-top
 
   client_ids, schedule = engine.client_ids, engine.schedule
   if schedule is None:
@@ -116,10 +119,11 @@ def _build(
       rounds=len(participation.numbers_of(schedule, from_start=True)),
   )
   num_participants = schedule.clients_per_round or len(client_ids)
+  training = simulated_training.SimulatedTraining(settings, engine)
   warning = _warning(settings, engine)
 
   def to_state(progress: progress_lib.Progress) -> method.ClusterState:
-    slots = engine.nonprivate_slots(settings, progress)
+    slots = training.nonprivate_slots(progress)
     members = tuple(
         tuple(c for c in client_ids if slots[c] == k) for k in range(num_clusters)
     )
@@ -127,14 +131,14 @@ def _build(
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del pretrained, rng  # It builds on nothing, and public draws have purposes of their own.
-    return to_state(engine.start_private(settings, num_participants))
+    return to_state(training.start(num_participants))
 
   def next_state(
       state: method.ClusterState, round_: participation.Round
   ) -> tuple[method.ClusterState, method.Losses]:
     before = progress_lib.Progress.from_arrays(state.vectors, state.memory)
     # A private server learns no losses.
-    return to_state(engine.train_private(settings, before, round_)), ()
+    return to_state(training.next(before, round_)), ()
 
   return method.Method(initialize, next_state, new_clients.by_loss(engine), from_start=True)
 

@@ -4,6 +4,8 @@ import dataclasses
 import os
 import subprocess
 import sys
+import types
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -19,6 +21,7 @@ from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
 from fl_clustering.private_clusters import progress as progress_lib
+from fl_clustering.private_clusters import simulated_training
 from fl_clustering.private_clusters import training
 
 _IDS = ("f", "a", "e", "b", "d", "c")
@@ -30,7 +33,7 @@ class _Engine:
   """Works without data: what is trained grows by one, and no file is read."""
 
   client_ids = _IDS
-  num_parameters = 5
+  model = types.SimpleNamespace(num_parameters=5)
   schedule = config_lib.ThreePhaseConfig(num_clients=6)
   num_examples = {client_id: 1 + i for i, client_id in enumerate(_IDS)}
   files = client_files.ClientFiles(
@@ -68,24 +71,6 @@ class _Engine:
   def initial_vectors(self, num_models, rng):
     return rng.normal(size=(num_models, 5)).astype(np.float32)
 
-  def start_private(self, settings, num_participants):
-    state = training.State.first(
-        np.zeros(5, np.float32), settings.num_clusters, num_participants, clip_norm=0.5
-    )
-    return progress_lib.Progress(state, np.ones((settings.num_clusters, 2)), ())
-
-  def train_private(self, settings, progress, round_):
-    del settings, round_
-    state = dataclasses.replace(
-        progress.state, vectors=progress.state.vectors + np.float32(1),
-        round_num=progress.state.round_num + 1,
-    )
-    return dataclasses.replace(progress, state=state)
-
-  def nonprivate_slots(self, settings, progress):
-    del progress
-    return {c: _IDS.index(c) % settings.num_clusters for c in _IDS}
-
   def confusions(self, vectors, requests):
     """A model's predictions follow from its first weight, and are the same on all files."""
     found = []
@@ -96,6 +81,32 @@ class _Engine:
           for right, file in zip(num_right, request.files)
       ]))
     return found
+
+
+class _PrivateTraining:
+  """Likewise."""
+
+  def __init__(self, settings, engine):
+    del engine
+    self._num_clusters = settings.num_clusters
+
+  def start(self, num_participants):
+    state = training.State.first(
+        np.zeros(5, np.float32), self._num_clusters, num_participants, clip_norm=0.5
+    )
+    return progress_lib.Progress(state, np.ones((self._num_clusters, 2)), ())
+
+  def next(self, progress, round_):
+    del round_
+    state = dataclasses.replace(
+        progress.state, vectors=progress.state.vectors + np.float32(1),
+        round_num=progress.state.round_num + 1,
+    )
+    return dataclasses.replace(progress, state=state)
+
+  def nonprivate_slots(self, progress):
+    del progress
+    return {c: _IDS.index(c) % self._num_clusters for c in _IDS}
 
 
 class _TurnedEngine(_Engine):
@@ -121,7 +132,8 @@ def _build(name, engine=_Engine()):
   config = config_lib.ThreePhaseConfig(num_clients=6, methods=(name,), **settings)
   if name in registry.CONTROLS:
     return registry.CONTROLS[name](config, engine)
-  return registry.METHODS[name].build(config.method_settings(name), engine)
+  with mock.patch.object(simulated_training, "SimulatedTraining", _PrivateTraining):
+    return registry.METHODS[name].build(config.method_settings(name), engine)
 
 
 def _copy(state):

@@ -22,6 +22,7 @@ from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import progress as progress_lib
 from fl_clustering.private_clusters import releases
+from fl_clustering.private_clusters import simulated_training
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import own_clients
 
@@ -149,10 +150,11 @@ class PrivateIfcaTest(parameterized.TestCase):
     training = self._training(private_ifca.PrivateIfca(2, _LARGE_EPSILON))
     trained = training.states()[3]
     settings = plan.PrivateClusters(2, _LARGE_EPSILON, 1e-5, rounds=5)
+    simulated = simulated_training.SimulatedTraining(settings, training.engine)
 
     def slots(vectors, **memory):
       progress = progress_lib.Progress.from_arrays(vectors, {**trained.memory, **memory})
-      return np.array(list(training.engine.nonprivate_slots(settings, progress).values()))
+      return np.array(list(simulated.nonprivate_slots(progress).values()))
 
     by_loss, turned = slots(trained.vectors), slots(trained.vectors[::-1])
     np.testing.assert_array_equal(turned, 1 - by_loss)
