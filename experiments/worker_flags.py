@@ -49,6 +49,20 @@ def _check_workers(workers: Sequence[str] | None) -> bool:
   return True
 
 
+@flags.multi_flags_validator(("workers", "token_file"))
+def _check_token_file(given: Mapping[str, Any]) -> bool:
+  path = given["token_file"]
+  if path is None:
+    return True
+  try:
+    if given["workers"] is None:
+      raise validate.error("token_file", "be left out without `workers`", path)
+    token_file.read(path)
+  except ValueError as e:
+    raise flags.ValidationError(str(e)) from e
+  return True
+
+
 def addresses() -> Sequence[str]:
   """Returns the addresses of the workers; none if this machine computes."""
   return flags.FLAGS.workers or ()
@@ -88,9 +102,6 @@ def open_runtime(with_sites: str) -> contextlib.AbstractContextManager:
     launch.InputError: If a worker can't be used.
   """
   if flags.FLAGS.workers is None:
-    with launch.input_errors():
-      if flags.FLAGS.token_file is not None:
-        raise validate.error("token_file", "be left out without `workers`", flags.FLAGS.token_file)
     return runtime.LocalRuntime()
   opened = _open_pool()
   if opened.sites:
