@@ -57,8 +57,8 @@ def _load_tables(
     )
   return Clients(
       clients.train, clients.test, None, model,
-      f"the clients' own tables, {len(schema.feature_names)} features and {len(schema.classes)} "
-      f"classes in the column {schema.label_column}",
+      f"{len(schema.feature_names)} features and {len(schema.classes)} classes (in the column "
+      f"{schema.label_column}) of the clients' own tables",
       {
           "name": config.dataset,
           "data_dir": os.path.abspath(data_dir),
