@@ -1,6 +1,7 @@
 """Private clustered federated learning: one client-level (epsilon, delta) for all of it.
 
   bazel run experiments:private_clusters -- --dataset=digits --output_dir=out
+  bazel run experiments:private_clusters -- --dataset=files --data_dir=folder --schema=schema.json
 
 `released/` in the output folder holds what may be published: models, noisy sizes and accuracies,
 the ledger and a report.  A simulation also writes `simulation/`, which is NOT private: exact
@@ -14,6 +15,7 @@ import functools
 from typing import Any, Mapping
 
 from absl import flags
+from absl import logging
 
 from experiment_shell import experiment
 from experiment_shell import lazy_module
@@ -22,6 +24,7 @@ from experiments.private_training import config as config_lib
 from experiments.private_training import data
 from experiments.private_training import flags as training_flags
 from experiments import reports
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan
 
 cells = lazy_module.LazyModule("experiments.private_training.cells")
@@ -30,13 +33,16 @@ runtime = lazy_module.LazyModule("fl_clustering.runtime")
 flags.adopt_module_key_flags(training_flags)
 
 
-def _lines(config: config_lib.PrivateClustersConfig, task: Any) -> tuple[str, ...]:
+def _lines(
+    config: config_lib.PrivateClustersConfig, clients: data.Clients
+) -> tuple[str, ...]:
   """Returns what the program prints first: the data, and what the noise will be."""
-  budget, num_clients = config.settings(config.epsilon[0]).budget(), len(task.clients)
-  noise = budget.relative_noise(config.num_clusters, task.num_parameters, num_clients)
+  budget, num_clients = config.settings(config.epsilon[0]).budget(), len(clients.train)
+  num_parameters = clients.model.num_parameters
+  noise = budget.relative_noise(config.num_clusters, num_parameters, num_clients)
   return (
-      f"data: {data.source_text(config, task)}; {num_clients:,} clients, {config.model} with "
-      f"{task.num_parameters:,} parameters",
+      f"data: {clients.source}; {num_clients:,} clients, {config.model} with {num_parameters:,} "
+      "parameters",
       f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. {plan.advice(noise)}",
   )
 
@@ -47,7 +53,7 @@ class PrivateClusters(experiment.Experiment):
   name = "private_clusters"
   program = "private_clusters"
   files = ()
-  folders = ("client_data", "journal", "released", "simulation")
+  folders = ("journal", "released", "simulation")
   versions_of = ("numpy", "tensorflow", "tensorflow-federated", "dp-accounting")
   report = reports.MODULES[name]
 
@@ -59,9 +65,13 @@ class PrivateClusters(experiment.Experiment):
   ) -> experiment.Inputs:
     del recorded, stack
     load = functools.partial(data.load, config, training_flags.data_dir())
-    task = load(config.seed)
-    config.settings(config.epsilon[0]).check_clients(len(task.clients))
-    return experiment.Inputs(load, data.describe(task), _lines(config, task))
+    clients = load(config.seed)
+    num_clients = len(clients.train)
+    config.settings(config.epsilon[0]).check_clients(num_clients)
+    for epsilon in config.epsilon:
+      for text in privacy_lib.budget_warnings(epsilon, config.delta, 1, num_clients):
+        logging.warning("%s", text)
+    return experiment.Inputs(load, {"dataset": clients.document}, _lines(config, clients))
 
   def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
     data.check_recorded(recorded, document)

@@ -45,11 +45,26 @@ NAMES = (
     "columns", "exclude", "categories", "missing", "id_column", "client_column", "separator",
     "decimal", "header",
 )
+OF_LABELS = ("label_column", "label_above", "split_column")
+
+
+def define_of_labels() -> None:
+  """Defines the flags of classes and of rows for testing, for a program that needs them."""
+  flags.DEFINE_string("label_column", None, "Column of the classes, text or numbers (--data_dir).")
+  flags.DEFINE_float(
+      "label_above", None,
+      "Makes two classes of a column of numbers: at most this number, and above it (--data_dir).")
+  flags.DEFINE_string(
+      "split_column", None,
+      "Column that says `train` or `test` of every row (--data_dir). Default: a share of every "
+      "client's rows, drawn at random, is for testing.")
 
 
 def given() -> dict[str, Any]:
   """Returns the flags that were given, a dict of arguments of `TableOptions`."""
-  values = {name: getattr(flags.FLAGS, name) for name in NAMES}
+  values = {
+      name: getattr(flags.FLAGS, name) for name in (*OF_LABELS, *NAMES) if name in flags.FLAGS
+  }
   return {
       name: tuple(value) if isinstance(value, list) else value
       for name, value in values.items() if value is not None

@@ -25,20 +25,15 @@ from tools import lending
 site_folder = lazy_module.LazyModule("fl_clustering.distribution.site_folder")  # It has threads.
 
 flags.adopt_module_key_flags(lending)
+table_flags.define_of_labels()
 # Those of `table_flags` that apply; the other one is refused, and not in `--help`.
-for _name in table_flags.NAMES:
+for _name in (*table_flags.OF_LABELS, *table_flags.NAMES):
   if _name != "missing":
     flags.declare_key_flag(_name)
 
 path_flag.define(
     "data_dir", None,
     "Folder of the clients: a file for each, or a folder for each with a file per view.")
-flags.DEFINE_string("label_column", None, "Column of the classes, text or numbers.")
-flags.DEFINE_float(
-    "label_above", None,
-    "Makes two classes of a column of numbers: at most this number, and above it.")
-flags.DEFINE_string(
-    "split_column", None, "Column that says `train` or `test` of every row.")
 flags.DEFINE_list(
     "classes", None,
     "All classes, in any order, where the rows of this site don't have each of them. Default: "
@@ -47,13 +42,6 @@ flags.DEFINE_multi_string(
     "levels", None,
     "All levels of a column of --categories, in any order, where the rows of this site don't have "
     "each of them, as in --levels=sex=f,m. Once for each such column. Default: those of the rows.")
-
-_OF_LABELS = ("label_column", "label_above", "split_column")
-
-
-def _options() -> table_options.TableOptions:
-  of_labels = {name: flags.FLAGS[name].value for name in _OF_LABELS}
-  return table_options.TableOptions(**of_labels, **table_flags.given())
 
 
 def _levels(options: table_options.TableOptions) -> dict[str, list[str]]:
@@ -90,7 +78,7 @@ def main() -> None:
   with launch.input_errors():
     lending.check_given("data_dir", "port", "cache_dir")
     _check_folders()
-    options = _options()
+    options = table_options.TableOptions(**table_flags.given())
     levels = _levels(options)
 
   def open_site(folder: str) -> Any:

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import math
 import os
-import shutil
+import tempfile
 import time
 from typing import Any, Callable, Mapping, TYPE_CHECKING
 
@@ -25,12 +25,11 @@ from fl_clustering.engine import client_files
 from fl_clustering.private_clusters import releases as releases_lib
 
 if TYPE_CHECKING:
-  from fl_clustering.tasks import federated_task
+  from fl_clustering.private_clusters import plan as plan_lib
 
 RELEASED = "released"
 SIMULATION = "simulation"
 JOURNAL = "journal"
-CLIENT_DATA = "client_data"
 
 _RESULTS = "simulation/results.csv"
 _KEYS = ("method", "epsilon", "seed")
@@ -67,37 +66,36 @@ class Measurements:
 
   def __init__(
       self, config: config_lib.PrivateClustersConfig, folder: output_folder.OutputFolder,
-      load: Callable[[int], federated_task.FederatedTask],
+      load: Callable[[int], data.Clients], client_folder: str,
   ) -> None:
-    """Makes them; see `run`."""
+    """Makes them; see `run`.
+
+    Args:
+      client_folder: For the clients' own files.
+    """
     self._config = config
     self._folder = folder
     self._load = load
-    self._loaded: tuple[int, Any, Any] | None = None
+    self._client_folder = client_folder
+    self._loaded: tuple[int, data.Clients, client_files.ClientFiles] | None = None
 
-  def _task(self, seed: int) -> tuple[federated_task.FederatedTask, client_files.ClientFiles]:
-    """Returns the task of a seed and its files; one task is kept at a time."""
+  def _clients(self, seed: int) -> tuple[data.Clients, client_files.ClientFiles]:
+    """Returns the clients of a seed and their files; those of one seed are kept at a time."""
     if self._loaded is None or self._loaded[0] != seed:
-      self.remove_files()
-      task = self._load(seed)
-      path = self._folder.join(CLIENT_DATA)
-      os.makedirs(path)
-      self._loaded = seed, task, client_files.write_client_files(task, path)
+      clients = self._load(seed)
+      files = client_files.write_examples(clients.train, clients.test, self._client_folder)
+      self._loaded = seed, clients, files
     return self._loaded[1:]
-
-  def remove_files(self) -> None:
-    """Removes the clients' files, with their sketches."""
-    shutil.rmtree(self._folder.join(CLIENT_DATA), ignore_errors=True)
 
   def train(
       self, method: str, epsilon: float | None, seed: int
-  ) -> tuple[federated_task.FederatedTask, Any, training.Trained]:
-    """Returns the task, the settings and what was trained; writes what is to be released."""
+  ) -> tuple[data.Clients, plan_lib.PrivateClusters, training.Trained]:
+    """Returns the clients, the settings and what was trained; writes what is to be released."""
     config = self._config
     settings = config.settings(
         math.inf if epsilon is None else epsilon, 1 if method in _ONE_MODEL else None
     )
-    task, files = self._task(seed)
+    clients, files = self._clients(seed)
     is_released = (method, epsilon, seed) == (
         methods(config)[0], config.epsilon[0], config.seed
     )
@@ -106,21 +104,21 @@ class Measurements:
         self._folder.join(JOURNAL) if is_released else None,
     )
     trained = training.train(
-        settings, task.model, files, self._folder.join(CLIENT_DATA), seed, releases
+        settings, clients.model, files, self._client_folder, seed, releases
     )
     if is_released:
       released.write(
-          self._folder.join(RELEASED), config.to_json(), settings, task.model,
-          data.source_text(config, task), trained,
+          self._folder.join(RELEASED), config.to_json(), settings, clients.model,
+          clients.source, trained,
       )
-    return task, settings, trained
+    return clients, settings, trained
 
   def measure(self, method: str, epsilon: float | None, seed: int) -> Mapping[str, Any]:
     """Returns the values of a cell of a simulation."""
     began = time.monotonic()
-    task, settings, trained = self.train(method, epsilon, seed)
+    clients, settings, trained = self.train(method, epsilon, seed)
     seconds = time.monotonic() - began
-    scores = simulated.scores(task, settings, trained.vectors)
+    scores = simulated.scores(clients, settings, trained.vectors)
     return {
         **dataclasses.asdict(scores),
         "relative_noise": trained.relative_noise if settings.is_private else None,
@@ -137,21 +135,22 @@ def _published(folder: output_folder.OutputFolder) -> dict[str, Any]:
 
 def run(
     config: config_lib.PrivateClustersConfig, folder: output_folder.OutputFolder,
-    load: Callable[[int], federated_task.FederatedTask],
+    load: Callable[[int], data.Clients],
 ) -> dict[str, Any]:
   """Measures, and returns the summary; the reports are drawn later.
 
   Args:
-    load: Returns the task of a seed.
+    load: Returns the clients of a seed.
 
   Raises:
     runtime.WorkerLost: If TFF's worker process ends.
   """
-  measurements = Measurements(config, folder, load)
   simulation = None
   with contextlib.ExitStack() as stack:
-    stack.callback(measurements.remove_files)
+    # Elsewhere than what is written of the run, as these are the clients' examples.
+    client_folder = stack.enter_context(tempfile.TemporaryDirectory())
     stack.enter_context(runtime.LocalRuntime())
+    measurements = Measurements(config, folder, load, client_folder)
     if config.simulation:
       os.makedirs(folder.join(SIMULATION), exist_ok=True)
       table = study.Study(folder, _RESULTS, _KEYS, _VALUES)

@@ -14,13 +14,12 @@ from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
+from fl_clustering.tasks import schema as schema_lib
 
 _MAX_INT = 2**31 - 1
 _AT_LEAST_ONE = functools.partial(validate.integer, 1, _MAX_INT)
 
-# Data whose clients can be played here.  What a run may not find out from private tables, such as
-# their columns, classes and scales, has no other place to be said yet, so tables are refused.
-DATASETS = {name: row for name, row in task_registry.DATASETS.items() if not row.reads_tables}
+_NUM_CLIENTS = 100
 
 # From each setting whose choices have options to those options, by name.
 OPTIONS = {"partition": partition_lib.OPTIONS, "model": models.OPTIONS}
@@ -42,9 +41,14 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
   """The settings of a run, checked and completed when made."""
 
   dataset: str = options.option(
-      str, options.listed(DATASETS), "auto", values=DATASETS
+      str, options.listed(task_registry.DATASETS), "auto", values=task_registry.DATASETS
   )
-  num_clients: int = options.option(int, "Number of clients.", 100, rule=_AT_LEAST_ONE)
+  # What is public of clients' own tables, whose number is that of the clients; None for other data.
+  schema: schema_lib.Schema | None = None
+  num_clients: int | None = options.option(
+      int, "Number of clients.", None, rule=_AT_LEAST_ONE,
+      default_text=f"{_NUM_CLIENTS}; with --dataset=files all of them",
+  )
   partition: str | None = options.option(
       str, "How examples are split over clients.", None, values=task_registry.PARTITION_NAMES,
       default_text="natural (by writer) for emnist, dirichlet for the rest",
@@ -93,12 +97,12 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
       int, "With --trust=none, how many clients' shares of the noise count.", None,
       default_text="all",
   )
-  simulation: bool = options.option(
+  simulation: bool | None = options.option(
       bool,
       "Whether the clients are played for an experiment. Then methods without privacy run beside "
       "it, exact accuracies are written, marked as NOT private, and noise follows --seed, which "
       "is NOT private either. Without it, noise is secure and nothing but noisy sums is written.",
-      True,
+      None, default_text="no with --dataset=files, else yes",
   )
   num_seeds: int = options.option(
       int, "How often a simulation is repeated, with other data and noise.", 1, rule=_AT_LEAST_ONE
@@ -111,6 +115,7 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
   def __post_init__(self) -> None:
     self._set("epsilon", tuple(map(float, self.epsilon)))
     options.check(self)
+    self._complete_for_data()
     if not self.epsilon or len(set(self.epsilon)) != len(self.epsilon):
       raise validate.error("epsilon", "be one number or several different ones", self.epsilon)
     if not self.simulation:
@@ -130,6 +135,28 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
 
   def _set(self, name: str, value: Any) -> None:
     object.__setattr__(self, name, value)
+
+  def _complete_for_data(self) -> None:
+    """Completes what has another default for clients' own tables."""
+    reads_tables = task_registry.DATASETS[self.dataset].reads_tables
+    if reads_tables and self.schema is None:
+      raise ValueError(
+          f"`schema` must be given for `dataset` {self.dataset}, as no private row may decide how "
+          "rows are read, got None; experiments:draft_schema drafts one from a public sample."
+      )
+    if self.schema is not None and not reads_tables:
+      raise ValueError(
+          f"`schema` must be left out with `dataset` {self.dataset}, got one for tables with the "
+          f"column {self.schema.label_column!r}."
+      )
+    if reads_tables and self.num_clients is not None:
+      raise validate.error(
+          "num_clients", f"be left out for `dataset` {self.dataset}", self.num_clients
+      )
+    if self.num_clients is None and not reads_tables:
+      self._set("num_clients", _NUM_CLIENTS)
+    if self.simulation is None:
+      self._set("simulation", not reads_tables)
 
   @property
   def model_options(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from experiment_shell import path_flag
 from experiment_shell import run_flags
 from experiments import option_flags
 from experiments.private_training import config as config_lib
+from fl_clustering.tasks import schema as schema_lib
 
 flags.adopt_module_key_flags(run_flags)
 
@@ -18,7 +19,12 @@ for _by_name in config_lib.OPTIONS.values():
   option_flags.define_of_choices(_by_name)
 path_flag.define(
     "data_dir", None,
-    "Folder of the IDX files (idx), or TFF's cache folder (emnist, auto; default ~/.tff).")
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
+    "auto; default ~/.tff).")
+path_flag.define(
+    "schema", None,
+    "File that says what is public of the clients' tables (files), as experiments:draft_schema "
+    "drafts it.")
 
 
 def settings() -> dict[str, Any]:
@@ -26,7 +32,10 @@ def settings() -> dict[str, Any]:
   of_choices = {
       name: getattr(flags.FLAGS, name) for names in config_lib.OPTIONS.values() for name in names
   }
-  return {**option_flags.given(config_lib.PrivateClustersConfig), **of_choices}
+  given = {**option_flags.given(config_lib.PrivateClustersConfig), **of_choices}
+  if flags.FLAGS.schema is not None:
+    given["schema"] = schema_lib.Schema.read(flags.FLAGS.schema)
+  return given
 
 
 def data_dir() -> str | None:

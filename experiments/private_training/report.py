@@ -53,7 +53,7 @@ _FILES = {
     "journal": "every release and its answer, for --resume",
     SIMULATION: "NOT private: exact and fine-tuned accuracies, and comparisons of methods",
     output_folder.SUMMARY: "NOT for publication: the summaries of both folders",
-    output_folder.CONFIG: "NOT for publication: all settings, versions, the data's fingerprint",
+    output_folder.CONFIG: "NOT for publication: all settings, versions, the data's names",
 }
 
 

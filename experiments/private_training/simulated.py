@@ -10,11 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from clustering_basics import agreement
+from experiments.private_training import data
 from fl_clustering.engine import client_update
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.tasks import examples as examples_lib
-from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import model as model_lib
 
 # Gradient steps with which a client goes on from its model on its own.
 _FINETUNING_STEPS = 25
@@ -36,9 +37,8 @@ class Scores:
   finetuned_accuracy: float
 
 
-def _client_scores(task: federated_task.FederatedTask, settings: plan_lib.PrivateClusters) -> Any:
+def _client_scores(model: model_lib.Model, settings: plan_lib.PrivateClusters) -> Any:
   """Returns a function of models (K, P) and a client's arrays: slot, accuracy, and finetuned."""
-  model = task.model
   features = tf.TensorSpec((None, *model.input_shape), model.input_dtype)
   labels = tf.TensorSpec((None,), tf.int32)
   vectors = tf.TensorSpec((settings.num_clusters, model.num_parameters), tf.float32)
@@ -66,20 +66,22 @@ def _client_scores(task: federated_task.FederatedTask, settings: plan_lib.Privat
 
 
 def scores(
-    task: federated_task.FederatedTask, settings: plan_lib.PrivateClusters, vectors: np.ndarray
+    clients: data.Clients, settings: plan_lib.PrivateClusters, vectors: np.ndarray
 ) -> Scores:
-  """Returns what models, float32 of shape (K, P), are worth to a task's clients."""
-  of_client = _client_scores(task, settings)
+  """Returns what models, float32 of shape (K, P), are worth to clients with both kinds of data."""
+  of_client = _client_scores(clients.model, settings)
   found = []
-  for client in task.clients:
+  for parts in zip(clients.train.values(), clients.test.values()):
+    if not all(map(len, parts)):
+      continue
     arrays: list[np.ndarray] = []
-    for part in (client.train, client.test):
+    for part in parts:
       assert isinstance(part, examples_lib.Examples)  # There are no sites here.
       arrays += [part.features, part.labels.astype(np.int32)]
     found.append([float(value) for value in of_client(vectors, *arrays)])
   slots, accuracies, tuned = np.array(found).T
   index = None
-  if task.true_groups is not None and settings.num_clusters > 1:
-    truth = np.array(list(task.true_groups.values()))
+  if clients.true_groups is not None and settings.num_clusters > 1:
+    truth = np.array(list(clients.true_groups.values()))
     index = float(agreement.adjusted_rand_index(slots.astype(int), truth))
   return Scores(index, float(accuracies.mean()), float(tuned.mean()))

@@ -16,7 +16,6 @@ from fl_clustering.tables import table_options
 from fl_clustering.tasks import registry as task_registry
 
 flags.adopt_module_key_flags(run_flags)
-flags.adopt_module_key_flags(table_flags)
 
 path_flag.define(
     "reuse", None,
@@ -27,13 +26,8 @@ path_flag.define(
     "Folder of the clients' files (files; default: the clients are those of the sites that "
     "--workers names), of the IDX files (idx), or TFF's cache folder (emnist, auto; default "
     "~/.tff).")
-flags.DEFINE_string("label_column", None, "Column of the classes, text or numbers (files).")
-flags.DEFINE_float(
-    "label_above", None,
-    "Makes two classes of a column of numbers: at most this number, and above it (files).")
-flags.DEFINE_string(
-    "split_column", None,
-    "Column that says `train` or `test` of every row (files). Default: --test_share.")
+table_flags.define_of_labels()
+flags.adopt_module_key_flags(table_flags)
 
 # --num_clients and so on, and the options of partitions, models, aggregators and methods, such as
 # --num_clusters.
@@ -41,8 +35,6 @@ option_flags.define(config_lib.ThreePhaseConfig)
 for _by_name in config_lib.OPTIONS.values():
   option_flags.define_of_choices(_by_name)
 flags.DEFINE_alias("groupings", "methods")
-
-_OF_LABELS = ("label_column", "label_above", "split_column")
 
 
 def _reads_tables() -> bool:
@@ -64,13 +56,6 @@ def reuse() -> str | None:
   return flags.FLAGS.reuse
 
 
-def _given_of_tables() -> dict[str, Any]:
-  """Returns the flags of tables that were given, a dict of arguments of `TableOptions`."""
-  of_labels = {name: getattr(flags.FLAGS, name) for name in _OF_LABELS}
-  given = {name: value for name, value in of_labels.items() if value is not None}
-  return given | table_flags.given()
-
-
 def _check_workers() -> None:
   """Raises a ValueError if a method needs its clients' own files on this machine."""
   names = flags.FLAGS.methods if worker_flags.addresses() else ()
@@ -84,7 +69,7 @@ def _check_workers() -> None:
 def settings() -> dict[str, Any]:
   """Returns the settings of a `ThreePhaseConfig` that are given or have a default as flags."""
   _check_workers()
-  given = _given_of_tables()
+  given = table_flags.given()
   tables = table_options.TableOptions(**given) if given or _reads_tables() else None
   of_choices = {
       name: getattr(flags.FLAGS, name) for names in config_lib.OPTIONS.values() for name in names
@@ -95,7 +80,7 @@ def settings() -> dict[str, Any]:
 def check_at_sites() -> None:
   """Raises a ValueError if a flag was given that sites say for themselves, or can't follow."""
   _check_workers()
-  given = _given_of_tables()
+  given = table_flags.given()
   if flags.FLAGS.num_clients is not None:
     given["num_clients"] = flags.FLAGS.num_clients
   for name, value in given.items():

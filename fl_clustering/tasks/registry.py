@@ -142,8 +142,7 @@ DATASETS = {
     "idx": DataSet(_idx_task, "a folder of IDX files"),
     "files": DataSet(
         files.load_task,
-        "your own clients, a table for each in the folder --data_dir or at the sites that "
-        "--workers names",
+        "your own clients, a table for each",
         own_clients="files, one per client",
         takes_partition=False,
         default_model="mlp",

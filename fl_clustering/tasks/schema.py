@@ -377,7 +377,7 @@ def draft(
   numbers, levels = _numbers_of(tables), tables.format.encoding.levels
   return Schema(
       note=(
-          f"Drafted from a sample of {sum(tables.num_rows.values()):,} rows.  All of this is "
+          f"Drafted from a sample of {sum(tables.num_rows.values()):,} rows. All of this becomes "
           "public, so the sample must be public, too."
       ),
       features=tuple(

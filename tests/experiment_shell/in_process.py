@@ -2,6 +2,9 @@
 
 import contextlib
 import io
+import sys
+from unittest import mock
+import warnings
 
 from absl import flags
 from absl.testing import flagsaver
@@ -27,3 +30,26 @@ def run_main(main, *arguments):
       raise launch.InputError(str(e)) from e
     main()
   return printed.getvalue()
+
+
+def run_program(main, *arguments):
+  """Runs a program as a process would; returns its code, stdout and stderr.
+
+  Args:
+    main: As for `run_main`.
+    *arguments: Likewise.
+  """
+  code, printed, errors = None, io.StringIO(), io.StringIO()
+  with (
+      flagsaver.flagsaver(), mock.patch.object(sys, "argv", ["program", *arguments]),
+      contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors),
+      warnings.catch_warnings(),
+  ):
+    # Programs don't show them, unlike tests: those of libraries, and of collected garbage.
+    for category in (DeprecationWarning, ResourceWarning):
+      warnings.simplefilter("ignore", category)
+    try:
+      launch.run(main)
+    except SystemExit as e:
+      code = e.code
+  return code, printed.getvalue(), errors.getvalue()

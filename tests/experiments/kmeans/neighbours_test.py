@@ -4,26 +4,20 @@ The program runs on neighbouring folders of tables, which differ in one row.  Al
 is compared, but for the centers.
 """
 
-import contextlib
 import functools
-import io
 import os
 import re
 import shutil
-import sys
 import tempfile
-from unittest import mock
-import warnings
 
 from absl.testing import absltest
-from absl.testing import flagsaver
 from absl.testing import parameterized
 import pyarrow as pa
 from pyarrow import parquet
 
-from experiment_shell import launch
 from experiments import federated_kmeans
 from tests import nightly
+from tests.experiment_shell import in_process
 
 _YES, _NO, _PARQUET = "yes", "no", "parquet"
 _FLAGS = {
@@ -85,24 +79,6 @@ def _write_table(path, kind, rows):
     file.writelines(line + b"\n" for line in ((b"x,y",) * (kind == _YES) + tuple(rows)))
 
 
-def _run(*arguments):
-  """Runs the program as a process would; returns its code, stdout and stderr."""
-  code, printed, errors = None, io.StringIO(), io.StringIO()
-  with (
-      flagsaver.flagsaver(), mock.patch.object(sys, "argv", ["program", *arguments]),
-      contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors),
-      warnings.catch_warnings(),
-  ):
-    # Programs don't show them, unlike tests: those of libraries, and of collected garbage.
-    for category in (DeprecationWarning, ResourceWarning):
-      warnings.simplefilter("ignore", category)
-    try:
-      launch.run(federated_kmeans.main)
-    except SystemExit as e:
-      code = e.code
-  return code, printed.getvalue(), errors.getvalue()
-
-
 def _files(folder):
   """Returns the content of all files by name, without the centers."""
   found = {}
@@ -143,9 +119,9 @@ class NeighboursTest(parameterized.TestCase):
       tables[client] = (row, *there) if place == "first" else (*there, row)
     for client, rows in tables.items():
       _write_table(os.path.join(data, client), kind, rows)
-    ended = _run(
-        f"--data_dir={data}", f"--output_dir={out}", "--num_clusters=2", "--epsilon=1",
-        "--delta=1e-5", "--radius=9", *_FLAGS[kind],
+    ended = in_process.run_program(
+        federated_kmeans.main, f"--data_dir={data}", f"--output_dir={out}", "--num_clusters=2",
+        "--epsilon=1", "--delta=1e-5", "--radius=9", *_FLAGS[kind],
     )
     return ended, _files(out)
 

@@ -11,9 +11,11 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from experiment_shell import launch
 from experiments import private_clusters
 from experiments.private_training import training
 from fl_clustering.private_clusters import slot_sums
+from fl_clustering.tasks import schema as schema_lib
 from tests.experiment_shell import in_process
 
 _FLAGS = (
@@ -136,13 +138,157 @@ class ProgramTest(parameterized.TestCase):
       (("--nosimulation", "--num_seeds=2"), "`num_seeds` must be one without `simulation`"),
       (("--delta=1",), "`delta` must be a number in"),
       (("--image_size=9",), "`image_size` must divide the sides of square images"),
-      (("--dataset=files",), ".*value should be one of <auto|emnist|digits|idx>"),
+      (("--dataset=files",), "`schema` must be given for `dataset` files, as no private row may "
+       "decide how rows are read, got None; experiments:draft_schema drafts one from a public "),
+      (("--label_column=y",), "Unknown command line flag 'label_column'"),
       (("--min_clients=3",), "`min_clients` must be left out with `trust`='server'"),
       (("--learning_rate=nan",), "`learning_rate` must be a finite number > 0"),
   )
   def test_refuses(self, arguments, message):
     with self.assertRaisesRegex(Exception, f"^{message}"):
       _run(f"--output_dir={os.path.join(self.base, 'refused')}", *arguments)
+
+
+_SCHEMA = schema_lib.Schema(
+    features=(schema_lib.Number("x", 2.0, 2.0), schema_lib.Levels("c", ("u", "v"))),
+    label_column="y", classes=("0", "1"), split_column="part", header="yes",
+)
+_HEADER = "x,c,y,part\n"
+_TABLES = {
+    "clean.csv": "1,u,0,train\n3,v,1,train\n5,u,1,test\n",
+    "one_label.csv": "0,u,0,train\n0,v,0,train\n1,v,0,test\n",
+    "odd.csv": "nan,,0,train\ntall,w,1,train\n1e999,u,2,train\n1,u,1,test\n",
+    "no_rows.csv": "",
+    "no_test.csv": "1,u,0,train\n",
+}
+_OF_FILES = ("--dataset=files", "--num_clusters=2", "--rounds=2")
+
+
+class OwnTablesTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    temporary = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(temporary.cleanup)
+    cls.base = os.path.realpath(temporary.name)
+    cls.data = cls._write_tables("data", _TABLES)
+    cls.schema = os.path.join(cls.base, "schema.json")
+    _SCHEMA.write(cls.schema)
+
+  @classmethod
+  def _write_tables(cls, name, tables):
+    folder = os.path.join(cls.base, name)
+    os.makedirs(folder, exist_ok=True)
+    for table, rows in tables.items():
+      with open(os.path.join(folder, table), "w", encoding="utf-8") as file:
+        file.write(_HEADER + rows)
+    return folder
+
+  def _run(self, name, *arguments, data_dir=None):
+    folder = os.path.join(self.base, name)
+    printed = in_process.run_main(
+        private_clusters.PrivateClusters().main, *_OF_FILES, f"--data_dir={data_dir or self.data}",
+        f"--schema={self.schema}", f"--output_dir={folder}", *arguments,
+    )
+    return folder, printed
+
+  def test_is_no_simulation(self):
+    with self.assertLogs("absl", "WARNING") as logged:
+      folder, printed = self._run("real", "--delta=0.3", "--epsilon=1")
+    (warning,) = logged.output
+    self.assertIn("`delta` should be well below one over the number of clients, 5, got", warning)
+    self.assertStartsWith(
+        printed, "data: 3 features and 2 classes (in the column y) of the clients' own tables; 5 "
+        "clients, logistic with 8 parameters\nprivacy: epsilon 1 at delta 0.3. ",
+    )
+    self.assertEqual(
+        sorted(os.listdir(folder)),
+        ["config.json", "journal", "released", "report.html", "summary.json"],
+    )
+    summary = json.loads(_read(folder, "released/summary.json"))
+    self.assertTrue(summary["privacy"]["is_private"])
+    document = json.loads(_read(folder, "config.json"))
+    self.assertEqual(document["dataset"], {
+        "name": "files", "data_dir": self.data,
+        "clients": ["clean", "no_rows", "no_test", "odd", "one_label"],
+    })
+    self.assertEqual(document["config"]["schema"], _SCHEMA.to_json())
+    self.assertIsNone(document["config"]["num_clients"])
+    released = "".join(
+        _read(folder, "released", name)
+        for name in ("config.json", "ledger.csv", "summary.json", "report.html")
+    )
+    for secret in ("one_label", self.base):
+      self.assertNotIn(secret, released)
+
+    os.remove(os.path.join(folder, "report.html"))
+    resume = ("real", "--delta=0.3", "--epsilon=1", "--resume")
+    more = self._write_tables("more", {**_TABLES, "new.csv": ""})
+    with self.assertRaisesRegex(
+        launch.InputError, "^`data_dir` must give the same data .*, got other folder for 'files'"
+    ):
+      self._run(*resume, data_dir=more)
+    self._write_tables("data", {"new.csv": ""})
+    self.addCleanup(os.remove, os.path.join(self.data, "new.csv"))
+    with self.assertRaisesRegex(
+        launch.InputError, "^`data_dir` must give the same data .*, got other clients for 'files'"
+    ):
+      self._run(*resume)
+
+  def test_a_simulation_where_it_is_asked_for(self):
+    folder, _ = self._run("simulation", "--simulation")
+    rows = list(csv.DictReader(_read(folder, "simulation/results.csv").splitlines()))
+    self.assertLen(rows, 4)
+    for row in rows:
+      # The mean over the three clients with rows for training and testing, one of which each.
+      num_right = 3 * float(row["accuracy"])
+      self.assertAlmostEqual(num_right, round(num_right), places=5)
+      self.assertEqual(row["adjusted_rand_index"], "")
+
+  @parameterized.named_parameters(
+      ("a schema for other data", ("--dataset=digits",),
+       "`schema` must be left out with `dataset` digits, got one for tables with the column 'y'"),
+      ("no schema", ("--schema=/no/file",),
+       "`schema` must be a file that can be read, got '/no/file': No such file"),
+      ("a broken schema", (f"--schema={__file__}",), "`schema` must follow the format of schemas"),
+      ("a number of clients", ("--num_clients=5",),
+       "`num_clients` must be left out for `dataset` files, got 5"),
+      ("a partition", ("--partition=iid",),
+       "`partition` must be natural or left out for files, one per client, got 'iid'"),
+      ("a number of groups", ("--num_groups=2",),
+       "`num_groups` must be left out for files, one per client, got 2"),
+      ("a size of images", ("--image_size=7",), "`image_size` must be left out but with"),
+      ("clusters", ("--num_clusters=6",), "`num_clusters` must be at most the 5 clients, got 6"),
+      ("shares of noise", ("--trust=none", "--min_clients=6"),
+       "`min_clients` must be at most the 5 clients, got 6"),
+      ("budgets", ("--epsilon=4,8",), "`epsilon` must be one without `simulation`"),
+      ("seeds", ("--num_seeds=2",), "`num_seeds` must be one without `simulation`"),
+      ("no budget", ("--epsilon=inf",), "`epsilon` must be a finite number > 0, got inf"),
+      ("a model of images", ("--model=cnn",), "`model` must be mlp or logistic for features of"),
+      ("a folder", ("--data_dir=/no/folder",), "`data_dir` must be a folder, got '/no/folder'"),
+  )
+  def test_refuses(self, arguments, message):
+    with self.assertRaisesRegex(launch.InputError, f"^{message}"):
+      self._run("refused", *arguments)
+    self.assertNotIn("refused", os.listdir(self.base))
+
+  def test_needs_a_folder(self):
+    with self.assertRaisesRegex(
+        launch.InputError, "^`data_dir` must name the folder with the clients' files, got None"
+    ):
+      in_process.run_main(
+          private_clusters.PrivateClusters().main, *_OF_FILES, f"--schema={self.schema}",
+          f"--output_dir={os.path.join(self.base, 'refused')}",
+      )
+
+  def test_only_a_simulation_needs_rows(self):
+    empty = self._write_tables("empty", {"a.csv": "", "b.csv": "1,u,0,train\n"})
+    with self.assertRaisesRegex(
+        launch.InputError, "^`data_dir` must hold a client with rows for training and for testing"
+    ):
+      self._run("refused", "--simulation", data_dir=empty)
+    self._run("of no rows", "--epsilon=1", data_dir=empty)
 
 
 if __name__ == "__main__":
