@@ -59,11 +59,17 @@ class SlotSums:
     """Makes the door.
 
     Args:
-      clients: The TFF values of the clients, all of which take part in every release.
+      clients: The TFF values of the clients that take part; any others count as zeros.
       releases: Of the whole run.
       trust: `privacy.SERVER` or `privacy.NONE`.
       min_clients: With `privacy.NONE`, how many clients' shares of the noise count.
+
+    Raises:
+      ValueError: If fewer clients than `min_clients` take part, whose shares would be too little
+        noise.
     """
+    if trust == privacy_lib.NONE and len(clients) < (min_clients or 1):
+      raise validate.error("min_clients", f"be at most the {len(clients)} clients", min_clients)
     self._clients = clients
     self._releases = releases
     self._num_shares = (min_clients or len(clients)) if trust == privacy_lib.NONE else None
