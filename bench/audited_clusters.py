@@ -237,9 +237,8 @@ class Case:
       scores[int(is_present), number // 2] = evidence.log_ratio
       residuals.append(_few_cells(evidence.residuals(is_present)))
       after_run()
-    return Repeated(
-        num_runs, mu_bounds(*scores, error_rate), noise_residuals.most_suspicious(residuals)
-    )
+    bounds = mu_bounds(scores[0], scores[1], error_rate)
+    return Repeated(num_runs, bounds, noise_residuals.most_suspicious(residuals))
 
 
 def accusations(mu: float, found: Replayed | Repeated) -> list[str]:

@@ -170,7 +170,7 @@ def build_run(
     folder: An existing folder for the clients' files.
   """
   rng = np.random.default_rng(3)
-  clients = {}
+  clients: dict[Any, Any] = {}
   for index in range(num_clients):
     features = rng.normal(size=(_NUM_TRAIN + 4, NUM_FEATURES)).astype(np.float32)
     labels = (features[:, :NUM_CLASSES].argmax(axis=1) + index % 2) % NUM_CLASSES
