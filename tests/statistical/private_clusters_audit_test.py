@@ -58,7 +58,7 @@ class AuditTest(parameterized.TestCase):
     case = dataclasses.replace(audited_clusters.CASES[name], seed=1)
     found = self._repeated(case, num_runs)
     self.assertEmpty(audited_clusters.accusations(case.mu, found), found)
-    self.assertGreaterEqual(found.bounds.upper, case.mu / 2)
+    self.assertGreaterEqual(found.bounds.mu, case.mu / 2)  # And so is the upper bound.
     half_width = (found.bounds.upper - found.bounds.lower) / 2
     self.assertLess(half_width, 0.25 * math.sqrt(_MANY_RUNS / num_runs))
 
