@@ -8,11 +8,15 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from bench import audited_clusters
 from fl_clustering.private_clusters import client_messages
+from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import training
 from fl_clustering.tasks import dense
+from tests import nightly
 
 _MODEL = dense.Logistic()((4,), 3, "float32")
+_SETTINGS = plan.PrivateClusters(2, 8.0, 1e-5)
 _RNG = np.random.default_rng(1)
 _UPDATES = {
     "ordinary": _RNG.normal(size=15),
@@ -96,6 +100,43 @@ class SketchTest(parameterized.TestCase):
     own = tf.constant(self._sketch(_RNG.normal(size=(9, 4)), [0, 1, 2] * 3))
     centered = client_messages.centered_sketch(own, tf.fill([128], tf.constant(mean, tf.float64)))
     self.assertAlmostEqual(np.linalg.norm(centered), 1.0)
+
+
+@tf.function(reduce_retracing=True)
+def _messages(train, test, vectors, clip_norm):
+  """Returns a client's messages, in steps: sketch, norm, round and report."""
+  train, test = ((rows[:, :-1], tf.cast(rows[:, -1], tf.int32)) for rows in (train, test))
+  slot = client_messages.least_loss(_MODEL, vectors, train)
+  update = client_messages.update_of(_MODEL, _SETTINGS, vectors[slot], train)
+  return (
+      client_messages.or_zeros(lambda: client_messages.sketch(_MODEL, train), 128, train),
+      client_messages.or_zeros(lambda: client_messages.norm_message(update), 35, train),
+      client_messages.or_zeros(
+          lambda: client_messages.round_message(update, slot, 2, clip_norm), 33, train
+      ),
+      client_messages.or_zeros(
+          lambda: client_messages.report_message(_MODEL, vectors, slot, test), 4, train, test
+      ),
+  )
+
+
+class AnyClientTest(absltest.TestCase):
+
+  def test_sends_nothing_that_is_longer_than_the_sensitivity(self):
+    bounds = 1, 1, training.message_norm(), math.sqrt(0.5)
+    longest = [0.0] * len(bounds)
+    for seed in range(50 * len(nightly.seeds(100))):
+      rng = np.random.default_rng(seed)
+      train, test = audited_clusters.mixed(seed)
+      vectors = rng.normal(size=(2, 15)) * 10 ** rng.uniform(-9, 30)
+      messages = _messages(
+          tf.constant(train), tf.constant(test), tf.constant(vectors, tf.float32),
+          tf.constant(10 ** rng.uniform(-12, 3), tf.float64),
+      )
+      norms = [_norm(message.numpy()) / client_messages.STEPS for message in messages]
+      longest = list(map(max, longest, norms))
+    for norm, bound in zip(longest, bounds, strict=True):
+      self.assertBetween(norm, 0.999 * bound, bound)
 
 
 class UnusableClientTest(absltest.TestCase):

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import tempfile
 from unittest import mock
@@ -13,7 +14,9 @@ import numpy as np
 
 from experiment_shell import launch
 from experiments import private_clusters
+from experiments.private_training import report
 from experiments.private_training import training
+from fl_clustering.engine import client_files
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.tasks import schema as schema_lib
 from tests.experiment_shell import in_process
@@ -43,7 +46,11 @@ class ProgramTest(parameterized.TestCase):
     cls.addClassCleanup(temporary.cleanup)
     cls.base = os.path.realpath(temporary.name)
     cls.folder = os.path.join(cls.base, "run")
-    cls.printed = _run(f"--output_dir={cls.folder}")
+    with mock.patch.object(
+        client_files, "write_client_files", wraps=client_files.write_client_files
+    ) as write:
+      cls.printed = _run(f"--output_dir={cls.folder}")
+    cls.task = write.call_args.args[0]
 
   def test_writes_what_may_be_published_apart(self):
     self.assertEqual(
@@ -62,8 +69,27 @@ class ProgramTest(parameterized.TestCase):
     self.assertEqual(
         [row["method"] for row in simulated], ["private_ifca", "ifca", "dp_fedavg", "fedavg"]
     )
-    for secret in ("client_0", self.base, *(row["accuracy"] for row in simulated)):
+    secrets = [self.base, self.task.fingerprint(), "fingerprint", "finetuned", "rand_index"]
+    for row in simulated:
+      secrets += [row["accuracy"], row["finetuned_accuracy"]]
+    for secret in secrets:
       self.assertNotIn(secret, released)
+    for client_id in self.task.client_ids:
+      self.assertNotRegex(released, rf"\b{re.escape(client_id)}\b")
+
+  def test_what_is_released_is_drawn_from_its_folder_alone(self):
+    folder = os.path.join(self.base, "published")
+    shutil.copytree(os.path.join(self.folder, "released"), folder)
+    os.remove(os.path.join(folder, "report.html"))
+    shutil.rmtree(os.path.join(folder, "figures"))
+    report.write_released(folder)
+    self.assertEqual(
+        _read(folder, "report.html"), _read(self.folder, "released", "report.html")
+    )
+    self.assertCountEqual(
+        os.listdir(os.path.join(folder, "figures")),
+        os.listdir(os.path.join(self.folder, "released", "figures")),
+    )
 
   def test_released_models_have_the_models_shapes(self):
     with np.load(os.path.join(self.folder, "released", "models.npz")) as models:

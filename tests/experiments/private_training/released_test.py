@@ -1,0 +1,71 @@
+"""What is released follows from the noisy answers and public numbers, and from nothing else."""
+
+import os
+
+from absl.testing import absltest
+import numpy as np
+
+from experiments.private_training import released
+from experiments.private_training import report
+from experiments.private_training import training
+from fl_clustering import runtime
+from fl_clustering.engine import client_files
+from fl_clustering.private_clusters import plan
+from fl_clustering.private_clusters import releases as releases_lib
+from fl_clustering.tasks import own_clients
+
+_NUM_CLIENTS = 12
+_SETTINGS = plan.PrivateClusters(2, 50.0, 1e-5, rounds=3)
+
+
+def _task(seed, prefix):
+  rng = np.random.default_rng(seed)
+  clients = {}
+  for index in range(_NUM_CLIENTS):
+    features = rng.normal(size=(9, 4)).astype(np.float32) * seed
+    labels = rng.integers(3, size=9)
+    clients[f"{prefix}_{index}"] = (features[:6], labels[:6]), (features[6:], labels[6:])
+  return own_clients.task_from_arrays(clients, "logistic", num_classes=3)
+
+
+def _files(folder):
+  found = {}
+  for path, _, names in os.walk(folder):
+    for name in names:
+      with open(os.path.join(path, name), "rb") as file:
+        found[os.path.relpath(os.path.join(path, name), folder)] = file.read()
+  return found
+
+
+class ReleasedTest(absltest.TestCase):
+
+  def _released(self, task, journal):
+    """Returns the names and bytes of what a run on the clients of a task releases."""
+    clients, folder = (self.create_tempdir().full_path for _ in range(2))
+    trained = training.train(
+        _SETTINGS, task.model, client_files.write_client_files(task, clients), clients, 0,
+        releases_lib.Releases(_SETTINGS.epsilon, _SETTINGS.delta, 1, journal),
+    )
+    released.write(folder, {"num_clusters": 2}, _SETTINGS, task.model, "of a test", trained)
+    report.write_released(folder)
+    return _files(folder)
+
+  def test_other_clients_with_the_same_answers_are_released_as_the_same_bytes(self):
+    self.enter_context(runtime.LocalRuntime())
+    journal = self.create_tempdir().full_path
+    found = self._released(_task(1, "secret"), journal)
+    self.assertEqual(found, self._released(_task(2, "other"), journal))
+    self.assertNotEqual(
+        found["summary.json"],
+        self._released(_task(2, "other"), self.create_tempdir().full_path)["summary.json"],
+    )
+    self.assertContainsSubset(
+        {"config.json", "ledger.csv", "models.npz", "report.html", "summary.json",
+         "figures/budget.png", "figures/rounds.png"}, found,
+    )
+    for name, content in found.items():
+      self.assertNotIn(b"secret_", content, name)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,149 @@
+"""Interrupts a whole run at every release: what was asked is charged once and never asked again."""
+
+import dataclasses
+import os
+import shutil
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from bench import watched_clusters
+from fl_clustering import runtime
+from fl_clustering.private_clusters import releases as releases_lib
+
+_SETTINGS = watched_clusters.SETTINGS
+_NUM_RELEASES = 17
+_ENTRIES = "releases.jsonl"
+_RUNTIME = []
+
+
+def setUpModule():
+  _RUNTIME.append(runtime.LocalRuntime())
+
+
+def tearDownModule():
+  _RUNTIME.pop().close()
+
+
+class _Interrupted(Exception):
+  pass
+
+
+class _Books(releases_lib.Releases):
+  """Notes the numbers of the releases that are asked, and may stop before an answer is kept."""
+
+  def __init__(self, journal, stop_at=None, settings=_SETTINGS):
+    super().__init__(settings.epsilon, settings.delta, noise_seed=1, journal=journal)
+    self.asked, self._stop_at = [], stop_at
+
+  def answer(self, question):
+    number = len(self.ledger.releases) - 1
+
+    def noted():
+      self.asked.append(number)
+      found = question()
+      if number == self._stop_at:
+        raise _Interrupted
+      return found
+
+    return super().answer(noted)
+
+
+def _played(run, books):
+  run = run.with_releases(books)
+  *_, (state, public) = run.states()
+  return state, run.report(public)
+
+
+def _entries(folder):
+  with open(os.path.join(folder, _ENTRIES), encoding="utf-8") as file:
+    return file.readlines()
+
+
+class ResumeTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    temporary = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(temporary.cleanup)
+    cls.clients, cls.journal = (os.path.join(temporary.name, name) for name in ("c", "j"))
+    os.mkdir(cls.clients)
+    cls.run_ = watched_clusters.build_run(cls.clients)
+    cls.books = _Books(cls.journal)
+    cls.state, cls.report = _played(cls.run_, cls.books)
+
+  def _journal(self, num_entries):
+    """Returns a copy of the whole run's journal when it had so many entries, all answered."""
+    folder = self.create_tempdir().full_path
+    with open(os.path.join(folder, _ENTRIES), "w", encoding="utf-8") as file:
+      file.writelines(_entries(self.journal)[:num_entries])
+    for number in range(num_entries):
+      shutil.copy(os.path.join(self.journal, f"answer_{number:05d}.npy"), folder)
+    return folder
+
+  def _check_ledger(self, books, folder):
+    """Everything is charged once, in the journal too, and the books are closed."""
+    self.assertEqual(books.ledger.releases, self.books.ledger.releases)
+    self.assertLessEqual(books.ledger.mu_spent, books.ledger.mu)
+    self.assertEqual(_entries(folder), _entries(self.journal))
+    with self.assertRaisesRegex(RuntimeError, "closed"):
+      books.ledger.record("one more", 1e-9, 1.0, 1e9)
+
+  def test_the_whole_run(self):
+    self.assertEqual(self.books.asked, list(range(_NUM_RELEASES)))
+    self._check_ledger(self.books, self.journal)
+    self.assertGreater(self.books.ledger.mu_spent, (1 - 1e-6) * self.books.ledger.mu)
+
+  @parameterized.parameters(*range(_NUM_RELEASES))
+  def test_a_lost_answer_is_charged_and_not_asked_again(self, number):
+    folder = self._journal(number)
+    first = _Books(folder, stop_at=number)
+    with self.assertRaises(_Interrupted):
+      _played(self.run_, first)
+    self.assertEqual(first.asked, [number])
+    self.assertLen(_entries(folder), number + 1)
+
+    second = _Books(folder)
+    state, report = _played(self.run_, second)
+    self.assertEqual(second.asked, list(range(number + 1, _NUM_RELEASES)))
+    self.assertEqual(second.lost, [self.books.ledger.releases[number].name])
+    self._check_ledger(second, folder)
+    self.assertTrue(np.isfinite(state.vectors).all())
+    self.assertEqual(np.isnan(report.accuracy), number == _NUM_RELEASES - 1)
+
+    third = _Books(folder)
+    again, _ = _played(self.run_, third)
+    self.assertEqual((third.asked, third.lost), ([], second.lost))
+    np.testing.assert_array_equal(again.vectors, state.vectors)
+
+  @parameterized.parameters(*range(1, _NUM_RELEASES + 1))
+  def test_after_an_answer_the_run_goes_on_as_if_nothing_had_happened(self, num_entries):
+    folder = self._journal(num_entries)
+    books = _Books(folder)
+    state, report = _played(self.run_, books)
+    self.assertEqual(books.asked, list(range(num_entries, _NUM_RELEASES)))
+    self.assertEqual(books.lost, [])
+    self._check_ledger(books, folder)
+    np.testing.assert_array_equal(state.vectors, self.state.vectors)
+    np.testing.assert_array_equal(report.counts, self.report.counts)
+
+  @parameterized.parameters(
+      ({"epsilon": 7.9},), ({"delta": 2e-5},), ({"num_clusters": 3},), ({"num_clusters": 1},),
+      ({"rounds": 5},),
+  )
+  def test_other_settings_are_refused_before_anything_is_asked(self, changes):
+    settings = dataclasses.replace(_SETTINGS, **changes)
+    run = watched_clusters.build_run(self.create_tempdir().full_path, settings)
+    folder = self._journal(_NUM_RELEASES)
+    books = _Books(folder, settings=settings)
+    with self.assertRaises(releases_lib.OtherReleases):
+      _played(run, books)
+    self.assertEqual(books.asked, [])
+    self.assertEqual(_entries(folder), _entries(self.journal))
+
+
+if __name__ == "__main__":
+  absltest.main()
