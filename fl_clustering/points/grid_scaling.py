@@ -132,7 +132,7 @@ def _build_round(
   shape = _ANSWERS[answer](source.num_columns)
   return secure_sums.build_round(
       source, tff.TensorType(np.int32),
-      lambda unused, points: secure_sums.over_blocks(points, shape, answer),
+      lambda unused, points: secure_sums.over_blocks(points, shape, answer), shape,
   )
 
 

@@ -12,6 +12,7 @@ import collections
 import types
 from typing import Any, Callable, TYPE_CHECKING
 
+import numpy as np
 import tensorflow as tf
 import tensorflow.experimental.numpy as tnp
 import tensorflow_federated as tff
@@ -49,23 +50,27 @@ def signed(xp: types.ModuleType, total: Any) -> Any:
 
 def build_round(
     source: point_files.PointSource, query_type: tff.Type,
-    client_totals: Callable[[Any, tf.Tensor], tf.Tensor],
+    client_totals: Callable[[Any, tf.Tensor], tf.Tensor], shape: tuple[int, ...] | None = None,
 ) -> Any:
   """Returns a round in which every client answers a query, and the answers are added up.
 
   Args:
     query_type: Of what the server sends.
     client_totals: From the query and float64 points (n, d) to int64 of known shape.
+    shape: That shape.  Without it, `client_totals` is traced once more to find out.
 
   Returns:
     The computation `(query@SERVER, {client, share}@CLIENTS) -> int64@SERVER`: the sum of
     all answers and shares, between -2^61 and 2^61.  A client's share is what it adds to its
     answer before anyone else sees it: its noise, or zero; an int64 array or number.
   """
-  answer_type = tff.tensorflow.computation(
-      lambda query, client: client_totals(query, source.read(client)),
-      (query_type, source.client_type),
-  ).type_signature.result
+  if shape is None:
+    answer_type = tff.tensorflow.computation(
+        lambda query, client: client_totals(query, source.read(client)),
+        (query_type, source.client_type),
+    ).type_signature.result
+  else:
+    answer_type = tff.TensorType(np.int64, shape)
   client_type = tff.StructWithPythonType(
       [("client", source.client_type), ("share", answer_type)], collections.OrderedDict
   )
