@@ -1,7 +1,9 @@
 """Runs a program inside a test's own process."""
 
 import contextlib
+import functools
 import io
+from unittest import mock
 
 from absl import flags
 from absl.testing import flagsaver
@@ -27,3 +29,22 @@ def run_main(main, *arguments):
       raise launch.InputError(str(e)) from e
     main()
   return printed.getvalue()
+
+
+@functools.cache
+def _predict():
+  """Returns `experiments.predict` and its flags, which have the names of other programs' flags."""
+  defined = flags.FLAGS._flags()  # pylint: disable=protected-access
+  names = ("run", "data_dir", "output", "overwrite")
+  with mock.patch.dict(defined):
+    for name in names:
+      defined.pop(name, None)
+    from experiments import predict  # pylint: disable=g-import-not-at-top
+    return predict, {name: defined[name] for name in names}
+
+
+def run_predict(*arguments):
+  """Does what `run_main` does, with the program that predicts."""
+  program, own_flags = _predict()
+  with mock.patch.dict(flags.FLAGS._flags(), own_flags):  # pylint: disable=protected-access
+    return run_main(program.main, *arguments)

@@ -3,8 +3,6 @@
 import csv
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -21,6 +19,7 @@ from fl_clustering.tasks import files
 from tests import nightly
 from tests.distribution import started_sites
 from tests.distribution import started_workers
+from tests.experiment_shell import in_process
 from tests.integration import three_phase_program as program
 
 _SMALL = (
@@ -160,10 +159,8 @@ class SitesTest(parameterized.TestCase):
 
     predictions = os.path.join(self.base, "predictions.csv")
     folder = os.path.join(self.base, "site_0")
-    subprocess.run(
-        [sys.executable, "-m", "experiments.predict", f"--run={found.path}",
-         f"--data_dir={folder}", f"--output={predictions}"],
-        check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    in_process.run_predict(
+        f"--run={found.path}", f"--data_dir={folder}", f"--output={predictions}"
     )
     with open(predictions, encoding="utf-8") as file:
       rows = list(csv.DictReader(file))

@@ -28,7 +28,7 @@ from tests.points import numpy_rounds
 def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
-  numpy_rounds.for_module()
+  numpy_rounds.install(unittest.addModuleCleanup)
 
 
 def _ties():

@@ -22,7 +22,7 @@ _NUM_SEEDS = 20
 def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
-  numpy_rounds.for_module()
+  numpy_rounds.install(unittest.addModuleCleanup)
 
 
 class RecipeGateTest(parameterized.TestCase):

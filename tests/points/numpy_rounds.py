@@ -5,7 +5,6 @@ read them, and NumPy answers `SumQuery`s: the same bits (`tests/kmeans/sum_kinds
 `tests/points/federated_points_test.py`, `tests/multiview/sums_test.py`).
 """
 
-import unittest
 from unittest import mock
 
 import numpy as np
@@ -36,11 +35,11 @@ def _grid_total(files, answer):
   return sum(answer(files.source.read(client)).numpy() for client in files.clients())
 
 
-def for_module():
-  """Makes all fits of a test module compute so; call it in `setUpModule`."""
+def install(add_cleanup):
+  """Makes fits compute so, until what `add_cleanup` belongs to ends: a module, a class, a test."""
   for owner, name, stand_in in (
       (federated_points.FederatedPoints, "totals", _totals), (grid_scaling, "_total", _grid_total)
   ):
     patch = mock.patch.object(owner, name, stand_in)
     patch.start()
-    unittest.addModuleCleanup(patch.stop)
+    add_cleanup(patch.stop)

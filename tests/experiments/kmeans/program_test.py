@@ -145,7 +145,6 @@ class OwnDataTest(absltest.TestCase):
 
   def test_predictions_are_the_assignments(self):
     path = os.path.join(self.base, "predictions.csv")
-    # Its flags have names of this program's.
     result = _run_process(
         "experiments.predict", f"--run={self.folder}", f"--data_dir={self.data}",
         f"--output={path}",
@@ -239,10 +238,8 @@ class OwnDataTest(absltest.TestCase):
         [[float(row["x"]), float(row["y"])] for row in _rows(folder, "centroids.csv")]
     )
     output = os.path.join(self.base, "odd.csv")
-    result = _run_process(
-        "experiments.predict", f"--run={folder}", f"--data_dir={data}", f"--output={output}"
-    )
-    self.assertEqual(result.stdout, f"6 rows of 3 clients: {output}\n", result.stderr)
+    printed = in_process.run_predict(f"--run={folder}", f"--data_dir={data}", f"--output={output}")
+    self.assertEqual(printed, f"6 rows of 3 clients: {output}\n")
     # What is missing counts as zero, and what is infinite is at the radius.
     points = ((1, 2), (3, 4), (0, -9), (0, 2), (0, 1), (0, 0))
     for row, point in zip(_rows(self.base, "odd.csv"), points, strict=True):

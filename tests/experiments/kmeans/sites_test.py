@@ -4,8 +4,6 @@ import csv
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -159,13 +157,10 @@ class SitesTest(absltest.TestCase):
     os.mkdir(site)
     for client_id in ("north", "west"):
       shutil.copy(os.path.join(self.data, f"{client_id}.csv"), site)
-    result = subprocess.run(
-        [sys.executable, "-m", "experiments.predict", f"--run={self.at_sites}",
-         f"--data_dir={site}", f"--output={path}"],
-        check=False, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    printed = in_process.run_predict(
+        f"--run={self.at_sites}", f"--data_dir={site}", f"--output={path}"
     )
-    self.assertEqual(result.stdout, f"100 rows of 2 clients: {path}\n", result.stderr)
+    self.assertEqual(printed, f"100 rows of 2 clients: {path}\n")
     expected = [
         {"client": client_id, **row} for client_id in ("north", "west")
         for row in _rows(self.in_folder, f"assignments/{client_id}.csv")

@@ -157,12 +157,10 @@ class SitesTest(absltest.TestCase):
 
   def test_predictions_are_the_clusters(self):
     path = os.path.join(self.base, "predictions.csv")
-    # Its flags have names of this program's.
-    result = _run_process(
-        "experiments.predict", f"--run={self.output}", f"--data_dir={self.sites}",
-        f"--output={path}",
+    printed = in_process.run_predict(
+        f"--run={self.output}", f"--data_dir={self.sites}", f"--output={path}"
     )
-    self.assertEqual(result.stdout, f"50 rows of 2 clients: {path}\n", result.stderr)
+    self.assertEqual(printed, f"50 rows of 2 clients: {path}\n")
     predicted = [tuple(row.values()) for row in _rows(self.base, "predictions.csv")]
     clusters = [tuple(row.values()) for row in _rows(self.output, "clusters.csv")]
     self.assertEqual(predicted, clusters)
@@ -173,13 +171,12 @@ class SitesTest(absltest.TestCase):
     for site in ("north", "south"):
       os.remove(os.path.join(other, site, "y.csv"))
     path = os.path.join(self.base, "none.csv")
-    result = _run_process(
-        "experiments.predict", f"--run={self.output}", f"--data_dir={other}", f"--output={path}"
-    )
-    self.assertEqual(result.returncode, 2)
-    self.assertRegex(
-        result.stderr, "^error: `data_dir` must hold the model's views, x, y, got x in .*\n$"
-    )
+    with self.assertRaisesRegex(
+        launch.InputError, "^`data_dir` must hold the model's views, x, y, got x in "
+    ):
+      in_process.run_predict(
+          f"--run={self.output}", f"--data_dir={other}", f"--output={path}"
+      )
     self.assertFalse(os.path.exists(path))
 
   def test_the_model_predicts_frames(self):
