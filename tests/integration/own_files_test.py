@@ -191,7 +191,8 @@ class SecondTryTest(absltest.TestCase):
 
   def _try(self, *flags):
     return program.run(
-        "--dataset=files", f"--data_dir={self.data}", "--label_column=sick", *_SMALL, *flags,
+        "--dataset=files", f"--data_dir={self.data}", "--label_column=sick", *_SMALL,
+        "--pretrain_rounds=1", "--cluster_rounds=1", "--methods=kmeans", *flags,
         f"--output_dir={self.folder}",
     )
 
