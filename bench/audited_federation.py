@@ -31,15 +31,14 @@ _NUM_CLIENTS = 4  # Of both data sets.
 
 
 def _build_local_answers(
-    source: point_files.PointSource, query_type: Any, client_totals: Callable[..., tf.Tensor],
-    shape: tuple[int, ...],
+    source: point_files.PointSource, query_type: Any, client_totals: Callable[..., tf.Tensor]
 ) -> Callable[..., list[tf.Tensor]]:
   """Takes what `secure_sums.build_round` takes; returns a function without TFF.
 
   It takes a query and the clients, whose values are stacked, and returns their totals, before
   the shares of the noise are added.
   """
-  del query_type, shape  # TensorFlow sees them.
+  del query_type  # TensorFlow sees it.
 
   @tf.function
   def answers(query: Any, clients: Mapping[str, tf.Tensor]) -> list[tf.Tensor]:

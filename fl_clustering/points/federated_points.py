@@ -75,7 +75,7 @@ def build_totals_round(
     totals = secure_sums.over_blocks(tf.math.rint(points), shape, block_totals)
     return within_limits(totals, query["limits"]) if is_limited else totals
 
-  return secure_sums.build_round(source, query_type, client_totals, shape)
+  return secure_sums.build_round(source, query_type, client_totals)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ import collections
 import types
 from typing import Any, Callable, TYPE_CHECKING
 
-import numpy as np
 import tensorflow as tf
 import tensorflow.experimental.numpy as tnp
 import tensorflow_federated as tff
@@ -50,34 +49,36 @@ def signed(xp: types.ModuleType, total: Any) -> Any:
 
 def build_round(
     source: point_files.PointSource, query_type: tff.Type,
-    client_totals: Callable[[Any, tf.Tensor], tf.Tensor], shape: tuple[int, ...] | None = None,
+    client_totals: Callable[[Any, tf.Tensor], tf.Tensor],
 ) -> Any:
   """Returns a round in which every client answers a query, and the answers are added up.
 
   Args:
     query_type: Of what the server sends.
     client_totals: From the query and float64 points (n, d) to int64 of known shape.
-    shape: That shape.  Without it, `client_totals` is traced once more to find out.
 
   Returns:
     The computation `(query@SERVER, {client, share}@CLIENTS) -> int64@SERVER`: the sum of
     all answers and shares, between -2^61 and 2^61.  A client's share is what it adds to its
     answer before anyone else sees it: its noise, or zero; an int64 array or number.
   """
-  if shape is None:
-    answer_type = tff.tensorflow.computation(
-        lambda query, client: client_totals(query, source.read(client)),
-        (query_type, source.client_type),
-    ).type_signature.result
-  else:
-    answer_type = tff.TensorType(np.int64, shape)
+  @tff.tensorflow.computation(query_type, source.client_type)
+  def answer(query: Any, client: Any) -> tf.Tensor:
+    return client_totals(query, source.read(client))
+
+  # The share has the type of the answer, which TFF finds as it traces the answer, once.
+  answer_type = answer.type_signature.result
   client_type = tff.StructWithPythonType(
       [("client", source.client_type), ("share", answer_type)], collections.OrderedDict
   )
 
-  @tff.tensorflow.computation(query_type, client_type)
-  def answer(query: Any, client: Any) -> tf.Tensor:
-    return client_totals(query, source.read(client["client"])) + client["share"]
+  @tff.tensorflow.computation(answer_type, answer_type)
+  def add(total: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
+    return total + share
+
+  @tff.federated_computation(query_type, client_type)
+  def message(query: tff.Value, client: tff.Value) -> tff.Value:
+    return add(answer(query, client.client), client.share)
 
   @tff.tensorflow.computation(answer_type)
   def signed_total(total: tf.Tensor) -> tf.Tensor:
@@ -87,7 +88,7 @@ def build_round(
       tff.FederatedType(query_type, tff.SERVER), tff.FederatedType(client_type, tff.CLIENTS)
   )
   def sum_round(query: tff.Value, clients: tff.Value) -> tff.Value:
-    answers = tff.federated_map(answer, (tff.federated_broadcast(query), clients))
+    answers = tff.federated_map(message, (tff.federated_broadcast(query), clients))
     total = tff.backends.mapreduce.federated_secure_modular_sum(answers, MODULUS)
     return tff.federated_map(signed_total, total)
 

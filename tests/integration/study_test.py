@@ -170,7 +170,7 @@ class StudyTest(parameterized.TestCase):
 
     code, stdout, stderr = _run(
         folder, "--methods=kmeans", "--num_clusters=2", "--learning_rate=1e30",
-        "--settings=iid", "--num_folds=2", "--num_seeds=1", "--jobs=2",
+        "--settings=iid", "--num_folds=2", "--num_seeds=1", "--jobs=1",
     )
 
     self.assertEqual(code, 1, stderr)

@@ -31,14 +31,14 @@ def _totals(points, query, draw_share=None, limits=None):
 
 
 def _grid_total(files, answer):
-  """Stands in for `grid_scaling._total`."""
+  """Stands in for `grid_scaling.total`."""
   return sum(answer(files.source.read(client)).numpy() for client in files.clients())
 
 
 def install(add_cleanup):
   """Makes fits compute so, until what `add_cleanup` belongs to ends: a module, a class, a test."""
   for owner, name, stand_in in (
-      (federated_points.FederatedPoints, "totals", _totals), (grid_scaling, "_total", _grid_total)
+      (federated_points.FederatedPoints, "totals", _totals), (grid_scaling, "total", _grid_total)
   ):
     patch = mock.patch.object(owner, name, stand_in)
     patch.start()

@@ -109,6 +109,7 @@ class SitesTest(absltest.TestCase):
     for place, values in rows.items():
       np.testing.assert_allclose(values, expected[place], rtol=1e-9, atol=1e-12, err_msg=place)
 
+  @nightly.only  # By day, that of one table: `tests/experiments/kmeans/sites_test.py`.
   def test_a_least_count_is_of_the_rows_of_all_sites(self):
     folders = [os.path.join(self.create_tempdir().full_path, name) for name in ("sites", "folder")]
     # Three clusters of about 20 rows, of which one has to be split.
