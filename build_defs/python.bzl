@@ -81,3 +81,27 @@ def tests(name, srcs, deps, size = "medium", data = []):
         data = data,
         deps = _labels(["absl-py"] + deps),
     )
+
+def repeated_tests(name, modules_by_target):
+    """Declares a test that runs some files of other tests once more, as .ci/run does.
+
+    It is no part of `//...`.
+
+    Args:
+      name: Name of the target.
+      modules_by_target: Maps the label of a target of `tests`, such as "//tests/kmeans", to the
+        names of those of its files that are run, without their extension.
+    """
+    native.py_test(
+        name = name,
+        size = "large",
+        srcs = ["//tests:run_files.py"],
+        main = "//tests:run_files.py",
+        args = [
+            "{}.{}".format(target[2:].partition(":")[0].replace("/", "."), module)
+            for target, modules in modules_by_target.items()
+            for module in modules
+        ],
+        tags = ["manual"],
+        deps = _labels(["absl-py"] + modules_by_target.keys()),
+    )

@@ -25,9 +25,11 @@ import atexit
 from concurrent import futures
 import contextlib
 import errno
+import functools
 import logging
 import os
 import re
+import threading
 from typing import Any, Callable, Iterator
 
 import grpc
@@ -131,6 +133,20 @@ async def _cancel_other_tasks() -> None:
   await asyncio.gather(*tasks, return_exceptions=True)
 
 
+_compile_lock = threading.Lock()
+
+
+@functools.lru_cache(maxsize=128)
+def _compiled_once(comp: tff.Computation) -> Any:
+  return tff.backends.native.desugar_and_transform_to_native(comp)
+
+
+def _compiled(comp: tff.Computation) -> Any:
+  """Compiles a computation, once for all contexts: those of a pool, and of one fit after another."""
+  with _compile_lock:
+    return _compiled_once(comp)
+
+
 class Context(tff.framework.SyncExecutionContext):
   """TFF's context of one worker, which names a file that a client's computation can't read.
 
@@ -167,7 +183,7 @@ class Context(tff.framework.SyncExecutionContext):
 
     super().__init__(
         executor_fn=tff.framework.ResourceManagingExecutorFactory(create_executor),
-        compiler_fn=tff.backends.native.desugar_and_transform_to_native,
+        compiler_fn=_compiled,
         transform_args=tff.tensorflow.transform_args,
         transform_result=tff.tensorflow.transform_result,
     )

@@ -18,7 +18,7 @@ def _digits():
   return digits.pixels_and_labels()
 
 
-def small_task(model="cnn_small"):
+def small_task(model="logistic"):
   """Returns a `FederatedTask` with the clients of `SIZES`, IID, 300 global tests."""
   pixels, labels = _digits()
   order = np.random.default_rng(0).permutation(len(labels))

@@ -11,6 +11,7 @@ other one at any worker (`dealing.py`).
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -49,6 +50,11 @@ def _on_paths(convert: Callable[[str], str], value: Any) -> Any:
     return leaf
 
   return tf.nest.map_structure(convert_leaf, value)
+
+
+@functools.lru_cache(maxsize=128)  # Pools share them.
+def _mergeable(comp: tff.Computation) -> Any:
+  return tff.backends.native.compile_to_mergeable_comp_form(comp)
 
 
 class _Argument:
@@ -126,7 +132,6 @@ class _PoolContext(tff.framework.SyncContext):
     self._reconnector = dealing.Reconnector(len(workers))
     # Workers say if they are sites once they are connected.
     self._dealer: dealing.PoolDealer | dealing.SiteDealer
-    self._mergeable: dict[tff.Computation, Any] = {}
 
   def close(self) -> None:
     for worker in self._workers:
@@ -187,9 +192,7 @@ class _PoolContext(tff.framework.SyncContext):
     return self._add_up(comp, arg, argument)
 
   def _add_up(self, comp: tff.Computation, arg: Any, argument: _Argument) -> Any:
-    if comp not in self._mergeable:
-      self._mergeable[comp] = tff.backends.native.compile_to_mergeable_comp_form(comp)
-    form = self._mergeable[comp]
+    form = _mergeable(comp)
     # In the order of the clients, so that the sum does not depend on who was faster.
     parts = sorted(self._invoke_parts(form.up_to_merge, argument), key=lambda part: part[0])
     merged = parts[0][1]

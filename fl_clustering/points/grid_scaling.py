@@ -136,9 +136,10 @@ def _build_round(
   )
 
 
-def _total(
+def total(
     files: point_files.PointFiles, answer: Callable[[tf.Tensor], tf.Tensor]
 ) -> np.ndarray:
+  """Returns the sum over all clients of what each answers, int64; see `_ANSWERS`."""
   clients = [
       {"client": client, "share": np.zeros(_ANSWERS[answer](files.num_columns), np.int64)}
       for client in files.clients()
@@ -198,17 +199,17 @@ def find_grid(files: point_files.PointFiles, standardize: bool) -> Grid:
   num_columns = files.num_columns
   ones, steps = np.ones(num_columns), 2.0**_MOMENT_BITS
   own = scaling_lib.Scaling(np.zeros(num_columns), ones)
-  counts = _total(files.scaled(own), column_exponents)
+  counts = total(files.scaled(own), column_exponents)
   num_points = int(counts[0].sum())
   if num_points >= MOST_POINTS:
     raise validate.error("clients", f"have fewer than {MOST_POINTS} points", num_points)
   bounds = column_bounds(counts)
-  sums = _total(files.scaled(scaling_lib.Scaling(own.shift, steps / bounds)), column_moments)
+  sums = total(files.scaled(scaling_lib.Scaling(own.shift, steps / bounds)), column_moments)
   means, _ = _moments(num_points, sums)
   origin = means * bounds / steps
   centered = scaling_lib.Scaling(origin, ones)
-  bounds = column_bounds(_total(files.scaled(centered), column_exponents))
-  sums = _total(files.scaled(scaling_lib.Scaling(origin, steps / bounds)), column_moments)
+  bounds = column_bounds(total(files.scaled(centered), column_exponents))
+  sums = total(files.scaled(scaling_lib.Scaling(origin, steps / bounds)), column_moments)
   means, deviations = _moments(num_points, sums)
   origin = origin + means * bounds / steps
   # A constant column is dropped: what rounding leaves of it would coarsen the grid.
@@ -217,7 +218,7 @@ def find_grid(files: point_files.PointFiles, standardize: bool) -> Grid:
     np.divide(steps / bounds, deviations, out=factor, where=deviations > 0)
   # From the new origin, nothing is farther than twice the bounds.
   unit = (2 * bounds * factor).max() / 2.0**_NORM_BITS or 1.0
-  norms = _total(files.scaled(scaling_lib.Scaling(origin, factor / unit)), norm_exponents)
+  norms = total(files.scaled(scaling_lib.Scaling(origin, factor / unit)), norm_exponents)
   step = norm_bound(norms, num_columns) * unit / point_grid.POINT_STEPS
   return Grid(
       files=files.scaled(scaling_lib.Scaling(origin, factor / step)),

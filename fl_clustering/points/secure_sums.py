@@ -62,17 +62,23 @@ def build_round(
     all answers and shares, between -2^61 and 2^61.  A client's share is what it adds to its
     answer before anyone else sees it: its noise, or zero; an int64 array or number.
   """
-  answer_type = tff.tensorflow.computation(
-      lambda query, client: client_totals(query, source.read(client)),
-      (query_type, source.client_type),
-  ).type_signature.result
+  @tff.tensorflow.computation(query_type, source.client_type)
+  def answer(query: Any, client: Any) -> tf.Tensor:
+    return client_totals(query, source.read(client))
+
+  # The share has the type of the answer, which TFF finds as it traces the answer, once.
+  answer_type = answer.type_signature.result
   client_type = tff.StructWithPythonType(
       [("client", source.client_type), ("share", answer_type)], collections.OrderedDict
   )
 
-  @tff.tensorflow.computation(query_type, client_type)
-  def answer(query: Any, client: Any) -> tf.Tensor:
-    return client_totals(query, source.read(client["client"])) + client["share"]
+  @tff.tensorflow.computation(answer_type, answer_type)
+  def add(total: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
+    return total + share
+
+  @tff.federated_computation(query_type, client_type)
+  def message(query: tff.Value, client: tff.Value) -> tff.Value:
+    return add(answer(query, client.client), client.share)
 
   @tff.tensorflow.computation(answer_type)
   def signed_total(total: tf.Tensor) -> tf.Tensor:
@@ -82,7 +88,7 @@ def build_round(
       tff.FederatedType(query_type, tff.SERVER), tff.FederatedType(client_type, tff.CLIENTS)
   )
   def sum_round(query: tff.Value, clients: tff.Value) -> tff.Value:
-    answers = tff.federated_map(answer, (tff.federated_broadcast(query), clients))
+    answers = tff.federated_map(message, (tff.federated_broadcast(query), clients))
     total = tff.backends.mapreduce.federated_secure_modular_sum(answers, MODULUS)
     return tff.federated_map(signed_total, total)
 

@@ -29,7 +29,7 @@ _files = None
 
 def setUpModule():
   global _task, _files
-  _task = small_task.small_task()
+  _task = small_task.small_task("cnn_small")
   folder = tempfile.TemporaryDirectory()
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)

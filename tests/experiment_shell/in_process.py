@@ -1,6 +1,7 @@
 """Runs a program inside a test's own process."""
 
 import contextlib
+import functools
 import io
 import sys
 from unittest import mock
@@ -53,3 +54,22 @@ def run_program(main, *arguments):
     except SystemExit as e:
       code = e.code
   return code, printed.getvalue(), errors.getvalue()
+
+
+@functools.cache
+def _predict():
+  """Returns `experiments.predict` and its flags, which have the names of other programs' flags."""
+  defined = flags.FLAGS._flags()  # pylint: disable=protected-access
+  names = ("run", "data_dir", "output", "overwrite")
+  with mock.patch.dict(defined):
+    for name in names:
+      defined.pop(name, None)
+    from experiments import predict  # pylint: disable=g-import-not-at-top
+    return predict, {name: defined[name] for name in names}
+
+
+def run_predict(*arguments):
+  """Does what `run_main` does, with the program that predicts."""
+  program, own_flags = _predict()
+  with mock.patch.dict(flags.FLAGS._flags(), own_flags):  # pylint: disable=protected-access
+    return run_main(program.main, *arguments)

@@ -36,7 +36,8 @@ class OutputTest(absltest.TestCase):
     cls.result = program.run(
         "--dataset=digits", "--num_clients=9", "--num_new_clients=1", "--partition=rotated",
         "--num_groups=2", "--pretrain_rounds=2", "--cluster_rounds=2", "--num_clusters=2",
-        "--batch_size=50", f"--output_dir={cls.folder}",
+        "--batch_size=100", "--client_epochs_per_round=1", "--control_repeats=1", "--model=logistic",
+        f"--output_dir={cls.folder}",
     )
     assert cls.result.code == 0, cls.result.stderr
 
@@ -69,7 +70,7 @@ class OutputTest(absltest.TestCase):
     self.assertEqual(document["config"]["seed"], 0)
     self.assertEqual(document["config"]["num_clusters"], 2)
     self.assertEqual(document["dataset"]["name"], "digits")
-    self.assertEqual(document["model"]["num_parameters"], 56714)
+    self.assertEqual(document["model"]["num_parameters"], 7850)
     self.assertIn("tensorflow-federated", document["versions"])
 
   def test_summary_has_its_schema(self):

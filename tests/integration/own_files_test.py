@@ -16,6 +16,7 @@ import pandas as pd
 from experiment_shell import finished_run
 from experiments.three_phase import report
 from fl_clustering import load_model
+from tests.experiment_shell import in_process
 from tests.integration import three_phase_program as program
 
 _SMALL = ("--pretrain_rounds=3", "--cluster_rounds=3", "--control_repeats=0",
@@ -61,18 +62,11 @@ class OwnFilesTest(absltest.TestCase):
     cls.run_ = finished_run.FinishedRun(cls.folder)
 
   def _predict(self, data):
-    """Runs the program that predicts; returns its result and the rows."""
+    """Runs the program that predicts; returns the rows that it writes."""
     output = os.path.join(self.create_tempdir().full_path, "predictions.csv")
-    result = subprocess.run(
-        [sys.executable, "-m", "experiments.predict", f"--run={self.folder}",
-         f"--data_dir={data}", f"--output={output}"],
-        check=False, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    if result.returncode:
-      return result, None
+    in_process.run_predict(f"--run={self.folder}", f"--data_dir={data}", f"--output={output}")
     with open(output, encoding="utf-8") as file:
-      return result, list(csv.DictReader(file))
+      return list(csv.DictReader(file))
 
   def test_the_data_are_described(self):
     dataset = self.run_.document["dataset"]
@@ -129,7 +123,7 @@ class OwnFilesTest(absltest.TestCase):
         self.assertEqual(again.read(), before.read(), name)
 
   def test_predictions_have_the_accuracy_of_the_run(self):
-    _, rows = self._predict(self.data)
+    rows = self._predict(self.data)
     self.assertLen(rows, 240)
     self.assertEqual(list(rows[0]), ["client", "row", "id", "cluster", "class", "probability"])
     method = load_model.load_model(self.folder).method
@@ -154,7 +148,7 @@ class OwnFilesTest(absltest.TestCase):
       shutil.copy(
           os.path.join(self.data, f"site_{i}.csv"), os.path.join(folder, f"later_{i}.csv")
       )
-    _, rows = self._predict(folder)
+    rows = self._predict(folder)
     clusters = load_model.load_model(self.folder).clusters
     for i in (0, 1):
       found = {row["cluster"] for row in rows if row["client"] == f"later_{i}"}
@@ -166,10 +160,15 @@ class OwnFilesTest(absltest.TestCase):
     frame = pd.read_csv(os.path.join(self.data, "site_0.csv"), sep=";")
     path = os.path.join(folder, "site_0.csv")
     frame.drop(columns=["sick", "part", "id"]).to_csv(path, index=False)
-    _, rows = self._predict(folder)  # It is known.
+    rows = self._predict(folder)  # It is known.
     self.assertEqual(list(rows[0]), ["client", "row", "cluster", "class", "probability"])
     os.rename(path, os.path.join(folder, "later.csv"))
-    result, _ = self._predict(folder)
+    result = subprocess.run(
+        [sys.executable, "-m", "experiments.predict", f"--run={self.folder}",
+         f"--data_dir={folder}"],
+        check=False, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     self.assertEqual(result.returncode, 2)
     self.assertRegex(
         result.stderr, "^error: `data_dir` must have the column 'sick' for clients .*'later'.\n$"
@@ -180,7 +179,7 @@ class OwnFilesTest(absltest.TestCase):
     frame = pd.read_csv(os.path.join(self.data, "site_0.csv"), sep=";")
     probabilities = model.predict(frame, "site_0")
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
-    _, rows = self._predict(self.data)
+    rows = self._predict(self.data)
     own = [row["class"] for row in rows if row["client"] == "site_0"]
     self.assertEqual([model.format.classes[k] for k in probabilities.argmax(axis=1)], own)
     with self.assertRaisesRegex(ValueError, "`client_id` must be a client of the run, got 'x'"):
@@ -192,7 +191,8 @@ class SecondTryTest(absltest.TestCase):
 
   def _try(self, *flags):
     return program.run(
-        "--dataset=files", f"--data_dir={self.data}", "--label_column=sick", *_SMALL, *flags,
+        "--dataset=files", f"--data_dir={self.data}", "--label_column=sick", *_SMALL,
+        "--pretrain_rounds=1", "--cluster_rounds=1", "--methods=kmeans", *flags,
         f"--output_dir={self.folder}",
     )
 

@@ -3,8 +3,6 @@
 import csv
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -21,6 +19,7 @@ from fl_clustering.tasks import files
 from tests import nightly
 from tests.distribution import started_sites
 from tests.distribution import started_workers
+from tests.experiment_shell import in_process
 from tests.integration import three_phase_program as program
 
 _SMALL = (
@@ -78,7 +77,34 @@ def _missing_by_table(folder):
   return found
 
 
+def _started(test, base, tables):
+  """Starts two sites; returns them and the flag that names them."""
+  sites = []
+  for i, share in enumerate(_SHARES):
+    folder = os.path.join(base, f"site_{i}")
+    _write(folder, share)
+    sites.append(started_sites.StartedSite(test, folder, tables))
+  return sites, f"--workers={','.join(site.address for site in sites)}"
+
+
+def _finished(folder, *flags):
+  """Runs the program, which must end well; returns its folder's `FinishedRun`."""
+  result = program.run(*_SMALL, *flags, f"--output_dir={folder}")
+  assert result.code == 0, result.stderr
+  return finished_run.FinishedRun(folder)
+
+
 class SitesTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    """Runs the program at two sites to the end."""
+    super().setUpClass()
+    temporary = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(temporary.cleanup)
+    cls.sites, workers = _started(started_sites.OfClass(cls), temporary.name, _TABLES)
+    with mock.patch.object(report, "FIRST_FIGURES", ()), mock.patch.object(report, "FIGURES", ()):
+      cls.whole = _finished(os.path.join(temporary.name, "whole"), workers)
 
   def setUp(self):
     super().setUp()
@@ -91,20 +117,10 @@ class SitesTest(parameterized.TestCase):
     self.enter_context(mock.patch.object(pool, "_CONNECT_SECONDS", 4))
 
   def _sites(self, tables):
-    """Starts two sites; returns them and the flag that names them."""
-    sites = []
-    for i, share in enumerate(_SHARES):
-      folder = os.path.join(self.base, f"site_{i}")
-      _write(folder, share)
-      sites.append(started_sites.StartedSite(self, folder, tables))
-    return sites, f"--workers={','.join(site.address for site in sites)}"
+    return _started(self, self.base, tables)
 
   def _run(self, name, *flags):
-    """Runs the program, which must end well; returns its folder's `FinishedRun`."""
-    folder = os.path.join(self.base, name)
-    result = program.run(*_SMALL, *flags, f"--output_dir={folder}")
-    self.assertEqual(result.code, 0, result.stderr)
-    return finished_run.FinishedRun(folder)
+    return _finished(os.path.join(self.base, name), *flags)
 
   def _alone(self, *flags):
     """Runs the program on one machine with all files."""
@@ -127,18 +143,19 @@ class SitesTest(parameterized.TestCase):
       else:
         self.assertEqual(there[path], value, path)
 
-  @parameterized.named_parameters(
-      ("split by a column", _TABLES, ("--num_new_clients=1",), ("--split_column=part",)),
-      ("drawn", _DRAWN, ("--test_share=0.3", "--seed=5", "--aggregator=clipped"),
-       ("--exclude=part",)),
-  )
-  def test_two_sites_give_what_one_machine_gives(self, tables, common, of_tables):
-    expected = self._alone(*common, *of_tables)
-    _, workers = self._sites(tables)
+  def test_two_sites_give_what_one_machine_gives(self):
+    self._assert_same_run(self.whole, self._alone("--split_column=part"))
+
+  def test_two_sites_that_draw_the_split_give_what_one_machine_gives(self):
+    common = ("--test_share=0.3", "--seed=5", "--aggregator=clipped", "--num_new_clients=1")
+    expected = self._alone(*common, "--exclude=part")
+    _, workers = self._sites(_DRAWN)
     with mock.patch.object(pool, "Pool", wraps=pool.Pool) as opened:
       found = self._run("sites", workers, *common)
     opened.assert_called_once()
+    self._assert_same_run(found, expected)
 
+  def _assert_same_run(self, found, expected):
     self._assert_same(found, expected)
     dataset = found.document["dataset"]
     self.assertEqual((dataset["num_sites"], dataset["data_dir"]), (2, None))
@@ -148,8 +165,7 @@ class SitesTest(parameterized.TestCase):
     self.assertEqual(found.settings, expected.settings)
 
   def test_what_the_program_writes_and_predicts(self):
-    sites, workers = self._sites(_TABLES)
-    found = self._run("sites", workers)
+    found = self.whole
     for row in found.rows("clients.csv", ("client_id",)):
       self.assertEqual((row["num_train"], row["train_label_0"], row["train_label_1"]),
                        (30, None, None))
@@ -160,10 +176,9 @@ class SitesTest(parameterized.TestCase):
 
     predictions = os.path.join(self.base, "predictions.csv")
     folder = os.path.join(self.base, "site_0")
-    subprocess.run(
-        [sys.executable, "-m", "experiments.predict", f"--run={found.path}",
-         f"--data_dir={folder}", f"--output={predictions}"],
-        check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    _write(folder, _SHARES[0])
+    in_process.run_predict(
+        f"--run={found.path}", f"--data_dir={folder}", f"--output={predictions}"
     )
     with open(predictions, encoding="utf-8") as file:
       rows = list(csv.DictReader(file))
@@ -178,12 +193,11 @@ class SitesTest(parameterized.TestCase):
           and row["client_id"] == f"client_{i}"
       ]
       self.assertAlmostEqual(right[truth["part"] == "test"].mean(), metrics["accuracy"])
-    for site in sites:
+    for site in self.sites:
       self.assertNotEmpty(site.files())
 
   def test_a_run_that_lost_a_site_goes_on_when_it_is_back(self):
     sites, workers = self._sites(_TABLES)
-    expected = self._run("whole", workers)
     folder = os.path.join(self.base, "sites")
     flags = (*_SMALL, workers, "--site_timeout=1", f"--output_dir={folder}")
     with program.after("ifca", 1, sites[0].kill):
@@ -203,13 +217,13 @@ class SitesTest(parameterized.TestCase):
     result = program.run(*flags, "--resume")
     self.assertEqual(result.code, 0, result.stderr)
     self.assertEqual(
-        program.read_text(folder, "summary.json"), program.read_text(expected.path, "summary.json")
+        program.read_text(folder, "summary.json"),
+        program.read_text(self.whole.path, "summary.json"),
     )
 
   @nightly.only
   def test_files_that_a_site_lost_are_written_again(self):
     sites, workers = self._sites(_TABLES)
-    expected = self._run("whole", workers)
     flags = (*_SMALL, workers, f"--output_dir={self.base}/sites")
 
     def remove():
@@ -226,7 +240,7 @@ class SitesTest(parameterized.TestCase):
     self.assertEqual(result.code, 0, result.stderr)
     self.assertEqual(
         program.read_text(f"{self.base}/sites", "summary.json"),
-        program.read_text(expected.path, "summary.json"),
+        program.read_text(self.whole.path, "summary.json"),
     )
 
   @nightly.only

@@ -22,11 +22,13 @@ from fl_clustering.multiview import sums as view_sums
 from fl_clustering.points import federated_points
 from fl_clustering.points import grid_scaling
 from fl_clustering import runtime
+from tests.points import numpy_rounds
 
 
 def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
+  numpy_rounds.install(unittest.addModuleCleanup)
 
 
 def _ties():

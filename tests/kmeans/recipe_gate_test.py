@@ -14,6 +14,7 @@ from experiments.kmeans import data
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering import runtime
 from tests import nightly
+from tests.points import numpy_rounds
 
 _NUM_SEEDS = 20
 
@@ -21,6 +22,7 @@ _NUM_SEEDS = 20
 def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
+  numpy_rounds.install(unittest.addModuleCleanup)
 
 
 class RecipeGateTest(parameterized.TestCase):

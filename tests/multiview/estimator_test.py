@@ -23,6 +23,7 @@ from fl_clustering.points import secure_sums
 from fl_clustering import runtime
 from tests.multiview import central_reference
 from tests.multiview import sample_views
+from tests.points import numpy_rounds
 
 _WIDTHS = sample_views.WIDTHS
 
@@ -58,6 +59,7 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
 
   @parameterized.product(rule=["equal", "mvkm"], num_rounds=[1, 2, 10, 60])
   def test_any_number_of_rounds(self, rule, num_rounds):
+    numpy_rounds.install(self.addCleanup)
     # Weakly separated clusters, so that it takes more than a few rounds.
     clients, _ = sample_views.sample_views(separation=0.7)
     starts = []
@@ -104,6 +106,7 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
 
   @parameterized.product(standardize=[True, False], num_rounds=[1, 50])
   def test_centers_are_means_in_columns_of_any_width(self, standardize, num_rounds):
+    numpy_rounds.install(self.addCleanup)
     rng = np.random.default_rng(0)
     clusters = rng.integers(3, size=300)
     points = np.stack([10 * clusters, clusters % 2, -clusters, 2 * (clusters == 1)], axis=1)
@@ -131,6 +134,10 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
 
 
 class FederatedMultiViewKMeansTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    numpy_rounds.install(self.addCleanup)
 
   def test_every_argument_is_documented_where_it_is_typed(self):
     for name in inspect.signature(FederatedMultiViewKMeans).parameters:

@@ -22,11 +22,13 @@ from fl_clustering import kmeans
 from fl_clustering import multiview
 from fl_clustering import runtime
 from tests import nightly
+from tests.points import numpy_rounds
 
 
 def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
+  numpy_rounds.install(unittest.addModuleCleanup)
 
 
 _WORDING = "The message is of this project's form: the argument, the rule and what was found."

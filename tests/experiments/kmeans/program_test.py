@@ -20,6 +20,7 @@ from experiments import report
 from fl_clustering import load_model
 from tests.experiment_shell import in_process
 from tests import nightly
+from tests.points import numpy_rounds
 
 
 def _run(*arguments):
@@ -83,6 +84,7 @@ class OwnDataTest(absltest.TestCase):
     self.assertEndsWith(self.printed, f"report: {self.folder}/report.html\n")
 
   def test_the_summary_says_how_many_centers_stand_on_few_points(self):
+    numpy_rounds.install(self.addCleanup)
     summary = json.loads(_read(self.folder, "summary.json"))
     self.assertEqual(summary["num_centers_on_few_points"], 0)
     folder = os.path.join(self.create_tempdir().full_path, "out")
@@ -145,7 +147,6 @@ class OwnDataTest(absltest.TestCase):
 
   def test_predictions_are_the_assignments(self):
     path = os.path.join(self.base, "predictions.csv")
-    # Its flags have names of this program's.
     result = _run_process(
         "experiments.predict", f"--run={self.folder}", f"--data_dir={self.data}",
         f"--output={path}",
@@ -239,10 +240,8 @@ class OwnDataTest(absltest.TestCase):
         [[float(row["x"]), float(row["y"])] for row in _rows(folder, "centroids.csv")]
     )
     output = os.path.join(self.base, "odd.csv")
-    result = _run_process(
-        "experiments.predict", f"--run={folder}", f"--data_dir={data}", f"--output={output}"
-    )
-    self.assertEqual(result.stdout, f"6 rows of 3 clients: {output}\n", result.stderr)
+    printed = in_process.run_predict(f"--run={folder}", f"--data_dir={data}", f"--output={output}")
+    self.assertEqual(printed, f"6 rows of 3 clients: {output}\n")
     # What is missing counts as zero, and what is infinite is at the radius.
     points = ((1, 2), (3, 4), (0, -9), (0, 2), (0, 1), (0, 0))
     for row, point in zip(_rows(self.base, "odd.csv"), points, strict=True):
@@ -373,6 +372,7 @@ class BadInputTest(parameterized.TestCase):
     self.assertFalse(os.path.exists(out))
 
   def test_one_table_may_hold_several_clients(self):
+    numpy_rounds.install(self.addCleanup)
     printed = _run(
         f"--data_dir={self.data}", "--num_clusters=1",
         f"--output_dir={self.create_tempdir().full_path}/out",
@@ -380,6 +380,7 @@ class BadInputTest(parameterized.TestCase):
     self.assertIn(f"data: 1 client in {self.data}; --client_column says whose row it is", printed)
 
   def test_ids_may_be_what_no_file_can_be_called(self):
+    numpy_rounds.install(self.addCleanup)
     ids = ("../up", "a/b", ".hidden", "50%", "Österbotten 1", "x" * 300, "y" * 300)
     names = [own_data.assignments_name(client_id) for client_id in ids]
     self.assertEqual(

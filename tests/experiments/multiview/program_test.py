@@ -18,6 +18,7 @@ from experiments import multi_view
 from experiments import report
 from fl_clustering import load_model
 from tests.experiment_shell import in_process
+from tests.points import numpy_rounds
 
 _SMALL = ("--seeds=2", "--n_init=1", "--num_rounds=5")
 
@@ -157,12 +158,10 @@ class SitesTest(absltest.TestCase):
 
   def test_predictions_are_the_clusters(self):
     path = os.path.join(self.base, "predictions.csv")
-    # Its flags have names of this program's.
-    result = _run_process(
-        "experiments.predict", f"--run={self.output}", f"--data_dir={self.sites}",
-        f"--output={path}",
+    printed = in_process.run_predict(
+        f"--run={self.output}", f"--data_dir={self.sites}", f"--output={path}"
     )
-    self.assertEqual(result.stdout, f"50 rows of 2 clients: {path}\n", result.stderr)
+    self.assertEqual(printed, f"50 rows of 2 clients: {path}\n")
     predicted = [tuple(row.values()) for row in _rows(self.base, "predictions.csv")]
     clusters = [tuple(row.values()) for row in _rows(self.output, "clusters.csv")]
     self.assertEqual(predicted, clusters)
@@ -173,13 +172,12 @@ class SitesTest(absltest.TestCase):
     for site in ("north", "south"):
       os.remove(os.path.join(other, site, "y.csv"))
     path = os.path.join(self.base, "none.csv")
-    result = _run_process(
-        "experiments.predict", f"--run={self.output}", f"--data_dir={other}", f"--output={path}"
-    )
-    self.assertEqual(result.returncode, 2)
-    self.assertRegex(
-        result.stderr, "^error: `data_dir` must hold the model's views, x, y, got x in .*\n$"
-    )
+    with self.assertRaisesRegex(
+        launch.InputError, "^`data_dir` must hold the model's views, x, y, got x in "
+    ):
+      in_process.run_predict(
+          f"--run={self.output}", f"--data_dir={other}", f"--output={path}"
+      )
     self.assertFalse(os.path.exists(path))
 
   def test_the_model_predicts_frames(self):
@@ -211,6 +209,7 @@ class SitesTest(absltest.TestCase):
     self.assertEqual(_read(self.output, "report.html"), before)
 
   def test_a_run_that_was_cut_off_ends_the_same(self):
+    numpy_rounds.install(self.addCleanup)
     names = ("measurements.csv", "summary.json", "clusters.csv", "centroids.csv")
     files = {name: _read(self.output, name) for name in names}
     os.remove(os.path.join(self.output, "report.html"))
@@ -246,6 +245,7 @@ class ProgramTest(parameterized.TestCase):
     self.output = os.path.join(self.folder, "out")
 
   def test_sites_without_labels_and_ids(self):
+    numpy_rounds.install(self.addCleanup)
     _write_sites(self.sites, labelled=False)
     printed = _run(
         self.output, f"--data_dir={self.sites}", "--num_clusters=3", "--seeds=1", "--n_init=1",

@@ -21,7 +21,7 @@ from tests.distribution import started_sites
 from tests.experiment_shell import in_process
 
 _CLIENTS = ("east", "north", "west")
-_SMALL = ("--num_clusters=3", "--seeds=2", "--n_init=1", "--num_rounds=4")
+_SMALL = ("--num_clusters=3", "--seeds=1", "--n_init=1", "--num_rounds=2")
 
 
 def _run(*arguments):
@@ -109,9 +109,11 @@ class SitesTest(absltest.TestCase):
     for place, values in rows.items():
       np.testing.assert_allclose(values, expected[place], rtol=1e-9, atol=1e-12, err_msg=place)
 
+  @nightly.only  # By day, that of one table: `tests/experiments/kmeans/sites_test.py`.
   def test_a_least_count_is_of_the_rows_of_all_sites(self):
     folders = [os.path.join(self.create_tempdir().full_path, name) for name in ("sites", "folder")]
-    flags = ("--num_clusters=12", "--seeds=1", "--n_init=1", "--num_rounds=4", "--min_count=5")
+    # Three clusters of about 20 rows, of which one has to be split.
+    flags = (*_SMALL, "--num_clusters=4", "--min_count=15")
     _run(self.workers, *flags, f"--output_dir={folders[0]}")
     _run(f"--data_dir={self.data}", *flags, f"--output_dir={folders[1]}")
     self.assertEqual(_rows(folders[1], "centroids.csv"), [
@@ -120,11 +122,11 @@ class SitesTest(absltest.TestCase):
     ])
     for folder in folders:
       sizes = {int(row["num_points"]) for row in _rows(folder, "centroids.csv")}
-      self.assertTrue(sizes.isdisjoint(range(1, 5)), sizes)
+      self.assertTrue(sizes.isdisjoint(range(1, 15)), sizes)
       model = json.loads(_read(folder, "summary.json"))["model"]
-      self.assertEqual(model, {"num_clusters": 12, "num_centers_on_few_points": 0})
+      self.assertEqual(model, {"num_clusters": 4, "num_centers_on_few_points": 0})
       page = _read(folder, "report.html")
-      self.assertIn("No sum over all clients was asked of fewer than 5 points", page)
+      self.assertIn("No sum over all clients was asked of fewer than 15 points", page)
     for where in (self.workers, f"--data_dir={self.data}"):
       with self.assertRaisesRegex(
           launch.InputError, "^`min_count` must be at most the 60 points of all sites, got 61"
@@ -176,7 +178,7 @@ class SitesTest(absltest.TestCase):
       return fit(*arguments)
 
     arguments = (
-        self.workers, *_SMALL, "--worker_timeout=2", "--site_timeout=1",
+        self.workers, *_SMALL, "--seeds=2", "--worker_timeout=2", "--site_timeout=1",
         f"--output_dir={self.output}",
     )
     with mock.patch.object(site_data.fitting, "fit", losing_fit):
