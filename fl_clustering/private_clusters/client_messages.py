@@ -12,14 +12,12 @@ a client lacks then drives neither its update nor its choice of a model.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any, Callable, Sequence
 
 import tensorflow as tf
 
 from fl_clustering.engine import client_update
-from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.private_clusters import training
 from fl_clustering.tasks import dense
 from fl_clustering.tasks import model as model_lib
@@ -163,19 +161,16 @@ def slot_of(
 
 
 def update_of(
-    model: model_lib.Model, settings: plan_lib.PrivateClusters, vector: tf.Tensor,
-    examples: _Examples,
+    model: model_lib.Model, vector: tf.Tensor, examples: _Examples, local_steps: int,
+    learning_rate: float, own_labels: bool,
 ) -> tf.Tensor:
   """Returns the client's update of a model, float64 (P,); zeros if it is not finite.
 
-  With one cluster it is that of plain FedAvg, over all labels.
+  Plain FedAvg is over all labels: without `own_labels`.
   """
   num_examples = tf.shape(examples[1])[0]
   weights = tf.fill([num_examples], 1 / tf.cast(num_examples, tf.float32))
-  update = descended(
-      model, vector, examples, weights, settings.local_steps, settings.learning_rate,
-      own_labels=settings.num_clusters > 1,
-  )
+  update = descended(model, vector, examples, weights, local_steps, learning_rate, own_labels)
   wide = tf.cast(update, tf.float64)
   return tf.where(tf.reduce_all(tf.math.is_finite(wide)), wide, tf.zeros_like(wide))
 

@@ -66,10 +66,13 @@ class Report:
 class Questions:
   """The TFF computations of a run, but for those of its grouping."""
 
-  def __init__(self, model: model_lib.Model, settings: plan_lib.PrivateClusters) -> None:
+  def __init__(
+      self, model: model_lib.Model, num_slots: int, local_steps: int, learning_rate: float
+  ) -> None:
     self._model = model
-    self._settings = settings
-    num_slots = settings.num_clusters
+    self._num_slots = num_slots
+    self._local_steps = local_steps
+    self._learning_rate = learning_rate
     self.public_type = tff.StructWithPythonType(
         [
             ("vectors", tff.TensorType(np.float32, [num_slots, model.num_parameters])),
@@ -86,8 +89,11 @@ class Questions:
 
   def _update(self, public: Any, client: Any, examples: Any) -> tuple[tf.Tensor, tf.Tensor]:
     slot = client_messages.slot_of(self._model, public, client["sketch"], examples)
-    vector = public["vectors"][slot]
-    return client_messages.update_of(self._model, self._settings, vector, examples), slot
+    update = client_messages.update_of(
+        self._model, public["vectors"][slot], examples, self._local_steps, self._learning_rate,
+        own_labels=self._num_slots > 1,
+    )
+    return update, slot
 
   @functools.cached_property
   def norms(self) -> Any:
@@ -112,7 +118,7 @@ class Questions:
       def found() -> tf.Tensor:
         update, slot = self._update(public, client, examples)
         return client_messages.round_message(
-            update, slot, self._settings.num_clusters, public["clip_norm"]
+            update, slot, self._num_slots, public["clip_norm"]
         )
 
       return client_messages.or_zeros(found, self.round_size, examples)
@@ -130,7 +136,7 @@ class Questions:
         slot = client_messages.slot_of(self._model, public, client["sketch"], train)
         return client_messages.report_message(self._model, public["vectors"], slot, test)
 
-      return client_messages.or_zeros(found, 2 * self._settings.num_clusters, train, test)
+      return client_messages.or_zeros(found, 2 * self._num_slots, train, test)
 
     return slot_sums.build_question(self.public_type, _CLIENT_TYPE, tf.function(message))
 
@@ -145,6 +151,11 @@ class Questions:
       return (client_messages.slot_of(self._model, public, client["sketch"], examples),)
 
     return model_jobs.on_clients(slot, self.public_type, ("client", _CLIENT_TYPE))
+
+
+# Runs on the same model share them, such as those of a sweep over epsilon: TFF takes seconds to
+# trace and to compile them.
+build_questions = functools.lru_cache(maxsize=8)(Questions)
 
 
 class Run:
@@ -171,7 +182,9 @@ class Run:
     self._budget = settings.budget()
     self._seed = seed
     self._releases = releases
-    self.questions = Questions(model, settings)
+    self.questions = build_questions(
+        model, settings.num_clusters, settings.local_steps, settings.learning_rate
+    )
     folder = os.path.abspath(folder)
     clients = {
         client_id: collections.OrderedDict(

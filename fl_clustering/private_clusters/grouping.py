@@ -34,7 +34,9 @@ _DIM = client_messages.SKETCH_DIM
 _MEAN_TYPE = tff.TensorType(np.float64, [_DIM])
 
 
-def _sum_of_sketches(model: model_lib.Model, client_type: Any) -> Any:
+@functools.lru_cache(maxsize=8)  # As in `fitting.py`.
+def build_sum_of_sketches(model: model_lib.Model, client_type: Any) -> Any:
+  """Returns the question for the sum of all sketches."""
 
   def message(unused_public: Any, client: Any) -> tf.Tensor:
     examples = client_messages.read(model, client["train"])
@@ -45,7 +47,8 @@ def _sum_of_sketches(model: model_lib.Model, client_type: Any) -> Any:
   return slot_sums.build_question(tff.TensorType(np.int32), client_type, tf.function(message))
 
 
-def _write_sketches(model: model_lib.Model, client_type: Any) -> Any:
+@functools.lru_cache(maxsize=8)
+def _build_writing(model: model_lib.Model, client_type: Any) -> Any:
   """Returns what has every client write its centered sketch to its own file, and tells nothing."""
 
   @tff.tensorflow.computation(_MEAN_TYPE, client_type)
@@ -106,8 +109,8 @@ class Grouping:
       clients: These values by client id.
     """
     self._settings = settings
-    self._sum_of_sketches = _sum_of_sketches(model, client_type)
-    self._write_sketches = _write_sketches(model, client_type)
+    self._sum_of_sketches = build_sum_of_sketches(model, client_type)
+    self._write_sketches = _build_writing(model, client_type)
     self._clients = clients
     self.message_bytes = 0, 0
 

@@ -10,13 +10,11 @@ import tensorflow as tf
 
 from bench import audited_clusters
 from fl_clustering.private_clusters import client_messages
-from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import training
 from fl_clustering.tasks import dense
 from tests import nightly
 
 _MODEL = dense.Logistic()((4,), 3, "float32")
-_SETTINGS = plan.PrivateClusters(2, 8.0, 1e-5)
 _RNG = np.random.default_rng(1)
 _UPDATES = {
     "ordinary": _RNG.normal(size=15),
@@ -107,7 +105,9 @@ def _messages(train, test, vectors, clip_norm):
   """Returns a client's messages, in steps: sketch, norm, round and report."""
   train, test = ((rows[:, :-1], tf.cast(rows[:, -1], tf.int32)) for rows in (train, test))
   slot = client_messages.least_loss(_MODEL, vectors, train)
-  update = client_messages.update_of(_MODEL, _SETTINGS, vectors[slot], train)
+  update = client_messages.update_of(
+      _MODEL, vectors[slot], train, local_steps=3, learning_rate=0.05, own_labels=True
+  )
   return (
       client_messages.or_zeros(lambda: client_messages.sketch(_MODEL, train), 128, train),
       client_messages.or_zeros(lambda: client_messages.norm_message(update), 35, train),

@@ -11,6 +11,8 @@ from bench import audited_clusters
 from bench import watched_clusters
 from fl_clustering import runtime
 from fl_clustering.points import federated_points
+from fl_clustering.private_clusters import fitting
+from fl_clustering.private_clusters import grouping
 
 _RUNTIME = []
 # They take nothing from the clients to the server.
@@ -60,7 +62,11 @@ class DoorTest(absltest.TestCase):
       operators[simulated] = _to_server(computation)
       return simulated
 
-    federated_points.build_totals_round.cache_clear()
+    for build in (
+        federated_points.build_totals_round, fitting.build_questions,
+        grouping.build_sum_of_sketches,
+    ):
+      build.cache_clear()
     self.enter_context(mock.patch.object(
         tff.backends.test, "replace_secure_intrinsics_with_bodies", replaced
     ))
