@@ -15,10 +15,11 @@ mechanisms with the noise that is stated, and the others ask whether it is.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
-from typing import Any, Callable, Mapping, TYPE_CHECKING
+from typing import Any, Callable, Iterator, Mapping, TYPE_CHECKING
 from unittest import mock
 
 import numpy as np
@@ -30,11 +31,12 @@ from bench import watched_clusters
 from clustering_basics import randomness
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import client_messages
+from fl_clustering.private_clusters import fitting
+from fl_clustering.private_clusters import grouping
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import slot_sums
 
 if TYPE_CHECKING:
-  from fl_clustering.private_clusters import fitting
   from fl_clustering.private_clusters import plan as plan_lib
 
 # Probability, at most, that an audit accuses a correct run by its noise.
@@ -325,7 +327,7 @@ CASES: dict[str, Case] = {
     "one cluster": Case(dataclasses.replace(watched_clusters.SETTINGS, num_clusters=1)),
 }
 # Contexts in which runs are built and played.
-PLANTED_BUGS: dict[str, Callable[[], Any]] = {
+_BUGS: dict[str, Callable[[], Any]] = {
     "half of the noise": _half_of_the_noise,
     "one draw for equal shapes": _reused_noise,
     "updates are not clipped": _longer_updates,
@@ -334,4 +336,25 @@ PLANTED_BUGS: dict[str, Callable[[], Any]] = {
     ),
     "exact counts are divisors": lambda: _exactly("round", _COUNTS),
     "accuracy in examples": _number_right,
+}
+
+
+def _trace_anew() -> None:
+  fitting.build_questions.cache_clear()
+  grouping.build_sum_of_sketches.cache_clear()
+
+
+@contextlib.contextmanager
+def _planted(bug: Callable[[], Any]) -> Iterator[None]:
+  """Plants a bug also in what TFF has traced before, and leaves none of it in there."""
+  _trace_anew()
+  try:
+    with bug():
+      yield
+  finally:
+    _trace_anew()
+
+
+PLANTED_BUGS: dict[str, Callable[[], contextlib.AbstractContextManager]] = {
+    name: functools.partial(_planted, bug) for name, bug in _BUGS.items()
 }
