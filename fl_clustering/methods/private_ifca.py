@@ -2,7 +2,7 @@
 
 It is the private clustered training of `fl_clustering/private_clusters/`, beside the other
 methods.  The clients begin where private k-means of their sketches puts them, and choose the
-model of least loss from the third round on.  The server would see noisy sums of bounded vectors
+model of least loss from the third round on.  The server would learn sums of bounded vectors
 alone.  `dp_fedavg` is the same with one cluster: DP-FedAvg (McMahan, Ramage, Talwar, Zhang,
 "Learning Differentially Private Recurrent Language Models", ICLR 2018) with an adaptive clip norm.
 

@@ -7,7 +7,8 @@
    then that of least loss on its own data, and sends its clipped update in that model's slot.
 4. One report: the clusters' numbers of clients, and their mean accuracy on the clients' test data.
 
-The server sees nothing but noisy sums (`slot_sums.py`).
+The server sees sums of bounded integers alone, and all that is released of them is noisy
+(`slot_sums.py`).
 """
 
 from __future__ import annotations

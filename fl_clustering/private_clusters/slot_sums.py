@@ -1,7 +1,9 @@
-"""The door: the only way from the clients to the server is a noisy sum of bounded integers.
+"""The door: the only way from the clients to the server is a sum of bounded integers.
 
 `SlotSums.ask` enters a release in the ledger and the journal, draws its noise, and only then asks
-the clients, whose answers TFF's secure modular sum adds up.  Whatever else a client computes stays with it.
+the clients, whose answers TFF's secure modular sum adds up.  Nothing but the noisy sum leaves it;
+with `privacy.SERVER`, the server adds the noise and so sees the exact sum first.  Whatever else a
+client computes stays with it.
 
 Neighbouring federations differ in the messages of one client, which are zeros in one of them.
 Given the answers so far, every other client's message is a function of its own data and public
@@ -17,7 +19,6 @@ from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from clustering_basics import validate
 from fl_clustering.points import point_files
