@@ -28,7 +28,7 @@ STEPS = 2**20
 # Of an integer in a message.
 BYTES = 8
 _INSIDE = 1 - 2e-6
-SKETCH_DIM = 128
+SKETCH_DIM = 256
 _SKETCH_STEPS = 20
 _SKETCH_RATE = 0.05
 # Of the public projection of sketches.
@@ -102,15 +102,18 @@ def sketch(model: model_lib.Model, examples: _Examples) -> tf.Tensor:
 
   The probe is softmax regression from zero, whatever the model, and its loss weighs all of the
   client's labels alike.  So the sketch tells how features and labels go together, and little of
-  how often each label occurs.  A public random projection makes it short.
+  how often each label occurs.  Its rate fits features of size 1, so the client divides its own by
+  their root mean square.  A public random projection makes the update short.
   """
-  features, labels = examples
+  features, labels = tf.cast(examples[0], tf.float32), examples[1]
   probe = dense.Logistic()(model.input_shape, model.num_classes, "float32")
   counts = tf.math.bincount(labels, minlength=model.num_classes, dtype=tf.float32)
   num_labels = tf.math.count_nonzero(counts, dtype=tf.float32)
   weights = 1 / (tf.gather(counts, labels) * num_labels)
+  squares = tf.reduce_mean(features**2, axis=list(range(1, features.shape.rank)))
+  features = tf.math.divide_no_nan(features, tf.sqrt(tf.reduce_sum(weights * squares)))
   update = descended(
-      probe, tf.zeros([probe.num_parameters]), (tf.cast(features, tf.float32), labels), weights,
+      probe, tf.zeros([probe.num_parameters]), (features, labels), weights,
       _SKETCH_STEPS, _SKETCH_RATE,
   )
   projection = tf.random.stateless_normal((probe.num_parameters, SKETCH_DIM), _PROJECTION_SEED)

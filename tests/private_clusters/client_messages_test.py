@@ -89,6 +89,12 @@ class SketchTest(parameterized.TestCase):
     found = self._sketch(more, [*labels, 0, 0, 0, 0, 0, 0])
     np.testing.assert_allclose(found, self._sketch(features, labels), atol=1e-5)
 
+  @parameterized.parameters(1e-6, 1e6)
+  def test_does_not_depend_on_the_scale_of_features(self, scale):
+    features, labels = _RNG.normal(size=(6, 4)), [0, 1, 2] * 2
+    found = self._sketch(scale * features, labels)
+    np.testing.assert_allclose(found, self._sketch(features, labels), atol=1e-5)
+
   def test_of_one_label_is_zero(self):
     # Its loss is zero, whatever the model: there is nothing to learn from.
     self.assertFalse(self._sketch(_RNG.normal(size=(5, 4)), [1] * 5).any())
@@ -96,7 +102,8 @@ class SketchTest(parameterized.TestCase):
   @parameterized.parameters(0.0, 1e9)
   def test_about_a_mean_has_norm_one_whatever_the_mean(self, mean):
     own = tf.constant(self._sketch(_RNG.normal(size=(9, 4)), [0, 1, 2] * 3))
-    centered = client_messages.centered_sketch(own, tf.fill([128], tf.constant(mean, tf.float64)))
+    about = tf.fill([client_messages.SKETCH_DIM], tf.constant(mean, tf.float64))
+    centered = client_messages.centered_sketch(own, about)
     self.assertAlmostEqual(np.linalg.norm(centered), 1.0)
 
 
@@ -147,9 +154,9 @@ class UnusableClientTest(absltest.TestCase):
       pass
     examples = client_messages.read(_MODEL, path)
     message = client_messages.or_zeros(
-        lambda: client_messages.sketch(_MODEL, examples), 128, examples
+        lambda: client_messages.sketch(_MODEL, examples), client_messages.SKETCH_DIM, examples
     )
-    self.assertEqual(message.numpy().tolist(), [0] * 128)
+    self.assertEqual(message.numpy().tolist(), [0] * client_messages.SKETCH_DIM)
 
 
 if __name__ == "__main__":
