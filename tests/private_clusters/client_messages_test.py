@@ -116,7 +116,9 @@ def _messages(train, test, vectors, clip_norm):
       _MODEL, vectors[slot], train, local_steps=3, learning_rate=0.05, own_labels=True
   )
   return (
-      client_messages.or_zeros(lambda: client_messages.sketch(_MODEL, train), 128, train),
+      client_messages.or_zeros(
+          lambda: client_messages.sketch(_MODEL, train), client_messages.SKETCH_DIM, train
+      ),
       client_messages.or_zeros(lambda: client_messages.norm_message(update), 35, train),
       client_messages.or_zeros(
           lambda: client_messages.round_message(update, slot, 2, clip_norm), 33, train
