@@ -1,6 +1,7 @@
 """How often the verdict calls a winner where there is none (an A/A test).
 
   bazel run bench:verdict_benchmark -- --runs=200
+  bazel run bench:verdict_benchmark -- --studies=400 --num_seeds=20
 
 In every run, phase 1 and the control `fedavg` are trained, and the control's repeats.  One
 more repeat, which differs from the control in the order of the batches alone, is then judged
@@ -8,6 +9,9 @@ as if it were a method.  At a level of 95%, about one run in twenty may call it 
 worse.  The same runs are also judged without repeats, as if the clients' sample were the only
 chance.  The tasks are small and their training is short, where chance in training is
 largest: the digits over few clients, another seed in every run.
+
+With --studies, nothing is trained.  The cells of studies are drawn instead, in which no method
+differs from any other (`null_studies.py`), and those that say that one does are counted.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -19,6 +23,7 @@ from absl import flags
 import numpy as np
 import tqdm
 
+from bench import null_studies
 from experiment_shell import lazy_module
 from fl_clustering import config as config_lib
 from fl_clustering.engine import participation
@@ -47,6 +52,8 @@ _ALPHA = flags.DEFINE_float(
 _REPEATS = flags.DEFINE_integer(
     "control_repeats", 4, "Repeats of the control, apart from the one that is judged.",
     lower_bound=1)
+_STUDIES = flags.DEFINE_integer("studies", None, "Number of studies to judge instead.", lower_bound=1)
+_NUM_SEEDS = flags.DEFINE_integer("num_seeds", 20, "Seeds of a study.", lower_bound=2)
 
 
 def _load_task(
@@ -79,7 +86,23 @@ def _accuracies(
   return metrics.accuracy(control), metrics.accuracy(repeats)
 
 
+def _judge_studies(number: int) -> None:
+  for law in null_studies.LAWS:
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+      for study in tqdm.trange(number, unit="study"):
+        found.append(null_studies.claims(
+            law, _NUM_SEEDS.value, folder, np.random.default_rng([_NUM_SEEDS.value, study])
+        ))
+    headlines, anywhere = map(sum, zip(*found))
+    print(f"{law:5} {_NUM_SEEDS.value} seeds: of {number} studies {headlines} claim a gain in the "
+          f"headline, {anywhere} anything anywhere ({anywhere / number:.1%})")
+
+
 def main() -> None:
+  if _STUDIES.value:
+    _judge_studies(_STUDIES.value)
+    return
   verdicts: dict[str, list[str]] = {"with repeats": [], "without": []}
   model = None
   with runtime.LocalRuntime():

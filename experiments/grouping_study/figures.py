@@ -19,6 +19,12 @@ _WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
 )
 _LEAST_LIMIT = 0.02  # Of the colours, so that tiny gains stay pale.
 _NAMES = {results_lib.FEDAVG: "FedAvg", results_lib.FINETUNED: "the fine-tuned models"}
+_DOT: run_figures.Look = {"markersize": 4.5, "alpha": 0.75, "linestyle": ""}
+_REPETITIONS: dict[str, run_figures.Look] = {
+    "groups found": {**_DOT, "color": "#009e73", "marker": "o"},
+    "not found": {**_DOT, "color": "#d55e00", "marker": "o", "markerfacecolor": "none"},
+    "not scored": {**_DOT, "color": figure_style.QUIET, "marker": "|", "markersize": 7},
+}
 _LONG_NAME = 10
 # Font size of the intervals, and of all those in a row together.
 _LARGEST_SMALL_TEXT = 8
@@ -29,30 +35,19 @@ def _wrapped(setting: str) -> str:
   return setting.replace("_", "\n") if len(setting) > _LONG_NAME else setting
 
 
-def _grid(
-    results: results_lib.Results, reference: str, num_comparisons: int
-) -> dict[tuple[int, int], intervals.Interval | None]:
-  """Returns the gains by place; a method is a row, and a setting a column."""
-  return {
-      (row, column): results.gain(setting, method, reference, num_comparisons)
-      for row, method in enumerate(results.compared_with(reference))
-      for column, setting in enumerate(results.settings)
-  }
-
-
-def _told_apart(grid: dict) -> dict[tuple[int, int], intervals.Interval]:
-  return {place: gain for place, gain in grid.items() if gain and gain.leaves_out_zero}
-
-
 def gains(results: results_lib.Results, reference: str) -> figure_style.Figure:
   """Returns the heat map of the gains over one of `results.REFERENCES`."""
   methods = results.compared_with(reference)
-  plain = _grid(results, reference, 1)
-  shown, together = map(_told_apart, (plain, _grid(results, reference, len(plain))))
+  found = {
+      (row, column): results.gain(setting, method, reference)
+      for row, method in enumerate(methods)
+      for column, setting in enumerate(results.settings)
+  }
   values = np.full((len(methods), len(results.settings)), np.nan)
-  for place, found in shown.items():
-    values[place] = found.mean
-  limit = max([_LEAST_LIMIT, *(abs(found.mean) for found in shown.values())])
+  for place, gain in found.items():
+    if gain and gain.leaves_out_zero:
+      values[place] = gain.mean
+  limit = np.nanmax([_LEAST_LIMIT, *np.abs(values).flat])
   figure = figure_style.new_figure(2.0 + 0.46 * len(methods))
   axes = figure.add_subplot()
   small = min(_LARGEST_SMALL_TEXT, _SMALL_TEXT_OF_ROW / len(results.settings))
@@ -60,18 +55,21 @@ def gains(results: results_lib.Results, reference: str) -> figure_style.Figure:
       values, list(map(run_results.method_label, methods)), list(map(_wrapped, results.settings))
   )
   figure_shapes.heat_map(axes, table, (-limit, limit), _WORSE_TO_BETTER)
-  for (row, column), found in shown.items():
-    dark = abs(found.mean) > 0.75 * limit
-    look: run_figures.Look = {"ha": "center", "color": "white" if dark else "#1c1e21"}
-    axes.text(
-        column, row - 0.04, comparison.points(found.mean), va="bottom", fontsize=9.5,
-        fontweight="bold" if (row, column) in together else "normal", **look,
-    )
-    ends = results_lib.ends_text(found)
-    axes.text(column, row + 0.06, ends, va="top", fontsize=small, **look)
-  for (row, column), gain in plain.items():
+  for (row, column), gain in found.items():
+    look: run_figures.Look = {"ha": "center", "color": figure_style.QUIET}
     if gain is None:
-      axes.text(column, row, "failed", ha="center", va="center", fontsize=8, style="italic")
+      axes.text(column, row, "failed", va="center", fontsize=8, style="italic", **look)
+    elif not gain.leaves_out_zero:
+      axes.text(column, row, comparison.points(gain.mean), va="center", fontsize=small, **look)
+    else:
+      look["color"] = "white" if abs(gain.mean) > 0.75 * limit else "#1c1e21"
+      axes.text(
+          column, row - 0.04, comparison.points(gain.mean), va="bottom", fontsize=9.5,
+          fontweight="bold", **look,
+      )
+      axes.text(
+          column, row + 0.06, results_lib.ends_text(gain), va="top", fontsize=small, **look
+      )
   axes.tick_params(axis="x", labelsize=8.5)
   axes.set_xticks(np.arange(len(results.settings) - 1) + 0.5, minor=True)
   axes.set_yticks(np.arange(len(methods) - 1) + 0.5, minor=True)
@@ -82,7 +80,43 @@ def gains(results: results_lib.Results, reference: str) -> figure_style.Figure:
       figure, results.data_line,
       f"Gain in accuracy over {_NAMES[reference]}, percentage points, "
       f"{intervals.LEVEL:.0%} intervals",
-      f"blank: includes zero; bold: leaves out zero for all {len(plain)} comparisons together",
+      f"for all {results.num_comparisons} comparisons of the study together; grey: can't be told "
+      "from zero",
+  )
+  return figure
+
+
+def gains_by_repetition(results: results_lib.Results) -> figure_style.Figure:
+  """Returns the gains over FedAvg in every repetition, a panel per setting."""
+  methods = results.compared_with(results_lib.FEDAVG)
+  rows = [run_results.method_label(method) for method in methods]
+  figure = figure_style.new_figure(
+      1.4 + (0.8 + 0.24 * len(methods)) * -(-len(results.settings) // 2)
+  )
+  panels = figure_style.panel_grid(figure, len(results.settings))
+  for axes, setting in zip(panels, results.settings):
+    axes.axvline(0, color=figure_style.QUIET, linewidth=1)
+    for method, row in zip(methods, rows):
+      of_reference = results.reference_values(setting, method, results_lib.FEDAVG)
+      gains_ = 100 * (results.values(setting, method) - of_reference).dropna()
+      found = results.values(setting, method, "adjusted_rand_index").reindex(gains_.index)
+      table = pd.DataFrame({"row": row, "mean": gains_})
+      for name, chosen in (
+          ("groups found", found >= results_lib.FOUND), ("not found", found < results_lib.FOUND),
+          ("not scored", found.isna()),
+      ):
+        if chosen.any():
+          figure_shapes.dots(axes, rows, table[chosen], **_REPETITIONS[name])
+    figure_shapes.set_rows(axes, rows)
+    axes.set_title(setting, loc="left")
+  for axes in panels[1::2]:
+    axes.set_yticklabels([])
+  figure_shapes.label_edges(panels, "gain, percentage points", "")
+  figure_shapes.legend(figure, _REPETITIONS)
+  figure_style.set_title(
+      figure, results.data_line, "Gain in accuracy over FedAvg, a dot per repetition",
+      f"groups found: an adjusted Rand index of at least {results_lib.FOUND}; not scored: no true groups, "
+      "or clients in several clusters",
   )
   return figure
 

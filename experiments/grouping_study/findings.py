@@ -71,7 +71,9 @@ def of_setting(results: results_lib.Results, setting: str) -> str:
     parts.append("No method is more accurate than FedAvg beyond chance.")
   if worse:
     parts.append(f"Less accurate than FedAvg: {_labels(worse)}.")
-  return " ".join([*parts, *_against_finetuned(results, setting)])
+  return " ".join(
+      [*parts, *_against_finetuned(results, setting), *_found_sentences(results, setting)]
+  )
 
 
 def _against_finetuned(results: results_lib.Results, setting: str) -> Iterator[str]:
@@ -83,13 +85,25 @@ def _against_finetuned(results: results_lib.Results, setting: str) -> Iterator[s
 
 
 def _counts_sentence(results: results_lib.Results) -> str:
-  count = results.num_comparisons(results_lib.FEDAVG)
-  by_chance = (1 - intervals.LEVEL) * count
   return (
-      f"There are {count} comparisons with FedAvg. If no method differed from it, about "
-      f"{by_chance:.1f} of these intervals would still leave out zero by chance. In the heat maps, "
-      "gains in bold leave it out for all comparisons together (Bonferroni)."
+      f"The intervals of all {results.num_comparisons} differences, from FedAvg and from the "
+      f"fine-tuned models in every setting, hold together at {intervals.LEVEL:.0%} (Bonferroni). If "
+      f"no method differed from any other, {1 - intervals.LEVEL:.0%} of such studies would find a "
+      "difference at all. Every sentence, colour and bold number rests on them."
   )
+
+
+def _found_sentences(results: results_lib.Results, setting: str) -> Iterator[str]:
+  """Yields in how many repetitions a method finds the groups, where it does not in all or none."""
+  counts = {m: results.num_found(setting, m) for m in results.chosen_methods}
+  sometimes = [m for m, (found, count) in counts.items() if 0 < found < count]
+  if sometimes:
+    listed = report_sections.listed([
+        f"{run_results.method_name(m)} in {counts[m][0]} of {counts[m][1]}" for m in sometimes
+    ])
+    yield (
+        f"Groups are found in some repetitions only (ARI at least {results_lib.FOUND}): {listed}."
+    )
 
 
 def _about_sentence(results: results_lib.Results) -> str:

@@ -22,8 +22,8 @@ _HEAT_MAPS = (
         "gains_over_fedavg.png",
         functools.partial(figures.gains, reference=results_lib.FEDAVG),
         "Gain of every method over FedAvg in every setting",
-        "Look for green: there a method is more accurate than training everyone together. Where "
-        "a field is blank, the difference can't be told from chance.",
+        "Look for green: there a method is more accurate than training everyone together. Grey "
+        "differences can't be told from chance.",
     ),
     report_sections.Figure(
         "gains_over_finetuned.png",
@@ -31,6 +31,14 @@ _HEAT_MAPS = (
         "Gain of every method over the fine-tuned control in every setting",
         "The same against the global model that every client fits to its own data. A method that "
         "is green above and red here helps less than that does.",
+    ),
+)
+_REPETITIONS = (
+    report_sections.Figure(
+        "gains_by_repetition.png", figures.gains_by_repetition,
+        "Gain of every method over FedAvg in every repetition",
+        "A dot is a seed, or a fold. Two heaps in a row: the method depends on luck, and its mean "
+        "says little.",
     ),
 )
 _COSTS = (
@@ -100,7 +108,7 @@ def _setting_table(results: results_lib.Results, setting: str) -> html_page.Html
       ],
       rows,
       "The clients' mean accuracy, over the repetitions; gains in percentage points, bold where "
-      "the interval leaves out zero; ARI: adjusted Rand index to the true groups",
+      "the interval leaves out zero, for all comparisons of the study together; ARI: adjusted Rand index to the true groups",
       header_groups=[
           ("", 1), ("accuracy", 2), ("over FedAvg", 2), ("over fine-tuned", 2), ("clusters", 2),
           ("cost", 2),
@@ -160,7 +168,9 @@ def write_report(run: finished_run.FinishedRun) -> None:
       warnings=findings.warnings(results),
       notes={},
       sections={
-          "Gains": report_sections.write_figures(run.path, _HEAT_MAPS, results),
+          "Gains": report_sections.write_figures(
+              run.path, (*_HEAT_MAPS, *_REPETITIONS), results
+          ),
           "Failures": [_failures_table(results)] if results.failures else [],
           **{
               f"{setting}: {settings_lib.SETTINGS[setting].about}": [

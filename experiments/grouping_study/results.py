@@ -27,6 +27,8 @@ MATCHED = matched_control.NAME
 REFERENCES = (FEDAVG, FINETUNED)
 # No repetition of anything that is compared.
 _NOT_COMPARED = (cells.PRETRAIN, MATCHED)
+# From this adjusted Rand index on, a method has found the true groups.
+FOUND = 0.95
 _MEANS = ("adjusted_rand_index", "num_clusters", "client_steps", "bytes_down", "bytes_up")
 
 
@@ -84,9 +86,10 @@ class Results:
     """Returns the methods and controls that are compared with one of `REFERENCES`."""
     return [m for m in self.methods if m != reference and m not in _NOT_COMPARED]
 
-  def num_comparisons(self, reference: str) -> int:
-    """Returns how many intervals of differences from a reference there are."""
-    return len(self.settings) * len(self.compared_with(reference))
+  @property
+  def num_comparisons(self) -> int:
+    """How many differences the study judges: of all settings, from all references."""
+    return len(self.settings) * sum(len(self.compared_with(one)) for one in REFERENCES)
 
   @functools.cached_property
   def _by_cell(self) -> dict[tuple[str, str], "pd.DataFrame"]:
@@ -114,6 +117,11 @@ class Results:
     values = self.values(setting, method, column)
     return statistics.fmean(values) if len(values) else None
 
+  def num_found(self, setting: str, method: str) -> tuple[int, int]:
+    """Returns in how many repetitions a method found the true groups, and of how many."""
+    indices = self.values(setting, method, "adjusted_rand_index")
+    return int((indices >= FOUND).sum()), len(indices)
+
   def reference_values(self, setting: str, method: str, reference: str) -> "pd.Series":
     """Returns the accuracy by repetition of what a method is compared with.
 
@@ -129,21 +137,21 @@ class Results:
     has_more = steps > (1 + matched_control.TOLERANCE) * of_fedavg
     return found.where(~has_more, self.values(setting, MATCHED))
 
-  def gain(
-      self, setting: str, method: str, reference: str, num_comparisons: int = 1
-  ) -> intervals.Interval | None:
+  def gain(self, setting: str, method: str, reference: str) -> intervals.Interval | None:
     """Returns a method's mean difference from a reference, None without pairs.
+
+    The intervals of all differences of the study hold at once.  So whatever is said of those that
+    leave out zero, in words, in colour or in bold, of one or of a choice of them, holds too.
 
     Args:
       setting: The setting.
       method: The method.
       reference: One of `REFERENCES`.
-      num_comparisons: How many intervals hold at once.
     """
     differences = (
         self.values(setting, method) - self.reference_values(setting, method, reference)
     )
-    return intervals.interval(differences.dropna(), self.config.num_folds, num_comparisons)
+    return intervals.interval(differences.dropna(), self.config.num_folds, self.num_comparisons)
 
   @functools.cached_property
   def curves(self) -> "pd.DataFrame":
@@ -200,6 +208,7 @@ def summary(results: Results) -> dict[str, Any]:
   """Returns means and differences with their intervals, and the failures, for JSON."""
   return {
       "level": intervals.LEVEL,
+      "num_comparisons": results.num_comparisons,
       "settings": {
           setting: {
               method: _method_summary(results, setting, method) for method in results.methods
@@ -254,7 +263,8 @@ def text(results: Results) -> str:
       "",
       "gain in the clients' mean accuracy over FedAvg of equal work, in percentage points; FedAvg: "
       "its accuracy",
-      f"*: its {intervals.LEVEL:.0%} interval over {results.repetitions_text} leaves out zero",
+      f"*: its interval over {results.repetitions_text} leaves out zero, at {intervals.LEVEL:.0%} "
+      f"for all {results.num_comparisons} comparisons of the study together",
   ]
   if results.failures:
     lines += ["", "failed:", *map(_failure_text, results.failures)]

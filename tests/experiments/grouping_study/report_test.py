@@ -1,6 +1,7 @@
 import os
 
 from absl.testing import absltest
+import numpy as np
 
 from experiment_shell import figure_style
 from experiments.grouping_study import figures
@@ -21,7 +22,7 @@ class HeatMapTest(absltest.TestCase):
     with figure_style.style():
       return figures.gains(results_lib.read(run), "fedavg")
 
-  def test_a_field_is_blank_where_the_interval_includes_zero(self):
+  def test_only_differences_told_from_zero_have_a_colour(self):
     study = sample_study.config(("iid",), num_seeds=3)
     rows = []
     for group in study.groups:
@@ -36,28 +37,34 @@ class HeatMapTest(absltest.TestCase):
 
     figure = self._heat_map(study, rows)
 
-    # Of K-means and of local: the mean, and the interval with t(2) at 97.5% = 4.3027.
+    # Of K-means and of local the interval too, with t(2) at 1 - .05 / 16 = 12.59.
     self.assertEqual(
         _texts(figure),
-        ["+21.0", "+18.5 to +23.5", "-19.0", "-21.5 to -16.5", "failed"],
+        ["+21.0", "+13.7 to +28.3", "+0.0", "failed", "-19.0", "-26.3 to -11.7"],
     )
+    (image,) = figure.axes[0].images
+    self.assertEqual(np.isfinite(image.get_array().filled(np.nan)).flatten().tolist(),
+                     [True, False, False, True])
 
-  def test_bold_gains_hold_for_all_comparisons_together(self):
-    study = sample_study.config(("iid",), num_seeds=3)
+  def test_gains_by_repetition(self):
+    study = sample_study.config(("rotated", "iid"), num_seeds=3)
     rows = []
     for group in study.groups:
-      some = group.seed / 100
+      index = {} if group.setting == "iid" else {"adjusted_rand_index": 0.9 + group.seed / 20}
       rows += [
           sample_study.row(group, "fedavg", accuracy=0.5),
-          sample_study.row(group, "kmeans", accuracy=0.7 + some),
-          sample_study.row(group, "ifca", accuracy=0.52 + some),
+          sample_study.row(group, "kmeans", accuracy=0.6 + group.seed / 10, **index),
       ]
+    run = sample_study.write(self.create_tempdir().full_path, study, rows)
+    with figure_style.style():
+      rotated, iid = figures.gains_by_repetition(results_lib.read(run)).axes
 
-    (axes,) = self._heat_map(study, rows).axes
+    def gains(axes):
+      # The first line is that of zero.
+      return [[round(float(x)) for x in line.get_xdata()] for line in axes.lines[1:]]
 
-    weights = {text.get_text(): text.get_fontweight() for text in axes.texts}
-    # 3 points: more than 4.3 standard errors of 0.58, and less than 8.9 (t(2), 4 comparisons).
-    self.assertEqual((weights["+21.0"], weights["+3.0"]), ("bold", "normal"))
+    self.assertEqual(gains(rotated), [[20, 30], [10]])  # Groups found, and not found.
+    self.assertEqual(gains(iid), [[10, 20, 30]])
 
 
 class ReportTest(absltest.TestCase):
@@ -73,7 +80,10 @@ class ReportTest(absltest.TestCase):
 
     self.assertCountEqual(
         os.listdir(run.join("figures")),
-        ["gains_over_fedavg.png", "gains_over_finetuned.png", "accuracy_by_cost.png"],
+        [
+            "gains_over_fedavg.png", "gains_over_finetuned.png", "gains_by_repetition.png",
+            "accuracy_by_cost.png",
+        ],
     )
     for text in (
         "rotated: four groups", "over FedAvg", "Grouping the clients beats", "1.000 ± 0.000"

@@ -2,6 +2,7 @@ import json
 
 from absl.testing import absltest
 from absl.testing import parameterized
+from scipy import stats
 
 from experiment_shell import finished_run
 from experiments.grouping_study import cells
@@ -155,8 +156,35 @@ class ResultsTest(parameterized.TestCase):
 
     gain = results.gain("iid", "kmeans", "fedavg")
     self.assertEqual(gain.count, 4)
-    # t(3) at 97.5% = 3.1824.
-    self.assertAlmostEqual(gain.high - gain.mean, 3.1824 * gain.sd * (1 / 4 + 1 / 3) ** 0.5, 4)
+    # t(3) at 1 - .05 / 16, as four methods and controls are compared with each of two references.
+    self.assertAlmostEqual(gain.high - gain.mean, 6.8952 * gain.sd * (1 / 4 + 1 / 3) ** 0.5, 4)
+
+  def test_all_intervals_of_a_study_hold_at_once(self):
+    results = results_lib.read(sample_study.write(self.create_tempdir().full_path))
+
+    # From FedAvg: K-means, IFCA, fine-tuned, local; from fine-tuned: FedAvg in its place.
+    self.assertEqual(results.num_comparisons, 2 * (4 + 4))
+    for reference in results_lib.REFERENCES:
+      gain = results.gain("rotated", "local", reference)
+      quantile = stats.t.ppf(1 - 0.05 / 32, 3)
+      self.assertAlmostEqual(gain.high - gain.mean, quantile * gain.sd / 2)
+    found = results_lib.summary(results)
+    self.assertEqual(found["num_comparisons"], 16)
+
+  def test_groups_found_in_some_repetitions(self):
+    def rows(group):
+      return [
+          sample_study.row(
+              group, method, accuracy=0.5, adjusted_rand_index=1.0 if group.seed < more else 0.9
+          )
+          for method, more in (("kmeans", 2), ("ifca", 3))
+      ]
+
+    text = findings.of_setting(self._results(rows), "iid")
+
+    self.assertEndsWith(
+        text, "Groups are found in some repetitions only (ARI at least 0.95): K-means in 2 of 3."
+    )
 
   def test_curves_are_means_over_the_seeds(self):
     study = sample_study.config(("iid",), num_seeds=2)
