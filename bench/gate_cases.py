@@ -48,13 +48,13 @@ def _case(name: str, *commands: str, **options: Any) -> Case:
 
 
 _THREE = "experiments.three_phase_emnist --pretrain_rounds=1 --cluster_rounds=1"
-_DIGITS = f"{_THREE} --dataset=digits --num_clients=8 --model=logistic --control_repeats=1"
+_DIGITS = f"{_THREE} --dataset=digits --num_clients=8 --model=logistic --control_repeats=2"
 _GROUPED = f"{_DIGITS} --num_clusters=2 --output_dir=out"
 _ALL_METHODS = (
     f"{_DIGITS} --methods=kmeans,dynamic_distance,hierarchical,ifca,cfl,cfl_as_copied,fesem,pacfl "
     "--num_clusters=2"
 )
-_FILES = f"{_THREE} --dataset=files --control_repeats=1 --num_clusters=2 --output_dir=out"
+_FILES = f"{_THREE} --dataset=files --control_repeats=2 --num_clusters=2 --output_dir=out"
 _LEVELS = "--categories=sex,stage --id_column=id"
 _RISK = f"{_LEVELS} --exclude=name --label_column=risk"
 _NO_CLASSES = f"{_LEVELS} --exclude=name,part,risk"
@@ -188,7 +188,7 @@ _THREE_PHASE = (
         "three_phase_shards",
         f"{_THREE} --dataset=digits --num_clients=6 --model=cnn_small --partition=shards "
         "--clients_per_round=3 --methods=kmeans,fesem --representation=update --num_clusters=2 "
-        "--control_repeats=1 --output_dir=out",
+        "--control_repeats=2 --output_dir=out",
     ),
     _case(
         "three_phase_rotated",

@@ -3,11 +3,11 @@
   bazel run bench:verdict_benchmark -- --runs=200
   bazel run bench:verdict_benchmark -- --studies=400 --num_seeds=20
 
-In every run, phase 1 and the control `fedavg` are trained, and the control's repeats.  One
-more repeat, which differs from the control in the order of the batches alone, is then judged
-as if it were a method.  At a level of 95%, about one run in twenty may call it better or
-worse.  The same runs are also judged without repeats, as if the clients' sample were the only
-chance.  The tasks are small and their training is short, where chance in training is
+In every run, phase 1 is trained, and each of --methods with its repeats.  One more repeat, which
+differs in the start that a method draws and in the order of the batches alone, is then judged
+against it, with repeats of its own, as if it were another method.  At a level of 95%, about one
+run in twenty may call it better or worse.  The same runs are also judged without repeats, as if
+the clients' sample were the only chance.  The tasks are small and their training is short, where chance in training is
 largest: the digits over few clients, another seed in every run.
 
 With --studies, nothing is trained.  The cells of studies are drawn instead, in which no method
@@ -16,8 +16,11 @@ differs from any other (`null_studies.py`), and those that say that one does are
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
+import collections
 import dataclasses
+import functools
 import tempfile
+from typing import Iterator
 
 from absl import flags
 import numpy as np
@@ -35,13 +38,11 @@ from fl_clustering.three_phase import gains
 from fl_clustering.three_phase import stages
 
 client_update = lazy_module.LazyModule("fl_clustering.engine.client_update")
-control_repeats = lazy_module.LazyModule("fl_clustering.three_phase.control_repeats")
 engine_lib = lazy_module.LazyModule("fl_clustering.engine.engine")
-metrics = lazy_module.LazyModule("fl_clustering.engine.metrics")
 pretraining = lazy_module.LazyModule("fl_clustering.three_phase.pretraining")
+repeats_lib = lazy_module.LazyModule("fl_clustering.three_phase.repeats")
 rounds = lazy_module.LazyModule("fl_clustering.three_phase.rounds")
 runtime = lazy_module.LazyModule("fl_clustering.runtime")
-scoring = lazy_module.LazyModule("fl_clustering.three_phase.scoring")
 
 _RUNS = flags.DEFINE_integer("runs", 200, "Number of runs.", lower_bound=1)
 _NUM_CLIENTS = flags.DEFINE_integer("num_clients", 40, "Clients of a run.", lower_bound=2)
@@ -49,9 +50,12 @@ _ROUNDS = flags.DEFINE_integer(
     "rounds", 4, "Rounds of each phase, of one epoch.", lower_bound=1)
 _ALPHA = flags.DEFINE_float(
     "dirichlet_alpha", 5.0, "Concentration of the label skew; small is skewed.")
+_METHODS = flags.DEFINE_list(
+    "methods", ["fedavg", "kmeans", "ifca", "cfl"], "Methods that are judged against themselves.")
 _REPEATS = flags.DEFINE_integer(
-    "control_repeats", 4, "Repeats of the control, apart from the one that is judged.",
-    lower_bound=1)
+    "control_repeats", 4, "Repeats of what a method is judged against.", lower_bound=2)
+_METHOD_REPEATS = flags.DEFINE_integer(
+    "method_repeats", 2, "Repeats of what is judged.", lower_bound=0)
 _STUDIES = flags.DEFINE_integer("studies", None, "Number of studies to judge instead.", lower_bound=1)
 _NUM_SEEDS = flags.DEFINE_integer("num_seeds", 20, "Seeds of a study.", lower_bound=2)
 
@@ -68,22 +72,25 @@ def _load_task(
 
 def _accuracies(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
-) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the clients' accuracy under the control, and under each of its repeats."""
+) -> Iterator[tuple[str, np.ndarray]]:
+  """Yields each method's name, and the clients' accuracy under all its trainings."""
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   stage_runner = stages.StageRunner(None, ())
   with tempfile.TemporaryDirectory() as folder:
-    engine = engine_lib.Engine(task, folder, local_training, config.seed)
+    engine = engine_lib.Engine(task, folder, local_training, config.seed, config)
     pretrained = pretraining.pretrain(config, task, engine, stage_runner, "")
-    name = method_registry.FEDAVG
-    method = method_registry.CONTROLS[name](config, engine)
-    start = rounds.start(name, method, pretrained, config, engine, "")
-    numbers = participation.cluster_numbers(config)
-    state = rounds.run(start, numbers, config, engine, stage_runner).state
-    control, _ = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
-    repeats = control_repeats.run(config, start, engine, stage_runner)
-  assert repeats is not None  # The settings ask for some.
-  return metrics.accuracy(control), metrics.accuracy(repeats)
+    for name in _METHODS.value:
+      method = (
+          method_registry.CONTROLS[name](config, engine) if name in method_registry.CONTROLS else
+          method_registry.METHODS[name].build(config.method_settings(name), engine)
+      )
+      start_of = functools.partial(
+          rounds.start, name, method, pretrained, config, engine, ""
+      )
+      yield name, repeats_lib.run(
+          start_of, _REPEATS.value + _METHOD_REPEATS.value + 2,
+          participation.numbers_of(config, method.from_start), config, engine, stage_runner,
+      )
 
 
 def _judge_studies(number: int) -> None:
@@ -103,25 +110,29 @@ def main() -> None:
   if _STUDIES.value:
     _judge_studies(_STUDIES.value)
     return
-  verdicts: dict[str, list[str]] = {"with repeats": [], "without": []}
+  found: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
   model = None
   with runtime.LocalRuntime():
     for seed in tqdm.trange(_RUNS.value, unit="run"):
       config = config_lib.ThreePhaseConfig(
           dataset="digits", num_clients=_NUM_CLIENTS.value, pretrain_rounds=_ROUNDS.value,
-          cluster_rounds=_ROUNDS.value, methods=(), control_repeats=_REPEATS.value + 1,
-          seed=seed)
+          cluster_rounds=_ROUNDS.value, seed=seed, num_clusters=None if set(_METHODS.value) <= {"fedavg", "cfl"} else 3,
+          methods=tuple(m for m in _METHODS.value if m in method_registry.METHODS))
       task = _load_task(config, model)
       model = task.model
-      control, (judged, *repeats) = _accuracies(config, task)
-      repeated = [control.mean(), *(repeat.mean() for repeat in repeats)]
-      for name, known in (("with repeats", repeated), ("without", repeated[:1])):
-        verdicts[name].append(gains.gain(judged - control, known, 1).verdict)
-  print(f"{_RUNS.value} runs of {_NUM_CLIENTS.value} clients, "
-        f"{_ROUNDS.value} + {_ROUNDS.value} rounds, {_REPEATS.value} repeats")
-  for name, found in verdicts.items():
-    wrong = sum(verdict != gains.UNCLEAR for verdict in found)
-    print(f"{name:14} {wrong:4} of {len(found)} called better or worse ({wrong / len(found):.1%})")
+      for name, accuracies in _accuracies(config, task):
+        control, judged = np.split(accuracies, [_REPEATS.value + 1])
+        differences = judged[0] - control[0]
+        for how, number in (("with repeats", None), ("without", 1)):
+          found[name, how].append(gains.gain(
+              differences, control.mean(axis=1)[:number], judged.mean(axis=1)[:number], 1
+          ).verdict)
+  print(f"{_RUNS.value} runs of {_NUM_CLIENTS.value} clients, {_ROUNDS.value} + {_ROUNDS.value} "
+        f"rounds, {_REPEATS.value} and {_METHOD_REPEATS.value} repeats")
+  for (name, how), verdicts in found.items():
+    wrong = sum(verdict != gains.UNCLEAR for verdict in verdicts)
+    print(f"{name:16} {how:12} {wrong:4} of {len(verdicts)} called better or worse "
+          f"({wrong / len(verdicts):.1%})")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ _MAX_INT = 2**31 - 1
 _MAX_BATCH_SIZE = 2**30
 _MAX_ROUNDS = 100_000
 _MAX_REPEATS = 1_000
+_METHOD_REPEATS = 2
 
 # From each setting whose choices have options to those options: from an option's name to
 # a dict from the names of the choices that have it to their `options.Option`.
@@ -59,6 +60,13 @@ _OptionFields = dataclasses.make_dataclass(
 
 def _whole(minimum: int, maximum: int) -> functools.partial[None]:
   return functools.partial(validate.integer, minimum, maximum)
+
+
+def _none_or_several(**repeats: int) -> None:
+  validate.integer(0, _MAX_REPEATS, **repeats)
+  for name, number in repeats.items():
+    if number == 1:
+      raise validate.error(name, "be 0 or at least 2, as one says too little of chance", number)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +167,14 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       "How often the control fedavg is trained again, with other random numbers. The intervals "
       "of the gains then include the chance in training; without repeats they are about this "
       "run's models only.",
-      4, rule=_whole(0, _MAX_REPEATS),
+      4, rule=_none_or_several,
+  )
+  method_repeats: int | None = options.option(
+      int,
+      "How often every method is trained again, start included, so that its interval includes "
+      "the chance in its own training; 0: it is taken to vary as fedavg does.",
+      None, rule=_whole(0, _MAX_REPEATS),
+      default_text=f"{_METHOD_REPEATS}; with --control_repeats=0 none",
   )
   target_accuracy: float = options.option(
       float, "The share of clients that reach this accuracy, above 0 and at most 1, is reported.",
@@ -178,6 +193,13 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     self._complete_options_of("aggregator")
     self.build_aggregator()  # It checks its own options.
     self._check_methods()
+    if self.method_repeats is None:
+      self._set("method_repeats", _METHOD_REPEATS if self.control_repeats else 0)
+    elif self.method_repeats and not self.control_repeats:
+      raise validate.error(
+          "method_repeats", "be 0 with control_repeats=0, without which no chance in training counts",
+          self.method_repeats,
+      )
 
   @classmethod
   def for_task(cls, task: "federated_task.FederatedTask", **settings: Any) -> "ThreePhaseConfig":
@@ -353,7 +375,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   def training_settings(self) -> dict[str, Any]:
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
-        "methods", "cluster_rounds", "control_repeats", "num_clusters_criterion",
+        "methods", "cluster_rounds", "control_repeats", "method_repeats", "num_clusters_criterion",
         "target_accuracy", *OPTIONS["methods"],
     }
     return {name: value for name, value in self.to_json().items() if name not in others}
@@ -363,6 +385,12 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     if name not in method_registry.METHODS:
       return {}
     return {option: getattr(self, option) for option in self._options_in_use(name)}
+
+  def repeats_of(self, name: str) -> int:
+    """Returns how often a method or control is trained again."""
+    if name == method_registry.FEDAVG:
+      return self.control_repeats
+    return self.method_repeats or 0 if name in self.chosen_methods else 0
 
   def build_aggregator(self) -> Any:
     """Returns the aggregator, an instance of a class in `aggregation.AGGREGATORS`."""

@@ -66,7 +66,7 @@ def _summary(methods, task=_TASK, **changes):
       cost=cost_lib.Cost(1, 2, 3),
   )
   values = {
-      "pretrain": pretrain, "client_weights": None, "methods": methods, "control_repeats": None,
+      "pretrain": pretrain, "client_weights": None, "methods": methods, "repeats": {},
       "privacy": None, "num_clusters_choice": None, "local_weights": None,
   }
   return summary.summarize(
@@ -144,8 +144,11 @@ class SummaryTest(absltest.TestCase):
       return gain["high"] - gain["low"]
 
     alone = width(_summary(methods))
-    repeats = np.stack([_right(9, 9, 9, 9), _right(1, 1, 1, 1)])
-    self.assertGreater(width(_summary(methods, control_repeats=repeats)), alone)
+    repeats = {"fedavg": np.array([[0.6, 0.6, 0.6, 0.6], [0.45, 0.45, 0.45, 0.45]])}
+    with_control = width(_summary(methods, repeats=repeats))
+    self.assertGreater(with_control, alone)
+    repeats["kmeans"] = np.array([[0.75, 0.75, 0.75, 0.75], [0.5, 0.5, 0.5, 0.5]])
+    self.assertGreater(width(_summary(methods, repeats=repeats)), with_control)
     self.assertGreater(width(_summary({**methods, "local": methods["kmeans"]})), alone)
 
   def test_new_clients_are_apart(self):

@@ -208,16 +208,39 @@ class ThreePhaseTest(parameterized.TestCase):
             four.methods["kmeans"].vectors[k], five.methods["kmeans"].vectors[position]
         )
 
-  def test_repeats_of_the_control_differ_in_their_random_numbers_alone(self):
-    result, _ = _recorded_run({"methods": (), "control_repeats": 2})
-    repeats = result.control_repeats
-    self.assertEqual(repeats.shape, (2, 5, 10, 10))
-    np.testing.assert_array_equal(
-        repeats.sum(axis=-1),
-        np.broadcast_to(result.methods["fedavg"].clients.sum(axis=-1), (2, 5, 10)),
+  def test_repeats_differ_in_their_random_numbers(self):
+    result, recorder = _recorded_run({
+        "methods": ("kmeans", "ifca", "private_ifca"), "num_clusters": 2, "ifca_start": "random",
+        "control_repeats": 3,
+    })
+
+    self.assertEqual(
+        {name: accuracy.shape for name, accuracy in result.repeats.items()},
+        {"fedavg": (3, 5), "kmeans": (2, 5), "ifca": (2, 5), "private_ifca": (2, 5)},
     )
-    all_runs = [result.methods["fedavg"].clients, *repeats]
-    self.assertLen({clients.tobytes() for clients in all_runs}, 3)
+    for name, accuracy in result.repeats.items():
+      trained = [metrics.accuracy(result.methods[name].clients), *accuracy]
+      self.assertLen({of_clients.tobytes() for of_clients in trained}, len(trained), name)
+    self.assertNotIn("kmeans_repeat_1", {row.method for row in recorder.rows})
+
+  def test_repeats_draw_another_start(self):
+    starts = []
+    entry = methods_registry.METHODS["kmeans"]
+
+    def build(settings, engine):
+      method = entry.build(settings, engine)
+
+      def initialize(pretrained, rng):
+        starts.append(rng.integers(2**63))
+        return method.initialize(pretrained, rng)
+
+      return method._replace(initialize=initialize)
+
+    replaced = {"kmeans": entry._replace(build=build)}
+    with mock.patch.dict(methods_registry.METHODS, replaced):
+      _run(_config(**_THREE_CLUSTERS, control_repeats=2))
+
+    self.assertLen(set(starts), 3)
 
   def test_what_trains_more_gets_a_control_of_equal_work(self):
     result, recorder = _recorded_run({
@@ -321,12 +344,12 @@ class ThreePhaseTest(parameterized.TestCase):
     )
 
   def test_without_the_control_fedavg_nothing_goes_on_from_it(self):
-    config = _config(**_THREE_CLUSTERS, control_repeats=1)
+    config = _config(**_THREE_CLUSTERS, control_repeats=2, method_repeats=0)
     with tempfile.TemporaryDirectory() as folder:
       result = run_lib.run(config, _task, folder, failed={"fedavg": "there was no memory"})
 
     self.assertNotIn("fedavg_matched", result.methods)
-    self.assertIsNone(result.control_repeats)
+    self.assertEmpty(result.repeats)
 
   def test_many_models_are_in_a_file(self):
     expected, _ = _recorded_run(_NO_GROUPING)

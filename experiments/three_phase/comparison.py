@@ -211,11 +211,27 @@ def comparison_text(summary: Mapping[str, Any]) -> str:
   key = [
       f"interval: at {basis['level']:.0%} for all {basis['num_comparisons']} comparisons "
       "together; can't tell: it includes zero, or is unknown",
+      *filter(None, [detectable_text(summary)]),
       *(line for line in _TEXT_KEY if _NEW in columns or not line.startswith("new")),
   ]
   if "privacy" in summary:
     key.append(f"{privacy_text(summary)}.")
   return "\n".join([table, "", *key])
+
+
+def detectable_text(summary: Mapping[str, Any]) -> str:
+  """Returns which gains of the methods the run is likely to tell from chance; "" if none."""
+  found = [
+      summary["methods"][name]["gain"].get("detectable")  # Runs of earlier versions have none.
+      for name in results_lib.chosen_methods(summary)
+  ]
+  known = [points(gain).lstrip("+") for gain in sorted(filter(None, found))]
+  if not known:
+    return ""
+  ends = f"{known[0]} points"
+  if known[0] != known[-1]:
+    ends = f"{known[0]} to {known[-1]} points, depending on the method,"
+  return f"a gain of {ends} would be told from chance four times in five"
 
 
 def privacy_text(summary: Mapping[str, Any]) -> str:

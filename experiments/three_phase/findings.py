@@ -88,17 +88,29 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
   yield f"It is said with intervals at {basis['level']:.0%}{together}."
   where = f"these data, this partition and this phase 1 (one seed, {summary['seed']})"
   if repeats:
-    times = "once more" if repeats == 1 else f"{repeats:,} times more"
-    yield (
-        "The intervals include the chance in training, for which FedAvg was trained "
-        f"{times}; every method is taken to vary as much as FedAvg. They are about {where}; what "
-        "other seeds would say is not known."
+    of_methods = basis.get("method_repeats")  # Runs of earlier versions have none.
+    times = (
+        f", and every method {of_methods:,} times, start included; the other controls are"
+        if of_methods else "; everything else is"
     )
+    yield (
+        f"The intervals include the chance in training, for which FedAvg was trained {repeats:,} "
+        f"times more{times} taken to vary as much as FedAvg. They are about {where}; what other "
+        "seeds would say is not known."
+    )
+    yield from _detectable_sentence(results)
   else:
     yield (
         "The intervals leave out the chance in training, as FedAvg was not trained again "
         f"(--control_repeats=0). So they are about these trained models only, on {where}."
     )
+
+
+def _detectable_sentence(results: results_lib.Results) -> Iterator[str]:
+  """Yields how large a gain must be to be seen, if the run has methods and can tell."""
+  found = comparison.detectable_text(results.summary)
+  if found:
+    yield f"{found[0].upper()}{found[1:]}."
 
 
 def _controls_sentence(results: results_lib.Results) -> str | None:

@@ -163,7 +163,7 @@ class RunFiles(stages.RunObserver):
     self._csv.writerows((*row, *self._last_columns.values()) for row in rows)
 
   def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
-    # The control's repeats have nothing to tell.
+    # Repeats have nothing to tell.
     if not rows:
       return
     self._write_metrics(rows)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.private_clusters import plan
 
+_NOISE_SEED = "noise_seed"  # In a state's memory.
 _NOT_PRIVATE = "Its noise follows the seed: a simulation, NOT private."
 
 
@@ -122,23 +123,26 @@ def _build(
   training = simulated_training.SimulatedTraining(settings, engine)
   warning = _warning(settings, engine)
 
-  def to_state(progress: progress_lib.Progress) -> method.ClusterState:
-    slots = training.nonprivate_slots(progress)
+  def to_state(noise_seed: int, progress: progress_lib.Progress) -> method.ClusterState:
+    slots = training.nonprivate_slots(noise_seed, progress)
     members = tuple(
         tuple(c for c in client_ids if slots[c] == k) for k in range(num_clusters)
     )
-    return method.ClusterState(progress.state.vectors, members, progress.to_arrays(), warning)
+    memory = {**progress.to_arrays(), _NOISE_SEED: np.array(noise_seed)}
+    return method.ClusterState(progress.state.vectors, members, memory, warning)
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
-    del pretrained, rng  # It builds on nothing, and public draws have purposes of their own.
-    return to_state(training.start(num_participants))
+    del pretrained  # It builds on nothing.
+    noise_seed = training.noise_seed(rng)
+    return to_state(noise_seed, training.start(noise_seed, num_participants))
 
   def next_state(
       state: method.ClusterState, round_: participation.Round
   ) -> tuple[method.ClusterState, method.Losses]:
     before = progress_lib.Progress.from_arrays(state.vectors, state.memory)
+    noise_seed = int(state.memory[_NOISE_SEED])
     # A private server learns no losses.
-    return to_state(training.next(before, round_)), ()
+    return to_state(noise_seed, training.next(noise_seed, before, round_)), ()
 
   return method.Method(initialize, next_state, new_clients.by_loss(engine), from_start=True)
 

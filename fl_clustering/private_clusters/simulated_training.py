@@ -1,7 +1,7 @@
 """Private clustered training as a method beside others: round by round, and NOT private.
 
-Its noise follows from the engine's seed and the number of releases before, so the same round gives
-the same sums again.  A step on all examples of a client counts as the steps of a pass over them;
+Its noise follows from a seed and the number of releases before, so the same round gives the same
+sums again.  A step on all examples of a client counts as the steps of a pass over them;
 the linear probe of the sketches doesn't count.
 """
 
@@ -19,6 +19,8 @@ from fl_clustering.private_clusters import progress as progress_lib
 from fl_clustering.private_clusters import releases as releases_lib
 
 if TYPE_CHECKING:
+  import numpy as np
+
   from dp_clustering import ledger as ledger_lib
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.engine import participation
@@ -31,17 +33,19 @@ class SimulatedTraining:
   def __init__(self, settings: plan.PrivateClusters, engine: engine_lib.Engine) -> None:
     self._settings = settings
     self._engine = engine
-    # The noise has a seed that nothing public shares, nor the noise of another number of clusters.
-    purpose = f"noise of {settings.num_clusters} private clusters"
-    self._noise_seed = int(randomness.generator(engine.seed, purpose).integers(2**63))
     self._made: fitting.Run | None = None
 
+  def noise_seed(self, rng: np.random.Generator) -> int:
+    """Returns a seed that nothing public shares, nor the noise of another number of clusters."""
+    purpose = f"noise of {self._settings.num_clusters} private clusters"
+    return int(randomness.generator(int(rng.integers(2**63)), purpose).integers(2**63))
+
   def _run(
-      self, releases: Sequence[ledger_lib.Release] = ()
+      self, noise_seed: int, releases: Sequence[ledger_lib.Release] = ()
   ) -> tuple[fitting.Run, ledger_lib.Ledger]:
     """Returns a run that has made these releases, and its ledger."""
     settings, engine = self._settings, self._engine
-    books = releases_lib.Releases(settings.epsilon, settings.delta, self._noise_seed)
+    books = releases_lib.Releases(settings.epsilon, settings.delta, noise_seed)
     for release in releases:
       books.ledger.record(release.name, release.mu, release.sensitivity, release.std)
     if self._made is None:
@@ -65,30 +69,33 @@ class SimulatedTraining:
     down, up = num_bytes
     engine.cost += cost_lib.Cost(steps, len(client_ids) * down, len(client_ids) * up)
 
-  def start(self, num_participants: int) -> progress_lib.Progress:
+  def start(self, noise_seed: int, num_participants: int) -> progress_lib.Progress:
     """Groups the clients by noisy sums, see `fitting.py`.
 
     Args:
+      noise_seed: From `noise_seed`, and the same for all of a run.
       num_participants: The number of clients in a round.
     """
-    run, ledger = self._run()
+    run, ledger = self._run(noise_seed)
     state, centers = run.start(num_participants)
     self._count(self._engine.client_ids, run.start_bytes)
     return progress_lib.Progress(state, centers, ledger.releases)
 
   def next(
-      self, progress: progress_lib.Progress, round_: participation.Round
+      self, noise_seed: int, progress: progress_lib.Progress, round_: participation.Round
   ) -> progress_lib.Progress:
     """Returns where the training stands after one more round, of which only the clients count."""
-    run, ledger = self._run(progress.releases)
+    run, ledger = self._run(noise_seed, progress.releases)
     state = run.next(progress.state, progress.centers, round_.client_ids)
     self._count(round_.client_ids, run.round_bytes)
     return progress_lib.Progress(state, progress.centers, ledger.releases)
 
-  def nonprivate_slots(self, progress: progress_lib.Progress) -> dict[str, int]:
+  def nonprivate_slots(
+      self, noise_seed: int, progress: progress_lib.Progress
+  ) -> dict[str, int]:
     """Returns the model that each client takes next, by client id.
 
     No server knows it; it costs nothing, as it only measures.
     """
-    run, _ = self._run(progress.releases)
+    run, _ = self._run(noise_seed, progress.releases)
     return run.nonprivate_slots(run.public(progress.state, progress.centers))

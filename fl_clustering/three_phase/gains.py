@@ -5,8 +5,9 @@ test data are a sample: with few examples each, the mean difference varies with 
 training is random: the same method trained again, with the clients' examples in another
 order, gives another model.  Trained together for a few rounds, two models of one and the
 same method often differ by more than the clients' sample explains.  So the interval adds up
-both variances.  The second one comes from repeating the control
-(`control_repeats.py`); the method is taken to vary as much.
+the variances of the sample, of the control's training and of the method's.  The last two come
+from repeating both (`repeats.py`).  They are not pooled: a method may vary several times as much
+as the control, which few repeats can't rule out.
 
 References:
   B. L. Welch. The generalization of "Student's" problem when several different population
@@ -25,6 +26,8 @@ import numpy as np
 LEVEL = 0.95
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
 
+_POWER = 0.8
+
 # Equal differences in accuracy come out this close to each other.
 _ROUNDING = 1e-9
 
@@ -37,25 +40,33 @@ class Gain:
     mean: The mean over the clients of their difference in accuracy.
     low: Lower end of its interval; `None` where there is no telling.
     high: Upper end of its interval; `None` where there is no telling.
+    detectable: The least true difference that such an interval leaves out zero for in four of
+      five runs; `None` where there is no telling.
     verdict: `better` or `worse` if the interval leaves out zero, else `unclear`.
   """
 
   mean: float
   low: float | None
   high: float | None
+  detectable: float | None
   verdict: str
 
 
-def gain(differences: np.ndarray, repeated: Sequence[float], num_comparisons: int) -> Gain:
+def gain(
+    differences: np.ndarray, control: Sequence[float], method: Sequence[float],
+    num_comparisons: int,
+) -> Gain:
   """Returns the `Gain` of a method.
 
   Args:
     differences: Per client its accuracy under the method minus that under the control, of
       shape (N,).  If they are all the same and not zero, as few test examples make it happen,
       there is no telling how much they vary.
-    repeated: The clients' mean accuracy under the control, trained several times, of shape
-      (R,); with fewer than two values, the interval is about the two models that were
-      trained and not about their methods.
+    control: The clients' mean accuracy under the control, trained several times; with fewer
+      than two values, the interval is about the two models that were trained and not about
+      their methods.
+    method: The same under the method; with fewer than two values it is taken to vary as much as
+      the control.
     num_comparisons: How many methods are compared with the control.  The intervals of all
       of them hold at once with probability `LEVEL`.
   """
@@ -65,18 +76,23 @@ def gain(differences: np.ndarray, repeated: Sequence[float], num_comparisons: in
   mean, num_clients = float(np.mean(differences)), len(differences)
   differ = np.ptp(differences) > _ROUNDING
   if num_clients < 2 or (not differ and abs(mean) > _ROUNDING):
-    return Gain(mean, None, None, UNCLEAR)
+    return Gain(mean, None, None, None, UNCLEAR)
   parts = [(np.var(differences, ddof=1) / num_clients, num_clients - 1)]
-  if len(repeated) > 1:
+  if len(control) > 1:
     # Both models were drawn once.
-    parts.append((2 * np.var(repeated, ddof=1), len(repeated) - 1))
+    of_control, degrees = np.var(control, ddof=1), len(control) - 1
+    if len(method) > 1:
+      parts += [(of_control, degrees), (np.var(method, ddof=1), len(method) - 1)]
+    else:
+      parts.append((2 * of_control, degrees))
   variance = sum(part for part, _ in parts)
-  half_width = 0.0
+  half_width = detectable = 0.0
   if variance > 0:
     freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
     quantile = stats.t.ppf(1 - (1 - LEVEL) / (2 * num_comparisons), freedom)
     half_width = float(quantile * np.sqrt(variance))
+    detectable = half_width + float(stats.t.ppf(_POWER, freedom) * np.sqrt(variance))
   # No two accuracies differ by more than 1.
   low, high = max(mean - half_width, -1.0), min(mean + half_width, 1.0)
   verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
-  return Gain(mean, low, high, verdict)
+  return Gain(mean, low, high, detectable, verdict)

@@ -101,8 +101,8 @@ class ThreePhaseResult:
   Attributes:
     client_weights: What was grouped.
     methods: The results of the methods and controls, by name.
-    control_repeats: Confusion matrices of every client when the control `fedavg` was trained
-      again, of shape (R, N, C, C); `None` if it was not.
+    repeats: Every client's accuracy when a method or control was trained again, of shape (R, N),
+      by its name.
     num_clusters_choice: How the number of clusters was chosen; `None` if it was given.
     privacy: What the aggregator of phase 1 guarantees, or `None`.
     local_weights: A function from a number of local epochs to the weights that
@@ -114,7 +114,7 @@ class ThreePhaseResult:
   pretrain: PretrainResult
   client_weights: client_weights_lib.ClientWeights
   methods: Mapping[str, MethodResult]
-  control_repeats: np.ndarray | None
+  repeats: Mapping[str, np.ndarray]
   num_clusters_choice: num_clusters.NumClustersChoice | None
   privacy: dict[str, Any] | None
   local_weights: Callable[[int], client_weights_lib.ClientWeights]

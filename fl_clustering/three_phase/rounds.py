@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -52,16 +52,22 @@ class Start:
 def start(
     name: str, method: method_lib.Method, pretrained: method_lib.Pretrained,
     config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine, settings: str,
+    repeat: int = 0,
 ) -> Start:
   """Lets a method make its first clusters.
 
   Args:
     settings: The `stages.digest` of the data and of the settings that all methods share.
+    repeat: Which repeat of the method it is (see `repeats.py`); 0 is the method itself.
   """
   cost_before = engine.cost
-  state = method.initialize(pretrained, randomness.generator(config.seed, "grouping"))
+  purpose = ("grouping", repeat) if repeat else ("grouping",)
+  state = method.initialize(pretrained, randomness.generator(config.seed, *purpose))
   own_cost = engine.cost - cost_before
-  parts = [settings, name, config.options_of(name)]
+  parts: list[Any] = [settings, name, config.options_of(name)]
+  if repeat:
+    parts.append(repeat)
+    name = f"{name}_repeat_{repeat}"
   if method.from_start:
     return Start(name, method, state, own_cost, own_cost, stages.digest(*parts))
   parts += [pretrained.vector, pretrained.client_weights.global_vector]
@@ -79,12 +85,13 @@ def go_on(before: Start, result: result_lib.MethodResult, name: str) -> Start:
 
 def run(
     start_from: Start, numbers: Sequence[int], config: config_lib.ThreePhaseConfig,
-    engine: engine_lib.Engine, stage_runner: stages.StageRunner,
+    engine: engine_lib.Engine, stage_runner: stages.StageRunner, is_scored: bool = True,
 ) -> result_lib.Outcome:
   """Runs a method's rounds, from its checkpoint if there is one.
 
   Args:
     numbers: The numbers of its rounds, as of `participation.round_of`.
+    is_scored: Whether every round is scored.  If not, `best_accuracy` is 0.
 
   Raises:
     ValueError: If the method leaves a client without a cluster, or drops a cluster.
@@ -95,6 +102,8 @@ def run(
       state: method_lib.ClusterState, before: result_lib.Outcome, round_num: int,
       losses: method_lib.Losses, cost: cost_lib.Cost,
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
+    if not is_scored:
+      return result_lib.Outcome(state, np.zeros(len(state.members)), before.cost + cost), []
     clients, of_clusters = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
     accuracy = metrics_lib.accuracy(of_clusters)
     of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}

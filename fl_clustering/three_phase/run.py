@@ -35,15 +35,17 @@ from fl_clustering.engine import participation
 from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import client_privacy
-from fl_clustering.three_phase import control_repeats
 from fl_clustering.three_phase import matched_control
 from fl_clustering.three_phase import pretraining
+from fl_clustering.three_phase import repeats as repeats_lib
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
 
 if TYPE_CHECKING:
+  import numpy as np
+
   from fl_clustering import config as config_lib
   from fl_clustering.methods import method as method_lib
   from fl_clustering.tasks import federated_task
@@ -62,6 +64,7 @@ class Run:
     tolerated: Exceptions that end a method or control and not the run.
     failures: Why methods and controls failed, by name.
     results: What the others came to, by name.
+    repeats: Every client's accuracy under each repeat of a method, (R, N), by name.
   """
 
   config: config_lib.ThreePhaseConfig
@@ -72,6 +75,7 @@ class Run:
   tolerated: tuple[type[BaseException], ...]
   failures: dict[str, str]
   results: dict[str, result_lib.MethodResult] = dataclasses.field(default_factory=dict)
+  repeats: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
   @contextlib.contextmanager
   def _failure_of(self, name: str) -> Iterator[None]:
@@ -136,6 +140,25 @@ class Run:
         result = dataclasses.replace(result, vectors=vectors)
       self.results[name] = result
 
+  def repeat(
+      self, start: rounds.Start, numbers: Sequence[int], pretrained: method_lib.Pretrained,
+      settings: str,
+  ) -> None:
+    """Trains a method again, as often as the settings say; arguments as of `start` and `train`."""
+    name = start.name
+    count = self.config.repeats_of(name)
+    if not count or name not in self.results:
+      return
+
+    def start_of(repeat: int) -> rounds.Start:
+      return rounds.start(
+          name, start.method, pretrained, self.config, self.engine, settings, repeat
+      )
+
+    self.repeats[name] = repeats_lib.run(
+        start_of, count, numbers, self.config, self.engine, self.stage_runner
+    )
+
 
 def run(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
@@ -171,22 +194,27 @@ def run(
   this = Run(config, task, data_dir, engine, stage_runner, tuple(tolerated), dict(failed))
   starts = this.start(pretrained, settings)
   pretrained = _with_weights_in_file(pretrained, data_dir)
-  for start in starts.values():
-    this.train(start, participation.numbers_of(config, start.method.from_start), pretrained)
-  repeats = None
-  # What follows goes on from the control, so there is none without it.
+  numbers = {
+      name: participation.numbers_of(config, start.method.from_start)
+      for name, start in starts.items()
+  }
+  for name, start in starts.items():
+    this.train(start, numbers[name], pretrained)
+  # It goes on from the control, so there is none without that.
   if registry.FEDAVG in this.results:
-    fedavg = starts[registry.FEDAVG]
     more_rounds = matched_control.numbers(config, this.results, engine)
     if more_rounds and matched_control.NAME not in this.failures:
-      longer = rounds.go_on(fedavg, this.results[registry.FEDAVG], matched_control.NAME)
+      longer = rounds.go_on(
+          starts[registry.FEDAVG], this.results[registry.FEDAVG], matched_control.NAME
+      )
       this.train(longer, more_rounds, pretrained)
-    repeats = control_repeats.run(config, fedavg, engine, stage_runner)
+  for name, start in starts.items():
+    this.repeat(start, numbers[name], pretrained, settings)
   return result_lib.ThreePhaseResult(
       pretrain=scoring.evaluate_pretrained(engine, pretrained),
       client_weights=pretrained.client_weights,
       methods=this.results,
-      control_repeats=repeats,
+      repeats=this.repeats,
       num_clusters_choice=choice,
       privacy=privacy,
       local_weights=functools.partial(

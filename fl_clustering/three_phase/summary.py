@@ -55,12 +55,15 @@ def _gains(result: result_lib.ThreePhaseResult) -> dict[str, dict[str, Any]]:
   """Returns every method's `gains.Gain` over the control, a dict for JSON by name."""
   control = metrics.accuracy(result.methods[registry.FEDAVG].clients)
   others = [name for name in result.methods if name != registry.FEDAVG]
-  repeated = [control.mean()]
-  if result.control_repeats is not None:
-    repeated += [metrics.accuracy(clients).mean() for clients in result.control_repeats]
+
+  def trained(name: str) -> list[float]:
+    first = metrics.accuracy(result.methods[name].clients)
+    return [accuracy.mean() for accuracy in (first, *result.repeats.get(name, ()))]
+
   return {
       name: dataclasses.asdict(gains.gain(
-          metrics.accuracy(result.methods[name].clients) - control, repeated, len(others)
+          metrics.accuracy(result.methods[name].clients) - control, trained(registry.FEDAVG),
+          trained(name), len(others),
       ))
       for name in others
   }
@@ -136,6 +139,7 @@ def summarize(
           "level": gains.LEVEL,
           "num_comparisons": len(result.methods) - 1,
           "control_repeats": config.control_repeats,
+          "method_repeats": config.method_repeats,
       },
   }
   for name, gain in _gains(result).items():

@@ -90,22 +90,26 @@ class _PrivateTraining:
     del engine
     self._num_clusters = settings.num_clusters
 
-  def start(self, num_participants):
+  def noise_seed(self, rng):
+    return int(rng.integers(2**63))
+
+  def start(self, noise_seed, num_participants):
+    del noise_seed
     state = training.State.first(
         np.zeros(5, np.float32), self._num_clusters, num_participants, clip_norm=0.5
     )
     return progress_lib.Progress(state, np.ones((self._num_clusters, 2)), ())
 
-  def next(self, progress, round_):
-    del round_
+  def next(self, noise_seed, progress, round_):
+    del noise_seed, round_
     state = dataclasses.replace(
         progress.state, vectors=progress.state.vectors + np.float32(1),
         round_num=progress.state.round_num + 1,
     )
     return dataclasses.replace(progress, state=state)
 
-  def nonprivate_slots(self, progress):
-    del progress
+  def nonprivate_slots(self, noise_seed, progress):
+    del noise_seed, progress
     return {c: _IDS.index(c) % self._num_clusters for c in _IDS}
 
 

@@ -63,7 +63,8 @@ class _Training:
     self.numbers = participation.numbers_of(self.config, from_start=True)
 
   def start(self):
-    return self.method.initialize(None, None)
+    rng = np.random.default_rng(self.config.seed)
+    return self.method.initialize(None, rng)
 
   def next(self, state, number):
     round_ = participation.round_of(self.config, self.engine.client_ids, number)
@@ -154,7 +155,7 @@ class PrivateIfcaTest(parameterized.TestCase):
 
     def slots(vectors, **memory):
       progress = progress_lib.Progress.from_arrays(vectors, {**trained.memory, **memory})
-      return np.array(list(simulated.nonprivate_slots(progress).values()))
+      return np.array(list(simulated.nonprivate_slots(0, progress).values()))
 
     by_loss, turned = slots(trained.vectors), slots(trained.vectors[::-1])
     np.testing.assert_array_equal(turned, 1 - by_loss)

@@ -70,7 +70,7 @@ def _result(choice=None):
   )
   return result_lib.ThreePhaseResult(
       pretrain=pretrain, client_weights=None, methods={"moving": method, "fedavg": method},
-      control_repeats=None, privacy=None, num_clusters_choice=choice, local_weights=None,
+      repeats={}, privacy=None, num_clusters_choice=choice, local_weights=None,
   )
 
 
@@ -202,7 +202,7 @@ class RunFilesTest(absltest.TestCase):
   def test_tensorboard_counts_all_rounds_of_training(self):
     stages_told = {"pretrain": 2, "moving": 3, "local": 5, "fedavg_matched": 5}
     with run_files.RunFiles(self.folder, _CONFIG) as files:
-      for stage, num_rounds in {**stages_told, "fedavg_repeats": 3}.items():
+      for stage, num_rounds in {**stages_told, "fedavg_repeat_1": 3}.items():
         files.stage_started(stage, num_rounds, 0)
         rows = stages.metric_rows("cluster", stage, "", 1, {"accuracy": 0.5})
         files.round_finished(stage, 1, rows if stage in stages_told else [])

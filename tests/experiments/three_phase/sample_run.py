@@ -148,10 +148,11 @@ def _gain(run, method):
   """Returns a method's gain, with an interval that is as wide for all."""
   mean = run.mean_accuracy[method] - run.mean_accuracy["fedavg"]
   if run.half_width is None:
-    return {"mean": mean, "low": None, "high": None, "verdict": "unclear"}
+    return {"mean": mean, "low": None, "high": None, "detectable": None, "verdict": "unclear"}
   low, high = mean - run.half_width, mean + run.half_width
   verdict = "better" if low > 0 else "worse" if high < 0 else "unclear"
-  return {"mean": mean, "low": low, "high": high, "verdict": verdict}
+  detectable = 1.5 * run.half_width
+  return {"mean": mean, "low": low, "high": high, "detectable": detectable, "verdict": verdict}
 
 
 def _distribution(values):
@@ -215,6 +216,7 @@ def summary(run):
           "level": 0.95,
           "num_comparisons": len(methods) - 1,
           "control_repeats": run.control_repeats,
+          "method_repeats": 2 if run.control_repeats else 0,
       },
   }
   if run.new_client_ids:
