@@ -48,6 +48,7 @@ _RUNS = flags.DEFINE_integer("runs", 200, "Number of runs.", lower_bound=1)
 _NUM_CLIENTS = flags.DEFINE_integer("num_clients", 40, "Clients of a run.", lower_bound=2)
 _ROUNDS = flags.DEFINE_integer(
     "rounds", 4, "Rounds of each phase, of one epoch.", lower_bound=1)
+_MODEL = flags.DEFINE_string("model", "logistic", "The model.")
 _ALPHA = flags.DEFINE_float(
     "dirichlet_alpha", 5.0, "Concentration of the label skew; small is skewed.")
 _METHODS = flags.DEFINE_list(
@@ -116,7 +117,7 @@ def main() -> None:
     for seed in tqdm.trange(_RUNS.value, unit="run"):
       config = config_lib.ThreePhaseConfig(
           dataset="digits", num_clients=_NUM_CLIENTS.value, pretrain_rounds=_ROUNDS.value,
-          cluster_rounds=_ROUNDS.value, seed=seed, num_clusters=None if set(_METHODS.value) <= {"fedavg", "cfl"} else 3,
+          cluster_rounds=_ROUNDS.value, seed=seed, model=_MODEL.value, num_clusters=None if set(_METHODS.value) <= {"fedavg", "cfl"} else 3,
           methods=tuple(m for m in _METHODS.value if m in method_registry.METHODS))
       task = _load_task(config, model)
       model = task.model

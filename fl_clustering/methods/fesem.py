@@ -1,8 +1,8 @@
 """FeSEM: K centers, and in every round each client moves to the center nearest its weights.
 
-Ming Xie, Guodong Long, Tao Shen, Tianyi Zhou, Xianzhi Wang, Jing Jiang, Chengqi Zhang:
+Guodong Long, Ming Xie, Tao Shen, Tianyi Zhou, Xianzhi Wang, Jing Jiang, Chengqi Zhang:
 "Multi-center Federated Learning: Clients Clustering for Better Personalization", World Wide
-Web, 2023, https://arxiv.org/abs/2108.08647.  It is K-means in rounds: the clients train
+Web, 2023, https://arxiv.org/abs/2005.01026.  It is K-means in rounds: the clients train
 from their center, every center becomes the mean of what its clients trained, and each of
 these clients moves to the center with the least L2 distance from its own weights.
 

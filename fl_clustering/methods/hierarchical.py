@@ -4,6 +4,11 @@ Briggs, Fan, Andras: "Federated learning with hierarchical clustering of local
 updates to improve training on non-IID data", IJCNN 2020,
 https://arxiv.org/abs/2004.11791. The three-phase article compares itself with its
 setting of L2 distances and single linkage.
+
+In the paper, all clients train once more from the global model, and their *updates* are
+clustered.  That is `--grouping_epochs=1 --representation=update`.  By default, the weights of the
+last round are clustered here, as for the other groupings: by L2 distance that is the same, as all
+updates are from one model.  By cosine distance it is not, and the groups may be missed.
 """
 
 from __future__ import annotations

@@ -4,9 +4,13 @@ Saeed Vahidian, Mahdi Morafah, Weijia Wang, Vyacheslav Kungurtsev, Chen Chen, Mu
 Bill Lin: "Efficient Distribution Similarity Identification in Clustered Federated Learning
 via Principal Angles between Client Data Subspaces", AAAI 2023,
 https://arxiv.org/abs/2209.10526.  Every client sends the first left singular vectors of its
-training examples, a few per label.  Agglomerative clustering with average linkage, as in the
-authors' program, groups the clients by the angles between the spaces that these span.  All
-clusters then train from the same initial model.
+training examples, a few per label.  Agglomerative clustering with average linkage (UPGMA) groups
+the clients by the principal angles between the spaces that these span.  All clusters then train
+from the same initial model.
+
+The authors' program does otherwise than their paper: its linkage is WPGMA, in which two clusters
+count alike whatever their sizes, and its angles are the arc cosines of single entries of the
+product of two bases, signs included, which depend on the choice of the vectors.
 
 *The server sees directions of raw data*: a client's first vector for a label looks like its
 average example of that label.  The method is not private.
