@@ -117,7 +117,7 @@ def main() -> None:
     for seed in tqdm.trange(_RUNS.value, unit="run"):
       config = config_lib.ThreePhaseConfig(
           dataset="digits", num_clients=_NUM_CLIENTS.value, pretrain_rounds=_ROUNDS.value,
-          cluster_rounds=_ROUNDS.value, seed=seed, model=_MODEL.value, num_clusters=None if set(_METHODS.value) <= {"fedavg", "cfl"} else 3,
+          cluster_rounds=_ROUNDS.value, seed=seed, model=_MODEL.value,
           methods=tuple(m for m in _METHODS.value if m in method_registry.METHODS))
       task = _load_task(config, model)
       model = task.model

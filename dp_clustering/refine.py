@@ -108,7 +108,7 @@ def _moved(
   moves = statistics.residual_sums / counts[:, np.newaxis]
   squares = (moves**2).sum(axis=1)
   noise = centers.shape[1] * (statistics.residual_sum_std / counts) ** 2
-  kept = np.clip(1 - noise / np.maximum(squares, np.finfo(float).tiny), 0, 1)
+  kept = 1 - np.divide(noise, squares, out=np.ones_like(squares), where=squares > noise)
   kept[statistics.counts < _STARVED * statistics.count_std] = 0
   return coreset.clip_to_ball(centers + kept[:, np.newaxis] * moves, radius), kept**2 * squares
 
