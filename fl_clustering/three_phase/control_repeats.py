@@ -8,7 +8,7 @@ from the control has to be compared with.
 
 from __future__ import annotations
 
-from typing import Mapping, TYPE_CHECKING
+from typing import Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -45,7 +45,8 @@ def run(
   def begin() -> tuple[np.ndarray, list[stages.Row]]:
     return np.repeat(start.state.vectors, config.control_repeats, axis=0), []
 
-  def step(vectors: np.ndarray, round_num: int) -> tuple[np.ndarray, list[stages.Row]]:
+  def step(vectors: np.ndarray, round_nums: Sequence[int]) -> tuple[np.ndarray, list[stages.Row]]:
+    (round_num,) = round_nums
     trained = []
     for repeat, vector in enumerate(vectors, 1):
       number = repeat * _NUMBERS_PER_REPEAT + numbers[round_num - 1]

@@ -248,7 +248,7 @@ class TrainMembersTest(absltest.TestCase):
         mock.patch.object(heads, "build_own_models", lambda *_: train),
         # One head per cluster, so that the first is cut in two.
         mock.patch.object(heads, "FEWEST_HEADS", 1),
-        mock.patch.object(cluster_training, "HEADS_PER_MESSAGE", 1),
+        mock.patch.object(heads, "HEADS_PER_MESSAGE", 1),
     ):
       parts = training.train_members(starts, _CLUSTERS, _everyone())
     self.assertBetween(most_returned, 1, limit)
