@@ -16,10 +16,10 @@ if TYPE_CHECKING:
   from fl_clustering.methods import client_weights as client_weights_lib
   from fl_clustering.methods import cluster_assignment
 
-# A stage that can make several rounds in one call makes as many as take about so long, judged by
-# the call before, and at most so many.  Nothing is told or saved in between.
-SECONDS_PER_BLOCK = 2
-MOST_ROUNDS_PER_BLOCK = 10
+# A block has as many rounds as take about so long, judged by the block before, and at most so many:
+# nothing is told, shown or saved in between.  More rounds would save little more.
+SECONDS_PER_BLOCK = 5
+MOST_ROUNDS_PER_BLOCK = 5
 
 
 class Row(NamedTuple):
