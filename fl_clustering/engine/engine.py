@@ -98,7 +98,8 @@ class Engine:
       client_ids: The clients; one that trains several models is named several times.
       num_epochs: Passes of a client over its data.
     """
-    steps = sum(math.ceil(self.num_examples[c] / self._local_training.batch_size) for c in client_ids)
+    batch_size = self._local_training.batch_size
+    steps = sum(math.ceil(self.num_examples[c] / batch_size) for c in client_ids)
     num_bytes = len(client_ids) * _BYTES_PER_NUMBER * self.model.num_parameters
     return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
 
@@ -207,8 +208,8 @@ class Engine:
     )
     made = []
     for round_, of_round, matrices in zip(rounds, losses, confusions):
-      steps = self.training_cost(round_.client_ids, round_.num_epochs).client_steps
-      cost = cost_lib.Cost(steps)
+      cost = self.training_cost(round_.client_ids, round_.num_epochs)
+      cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
       self.cost += cost
       made.append(AloneRound(of_round, matrices, cost))
     return vectors, made

@@ -99,16 +99,17 @@ def batches(
   starts: list[int] = []
   filled, sent = 0, set[int]()
   for i, size in enumerate(sizes):
-    after = sent if models is None else sent.union(models[i])
+    used = set() if models is None else set(models[i])
+    num_sent = len(sent) + len(used - sent)
     if (
         not starts
         or not fits(i - starts[-1] + 1, filled + size)
-        or not (after == sent or fits(len(after), len(after) * model_size))
+        or not (used <= sent or fits(num_sent, num_sent * model_size))
     ):
       starts.append(i)
-      filled, after = 0, set(() if models is None else models[i])
+      filled, sent = 0, set()
     filled += size
-    sent = after
+    sent |= used
   return [slice(*bounds) for bounds in zip(starts, [*starts[1:], len(sizes)])]
 
 

@@ -26,7 +26,9 @@ class BatchesTest(absltest.TestCase):
 
   def test_a_model_is_sent_once_in_a_batch(self):
     self.assertEqual(_batches(10, [1, 1, 1, 1], [[0]] * 4, 6), [(0, 4)])
-    self.assertEqual(_batches(10, [1, 1, 1, 1], [[0], [1]] * 2, 6), [(0, 1), (1, 2), (2, 3), (3, 4)])
+    self.assertEqual(
+        _batches(10, [1, 1, 1, 1], [[0], [1]] * 2, 6), [(0, 1), (1, 2), (2, 3), (3, 4)]
+    )
     self.assertEqual(_batches(12, [1, 1, 1, 1], [[0], [1]] * 2, 6), [(0, 4)])
 
   def test_an_item_may_have_several_models(self):
