@@ -1,7 +1,7 @@
 """Clients that train models of their own for several rounds in one call.
 
-Such a client needs nothing from the server between two rounds.  So its model is sent to TFF's worker
-and back once for all of them, and is evaluated there after each round.
+Such a client needs nothing from the server between two rounds.  So its model is sent to TFF's
+worker and back once for all of them, and is evaluated there after each round.
 """
 
 from __future__ import annotations
