@@ -433,7 +433,9 @@ class ThreePhaseTest(parameterized.TestCase):
     result, expected = _recorded_run(settings)
     expected_summary = summary.summarize(config, _task, result)
     folder = self.create_tempdir().full_path
-    for stop_at in (("pretrain", 1), ("kmeans", 0), ("kmeans", 2), ("fedavg", 1)):
+    for stop_at in (
+        ("pretrain", 1), ("kmeans", 0), ("kmeans", 2), ("fedavg", 1), ("local", 1), ("local", 3)
+    ):
       with self.subTest(stop_at=stop_at), self.assertRaises(run_recorder.Stop):
         _run(config, checkpoint.Checkpoints(folder), [run_recorder.Recorder(stop_at)])
     recorder = run_recorder.Recorder()
