@@ -1,7 +1,9 @@
 """Tests of the loop over a method's rounds; the engine is a stand-in."""
 
+import dataclasses
 import json
 import types
+from unittest import mock
 import warnings
 
 from absl.testing import absltest
@@ -9,6 +11,7 @@ import numpy as np
 
 from fl_clustering import config as config_lib
 from fl_clustering.engine import cost
+from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import method
 from fl_clustering.three_phase import checkpoint
@@ -55,6 +58,39 @@ def _scripted(rounds, engine):
     return method.ClusterState(vectors, members, memory, f"round {done}"), losses
 
   return method.Method(None, next_state, None)
+
+
+def _alone(blocks, clock, seconds):
+  """Returns a method of clients that train alone, of whom one more is right after each round.
+
+  It keeps the numbers of every block's rounds, each of which takes so many seconds.
+  """
+
+  def next_rounds(state, rounds):
+    blocks.append([round_.number for round_ in rounds])
+    clock.seconds += seconds * len(rounds)
+    made = []
+    for round_ in rounds:
+      state = dataclasses.replace(state, vectors=state.vectors + np.float32(1))
+      right = state.vectors[:, 0]
+      made.append(engine_lib.AloneRound(
+          [{"a": float(round_.number)}, {}, {"c": 1.0}],
+          np.array([[[v, 20 - v], [0, 0]] for v in right]), _ROUND_COST,
+      ))
+    return state, made
+
+  return method.Method(None, None, None, next_rounds=next_rounds)
+
+
+class _Clock:
+  """Stands still unless it is moved."""
+
+  def __init__(self):
+    self.seconds = 0.0
+
+  def monotonic(self):
+    self.seconds += 1e-9
+    return self.seconds
 
 
 def _start(method_):
@@ -186,6 +222,78 @@ class RoundsTest(absltest.TestCase):
 
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'c'"):
       _run(run_recorder.Recorder(), method_=method.Method(None, lose_a_client, None))
+
+
+class BlocksTest(absltest.TestCase):
+  """Rounds of clients that train alone, several of them in one call."""
+
+  def _run(self, seconds=0.1, num_rounds=13, recorder=None, folder=None):
+    """Returns the outcome, the recorder and the numbers of every block's rounds."""
+    blocks, clock = [], _Clock()
+    config = config_lib.ThreePhaseConfig(
+        num_clients=3, pretrain_rounds=4, cluster_rounds=num_rounds
+    )
+    state = method.ClusterState(
+        np.array([[0], [1], [2]], np.float32), tuple((c,) for c in _IDS)
+    )
+    start = rounds_lib.Start(
+        "alone", _alone(blocks, clock, seconds), state, cost.Cost(100, 200, 300), cost.Cost(1),
+        "a start",
+    )
+    recorder = recorder or run_recorder.Recorder()
+    checkpoints = folder and checkpoint.Checkpoints(folder)
+    with (
+        mock.patch.object(stages, "time", clock),
+        # Every block is saved, however long that takes.
+        mock.patch.object(checkpoint, "SAVING_SHARE", 1e9),
+    ):
+      outcome = rounds_lib.run(
+          start, participation.numbers_of(config, from_start=False), config, _Engine(),
+          stages.StageRunner(checkpoints, [recorder]),
+      )
+    return outcome, recorder, blocks
+
+  def test_a_block_takes_about_so_long(self):
+    self.assertEqual(
+        self._run(0.1)[2],
+        [[6], [7, 8, 9, 10, 11], [12, 13, 14, 15, 16], [17, 18]],
+    )
+    # Of 5 seconds.
+    self.assertEqual(
+        self._run(2.0, 6)[2], [[6], [7, 8], [9, 10], [11]]
+    )
+    self.assertEqual(self._run(60.0, 3)[2], [[6], [7], [8]])
+
+  def test_every_round_is_told_and_counted(self):
+    outcome, recorder, _ = self._run()
+    np.testing.assert_array_equal(outcome.state.vectors, [[13], [14], [15]])
+    # Of ten answers before the first round, which the stand-in evaluates, and of 20 after it.
+    np.testing.assert_array_equal(outcome.best_accuracy, [13 / 20, 14 / 20, 15 / 20])
+    self.assertEqual(outcome.cost, cost.Cost(100 + 13 * 10, 200 + 13 * 20, 300 + 13 * 30))
+    self.assertEqual(
+        recorder.values("alone", 1, "accuracy"),
+        [1 / 10, *((1 + done) / 20 for done in range(1, 14))],
+    )
+    self.assertEqual(recorder.values("alone", 0, "train_loss"), list(range(6, 19)))
+    self.assertEmpty(recorder.values("alone", 1, "train_loss"))
+    self.assertEqual(recorder.values("alone", "", "client_steps"), [1] + [10] * 13)
+    rounds = [row.round for row in recorder.rows]
+    self.assertEqual(rounds, sorted(rounds))
+
+  def test_stopped_within_a_block_it_goes_on_after_it(self):
+    expected, recorder, _ = self._run()
+    for stop_at, rest in ((1, [[7], [8, 9, 10, 11, 12], [13, 14, 15, 16, 17], [18]]),
+                          (4, [[12], [13, 14, 15, 16, 17], [18]]), (13, [])):
+      with self.subTest(stop_at=stop_at):
+        folder = self.create_tempdir().full_path
+        with self.assertRaises(run_recorder.Stop):
+          self._run(recorder=run_recorder.Recorder(("alone", stop_at)), folder=folder)
+        outcome, resumed, blocks = self._run(folder=folder)
+        self.assertEqual(blocks, rest)
+        self.assertEqual(resumed.rows, recorder.rows)
+        np.testing.assert_array_equal(outcome.state.vectors, expected.state.vectors)
+        np.testing.assert_array_equal(outcome.best_accuracy, expected.best_accuracy)
+        self.assertEqual(outcome.cost, expected.cost)
 
 
 if __name__ == "__main__":

@@ -194,6 +194,31 @@ class ThreePhaseTest(parameterized.TestCase):
     rounds = {row.round for row in recorder.rows if row.method == "local"}
     self.assertEqual(rounds, {0, 1, 2, 3, 4})
 
+  def test_rounds_in_one_call_are_those_one_by_one_but_for_what_is_sent(self):
+    settings = {
+        "methods": (), "clients_per_round": 3, "pretrain_rounds": 3, "cluster_rounds": 4,
+    }
+    result, recorder = _recorded_run(settings)
+    one_by_one = {
+        name: lambda *arguments, build=build: build(*arguments)._replace(next_rounds=None)
+        for name, build in methods_registry.CONTROLS.items()
+    }
+    observer = run_recorder.Recorder()
+    with mock.patch.dict(methods_registry.CONTROLS, one_by_one):
+      expected = _run(_config(**settings), observers=[observer])
+    for name in ("finetuned", "local"):
+      np.testing.assert_array_equal(
+          result.methods[name].vectors, expected.methods[name].vectors
+      )
+      found, other = (
+          [row for row in one.rows if row.method == name and not row.metric.startswith("bytes_")]
+          for one in (recorder, observer)
+      )
+      self.assertEqual(found, other)
+      self.assertEqual(recorder.values(name, "", "bytes_up"), [0] * len(
+          observer.values(name, "", "bytes_up")
+      ))
+
   def test_clusters_get_nothing_back_from_each_other(self):
     four, _ = _recorded_run(_FOUR_CLUSTERS)
     five, _ = _recorded_run({"num_clusters": 5})
@@ -431,7 +456,9 @@ class ThreePhaseTest(parameterized.TestCase):
     result, expected = _recorded_run(settings)
     expected_summary = summary.summarize(config, _task, result)
     folder = self.create_tempdir().full_path
-    for stop_at in (("pretrain", 1), ("kmeans", 0), ("kmeans", 2), ("fedavg", 1)):
+    for stop_at in (
+        ("pretrain", 1), ("kmeans", 0), ("kmeans", 2), ("fedavg", 1), ("local", 1), ("local", 3)
+    ):
       with self.subTest(stop_at=stop_at), self.assertRaises(run_recorder.Stop):
         _run(config, checkpoint.Checkpoints(folder), [run_recorder.Recorder(stop_at)])
     recorder = run_recorder.Recorder()

@@ -28,10 +28,6 @@ if TYPE_CHECKING:
   from fl_clustering.engine import participation
   from fl_clustering.tasks import federated_task
 
-# What one head returns of its members is at most this part of a message, so that several heads fill
-# it and cores share the work.
-HEADS_PER_MESSAGE = 16
-
 Clusters = Sequence[tuple[str, ...]]
 Losses = dict[str, float]
 # Of a head: the weighted sum of the members' parameters, their number of examples, their losses.
@@ -43,7 +39,6 @@ def _new_models(
     heads: Sequence[heads_lib.Head],
     head_results: Iterable[_HeadResult],
     number: int,
-    in_place: bool = False,
 ) -> tuple[np.ndarray, list[Losses]]:
   """Returns the clusters' models after the round of this number, and per cluster the losses."""
   missing = collections.Counter(head.cluster for head in heads)
@@ -51,9 +46,7 @@ def _new_models(
   sums: dict[int, np.ndarray] = {}
   totals = np.zeros(len(vectors))
   losses: list[Losses] = [{} for _ in vectors]
-  if not (in_place and vectors.flags.writeable):
-    vectors = vectors.copy()
-  # A cluster's model is written when all its heads have been sent what they start from.
+  vectors = vectors.copy()
   for head, (weighted_sum, total, head_losses) in zip(heads, head_results):
     cluster = head.cluster
     sums[cluster] = sums.get(cluster, 0) + np.asarray(weighted_sum, np.float64)
@@ -91,16 +84,12 @@ class ClusterTraining:
     self._seed = seed
 
   def train(
-      self,
-      vectors: np.ndarray,
-      clusters: Clusters,
-      round_: participation.Round,
-      in_place: bool = False,
+      self, vectors: np.ndarray, clusters: Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[Losses]]:
     """Does what `Engine.train` does; a cluster without members that take part keeps its model."""
     is_at_sites = any(file.site for file in self._files.values())
     sums = self._sums_of_sites if is_at_sites else self._sums_of_heads
-    return _new_models(vectors, *sums(vectors, clusters, round_), round_.number, in_place)
+    return _new_models(vectors, *sums(vectors, clusters, round_), round_.number)
 
   def train_members(
       self, vectors: np.ndarray, clusters: Clusters, round_: participation.Round
@@ -217,12 +206,7 @@ class ClusterTraining:
       self, heads: Sequence[heads_lib.Head], vectors: np.ndarray, round_: participation.Round
   ) -> Iterator[tuple[int, str, np.ndarray, float]]:
     """Yields (cluster, client id, trained parameters, loss) of all members that take part."""
-    sizes = [HEADS_PER_MESSAGE * vectors.shape[1]]
-    parts = [
-        heads_lib.Head(head.cluster, head.members[part])
-        for head in heads
-        for part in model_jobs.batches(sizes * len(head.members))
-    ]
+    parts = heads_lib.cut(heads, vectors.shape[1])
     jobs, members_of_job = self._jobs(parts, round_)
     results = model_jobs.results(
         heads_lib.build_own_models(self._model, self._local_training), vectors, jobs,

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Sequence, TYPE_CHECKING
+from typing import Any, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from fl_clustering.engine import alone_training
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
 from fl_clustering.engine import client_subspaces
@@ -28,6 +29,21 @@ if TYPE_CHECKING:
 
 # Numbers travel as float32.
 _BYTES_PER_NUMBER = 4
+
+
+class AloneRound(NamedTuple):
+  """A round in which clients trained alone.
+
+  Attributes:
+    losses: Per client its mean training loss by its id; nothing if it did not take part.
+    confusions: Confusion matrices of all clients' models after the round on their own test
+      data, of shape (num_clients, C, C).
+    cost: What the clients did.
+  """
+
+  losses: list[cluster_training.Losses]
+  confusions: np.ndarray
+  cost: cost_lib.Cost
 
 
 class Engine:
@@ -72,7 +88,7 @@ class Engine:
     self.seed = seed
     self.schedule = schedule
     self.cost = cost_lib.Cost()
-    self._batch_size = local_training.batch_size
+    self._local_training = local_training
     self._training = cluster_training.ClusterTraining(task, self.files, local_training, seed)
 
   def training_cost(self, client_ids: Sequence[str], num_epochs: int) -> cost_lib.Cost:
@@ -82,7 +98,8 @@ class Engine:
       client_ids: The clients; one that trains several models is named several times.
       num_epochs: Passes of a client over its data.
     """
-    steps = sum(math.ceil(self.num_examples[c] / self._batch_size) for c in client_ids)
+    batch_size = self._local_training.batch_size
+    steps = sum(math.ceil(self.num_examples[c] / batch_size) for c in client_ids)
     num_bytes = len(client_ids) * _BYTES_PER_NUMBER * self.model.num_parameters
     return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
 
@@ -111,7 +128,6 @@ class Engine:
       members: cluster_training.Clusters,
       round_: participation.Round,
       already_sent: bool = False,
-      in_place: bool = False,
   ) -> tuple[np.ndarray, list[cluster_training.Losses]]:
     """Trains every model for one round of FedAvg over its members.
 
@@ -121,17 +137,15 @@ class Engine:
       round_: The round.  A model none of whose members take part in it stays as it is.
       already_sent: Whether the members have the models, from `losses`, so that sending
         them costs nothing more.
-      in_place: Whether the new models take the place of `vectors`, unless these are
-        read-only.  A second copy of thousands of large models would be gigabytes.
 
     Returns:
       The new models, float32 of shape (num_models, P), and per model the mean training losses
       of the members that trained it.
 
     Raises:
-      divergence.TrainingDiverged: If a loss or weight is not finite; so do the two below.
+      divergence.TrainingDiverged: If a loss or weight is not finite; so do the three below.
     """
-    new_vectors, losses = self._training.train(vectors, members, round_, in_place)
+    new_vectors, losses = self._training.train(vectors, members, round_)
     self._count_training(losses, round_.num_epochs, already_sent)
     return new_vectors, losses
 
@@ -171,6 +185,34 @@ class Engine:
     trained, losses = self._training.train_each(vectors, client_ids, round_)
     self._count_training([losses], round_.num_epochs)
     return trained, losses
+
+  def train_alone(
+      self, vectors: np.ndarray, rounds: Sequence[participation.Round]
+  ) -> tuple[np.ndarray, list[AloneRound]]:
+    """Trains every client's own model for some rounds, in one call, and evaluates it after each.
+
+    A client needs nobody else for this, so it costs steps and no bytes.
+
+    Args:
+      vectors: The clients' models, float32 of shape (len(client_ids), P).  The new ones take
+        their place, unless they are read-only: a second copy of thousands of large models would
+        be gigabytes.
+      rounds: The rounds.  A client that does not take part in one keeps its model.
+
+    Returns:
+      The models after the last round, not private: to the last bit those that `train` returns,
+      round after round, for a cluster per client.  And what there is to know of every round.
+    """
+    vectors, losses, confusions = alone_training.train(
+        self.model, self.files, self._local_training, self.seed, vectors, self.client_ids, rounds
+    )
+    made = []
+    for round_, of_round, matrices in zip(rounds, losses, confusions):
+      cost = self.training_cost(round_.client_ids, round_.num_epochs)
+      cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
+      self.cost += cost
+      made.append(AloneRound(of_round, matrices, cost))
+    return vectors, made
 
   def confusions(self, vectors: Any, requests: Sequence[evaluation.Request]) -> list[np.ndarray]:
     """Evaluates models on files; see `evaluation.confusions`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -37,17 +37,16 @@ class Request:
   files: tuple[client_files.ExampleFile, ...]
 
 
-@functools.cache
-def build_confusions(model: model_lib.Model) -> tff.Computation:
-  """Returns the computation of `model_jobs.on_models` that evaluates models.
+def build_confusions_of_files(model: model_lib.Model) -> Callable:
+  """Returns the evaluation of a model as a `tf.function`.
 
-  A job's result is the confusion matrix of each of its files.
+  It takes the parameters as a vector and the files' paths.  It returns the confusion matrix of
+  each of them, int32 of shape (num_files, C, C).
   """
   num_classes = model.num_classes
 
   @tf.function
-  def confusions_of_files(vector: tf.Tensor, job: Any) -> tuple[tf.Tensor]:
-    paths = job["paths"]
+  def confusions_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
     parameters = client_update.unflatten(model, vector)
     contents = tf.map_fn(tf.io.read_file, paths)
     rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
@@ -66,10 +65,21 @@ def build_confusions(model: model_lib.Model) -> tff.Computation:
     cell = (file_index * num_classes + labels) * num_classes + predictions.concat()
     size = tf.shape(paths)[0] * num_classes**2
     counts = tf.math.bincount(cell, minlength=size, maxlength=size)
-    return (tf.reshape(counts, [-1, num_classes, num_classes]),)
+    return tf.reshape(counts, [-1, num_classes, num_classes])
 
+  return confusions_of_files
+
+
+@functools.cache
+def build_confusions(model: model_lib.Model) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_models` that evaluates models.
+
+  A job's result is the confusion matrix of each of its files.
+  """
+  confusions_of_files = build_confusions_of_files(model)
   return model_jobs.on_models(
-      confusions_of_files, model.num_parameters, ("paths", tff.TensorType(np.str_, [None]))
+      lambda vector, job: (confusions_of_files(vector, job["paths"]),),
+      model.num_parameters, ("paths", tff.TensorType(np.str_, [None])),
   )
 
 

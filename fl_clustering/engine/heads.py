@@ -29,6 +29,10 @@ FEWEST_HEADS = 16
 _MOST_HEADS = 64
 _MEMBERS_PER_HEAD = 10
 
+# What one head returns of its members is at most this part of a message, so that several heads fill
+# it and cores share the work.
+HEADS_PER_MESSAGE = 16
+
 # What a head is told of its members.
 MEMBER_FIELDS = (
     ("paths", tff.TensorType(np.str_, [None])),
@@ -83,6 +87,15 @@ def plan_heads(
       for i in range(num_heads):
         heads.append(Head(cluster, tuple(by_size[i::num_heads])))
   return sorted(heads, key=lambda head: -work(head.members))
+
+
+def cut(heads: Sequence[Head], size: int) -> list[Head]:
+  """Cuts heads that return so many numbers per member into heads whose results fit a message."""
+  return [
+      Head(head.cluster, head.members[part])
+      for head in heads
+      for part in model_jobs.batches([HEADS_PER_MESSAGE * size] * len(head.members))
+  ]
 
 
 def _build_sum_up(

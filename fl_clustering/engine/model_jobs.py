@@ -5,7 +5,7 @@ A job names its model by index: however many jobs use a model, a message holds i
 """
 
 import collections
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow_federated as tff
@@ -78,13 +78,13 @@ def on_models(
 
 
 def batches(
-    sizes: Sequence[int], models: Sequence[int] | None = None, model_size: int = 0
+    sizes: Sequence[int], models: Sequence[Iterable[int]] | None = None, model_size: int = 0
 ) -> list[slice]:
   """Cuts a sequence of items into batches that fit one message each way.
 
   Args:
     sizes: The size of every item, in numbers of float32.
-    models: Every item's model, of which a batch is sent one copy; `None` if there are none.
+    models: Every item's models, of which a batch is sent one copy; `None` if there are none.
     model_size: The size of a model, in numbers of float32.
 
   Returns:
@@ -99,16 +99,17 @@ def batches(
   starts: list[int] = []
   filled, sent = 0, set[int]()
   for i, size in enumerate(sizes):
-    model = set() if models is None else {models[i]}
+    used = set() if models is None else set(models[i])
+    num_sent = len(sent) + len(used - sent)
     if (
         not starts
         or not fits(i - starts[-1] + 1, filled + size)
-        or not (model <= sent or fits(len(sent) + 1, (len(sent) + 1) * model_size))
+        or not (used <= sent or fits(num_sent, num_sent * model_size))
     ):
       starts.append(i)
       filled, sent = 0, set()
     filled += size
-    sent |= model
+    sent |= used
   return [slice(*bounds) for bounds in zip(starts, [*starts[1:], len(sizes)])]
 
 
@@ -134,18 +135,21 @@ def results(
     jobs: Sequence[Mapping[str, Any]],
     result_sizes: Sequence[int],
 ) -> Iterator[list]:
-  """Yields the results of jobs that use one of the models each, in the order of the jobs.
+  """Yields the results of jobs that use one or several of the models, in the order of the jobs.
 
   Args:
-    do_all: A computation of `on_models`.
+    do_all: A computation of `on_models`, or of `on_clients` with the models in common.
     models: float32 of shape (num_models, P), or what returns its rows by their positions.  All
       rows of a view made by `np.broadcast_to` are the same model.
-    jobs: As of `in_order`; `model`, the first field, is a row of `models`.
+    jobs: As of `in_order`; `model`, the first field, is a row of `models`, or an array of rows.
     result_sizes: Per job the most numbers that its result holds.
   """
   is_one_model = isinstance(models, np.ndarray) and models.strides[0] == 0
-  used = np.array([0 if is_one_model else job["model"] for job in jobs], np.int32)
-  for batch in batches(result_sizes, used.tolist(), models.shape[1]):
-    rows, places = np.unique(used[batch], return_inverse=True)
-    sent = [{**job, "model": int(place)} for job, place in zip(jobs[batch], places)]
+  used = [np.where(is_one_model, 0, job["model"]) for job in jobs]
+  for batch in batches(result_sizes, [of_job.ravel() for of_job in used], models.shape[1]):
+    rows = np.unique(np.concatenate([of_job.ravel() for of_job in used[batch]]))
+    sent = [
+        {**job, "model": np.int32(np.searchsorted(rows, of_job))}
+        for job, of_job in zip(jobs[batch], used[batch])
+    ]
     yield from in_order(do_all, models[rows], sent)

@@ -12,6 +12,7 @@ many rounds as the methods:
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -57,14 +58,20 @@ def _alone(
         tuple((client_id,) for client_id in client_ids),
     )
 
+  def next_rounds(
+      state: method.ClusterState, rounds: Sequence[participation.Round]
+  ) -> tuple[method.ClusterState, list[engine_lib.AloneRound]]:
+    vectors, made = engine.train_alone(state.vectors, rounds)
+    return dataclasses.replace(state, vectors=vectors), made
+
   numbers = participation.numbers_of(config, from_start)
   rounds = [participation.round_of(config, engine.client_ids, number) for number in numbers]
   return method.Method(
       initialize,
-      method.train_clusters(engine, in_place=True),
+      method.train_clusters(engine),
       new_clients.train_alone(engine, start_of, rounds),
       from_start,
-      at_clients=True,
+      next_rounds,
   )
 
 

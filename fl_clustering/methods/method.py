@@ -119,6 +119,10 @@ class Placement(NamedTuple):
 
 Initialize = Callable[[Pretrained, np.random.Generator], ClusterState]
 Next = Callable[[ClusterState, "participation.Round"], tuple[ClusterState, Losses]]
+NextRounds = Callable[
+    [ClusterState, Sequence["participation.Round"]],
+    tuple[ClusterState, "list[engine_lib.AloneRound]"],
+]
 Place = Callable[[Pretrained, ClusterState, Sequence[str]], Placement]
 
 
@@ -134,14 +138,15 @@ class Method(NamedTuple):
     place: Places clients, by their ids, that were not there in training, after the last round.
     from_start: Whether it doesn't build on phase 1 and trains in its place too, from
       `Pretrained.initial_vector`: for as many rounds as both phases have.
-    at_clients: Whether every client keeps its model, so that nothing is sent in a round.
+    next_rounds: What `next` does, for several rounds in one call.  Only where every client is a
+      cluster of its own, in the order of the task's, and keeps its model.
   """
 
   initialize: Initialize
   next: Next
   place: Place
   from_start: bool = False
-  at_clients: bool = False
+  next_rounds: NextRounds | None = None
 
   def place_new(
       self, pretrained: Pretrained, state: ClusterState, client_ids: Sequence[str]
@@ -150,16 +155,11 @@ class Method(NamedTuple):
     return self.place(pretrained, state, client_ids) if client_ids else None
 
 
-def train_clusters(engine: engine_lib.Engine, in_place: bool = False) -> Next:
-  """Returns the `Method.next` that trains the clusters' models and moves no client.
-
-  `in_place` tells whether the new models take the place of those before, as of `Engine.train`.
-  """
+def train_clusters(engine: engine_lib.Engine) -> Next:
+  """Returns the `Method.next` that trains the clusters' models and moves no client."""
 
   def next_state(state: ClusterState, round_: participation.Round) -> tuple[ClusterState, Losses]:
-    vectors, losses = engine.train(
-        state.vectors, state.members, round_, in_place=in_place
-    )
+    vectors, losses = engine.train(state.vectors, state.members, round_)
     return dataclasses.replace(state, vectors=vectors), losses
 
   return next_state

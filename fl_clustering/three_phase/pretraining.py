@@ -65,7 +65,8 @@ def pretrain(
   def start() -> tuple[_State, list[stages.Row]]:
     return _State(initial, initial.vector, cost_lib.Cost()), []
 
-  def step(state: _State, round_num: int) -> tuple[_State, list[stages.Row]]:
+  def step(state: _State, round_nums: Sequence[int]) -> tuple[_State, list[stages.Row]]:
+    (round_num,) = round_nums
     round_ = participation.round_of(config, engine.client_ids, round_num)
     after, losses = fedavg.next(state.fedavg, round_)
     cost = engine.training_cost(round_.client_ids, round_.num_epochs)

@@ -100,11 +100,14 @@ def run(
 
   def score(
       state: method_lib.ClusterState, before: result_lib.Outcome, round_num: int,
-      losses: method_lib.Losses, cost: cost_lib.Cost,
+      losses: method_lib.Losses, cost: cost_lib.Cost, confusions: np.ndarray | None = None,
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
     if not is_scored:
       return result_lib.Outcome(state, np.zeros(len(state.members)), before.cost + cost), []
-    clients, of_clusters = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
+    if confusions is None:
+      clients, of_clusters = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
+    else:  # Every client is a cluster.
+      clients = of_clusters = confusions
     accuracy = metrics_lib.accuracy(of_clusters)
     of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
     rows = stages.metric_rows(_PHASE, name, "", round_num, of_all)
@@ -124,9 +127,22 @@ def run(
     return score(start_from.state, before, 0, (), start_from.initialize_cost)
 
   def step(
-      before: result_lib.Outcome, round_num: int
+      before: result_lib.Outcome, round_nums: Sequence[int]
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
-    round_ = participation.round_of(config, engine.client_ids, numbers[round_num - 1])
+    rounds = [
+        participation.round_of(config, engine.client_ids, numbers[round_num - 1])
+        for round_num in round_nums
+    ]
+    if method.next_rounds is not None:
+      state, made = method.next_rounds(before.state, rounds)
+      rows: list[stages.Row] = []
+      for round_num, one in zip(round_nums, made):
+        before, of_round = score(
+            state, before, round_num, one.losses, one.cost, one.confusions
+        )
+        rows += of_round
+      return before, rows
+    (round_,), (round_num,) = rounds, round_nums
     cost_before = engine.cost
     state, losses = method.next(before.state, round_)
     num_before = len(before.state.members)
@@ -134,10 +150,7 @@ def run(
       raise validate.error(
           "members", f"have at least {num_before} clusters, as before", len(state.members)
       )
-    cost = engine.cost - cost_before
-    if method.at_clients:
-      cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
-    return score(state, before, round_num, losses, cost)
+    return score(state, before, round_num, losses, engine.cost - cost_before)
 
   def unpack(arrays: Mapping[str, np.ndarray]) -> result_lib.Outcome:
     outcome = _unpack(arrays)
@@ -149,9 +162,10 @@ def run(
     )
     return outcome
 
-  return stage_runner.run(
-      stages.Stage(name, start_from.digest, 0, len(numbers), begin, step, _pack, unpack)
-  )
+  return stage_runner.run(stages.Stage(
+      name, start_from.digest, 0, len(numbers), begin, step, _pack, unpack,
+      in_blocks=method.next_rounds is not None,
+  ))
 
 
 def _pack(outcome: result_lib.Outcome) -> dict[str, np.ndarray]:

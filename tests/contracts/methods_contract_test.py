@@ -15,6 +15,8 @@ from fl_clustering import config as config_lib
 from fl_clustering import options
 from fl_clustering.engine import aggregation
 from fl_clustering.engine import client_files
+from fl_clustering.engine import cost
+from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
@@ -42,11 +44,18 @@ class _Engine:
       global_test=(client_files.ExampleFile("global.test", 9),),
   )
 
-  def train(self, vectors, members, round_, already_sent=False, in_place=False):
-    del already_sent, in_place  # It counts no cost, and always makes new models.
+  def train(self, vectors, members, round_, already_sent=False):
+    del already_sent  # It counts no cost.
     taking_part = [[c for c in ids if c in round_.client_ids] for ids in members]
     trained = vectors + np.array(list(map(bool, taking_part)), np.float32)[:, None]
     return trained, [{c: 0.5 for c in ids} for ids in taking_part]
+
+  def train_alone(self, vectors, rounds):
+    made = []
+    for round_ in rounds:
+      vectors, losses = self.train(vectors, [(c,) for c in self.client_ids], round_)
+      made.append(engine_lib.AloneRound(losses, np.ones((6, 2, 2), int), cost.Cost()))
+    return vectors, made
 
   def train_each(self, vectors, client_ids, round_):
     del round_
@@ -183,6 +192,18 @@ class MethodContractTest(parameterized.TestCase):
     self.assertGreaterEqual(len(after.members), len(state.members))
     self.assertContainsSubset({c for part in losses for c in part}, {"a", "b"})
     self.assertGreater(np.abs(after.vectors[: len(state.vectors)] - state.vectors).max(), 0)
+
+  def test_rounds_in_one_call_are_those_one_by_one(self, name):
+    one, state = _build(name), self._start(name)
+    if one.next_rounds is None:
+      return
+    self.assertEqual(state.members, tuple((client_id,) for client_id in _IDS))
+    rounds = [participation.Round(9, ("a", "b"), 1), participation.Round(10, ("b", "c"), 1)]
+    found, made = one.next_rounds(_copy(state), rounds)
+    for round_, of_round in zip(rounds, made, strict=True):
+      state, losses = one.next(state, round_)
+      self.assertEqual(of_round.losses, losses)
+    self._assert_equal(found, state)
 
   def test_the_order_of_the_clients_does_not_matter(self, name):
     found = []

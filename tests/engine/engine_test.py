@@ -13,7 +13,6 @@ from fl_clustering.engine import engine
 from fl_clustering.engine import heads
 from fl_clustering.engine import participation
 from tests import small_task
-from tests.engine import small_messages
 
 _OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
 
@@ -90,25 +89,6 @@ class EngineTest(absltest.TestCase):
   def test_training_does_not_build_what_returns_members(self):
     with mock.patch.object(heads, "build_own_models", side_effect=AssertionError):
       _engine().train(_vectors(1), (("a",),), participation.Round(1, ("a",), 1))
-
-  def test_in_place_the_models_are_the_same(self):
-    # A message per job: what a cluster starts from is sent after another one's model is there.
-    members, round_ = (("a", "b", "d"), ("b",), ("d", "e")), participation.Round(2, ("b", "d"), 1)
-    expected, expected_losses = _engine().train(_vectors(3), members, round_)
-    vectors = _vectors(3)
-    with small_messages.limit(1):
-      trained, losses = _engine().train(vectors, members, round_, in_place=True)
-    self.assertIs(trained, vectors)
-    np.testing.assert_array_equal(trained, expected)
-    self.assertEqual(losses, expected_losses)
-
-  def test_read_only_models_stay_as_they_are(self):
-    start = _vectors(1)[0]
-    view = np.broadcast_to(start, (2, len(start)))
-    round_ = participation.Round(2, ("b", "d"), 1)
-    trained, _ = _engine().train(view, (("b",), ("d",)), round_, in_place=True)
-    self.assertGreater(np.abs(trained - view).max(), 0)
-    np.testing.assert_array_equal(start, _vectors(1)[0])
 
   def test_training_lowers_the_members_losses(self):
     engine_ = _engine()

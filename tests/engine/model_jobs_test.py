@@ -25,16 +25,22 @@ class BatchesTest(absltest.TestCase):
     self.assertEqual(_batches(10, []), [])
 
   def test_a_model_is_sent_once_in_a_batch(self):
-    self.assertEqual(_batches(10, [1, 1, 1, 1], [0, 0, 0, 0], 6), [(0, 4)])
-    self.assertEqual(_batches(10, [1, 1, 1, 1], [0, 1, 0, 1], 6), [(0, 1), (1, 2), (2, 3), (3, 4)])
-    self.assertEqual(_batches(12, [1, 1, 1, 1], [0, 1, 0, 1], 6), [(0, 4)])
+    self.assertEqual(_batches(10, [1, 1, 1, 1], [[0]] * 4, 6), [(0, 4)])
+    self.assertEqual(
+        _batches(10, [1, 1, 1, 1], [[0], [1]] * 2, 6), [(0, 1), (1, 2), (2, 3), (3, 4)]
+    )
+    self.assertEqual(_batches(12, [1, 1, 1, 1], [[0], [1]] * 2, 6), [(0, 4)])
+
+  def test_an_item_may_have_several_models(self):
+    self.assertEqual(_batches(12, [1, 1, 1], [[0, 1], [1, 0], [2]], 6), [(0, 2), (2, 3)])
+    self.assertEqual(_batches(18, [1, 1, 1], [[0, 1], [1, 0], [2]], 6), [(0, 3)])
 
   def test_models_and_results_are_in_messages_of_their_own(self):
-    self.assertEqual(_batches(12, [6, 6, 6, 6], [0, 1, 0, 1], 6), [(0, 2), (2, 4)])
+    self.assertEqual(_batches(12, [6, 6, 6, 6], [[0], [1]] * 2, 6), [(0, 2), (2, 4)])
 
   def test_a_model_that_fits_no_message_is_sent_once(self):
-    self.assertEqual(_batches(5, [1, 1, 1], [0, 0, 0], 6), [(0, 3)])
-    self.assertEqual(_batches(5, [1, 1, 1], [0, 1, 1], 6), [(0, 1), (1, 3)])
+    self.assertEqual(_batches(5, [1, 1, 1], [[0]] * 3, 6), [(0, 3)])
+    self.assertEqual(_batches(5, [1, 1, 1], [[0], [1], [1]], 6), [(0, 1), (1, 3)])
 
   def test_large_models_are_sent_to_all_cores(self):
     megabyte = 2**18  # Numbers of float32.
@@ -42,7 +48,7 @@ class BatchesTest(absltest.TestCase):
       with mock.patch.object(runtime, "num_cores", return_value=cores):
         for batches in (
             model_jobs.batches([10 * megabyte] * 50),
-            model_jobs.batches([1] * 50, range(50), 10 * megabyte),
+            model_jobs.batches([1] * 50, [[i] for i in range(50)], 10 * megabyte),
         ):
           self.assertEqual(batches[0], slice(0, expected), cores)
 
@@ -74,6 +80,16 @@ class ResultsTest(absltest.TestCase):
     ((sent, jobs),) = self.sent
     np.testing.assert_array_equal(sent, models[2:])
     self.assertEqual([job["model"] for job in jobs], [0, 0])
+
+  def test_a_job_may_use_several_models(self):
+    models = np.array([[1, 0], [10, 0], [100, 0]], np.float32)
+    jobs = [{"model": np.array([2, 1]), "term": 0}, {"model": np.array([0, 2]), "term": 1}]
+    for limit in (4, 6, 100):
+      self.assertEqual(self._results(models, jobs, limit), [110, 102])
+    self._results(models, jobs, 4)
+    self.assertEqual(
+        [sent[:, 0].tolist() for sent, _ in self.sent], [[10, 100], [1, 100]]
+    )
 
   def test_a_view_of_one_model_is_sent_as_one(self):
     models = np.broadcast_to(np.float32([3, 4]), (5, 2))

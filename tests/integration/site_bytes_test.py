@@ -1,7 +1,10 @@
 """What leaves a site, read from the bytes on the wire: docs/scaling.md, "What leaves a site"."""
 
+from unittest import mock
+
 from absl.testing import absltest
 
+from fl_clustering.three_phase import stages
 from tests.distribution import site_bytes
 from tests.integration import three_phase_program
 
@@ -9,10 +12,12 @@ from tests.integration import three_phase_program
 class SiteBytesTest(site_bytes.TestCase):
 
   def test_three_phases(self):
-    result = three_phase_program.run(
-        *self.flags, "--dataset=files", "--model=logistic", "--pretrain_rounds=2",
-        "--cluster_rounds=2", "--num_clusters=2", "--methods=kmeans,ifca,cfl,fesem,pacfl",
-    )
+    # The four rounds of `local` are blocks of one and of three, however slow the machine is.
+    with mock.patch.object(stages, "SECONDS_PER_BLOCK", 1e9):
+      result = three_phase_program.run(
+          *self.flags, "--dataset=files", "--model=logistic", "--pretrain_rounds=2",
+          "--cluster_rounds=2", "--num_clusters=2", "--methods=kmeans,ifca,cfl,fesem,pacfl",
+      )
     self.assertEqual(result.code, 0, result.stderr)
     num_columns, num_classes = site_bytes.NUM_COLUMNS, site_bytes.NUM_CLASSES
     num_parameters = (num_columns + 1) * num_classes
@@ -24,6 +29,12 @@ class SiteBytesTest(site_bytes.TestCase):
             ("float32", (num_parameters,)), ("float32", ()), ("float32", (4,))
         },
         "a client's model and its loss": {("float32", (1, num_parameters)), ("float32", (1,))},
+        "a client's losses in a block of rounds": {
+            ("float32", (1, number)) for number in (1, 3)
+        },
+        "its confusion matrices after each of them": {
+            ("int32", (1, number, num_classes, num_classes)) for number in (1, 3)
+        },
         "losses of two models": {("float32", (2, 1))},
         "labels and subspaces": {
             ("int32", (num_classes,)), ("float32", (num_classes, num_columns, 3))

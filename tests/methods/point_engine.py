@@ -47,8 +47,8 @@ class PointEngine:
     points = np.array([self.points[c] for c in client_ids])
     return np.square(vectors[:, None] - points).sum(axis=-1)
 
-  def train(self, vectors, members, round_, already_sent=False, in_place=False):
-    del already_sent, in_place  # It counts no cost, and always makes new models.
+  def train(self, vectors, members, round_, already_sent=False):
+    del already_sent  # It counts no cost.
     new_vectors, _, losses = self.train_members(vectors, members, round_)
     return new_vectors, losses
 
