@@ -35,6 +35,7 @@ _KNOWN_LOOKS = {
     "cfl_as_copied": ("yellow", "-", "P"),
     "fesem": ("wine", "-", "X"),
     "pacfl": ("indigo", "-", "*"),
+    "clove": ("teal", "-", "v"),
     "private_ifca": ("teal", "-", "8"),
     "dp_fedavg": ("rose", "-", "p"),
     results_lib.LOCAL: ("orange", "--", "<"),

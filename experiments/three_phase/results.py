@@ -37,6 +37,7 @@ _LABELS = {
     "cfl_as_copied": "CFL as copied",
     "fesem": "FeSEM",
     "pacfl": "PACFL",
+    "clove": "CLoVE",
     "private_ifca": "private IFCA",
     "dp_fedavg": "DP-FedAvg",
     LOCAL: "local (control)",

@@ -22,7 +22,7 @@ _ONE_CLUSTER = {
     "cfl_eps1": 1e-9,
 }
 # They begin before phase 1, which the control doesn't.
-_FROM_START = ("pacfl", "private_ifca", "dp_fedavg")
+_FROM_START = ("pacfl", "clove", "private_ifca", "dp_fedavg")
 
 
 def setUpModule():
