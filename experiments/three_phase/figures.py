@@ -36,6 +36,7 @@ _KNOWN_LOOKS = {
     "fesem": ("wine", "-", "X"),
     "pacfl": ("indigo", "-", "*"),
     "clove": ("teal", "-", "v"),
+    "flexcfl": ("rose", "-", "s"),
     "private_ifca": ("teal", "-", "8"),
     "dp_fedavg": ("rose", "-", "p"),
     results_lib.LOCAL: ("orange", "--", "<"),

@@ -38,6 +38,7 @@ _LABELS = {
     "fesem": "FeSEM",
     "pacfl": "PACFL",
     "clove": "CLoVE",
+    "flexcfl": "FlexCFL",
     "private_ifca": "private IFCA",
     "dp_fedavg": "DP-FedAvg",
     LOCAL: "local (control)",

@@ -15,6 +15,7 @@ from fl_clustering.methods import clove
 from fl_clustering.methods import controls
 from fl_clustering.methods import dynamic_distance
 from fl_clustering.methods import fesem
+from fl_clustering.methods import flexcfl
 from fl_clustering.methods import hierarchical
 from fl_clustering.methods import ifca
 from fl_clustering.methods import kmeans
@@ -55,6 +56,7 @@ METHODS = {
     "fesem": MethodEntry(fesem.Fesem, fesem.fesem),
     "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl),
     "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),
+    "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, only_if_named=True),
     "private_ifca": MethodEntry(private_ifca.PrivateIfca, private_ifca.private_ifca, True, True),
     "dp_fedavg": MethodEntry(private_ifca.DpFedavg, private_ifca.dp_fedavg, True, True),
 }

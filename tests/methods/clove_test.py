@@ -29,8 +29,8 @@ class ModelsOfTest(absltest.TestCase):
     self.assertEqual(clove.models_of(losses, 0).tolist(), [0, 1, 0, 1])
 
   def test_each_group_has_a_model_though_all_prefer_one(self):
-    losses = np.array([[1.0, 2.0], [3.0, 3.5], [1.1, 2.1], [3.1, 3.6]], np.float32)
-    # 1 + 1.1 + 3.5 + 3.6 is less than 3 + 3.1 + 2 + 2.1.
+    losses = np.array([[1.0, 2.0], [3.0, 4.1], [1.1, 2.4], [3.1, 3.2]], np.float32)
+    # 1 + 1.1 + 4.1 + 3.2 is less than 3 + 3.1 + 2 + 2.4, but 1 + 4.1 is more than 3 + 2.
     self.assertEqual(clove.models_of(losses, 0).tolist(), [0, 1, 0, 1])
 
   def test_fewer_clients_than_models(self):
@@ -83,6 +83,15 @@ class CloveTest(absltest.TestCase):
     self.assertEqual([set(of_model) for of_model in losses], [set("de"), set("b")])
     self.assertEqual(after.members, (("a", "c", "d", "e"), ("b",)))
     self.assertCountEqual(engine.asked[1], "ebd")
+
+  def test_groups_do_not_depend_on_the_order_of_the_clients(self):
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    found = []
+    for order in (range(40), range(39, -1, -1)):
+      engine = point_engine.PointEngine({f"{i:02}": points[i] for i in order})
+      _, state = _start(points[:9], engine)
+      found.append(list(map(set, state.members)))
+    self.assertEqual(*found)
 
   def test_new_clients_take_the_model_of_least_loss(self):
     points = {**_POINTS, "x": (9.0, 0.0)}
