@@ -37,6 +37,7 @@ _KNOWN_LOOKS = {
     "pacfl": ("indigo", "-", "*"),
     "clove": ("teal", "-", "v"),
     "flexcfl": ("rose", "-", "s"),
+    "flux": ("wine", "-", "o"),
     "private_ifca": ("teal", "-", "8"),
     "dp_fedavg": ("rose", "-", "p"),
     results_lib.LOCAL: ("orange", "--", "<"),

@@ -39,6 +39,7 @@ _LABELS = {
     "pacfl": "PACFL",
     "clove": "CLoVE",
     "flexcfl": "FlexCFL",
+    "flux": "FLUX",
     "private_ifca": "private IFCA",
     "dp_fedavg": "DP-FedAvg",
     LOCAL: "local (control)",

@@ -16,6 +16,7 @@ from fl_clustering.methods import controls
 from fl_clustering.methods import dynamic_distance
 from fl_clustering.methods import fesem
 from fl_clustering.methods import flexcfl
+from fl_clustering.methods import flux
 from fl_clustering.methods import hierarchical
 from fl_clustering.methods import ifca
 from fl_clustering.methods import kmeans
@@ -57,6 +58,7 @@ METHODS = {
     "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl),
     "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),
     "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, only_if_named=True),
+    "flux": MethodEntry(flux.Flux, flux.flux, only_if_named=True),
     "private_ifca": MethodEntry(private_ifca.PrivateIfca, private_ifca.private_ifca, True, True),
     "dp_fedavg": MethodEntry(private_ifca.DpFedavg, private_ifca.dp_fedavg, True, True),
 }
