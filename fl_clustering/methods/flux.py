@@ -21,13 +21,14 @@ Where this differs:
 *   Clients are grouped after phase 1, not when the global model stops gaining accuracy.
 *   The knee is where the curve is farthest below the line between its ends (Satopaa, Albrecht,
     Irwin, Raghavan: "Finding a 'Kneedle' in a Haystack", 2011), without a threshold.
+    Where groups are alike in density, it tears them apart.  `gap` (ours) is the other rule.
 *   Every cluster starts from the mean of its members' own weights, in which all count alike.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence, TYPE_CHECKING
+from typing import Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -44,23 +45,6 @@ if TYPE_CHECKING:
   from fl_clustering.tasks import model as model_lib
 
 
-@dataclasses.dataclass(frozen=True)
-class Flux:
-  """The settings of FLUX."""
-
-  flux_radius: float | None = options.option(
-      float,
-      "Largest distance of two clients that flux joins: the root mean square difference of their "
-      "moments, in which means and standard deviations range over 1.",
-      default=None,
-      default_text="found",
-      rule=validate.not_negative,
-  )
-
-  def __post_init__(self) -> None:
-    options.check(self)
-
-
 def distances_between(one: np.ndarray, others: np.ndarray) -> np.ndarray:
   """Returns the root mean square differences between moments, of shape (n,).
 
@@ -72,27 +56,69 @@ def distances_between(one: np.ndarray, others: np.ndarray) -> np.ndarray:
   return np.sqrt(np.nanmean(np.square(others - one), axis=(1, 2, 3)))
 
 
-def knee(values: np.ndarray) -> float:
-  """Returns the value at the knee of the increasing curve of the sorted values."""
-  curve = np.sort(values)
+def knee(distances: np.ndarray) -> float:
+  """Returns the knee of the sorted distances to the nearest other one, given all (N, N)."""
+  curve = np.sort(np.min(distances + np.diag(np.full(len(distances), np.inf)), axis=1))
   if curve[0] == curve[-1]:
     return float(curve[0])
   heights = (curve - curve[0]) / (curve[-1] - curve[0])
   return float(curve[np.argmax(np.linspace(0, 1, len(curve)) - heights)])
 
 
-def group(moments: np.ndarray, radius: float | None) -> np.ndarray:
+def gap(distances: np.ndarray) -> float:
+  """Returns the merge of single linkage below the largest gap, given distances (N, N)."""
+  from scipy.cluster import hierarchy  # pylint: disable=g-import-not-at-top
+
+  merges = hierarchy.linkage(distances[np.triu_indices(len(distances), 1)], "single")[:, 2]
+  return float(merges[np.argmax(np.diff(merges, append=merges[-1]))])
+
+
+_RULES: dict[str, Callable[[np.ndarray], float]] = {"knee": knee, "gap": gap}
+
+
+@dataclasses.dataclass(frozen=True)
+class Flux:
+  """The settings of FLUX.  `flux_radius` is given where that is the `flux_cut`, and only there."""
+
+  flux_radius: float | None = options.option(
+      float,
+      "Largest distance of two clients that flux joins: the root mean square difference of their "
+      "moments, in which means and standard deviations range over 1.",
+      default=None,
+      rule=validate.not_negative,
+  )
+  flux_cut: str = options.option(
+      str,
+      "How far flux joins clients: to the `knee` of their distances to the nearest other one, to "
+      "the largest `gap` between joins, or to a `radius`.",
+      default="knee",
+      default_text="radius if --flux_radius is given, else knee",
+      values=(*_RULES, "radius"),
+      selects={"knee": (), "gap": (), "radius": ("flux_radius",)},
+  )
+
+  def __post_init__(self) -> None:
+    options.check(self)
+    if (self.flux_cut == "radius") == (self.flux_radius is None):
+      raise validate.error(
+          "flux_radius", f"be given with flux_cut=radius, and only then, not {self.flux_cut}",
+          self.flux_radius,
+      )
+
+
+def group(moments: np.ndarray, settings: Flux) -> np.ndarray:
   """Groups clients by their moments; returns a label per client.
 
   Args:
     moments: float64 of shape (N, m, 2, d), NaN where there are none.
-    radius: The largest distance of two clients that are joined; None if it is to be found.
+    settings: How far clients are joined.
   """
   if len(moments) == 1:
     return np.zeros(1, np.int64)  # scikit-learn asks for two.
   distances = np.stack([distances_between(one, moments) for one in moments])
+  radius = settings.flux_radius
   if radius is None:
-    radius = knee(np.min(distances + np.diag(np.full(len(moments), np.inf)), axis=1))
+    radius = _RULES[settings.flux_cut](distances)
   return hierarchical.agglomerate(distances, "single", None, radius)
 
 
@@ -127,12 +153,13 @@ def flux(settings: Flux, engine: engine_lib.Engine) -> method.Method:
     largest = np.nanmax(moments, axis=(0, 3), initial=-np.inf)
     ranges = largest - np.nanmin(moments, axis=(0, 3), initial=np.inf)
     ranges = np.where(ranges > 0, ranges, 1)[..., None]
-    labels = group(moments / ranges, settings.flux_radius)
+    labels = group(moments / ranges, settings)
     assignment = grouping.with_threshold_warning(
         cluster_assignment.ClusterAssignment.from_labels(
             client_ids, dict(zip(client_ids, labels))
         ),
-        "found" if settings.flux_radius is None else settings.flux_radius, "flux_radius",
+        *((settings.flux_cut, "flux_cut") if settings.flux_radius is None else
+          (settings.flux_radius, "flux_radius")),
     )
     overall = dict(zip(client_ids, moments[:, :1] / ranges[:1]))
     clusters = assignment.clusters
@@ -152,7 +179,8 @@ def flux(settings: Flux, engine: engine_lib.Engine) -> method.Method:
     memory = state.memory
     moments = moments_of(pretrained, memory["kernel"], new_client_ids, by_label=False)
     nearest = [
-        np.argmin(distances_between(one, memory["centers"])) for one in moments / memory["ranges"]
+        int(distances_between(one, memory["centers"]).argmin())
+        for one in moments / memory["ranges"]
     ]
     return new_clients.in_cluster(state.vectors, nearest)
 

@@ -71,17 +71,32 @@ class DistancesBetweenTest(absltest.TestCase):
     )
 
 
-class KneeTest(parameterized.TestCase):
+def _distances(*points):
+  return np.abs(np.subtract.outer(points, points))
+
+
+class RulesTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      ([3, 1, 2, 50, 4], 4),
-      ([1, 1, 1, 9], 1),
-      ([2, 2], 2),
-      ([7], 7),
+      # The nearest others are 1, 1, 1, 1.5, 1.5 and 18.5 away.
+      ((0, 1, 2, 10, 11.5, 30.0), 1.5),
+      ((0, 1, 2, 3, 9.0), 1),
+      ((0, 2.0), 2),
+      ((0, 0, 5.0, 5.0), 0),
   )
-  def test_is_where_the_curve_turns_up(self, values, expected):
+  def test_knee_is_where_the_nearest_others_are_farther(self, points, expected):
     with np.errstate(all="raise"):
-      self.assertEqual(flux.knee(np.array(values)), expected)
+      self.assertEqual(flux.knee(_distances(*points)), expected)
+
+  @parameterized.parameters(
+      # Single linkage joins at 1, 1, 1.5, 8 and 18.5.
+      ((0, 1, 2, 10, 11.5, 30.0), 8),
+      ((0, 1, 3, 20, 22, 22.5), 2),
+      ((0, 2.0), 2),
+      ((0, 1, 2.0), 1),
+  )
+  def test_gap_is_below_the_farthest_groups(self, points, expected):
+    self.assertEqual(flux.gap(_distances(*points)), expected)
 
 
 class GroupTest(parameterized.TestCase):
@@ -89,23 +104,28 @@ class GroupTest(parameterized.TestCase):
   _POINTS = np.array([0, 1, 2, 10, 11.5, 30.0])[:, None, None, None]
 
   @parameterized.parameters(
-      (0.5, [0, 1, 2, 3, 4, 5]),
-      (1.0, [0, 0, 0, 1, 2, 3]),
-      # As found: the nearest others are 1, 1, 1, 1.5, 1.5 and 18.5 away.
-      (None, [0, 0, 0, 1, 1, 2]),
-      (8.0, [0, 0, 0, 0, 0, 1]),
+      ({"flux_cut": "radius", "flux_radius": 0.5}, [0, 1, 2, 3, 4, 5]),
+      ({"flux_cut": "radius", "flux_radius": 1.0}, [0, 0, 0, 1, 2, 3]),
+      ({}, [0, 0, 0, 1, 1, 2]),
+      ({"flux_cut": "gap"}, [0, 0, 0, 0, 0, 1]),
   )
-  def test_joins_chains_of_near_clients(self, radius, expected):
-    labels = flux.group(self._POINTS, radius)
+  def test_joins_chains_of_near_clients(self, settings, expected):
+    labels = flux.group(self._POINTS, flux.Flux(**settings))
     same = np.equal.outer(expected, expected)
     np.testing.assert_array_equal(np.equal.outer(labels, labels), same)
 
 
 class FluxTest(parameterized.TestCase):
 
-  def test_refuses_a_negative_radius(self):
-    with self.assertRaisesRegex(ValueError, "`flux_radius` must be a finite number >= 0"):
-      flux.Flux(flux_radius=-1.0)
+  @parameterized.parameters(
+      ({"flux_cut": "radius", "flux_radius": -1.0}, "`flux_radius` must be a finite number >= 0"),
+      ({"flux_radius": 1.0}, "`flux_radius` must be given with flux_cut=radius, and only then"),
+      ({"flux_cut": "radius"}, "`flux_radius` must be given with flux_cut=radius, and only then"),
+      ({"flux_cut": "mean"}, "`flux_cut` must be one of knee, gap, radius"),
+  )
+  def test_refuses(self, settings, message):
+    with self.assertRaisesRegex(ValueError, message):
+      flux.Flux(**settings)
 
   @parameterized.parameters(
       {"kernel": (2, 3), "bias": (2,)}, {"bias": (2,), "kernel": (2, 2)}, {"kernel": (3, 2)},
@@ -142,15 +162,23 @@ class FluxTest(parameterized.TestCase):
         "c": _moments((100, 0), (1, 0)),
     }
     # In the ranges, "a" and "b" differ by .1 and 1, "b" and "c" by .9 and 0.
-    _, _, state = _start(_Engine(moments, tuple("abc")), flux_radius=0.47)
+    _, _, state = _start(_Engine(moments, tuple("abc")), flux_radius=0.47, flux_cut="radius")
     self.assertEqual(state.members, (("a",), ("b", "c")))
 
   def test_warns_if_nothing_is_grouped(self):
-    _, _, state = _start(_Engine(_OF_CLIENTS), flux_radius=1e9)
+    _, _, state = _start(_Engine(_OF_CLIENTS), flux_radius=1e9, flux_cut="radius")
     self.assertEqual(state.members, (_IDS,))
     self.assertEqual(
         state.warning,
         "`flux_radius`=1000000000.0 puts all 6 clients into one cluster, so nothing is grouped.",
+    )
+
+  def test_names_the_rule_if_nothing_is_grouped(self):
+    moments = {c: _OF_CLIENTS["a"] for c in _IDS}
+    _, _, state = _start(_Engine(moments))
+    self.assertEqual(
+        state.warning,
+        "`flux_cut`=knee puts all 6 clients into one cluster, so nothing is grouped.",
     )
 
   def test_new_clients_need_no_labels(self):
@@ -171,7 +199,7 @@ class FluxTest(parameterized.TestCase):
     # Means range over 1 and deviations over 100.
     moments = {"a": _moments((0, 0)), "b": _moments((1, 100))}
     engine = _Engine({**moments, "x": _moments((0.9, 40))}, tuple("ab"))
-    one, pretrained, state = _start(engine, flux_radius=0.1)
+    one, pretrained, state = _start(engine, flux_radius=0.1, flux_cut="radius")
     self.assertEqual(one.place(pretrained, state, ("x",)).clusters, ((1,),))
 
   def test_one_client(self):
