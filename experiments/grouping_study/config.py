@@ -14,7 +14,7 @@ from fl_clustering.tasks import held_out
 SETTINGS = ("iid", "quantity", "dirichlet", "shards", "rotated", "permuted_labels", "feature_shift")
 # Those of a study that names none.
 METHODS = tuple(
-    name for name, entry in method_registry.METHODS.items() if not entry.simulates_privacy
+    name for name, entry in method_registry.METHODS.items() if not entry.only_if_named
 )
 # Only these data sets name what was used, also when a study is resumed elsewhere.
 _UNNAMED = "auto"

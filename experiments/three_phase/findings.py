@@ -16,6 +16,9 @@ _SEES_MORE = {
     "fesem": "For FeSEM it also sees every client's own weights in every round.",
     "pacfl": "For PACFL it also sees directions of every client's raw data: the first one of a "
     "label can look like the client's average example of that label.",
+    "clove": "For CLoVE it also sees every client's loss under every model.",
+    "flux": "For FLUX it also sees means and standard deviations of what the global model makes of "
+    "every client's examples, over all and over each label.",
 }
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from fl_clustering.engine import alone_training
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
+from fl_clustering.engine import client_moments
 from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import cost as cost_lib
@@ -234,6 +235,28 @@ class Engine:
     num_sent = len(vectors) * len(client_ids)
     self._count_bytes(down=num_sent * self.model.num_parameters, up=num_sent)
     return client_losses.losses(self.model, self.files.train, vectors, client_ids)
+
+  def moments(
+      self, vector: np.ndarray, client_ids: Sequence[str], by_label: bool
+  ) -> np.ndarray:
+    """Returns the moments of a model's outputs on the clients' training data.
+
+    Args:
+      vector: The model, float32 of shape (P,).
+      client_ids: The clients, whether they were in training or not.
+      by_label: Whether the clients use their labels.
+
+    Returns:
+      The means and standard deviations of each output, not private, float32 of shape
+      (len(client_ids), 1, 2, num_classes), or (len(client_ids), 1 + num_classes, 2,
+      num_classes) if `by_label`: of all examples, and then of those of each label.  They are
+      NaN for a label that the client doesn't have.
+    """
+    found = client_moments.moments(self.model, self.files.train, vector, client_ids, by_label)
+    self._count_bytes(
+        down=len(client_ids) * self.model.num_parameters, up=int(np.isfinite(found).sum())
+    )
+    return found
 
   def subspaces(
       self, client_ids: Sequence[str], num_vectors: int

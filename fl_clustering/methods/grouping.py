@@ -141,9 +141,16 @@ def largest_distance_within(distance_threshold: str | float, distances: np.ndarr
 
 
 def with_threshold_warning(
-    assignment: cluster_assignment.ClusterAssignment, distance_threshold: str | float
+    assignment: cluster_assignment.ClusterAssignment, threshold: str | float,
+    name: str = "distance_threshold",
 ) -> cluster_assignment.ClusterAssignment:
-  """Returns an assignment that tells if its threshold has grouped nobody or everybody."""
+  """Returns an assignment that tells if its threshold has grouped nobody or everybody.
+
+  Args:
+    assignment: The clusters.
+    threshold: The threshold, as it was given.
+    name: The name of its option.
+  """
   sizes = [len(members) for members in assignment.clusters]
   if max(sizes) == 1 < len(sizes):
     found = f"leaves each of the {len(sizes)} clients in a cluster of its own"
@@ -151,7 +158,7 @@ def with_threshold_warning(
     found = f"puts all {max(sizes)} clients into one cluster"
   else:
     return assignment
-  warning = f"`distance_threshold`={distance_threshold} {found}, so nothing is grouped."
+  warning = f"`{name}`={threshold} {found}, so nothing is grouped."
   return dataclasses.replace(
       assignment, warning=" ".join(filter(None, (assignment.warning, warning)))
   )

@@ -7,7 +7,7 @@ Theory, 1982; started by K-means++ (Arthur, Vassilvitskii, SODA 2007).
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -58,14 +58,27 @@ class KMeans:
         tol=0,
         random_state=int(rng.integers(2**32)),
     ).labels_
-    num_found = len(np.unique(labels))
-    warning = None
-    if num_found < self.num_clusters:
-      warning = (
-          f"K-means found {num_found} clusters instead of "
-          f"`num_clusters`={self.num_clusters}: too many clients have identical vectors "
-          f"({self.representation})."
-      )
-    return cluster_assignment.ClusterAssignment.from_labels(
-        client_weights.client_ids, dict(zip(ids, labels)), warning
+    return assignment(
+        client_weights.client_ids, dict(zip(ids, labels)), self.num_clusters, self.representation
     )
+
+
+def assignment(
+    client_ids: Sequence[str], label_of: Mapping[str, int], num_clusters: int, grouped: str
+) -> cluster_assignment.ClusterAssignment:
+  """Returns the clusters that K-means found; they have a warning if they are too few.
+
+  Args:
+    client_ids: Every client's id.
+    label_of: Its label.
+    num_clusters: The number of clusters that was asked for.
+    grouped: What of the clients was grouped, in words.
+  """
+  num_found = len(set(label_of.values()))
+  warning = None
+  if num_found < num_clusters:
+    warning = (
+        f"K-means found {num_found} clusters instead of `num_clusters`={num_clusters}: too "
+        f"many clients have identical vectors ({grouped})."
+    )
+  return cluster_assignment.ClusterAssignment.from_labels(client_ids, label_of, warning)

@@ -52,12 +52,22 @@ def _mean(vectors: client_weights_lib.Represented) -> np.ndarray:
   return total / len(vectors)
 
 
-def by_weights(representation: str) -> method.Place:
+def _euclidean(one: np.ndarray, other: np.ndarray) -> float:
+  return float(np.linalg.norm(one - other))
+
+
+def by_weights(
+    representation: str, distance: Callable[[np.ndarray, np.ndarray], float] = _euclidean
+) -> method.Place:
   """Returns the `Method.place` that takes the cluster nearest to the client's own weights.
 
   The client's weights are what one local training gives, as for the clients that were
-  grouped.  Nearest is the cluster with the least Euclidean distance from the mean of its
-  members' weights, both in the representation that was grouped.
+  grouped.  Nearest is the cluster with the least distance from the mean of its members'
+  weights, both in the representation that was grouped.
+
+  Args:
+    representation: What of the weights was grouped.
+    distance: The distance of a client's weights from a cluster's mean, both of shape (P,).
   """
 
   def place(
@@ -69,7 +79,7 @@ def by_weights(representation: str) -> method.Place:
     means = [_mean(weights.represented(representation, state.members[k])) for k in used]
     own = new_weights.represented(representation, new_client_ids)
     distances = [
-        [np.linalg.norm(own[i] - mean) for i in range(len(own))] for mean in means
+        [distance(own[i], mean) for i in range(len(own))] for mean in means
     ]
     return in_cluster(state.vectors, used[np.argmin(distances, axis=0)])
 

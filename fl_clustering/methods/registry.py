@@ -11,9 +11,12 @@ from __future__ import annotations
 from typing import Any, Callable, NamedTuple, TYPE_CHECKING
 
 from fl_clustering.methods import cfl
+from fl_clustering.methods import clove
 from fl_clustering.methods import controls
 from fl_clustering.methods import dynamic_distance
 from fl_clustering.methods import fesem
+from fl_clustering.methods import flexcfl
+from fl_clustering.methods import flux
 from fl_clustering.methods import hierarchical
 from fl_clustering.methods import ifca
 from fl_clustering.methods import kmeans
@@ -34,12 +37,14 @@ class MethodEntry(NamedTuple):
     settings: A frozen dataclass, whose options (see `options.py`) are the method's.
     build: Makes the method of such settings.
     simulates_privacy: Whether it trains as under a privacy budget.  Its clients then keep files
-      of their own, which must be on this machine, and studies run it only where it is named.
+      of their own, which must be on this machine.
+    only_if_named: Whether studies run it only where it is named.
   """
 
   settings: type
   build: Callable[[Any, engine_lib.Engine], method.Method]
   simulates_privacy: bool = False
+  only_if_named: bool = False
 
 
 METHODS = {
@@ -51,8 +56,11 @@ METHODS = {
     "cfl_as_copied": MethodEntry(cfl.Cfl, cfl.cfl_as_copied),
     "fesem": MethodEntry(fesem.Fesem, fesem.fesem),
     "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl),
-    "private_ifca": MethodEntry(private_ifca.PrivateIfca, private_ifca.private_ifca, True),
-    "dp_fedavg": MethodEntry(private_ifca.DpFedavg, private_ifca.dp_fedavg, True),
+    "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),
+    "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, only_if_named=True),
+    "flux": MethodEntry(flux.Flux, flux.flux, only_if_named=True),
+    "private_ifca": MethodEntry(private_ifca.PrivateIfca, private_ifca.private_ifca, True, True),
+    "dp_fedavg": MethodEntry(private_ifca.DpFedavg, private_ifca.dp_fedavg, True, True),
 }
 
 # Those whose settings are a `grouping.Grouping`.  Where the true groups are known, the report

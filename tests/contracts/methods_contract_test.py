@@ -35,7 +35,10 @@ class _Engine:
   """Works without data: what is trained grows by one, and no file is read."""
 
   client_ids = _IDS
-  model = types.SimpleNamespace(num_parameters=5)
+  model = types.SimpleNamespace(
+      num_parameters=5, num_classes=2,
+      parameter_shapes={"scale": (1,), "kernel": (1, 2), "bias": (2,)},
+  )
   schedule = config_lib.ThreePhaseConfig(num_clients=6)
   num_examples = {client_id: 1 + i for i, client_id in enumerate(_IDS)}
   files = client_files.ClientFiles(
@@ -76,6 +79,11 @@ class _Engine:
     return [
         {0: np.array([[np.cos(place)], [np.sin(place)]], np.float32)} for place in places
     ]
+
+  def moments(self, vector, client_ids, by_label):
+    del vector
+    places = np.array(list(map(_PLACES.index, client_ids)), np.float32)
+    return np.tile(places[:, None, None, None], (1, 1 + 2 * by_label, 2, 2))
 
   def initial_vectors(self, num_models, rng):
     return rng.normal(size=(num_models, 5)).astype(np.float32)

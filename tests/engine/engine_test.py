@@ -135,6 +135,20 @@ class EngineTest(absltest.TestCase):
     expected = engine_.training_cost(("a", "e"), 1)
     self.assertEqual(engine_.cost, dataclasses.replace(expected, bytes_down=0))
 
+  def test_moments_cost_the_model_down_and_the_numbers_up(self):
+    engine_ = _engine()
+    engine_.moments(_vectors(1)[0], ("b", "e"), by_label=False)
+    down = 2 * 4 * _task.num_parameters
+    self.assertEqual(engine_.cost, cost_lib.Cost(0, down, 2 * 2 * 10 * 4))
+    engine_.moments(_vectors(1)[0], ("b",), by_label=True)
+    # Nothing is sent for a label that the client doesn't have.
+    num_labels = len(set(_task.clients[1].train.labels))
+    up = (1 + num_labels) * 2 * 10 * 4
+    self.assertLess(num_labels, 10)
+    self.assertEqual(
+        engine_.cost, cost_lib.Cost(0, down + 4 * _task.num_parameters, 2 * 2 * 10 * 4 + up)
+    )
+
   def test_subspaces_cost_the_vectors_up(self):
     engine_ = _engine()
     (bases,) = engine_.subspaces(("b",), 2)

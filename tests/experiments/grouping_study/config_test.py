@@ -49,7 +49,7 @@ class StudyConfigTest(parameterized.TestCase):
         config_lib.StudyConfig.from_json({**study.to_json(), "shade": None}), study
     )
 
-  def test_only_those_studies_simulate_privacy_that_name_it(self):
+  def test_some_methods_run_only_where_they_are_named(self):
     self.assertEqual(
         config_lib.METHODS,
         ("kmeans", "dynamic_distance", "hierarchical", "ifca", "cfl", "cfl_as_copied", "fesem",

@@ -1,0 +1,104 @@
+"""Tests of CLoVE; the engine is a stand-in whose models and data are points."""
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering.engine import participation
+from fl_clustering.methods import clove
+from tests.methods import point_engine
+
+_LEFT, _RIGHT = (0.0, 0.0), (10.0, 0.0)
+_POINTS = {"a": _LEFT, "b": _RIGHT, "c": _LEFT, "d": _RIGHT, "e": (0.0, 1.0)}
+
+
+def _round(number, client_ids=tuple(_POINTS)):
+  return participation.Round(number, client_ids, 1)
+
+
+def _start(vectors, engine):
+  """Returns CLoVE and its state with these models to start from."""
+  engine.initial = np.array(vectors, np.float32)
+  one = clove.clove(clove.Clove(len(vectors)), engine)
+  return one, one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
+
+
+class ModelsOfTest(absltest.TestCase):
+
+  def test_alike_losses_go_to_the_model_where_their_sum_is_least(self):
+    losses = np.array([[1.0, 9.0], [5.0, 2.0], [1.1, 9.1], [5.1, 2.1]], np.float32)
+    self.assertEqual(clove.models_of(losses, 0).tolist(), [0, 1, 0, 1])
+
+  def test_each_group_has_a_model_though_all_prefer_one(self):
+    losses = np.array([[1.0, 2.0], [3.0, 4.1], [1.1, 2.4], [3.1, 3.2]], np.float32)
+    # 1 + 1.1 + 4.1 + 3.2 is less than 3 + 3.1 + 2 + 2.4, but 1 + 4.1 is more than 3 + 2.
+    self.assertEqual(clove.models_of(losses, 0).tolist(), [0, 1, 0, 1])
+
+  def test_fewer_clients_than_models(self):
+    losses = np.array([[9.0, 1.0, 5.0], [9.0, 2.0, 3.0]], np.float32)
+    self.assertEqual(clove.models_of(losses, 0).tolist(), [1, 2])
+
+  def test_equal_clients_are_not_torn_apart(self):
+    losses = np.array([[4.0, 1.0, 5.0]] * 3 + [[4.0, 7.0, 2.0]], np.float32)
+    self.assertEqual(clove.models_of(losses, 0).tolist(), [1, 1, 1, 2])
+
+  def test_losses_without_end(self):
+    losses = np.array([[1.0, np.inf], [1.5, np.inf], [np.inf, 1.0]], np.float32)
+    self.assertEqual(clove.models_of(losses, 0).tolist(), [0, 0, 1])
+
+
+class CloveTest(absltest.TestCase):
+
+  def test_no_more_models_than_clients(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one = clove.clove(clove.Clove(6), engine)
+    with self.assertRaisesRegex(ValueError, r"`num_clusters` must be in \[1, num_clients=5\]"):
+      one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
+
+  def test_groups_where_every_client_alone_would_take_the_same_model(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one, state = _start([[5, 0], [50, 0]], engine)
+    self.assertTrue(one.from_start)
+    self.assertEqual(engine.num_initial, 2)
+    self.assertEqual(state.members, (("a", "c", "e"), ("b", "d")))
+    after, losses = one.next(state, _round(1))
+    self.assertEqual([set(of_model) for of_model in losses], [set("ace"), set("bd")])
+    # Each went half the way to the mean of its clients' points.
+    np.testing.assert_allclose(after.vectors, [[2.5, 1 / 6], [30, 0]], rtol=1e-6)
+    self.assertEqual(after.members, state.members)
+
+  def test_clients_are_grouped_before_they_train(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one, state = _start([[0, 0], [10, 0]], engine)
+    engine.points["c"] = np.array(_RIGHT, np.float32)
+    after, losses = one.next(state, _round(1))
+    self.assertEqual([set(of_model) for of_model in losses], [set("ae"), set("bcd")])
+    self.assertEqual(after.members, (("a", "e"), ("b", "c", "d")))
+
+  def test_who_does_not_take_part_stays(self):
+    engine = point_engine.PointEngine(_POINTS)
+    one, state = _start([[0, 0], [10, 0]], engine)
+    for client_id in "cd":
+      engine.points[client_id] = 10 - engine.points[client_id]
+    after, losses = one.next(state, _round(1, ("e", "b", "d")))
+    self.assertEqual([set(of_model) for of_model in losses], [set("de"), set("b")])
+    self.assertEqual(after.members, (("a", "c", "d", "e"), ("b",)))
+    self.assertCountEqual(engine.asked[1], "ebd")
+
+  def test_groups_do_not_depend_on_the_order_of_the_clients(self):
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    found = []
+    for order in (range(40), range(39, -1, -1)):
+      engine = point_engine.PointEngine({f"{i:02}": points[i] for i in order})
+      _, state = _start(points[:9], engine)
+      found.append(list(map(set, state.members)))
+    self.assertEqual(*found)
+
+  def test_new_clients_take_the_model_of_least_loss(self):
+    points = {**_POINTS, "x": (9.0, 0.0)}
+    engine = point_engine.PointEngine(points, new_client_ids=("x",))
+    one, state = _start([[0, 0], [10, 0]], engine)
+    self.assertEqual(one.place(None, state, ("x",)).clusters, ((1,),))
+
+
+if __name__ == "__main__":
+  absltest.main()

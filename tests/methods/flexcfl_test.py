@@ -1,0 +1,99 @@
+"""Tests of FlexCFL."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import flexcfl
+from fl_clustering.methods import method
+from tests.methods import point_engine
+
+_GLOBAL = np.array([5, -3, 2], np.float32)
+# Two directions; lengths tell nothing.
+_UPDATES = {"a": (1, 0.1, 0), "b": (0, 0.2, 2), "c": (9, 0, 0.3), "d": (0.1, 0, 7)}
+
+
+def _weights(updates):
+  vectors = _GLOBAL + np.array(list(updates.values()), np.float32)
+  return client_weights.ClientWeights(tuple(updates), vectors, _GLOBAL)
+
+
+def _group(updates, num_clusters, seed=0):
+  return flexcfl.FlexCfl(num_clusters)(_weights(updates), np.random.default_rng(seed))
+
+
+class CosinesWithDirectionsTest(parameterized.TestCase):
+
+  @parameterized.parameters(1, 2, 4)
+  def test_equal_those_of_the_singular_value_decomposition(self, num_directions):
+    vectors = np.random.default_rng(0).normal(size=(4, 9)) * [[1], [5], [2], [3]]
+    norms = np.linalg.norm(vectors, axis=1)
+    units = vectors / norms[:, None]
+    directions = np.linalg.svd(vectors)[2][:num_directions]
+    found = flexcfl.cosines_with_directions(units @ units.T, norms, num_directions)
+    # The sign of a singular vector means nothing.
+    expected = units @ directions.T
+    expected *= np.sign(expected[0]) * np.sign(found[0])
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+  def test_a_vector_of_zeros_has_none(self):
+    found = flexcfl.cosines_with_directions(np.eye(2), np.array([3.0, 0.0]), 2)
+    np.testing.assert_allclose(np.abs(found), [[1, 0], [0, 0]], atol=1e-12)
+
+
+class FlexCflTest(absltest.TestCase):
+
+  def test_groups_by_direction(self):
+    self.assertEqual(_group(_UPDATES, 2).clusters, (("a", "c"), ("b", "d")))
+
+  def test_opposite_directions_differ(self):
+    updates = {"a": (1, 0, 0), "b": (-1, 0, 0), "c": (2, 0, 0), "d": (-3, 0, 0)}
+    self.assertEqual(_group(updates, 2).clusters, (("a", "c"), ("b", "d")))
+
+  def test_equal_clients_are_not_torn_apart(self):
+    rng = np.random.default_rng(0)
+    updates = {c: rng.normal(size=3) for c in "abc"}
+    twins = {**updates, **{c.upper(): update for c, update in updates.items()}}
+    found = _group(twins, 5)
+    self.assertEqual(found.clusters, (("a", "A"), ("b", "B"), ("c", "C")))
+    self.assertEqual(
+        found.warning,
+        "K-means found 3 clusters instead of `num_clusters`=5: too many clients have identical "
+        "vectors (update).",
+    )
+
+  def test_no_more_clusters_than_clients(self):
+    with self.assertRaisesRegex(ValueError, r"`num_clusters` must be in \[1, num_clients=4\]"):
+      _group(_UPDATES, 5)
+
+  def test_one_client(self):
+    self.assertEqual(_group({"a": (1, 2, 3)}, 1).clusters, (("a",),))
+
+  def test_clusters_start_from_the_means_of_all_weights(self):
+    weights = _weights(_UPDATES)
+    engine = point_engine.PointEngine(_UPDATES)
+    one = flexcfl.flexcfl(flexcfl.FlexCfl(2), engine)
+    pretrained = method.Pretrained(_GLOBAL, _GLOBAL, weights)
+    state = one.initialize(pretrained, np.random.default_rng(0))
+    self.assertFalse(one.from_start)
+    np.testing.assert_array_equal(
+        state.vectors, [weights.mean_of("ac"), weights.mean_of("bd")]
+    )
+
+  def test_new_clients_join_by_the_cosine_with_the_mean_update(self):
+    weights = _weights(_UPDATES)
+    # "x" is nearer to "b" and "d" in the plane, and has the direction of "a" and "c".  The inner
+    # product of "y" with the mean of "a" and "c" is larger, since that is longer.
+    new = _weights({"x": (0.2, 0, 0.1), "y": (1, 0, 1.05), "z": (0, 0, 0)})
+    engine = point_engine.PointEngine(_UPDATES)
+    one = flexcfl.flexcfl(flexcfl.FlexCfl(2), engine)
+    pretrained = method.Pretrained(_GLOBAL, _GLOBAL, weights, new)
+    state = one.initialize(pretrained, np.random.default_rng(0))
+    placement = one.place(pretrained, state, ("y", "x"))
+    self.assertEqual(placement.clusters, ((1,), (0,)))
+    np.testing.assert_array_equal(placement.vectors, state.vectors[[1, 0]])
+
+
+if __name__ == "__main__":
+  absltest.main()

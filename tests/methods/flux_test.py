@@ -1,0 +1,211 @@
+"""Tests of FLUX; the engine is a stand-in that knows the clients' moments."""
+
+import types
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import flux
+from fl_clustering.methods import method
+
+_NAN = np.nan
+_IDS = tuple("abcdef")
+
+
+def _moments(overall, *of_labels):
+  """Returns moments of shape (1 + num_labels, 2, 1) of (mean, deviation) each."""
+  return np.array([overall, *of_labels], np.float32)[..., None]
+
+
+class _Engine:
+  """Returns given moments, without labels only those over all."""
+
+  def __init__(self, moments, client_ids=_IDS):
+    self.client_ids = client_ids
+    self.model = types.SimpleNamespace(
+        num_classes=2, parameter_shapes={"a": (3,), "kernel": (2, 2), "bias": (2,)}
+    )
+    self.asked = []
+    self._moments = moments
+
+  def moments(self, vector, client_ids, by_label):
+    self.asked.append((vector, tuple(client_ids), by_label))
+    found = np.stack([self._moments[c] for c in client_ids])
+    return found if by_label else found[:, :1]
+
+
+# The third column is of a label that not all have.
+_OF_CLIENTS = {
+    "a": _moments((0, 1), (5, 1), (_NAN, _NAN)),
+    "b": _moments((1, 1), (9, 1), (3, 2)),
+    "c": _moments((0.1, 1), (5.1, 1), (3, 2)),
+    "d": _moments((0.9, 1), (9.2, 1), (_NAN, _NAN)),
+    "e": _moments((0, 1), (5.2, 1), (3, 2)),
+    "f": _moments((9, 1), (30, 1), (3, 2)),
+}
+
+
+def _pretrained(client_ids=_IDS):
+  vectors = np.arange(9 * len(client_ids), dtype=np.float32).reshape(len(client_ids), 9)
+  start = np.zeros(9, np.float32)
+  weights = client_weights.ClientWeights(tuple(client_ids), vectors, start)
+  return method.Pretrained(start, np.arange(9, dtype=np.float32), weights)
+
+
+def _start(engine, **settings):
+  one = flux.flux(flux.Flux(**settings), engine)
+  pretrained = _pretrained(engine.client_ids)
+  return one, pretrained, one.initialize(pretrained, np.random.default_rng(0))
+
+
+class DistancesBetweenTest(absltest.TestCase):
+
+  def test_are_of_what_both_have(self):
+    one = _moments((0, 0), (3, 5), (_NAN, _NAN))
+    others = [_moments((2, 0), (_NAN, _NAN), (1, 1)), _moments((0, 0), (3, 9), (1, 1))]
+    # The root of 4 / 2, and of 16 / 4.
+    np.testing.assert_allclose(
+        flux.distances_between(one, np.stack(others)), [np.sqrt(2), 2], rtol=1e-6
+    )
+
+
+def _distances(*points):
+  return np.abs(np.subtract.outer(points, points))
+
+
+class RulesTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      # The nearest others are 1, 1, 1, 1.5, 1.5 and 18.5 away.
+      ((0, 1, 2, 10, 11.5, 30.0), 1.5),
+      ((0, 1, 2, 3, 9.0), 1),
+      ((0, 2.0), 2),
+      ((0, 0, 5.0, 5.0), 0),
+  )
+  def test_knee_is_where_the_nearest_others_are_farther(self, points, expected):
+    with np.errstate(all="raise"):
+      self.assertEqual(flux.knee(_distances(*points)), expected)
+
+  @parameterized.parameters(
+      # Single linkage joins at 1, 1, 1.5, 8 and 18.5.
+      ((0, 1, 2, 10, 11.5, 30.0), 8),
+      ((0, 1, 3, 20, 22, 22.5), 2),
+      ((0, 2.0), 2),
+      ((0, 1, 2.0), 1),
+  )
+  def test_gap_is_below_the_farthest_groups(self, points, expected):
+    self.assertEqual(flux.gap(_distances(*points)), expected)
+
+
+class GroupTest(parameterized.TestCase):
+
+  _POINTS = np.array([0, 1, 2, 10, 11.5, 30.0])[:, None, None, None]
+
+  @parameterized.parameters(
+      ({"flux_cut": "radius", "flux_radius": 0.5}, [0, 1, 2, 3, 4, 5]),
+      ({"flux_cut": "radius", "flux_radius": 1.0}, [0, 0, 0, 1, 2, 3]),
+      ({}, [0, 0, 0, 1, 1, 2]),
+      ({"flux_cut": "gap"}, [0, 0, 0, 0, 0, 1]),
+  )
+  def test_joins_chains_of_near_clients(self, settings, expected):
+    labels = flux.group(self._POINTS, flux.Flux(**settings))
+    same = np.equal.outer(expected, expected)
+    np.testing.assert_array_equal(np.equal.outer(labels, labels), same)
+
+
+class FluxTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ({"flux_cut": "radius", "flux_radius": -1.0}, "`flux_radius` must be a finite number >= 0"),
+      ({"flux_radius": 1.0}, "`flux_radius` must be given with flux_cut=radius, and only then"),
+      ({"flux_cut": "radius"}, "`flux_radius` must be given with flux_cut=radius, and only then"),
+      ({"flux_cut": "mean"}, "`flux_cut` must be one of knee, gap, radius"),
+  )
+  def test_refuses(self, settings, message):
+    with self.assertRaisesRegex(ValueError, message):
+      flux.Flux(**settings)
+
+  @parameterized.parameters(
+      {"kernel": (2, 3), "bias": (2,)}, {"bias": (2,), "kernel": (2, 2)}, {"kernel": (3, 2)},
+      {"kernel": (3, 3, 2), "bias": (2,)},
+  )
+  def test_refuses_a_model_without_a_dense_layer_at_its_end(self, **shapes):
+    engine = _Engine(_OF_CLIENTS)
+    engine.model.parameter_shapes = shapes
+    with self.assertRaisesRegex(ValueError, "`model` must end in a dense layer with a bias"):
+      flux.flux(flux.Flux(), engine)
+
+  def test_finds_clusters_and_starts_from_their_means(self):
+    _, pretrained, state = _start(_Engine(_OF_CLIENTS))
+    self.assertEqual(state.members, (("a", "c", "e"), ("b", "d"), ("f",)))
+    self.assertIsNone(state.warning)
+    weights = pretrained.client_weights
+    np.testing.assert_array_equal(
+        state.vectors, [weights.mean_of(members) for members in ("ace", "bd", "f")]
+    )
+
+  def test_asks_for_what_a_random_last_layer_makes_of_the_global_model(self):
+    engine = _Engine(_OF_CLIENTS)
+    _, _, state = _start(engine)
+    ((vector, client_ids, by_label),) = engine.asked
+    self.assertEqual((client_ids, by_label), (_IDS, True))
+    kernel = np.random.default_rng(0).normal(size=(2, 2)) / np.sqrt(2)
+    np.testing.assert_allclose(vector, [0, 1, 2, *kernel.ravel(), 0, 0], rtol=1e-6)
+    np.testing.assert_array_equal(state.memory["kernel"], kernel)
+
+  def test_means_count_in_their_range(self):
+    # The means of all examples range over 100, those of the label over 1.
+    moments = {
+        "a": _moments((0, 0), (0, 0)), "b": _moments((10, 0), (1, 0)),
+        "c": _moments((100, 0), (1, 0)),
+    }
+    # In the ranges, "a" and "b" differ by .1 and 1, "b" and "c" by .9 and 0.
+    _, _, state = _start(_Engine(moments, tuple("abc")), flux_radius=0.47, flux_cut="radius")
+    self.assertEqual(state.members, (("a",), ("b", "c")))
+
+  def test_warns_if_nothing_is_grouped(self):
+    _, _, state = _start(_Engine(_OF_CLIENTS), flux_radius=1e9, flux_cut="radius")
+    self.assertEqual(state.members, (_IDS,))
+    self.assertEqual(
+        state.warning,
+        "`flux_radius`=1000000000.0 puts all 6 clients into one cluster, so nothing is grouped.",
+    )
+
+  def test_names_the_rule_if_nothing_is_grouped(self):
+    moments = {c: _OF_CLIENTS["a"] for c in _IDS}
+    _, _, state = _start(_Engine(moments))
+    self.assertEqual(
+        state.warning,
+        "`flux_cut`=knee puts all 6 clients into one cluster, so nothing is grouped.",
+    )
+
+  def test_new_clients_need_no_labels(self):
+    new = {"x": _moments((0.7, 1)), "y": _moments((0.2, 1))}
+    engine = _Engine({**_OF_CLIENTS, **new})
+    one, pretrained, state = _start(engine)
+    engine.asked.clear()
+    placement = one.place(pretrained, state, ("x", "y"))
+    self.assertEqual(placement.clusters, ((1,), (0,)))
+    np.testing.assert_array_equal(placement.vectors, state.vectors[[1, 0]])
+    ((vector, client_ids, by_label),) = engine.asked
+    self.assertEqual((client_ids, by_label), (("x", "y"), False))
+    np.testing.assert_array_equal(
+        vector[3:7], state.memory["kernel"].ravel().astype(np.float32)
+    )
+
+  def test_new_clients_are_compared_in_the_ranges(self):
+    # Means range over 1 and deviations over 100.
+    moments = {"a": _moments((0, 0)), "b": _moments((1, 100))}
+    engine = _Engine({**moments, "x": _moments((0.9, 40))}, tuple("ab"))
+    one, pretrained, state = _start(engine, flux_radius=0.1, flux_cut="radius")
+    self.assertEqual(one.place(pretrained, state, ("x",)).clusters, ((1,),))
+
+  def test_one_client(self):
+    _, _, state = _start(_Engine(_OF_CLIENTS, ("b",)))
+    self.assertEqual(state.members, (("b",),))
+
+
+if __name__ == "__main__":
+  absltest.main()
