@@ -161,7 +161,7 @@ class SeedAndResumeTest(absltest.TestCase):
       result = _run(folder, *other, f"--reuse={_uninterrupted}")
 
     self.assertEqual(result.code, 0, result.stderr)
-    self.assertEqual(trained, {"fesem"})
+    self.assertEqual(trained, {"fesem", "fesem_repeat_1", "fesem_repeat_2"})
     expected, found = (
         program.read_json(run, "summary.json")["methods"] for run in (_uninterrupted, folder)
     )
