@@ -7,8 +7,8 @@ In every run, phase 1 is trained, and each of --methods with its repeats.  One m
 differs in the start that a method draws and in the order of the batches alone, is then judged
 against it, with repeats of its own, as if it were another method.  At a level of 95%, about one
 run in twenty may call it better or worse.  The same runs are also judged without repeats, as if
-the clients' sample were the only chance.  The tasks are small and their training is short, where chance in training is
-largest: the digits over few clients, another seed in every run.
+the clients' sample were the only chance.  The tasks are small and their training is short, where
+chance in training is largest: the digits over few clients, another seed in every run.
 
 With --studies, nothing is trained.  The cells of studies are drawn instead, in which no method
 differs from any other (`null_studies.py`), and those that say that one does are counted.
@@ -27,6 +27,7 @@ import numpy as np
 import tqdm
 
 from bench import null_studies
+from clustering_basics import validate
 from experiment_shell import lazy_module
 from fl_clustering import config as config_lib
 from fl_clustering.engine import participation
@@ -57,7 +58,8 @@ _REPEATS = flags.DEFINE_integer(
     "control_repeats", 4, "Repeats of what a method is judged against.", lower_bound=2)
 _METHOD_REPEATS = flags.DEFINE_integer(
     "method_repeats", 2, "Repeats of what is judged.", lower_bound=0)
-_STUDIES = flags.DEFINE_integer("studies", None, "Number of studies to judge instead.", lower_bound=1)
+_STUDIES = flags.DEFINE_integer(
+    "studies", None, "Number of studies to judge instead.", lower_bound=1)
 _NUM_SEEDS = flags.DEFINE_integer("num_seeds", 20, "Seeds of a study.", lower_bound=2)
 
 
@@ -111,6 +113,9 @@ def main() -> None:
   if _STUDIES.value:
     _judge_studies(_STUDIES.value)
     return
+  with launch.input_errors():
+    for name in _METHODS.value:
+      validate.one_of([method_registry.FEDAVG, *method_registry.METHODS], methods=name)
   found: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
   model = None
   with runtime.LocalRuntime():

@@ -173,7 +173,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       int,
       "How often every method is trained again, start included, so that its interval includes "
       "the chance in its own training; 0: it is taken to vary as fedavg does.",
-      None, rule=_whole(0, _MAX_REPEATS),
+      None, rule=_none_or_several,
       default_text=f"{_METHOD_REPEATS}; with --control_repeats=0 none",
   )
   target_accuracy: float = options.option(
@@ -193,13 +193,10 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     self._complete_options_of("aggregator")
     self.build_aggregator()  # It checks its own options.
     self._check_methods()
-    if self.method_repeats is None:
-      self._set("method_repeats", _METHOD_REPEATS if self.control_repeats else 0)
-    elif self.method_repeats and not self.control_repeats:
-      raise validate.error(
-          "method_repeats", "be 0 with control_repeats=0, without which no chance in training counts",
-          self.method_repeats,
-      )
+    if self.method_repeats is None and self.control_repeats:
+      self._set("method_repeats", _METHOD_REPEATS)
+    if self.method_repeats and not self.control_repeats:
+      raise validate.error("method_repeats", "be 0 with control_repeats=0", self.method_repeats)
 
   @classmethod
   def for_task(cls, task: "federated_task.FederatedTask", **settings: Any) -> "ThreePhaseConfig":

@@ -248,6 +248,25 @@ class ThreePhaseTest(parameterized.TestCase):
       self.assertLen({of_clients.tobytes() for of_clients in trained}, len(trained), name)
     self.assertNotIn("kmeans_repeat_1", {row.method for row in recorder.rows})
 
+  def test_a_repeat_that_diverges_says_which_and_when(self):
+    entry = methods_registry.METHODS["kmeans"]
+
+    def build(settings, engine):
+      method = entry.build(settings, engine)
+
+      def next_state(state, round_):
+        if round_.number > 2_000_000:
+          raise divergence.TrainingDiverged(f"the loss is nan in round {round_.number}, client 3")
+        return method.next(state, round_)
+
+      return method._replace(next=next_state)
+
+    with mock.patch.dict(methods_registry.METHODS, {"kmeans": entry._replace(build=build)}):
+      with self.assertRaisesRegex(
+          divergence.TrainingDiverged, "^the loss is nan in round 3 of repeat 2, client 3$"
+      ):
+        _run(_config(num_clusters=2, control_repeats=2))
+
   def test_repeats_draw_another_start(self):
     starts = []
     entry = methods_registry.METHODS["kmeans"]

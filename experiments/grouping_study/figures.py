@@ -115,8 +115,8 @@ def gains_by_repetition(results: results_lib.Results) -> figure_style.Figure:
   figure_shapes.legend(figure, _REPETITIONS)
   figure_style.set_title(
       figure, results.data_line, "Gain in accuracy over FedAvg, a dot per repetition",
-      f"groups found: an adjusted Rand index of at least {results_lib.FOUND}; not scored: no true groups, "
-      "or clients in several clusters",
+      f"groups found: an adjusted Rand index of at least {results_lib.FOUND}; not scored: no true "
+      "groups, or clients in several clusters",
   )
   return figure
 

@@ -89,7 +89,9 @@ class Results:
   @property
   def num_comparisons(self) -> int:
     """How many differences the study judges: of all settings, from all references."""
-    return len(self.settings) * sum(len(self.compared_with(one)) for one in REFERENCES)
+    # That of the references from each other is one, seen from both sides.
+    pairs = {frozenset((one, other)) for one in REFERENCES for other in self.compared_with(one)}
+    return len(self.settings) * len(pairs)
 
   @functools.cached_property
   def _by_cell(self) -> dict[tuple[str, str], "pd.DataFrame"]:

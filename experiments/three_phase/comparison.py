@@ -220,7 +220,9 @@ def comparison_text(summary: Mapping[str, Any]) -> str:
 
 
 def detectable_text(summary: Mapping[str, Any]) -> str:
-  """Returns which gains of the methods the run is likely to tell from chance; "" if none."""
+  """Returns which gains of the methods the run is likely to tell from chance; "" if unknown."""
+  if not summary["comparison"]["control_repeats"]:
+    return ""
   found = [
       summary["methods"][name]["gain"].get("detectable")  # Runs of earlier versions have none.
       for name in results_lib.chosen_methods(summary)

@@ -92,14 +92,13 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
   where = f"these data, this partition and this phase 1 (one seed, {summary['seed']})"
   if repeats:
     of_methods = basis.get("method_repeats")  # Runs of earlier versions have none.
-    times = (
-        f", and every method {of_methods:,} times, start included; the other controls are"
-        if of_methods else "; everything else is"
-    )
+    is_judged = of_methods and results_lib.chosen_methods(summary)
+    again = f", and so was every method, start included ({of_methods:,})" if is_judged else ""
     yield (
-        f"The intervals include the chance in training, for which FedAvg was trained {repeats:,} "
-        f"times more{times} taken to vary as much as FedAvg. They are about {where}; what other "
-        "seeds would say is not known."
+        "The intervals include the chance in training: for that, FedAvg was trained again (times: "
+        f"{repeats:,}){again}. {'The other controls are' if is_judged else 'Everything else is'} "
+        f"taken to vary as much as FedAvg. The intervals are about {where}; what other seeds would "
+        "say is not known."
     )
     yield from _detectable_sentence(results)
   else:

@@ -100,9 +100,9 @@ class Flux:
   def __post_init__(self) -> None:
     options.check(self)
     if (self.flux_cut == "radius") == (self.flux_radius is None):
+      rule = "be given" if self.flux_radius is None else "not be given"
       raise validate.error(
-          "flux_radius", f"be given with flux_cut=radius, and only then, not {self.flux_cut}",
-          self.flux_radius,
+          "flux_radius", f"{rule} with flux_cut={self.flux_cut}", self.flux_radius
       )
 
 

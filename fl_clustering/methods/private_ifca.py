@@ -14,6 +14,9 @@ This is a simulation, and NOT private: the noise follows the run's seed, so that
 repeated, and a three-phase run writes down exact accuracies and who is in which cluster.  The
 budget says how good the models of a private run are.
 
+Where it is trained again, to learn how much it varies, the noise and the participants are others;
+the first model and the starts of k-means are the same.
+
 Clients that don't take part in a round send zeros, but the budget is charged as if they took part
 in every one: the draw follows from the seed, so it hides nobody.
 """

@@ -8,10 +8,12 @@ varies is what a difference between two methods has to be compared with.
 
 from __future__ import annotations
 
+import re
 from typing import Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from fl_clustering.engine import divergence
 from fl_clustering.engine import metrics
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import scoring
@@ -24,6 +26,15 @@ if TYPE_CHECKING:
 # Rounds of different repeats have different numbers, and so other random numbers.  More
 # than any run has rounds.
 _NUMBERS_PER_REPEAT = 1_000_000
+
+
+def _in_words(error: divergence.TrainingDiverged, repeat: int) -> str:
+  """Returns an error's message with the number of a round as users count them."""
+  return re.sub(
+      r"round (\d+)",
+      lambda match: f"round {int(match[1]) % _NUMBERS_PER_REPEAT} of repeat {repeat}",
+      str(error),
+  )
 
 
 def run(
@@ -40,13 +51,19 @@ def run(
 
   Returns:
     Every client's accuracy under each repeat, float64 of shape (count, N).
+
+  Raises:
+    divergence.TrainingDiverged: If a loss or weight is not finite.
   """
   found = []
   for repeat in range(1, count + 1):
     own = [repeat * _NUMBERS_PER_REPEAT + number for number in numbers]
-    outcome = rounds.run(
-        start_of(repeat), own, config, engine, stage_runner, is_scored=False
-    )
+    try:
+      outcome = rounds.run(
+          start_of(repeat), own, config, engine, stage_runner, is_scored=False
+      )
+    except divergence.TrainingDiverged as e:
+      raise divergence.TrainingDiverged(_in_words(e, repeat)) from e
     clients, _ = scoring.on_clients_and_clusters(
         engine, outcome.state.vectors, outcome.state.members
     )

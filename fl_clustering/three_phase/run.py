@@ -84,7 +84,7 @@ class Run:
     except self.tolerated as e:
       self.failures[name] = f"{e}" or type(e).__name__
 
-  def _methods(self) -> dict[str, method_lib.Method]:
+  def methods(self) -> dict[str, method_lib.Method]:
     """Returns the chosen methods and the controls, by name."""
     chosen = {
         name: registry.METHODS[name].build(self.config.method_settings(name), self.engine)
@@ -106,7 +106,7 @@ class Run:
       The starts of all that don't fail, by name.
     """
     starts = {}
-    for name, method in self._methods().items():
+    for name, method in self.methods().items():
       if name not in self.failures:
         self.stage_runner.tell_begins(name)
         with self._failure_of(name):
@@ -189,9 +189,12 @@ def run(
   settings = stages.digest(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes
   )
+  checked = config.with_num_clusters(1) if config.chooses_num_clusters else config
+  this = Run(checked, task, data_dir, engine, stage_runner, tuple(tolerated), dict(failed))
+  this.methods()  # What a method can't work with is refused before anything is trained.
   pretrained = pretraining.pretrain(config, task, engine, stage_runner, settings)
   config, choice = _with_number_of_clusters(config, pretrained)
-  this = Run(config, task, data_dir, engine, stage_runner, tuple(tolerated), dict(failed))
+  this = dataclasses.replace(this, config=config)
   starts = this.start(pretrained, settings)
   pretrained = _with_weights_in_file(pretrained, data_dir)
   numbers = {

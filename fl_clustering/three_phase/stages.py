@@ -66,7 +66,7 @@ class Stage:
   """A sequence of rounds, each of which makes a state of the one before.
 
   Attributes:
-    name: The stage's name: `pretrain` or a method's.
+    name: The stage's name: `pretrain`, a method's, or that of a method's repeat.
     started_from: The `digest` of everything that its numbers follow from.  A checkpoint
       of another start is refused.
     first_round: 0 if `start` has rows of its own, else 1.
@@ -101,7 +101,8 @@ def _started_from(stage: Stage) -> str:
 class RunObserver:
   """Receives the events of a run; a subclass overrides what it needs.
 
-  A stage is `pretrain` or a method.  A resumed run repeats all events, from its start.
+  A stage is `pretrain`, a method or a method's repeat, which has no rows.  A resumed run repeats
+  all events, from its start.
   """
 
   def stage_begins(self, stage: str) -> None:

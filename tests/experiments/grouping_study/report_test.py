@@ -37,10 +37,10 @@ class HeatMapTest(absltest.TestCase):
 
     figure = self._heat_map(study, rows)
 
-    # Of K-means and of local the interval too, with t(2) at 1 - .05 / 16 = 12.59.
+    # Of K-means and of local the interval too, with t(2) at 1 - .05 / 14 = 11.77.
     self.assertEqual(
         _texts(figure),
-        ["+21.0", "+13.7 to +28.3", "+0.0", "failed", "-19.0", "-26.3 to -11.7"],
+        ["+21.0", "+14.2 to +27.8", "+0.0", "failed", "-19.0", "-25.8 to -12.2"],
     )
     (image,) = figure.axes[0].images
     self.assertEqual(np.isfinite(image.get_array().filled(np.nan)).flatten().tolist(),
