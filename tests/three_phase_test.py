@@ -263,7 +263,7 @@ class ThreePhaseTest(parameterized.TestCase):
 
     with mock.patch.dict(methods_registry.METHODS, {"kmeans": entry._replace(build=build)}):
       with self.assertRaisesRegex(
-          divergence.TrainingDiverged, "^the loss is nan in round 3 of repeat 2, client 3$"
+          divergence.TrainingDiverged, "^the loss is nan in round 4 of repeat 2, client 3$"
       ):
         _run(_config(num_clusters=2, control_repeats=2))
 

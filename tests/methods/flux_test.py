@@ -119,8 +119,8 @@ class FluxTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ({"flux_cut": "radius", "flux_radius": -1.0}, "`flux_radius` must be a finite number >= 0"),
-      ({"flux_radius": 1.0}, "`flux_radius` must be given with flux_cut=radius, and only then"),
-      ({"flux_cut": "radius"}, "`flux_radius` must be given with flux_cut=radius, and only then"),
+      ({"flux_radius": 1.0}, "`flux_radius` must not be given with flux_cut=knee"),
+      ({"flux_cut": "radius"}, "`flux_radius` must be given with flux_cut=radius, got None"),
       ({"flux_cut": "mean"}, "`flux_cut` must be one of knee, gap, radius"),
   )
   def test_refuses(self, settings, message):
