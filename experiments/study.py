@@ -6,7 +6,7 @@
 Methods are compared in several settings, with several seeds and, with --num_folds, folds.  A
 study that was interrupted goes on with --resume.  Of the flags of a single run, --partition,
 --dirichlet_alpha and --num_groups follow from --settings, and --workers, --reuse,
---control_repeats and --dataset=auto are refused.
+--control_repeats, --method_repeats and --dataset=auto are refused.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
