@@ -5,6 +5,7 @@ from typing import Any
 from absl import flags
 
 from fl_clustering.tables import table_options
+from fl_clustering.tables import written_numbers
 
 # The flags belong to the modules that adopt them, for `--help`.
 _OPTIONS = table_options.TableOptions()
@@ -34,7 +35,15 @@ flags.DEFINE_string(
     "bar, found out from the first lines; in a private run from line 1, and none if that is a row.")
 flags.DEFINE_enum(
     "decimal", None, [".", ","],
-    f"Decimal mark of text files (--data_dir). Default: {_OPTIONS.decimal!r}.")
+    "Decimal mark of text files (--data_dir). Default: found out from all numbers of a file; in a "
+    "private run a point.")
+flags.DEFINE_enum(
+    "thousands", None, list(written_numbers.THOUSANDS),
+    "What stands between the thousands of numbers, as in 1,234.5 (--data_dir). Default: nothing.")
+flags.DEFINE_boolean(
+    "strip_units", None,
+    "Reads the number alone where a unit, a percent sign or a comparison stands beside it: "
+    "1.1 mg/dl as 1.1, 85% as 85, <0.5 as 0.5 (--data_dir). Default: such a cell is an error.")
 flags.DEFINE_enum(
     "header", None, table_options.HEADERS,
     "Whether line 1 of text files has the columns' names (--data_dir); `auto` finds out by "
@@ -43,7 +52,7 @@ flags.DEFINE_enum(
 
 NAMES = (
     "columns", "exclude", "categories", "missing", "id_column", "client_column", "separator",
-    "decimal", "header",
+    "decimal", "thousands", "strip_units", "header",
 )
 OF_LABELS = ("label_column", "label_above", "split_column")
 

@@ -15,7 +15,6 @@ from fl_clustering.kmeans import model as model_lib
 from fl_clustering.kmeans import saved_kmeans
 from fl_clustering.points import scaling
 from fl_clustering.tables import columns
-from fl_clustering.tables import feature_encoding
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 
@@ -30,7 +29,7 @@ def _model():
       ),
       table_format.TableFormat(
           table_options.TableOptions(), columns.Columns(features, (), {}),
-          feature_encoding.FeatureEncoding(features, {}),
+          table_format.FeatureEncoding(features, {}),
       ),
   )
 

@@ -27,7 +27,7 @@ from experiments.kmeans import config as config_lib
 from experiments import site_runs
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
-from fl_clustering.tables import table_files
+from fl_clustering.tables import reader
 from fl_clustering.tables import table_options
 
 if TYPE_CHECKING:
@@ -195,8 +195,8 @@ def _data_line(tables: client_tables.ClientTables, folder: str, hint: str) -> st
 
 def _check_told(tables: table_options.TableOptions, folder: str) -> None:
   """Raises a ValueError unless no row decides how the text files of a private run are read."""
-  table_files.check_folder(folder, "data_dir")
-  if not table_files.have_text(folder):
+  reader.check_folder(folder, "data_dir")
+  if not reader.have_text(folder):
     return
   if tables.header == table_options.AUTO:
     raise ValueError(

@@ -154,7 +154,9 @@ def load_folder(
   ends = np.cumsum(tables.format.widths)[:-1]
   pooled = dict(zip(tables.views, np.split(features, ends, axis=1)))
   _check_variation(pooled)
-  labels = tables.labels and np.concatenate(list(tables.labels.by_client.values()))
+  labels = None
+  if tables.labels is not None:
+    labels = np.concatenate(list(tables.labels.by_client.values()))
   ends = np.cumsum(list(tables.num_rows.values()))[:-1]
   return MultiViewData(
       name=OWN,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
   from experiments.multiview import data as data_lib
   from fl_clustering.multiview import saved_multiview as saved_multiview_lib
   from fl_clustering.points import point_files as point_files_lib
-  from fl_clustering.tables import view_format
+  from fl_clustering.tables import table_format
 
 fitting = lazy_module.LazyModule("fl_clustering.multiview.fitting")
 multiview_config = lazy_module.LazyModule("fl_clustering.multiview.multiview_config")
@@ -28,7 +28,7 @@ VIEW_WEIGHTS = "equal"
 
 
 def fit(
-    files: "point_files_lib.PointFiles", format_: "view_format.ViewFormat", num_clusters: int,
+    files: "point_files_lib.PointFiles", format_: "table_format.ViewFormat", num_clusters: int,
     config: config_lib.MultiViewStudyConfig,
 ) -> "tuple[saved_multiview_lib.SavedMultiView, dict[str, Any]]":
   """Returns the model of the clients' files, and what the summary says of it."""

@@ -9,14 +9,14 @@ from experiment_shell import output_folder
 from experiments import cluster_profiles
 
 if TYPE_CHECKING:
-  from fl_clustering.tables import feature_encoding
+  from fl_clustering.tables import table_format
   from fl_clustering.tasks import examples as examples_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import saved_clusters
 
 
 def _in_units(
-    profiles: cluster_profiles.Profiles, encoding: "feature_encoding.FeatureEncoding"
+    profiles: cluster_profiles.Profiles, encoding: "table_format.FeatureEncoding"
 ) -> cluster_profiles.Profiles:
   """Returns profiles of scaled features in the data's units, where they are near to exact.
 

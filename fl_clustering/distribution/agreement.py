@@ -10,17 +10,16 @@ import dataclasses
 from typing import Any, Callable, Collection, Mapping, Sequence, TYPE_CHECKING
 
 from fl_clustering.tables import table_format
-from fl_clustering.tables import view_format
 
 if TYPE_CHECKING:
   from fl_clustering.tables import table_options
 
-_KINDS = {table_format.TableFormat: "tables", view_format.ViewFormat: "views"}
+_KINDS = {table_format.TableFormat: "tables", table_format.ViewFormat: "views"}
 # Options that say what rows are known to be, by name.
 _OF_LABELS = ("label_column", "label_above", "split_column")
-# Options that decide which columns are features, and those that can be found out.
+# Options that decide which columns are features, and those that say how files are written.
 _OF_COLUMNS = ("columns", "exclude", "id_column", "client_column")
-_FOUND_OUT = ("separator", "decimal", "header")
+_OF_FILES = ("separator", "decimal", "thousands", "strip_units", "header")
 
 
 def _error(rule: str, got: str, hint: str = "") -> ValueError:
@@ -92,7 +91,7 @@ def _common_options(formats: Sequence[table_format.TableFormat]) -> table_option
   first = formats[0]
   given = {
       name: list(dict.fromkeys(getattr(format_.options, name) for format_ in formats))
-      for name in (*_OF_COLUMNS, *_FOUND_OUT)
+      for name in (*_OF_COLUMNS, *_OF_FILES)
   }
   differing = [name for name, values in given.items() if len(values) > 1]
   defaults = {field.name: field.default for field in dataclasses.fields(first.options)}
@@ -138,4 +137,4 @@ def common_format(formats: Mapping[str, Any]) -> Any:
     of_view = {address: format_.views[name] for address, format_ in formats.items()}
     _check_tables(of_view, name)
     views[name] = _common_tables(of_view)
-  return view_format.ViewFormat(views)
+  return table_format.ViewFormat(views)

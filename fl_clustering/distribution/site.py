@@ -11,14 +11,13 @@ import dataclasses
 from typing import Any, Mapping
 
 from fl_clustering.tables import table_format
-from fl_clustering.tables import view_format
 
 # How the files of a client end.  Rows of features, float64; those of views side by side.
 POINTS = ".points"
 # A row of two int64 per row of features: its label, and 1 for testing or 0 for training.
 LABELS = ".labels"
 
-_FORMATS: dict[str, Any] = {"tables": table_format.TableFormat, "views": view_format.ViewFormat}
+_FORMATS: dict[str, Any] = {"tables": table_format.TableFormat, "views": table_format.ViewFormat}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Site:
       equal digest there, and nobody else can try out what they may be.
   """
 
-  format: table_format.TableFormat | view_format.ViewFormat
+  format: table_format.TableFormat | table_format.ViewFormat
   clients: Mapping[str, SiteClient]
   digest: str
 

@@ -20,11 +20,10 @@ import numpy as np
 from clustering_basics import atomic_file
 from clustering_basics import validate
 from fl_clustering.distribution import site as site_lib
-from fl_clustering.tables import cells
 from fl_clustering.tables import client_tables
-from fl_clustering.tables import feature_encoding
-from fl_clustering.tables import findings
-from fl_clustering.tables import table_files
+from fl_clustering.tables import problems
+from fl_clustering.tables import reader
+from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
 
@@ -77,7 +76,7 @@ def _check_options(
 
 def _has_views(directory: str) -> bool:
   """Returns whether a folder's clients are folders, with a file per view."""
-  table_files.check_folder(directory, "data_dir")
+  reader.check_folder(directory, "data_dir")
   is_folder = {
       entry.is_dir() for entry in os.scandir(directory) if not entry.name.startswith(".")
   }
@@ -94,18 +93,18 @@ def _open_tables(directory: str, options: table_options.TableOptions) -> Any:
   module = view_tables if _has_views(directory) else client_tables
   try:
     return module.open_folder(directory, options)
-  except findings.UnusableTables as e:
+  except problems.UnusableTables as e:
     if any("missing" in finding.fix for finding in e.findings):
       # The usual hint is at --missing.
       raise ValueError(
-          f"{e.problem}; a site can't fill in missing cells; {cells.LEAVES_OUT}."
+          f"{e.problem}; a site can't fill in missing cells; {problems.LEAVES_OUT}."
       ) from e
     raise
 
 
 def _levels_of(names: Iterable[str]) -> tuple:
   """Returns the levels that names stand for, in order."""
-  return feature_encoding.sorted_levels({feature_encoding.level_of(name) for name in names})
+  return table_format.sorted_levels({table_format.level_of(name) for name in names})
 
 
 def _with_classes(tables: Any, classes: Sequence[str]) -> Any:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from typing import Any, Mapping, TYPE_CHECKING
+from typing import Any, Mapping
 
 from fl_clustering.distribution import agreement
 from fl_clustering.distribution import site as site_lib
 from fl_clustering.distribution import site_paths
 from fl_clustering.points import given_clients
-from fl_clustering.tables import view_format
-
-if TYPE_CHECKING:
-  from fl_clustering.tables import table_format
+from fl_clustering.tables import table_format
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,7 +24,7 @@ class Sites:
     digest: A digest of all rows, in hex.
   """
 
-  format: table_format.TableFormat | view_format.ViewFormat
+  format: table_format.TableFormat | table_format.ViewFormat
   clients: Mapping[str, site_lib.SiteClient]
   addresses: Mapping[str, str]
   digest: str
@@ -51,7 +48,7 @@ class Sites:
   @property
   def num_columns(self) -> int:
     """The number of features."""
-    if isinstance(self.format, view_format.ViewFormat):
+    if isinstance(self.format, table_format.ViewFormat):
       return sum(self.format.widths)
     return len(self.format.encoding.feature_names)
 

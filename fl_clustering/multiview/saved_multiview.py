@@ -12,7 +12,7 @@ from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.points import fitted
 from fl_clustering.points import scaling as scaling_lib
-from fl_clustering.tables import view_format
+from fl_clustering.tables import table_format
 from fl_clustering.tables import view_tables
 
 _ARRAYS_OF_MODEL = ("centers", "view_weights", "rates")
@@ -26,7 +26,7 @@ class SavedMultiView(fitted.SavedModel):
   tables: ClassVar[types.ModuleType] = view_tables
 
   model: model_lib.FittedViews
-  format: view_format.ViewFormat
+  format: table_format.ViewFormat
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     model = self.model.on_grid
@@ -43,6 +43,6 @@ class SavedMultiView(fitted.SavedModel):
         alpha=document["alpha"], **{name: arrays[name] for name in _ARRAYS_OF_MODEL}
     )
     scaling = scaling_lib.Scaling(arrays["shift"], arrays["factor"])
-    format_ = view_format.ViewFormat.from_json(document["views"])
+    format_ = table_format.ViewFormat.from_json(document["views"])
     fitted_views = model_lib.FittedViews(model, scaling, arrays["centroids"], format_.widths)
     return cls(fitted_views, format_)

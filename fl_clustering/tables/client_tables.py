@@ -1,34 +1,180 @@
 """Clients' tables from files: the one reader of all programs.
 
-A folder has one file per client, named after it, of any kind in `table_files.KINDS`:
+A folder has one file per client, named after it, of any kind in `reader.KINDS`:
 
   data/
     amsterdam.csv   boston.csv.gz   chicago.parquet
 
 With `TableOptions.client_column`, one or several tables hold the rows of all clients instead.
 
-Columns are known by name: a file may have them in another order.  A client's file is read when
-its table is asked for, so all of them together may be larger than memory.
+Columns are known by name: a file may have them in another order.  Opening reads every file once;
+a client's file is read again when its table is asked for, so all of them together may be larger
+than memory.
 """
 
+from __future__ import annotations
+
 import collections.abc
+import contextlib
 import dataclasses
 import hashlib
-from typing import Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping
 
 import numpy as np
 
 from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
-from fl_clustering.tables import feature_encoding
-from fl_clustering.tables import findings
-from fl_clustering.tables import row_sources
-from fl_clustering.tables import table_files
+from fl_clustering.tables import problems
+from fl_clustering.tables import reader
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 
 _TRAIN_OR_TEST = ("train", "test")
+# From a client id and its `ClientTable` to a mask of its rows.
+ChooseRows = Callable[[str, "ClientTable"], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+  """Some rows of a file, as they stand there.
+
+  Attributes:
+    cells: Columns by name, as `reader.read` returns them.
+    numbers: The rows' numbers in the file, counted from 1.
+  """
+
+  cells: Mapping[str, np.ndarray]
+  numbers: np.ndarray
+
+  def take(self, chosen: np.ndarray) -> Rows:
+    """Returns the rows of a mask."""
+    columns = {name: column[chosen] for name, column in self.cells.items()}
+    return Rows(columns, self.numbers[chosen])
+
+  def digest(self) -> bytes:
+    """Returns a digest of the cells, whatever the order of the columns."""
+    digest = hashlib.sha256()
+    for name, column in sorted(self.cells.items()):
+      digest.update(repr(name).encode())
+      is_text = column.dtype == object
+      digest.update(repr(column.tolist()).encode() if is_text else column.tobytes())
+    return digest.digest()
+
+
+class RowSources:
+  """Every client's rows, which are read when asked for.
+
+  Attributes:
+    paths: The path of every client's file by client id, in the order of the clients.
+    argument: What messages call the folder of the files.
+    facts: What the cells that were read are like.
+  """
+
+  def __init__(
+      self, heads: Mapping[str, columns_lib.Head], columns: columns_lib.Columns,
+      options: table_options.TableOptions, argument: str,
+  ):
+    """Reads the files that clients share.
+
+    Args:
+      heads: A mapping from client id to `Head`; with `client_column` from anything.
+      columns: The `Columns` that are used.
+      options: `TableOptions`.
+      argument: What messages call the folder that the files are in.
+    """
+    self.argument = argument
+    self.facts = problems.ColumnFacts()
+    self._heads = dict(heads)
+    self._columns = columns
+    self._options = options
+    # Rows of private algorithms need no names.
+    self._needed = {
+        name for role, name in columns.roles.items()
+        if role != "id_column" or not options.allow_any_number
+    }
+    if options.missing == table_options.ERROR and not options.allow_any_number:
+      self._needed |= set(columns.features)
+    self._shared: Rows | None = None
+    if options.client_column is None:
+      self.paths = {client_id: head.path for client_id, head in heads.items()}
+    else:
+      self.paths = self._share(options.client_column)
+
+  def refusing(self, client_id: str) -> Any:
+    """Returns a context that turns a `BadTable` into a ValueError that names the file."""
+    return problems.refusing(self.argument, self.paths[client_id])
+
+  def read(self, client_id: str) -> Rows:
+    """Returns the `Rows` of a client; a ValueError says what can't be used."""
+    if self._shared is not None:
+      owners = self._shared.cells[self._options.client_column or ""]
+      return self._shared.take(owners == client_id)
+    with self.refusing(client_id):
+      rows = self._read(client_id)
+      if not len(rows.numbers) and not self._options.allow_any_number:
+        raise problems.BadTable("it has no rows")
+      return rows
+
+  def _read(self, key: str) -> Rows:
+    # What is found out of a file, such as its decimal mark, need not be found again.
+    self._heads[key], table = reader.read(
+        self._heads[key], self._columns, self._needed, self._options.allow_any_number, self.facts
+    )
+    return Rows(table, np.arange(1, len(next(iter(table.values()))) + 1))
+
+  def _share(self, client_column: str) -> dict[str, str]:
+    """Reads files with the rows of several clients, which stay in memory; returns `paths`."""
+    files = {}
+    with self.settled(), problems.gathered(self.argument) as part:
+      for key, head in self._heads.items():
+        with part(), problems.refusing(self.argument, head.path):
+          files[head.path] = self._read(key)
+    names = next(iter(files.values())).cells
+    joined = Rows(
+        {name: np.concatenate([rows.cells[name] for rows in files.values()]) for name in names},
+        np.concatenate([rows.numbers for rows in files.values()]),
+    )
+    if not len(joined.numbers):
+      with problems.refusing(self.argument, next(iter(files))):
+        raise problems.BadTable("it has no rows")
+    owners = joined.cells[client_column]
+    files_of_rows = np.repeat(list(files), [len(rows.numbers) for rows in files.values()])
+    self._shared = joined
+    return given_clients.sorted_by_id({
+        client_id: str(files_of_rows[owners == client_id][0]) for client_id in set(owners)
+    })
+
+  @property
+  def heads(self) -> tuple[columns_lib.Head, ...]:
+    """The files' `Head`s, with what was found out by reading."""
+    return tuple(self._heads.values())
+
+  def check_agreement(self) -> None:
+    """Raises `UnusableTables` if files that can be read don't mean the same by their numbers."""
+    with problems.refusing(self.argument, None):
+      if self._options.strip_units:
+        self.facts.check_units()
+    commas = [head.path for head in self.heads if head.style.decimal == ","]
+    if not commas or not self._options.style.is_open:
+      return
+    with problems.gathered(self.argument) as part:
+      for head in self.heads:
+        with part(), problems.refusing(self.argument, head.path):
+          unclear = reader.unclear_point(head, self._columns.numbers)
+          if unclear is not None:
+            raise problems.BadTable(
+                f"{unclear} may have a decimal point or one between thousands, as {commas[0]!r} has "
+                "decimal commas", hints=("--decimal gives all files one decimal mark",),
+            )
+
+  @contextlib.contextmanager
+  def settled(self) -> Iterator[None]:
+    """Gives errors the hints that need a look at all files, which are read in this context."""
+    try:
+      yield
+    except problems.UnusableTables as e:
+      raise self.facts.settle(e, self.argument) from e
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,10 +190,10 @@ class ClientTable:
   """
 
   features: np.ndarray
-  labels: Optional[np.ndarray]
-  is_test: Optional[np.ndarray]
+  labels: np.ndarray | None
+  is_test: np.ndarray | None
   rows: np.ndarray
-  row_ids: Optional[tuple[str, ...]]
+  row_ids: tuple[str, ...] | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,34 +209,44 @@ class ClientTables:
   num_rows: Mapping[str, int]
   format: table_format.TableFormat
   sha256: str
-  _sources: row_sources.RowSources
+  _sources: RowSources
 
   @property
-  def client_ids(self):
+  def heads(self) -> tuple[columns_lib.Head, ...]:
+    """The files' `Head`s, with what was found out by reading."""
+    return self._sources.heads
+
+  @property
+  def client_ids(self) -> tuple[str, ...]:
     """The clients' ids, in order."""
     return tuple(self.num_rows)
 
   @property
-  def feature_names(self):
+  def number_columns(self) -> frozenset[str]:
+    """The columns that are features as numbers."""
+    return frozenset(self.format.columns.numbers)
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
     """The names of the features."""
     return self.format.encoding.feature_names
 
-  def _unfilled(self, client_id):
+  def _unfilled(self, client_id: str) -> ClientTable:
     rows = self._sources.read(client_id)
     with self._sources.refusing(client_id):
       return _client_table(rows, self.format)
 
-  def read(self, client_id):
+  def read(self, client_id: str) -> ClientTable:
     """Returns the `ClientTable` of a client."""
     table = self._unfilled(client_id)
     features = self.format.encoding.finish(table.features)
     return dataclasses.replace(table, features=features)
 
-  def features(self):
+  def features(self) -> Mapping[str, np.ndarray]:
     """Returns a mapping from client id to features, which are read when asked for."""
     return _Features(self)
 
-  def filled(self, choose=None):
+  def filled(self, choose: ChooseRows | None = None) -> ClientTables:
     """Returns the same tables, with missing values filled in as the options say.
 
     The means come from sums over all clients.
@@ -105,29 +261,29 @@ class ClientTables:
     options, encoding = self.format.options, self.format.encoding
     if options.missing == table_options.ERROR:
       return self
-    sums, counts, num_missing = 0.0, 0, 0
+    sums, counts, num_missing = np.zeros(()), np.zeros((), int), np.zeros((), int)
     for client_id in self.client_ids:
       table = self._unfilled(client_id)
       is_missing = np.isnan(table.features)
       is_counted = ~is_missing
       if choose is not None:
         is_counted &= choose(client_id, table)[:, np.newaxis]
-      sums += np.where(is_counted, table.features, 0).sum(axis=0)
-      counts += is_counted.sum(axis=0)
-      num_missing += is_missing.sum(axis=0)
+      sums = sums + np.where(is_counted, table.features, 0).sum(axis=0)
+      counts = counts + is_counted.sum(axis=0)
+      num_missing = num_missing + is_missing.sum(axis=0)
     for position in np.flatnonzero(counts == 0):
       name = encoding.encoded_names[position]
       raise ValueError(
           f"`missing` must leave something to take a mean of, got no value in column {name!r}; "
-          f"{cells.LEAVES_OUT}."
+          f"{problems.LEAVES_OUT}."
       )
-    indicators = ()
+    indicators: tuple[str, ...] = ()
     if options.missing == table_options.INDICATOR:
       is_any = num_missing[encoding.first_encoded(encoding.columns)] > 0
       indicators = tuple(name for name, chosen in zip(encoding.columns, is_any) if chosen)
     return self._with_encoding(means=sums / counts, indicators=indicators)
 
-  def standardized(self, choose):
+  def standardized(self, choose: ChooseRows) -> ClientTables:
     """Returns the same tables, with features of mean zero and variance one.
 
     Means and variances come from sums over all clients.  Constant features become zero.
@@ -135,23 +291,23 @@ class ClientTables:
     Args:
       choose: As for `filled`.
     """
-    count, sums, squares = 0, 0.0, 0.0
+    count, sums, squares = 0, np.zeros(()), np.zeros(())
     for table, chosen in self._chosen(choose):
-      count += chosen.sum()
-      sums += table.features[chosen].sum(axis=0)
+      count += int(chosen.sum())
+      sums = sums + table.features[chosen].sum(axis=0)
     mean = sums / count
     for table, chosen in self._chosen(choose):
-      squares += ((table.features[chosen] - mean) ** 2).sum(axis=0)
-    factor = feature_encoding.standardizing_factor(mean, np.sqrt(squares / count))
+      squares = squares + ((table.features[chosen] - mean) ** 2).sum(axis=0)
+    factor = table_format.standardizing_factor(mean, np.sqrt(squares / count))
     return self._with_encoding(shift=mean, factor=factor)
 
-  def _chosen(self, choose):
+  def _chosen(self, choose: ChooseRows) -> Iterator[tuple[ClientTable, np.ndarray]]:
     """Yields every client's `ClientTable` and the mask of the rows that count."""
     for client_id in self.client_ids:
       table = self.read(client_id)
       yield table, choose(client_id, table)
 
-  def _with_encoding(self, **changes):
+  def _with_encoding(self, **changes: Any) -> ClientTables:
     encoding = dataclasses.replace(self.format.encoding, **changes)
     return dataclasses.replace(self, format=dataclasses.replace(self.format, encoding=encoding))
 
@@ -159,29 +315,29 @@ class ClientTables:
 class _Features(collections.abc.Mapping):
   """The features of all clients by id, read when asked for."""
 
-  def __init__(self, tables):
+  def __init__(self, tables: ClientTables):
     self._tables = tables
 
-  def __getitem__(self, client_id):
+  def __getitem__(self, client_id: str) -> np.ndarray:
     return self._tables.read(client_id).features
 
-  def __iter__(self):
+  def __iter__(self) -> Iterator[str]:
     return iter(self._tables.client_ids)
 
-  def __len__(self):
+  def __len__(self) -> int:
     return len(self._tables.client_ids)
 
 
-def _client_table(rows, format_):
+def _client_table(rows: Rows, format_: table_format.TableFormat) -> ClientTable:
   """Returns the `ClientTable` of some rows, with NaN for missing features."""
-  roles, classes = format_.columns.roles, format_.classes
+  roles, classes = format_.columns.roles, format_.classes or ()
   labels = is_test = row_ids = None
   if "label_column" in roles:
     number = {name: i for i, name in enumerate(classes)}
     names = _class_names(rows, format_.options)
     for row, name in zip(rows.numbers, names):
       if name not in number:
-        raise cells.BadTable(
+        raise problems.BadTable(
             f"row {row}, column {roles['label_column']!r} must be one of {', '.join(classes)}, "
             f"got {name!r}"
         )
@@ -194,14 +350,14 @@ def _client_table(rows, format_):
   return ClientTable(features, labels, is_test, rows.numbers, row_ids)
 
 
-def _class_names(rows, options):
+def _class_names(rows: Rows, options: table_options.TableOptions) -> list[str]:
   """Returns the names of the classes of rows; `BadTable` if one is no number but has to be."""
-  names = [feature_encoding.level_of(text) for text in rows.cells[options.label_column]]
+  names = [table_format.level_of(text) for text in rows.cells[options.label_column or ""]]
   if options.label_above is None:
     return names
   for row, name in zip(rows.numbers, names):
     if not cells.is_number(name):
-      raise cells.BadTable(
+      raise problems.BadTable(
           f"row {row}, column {options.label_column!r} must be a number with --label_above, got "
           f"{name!r}"
       )
@@ -209,82 +365,107 @@ def _class_names(rows, options):
   return [f"{'>' if float(name) > limit else '<='} {limit:g}" for name in names]
 
 
-def _is_test(rows, split_column):
+def _is_test(rows: Rows, split_column: str) -> np.ndarray:
   """Returns which rows are for testing; `BadTable` if one does not say."""
   splits = [text.lower() for text in rows.cells[split_column]]
   for row, split in zip(rows.numbers, splits):
     if split not in _TRAIN_OR_TEST:
-      raise cells.BadTable(
+      raise problems.BadTable(
           f"row {row}, column {split_column!r} must be train or test, got {split!r}"
       )
   return np.array([split == "test" for split in splits], bool)
 
 
-def _learned_format(sources, columns, options):
-  """Returns the `TableFormat`, with the levels and classes of all clients.
+class _Learned:
+  """What the rows of all clients say of the format: levels, classes, and columns without values."""
 
-  Args:
-    sources: The `RowSources`.
-    columns: The `Columns` that are used.
-    options: `TableOptions`.
-  """
-  levels, classes = {name: set() for name in columns.categories}, set()
-  if columns.categories or options.label_column is not None:
-    with findings.gathered(sources.argument) as part:
-      for client_id in sources.paths:
-        with part(), sources.refusing(client_id):
-          rows = sources.read(client_id)
-          for name, found in levels.items():
-            found.update(feature_encoding.level_of(c) for c in rows.cells[name] if c is not None)
-          if options.label_column is not None:
-            classes.update(_class_names(rows, options))
-  levels = {name: feature_encoding.sorted_levels(found) for name, found in levels.items()}
-  return table_format.TableFormat(
-      options,
-      columns,
-      feature_encoding.FeatureEncoding(columns.features, levels),
-      None if options.label_column is None else feature_encoding.sorted_levels(classes),
-  )
+  def __init__(self, columns: columns_lib.Columns, options: table_options.TableOptions):
+    self._columns = columns
+    self._options = options
+    self._levels: dict[str, set[str]] = {name: set() for name in columns.categories}
+    self._classes: set[str] = set()
+    self._num_values = dict.fromkeys(columns.features, 0)
 
+  def add(self, rows: Rows) -> None:
+    """Learns from a client's rows; `BadTable` if a label or a split can't be used."""
+    for name in self._columns.features:
+      self._num_values[name] += int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
+    for name, found in self._levels.items():
+      found.update(table_format.level_of(cell) for cell in rows.cells[name] if cell is not None)
+    if self._options.label_column is not None:
+      self._classes.update(_class_names(rows, self._options))
+    if self._options.split_column is not None:
+      _is_test(rows, self._options.split_column)
 
-def _check_values(encoding, num_values):
-  """Raises `BadTable` if a column has no value at any client."""
-  empty = tuple(name for name, count in zip(encoding.encoded_names, num_values) if not count)
-  if empty:
-    raise cells.BadTable(
-        f"column {empty[0]!r} is empty everywhere{cells.also(empty[1:])}",
-        hints=(cells.LEAVES_OUT,), exclude=empty,
+  def format(self) -> table_format.TableFormat:
+    """Returns the `TableFormat`."""
+    levels = {name: table_format.sorted_levels(found) for name, found in self._levels.items()}
+    return table_format.TableFormat(
+        self._options,
+        self._columns,
+        table_format.FeatureEncoding(self._columns.features, levels),
+        None if self._options.label_column is None else table_format.sorted_levels(self._classes),
     )
 
+  def check_values(self) -> None:
+    """Raises `BadTable` if a mean is needed of a column that has no value at any client."""
+    empty = tuple(name for name, count in self._num_values.items() if not count)
+    if empty and self._options.missing != table_options.ERROR:
+      raise problems.BadTable(
+          f"column {empty[0]!r} is empty everywhere{problems.also(empty[1:])}",
+          hints=(problems.LEAVES_OUT,), exclude=empty,
+      )
 
-def _opened(sources, format_, learns_means=False):
-  """Returns the `ClientTables`, all of which have been read once.
+
+def _scan(
+    sources: RowSources, look: Callable[[Rows], object]
+) -> tuple[dict[str, int], str]:
+  """Reads all rows once; returns the clients' numbers of rows and a digest, in hex.
 
   Args:
     sources: The `RowSources`.
-    format_: The `TableFormat`.
-    learns_means: Whether missing values become means that are not known yet.
+    look: Is called with every client's rows; raises `BadTable` for what can't be used.
   """
-  num_rows, digest, num_values = {}, hashlib.sha256(), 0
-  with findings.gathered(sources.argument) as part:
+  num_rows, digest = {}, hashlib.sha256()
+  with sources.settled(), problems.gathered(sources.argument) as part:
     for client_id in sources.paths:
       with part(), sources.refusing(client_id):
         rows = sources.read(client_id)
-        # Checks labels, levels and splits.
-        num_values += (~np.isnan(_client_table(rows, format_).features)).sum(axis=0)
+        look(rows)
         num_rows[client_id] = len(rows.numbers)
         digest.update(repr(client_id).encode() + rows.digest())
-  if learns_means:
-    with sources.refusing(next(iter(sources.paths))):
-      _check_values(format_.encoding, num_values)
-  return ClientTables(num_rows, format_, digest.hexdigest(), sources)
+  sources.check_agreement()
+  return num_rows, digest.hexdigest()
 
 
-def open_heads(heads, options, argument="data_dir"):
+def read_heads(
+    paths: Mapping[str, str], options: table_options.TableOptions, argument: str
+) -> dict[str, columns_lib.Head]:
+  """Returns the `Head`s of files, with names, under the keys of their paths.
+
+  Args:
+    paths: A mapping of anything to a path.
+    options: `TableOptions`.
+    argument: What messages call the folder that the files are in.
+  """
+  reader.check_memory(tuple(paths.values()), options, argument)
+  heads = []
+  with problems.gathered(argument) as part:
+    for path in paths.values():
+      with part(), problems.refusing(argument, path):
+        heads.append(reader.read_head(path, options))
+  with problems.refusing(argument, None):
+    return dict(zip(paths, columns_lib.with_names(heads, options.header)))
+
+
+def open_heads(
+    heads: Mapping[str, columns_lib.Head], options: table_options.TableOptions,
+    argument: str = "data_dir",
+) -> ClientTables:
   """Looks at clients' files, and returns what reads them.
 
   Args:
-    heads: Their `Head`s, a mapping as `row_sources.read_heads` returns it.
+    heads: Their `Head`s, a mapping as `read_heads` returns it.
     options: `TableOptions`.
     argument: What messages call the folder that the files are in.
 
@@ -295,19 +476,26 @@ def open_heads(heads, options, argument="data_dir"):
     ValueError: If a file can't be used, or its columns differ from the others'.
     OSError: If a file can't be read.
   """
-  with row_sources.refusing(argument, None):
+  with problems.refusing(argument, None):
     columns = columns_lib.agree(list(heads.values()), options)
-  sources = row_sources.open_heads(heads, columns, options, argument)
-  learns_means = options.missing != table_options.ERROR
-  return _opened(sources, _learned_format(sources, columns, options), learns_means)
+  sources = RowSources(heads, columns, options, argument)
+  learned = _Learned(columns, options)
+  num_rows, sha256 = _scan(sources, learned.add)
+  with sources.settled(), sources.refusing(next(iter(sources.paths))):
+    learned.check_values()
+  return ClientTables(num_rows, learned.format(), sha256, sources)
 
 
-def _paths(directory, options, argument):
+def _paths(
+    directory: str, options: table_options.TableOptions, argument: str
+) -> dict[str, str]:
   what = "client" if options.client_column is None else "table"
-  return given_clients.sorted_by_id(table_files.paths(directory, argument, what))
+  return given_clients.sorted_by_id(reader.paths(directory, argument, what))
 
 
-def open_folder(directory, options, argument="data_dir"):
+def open_folder(
+    directory: str, options: table_options.TableOptions, argument: str = "data_dir"
+) -> ClientTables:
   """Looks at the files of a folder, and returns what reads them, as `open_heads` does.
 
   Args:
@@ -323,24 +511,26 @@ def open_folder(directory, options, argument="data_dir"):
   paths = _paths(directory, options, argument)
   is_one = len(paths) == 1 and options.client_column is None
 
-  def open_with(tried):
-    with findings.gathered(argument) as part:
+  def open_with(tried: table_options.TableOptions) -> ClientTables:
+    with problems.gathered(argument) as part:
       with part():
-        table_files.check_kinds([directory], argument)
+        reader.check_kinds([directory], argument)
       with part():
-        heads = row_sources.read_heads(paths, tried, argument)
+        heads = read_heads(paths, tried, argument)
         if is_one:
-          with row_sources.refusing(argument, None):
+          with problems.refusing(argument, None):
             columns_lib.check_no_clients(next(iter(heads.values())), tried)
         opened = open_heads(heads, tried, argument)
     return opened
 
-  hints = (columns_lib.SEVERAL_CLIENTS,) * (is_one and not options.allow_any_number)
-  return findings.open_tables(open_with, options, argument, hints)
+  hints = (columns_lib.SEVERAL_CLIENTS,) if is_one and not options.allow_any_number else ()
+  return problems.open_tables(open_with, options, argument, hints)
 
 
-@findings.without_hints()
-def open_files_for(format_, paths, argument="data_dir"):
+@problems.without_hints()
+def open_files_for(
+    format_: table_format.TableFormat, paths: Mapping[str, str], argument: str = "data_dir"
+) -> ClientTables:
   """Looks at files that a model is to be used on.
 
   Columns with a role, such as the labels, may be absent; if so, they are in no file.
@@ -358,19 +548,23 @@ def open_files_for(format_, paths, argument="data_dir"):
       class is unknown.
     OSError: If a file can't be read.
   """
-  heads = row_sources.read_heads(paths, format_.options, argument)
+  heads = read_heads(paths, format_.options, argument)
   absent = {
       role for role, name in format_.columns.roles.items()
-      if not any(name in head.names for head in heads.values())
+      if not any(name in head.known_names for head in heads.values())
   }
   format_ = format_.without_roles(absent)
-  with row_sources.refusing(argument, None):
+  with problems.refusing(argument, None):
     columns_lib.check(list(heads.values()), format_.columns, format_.options)
-  sources = row_sources.open_heads(heads, format_.columns, format_.options, argument)
-  return _opened(sources, format_)
+  sources = RowSources(heads, format_.columns, format_.options, argument)
+  # Checks labels, levels and splits.
+  num_rows, sha256 = _scan(sources, lambda rows: _client_table(rows, format_))
+  return ClientTables(num_rows, format_, sha256, sources)
 
 
-def open_folder_for(format_, directory, argument="data_dir"):
+def open_folder_for(
+    format_: table_format.TableFormat, directory: str, argument: str = "data_dir"
+) -> ClientTables:
   """Looks at the files of a folder that a model is to be used on, as `open_files_for` does.
 
   Args:
@@ -379,6 +573,6 @@ def open_folder_for(format_, directory, argument="data_dir"):
     argument: What messages call the folder.
   """
   paths = _paths(directory, format_.options, argument)
-  with findings.without_hints():
-    table_files.check_kinds([directory], argument)
+  with problems.without_hints():
+    reader.check_kinds([directory], argument)
   return open_files_for(format_, paths, argument)

@@ -1,10 +1,21 @@
-"""What the columns of all clients are for, agreed on by name."""
+"""The columns of files: their names, and what they are for, agreed on by all files.
+
+Text files don't say whether line 1 has names: that is found by comparing all of them.
+"""
+
+from __future__ import annotations
 
 import dataclasses
 import re
 import shlex
+from typing import Iterable, Sequence
 
 from fl_clustering.tables import cells
+from fl_clustering.tables import problems
+from fl_clustering.tables import table_options
+from fl_clustering.tables import written_numbers
+
+_SAY = ("--header=yes or --header=no says which",)
 
 # Names of columns that number rows or people.
 _LIKE_AN_ID = re.compile(
@@ -24,6 +35,160 @@ SEVERAL_CLIENTS = (
 
 
 @dataclasses.dataclass(frozen=True)
+class Head:
+  """The columns of a file; for text files also how it is written.
+
+  Attributes:
+    path: The file.
+    num_columns: Its number of columns.
+    names: The columns' names; None where the file has none, or until `with_names` has found out.
+    first_line: The cells of a text file's first line that is not empty; None for arrays.
+    line: The number of that line.
+    has_header: Whether that line holds the names.
+    separator: What stands between a text file's cells.
+    style: How numbers are written in text.
+    allows_any_cell: Whether a cell may hold anything, and what is no number counts as missing.
+      Every line of a text file is then a row, which is read on its own.
+  """
+
+  path: str
+  num_columns: int
+  names: tuple[str, ...] | None = None
+  first_line: tuple[str, ...] | None = None
+  line: int = 1
+  has_header: bool = False
+  separator: str = ","
+  style: written_numbers.Style = written_numbers.Style()
+  allows_any_cell: bool = False
+
+  @property
+  def known_names(self) -> tuple[str, ...]:
+    """The names, which have been found."""
+    assert self.names is not None
+    return self.names
+
+  @property
+  def known_line(self) -> tuple[str, ...]:
+    """The first line of a text file."""
+    assert self.first_line is not None
+    return self.first_line
+
+
+def _are_names(head: Head) -> list[bool]:
+  """Returns for every cell of line 1 whether it is text."""
+  return [
+      cell != "" and not any(cells.is_number(cell, mark) for mark in head.style.decimals) for cell in head.known_line
+  ]
+
+
+def _counts_up(line: Sequence[str]) -> bool:
+  """Returns whether a line is 0,1,2... or the same after an empty cell, as pandas writes it."""
+  numbers = line[1:] if line[0] == "" else line
+  return list(numbers) == [str(i) for i in range(len(numbers))]
+
+
+def _is_header_of_numbers(heads: Sequence[Head]) -> bool:
+  """Returns whether first lines of numbers are names; `BadTable` where nobody can know."""
+  first, lines = heads[0].known_line, {head.known_line for head in heads}
+  is_row = len(lines) > 1 or len(set(first)) < len(first) or len(first) == 1
+  if is_row or len(heads) == 1 and not _counts_up(first):
+    return False
+  if len(heads) > 1 and len(first) > 2 and _counts_up(first):
+    return True
+  raise problems.BadTable(
+      f"line 1, {','.join(first)}, may be a row or the columns' names", heads[0].path, _SAY,
+      header=table_options.YES,
+  )
+
+
+def _likely_header(heads: Sequence[Head]) -> str:
+  """Returns the likelier of `YES` and `NO` where first lines have numbers and text."""
+  first = heads[0].known_line
+  # Names stand once, and other files have most of them, too.
+  shared = set(first).intersection(*(head.known_line for head in heads))
+  return table_options.YES if 2 * len(shared) > len(first) else table_options.NO
+
+
+def _have_header(heads: Sequence[Head], header: str) -> bool:
+  """Returns whether line 1 of all text files holds names.
+
+  Args:
+    heads: The `Head`s of all text files, at least one.
+    header: One of `table_options.HEADERS`.
+
+  Raises:
+    BadTable: If some have names and others don't, or it can't be known.
+  """
+  if header != table_options.AUTO:
+    return header == table_options.YES
+  without = [head for head in heads if not any(_are_names(head))]
+  if len(without) == len(heads):
+    return _is_header_of_numbers(heads)
+  if without:
+    named = next(head for head in heads if head not in without)
+    raise problems.BadTable(
+        f"line 1 holds numbers, and that of {named.path!r} names; either all files have names "
+        "or none", without[0].path,
+    )
+  # A row may hold text, but hardly the same one at all clients.
+  if len(heads) > 1 and len({tuple(sorted(head.known_line)) for head in heads}) == 1:
+    return True
+  for head in heads:
+    if sum(_are_names(head)) + head.known_line.count("") < head.num_columns:
+      raise problems.BadTable(
+          f"line 1, {','.join(head.known_line)}, has numbers and text; it may be a row or the "
+          "columns' names", head.path, _SAY, header=_likely_header(heads),
+      )
+  return True
+
+
+def _with_names(head: Head, names: Sequence[str]) -> Head:
+  """Returns a head with these names, and made-up ones where they are empty."""
+  named = tuple(name or f"column_{i}" for i, name in enumerate(names, start=1))
+  for i, name in enumerate(named):
+    if name in named[:i]:
+      raise problems.BadTable(f"line 1 names the column {name!r} twice", head.path)
+  return dataclasses.replace(head, names=named)
+
+
+def with_names(heads: Sequence[Head], header: str) -> list[Head]:
+  """Returns the heads with names, in the same order.
+
+  Args:
+    heads: The `Head`s of all files.
+    header: One of `table_options.HEADERS`.
+
+  Raises:
+    BadTable: If files with names stand beside files without, or it can't be known.
+  """
+  texts = [head for head in heads if head.first_line is not None]
+  has_header = bool(texts) and _have_header(texts, header)
+  found = [
+      head if head.first_line is None else dataclasses.replace(
+          head, has_header=has_header, names=head.known_line if has_header else None
+      )
+      for head in heads
+  ]
+  named = [head for head in found if head.names is not None]
+  empty = [head for head in named if not head.names]  # Empty files of private algorithms.
+  if empty:
+    names = next((head.names for head in named if head.names), None)
+    if names is None:
+      raise problems.BadTable("it is empty, and no file has the columns' names", empty[0].path)
+    found = [
+        dataclasses.replace(head, num_columns=len(names), names=names, first_line=names)
+        if head in empty else head for head in found
+    ]
+  unnamed = [head for head in found if head.names is None]
+  if named and unnamed:
+    raise problems.BadTable(
+        f"it has no column names, and {named[0].path!r} has; either all files have names or none",
+        unnamed[0].path,
+    )
+  return [_with_names(head, head.names or [""] * head.num_columns) for head in found]
+
+
+@dataclasses.dataclass(frozen=True)
 class Columns:
   """The columns that are used.
 
@@ -38,24 +203,24 @@ class Columns:
   roles: dict[str, str]
 
   @property
-  def numbers(self):
+  def numbers(self) -> tuple[str, ...]:
     """The features that hold numbers."""
     return tuple(name for name in self.features if name not in self.categories)
 
   @property
-  def texts(self):
+  def texts(self) -> tuple[str, ...]:
     """All other columns that are used."""
     return (*self.categories, *self.roles.values())
 
 
-def check_known(heads, options):
+def check_known(heads: Sequence[Head], options: table_options.TableOptions) -> None:
   """Raises a ValueError if an option names a column that no file has.
 
   Args:
     heads: The `Head`s of all files, with names.
     options: `TableOptions`.
   """
-  known = {name for head in heads for name in head.names}
+  known = {name for head in heads for name in head.known_names}
   asked = {
       "columns": options.columns or (), "exclude": options.exclude,
       "categories": options.categories, **{role: (name,) for role, name in options.roles.items()},
@@ -65,11 +230,13 @@ def check_known(heads, options):
       if name not in known:
         raise ValueError(
             f"`{argument}` must name columns of the tables, got {name!r}; {heads[0].path!r} has "
-            f"{cells.listed(heads[0].names)}."
+            f"{problems.listed(heads[0].known_names)}."
         )
 
 
-def _check_same(heads, options, names, owner):
+def _check_same(
+    heads: Iterable[Head], options: table_options.TableOptions, names: Sequence[str], owner: str
+) -> None:
   """Raises `BadTable` unless every file has these columns, and no others if all are used.
 
   Args:
@@ -78,49 +245,50 @@ def _check_same(heads, options, names, owner):
     names: The names of the columns that are used.
     owner: Who has these columns, in words.
   """
-  lacked, further = [], []
+  lacked: list[tuple[str, str]] = []
+  further: list[tuple[str, str]] = []
   for head in heads:
-    lacked += [(name, head.path) for name in names if name not in head.names]
+    lacked += [(name, head.path) for name in names if name not in head.known_names]
     if options.columns is None:
       others = {*names, *options.exclude}
-      further += [(name, head.path) for name in head.names if name not in others]
+      further += [(name, head.path) for name in head.known_names if name not in others]
   for name, path in lacked:
     if name in options.roles.values():
-      raise cells.BadTable(f"it has no column {name!r}, and {owner} has", path)
+      raise problems.BadTable(f"it has no column {name!r}, and {owner} has", path)
   left_out = tuple(dict.fromkeys(name for name, _ in (*lacked, *further)))
   for name, path in lacked:
-    raise cells.BadTable(
-        f"it has no column {name!r}, and {owner} has", path, (cells.LEAVES_OUT,), exclude=left_out
+    raise problems.BadTable(
+        f"it has no column {name!r}, and {owner} has", path, (problems.LEAVES_OUT,), exclude=left_out
     )
   for name, path in further:
-    raise cells.BadTable(
-        f"it has a column {name!r}, and {owner} has none", path, (cells.LEAVES_OUT,),
+    raise problems.BadTable(
+        f"it has a column {name!r}, and {owner} has none", path, (problems.LEAVES_OUT,),
         exclude=left_out,
     )
 
 
-def _check_no_id(head, features):
+def _check_no_id(head: Head, features: Sequence[str]) -> None:
   """Raises `BadTable` if rows would be clustered by their numbers."""
   found = []
-  for position, name in enumerate(head.names):
+  for position, name in enumerate(head.known_names):
     # Where the other columns have names, one without holds what R and pandas number rows by.
-    is_unnamed = head.has_header and not head.first_line[position]
+    is_unnamed = head.has_header and not head.known_line[position]
     is_like = _LIKE_AN_ID.fullmatch(name) or _LIKE_AN_ID.fullmatch(name.lower())
     if name in features and (is_unnamed or is_like):
       found.append((position + 1, name))
   if found:
     names = tuple(name for _, name in found)
-    raise cells.BadTable(
-        f"column {found[0][0]}, {names[0]!r}, looks like the rows' ids{cells.also(names[1:])}",
+    raise problems.BadTable(
+        f"column {found[0][0]}, {names[0]!r}, looks like the rows' ids{problems.also(names[1:])}",
         head.path, (
             f"--id_column={shlex.quote(names[0])} names the rows by it instead",
-            cells.LEAVES_OUT,
+            problems.LEAVES_OUT,
             "--columns, if there are no views, takes it as a feature",
         ), exclude=names,
     )
 
 
-def check_no_clients(head, options):
+def check_no_clients(head: Head, options: table_options.TableOptions) -> None:
   """Raises `BadTable` if one table seems to say whose row it is, and no option is about that.
 
   Args:
@@ -130,17 +298,17 @@ def check_no_clients(head, options):
   if options.client_column is not None or options.columns is not None:
     return
   others = {*options.roles.values(), *options.exclude, *options.categories}
-  for position, name in enumerate(head.names):
+  for position, name in enumerate(head.known_names):
     if name not in others and _LIKE_A_CLIENT.fullmatch(name.lower()):
       problem = f"column {position + 1}, {name!r}, looks like the clients' names"
       if options.allow_any_number:  # A row would say which clients there are.
-        raise cells.BadTable(problem, head.path, (cells.LEAVES_OUT,), exclude=(name,))
-      raise cells.BadTable(
-          problem, head.path, (SEVERAL_CLIENTS, cells.LEAVES_OUT), client_column=name
+        raise problems.BadTable(problem, head.path, (problems.LEAVES_OUT,), exclude=(name,))
+      raise problems.BadTable(
+          problem, head.path, (SEVERAL_CLIENTS, problems.LEAVES_OUT), client_column=name
       )
 
 
-def agree(heads, options):
+def agree(heads: Sequence[Head], options: table_options.TableOptions) -> Columns:
   """Returns the `Columns` that are used of all files.
 
   Args:
@@ -155,19 +323,21 @@ def agree(heads, options):
   others = {*options.roles.values(), *options.exclude}
   features = options.columns
   if features is None:
-    features = tuple(name for name in heads[0].names if name not in others)
+    features = tuple(name for name in heads[0].known_names if name not in others)
   categories = tuple(name for name in features if name in options.categories)
   columns = Columns(features, categories, options.roles)
   used = (*features, *options.roles.values())
   _check_same(heads, options, used, repr(heads[0].path))
   if not features:
-    raise cells.BadTable("no column is left for the features", heads[0].path)
+    raise problems.BadTable("no column is left for the features", heads[0].path)
   if options.columns is None:
     _check_no_id(heads[0], features)
   return columns
 
 
-def check(heads, columns, options):
+def check(
+    heads: Sequence[Head], columns: Columns, options: table_options.TableOptions
+) -> None:
   """Raises `BadTable` unless all files have a model's columns, and no others if all are used.
 
   Args:

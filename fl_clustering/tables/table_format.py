@@ -1,13 +1,20 @@
-"""What tables look like and how they become features: what a model has to remember of them."""
+"""What tables look like and how they become features: what a model has to remember of them.
 
+Columns become numbers, levels zeros and ones, and missing cells are filled in.  Tables of several
+views have a format for each.
+"""
+
+from __future__ import annotations
+
+import collections.abc
 import dataclasses
-from typing import Optional
+from typing import Any, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
-from fl_clustering.tables import feature_encoding
+from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 
 
@@ -15,12 +22,128 @@ from fl_clustering.tables import table_options
 _ARRAYS = ("means", "shift", "factor")
 
 
-def _as_list(array):
+def _as_list(array: np.ndarray | None) -> list[float] | None:
   return None if array is None else array.tolist()
 
 
-def _as_array(numbers):
+def _as_array(numbers: Sequence[float] | None) -> np.ndarray | None:
   return None if numbers is None else np.array(numbers, np.float64)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FeatureEncoding:
+  """How a table's columns become features; the same at all clients.
+
+  Attributes:
+    columns: The columns of the tables, in order.
+    levels: The levels of the columns that hold some, by name.  They come from all clients: a
+      level's name leaves the clients that have it.
+    means: What missing values become, of shape (num_encoded,); None where none may be missing.
+    indicators: The columns that get a further one, which is 1 where the value was missing.
+    shift: What is subtracted from the features, of shape (num_features,); None for nothing.
+    factor: What they are multiplied by then, likewise.
+  """
+
+  columns: tuple[str, ...]
+  levels: Mapping[str, tuple[str, ...]]
+  means: np.ndarray | None = None
+  indicators: tuple[str, ...] = ()
+  shift: np.ndarray | None = None
+  factor: np.ndarray | None = None
+
+  @property
+  def encoded_names(self) -> tuple[str, ...]:
+    """The names of the columns after levels became columns, (num_encoded,)."""
+    names: list[str] = []
+    for name in self.columns:
+      has_levels = name in self.levels
+      names += [f"{name}={level}" for level in self.levels[name]] if has_levels else [name]
+    return tuple(names)
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    """The names of the features."""
+    return (*self.encoded_names, *(f"{name} is missing" for name in self.indicators))
+
+  def first_encoded(self, names: Iterable[str]) -> list[int]:
+    """Returns the positions of the first encoded columns of some columns, a list."""
+    widths = [len(self.levels.get(name, (name,))) for name in self.columns]
+    starts = dict(zip(self.columns, np.cumsum([0, *widths]).tolist()))
+    return [starts[name] for name in names]
+
+  def encode(self, table: Mapping[str, np.ndarray], row_numbers: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Returns float64 of shape (num_rows, num_encoded), NaN where a value is missing.
+
+    Args:
+      table: The columns by name, as `reader.read` returns them.
+      row_numbers: What messages call the rows.
+
+    Raises:
+      BadTable: If a level is unknown.
+    """
+    return np.concatenate([
+        _one_hot(name, table[name], self.levels[name], row_numbers) if name in self.levels
+        else table[name][:, np.newaxis]
+        for name in self.columns
+    ], axis=1)
+
+  def finish(self, encoded: np.ndarray) -> np.ndarray:
+    """Returns features of shape (num_rows, num_features), filled in and scaled.
+
+    Args:
+      encoded: What `encode` returned.
+    """
+    features = encoded
+    if self.means is not None:
+      is_missing = np.isnan(encoded)
+      indicators = is_missing[:, self.first_encoded(self.indicators)]
+      features = np.concatenate([np.where(is_missing, self.means, encoded), indicators], axis=1)
+    return features if self.shift is None else (features - self.shift) * self.factor
+
+
+def standardizing_factor(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+  """Returns what makes features of variance one, 0 for constant ones, of shape (num_features,).
+
+  Args:
+    mean: The features' means, of shape (num_features,).
+    deviation: Their standard deviations.
+  """
+  # What rounding leaves of a constant feature.
+  is_constant = deviation <= 1e-12 * np.abs(mean)
+  return np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviation))
+
+
+def _one_hot(
+    name: str, column: np.ndarray, levels: Sequence[str],
+    row_numbers: Sequence[int] | np.ndarray,
+) -> np.ndarray:
+  number = {level: i for i, level in enumerate(levels)}
+  encoded = np.zeros((len(column), len(levels)))
+  for row, cell in enumerate(column):
+    if cell is None:
+      encoded[row] = np.nan
+    elif level_of(cell) in number:
+      encoded[row, number[level_of(cell)]] = 1
+    else:
+      raise problems.BadTable(
+          f"row {row_numbers[row]}, column {name!r} must be one of {', '.join(levels)}, got "
+          f"{cell!r}"
+      )
+  return encoded
+
+
+def level_of(text: str) -> str:
+  """Returns the level that a cell's text stands for: 1, 1.0 and 01 are one, TRUE and True too."""
+  if cells.is_number(text):
+    return f"{float(text):.17g}"
+  return text.lower() if text.lower() in ("true", "false") else text
+
+
+def sorted_levels(levels: Collection[str]) -> tuple[str, ...]:
+  """Returns levels in order: numbers by size, then text by alphabet."""
+  return tuple(sorted(
+      levels, key=lambda level: (0, float(level), "") if cells.is_number(level) else (1, 0.0, level)
+  ))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,14 +159,14 @@ class TableFormat:
 
   options: table_options.TableOptions
   columns: columns_lib.Columns
-  encoding: feature_encoding.FeatureEncoding
-  classes: Optional[tuple[str, ...]] = None
+  encoding: FeatureEncoding
+  classes: tuple[str, ...] | None = None
 
-  def without_roles(self, roles):
+  def without_roles(self, roles: Collection[str]) -> TableFormat:
     """Returns the format of tables whose columns of these roles are left out."""
     kept = {role: name for role, name in self.columns.roles.items() if role not in roles}
     names = tuple(name for role, name in self.columns.roles.items() if role in roles)
-    left_out = {**dict.fromkeys(roles), "exclude": (*self.options.exclude, *names)}
+    left_out: dict[str, Any] = {**dict.fromkeys(roles), "exclude": (*self.options.exclude, *names)}
     if "label_column" in left_out:
       left_out["label_above"] = None
     return dataclasses.replace(
@@ -52,7 +175,7 @@ class TableFormat:
         columns=dataclasses.replace(self.columns, roles=kept),
     )
 
-  def features(self, frame):
+  def features(self, frame: Any) -> np.ndarray:
     """Returns the features of rows, float64 of shape (n, d).
 
     Args:
@@ -68,7 +191,8 @@ class TableFormat:
       columns[name] = frame[name].to_numpy()
       if name in self.columns.categories:
         is_missing = frame[name].isna().to_numpy()
-        columns[name] = np.where(is_missing, None, frame[name].astype(str).to_numpy(object))
+        columns[name] = frame[name].astype(str).to_numpy(object, copy=True)
+        columns[name][is_missing] = None
         continue
       try:
         columns[name] = columns[name].astype(np.float64)
@@ -77,7 +201,7 @@ class TableFormat:
     try:
       row_numbers = range(1, len(frame) + 1)
       features = self.encoding.finish(self.encoding.encode(columns, row_numbers))
-    except cells.BadTable as e:
+    except problems.BadTable as e:
       raise ValueError(f"`frame` must be like the tables of the fit: {e}.") from e
     if not self.options.allow_any_number and not np.isfinite(features).all():
       row, column = np.argwhere(~np.isfinite(features))[0]
@@ -87,7 +211,7 @@ class TableFormat:
       )
     return features
 
-  def to_json(self):
+  def to_json(self) -> dict[str, Any]:
     """Returns the format as a dict for JSON."""
     encoding = self.encoding
     return {
@@ -100,7 +224,7 @@ class TableFormat:
     }
 
   @classmethod
-  def from_json(cls, document):
+  def from_json(cls, document: Mapping[str, Any]) -> TableFormat:
     """Returns the format that `to_json` returned as a dict."""
     options = table_options.TableOptions.from_json(document["options"])
     levels = {name: tuple(found) for name, found in document["levels"].items()}
@@ -108,7 +232,7 @@ class TableFormat:
     return cls(
         options,
         columns_lib.Columns(features, tuple(levels), options.roles),
-        feature_encoding.FeatureEncoding(
+        FeatureEncoding(
             features,
             levels,
             indicators=tuple(document["indicators"]),
@@ -116,3 +240,81 @@ class TableFormat:
         ),
         document["classes"] and tuple(document["classes"]),
     )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ViewFormat:
+  """The `TableFormat` of every view.
+
+  Attributes:
+    views: By the views' names, in their order.
+  """
+
+  views: Mapping[str, TableFormat]
+
+  @property
+  def widths(self) -> tuple[int, ...]:
+    """The views' numbers of features."""
+    return tuple(len(view.encoding.feature_names) for view in self.views.values())
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    """The names of all views' features, `view: column`."""
+    return tuple(
+        f"{name}: {feature}" for name, view in self.views.items()
+        for feature in view.encoding.feature_names
+    )
+
+  def features(self, frames: Any) -> np.ndarray:
+    """Returns the features of rows, the views side by side: float64 of shape (n, D).
+
+    Args:
+      frames: A mapping from the views' names to pandas frames, or a list of frames in the order
+        of the views.  Row i of every frame is the same row; further views are left alone.
+
+    Raises:
+      TypeError: If it is neither.
+      ValueError: If a view or a column is missing, a cell can't be used, or numbers of rows
+        differ.
+    """
+    blocks: list[np.ndarray] = []
+    for name, frame in self._by_name(frames).items():
+      try:
+        blocks.append(self.views[name].features(frame))
+      except ValueError as e:
+        raise ValueError(f"`frames` must fit the model, got view {name!r}: {e}") from e
+      if len(blocks[-1]) != len(blocks[0]):
+        raise ValueError(
+            f"`frames` must have the same rows, got {len(blocks[-1])} in view {name!r} and "
+            f"{len(blocks[0])} in view {next(iter(self.views))!r}."
+        )
+    return np.concatenate(blocks, axis=1)
+
+  def _by_name(self, frames: Any) -> dict[str, Any]:
+    if isinstance(frames, (list, tuple)):
+      if len(frames) != len(self.views):
+        raise ValueError(
+            f"`frames` must be one for each of the views {', '.join(self.views)}, got "
+            f"{len(frames)}."
+        )
+      return dict(zip(self.views, frames))
+    if not isinstance(frames, collections.abc.Mapping):
+      raise TypeError(
+          "`frames` must be a list of frames or a mapping from view to frame, got "
+          f"{type(frames).__name__}."
+      )
+    for name in self.views:
+      if name not in frames:
+        raise ValueError(f"`frames` must have the view {name!r}, got {list(frames)}.")
+    return {name: frames[name] for name in self.views}
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the format as a dict for JSON."""
+    return {name: view.to_json() for name, view in self.views.items()}
+
+  @classmethod
+  def from_json(cls, document: Mapping[str, Any]) -> ViewFormat:
+    """Returns the format that `to_json` returned as a dict."""
+    return cls({
+        name: TableFormat.from_json(view) for name, view in document.items()
+    })

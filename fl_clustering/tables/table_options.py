@@ -1,10 +1,13 @@
 """How clients' tables are to be read: one value for all programs and for Python."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
-from typing import Optional
+from typing import Any, Mapping
 
 from clustering_basics import validate
+from fl_clustering.tables import written_numbers
 
 # What a missing cell is, by the names of `missing`.
 ERROR, MEAN, INDICATOR = "error", "mean", "indicator"
@@ -40,35 +43,36 @@ class TableOptions:
     split_column: Says `train` or `test` of every row.
     client_column: Says whose row it is, where a table holds the rows of several clients.
     separator: What stands between the cells of a text file; None to find out.
-    decimal: The decimal mark of text files, "." or ",".
+    decimal: The decimal mark of text, "." or ","; None to find out for every file.
+    thousands: What stands between the thousands of numbers, a key of
+      `written_numbers.THOUSANDS`; None for nothing.
+    strip_units: Whether a unit, a percent sign or a comparison beside a number is left out.
     header: One of `HEADERS`.
     allow_any_number: Whether features may be missing, infinite or of any size, and clients may
       have no rows, as private algorithms need it.  With a `header` other than "auto", no row then
       causes an error or changes how another one is read; what is no number counts as missing.
   """
 
-  columns: Optional[tuple[str, ...]] = None
+  columns: tuple[str, ...] | None = None
   exclude: tuple[str, ...] = ()
   categories: tuple[str, ...] = ()
   missing: str = ERROR
-  id_column: Optional[str] = None
-  label_column: Optional[str] = None
-  label_above: Optional[float] = None
-  split_column: Optional[str] = None
-  client_column: Optional[str] = None
-  separator: Optional[str] = None
-  decimal: str = "."
+  id_column: str | None = None
+  label_column: str | None = None
+  label_above: float | None = None
+  split_column: str | None = None
+  client_column: str | None = None
+  separator: str | None = None
+  decimal: str | None = None
+  thousands: str | None = None
+  strip_units: bool = False
   header: str = AUTO
   allow_any_number: bool = False
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     validate.one_of(MISSING, missing=self.missing)
     validate.one_of(HEADERS, header=self.header)
-    validate.one_of((".", ","), decimal=self.decimal)
-    if self.separator is not None and len(self.separator) != 1:
-      raise validate.error("separator", "be one character", self.separator)
-    if self.separator == self.decimal:
-      raise validate.error("separator", "differ from `decimal`", self.separator)
+    self._check_marks()
     if self.label_above is not None:
       if self.label_column is None:
         raise validate.error("label_above", "be left out without `label_column`", self.label_above)
@@ -76,10 +80,23 @@ class TableOptions:
         raise validate.error("label_above", "be a finite number", self.label_above)
     self._check_one_role_each()
 
-  def _check_one_role_each(self):
-    roles = {role: (getattr(self, role),) for role in _ROLES if getattr(self, role) is not None}
+  def _check_marks(self) -> None:
+    if self.decimal is not None:
+      validate.one_of((".", ","), decimal=self.decimal)
+    if self.thousands is not None:
+      validate.one_of(tuple(written_numbers.THOUSANDS), thousands=self.thousands)
+      if self.thousands == self.decimal:
+        raise validate.error("thousands", "differ from `decimal`", self.thousands)
+    if self.separator is not None:
+      if len(self.separator) != 1:
+        raise validate.error("separator", "be one character", self.separator)
+      if self.separator == (self.decimal or "."):
+        raise validate.error("separator", "differ from `decimal`", self.separator)
+
+  def _check_one_role_each(self) -> None:
+    roles: dict[str, tuple[str, ...]] = {role: (name,) for role, name in self.roles.items()}
     roles["exclude"] = self.exclude
-    seen = {}
+    seen: dict[str, str] = {}
     for role, names in {**roles, "columns": self.columns or ()}.items():
       for name in names:
         if name in seen:
@@ -92,11 +109,18 @@ class TableOptions:
         raise validate.error("categories", "be among `columns`", name)
 
   @property
-  def roles(self):
+  def style(self) -> written_numbers.Style:
+    """How numbers are written in text."""
+    return written_numbers.Style(self.decimal, self.thousands, self.strip_units)
+
+  @property
+  def roles(self) -> dict[str, str]:
     """The columns that are no features but have a role, by role."""
     return {role: getattr(self, role) for role in _ROLES if getattr(self, role) is not None}
 
-  def repaired(self, exclude=(), categories=(), **changes):
+  def repaired(
+      self, exclude: tuple[str, ...] = (), categories: tuple[str, ...] = (), **changes: Any
+  ) -> TableOptions:
     """Returns options with changes that make tables usable.
 
     Args:
@@ -107,19 +131,19 @@ class TableOptions:
     """
     if self.allow_any_number:
       exclude, categories = (*exclude, *categories), ()
-    left_out = dict.fromkeys((*self.exclude, *exclude))
+    left_out = tuple(dict.fromkeys((*self.exclude, *exclude)))
     levels = dict.fromkeys((*self.categories, *categories))
     if self.columns is not None:
       changes["columns"] = tuple(name for name in self.columns if name not in left_out)
       left_out = self.exclude
     return dataclasses.replace(
         self,
-        exclude=tuple(left_out),
+        exclude=left_out,
         categories=tuple(name for name in levels if name not in (*self.exclude, *exclude)),
         **changes,
     )
 
-  def to_json(self):
+  def to_json(self) -> dict[str, Any]:
     """Returns the options that are not their defaults, a dict for JSON."""
     default = TableOptions()
     return {
@@ -129,9 +153,10 @@ class TableOptions:
     }
 
   @classmethod
-  def from_json(cls, document):
+  def from_json(cls, document: Mapping[str, Any]) -> TableOptions:
     """Returns the options that `to_json` returned as a dict."""
-    return cls(**{
+    values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in document.items()
-    })
+    }
+    return cls(**values)

@@ -11,10 +11,12 @@ i of every file of a client is the client's row i.  The files are read as those 
 `labels` is no view.  It has one column, besides one of ids, with known classes: integers or text.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import os
-from typing import Mapping, Optional
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -23,12 +25,10 @@ from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
-from fl_clustering.tables import feature_encoding
-from fl_clustering.tables import findings
-from fl_clustering.tables import row_sources
-from fl_clustering.tables import table_files
+from fl_clustering.tables import problems
+from fl_clustering.tables import reader
+from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
-from fl_clustering.tables import view_format
 
 LABELS = "labels"
 # What does not apply to views, and why.
@@ -52,7 +52,7 @@ class ViewTable:
 
   features: np.ndarray
   rows: np.ndarray
-  row_ids: Optional[tuple[str, ...]]
+  row_ids: tuple[str, ...] | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,25 +78,30 @@ class ViewTables:
   """
 
   views: Mapping[str, client_tables.ClientTables]
-  labels: Optional[Labels] = None
+  labels: Labels | None = None
 
   @property
-  def num_rows(self):
+  def num_rows(self) -> Mapping[str, int]:
     """The clients' numbers of rows, by client id."""
     return next(iter(self.views.values())).num_rows
 
   @property
-  def client_ids(self):
+  def client_ids(self) -> tuple[str, ...]:
     """The clients' ids, in order."""
     return tuple(self.num_rows)
 
   @property
-  def format(self):
-    """The `ViewFormat`."""
-    return view_format.ViewFormat({name: view.format for name, view in self.views.items()})
+  def number_columns(self) -> frozenset[str]:
+    """The columns that are features as numbers, in any view."""
+    return frozenset().union(*(view.number_columns for view in self.views.values()))
 
   @property
-  def sha256(self):
+  def format(self) -> table_format.ViewFormat:
+    """The `ViewFormat`."""
+    return table_format.ViewFormat({name: view.format for name, view in self.views.items()})
+
+  @property
+  def sha256(self) -> str:
     """A digest of all that is used, in hex."""
     digest = hashlib.sha256()
     for name, view in self.views.items():
@@ -107,7 +112,7 @@ class ViewTables:
         digest.update(labels.tobytes())
     return digest.hexdigest()
 
-  def read(self, client_id):
+  def read(self, client_id: str) -> ViewTable:
     """Returns the `ViewTable` of a client."""
     tables = [view.read(client_id) for view in self.views.values()]
     ids = (table.row_ids for table in tables if table.row_ids is not None)
@@ -116,7 +121,7 @@ class ViewTables:
         next(ids, None),
     )
 
-  def filled(self):
+  def filled(self) -> ViewTables:
     """Returns the same tables, with missing values filled in as the options say.
 
     Raises:
@@ -126,9 +131,9 @@ class ViewTables:
     return dataclasses.replace(self, views=views)
 
 
-def _folders(directory, argument):
+def _folders(directory: str, argument: str) -> dict[str, str]:
   """Returns the clients' folders, by client."""
-  table_files.check_folder(directory, argument)
+  reader.check_folder(directory, argument)
   folders = {
       name: os.path.join(directory, name) for name in os.listdir(directory)
       if os.path.isdir(os.path.join(directory, name)) and not name.startswith(".")
@@ -141,15 +146,17 @@ def _folders(directory, argument):
   return given_clients.sorted_by_id(folders)
 
 
-def _files(folders, argument):
+def _files(folders: Mapping[str, str], argument: str) -> dict[str, dict[str, str]]:
   """Returns the paths of every client's files, by client and name."""
   return {
-      client_id: table_files.paths(path, argument, "view")
+      client_id: reader.paths(path, argument, "view")
       for client_id, path in folders.items()
   }
 
 
-def _by_name(folders, argument):
+def _by_name(
+    folders: Mapping[str, Mapping[str, str]], argument: str
+) -> dict[str, dict[str, str]]:
   """Returns the paths of all files, by name and client; every client must have the same."""
   first = next(iter(folders))
   for client_id, files in folders.items():
@@ -165,14 +172,16 @@ def _by_name(folders, argument):
   }
 
 
-def _of_view(options, heads):
+def _of_view(
+    options: table_options.TableOptions, heads: Mapping[str, columns_lib.Head]
+) -> table_options.TableOptions:
   """Returns the `TableOptions` of a view: those of all views, with the names that it has.
 
   Args:
     options: `TableOptions`.
     heads: The `Head`s of the view's files, by client.
   """
-  known = {name for head in heads.values() for name in head.names}
+  known = {name for head in heads.values() for name in head.known_names}
   return dataclasses.replace(
       options,
       exclude=tuple(name for name in options.exclude if name in known),
@@ -180,39 +189,42 @@ def _of_view(options, heads):
   )
 
 
-def _label_heads(paths, options, argument):
+def _label_heads(
+    paths: Mapping[str, str], options: table_options.TableOptions, argument: str
+) -> dict[str, columns_lib.Head]:
   """Returns the `Head`s of the files of labels, by client."""
   if options.header == table_options.AUTO:
     heads = []
     for path in paths.values():
-      with row_sources.refusing(argument, path):
-        heads.append(table_files.read_head(path, options))
+      with problems.refusing(argument, path):
+        heads.append(reader.read_head(path, options))
     lines = {head.first_line for head in heads if head.first_line is not None}
     # The column's name is the same at all clients; if line 1 is not, it is a class.
     if len(lines) > 1:
       options = dataclasses.replace(options, header=table_options.NO)
-  return row_sources.read_heads(paths, options, argument)
+  return client_tables.read_heads(paths, options, argument)
 
 
-def _label_columns(head, options):
+def _label_columns(
+    head: columns_lib.Head, options: table_options.TableOptions
+) -> columns_lib.Columns:
   """Returns the `Columns` of a file of labels: one, and that of the ids if there is one."""
-  own = [name for name in head.names if name not in (options.id_column, *options.exclude)]
+  own = [name for name in head.known_names if name not in (options.id_column, *options.exclude)]
   if len(own) != 1:
-    raise cells.BadTable(
+    raise problems.BadTable(
         f"it must have one column of classes, got {len(own)}",
-        hints=("--id_column names the rows by a column", cells.LEAVES_OUT),
+        hints=("--id_column names the rows by a column", problems.LEAVES_OUT),
     )
-  has_ids = options.id_column in head.names
-  ids = {"id_column": options.id_column} if has_ids else {}
+  ids = {} if options.id_column not in head.known_names else {"id_column": options.id_column or ""}
   return columns_lib.Columns((), (), {"label_column": own[0], **ids})
 
 
-def _class_names(rows, column):
+def _class_names(rows: client_tables.Rows, column: str) -> list[str]:
   """Returns the names of the classes of rows; `BadTable` if one is a number, but no integer."""
   for row, text in zip(rows.numbers, rows.cells[column]):
     if cells.is_number(text) and not float(text).is_integer():
-      raise cells.BadTable(f"row {row} must be an integer or text, got {text!r}")
-  return [feature_encoding.level_of(text) for text in rows.cells[column]]
+      raise problems.BadTable(f"row {row} must be an integer or text, got {text!r}")
+  return [table_format.level_of(text) for text in rows.cells[column]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,10 +233,12 @@ class _File:
 
   path: str
   num_rows: int
-  row_ids: Optional[tuple[str, ...]]
+  row_ids: tuple[str, ...] | None
 
 
-def _read_labels(heads, options, argument):
+def _read_labels(
+    heads: Mapping[str, columns_lib.Head], options: table_options.TableOptions, argument: str
+) -> tuple[Labels, dict[str, _File]]:
   """Returns the `Labels`, and each client's `_File` by client.
 
   Args:
@@ -232,16 +246,17 @@ def _read_labels(heads, options, argument):
     options: `TableOptions`.
     argument: What messages call the folder.
   """
-  names, files = {}, {}
+  names: dict[str, list[str]] = {}
+  files = {}
   for client_id, head in heads.items():
-    with row_sources.refusing(argument, head.path):
+    with problems.refusing(argument, head.path):
       columns = _label_columns(head, options)
-      sources = row_sources.open_heads({client_id: head}, columns, options, argument)
+      sources = client_tables.RowSources({client_id: head}, columns, options, argument)
       rows = sources.read(client_id)
       names[client_id] = _class_names(rows, columns.roles["label_column"])
-    ids = rows.cells.get(options.id_column)
+    ids = rows.cells.get(options.id_column or "")
     files[client_id] = _File(head.path, len(rows.numbers), None if ids is None else tuple(ids))
-  classes = feature_encoding.sorted_levels(set().union(*names.values()))
+  classes = table_format.sorted_levels(set().union(*names.values()))
   number = {name: i for i, name in enumerate(classes)}
   by_client = {
       client_id: np.array([number[name] for name in found], np.int64)
@@ -250,25 +265,28 @@ def _read_labels(heads, options, argument):
   return Labels(classes, by_client), files
 
 
-def _check_same_rows(files):
+def _check_same_rows(files: Sequence[_File]) -> None:
   """Raises `BadTable` unless all `_File`s of a client have the same rows."""
-  named = [file for file in files if file.row_ids is not None]
-  for file in named[1:]:
-    for row, (wanted, found) in enumerate(zip(named[0].row_ids, file.row_ids), start=1):
-      if feature_encoding.level_of(found) != feature_encoding.level_of(wanted):
-        raise cells.BadTable(
-            f"row {row} has the id {found!r}, and in {named[0].path!r} it has {wanted!r}; all "
+  named = [(file, file.row_ids) for file in files if file.row_ids is not None]
+  for file, row_ids in named[1:]:
+    for row, (wanted, found) in enumerate(zip(named[0][1], row_ids), start=1):
+      if table_format.level_of(found) != table_format.level_of(wanted):
+        raise problems.BadTable(
+            f"row {row} has the id {found!r}, and in {named[0][0].path!r} it has {wanted!r}; all "
             "views must have the same rows in the same order", file.path
         )
   for file in files[1:]:
     if file.num_rows != files[0].num_rows:
-      raise cells.BadTable(
+      raise problems.BadTable(
           f"it has {file.num_rows} rows, and {files[0].path!r} has {files[0].num_rows}; all views "
           "must have the same rows", file.path, ("--header says whether line 1 is one",),
       )
 
 
-def _checked(tables, paths, label_files, argument):
+def _checked(
+    tables: ViewTables, paths: Mapping[str, Mapping[str, str]], label_files: Mapping[str, _File],
+    argument: str,
+) -> ViewTables:
   """Returns `ViewTables` after a look at whether every client's files have the same rows.
 
   Args:
@@ -286,12 +304,14 @@ def _checked(tables, paths, label_files, argument):
       files.append(_File(paths[name][client_id], view.num_rows[client_id], ids))
     if client_id in label_files:
       files.append(label_files[client_id])
-    with row_sources.refusing(argument, None):
+    with problems.refusing(argument, None):
       _check_same_rows(files)
   return tables
 
 
-def open_folder(directory, options, argument="data_dir"):
+def open_folder(
+    directory: str, options: table_options.TableOptions, argument: str = "data_dir"
+) -> ViewTables:
   """Looks at the files of a folder with a folder per client, and returns what reads them.
 
   Args:
@@ -317,18 +337,21 @@ def open_folder(directory, options, argument="data_dir"):
   if not paths:
     raise ValueError(f"`{argument}` must hold a file per view, got {LABELS!r} only.")
 
-  def open_with(tried):
-    with findings.gathered(argument) as part:
+  def open_with(tried: table_options.TableOptions) -> ViewTables:
+    with problems.gathered(argument) as part:
       with part():
-        table_files.check_kinds(folders.values(), argument)
+        reader.check_kinds(folders.values(), argument)
       with part():
         opened = _opened(paths, label_paths, tried, argument)
     return opened
 
-  return findings.open_tables(open_with, options, argument)
+  return problems.open_tables(open_with, options, argument)
 
 
-def _opened(paths, label_paths, options, argument):
+def _opened(
+    paths: Mapping[str, Mapping[str, str]], label_paths: Mapping[str, str] | None,
+    options: table_options.TableOptions, argument: str,
+) -> ViewTables:
   """Returns the `ViewTables` of files.
 
   Args:
@@ -338,24 +361,29 @@ def _opened(paths, label_paths, options, argument):
     argument: What messages call the folder that the files are in.
   """
   heads = {}
-  with findings.gathered(argument) as part:
+  with problems.gathered(argument) as part:
     for name, of_view in paths.items():
       with part():
-        heads[name] = row_sources.read_heads(of_view, options, argument)
+        heads[name] = client_tables.read_heads(of_view, options, argument)
   label_heads = {} if label_paths is None else _label_heads(label_paths, options, argument)
   all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
   columns_lib.check_known(all_heads, options)
   views = {}
-  with findings.gathered(argument) as part:
-    for name, of_view in heads.items():
+  with problems.gathered(argument) as part:
+    for name, own in heads.items():
       with part():
-        views[name] = client_tables.open_heads(of_view, _of_view(options, of_view), argument)
-  labels, files = (None, {}) if not label_heads else _read_labels(label_heads, options, argument)
+        views[name] = client_tables.open_heads(own, _of_view(options, own), argument)
+  labels: Labels | None = None
+  files: dict[str, _File] = {}
+  if label_heads:
+    labels, files = _read_labels(label_heads, options, argument)
   return _checked(ViewTables(views, labels), paths, files, argument)
 
 
-@findings.without_hints()
-def open_folder_for(format_, directory, argument="data_dir"):
+@problems.without_hints()
+def open_folder_for(
+    format_: table_format.ViewFormat, directory: str, argument: str = "data_dir"
+) -> ViewTables:
   """Looks at the files of a folder that a model is to be used on.
 
   Labels are left alone, and the column of ids may be absent.
@@ -374,7 +402,7 @@ def open_folder_for(format_, directory, argument="data_dir"):
     OSError: If a file can't be read.
   """
   folders = _folders(directory, argument)
-  table_files.check_kinds(folders.values(), argument)
+  reader.check_kinds(folders.values(), argument)
   files = {
       client_id: {name: path for name, path in found.items() if name != LABELS}
       for client_id, found in _files(folders, argument).items()

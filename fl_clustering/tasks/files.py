@@ -35,9 +35,12 @@ class _FolderRows(client_rows.ClientRows):
   def told_tests(self) -> held_out.TestRows | None:
     if self.format.options.split_column is None:
       return None
-    return held_out.TestRows.of_masks({
-        client_id: self.tables.read(client_id).is_test for client_id in self.num_rows
-    })
+    masks = {}
+    for client_id in self.num_rows:
+      is_test = self.tables.read(client_id).is_test
+      assert is_test is not None  # There is a split column.
+      masks[client_id] = is_test
+    return held_out.TestRows.of_masks(masks)
 
   def make_clients(
       self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str]
@@ -51,6 +54,7 @@ class _FolderRows(client_rows.ClientRows):
     clients = []
     for client_id in usable:
       table, is_test = tables.read(client_id), tests.masks[client_id]
+      assert table.labels is not None  # `check_classes` has seen some.
       train, test = (
           examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
           for rows in (~is_test, is_test)

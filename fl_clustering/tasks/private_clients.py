@@ -18,10 +18,9 @@ import numpy as np
 from clustering_basics import validate
 from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
-from fl_clustering.tables import findings
-from fl_clustering.tables import headers
-from fl_clustering.tables import row_sources
-from fl_clustering.tables import table_files
+from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import problems
+from fl_clustering.tables import reader
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import schema as schema_lib
@@ -111,12 +110,13 @@ class _Rows:
 def _read(schema: schema_lib.Schema, path: str) -> Mapping[str, np.ndarray]:
   """Returns the columns of a file by name; `BadTable` if it lacks one or is no table."""
   columns = schema.columns
-  head = table_files.read_head(path, schema.options)
-  (head,) = headers.with_names([head], schema.header)
+  head = reader.read_head(path, schema.options)
+  (head,) = columns_lib.with_names([head], schema.header)
   for name in (*columns.features, *columns.roles.values()):
-    if name not in head.names:
-      raise cells.BadTable(f"it has no column {name!r}")
-  return table_files.read(head, columns, needed=(), allow_any_number=True)
+    if name not in head.known_names:
+      raise problems.BadTable(f"it has no column {name!r}")
+  _, table = reader.read(head, columns, needed=(), allow_any_number=True)
+  return table
 
 
 def _rows_of_client(schema: schema_lib.Schema, path: str) -> _Rows:
@@ -133,9 +133,9 @@ def _rows_of_clients(
 ) -> dict[str, _Rows]:
   """Returns the rows of the clients that share tables."""
   tables = []
-  with findings.without_hints():
+  with problems.without_hints():
     for path in paths:
-      with row_sources.refusing("data_dir", path):
+      with problems.refusing("data_dir", path):
         tables.append(_read(schema, path))
   columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
   places = collections.defaultdict(list)
@@ -166,8 +166,8 @@ def load(schema: schema_lib.Schema, data_dir: str, seed: int) -> PrivateClients:
       read or lacks a column.
     OSError: If the folder, or such a table, can't be read.
   """
-  paths = given_clients.sorted_by_id(table_files.paths(data_dir, "data_dir", "client"))
-  table_files.check_kinds([data_dir], "data_dir")
+  paths = given_clients.sorted_by_id(reader.paths(data_dir, "data_dir", "client"))
+  reader.check_kinds([data_dir], "data_dir")
   with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # What libraries say of cells.
     if schema.client_column is None:

@@ -18,11 +18,9 @@ from clustering_basics import validate
 from fl_clustering.tables import cells
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
-from fl_clustering.tables import csv_tables
-from fl_clustering.tables import feature_encoding
-from fl_clustering.tables import row_sources
-from fl_clustering.tables import table_files
+from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
+from fl_clustering.tables import text_files
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
 
@@ -39,7 +37,7 @@ def positions(column: Iterable[Any], names: Iterable[str]) -> np.ndarray:
   """Returns the positions of cells' levels among names, int32 of shape (n,); -1 for others."""
   position = {name: index for index, name in enumerate(names)}
   found = [
-      -1 if cell is None else position.get(feature_encoding.level_of(cell), -1) for cell in column
+      -1 if cell is None else position.get(table_format.level_of(cell), -1) for cell in column
   ]
   return np.array(found, np.int32)
 
@@ -105,7 +103,7 @@ class Schema:
     note: For readers.
     features: The columns that are features, in their order.
     label_column: The column of the classes.
-    classes: These in their order; numbers as `feature_encoding.level_of` writes them.
+    classes: These in their order; numbers as `table_format.level_of` writes them.
     label_above: Turns a label column of numbers into two classes, at most this number and above
       it; `classes` are then left out, or the names of these two.
     split_column: Says `train` or `test` of every row.
@@ -164,7 +162,7 @@ class Schema:
       if name in users:
         raise validate.error(key, f"name another column than `{users[name]}`", name)
       users[name] = key
-      if self.header == table_options.NO and not csv_tables.UNNAMED.fullmatch(name):
+      if self.header == table_options.NO and not text_files.UNNAMED.fullmatch(name):
         raise validate.error(key, "be column_1, column_2, or so on with `header` no", name)
 
   def _check_text_files(self) -> None:
@@ -279,8 +277,8 @@ def _check_texts(values: tuple[str, ...], key: str, least: int) -> None:
     _check_text(value, key)
     if cells.is_missing(value):
       raise validate.error(key, "hold none that means a missing cell", value)
-    if feature_encoding.level_of(value) != value:
-      raise validate.error(key, f"hold {feature_encoding.level_of(value)!r} instead", value)
+    if table_format.level_of(value) != value:
+      raise validate.error(key, f"hold {table_format.level_of(value)!r} instead", value)
     if value in values[:index]:
       raise validate.error(key, "hold each only once", value)
 
@@ -310,7 +308,7 @@ def _levels_from_json(values: Any, key: str) -> tuple[str, ...]:
   for value in values:
     _check_type((str, int, float), "hold texts or numbers", key, value)
     text = value.strip() if isinstance(value, str) else json.dumps(value)
-    levels.append(feature_encoding.level_of(text))
+    levels.append(table_format.level_of(text))
   return tuple(levels)
 
 
@@ -364,14 +362,20 @@ def draft(
     ValueError: If the sample can't be used.
     OSError: If a file can't be read.
   """
-  if options.label_column is None:
+  label_column = options.label_column
+  if label_column is None:
     raise validate.error("label_column", "be given for a schema", None)
   if options.missing == table_options.INDICATOR:
     raise validate.error("missing", "be error or mean for a schema", options.missing)
+  for name in ("thousands", "strip_units"):
+    if getattr(options, name):
+      raise validate.error(name, "be left out for a schema", getattr(options, name))
   tables = client_tables.open_folder(data_dir, options)
-  paths = table_files.paths(data_dir, "data_dir", "table")
-  heads = row_sources.read_heads(paths, options, "data_dir").values()
-  texts = [head for head in heads if head.first_line is not None]
+  if any(head.style.decimal == "," for head in tables.heads) and options.decimal is None:
+    # A schema has one decimal mark for all files.
+    options = dataclasses.replace(options, decimal=",")
+    tables = client_tables.open_folder(data_dir, options)
+  texts = [head for head in tables.heads if head.first_line is not None]
   separators = {head.separator for head in texts}
   has_names = all(head.has_header for head in texts)
   numbers, levels = _numbers_of(tables), tables.format.encoding.levels
@@ -384,13 +388,13 @@ def draft(
           Levels(name, levels[name]) if name in levels else numbers[name]
           for name in tables.format.columns.features
       ),
-      label_column=options.label_column,
-      classes=tables.format.classes if options.label_above is None else (),
+      label_column=label_column,
+      classes=(tables.format.classes or ()) if options.label_above is None else (),
       label_above=options.label_above,
       split_column=options.split_column,
       test_share=test_share,
       client_column=options.client_column,
       header=table_options.YES if has_names else table_options.NO,
       separator=separators.pop() if len(separators) == 1 else None,
-      decimal=options.decimal,
+      decimal=options.decimal or ".",
   )

@@ -18,7 +18,6 @@ import tensorflow_federated as tff
 from clustering_basics import validate
 from fl_clustering.distribution import site as site_lib
 from fl_clustering.distribution import sites as sites_lib
-from fl_clustering.tables import feature_encoding
 from fl_clustering.tables import table_format
 from fl_clustering.tasks import client_rows
 from fl_clustering.tasks import examples as examples_lib
@@ -76,7 +75,7 @@ class _SiteRows(client_rows.ClientRows):
 
   def _standardized(
       self, tests: held_out.TestRows, client_ids: Collection[str]
-  ) -> feature_encoding.FeatureEncoding:
+  ) -> table_format.FeatureEncoding:
     """Returns the encoding scaled to mean zero and variance one over clients' training rows."""
     count = sum(self.num_rows[client_id] - tests.counts[client_id] for client_id in client_ids)
 
@@ -86,11 +85,11 @@ class _SiteRows(client_rows.ClientRows):
 
     mean = mean_power(1, np.zeros(self._num_columns))
     deviation = np.sqrt(mean_power(2, mean))
-    factor = feature_encoding.standardizing_factor(mean, deviation)
+    factor = table_format.standardizing_factor(mean, deviation)
     return dataclasses.replace(self.format.encoding, shift=mean, factor=factor)
 
   def _digest(
-      self, tests: held_out.TestRows, client_id: str, encoding: feature_encoding.FeatureEncoding
+      self, tests: held_out.TestRows, client_id: str, encoding: table_format.FeatureEncoding
   ) -> str:
     """Returns a digest of all that a client's files are made of and with, in hex."""
     digest = hashlib.sha256(repr((self.sites.digest, client_id)).encode())
@@ -101,7 +100,7 @@ class _SiteRows(client_rows.ClientRows):
 
   def _write_files(
       self, tests: held_out.TestRows, client_ids: Collection[str],
-      encoding: feature_encoding.FeatureEncoding,
+      encoding: table_format.FeatureEncoding,
   ) -> tuple[federated_task.ClientData, ...]:
     """Has the sites write the files of clients."""
     digests = {client_id: self._digest(tests, client_id, encoding) for client_id in client_ids}

@@ -97,7 +97,7 @@ class JoinTest(SitesTestCase):
       self.assertEqual(joined.format.encoding.feature_names, ("u", "v"))
       found = joined.format.options
       self.assertEqual(
-          (found.separator, found.decimal, found.header, found.exclude), (None, ".", "auto", ())
+          (found.separator, found.decimal, found.header, found.exclude), (None, None, "auto", ())
       )
       for name, column in kept.items():
         self.assertEqual(getattr(found, name), column)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from fl_clustering.tables import client_tables
+from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 
 
@@ -37,6 +38,22 @@ def _write(path, content):
   else:
     with open(path, "w", encoding="utf-8") as file:
       file.write(content)
+
+
+def _advised(message):
+  """Returns the options of the flags that a message ends with."""
+  values = dict(
+      f"{flag}=true".removeprefix("--").split("=")[:2] for flag in shlex.split(message.split(" Try: ")[1])
+  )
+  lists = ("columns", "exclude", "categories")
+  return {
+      name: tuple(next(csv.reader([value]))) if name in lists else value
+      for name, value in values.items()
+  }
+
+
+def _rows(*rows):
+  return "".join(f"{row}\n" for row in rows)
 
 
 class TablesTestCase(parameterized.TestCase):
@@ -90,6 +107,10 @@ class FilesTest(TablesTestCase):
       ("comma", "a.csv", "x,y\n1,2\n3,4\n", {}),
       ("semicolon", "a.csv", "x;y\n1;2\n3;4\n", {}),
       ("semicolon_and_decimal_comma", "a.csv", "x;y\n1,0;2,0\n3,0;4,0\n", {"decimal": ","}),
+      ("decimal_comma_that_is_found", "a.csv", "x;y\n1,0;2\n3;4,0\n", {}),
+      ("quoted_decimal_commas", "a.csv", 'x,y\n"1,0","2,0"\n"3,0","4,0"\n', {}),
+      ("decimal_commas_in_parquet", "a.parquet",
+       pd.DataFrame({"x": ["1,0", "3,0"], "y": ["2", "4"]}), {}),
       ("bar", "a.txt", "x|y\n1|2\n3|4\n", {}),
       ("tab", "a.tsv", "x\ty\n1\t2\n3\t4\n", {}),
       ("a_separator_of_the_users", "a.csv", "x:y\n1:2\n3:4\n", {"separator": ":"}),
@@ -153,6 +174,130 @@ class HeadersTest(TablesTestCase):
   )
   def test_a_row(self, files, options):
     self.assertEqual(self.open(files, **options).num_rows, {"a": 2, "b": 2})
+
+
+class NumbersTest(TablesTestCase):
+  """How numbers are written is found for every file; what has two readings is a fault."""
+
+  @parameterized.named_parameters(
+      ("each file has its own mark", {"a.csv": "x;y\n1,5;2\n", "b.csv": "x,y\n2.5,3\n"}, {},
+       {"a": [[1.5, 2]], "b": [[2.5, 3]]}),
+      ("a comma far below", {"a.csv": _rows("x;y", *["1;2"] * 5000, "3,25;4")}, {},
+       {"a": [[1, 2]] * 5000 + [[3.25, 4]]}),
+      ("three decimals beside fewer", {"a.csv": "x\n1,911\n7,86\n"}, {"separator": ";"},
+       {"a": [[1.911], [7.86]]}),
+      ("three decimals below one", {"a.csv": "x\n1,911\n0,866\n"}, {"separator": ";"},
+       {"a": [[1.911], [0.866]]}),
+      ("signs, exponents and spaces", {"a.csv": "x;y\n+1,5; -2E-3 \n ,5;NA\n"},
+       {"missing": "mean"}, {"a": [[1.5, -0.002], [0.5, -0.002]]}),
+      ("commas between thousands", {"a.csv": 'x,y\n"1,234.5",2\n"12,345,678",3\n"1,234",4\n'},
+       {"thousands": ","}, {"a": [[1234.5, 2], [12345678, 3], [1234, 4]]}),
+      ("points between thousands", {"a.csv": "x;y\n1.911;2\n7,86;3\n"}, {"thousands": "."},
+       {"a": [[1911, 2], [7.86, 3]]}),
+      ("spaces between thousands", {"a.csv": "x;y\n1 911;2\n1\u00a0234,5;3\n"},
+       {"thousands": " "}, {"a": [[1911, 2], [1234.5, 3]]}),
+      ("units", {"a.csv": "x,y,z\n1.1 mg/dl,85%,<0.5\n2mg/dl,7 %,2\n"}, {"strip_units": True},
+       {"a": [[1.1, 85, 0.5], [2, 7, 2]]}),
+      ("units after commas", {"a.csv": "x;y\n1,1 mg/dl;>= 2,5\n"}, {"strip_units": True},
+       {"a": [[1.1, 2.5]]}),
+      ("units and thousands", {"a.parquet": pd.DataFrame({"x": ["1,234 U/l", "5.5 U/l"]})},
+       {"strip_units": True, "thousands": ","}, {"a": [[1234], [5.5]]}),
+  )
+  def test_reads(self, files, options, expected):
+    self.assert_features(self.open(files, **options), expected)
+
+  @parameterized.named_parameters(
+      ("a point beside a comma", {"a.csv": "x;y\n1.911;2\n7,86;3\n"},
+       "line 2, column 'x': '1.911' may be 1.911 or 1911, as '7,86' in line 3, column 'x', has a "
+       "decimal comma; --thousands=. reads it as 1911"),
+      ("in another column", {"a.csv": "x;y\n1.911;2\n2.500;7,86\n"},
+       "line 2, column 'x': '1.911' may be .*, as '7,86' in line 3, column 'y', has"),
+      ("commas alone", {"a.csv": "x;y\n1,911;2\n2,500;3\n"},
+       "line 2, column 'x': '1,911' may be 1.911 or 1911; --decimal=, or --thousands=, says"),
+      ("a comma beside a point", {"a.csv": 'x,y\n"1,911",0.5\n'},
+       "'1,911' may be 1.911 or 1911, as '0.5' in line 2, column 'y', has a decimal point"),
+      ("both marks in a column", {"a.csv": "x;y\n1.5;2\n2,25;3\n"},
+       "line 2, column 'x': '1.5' has a decimal point, and '2,25' in line 3, column 'x', a decimal "
+       "comma; a file must have one"),
+      ("both marks in two columns", {"a.csv": "x;y\n1.5;2,25\n"},
+       "'1.5' has a decimal point, and '2,25' in line 2, column 'y', a decimal comma"),
+      ("points that a file leaves open", {"a.csv": "x;y\n1.911;2\n", "b.csv": "x;y\n1,5;2\n"},
+       "a.csv': line 2, column 'x': '1.911' may have a decimal point or one between thousands, as "
+       "'.*b.csv' has decimal commas; --decimal gives"),
+      ("two units", {"a.csv": "x\n1.1 mg/dl\n97 mmol/l\n"},
+       "'1.1 mg/dl' has one of the units mg/dl, mmol/l, and a column must have one"),
+  )
+  def test_two_readings_are_a_fault_without_a_try(self, files, message):
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self.open(files)
+    self.assertNotRegex(str(caught.exception), "Try:|--exclude|--categories")
+
+  @parameterized.named_parameters(
+      ("two files", {"a.csv": "x\n1 mg/dl\n", "b.csv": "x\n1 mmol/l\n"},
+       "b.csv': column 'x' has the unit 'mmol/l', and the unit 'mg/dl' in .*a.csv'; a column must"),
+      ("shares and percentages", {"a.csv": "x\n85%\n", "b.csv": "x\n0.85\n"},
+       "b.csv': column 'x' has no unit, and the unit '%' in .*a.csv'"),
+  )
+  def test_units_that_are_not_one(self, files, message):
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self.open(files, strip_units=True)
+    self.assertNotIn("Try:", str(caught.exception))
+
+  @parameterized.named_parameters(
+      ("a unit", "1.1 mg/dl", "it has a unit; --strip_units reads", {"strip_units": "true"}),
+      ("a percent sign", "85%", "it has a percent sign; column 'x' has the unit '%', and no unit;",
+       None),
+      ("a comparison", "<0.5", "it has a comparison; --strip_units", {"strip_units": "true"}),
+      ("thousands", '"1,234.5"', "it has commas between thousands; --thousands=, reads",
+       {"thousands": ","}),
+      ("apostrophes", "1'234.5", "it has apostrophes between thousands", {"thousands": "'"}),
+      ("text", "hemolyzed", "is not a number; where most cells of a column are numbers", None),
+  )
+  def test_a_cell_among_numbers(self, cell, message, advised):
+    files = {"a.csv": _rows("x,y", "1.5,1", f"{cell},2", "3.5,4")}
+    with self.assertRaisesRegex(ValueError, f"line 3, column 'x': .*{message}") as caught:
+      self.open(files)
+    self.assertNotRegex(str(caught.exception), "--exclude|--categories")
+    self.assertEqual("Try:" in str(caught.exception), advised is not None)
+    if advised is not None:
+      self.assertEqual(_advised(str(caught.exception)), advised)
+
+  def test_codes_are_no_numbers_with_units(self):
+    codes = ("12A", "3B", "7C", "9D", "12A", "3B", "7C", "9D", "12A")
+    with self.assertRaisesRegex(ValueError, "'12A' is not a number; --categories .*") as caught:
+      self.open({"a.csv": _rows("ward,y", *(f"{code},1" for code in codes))})
+    self.assertEqual(_advised(str(caught.exception)), {"categories": ("ward",)})
+
+  def test_text_at_one_client_of_a_column_of_numbers(self):
+    files = {"a.csv": _rows("x,y", *["1,2"] * 5), "b.csv": "x,y\nhigh,3\nlow,4\n"}
+    with self.assertRaisesRegex(ValueError, "b.csv': line 2, column 'x': 'high' is") as caught:
+      self.open(files)
+    self.assertNotRegex(str(caught.exception), "Try:|--exclude|--categories")
+
+  def test_flags_that_would_drop_numbers_are_not_said(self):
+    # What helps with `c` in one view would drop the numbers of the same name in another one.
+    problem = problems.Finding("it is bad", "a.csv", fix={"exclude": ("c",)})
+
+    def open_with(options):
+      if "c" in options.exclude:
+        return mock.Mock(number_columns=frozenset({"x"}))
+      raise problems.UnusableTables("data_dir", [problem], {"x", "c"})
+
+    with self.assertRaisesRegex(ValueError, "it is bad.$"):
+      problems.open_tables(open_with, table_options.TableOptions(), "data_dir")
+
+  def test_private_runs_read_every_cell_on_its_own(self):
+    options = {"allow_any_number": True, "header": "yes"}
+    rows = ("1.234,5;1 mg;", "1.911;<2 g;5%", "1,5;x;.5")
+    files = {"a.csv": _rows("x;y;z", *rows)}
+    nan = np.nan
+    self.assert_features(
+        self.open(files, decimal=",", thousands=".", strip_units=True, **options),
+        {"a": [[1234.5, 1, nan], [1911, 2, 5], [1.5, nan, nan]]},
+    )
+    self.assert_features(
+        self.open(files, **options), {"a": [[nan, nan, nan], [1.911, nan, nan], [nan, nan, 0.5]]}
+    )
 
 
 class RolesTest(TablesTestCase):
@@ -398,7 +543,7 @@ class BadFilesTest(TablesTestCase):
        "one file per client, got .*a.csv.* and .*a.npy"),
       ("empty", {"a.csv": ""}, {}, "a.csv': it is empty"),
       ("names only", {"a.csv": "x,y\n"}, {}, "a.csv': it has no rows"),
-      ("text", {"a.csv": "x,y,z\n1,2,3\n3,yes,4\n1,2,no\n"}, {},
+      ("text", {"a.csv": "x,y,z\n1,2,3\n3,yes,u\n1,yes,no\n"}, {},
        "a.csv': line 3, column 'y': 'yes' is not a number .also 'z'.; --categories makes .*"
        "--exclude leaves .* Try: --exclude=z --categories=y$"),
       ("a name with a space", {"a.csv": "a b\n1\nyes\n"}, {}, "Try: --categories='a b'$"),
@@ -406,15 +551,14 @@ class BadFilesTest(TablesTestCase):
        """Try: --categories='"a, b"'$"""),
       ("text in a quoted cell of two lines", {"a.csv": 'x,y\n1,"\n"\n3,yes\n'}, {},
        "line 4, column 'y': 'yes'"),
-      ("a decimal comma", {"a.csv": "x;y\n1,5;2\n"}, {},
-       "'1,5' is not a number; --decimal=, reads .* none may stand between thousands.*"
-       "Try: --decimal=,$"),
+      ("a decimal comma", {"a.csv": "x;y\n1,5;2\n"}, {"decimal": "."},
+       "'1,5' is not a number: it has a decimal comma; without --decimal, each file's .*out"),
       ("points between thousands", {"a.csv": "x;y\n1,5;1.234,5\n"}, {"decimal": ","},
-       "'1.234,5' is not a number; all files .* none between thousands, .*Try: --exclude=y$"),
+       "'1.234,5' is not a number: it has points between thousands; .*Try: --thousands=.$"),
       ("a decimal point", {"a.csv": "x;y\n1,5;1.2\n"}, {"decimal": ","},
-       "'1.2' is not a number; all files must have the decimal mark of --decimal"),
+       "'1.2' is not a number: it has a decimal point; without --decimal, each file's"),
       ("commas between thousands", {"a.csv": 'x,y\n1.5,"1,234.5"\n'}, {},
-       "'1,234.5' is not a number; all files .* none between thousands, .*Try: --exclude=y$"),
+       "'1,234.5' is not a number: it has commas between thousands; .*Try: --thousands=,$"),
       ("true", {"a.csv": "x\n1\nTrue\n"}, {}, "line 3, column 'x': 'True' is not a number"),
       ("a digit separator", {"a.csv": "x\n1\n1_000\n"}, {}, "'1_000' is not a number"),
       ("missing", {"a.csv": "x,y\n1,2\n\n3,\n,1\n"}, {},
@@ -526,22 +670,6 @@ class BadFilesTest(TablesTestCase):
       client_tables.open_folder("/no/such/folder", table_options.TableOptions())
 
 
-def _advised(message):
-  """Returns the options of the flags that a message ends with."""
-  values = dict(
-      flag.removeprefix("--").split("=", 1) for flag in shlex.split(message.split(" Try: ")[1])
-  )
-  lists = ("columns", "exclude", "categories")
-  return {
-      name: tuple(next(csv.reader([value]))) if name in lists else value
-      for name, value in values.items()
-  }
-
-
-def _rows(*rows):
-  return "".join(f"{row}\n" for row in rows)
-
-
 class AllAtOnceTest(TablesTestCase):
   """A message says all that is wrong, and the flags that it ends with work."""
 
@@ -570,24 +698,21 @@ class AllAtOnceTest(TablesTestCase):
        "b.csv': it has no column 'z', and '.*a.csv' has;",
        {"exclude": ("z", "y", "u", "v")}, ("x",)),
       ("text in other columns of other files",
-       {"a.csv": "x,y\n1,2\nu,3\n", "b.csv": "x,y\n1,2\n2,v\n"}, {},
-       "a.csv': line 3, column 'x': .*b.csv': line 3, column 'y':", {"categories": ("x", "y")},
-       ("x=1", "x=2", "x=u", "y=2", "y=3", "y=v")),
+       {"a.csv": "x,y\nt,2\nu,3\n", "b.csv": "x,y\n1,v\n2,w\n"}, {},
+       "a.csv': line 2, column 'x': .*b.csv': line 2, column 'y':", {"categories": ("x", "y")},
+       ("x=1", "x=2", "x=t", "x=u", "y=2", "y=3", "y=v", "y=w")),
       ("decimal commas after text",
-       {"a.csv": "c;x;y\nu;1,5;\nu;2;3,5\n"}, {}, "column 'x': '1,5' .*column 'c': 'u'",
-       {"categories": ("c",), "missing": "mean", "decimal": ","}, ("c=u", "x", "y")),
-      ("commas between thousands after text", {"a.csv": 'c,x,y\nu,"1,234",1\nu,"2,5",2\n'}, {},
-       "", {"exclude": ("x",), "categories": ("c",)}, ("c=u", "y")),
+       {"a.csv": "c;x;y\nu;1,5;\nu;2;3,5\n"}, {}, "column 'c': 'u' .*column 'y' is empty",
+       {"categories": ("c",), "missing": "mean"}, ("c=u", "x", "y")),
+      ("commas between thousands after text",
+       {"a.csv": 'c,x,y\nu,"1,234.5",1\nu,"2",2\n'}, {}, "",
+       {"thousands": ",", "categories": ("c",)}, ("c=u", "x", "y")),
       ("no levels where names are secret", {"a.csv": "c,x,y\nu,,1\nu,2,inf\n"},
        {"allow_any_number": True}, "", {"exclude": ("c",)}, ("x", "y")),
-      ("points and commas", {"a.csv": "x;y\n1.5;2,5\n"}, {}, "", {"exclude": ("y",)}, ("x",)),
       ("nothing but empty cells",
        {"a.csv": "x,y,z\n1,,\n2,,\n", "b.csv": "x,y,z\n1,,\n"}, {},
        "line 2, column 'y' is empty .also 'z'.; column 'y' is empty everywhere",
        {"exclude": ("y", "z"), "missing": "mean"}, ("x",)),
-      ("an empty cell and a number too large", {"a.csv": "x,y,z\n1,,5\ninf,1,6\n"}, {},
-       "column 'y' is empty; line 3, column 'x': inf", {"exclude": ("x",), "missing": "mean"},
-       ("y", "z")),
       ("text in frames", {"a.parquet": pd.DataFrame({"id": [1, 2], "c": ["u", None], "x": 3})}, {},
        "", {"exclude": ("id",), "categories": ("c",), "missing": "mean"}, ("c=u", "x")),
       ("names that are partly numbers",
@@ -617,7 +742,7 @@ class AllAtOnceTest(TablesTestCase):
     with self.assertRaisesRegex(
         ValueError,
         "a.csv': line 2, column 'c': 'u' .*b.csv': it has no rows.*; .*c.csv': line 2, column 'y' "
-        "is empty, and every row must have one; .*Try: --categories=c$",
+        "is empty, and every row must have one; [^T]*$",
     ) as caught:
       self.open(
           {"a.csv": "c,y\nu,1\nu,2\n", "b.csv": "c,y\n", "c.csv": "c,y\nu,\n"},
@@ -753,6 +878,8 @@ class OptionsTest(parameterized.TestCase):
       ({"decimal": "'"}, "`decimal` must be one of"),
       ({"separator": ",,"}, "`separator` must be one character, got ',,'"),
       ({"separator": "."}, "`separator` must differ from `decimal`"),
+      ({"thousands": ";"}, "`thousands` must be one of ,, .,  , ', got ';'"),
+      ({"thousands": ".", "decimal": "."}, "`thousands` must differ from `decimal`, got '.'"),
       ({"label_above": 1}, "`label_above` must be left out without `label_column`, got 1"),
       ({"label_column": "x", "label_above": float("nan")}, "`label_above` must be a finite number"),
       ({"label_column": "x", "id_column": "x"}, "`label_column` must not name a column that is in"),

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from fl_clustering.tables import columns
-from fl_clustering.tables import feature_encoding
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 
@@ -23,7 +22,7 @@ def _format(**options):
   return table_format.TableFormat(
       options,
       columns.Columns(features, ("c",), options.roles),
-      feature_encoding.FeatureEncoding(
+      table_format.FeatureEncoding(
           features, {"c": ("1", "red")},
           means=np.array([1 / 3, 0.25, 0.75, 9.0]) if fills else None,
           indicators=("c", "z") if fills else (),
@@ -64,7 +63,7 @@ class JsonTest(parameterized.TestCase):
   def test_without_classes(self):
     options = table_options.TableOptions()
     format_ = table_format.TableFormat(
-        options, columns.Columns(("x",), (), {}), feature_encoding.FeatureEncoding(("x",), {})
+        options, columns.Columns(("x",), (), {}), table_format.FeatureEncoding(("x",), {})
     )
     again = table_format.TableFormat.from_json(json.loads(json.dumps(format_.to_json())))
     self.assertIsNone(again.classes)

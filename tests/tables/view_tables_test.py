@@ -1,4 +1,4 @@
-"""Tests for fl_clustering.tables.view_tables and view_format."""
+"""Tests for fl_clustering.tables.view_tables."""
 
 import os
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fl_clustering.tables import table_options
-from fl_clustering.tables import view_format
+from fl_clustering.tables import table_format
 from fl_clustering.tables import view_tables
 
 _FILES = {
@@ -140,8 +140,8 @@ class BadFoldersTest(ViewTablesTestCase):
       ("a view twice", _with(_FILES, b_y="1\n"), {}, "one file per view, got .*y.csv.* and .*y.npy"),
       ("another kind", {**_FILES, "b/y.xlsx": ""}, {},
        "got '.*b/y.xlsx': it is of no kind that can be read; kinds are .csv, "),
-      ("text", _with(_FILES, b_x="u,v\n1,no\n"), {},
-       "b/x.csv': line 2, column 'v': 'no' is not a number; .*Try: --categories=v$"),
+      ("text", _with(_FILES, a_x="u,v\n1,2\n3,no\n", b_x="u,v\n1,no\n"), {},
+       "a/x.csv': line 3, column 'v': 'no' is not a number; .*Try: --categories=v$"),
       ("a missing cell", _with(_FILES, b_x="u,v\n1,\n"), {},
        "b/x.csv': line 2, column 'v' is empty; --missing=mean"),
       ("a column too few", _with(_FILES, b_x="u\n1\n"), {},
@@ -195,14 +195,11 @@ class BadFoldersTest(ViewTablesTestCase):
     files = {name: text for name, text in files.items() if not name.endswith(".npy")}
     with self.assertRaisesRegex(
         ValueError,
-        "a/x.csv': column 1, 'id', looks .*a/y.csv': line 2, column 'w': 'red' .*a/x.csv': line 2, "
-        "column 'u': '2,5' .*line 3, column 'u' is empty; .* Try: --exclude=id --categories=w "
-        "--missing=mean --decimal=,$",
+        "a/x.csv': column 1, 'id', looks .*a/y.csv': line 2, column 'w': 'red' .*a/x.csv': line 3, "
+        "column 'u' is empty; .* Try: --exclude=id --categories=w --missing=mean$",
     ):
       self.open(files)
-    tables = self.open(
-        files, exclude=("id",), categories=("w",), missing="mean", decimal=","
-    )
+    tables = self.open(files, exclude=("id",), categories=("w",), missing="mean")
     np.testing.assert_array_equal(tables.read("a").features, [[2.5, 0, 1], [2.5, 0, 1]])
 
   def test_no_folder(self):
@@ -268,7 +265,7 @@ class ViewFormatTest(ViewTablesTestCase):
     np.testing.assert_array_equal(self.format.features(in_order), expected)
 
   def test_json(self):
-    again = view_format.ViewFormat.from_json(self.format.to_json())
+    again = table_format.ViewFormat.from_json(self.format.to_json())
     self.assertEqual(again.feature_names, self.format.feature_names)
     np.testing.assert_array_equal(
         again.features(self.frames), self.format.features(self.frames)

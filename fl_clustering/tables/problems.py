@@ -1,0 +1,352 @@
+"""What is wrong with clients' files: all of it in one message, with flags that surely help.
+
+No hint leaves out, or makes levels of, a column that holds mostly numbers.  Flags are tried
+before a message ends with them: the files can be read with them, and keep these columns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import io
+import math
+import shlex
+from typing import Any, Callable, Collection, Iterator, Mapping, Protocol, Sequence, TypeVar
+
+from fl_clustering.tables import cells
+from fl_clustering.tables import table_options
+
+# A column of text with more different cells is taken for names, dates or notes.
+_MOST_LEVELS = 20
+_MOST_NAMES = 20
+_MOST_SHOWN = 10
+# What flags do.
+LEAVES_OUT = "--exclude leaves columns out"
+_LEVELS = "--categories makes a column of every level"
+_FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
+# What only the files can change.
+_MOSTLY_NUMBERS = "where most cells of a column are numbers, the others must be so too or be empty"
+
+
+@dataclasses.dataclass(frozen=True)
+class TextColumn:
+  """A column of numbers that holds text.
+
+  Attributes:
+    name: Its name.
+    levels: Its different cells, or more than `_MOST_LEVELS` of them.
+    num_rows: The file's number of rows.
+  """
+
+  name: str
+  levels: frozenset[str]
+  num_rows: int
+
+  @property
+  def may_be_levels(self) -> bool:
+    """Whether there are few different cells for so many rows."""
+    return len(self.levels) <= min(_MOST_LEVELS, max(2, self.num_rows // 2))
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+  """What is wrong with a file, in words.
+
+  It is no exception, which would keep the tables that were being read.
+
+  Attributes:
+    problem: What is wrong.
+    path: The file, or None where whoever reads it knows.
+    hints: What flags do that help, in words.
+    fix: The arguments of `TableOptions.repaired` that make the file usable; none if only
+      another file helps.
+    texts: The columns that hold text instead of numbers, from which `settled` makes hints.
+  """
+
+  problem: str
+  path: str | None = None
+  hints: tuple[str, ...] = ()
+  fix: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  texts: tuple[TextColumn, ...] = ()
+
+
+class BadTable(Exception):
+  """What is wrong with one file.
+
+  Attributes:
+    findings: The `Finding`s.
+  """
+
+  def __init__(
+      self, problem: str, path: str | None = None, hints: tuple[str, ...] = (), **fix: Any
+  ):
+    super().__init__(problem)
+    self.findings: tuple[Finding, ...] = (Finding(problem, path, hints, fix),)
+
+  @classmethod
+  def of(cls, findings: Sequence[Finding]) -> BadTable:
+    """Returns the exception of several findings."""
+    error = cls("; ".join(finding.problem for finding in findings))
+    error.findings = tuple(findings)
+    return error
+
+
+def _problem(argument: str, found: Sequence[Finding]) -> str:
+  texts, path = [], None
+  for finding in found[:_MOST_SHOWN]:
+    place = "" if finding.path == path else f"{finding.path!r}: "
+    texts.append(place + finding.problem)
+    path = finding.path
+  if len(found) > _MOST_SHOWN:
+    texts.append(f"and {len(found) - _MOST_SHOWN} more problems")
+  return f"`{argument}` must hold tables that can be used, got {'; '.join(texts)}"
+
+
+class UnusableTables(ValueError):
+  """Files can't be used.
+
+  Attributes:
+    findings: The `Finding`s.
+    numbers: The columns that hold mostly numbers, as far as files were read.
+    problem: The message without hints.
+  """
+
+  def __init__(
+      self, argument: str, found: Sequence[Finding], numbers: Collection[str] = (), flags: str = ""
+  ):
+    self.findings = list(found)
+    self.numbers = frozenset(numbers)
+    self.problem = _problem(argument, found)
+    hints = ", ".join(dict.fromkeys(hint for finding in found for hint in finding.hints))
+    message = f"{self.problem}; {hints}." if hints else f"{self.problem}."
+    super().__init__(f"{message} Try: {flags}" if flags else message)
+
+
+class Opened(Protocol):
+  """What `open_tables` opens."""
+
+  @property
+  def number_columns(self) -> frozenset[str]:
+    """The columns that are features as numbers."""
+
+
+OpenedT = TypeVar("OpenedT", bound=Opened)
+
+
+def quoted(names: Sequence[str]) -> str:
+  """Returns names as a flag of a list takes them in a shell."""
+  line = io.StringIO()
+  csv.writer(line, lineterminator="").writerow(names)
+  return shlex.quote(line.getvalue())
+
+
+def listed(names: Sequence[str]) -> str:
+  """Returns names in words, the first of them if there are many."""
+  shown = ", ".join(names[:_MOST_NAMES])
+  return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
+
+
+def also(names: Sequence[str]) -> str:
+  """Returns words for further columns with the same problem."""
+  return f" (also {listed([repr(name) for name in names])})" if names else ""
+
+
+def missing_values(place: str, names: Sequence[str]) -> Finding:
+  """Returns what is wrong with cells that are missing in columns where none may be."""
+  return Finding(
+      f"{place}, column {names[0]!r} is empty{also(names[1:])}", hints=(_FILLS_IN, LEAVES_OUT),
+      fix={"missing": "mean"},
+  )
+
+
+def bad_values(place: str, names: Sequence[str], value: float) -> Finding:
+  """Returns what is wrong with numbers that are not finite or too large.
+
+  Args:
+    place: Words for the place of the first of them.
+    names: The names of the columns, the one of the first place first.
+    value: The first number.
+  """
+  rule = (
+      f"is not between {-cells.LARGEST:g} and {cells.LARGEST:g}" if math.isfinite(value)
+      else "is not a finite number"
+  )
+  return Finding(f"{place}, column {names[0]!r}: {value:g} {rule}{also(names[1:])}")
+
+
+@contextlib.contextmanager
+def refusing(argument: str, path: str | None) -> Iterator[None]:
+  """Turns a `BadTable` into an `UnusableTables` that names the file."""
+  try:
+    yield
+  except BadTable as e:
+    found = [dataclasses.replace(one, path=one.path or path) for one in e.findings]
+    raise UnusableTables(argument, found) from e
+
+
+@contextlib.contextmanager
+def without_hints() -> Iterator[None]:
+  """Leaves hints at flags out of messages, where a model has settled how tables are read."""
+  try:
+    yield
+  except UnusableTables as e:
+    raise ValueError(f"{e.problem}.") from e
+
+
+@contextlib.contextmanager
+def gathered(argument: str) -> Iterator[Callable[[], contextlib.AbstractContextManager[None]]]:
+  """Yields a function to a context for each part of some work; raises what all of them found.
+
+  Args:
+    argument: What messages call the folder of the files.
+  """
+  found: list[Finding] = []
+  numbers: set[str] = set()
+
+  @contextlib.contextmanager
+  def part() -> Iterator[None]:
+    try:
+      yield
+    except UnusableTables as e:
+      found.extend(e.findings)
+      numbers.update(e.numbers)
+
+  yield part
+  if found:
+    raise UnusableTables(argument, found, numbers)
+
+
+class ColumnFacts:
+  """What the cells of the columns of numbers are like, over all files."""
+
+  def __init__(self) -> None:
+    self._counts: dict[str, tuple[int, int]] = {}
+    self._units: dict[str, dict[str, str]] = {}
+
+  def add(
+      self, name: str, path: str, num_like: int, num_text: int, units: Collection[str]
+  ) -> None:
+    """Adds what a file's column is like.
+
+    Args:
+      name: The column.
+      path: The file.
+      num_like: How many cells are like numbers.
+      num_text: How many are other text.
+      units: The units beside numbers, "" where there is none.
+    """
+    like, text = self._counts.get(name, (0, 0))
+    self._counts[name] = like + num_like, text + num_text
+    for unit in sorted(units):
+      self._units.setdefault(name, {}).setdefault(unit, path)
+
+  def check_units(self) -> None:
+    """Raises `BadTable` if a column whose units are left out has several of them."""
+    found = []
+    for name, paths in self._units.items():
+      # Units may be left out at some numbers, but a share is no percentage.
+      units = list(paths) if "%" in paths else [unit for unit in paths if unit]
+      if len(units) > 1:
+        first, other = units[:2]
+        where = "" if paths[first] == paths[other] else f" in {paths[first]!r}"
+        found.append(Finding(
+            f"column {name!r} has {_unit(other)}, and {_unit(first)}{where}; a column must have one "
+            "unit", paths[other],
+        ))
+    if found:
+      raise BadTable.of(found)
+
+  @property
+  def mostly_numbers(self) -> frozenset[str]:
+    """The columns most of whose cells are like numbers."""
+    return frozenset(name for name, (like, text) in self._counts.items() if like > text)
+
+  def settle(self, error: UnusableTables, argument: str) -> UnusableTables:
+    """Returns an error with hints at its columns of text, as all files have been looked at."""
+    found = [
+        self._with_hints(finding) if finding.texts else finding for finding in error.findings
+    ]
+    return UnusableTables(argument, found, self.mostly_numbers)
+
+  def _with_hints(self, finding: Finding) -> Finding:
+    texts = [text for text in finding.texts if text.name not in self.mostly_numbers]
+    levels = [text.name for text in texts if text.may_be_levels]
+    if not levels and len(texts) == len(self._counts):
+      levels = [text.name for text in texts]  # Something has to be left.
+    hints = (_LEVELS, LEAVES_OUT) if texts else ()
+    if len(texts) < len(finding.texts):
+      hints = (*hints, _MOSTLY_NUMBERS)
+    return dataclasses.replace(
+        finding, hints=(*finding.hints, *hints), fix={} if not texts else {
+            "categories": tuple(levels),
+            "exclude": tuple(text.name for text in texts if text.name not in levels),
+        },
+    )
+
+
+def _unit(unit: str) -> str:
+  return f"the unit {unit!r}" if unit else "no unit"
+
+
+def _flags(
+    options: table_options.TableOptions, repaired: table_options.TableOptions
+) -> str:
+  """Returns the flags that turn options into the repaired ones."""
+  flags = []
+  for field in dataclasses.fields(options):
+    value = getattr(repaired, field.name)
+    if value == getattr(options, field.name):
+      continue
+    if value is True:
+      flags.append(f"--{field.name}")
+    else:
+      text = quoted(value) if isinstance(value, tuple) else shlex.quote(str(value))
+      flags.append(f"--{field.name}={text}")
+  return " ".join(flags)
+
+
+def open_tables(
+    open_with: Callable[[table_options.TableOptions], OpenedT],
+    options: table_options.TableOptions,
+    argument: str,
+    hints: tuple[str, ...] = (),
+) -> OpenedT:
+  """Returns `open_with(options)`, or says all that is wrong at once.
+
+  What is wrong may hide more: text, for instance, that a cell is missing further down.  So after
+  a problem the tables are opened with the flags that help, until nothing is wrong that flags
+  help with.  A message ends with all these flags if the tables could be opened with them, and
+  every column of numbers is still one.  Every round changes the options, and none takes a change
+  back.
+
+  Args:
+    open_with: A function from `TableOptions` to what it opens.
+    options: `TableOptions`.
+    argument: What messages call the folder of the files.
+    hints: What flags do that may help with any problem of these files, in words.
+
+  Raises:
+    UnusableTables: If `open_with` raises it.
+  """
+  found: list[Finding] = []
+  numbers: set[str] = set()
+  repaired, opened = options, None
+  while True:
+    before = repaired
+    try:
+      opened = open_with(repaired)
+      if not found:
+        return opened
+    except UnusableTables as e:
+      numbers |= e.numbers
+      for finding in e.findings:
+        after = repaired.repaired(**finding.fix)
+        if after != repaired or not finding.fix and finding not in found:
+          found.append(finding)
+        repaired = after
+    if repaired == before:
+      break
+  found[-1] = dataclasses.replace(found[-1], hints=(*found[-1].hints, *hints))
+  helps = opened is not None and numbers <= opened.number_columns
+  raise UnusableTables(argument, found, numbers, _flags(options, repaired) if helps else "")

@@ -1,0 +1,523 @@
+"""The kinds of files that hold a table, where a folder has them, and how they are read."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from typing import Any, Callable, Collection, Iterable, Iterator, Sequence
+import zipfile
+
+import numpy as np
+import psutil
+
+from fl_clustering.tables import cells
+from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import problems
+from fl_clustering.tables import table_options
+from fl_clustering.tables import text_files
+from fl_clustering.tables import written_numbers
+
+# What reading a table takes at least: its text, or its numbers, and a copy.
+_LEAST_BYTES_PER_BYTE = 2
+
+_Read = Callable[
+    [columns_lib.Head, Sequence[str], Sequence[str]], tuple[columns_lib.Head, dict[str, Any]]
+]
+
+
+def _row_place(unused_head: columns_lib.Head, row: int) -> str:
+  return f"row {row + 1}"
+
+
+def _load(path: str, is_private: bool) -> np.ndarray | dict[str, np.ndarray]:
+  """Returns a matrix, or a dict of columns, of an NPY or NPZ file.
+
+  Args:
+    path: The file.
+    is_private: Whether messages say nothing that depends on rows.
+  """
+  try:
+    loaded = np.load(path, allow_pickle=False)
+    is_archive = isinstance(loaded, np.lib.npyio.NpzFile)
+    arrays: dict[str, np.ndarray] = dict(loaded) if is_archive else {"": loaded}
+  except (ValueError, EOFError, OSError, zipfile.BadZipFile) as e:
+    reason = "" if is_private else f" ({e})"
+    raise problems.BadTable(f"it can't be read as an array{reason}") from e
+  if not is_archive and arrays[""].ndim == 1:
+    return arrays[""][:, np.newaxis]
+  if len(arrays) == 1 and next(iter(arrays.values())).ndim == 2:
+    return next(iter(arrays.values()))
+  if not is_archive or {array.ndim for array in arrays.values()} != {1}:
+    shapes = ", ".join(str(array.shape) for array in arrays.values())
+    got = "others" if is_private else f"arrays of shapes {shapes}"
+    raise problems.BadTable(
+        f"it must hold one matrix or vector, or one vector for each column, got {got}"
+    )
+  if len({len(array) for array in arrays.values()}) > 1:
+    raise problems.BadTable("its vectors, which are columns, must have the same length")
+  return arrays
+
+
+def _array_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
+  loaded = _load(path, options.allow_any_number)
+  num_columns = len(loaded) if isinstance(loaded, dict) else loaded.shape[1]
+  return columns_lib.Head(
+      path, num_columns, tuple(loaded) if isinstance(loaded, dict) else None,
+      style=options.style, allows_any_cell=options.allow_any_number,
+  )
+
+
+def _other_types(names: Sequence[str]) -> problems.BadTable:
+  """Returns the error for columns whose type is not one of numbers, whatever they hold."""
+  return problems.BadTable(
+      f"column {names[0]!r} has a type other than numbers{problems.also(names[1:])}",
+      hints=(problems.LEAVES_OUT,), exclude=tuple(names),
+  )
+
+
+def _any_array_texts(array: np.ndarray) -> list[str] | list[None]:
+  """Returns the cells of an array as a list of texts; None for all by the array's type alone."""
+  if array.dtype.kind in "biuf":
+    return array.astype(str).tolist()
+  encoding = {"U": "utf-32-le", "S": "utf-8"}.get(array.dtype.kind)
+  if encoding is None:
+    return [None] * len(array)
+  # NumPy refuses some of the texts that a file may hold.
+  array = array.astype(array.dtype.newbyteorder("<"))
+  content, width = array.tobytes(), array.dtype.itemsize
+  cells_of_array = (content[i * width : (i + 1) * width] for i in range(len(array)))
+  return [cell.decode(encoding, errors="replace").rstrip("\0") for cell in cells_of_array]
+
+
+def _read_array(
+    head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
+) -> tuple[columns_lib.Head, dict[str, Any]]:
+  """Returns the columns of an NPY or NPZ file; see `Kind.read`."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  loaded = _load(head.path, head.allows_any_cell)
+  if not isinstance(loaded, dict):
+    loaded = dict(zip(head.known_names, loaded.T))
+  others = [name for name in numbers if loaded[name].dtype.kind not in "biuf"]
+  if others and head.allows_any_cell:
+    raise _other_types(others)
+  found = {}
+  for name in numbers:
+    is_text = name in others
+    found[name] = pa.array(list(map(str, loaded[name].tolist())), pa.string()) if is_text else (
+        pa.array(np.asarray(loaded[name], np.float64))
+    )
+  for name in texts:
+    found[name] = pa.array(
+        _any_array_texts(loaded[name]) if head.allows_any_cell else loaded[name].astype(str),
+        pa.string(),
+    )
+  return head, found
+
+
+def _parquet(any_cell: bool, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+  """Calls a function of Arrow; its words may show bytes of the file, so a private run has none."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  try:
+    return function(*arguments, **options)
+  except (pa.ArrowException, OSError) as e:
+    words = "" if any_cell else f" ({str(e).splitlines()[0]})"
+    raise problems.BadTable(f"it can't be read as Parquet{words}") from e
+
+
+def _parquet_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
+  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
+
+  any_cell = options.allow_any_number
+  names = tuple(_parquet(any_cell, parquet.read_schema, path).names)
+  return columns_lib.Head(
+      path, len(names), names, style=options.style, allows_any_cell=any_cell
+  )
+
+
+def _is_text(column: Any) -> bool:
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  return pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+
+
+def _plain(column: Any) -> Any:
+  """Returns an Arrow column without categories."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _decoded(column: Any) -> list[str] | None:
+  """Returns the cells of an Arrow column of text as a list; None for any other column."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  if not _is_text(column):
+    return None
+  is_large = pa.types.is_large_string(column.type)
+  # Arrow doesn't check that its text is UTF-8.
+  contents = column.cast(pa.large_binary() if is_large else pa.binary()).to_pylist()
+  return ["" if found is None else found.decode(errors="replace") for found in contents]
+
+
+def _any_texts(column: Any) -> Any:
+  """Returns an Arrow column as text; null for all by the column's type alone."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  column = _plain(column)
+  kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+  if any(is_kind(column.type) for is_kind in kinds):
+    return column.cast(pa.string())
+  texts = _decoded(column)
+  return pa.nulls(len(column), pa.string()) if texts is None else pa.array(texts, pa.string())
+
+
+def _has_numbers(column: Any) -> bool:
+  """Returns whether an Arrow column's type, which is not text, is one of numbers."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+    return False
+  try:
+    pa.array([], column.type).cast(pa.float64(), safe=False)
+  except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    return False
+  return True
+
+
+def _any_numbers(column: Any, style: written_numbers.Style) -> Any:
+  """Returns an Arrow column as float64, NaN for text that is no number; None by its type alone."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  column = _plain(column)
+  texts = _decoded(column)
+  if texts is not None:
+    return pa.array([style.number_of(text) for text in texts], pa.float64())
+  return column.cast(pa.float64(), safe=False) if _has_numbers(column) else None
+
+
+def _texts(column: Any) -> Any:
+  """Returns an Arrow column as text."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  try:
+    return column.cast(pa.string())
+  except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    return pa.array([None if value is None else str(value) for value in column.to_pylist()])
+
+
+def _numbers_or_texts(column: Any) -> Any:
+  """Returns an Arrow column as float64 if its type allows that, and else as text."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  column = _plain(column)
+  if _is_text(column) or not _has_numbers(column):
+    return _texts(column)
+  return column.cast(pa.float64(), safe=False)  # As from text: integers become the nearest float64.
+
+
+def _read_parquet(
+    head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
+) -> tuple[columns_lib.Head, dict[str, Any]]:
+  """Returns the columns of a Parquet file; see `Kind.read`."""
+  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
+
+  names = [*numbers, *texts]
+  table = _parquet(head.allows_any_cell, parquet.read_table, head.path, columns=names)
+  if not head.allows_any_cell:
+    found = {name: _numbers_or_texts(table[name]) for name in numbers}
+    return head, found | {name: _texts(table[name]) for name in texts}
+  found = {name: _any_numbers(table[name], head.style) for name in numbers}
+  others = [name for name, column in found.items() if column is None]
+  if others:
+    raise _other_types(others)
+  return head, found | {name: _any_texts(table[name]) for name in texts}
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+  """A kind of file.
+
+  Attributes:
+    read_head: A function from a path and `TableOptions` to the file's `Head`.
+    read: A function from a `Head`, names of columns of numbers and names of columns of text to
+      the `Head`, with what was found on the way, and Arrow arrays by name.  What can't be
+      read as numbers is text.
+    where: A function from a `Head` and a row, counted from 0, to words for the row's place.
+  """
+
+  read_head: Callable[[str, table_options.TableOptions], columns_lib.Head]
+  read: _Read
+  where: Callable[[columns_lib.Head, int], str]
+
+
+_TEXT = Kind(text_files.read_head, text_files.read, text_files.where)
+_ARRAY = Kind(_array_head, _read_array, _row_place)
+_PARQUET = Kind(_parquet_head, _read_parquet, _row_place)
+
+# To add a kind: one row, by the ending of its files.
+KINDS = {
+    ".csv": _TEXT,
+    ".tsv": _TEXT,
+    ".txt": _TEXT,
+    ".csv.gz": _TEXT,
+    ".tsv.gz": _TEXT,
+    ".txt.gz": _TEXT,
+    ".parquet": _PARQUET,
+    ".npy": _ARRAY,
+    ".npz": _ARRAY,
+}
+
+
+def _ending(path: str) -> str | None:
+  """Returns the longest ending that is in `KINDS`, or None."""
+  lower = path.lower()
+  return max((e for e in KINDS if lower.endswith(e)), key=len, default=None)
+
+
+def _kind(path: str) -> Kind:
+  ending = _ending(path)
+  assert ending is not None  # `paths` has none of other kinds.
+  return KINDS[ending]
+
+
+def check_folder(directory: str, argument: str) -> None:
+  """Raises ValueError unless there is such a folder; messages call it `argument`."""
+  if not os.path.isdir(directory):
+    raise ValueError(f"`{argument}` must be a folder, got {directory!r}.")
+
+
+def _files(directory: str) -> Iterator[tuple[str, str, str | None]]:
+  """Yields (file name, path, ending or None) of a folder's files that are not hidden."""
+  for name in sorted(os.listdir(directory)):
+    path = os.path.join(directory, name)
+    if not name.startswith(".") and not os.path.isdir(path):
+      yield name, path, _ending(name)
+
+
+def check_kinds(directories: Iterable[str], argument: str) -> None:
+  """Raises `UnusableTables` if folders have files of other kinds; messages call them `argument`."""
+  hints = (f"kinds are {', '.join(KINDS)}",)
+  found = [
+      problems.Finding("it is of no kind that can be read", path, hints)
+      for directory in directories for _, path, ending in _files(directory) if ending is None
+  ]
+  if found:
+    raise problems.UnusableTables(argument, found)
+
+
+def paths(directory: str, argument: str, what: str) -> dict[str, str]:
+  """Returns the paths of a folder's files by their names without endings.
+
+  Args:
+    directory: The folder; folders in it, hidden files and those of other kinds are left alone.
+    argument: What messages call it.
+    what: What a file is of, such as "client".
+
+  Raises:
+    ValueError: If it is no folder, or has none, or one name twice.
+    OSError: If the folder can't be read.
+  """
+  check_folder(directory, argument)
+  found: dict[str, str] = {}
+  for file_name, path, ending in _files(directory):
+    if ending is None:
+      continue
+    name = file_name[: -len(ending)]
+    if name in found:
+      raise ValueError(
+          f"`{argument}` must hold one file per {what}, got {found[name]!r} and {path!r}."
+      )
+    found[name] = path
+  if not found:
+    raise ValueError(
+        f"`{argument}` must hold a file per {what} ({', '.join(KINDS)}), got none in "
+        f"{directory!r}."
+    )
+  return found
+
+
+def have_text(directory: str) -> bool:
+  """Returns whether a folder has text files, which don't say themselves how they are written."""
+  return any(
+      ending is not None and KINDS[ending] is _TEXT for _, _, ending in _files(directory)
+  )
+
+
+def check_memory(
+    paths_: Collection[str], options: table_options.TableOptions, argument: str
+) -> None:
+  """Raises a ValueError if the largest file, or with `client_column` all, can't fit into memory.
+
+  Args:
+    paths_: The files.
+    options: `TableOptions`.
+    argument: What messages call the folder that the files are in.
+  """
+  available = psutil.virtual_memory().available
+  sizes = {path: _LEAST_BYTES_PER_BYTE * os.path.getsize(path) for path in paths_}
+  if options.client_column is not None:
+    sizes = {next(iter(sizes)): sum(sizes.values())}
+  path = max(sizes, key=lambda path: sizes[path])
+  if sizes[path] > available:
+    raise ValueError(
+        f"`{argument}` must hold tables that fit into memory, of which {available / 1e9:.1f} GB "
+        f"are free, got {path!r}, which takes {sizes[path] / 1e9:.1f} GB at least."
+    )
+
+
+def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
+  """Returns the `Head` of a file; `BadTable` if it holds no table."""
+  head = _kind(path).read_head(path, options)
+  # An empty file of a private algorithm has the columns of the others.
+  may_be_empty = head.allows_any_cell and options.header == table_options.YES
+  if not head.num_columns and not (may_be_empty and head.first_line == ()):
+    raise problems.BadTable("it has no columns")
+  return head
+
+
+def _trimmed(column: Any) -> Any:
+  """Returns an Arrow array of text, trimmed, null where missing."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+  from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
+
+  if isinstance(column, pa.ChunkedArray):
+    column = column.combine_chunks()
+  texts = pc.utf8_trim_whitespace(column)
+  says_nothing = pc.is_in(texts, value_set=pa.array(cells.MISSING))
+  return pc.if_else(says_nothing, pa.scalar(None, texts.type), texts)
+
+
+def unclear_point(head: columns_lib.Head, names: Sequence[str]) -> str | None:
+  """Returns words for a number whose point may stand between thousands, as nothing in a file says.
+
+  Args:
+    head: The file's `Head`, with the decimal mark that was found.
+    names: The columns of numbers.
+  """
+  # Files with commas between cells have points in numbers.
+  if head.first_line is None or head.separator == "," or head.style.decimal != ".":
+    return None
+  texts = text_files.read_texts(head, names)
+  cell = written_numbers.unclear_point({name: _trimmed(texts[name]) for name in names})
+  if cell is None:
+    return None
+  return f"{text_files.where(head, cell.row)}, column {cell.column!r}: {cell.text!r}"
+
+
+def _number_findings(
+    reading: written_numbers.Reading, num_rows: int, where: Callable[[int], str]
+) -> list[problems.Finding]:
+  """Returns what is wrong with columns of numbers, the first cell first."""
+  groups: dict[Any, list[written_numbers.Fault]] = {}
+  for fault in sorted(reading.faults, key=lambda fault: fault.cell.row):
+    groups.setdefault(fault.cell if fault.beside else fault.reason, []).append(fault)
+  found = []
+  for first, *others in groups.values():
+    cell, reason = first.cell, first.reason
+    if first.beside is not None:
+      beside = first.beside
+      place = f"{beside.text!r} in {where(beside.row)}, column {beside.column!r},"
+      reason = reason.replace(written_numbers.BESIDE, place)
+    names = problems.also([fault.cell.column for fault in others])
+    found.append(problems.Finding(
+        f"{where(cell.row)}, column {cell.column!r}: {cell.text!r} {reason}{names}",
+        hints=() if first.hint is None else (first.hint,),
+        fix=first.fix,
+        texts=tuple(
+            problems.TextColumn(fault.cell.column, fault.levels, num_rows)
+            for fault in (first, *others) if fault.levels is not None
+        ),
+    ))
+  return found
+
+
+def _as_text(array: Any) -> np.ndarray:
+  """Returns an Arrow array of text as an array of objects, trimmed, None where missing."""
+  return np.array(_trimmed(array).to_pylist(), object)
+
+
+def is_missing(column: np.ndarray) -> np.ndarray:
+  """Returns which cells of a column are missing, bool of shape (n,)."""
+  return np.isnan(column) if column.dtype != object else column == np.array(None)
+
+
+def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:
+  """Returns the first of the chosen rows of every column that has some, the first row first."""
+  found = {name: int(np.argmax(rows)) for name, rows in chosen.items() if rows.any()}
+  return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def _cell_findings(
+    values: dict[str, np.ndarray], columns: columns_lib.Columns, needed: Collection[str],
+    allow_any_number: bool, where: Callable[[int], str],
+) -> list[problems.Finding]:
+  """Returns what is wrong with cells.
+
+  Args:
+    values: The columns by name, as far as they could be read.
+    columns: The `Columns` that are used.
+    needed: The names of the columns where no cell may be missing.
+    allow_any_number: Whether a number may be infinite or too large to be squared.
+    where: A function from a row to words for its place.
+  """
+  found = []
+  used = [name for name in (*columns.features, *columns.roles.values()) if name in values]
+  missing = _firsts({name: is_missing(values[name]) for name in used if name in needed})
+  names = [name for name in missing if name in columns.features]
+  if names:
+    found.append(problems.missing_values(where(missing[names[0]]), names))
+  numbers = () if allow_any_number else [name for name in columns.numbers if name in values]
+  bad = _firsts({name: np.abs(values[name]) > cells.LARGEST for name in numbers})
+  if bad:
+    (name, row), *_ = bad.items()
+    found.append(problems.bad_values(where(row), list(bad), values[name][row]))
+  return found + [
+      problems.Finding(f"{where(row)}, column {name!r} is empty, and every row must have one")
+      for name, row in missing.items() if name not in columns.features
+  ]
+
+
+def read(
+    head: columns_lib.Head, columns: columns_lib.Columns, needed: Collection[str],
+    allow_any_number: bool = False, facts: problems.ColumnFacts | None = None,
+) -> tuple[columns_lib.Head, dict[str, np.ndarray]]:
+  """Returns the `Head`, and the columns by name.
+
+  The head has what was found out on the way, such as the decimal mark.  Columns are float64, NaN
+  where missing, or text, None where missing.
+
+  Args:
+    head: The file's `Head`.
+    columns: The `Columns` that are used.
+    needed: The names of the columns where no cell may be missing.
+    allow_any_number: Whether a number may be infinite or too large to be squared.
+    facts: Where to add what cells are like, or None.
+
+  Raises:
+    BadTable: If a cell can't be used.
+  """
+  kind = _kind(head.path)
+  head, arrays = kind.read(head, columns.numbers, columns.texts)
+  num_rows = len(next(iter(arrays.values())))
+  where = functools.partial(kind.where, head)
+  texts = {name: _trimmed(arrays[name]) for name in columns.numbers if _is_text(arrays[name])}
+  reading = written_numbers.read(texts, head.style)
+  values = {
+      name: np.asarray(arrays[name].to_numpy(), np.float64)
+      for name in columns.numbers if name not in texts
+  }
+  if facts is not None:
+    for name, column in values.items():
+      facts.add(name, head.path, int(np.count_nonzero(~np.isnan(column))), 0, {""})
+    for name, (num_like, num_text) in reading.counts.items():
+      facts.add(name, head.path, num_like, num_text, reading.units[name])
+  values.update(reading.numbers)
+  values.update({name: _as_text(arrays[name]) for name in columns.texts})
+  found = _number_findings(reading, num_rows, where)
+  found += _cell_findings(values, columns, needed, allow_any_number, where)
+  if found:
+    raise problems.BadTable.of(found)
+  return (dataclasses.replace(head, style=reading.style) if texts else head), values

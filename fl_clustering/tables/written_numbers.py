@@ -1,0 +1,448 @@
+"""Numbers as people write them: decimal marks, marks between thousands, units, comparisons.
+
+A file has one decimal mark, which is found from all of its numbers.  Where "1.911" may be a number
+below two or one of thousands, nothing is guessed: it is a fault that names both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from typing import Any, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from fl_clustering.tables import cells
+
+# What may stand between thousands, and what messages call it.
+THOUSANDS = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
+_OTHER = {".": ",", ",": "."}
+_DECIMALS = {".": "a decimal point", ",": "a decimal comma"}
+# A column with more different units holds codes such as 12A.
+_MOST_UNITS = 3
+# More levels than this need not be known.
+_MOST_LEVELS = 20
+BESIDE = "{beside}"
+
+# RE2, which Arrow has, and Python read the same from these.
+_CORE = r"[+-]?[.,]?[0-9](?:[0-9., ']*[0-9.,])?(?:[eE][+-]?[0-9]+)?"
+_LETTERS = "A-Za-zÀ-ÖØ-öø-ÿµμΩ°"
+_UNIT = (
+    rf"%|‰|[{_LETTERS}/][{_LETTERS}0-9µ²³%/^*·.\-]{{0,14}}(?: [{_LETTERS}/][{_LETTERS}0-9/]{{0,9}})?"
+)
+_DRESSED = rf"(?:[<>≤≥~]=? *)?({_CORE}) *({_UNIT})?"
+
+
+def _plain(decimal: str) -> str:
+  mark = re.escape(decimal)
+  return (
+      rf"[+-]?(?:[0-9]+(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)?|"
+      r"[+-]?(?i:inf(?:inity)?|nan)"
+  )
+
+
+def _grouped(mark: str, decimal: str) -> str:
+  return rf"[+-]?[0-9]{{1,3}}(?:{re.escape(mark)}[0-9]{{3}})+(?:{re.escape(decimal)}[0-9]*)?"
+
+
+def _surely_grouped(mark: str) -> str:
+  """Returns the pattern of what has this mark between thousands, whatever the decimal mark."""
+  thousand = f"{re.escape(mark)}[0-9]{{3}}"
+  decimals = f"{re.escape(_OTHER[mark])}[0-9]*"
+  return rf"[+-]?[0-9]{{1,3}}(?:(?:{thousand}){{2,}}(?:{decimals})?|{thousand}{decimals})"
+
+
+def _may_be_grouped(mark: str) -> str:
+  return rf"[+-]?[1-9][0-9]{{0,2}}{re.escape(mark)}[0-9]{{3}}"
+
+
+def _surely_decimal(mark: str) -> str:
+  """Returns the pattern of what has this decimal mark, and no other reading."""
+  mark = re.escape(mark)
+  return (
+      rf"[+-]?(?:0+{mark}[0-9]*|[0-9]+{mark}(?:[0-9]{{0,2}}|[0-9]{{4,}})|[0-9]{{4,}}{mark}[0-9]*|"
+      rf"{mark}[0-9]+|[0-9]+{mark}[0-9]*[eE][+-]?[0-9]+)"
+  )
+
+
+_LIKE = "|".join((
+    _plain("."), _plain(","),
+    *(_grouped(mark, decimal) for mark in THOUSANDS for decimal in _OTHER if mark != decimal),
+))
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+  """How a file writes numbers.
+
+  Attributes:
+    decimal: The decimal mark; None to find out.
+    thousands: What may stand between thousands; None for nothing.
+    strips_units: Whether a unit, a percent sign or a comparison is left out.
+  """
+
+  decimal: str | None = None
+  thousands: str | None = None
+  strips_units: bool = False
+
+  @property
+  def is_open(self) -> bool:
+    """Whether the decimal mark is still to be found."""
+    return len(self.decimals) > 1
+
+  @property
+  def is_plain(self) -> bool:
+    """Whether numbers hold nothing but digits, signs and a decimal mark."""
+    return self.thousands is None and not self.strips_units
+
+  @property
+  def decimals(self) -> tuple[str, ...]:
+    """The decimal marks that numbers may have, the likelier first."""
+    if self.decimal is not None:
+      return (self.decimal,)
+    return tuple(mark for mark in _OTHER if mark != self.thousands)
+
+  def number_of(self, cell: str) -> float:
+    """Returns a cell's text as a float, whatever other cells hold; what is no number is NaN."""
+    if cells.is_missing(cell):
+      return math.nan
+    if not self.is_plain:
+      cell = _common_spaces(cell.strip())
+    if self.strips_units:
+      dressed = re.fullmatch(_DRESSED, cell)
+      cell = cell if dressed is None else dressed[1]
+    decimal = self.decimals[0]
+    if self.thousands is not None and re.fullmatch(_grouped(self.thousands, decimal), cell):
+      cell = cell.replace(self.thousands, "")
+    return cells.number_of(cell, decimal)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+  """A cell of text.
+
+  Attributes:
+    column: The column's name.
+    row: The row, counted from 0.
+    text: What it holds.
+  """
+
+  column: str
+  row: int
+  text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+  """Why a cell is no number.
+
+  Attributes:
+    cell: The first such cell of its column.
+    reason: What is wrong, in words that may follow the cell; `BESIDE` stands for another cell.
+    beside: That cell, or None.
+    hint: What a flag does that helps, in words, or none.
+    fix: The arguments of `TableOptions.repaired` that make it a number.
+    levels: The column's different cells, or more than `_MOST_LEVELS` of them, if the cell is
+      text; else None.
+  """
+
+  cell: Cell
+  reason: str
+  beside: Cell | None = None
+  hint: str | None = None
+  fix: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  levels: frozenset[str] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+  """What was found in a file's columns of numbers.
+
+  Attributes:
+    style: The `Style`, with the decimal mark that was found.
+    numbers: The columns by name, float64, NaN where missing; all of them if there is no fault.
+    counts: By column, how many cells are like numbers, and how many are other text.
+    units: By column, the units beside numbers, "" where there is none.
+    faults: Why cells are no numbers.
+  """
+
+  style: Style
+  numbers: Mapping[str, np.ndarray]
+  counts: Mapping[str, tuple[int, int]]
+  units: Mapping[str, frozenset[str]]
+  faults: tuple[Fault, ...]
+
+
+def _common_spaces(text: str) -> str:
+  return text.replace("\u00a0", " ").replace("\u202f", " ").replace("\u2019", "'")
+
+
+def _matches(texts: Any, *patterns: str) -> np.ndarray:
+  """Returns which texts are as a pattern says, bool of shape (n,)."""
+  from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
+
+  found = pc.match_substring_regex(texts, f"^(?:{'|'.join(patterns)})$")
+  return pc.fill_null(found, False).to_numpy(zero_copy_only=False)
+
+
+class _Column:
+  """A column of text, and what it is like.
+
+  Attributes:
+    name: Its name.
+    texts: Its cells, trimmed, null where missing: an Arrow array.
+    cores: The same without units and comparisons.
+    is_text: Which cells are neither missing nor like a number.
+    is_dressed: Which cells have a unit or a comparison.
+    units: The different units.
+  """
+
+  def __init__(self, name: str, texts: Any):
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+    from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
+
+    self.name = name
+    for odd, common in (("\u00a0", " "), ("\u202f", " "), ("\u2019", "'")):
+      texts = pc.replace_substring(texts, odd, common)
+    self.texts = texts
+    pattern = f"^(?:{_DRESSED})$"
+    self.cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\1")
+    differs = pc.not_equal(self.cores, texts)
+    is_dressed = pc.fill_null(differs, False).to_numpy(zero_copy_only=False)
+    self.is_dressed = is_dressed & _matches(self.cores, _LIKE)
+    dressed = texts.filter(pa.array(self.is_dressed))
+    found = pc.unique(pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\2"))
+    self.units = frozenset(found.to_pylist())
+    is_valid = pc.is_valid(texts).to_numpy(zero_copy_only=False)
+    is_like = _matches(texts, _LIKE)
+    if len(self.units - {""}) <= _MOST_UNITS:
+      is_like |= self.is_dressed
+    self.is_text = is_valid & ~is_like
+    self.counts = int(is_like.sum()), int(self.is_text.sum())
+
+  @property
+  def is_mostly_numbers(self) -> bool:
+    like, text = self.counts
+    return like > text
+
+  @property
+  def all_units(self) -> frozenset[str]:
+    """The different units, "" included if a number has none."""
+    has_none = self.counts[0] > np.count_nonzero(self.is_dressed)
+    return self.units | {""} if has_none else self.units
+
+  def first(self, chosen: np.ndarray) -> Cell:
+    """Returns the first of some cells."""
+    row = int(np.argmax(chosen))
+    return Cell(self.name, row, self.texts[row].as_py())
+
+  def levels(self) -> frozenset[str]:
+    """Returns the different cells, or more than `_MOST_LEVELS` of them."""
+    from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
+
+    return frozenset(pc.unique(self.texts.drop_null())[: _MOST_LEVELS + 1].to_pylist())
+
+
+def _without_spaces(texts: Any) -> Any:
+  """Returns texts without what, between thousands, can't be a decimal mark."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+  from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
+
+  is_grouped = pa.array(_matches(texts, "[+-]?[0-9]{1,3}(?:[ '][0-9]{3})+(?:[.,][0-9]*)?"))
+  return pc.if_else(is_grouped, pc.replace_substring_regex(texts, "[ ']", ""), texts)
+
+
+def _first_match(columns: Iterable[_Column], pattern: str) -> Cell | None:
+  """Returns the first cell of columns, by row, that is as a pattern says; None without."""
+  found = []
+  for column in columns:
+    chosen = _matches(_without_spaces(column.cores), pattern)
+    if chosen.any():
+      found.append(column.first(chosen))
+  return min(found, key=lambda cell: cell.row, default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Marks:
+  """What the numbers of a file say of its decimal mark.
+
+  Attributes:
+    decimal: The mark.
+    proof: A cell that can't be read with another one; None if there is none.
+    shown: The mark that a cell surely has between thousands, or None.
+    fault: Why it can't be known, or None.
+  """
+
+  decimal: str
+  proof: Cell | None = None
+  shown: str | None = None
+  fault: Fault | None = None
+
+
+def _find_marks(columns: Sequence[_Column]) -> _Marks:
+  """Returns the `_Marks` of columns of numbers."""
+  grouped = {mark: _first_match(columns, _surely_grouped(mark)) for mark in _OTHER}
+  proofs = {
+      mark: _first_match(columns, _surely_decimal(mark)) or grouped[_OTHER[mark]] for mark in _OTHER
+  }
+  point, comma = proofs["."], proofs[","]
+  if point is not None and comma is not None:
+    reason = f"has {_DECIMALS['.']}, and {BESIDE} {_DECIMALS[',']}"
+    return _Marks(".", fault=Fault(point, reason, comma, "a file must have one decimal mark"))
+  for mark, proof in proofs.items():
+    if proof is not None:
+      other = _OTHER[mark]
+      return _Marks(mark, proof, other if grouped[other] else None)
+  unclear = _first_match(columns, _may_be_grouped(","))
+  if unclear is None:
+    return _Marks(".")
+  return _Marks(".", fault=Fault(
+      unclear, f"may be {_below_thousand(unclear, ',')} or {_with_thousands(unclear, ',')}",
+      hint="--decimal=, or --thousands=, says which",
+  ))
+
+
+def _below_thousand(cell: Cell, mark: str) -> str:
+  return cell.text.replace(mark, ".")
+
+
+def _with_thousands(cell: Cell, mark: str) -> str:
+  return cell.text.replace(mark, "")
+
+
+def _dressed_fault(column: _Column, chosen: np.ndarray) -> Fault:
+  """Returns the `Fault` of cells with a unit or a comparison."""
+  units = sorted(column.units - {""})
+  first = column.first(chosen)
+  has = "a comparison" if first.text[0] in "<>≤≥~" else "a percent sign" if "%" in units else "a unit"
+  if len(units) > 1:
+    return Fault(first, f"has one of the units {', '.join(units)}, and a column must have one")
+  return Fault(
+      first, f"is not a number: it has {has}",
+      hint="--strip_units reads the number alone where a unit, a percent sign or a comparison "
+      "stands beside it", fix={"strip_units": True},
+  )
+
+
+def _thousands_fault(cell: Cell, mark: str) -> Fault:
+  return Fault(
+      cell, f"is not a number: it has {THOUSANDS[mark]} between thousands",
+      hint=f"--thousands={mark!r} reads such numbers" if mark == " "
+      else f"--thousands={mark} reads such numbers", fix={"thousands": mark},
+  )
+
+
+def _other_mark_fault(column: _Column, chosen: np.ndarray, marks: _Marks) -> Fault:
+  """Returns the `Fault` of numbers with the decimal mark that the file has not."""
+  other = _OTHER[marks.decimal]
+  cell = column.first(chosen)
+  if marks.proof is None:
+    return Fault(cell, f"is not a number: it has {_DECIMALS[other]}",
+                 hint="without --decimal, each file's decimal mark is found out")
+  return Fault(
+      cell, f"may be {_below_thousand(cell, other)} or {_with_thousands(cell, other)}, as {BESIDE} "
+      f"has {_DECIMALS[marks.decimal]}", marks.proof,
+      f"--thousands={other} reads it as {_with_thousands(cell, other)}",
+  )
+
+
+def _faults(
+    column: _Column, bases: Any, is_bad: np.ndarray, style: Style, marks: _Marks
+) -> list[Fault]:
+  """Returns the `Fault`s of a column.
+
+  Args:
+    column: The column.
+    bases: Its cells as they are read, an Arrow array.
+    is_bad: Which of them are no numbers.
+    style: How they are read.
+    marks: The `_Marks` of the file.
+  """
+  if not column.is_mostly_numbers:
+    return [Fault(column.first(column.is_text), "is not a number", levels=column.levels())]
+  found, other = [], _OTHER[marks.decimal]
+  is_dressed = is_bad & column.is_dressed & ~column.is_text
+  if not style.strips_units and is_dressed.any():
+    found.append(_dressed_fault(column, is_dressed))
+    is_bad = is_bad & ~is_dressed
+  for mark in THOUSANDS:
+    if mark == marks.decimal:
+      continue
+    is_grouped = is_bad & _matches(bases, _grouped(mark, marks.decimal))
+    is_unclear = _matches(bases, _may_be_grouped(mark)) if mark == other else is_grouped
+    # Where nothing else shows that it stands between thousands, another reading is possible.
+    if mark == other and marks.proof is not None and marks.shown != mark:
+      is_grouped = is_grouped & ~is_unclear
+    if is_grouped.any():
+      found.append(_thousands_fault(column.first(is_grouped), mark))
+      is_bad = is_bad & ~is_grouped
+  is_other = is_bad & _matches(bases, _plain(other))
+  if is_other.any():
+    found.append(_other_mark_fault(column, is_other, marks))
+    is_bad = is_bad & ~is_other
+  if is_bad.any():
+    found.append(Fault(column.first(is_bad), "is not a number", levels=column.levels()))
+  return found
+
+
+def read(columns: Mapping[str, Any], style: Style) -> Reading:
+  """Returns what columns of text hold as numbers.
+
+  Args:
+    columns: Arrow arrays of text by name, trimmed, null where a cell is missing.
+    style: How numbers are written.
+  """
+  from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  known = [_Column(name, texts) for name, texts in columns.items()]
+  marks = (
+      _find_marks([column for column in known if column.is_mostly_numbers])
+      if style.is_open else _Marks(style.decimals[0])
+  )
+  style = dataclasses.replace(style, decimal=marks.decimal)
+  numbers, faults = {}, [marks.fault] if marks.fault else []
+  for column in known:
+    bases = column.texts
+    if style.strips_units and column.is_mostly_numbers:
+      bases = column.cores
+    if style.thousands is not None:
+      is_grouped = pa.array(_matches(bases, _grouped(style.thousands, marks.decimal)))
+      bases = pc.if_else(is_grouped, pc.replace_substring(bases, style.thousands, ""), bases)
+    is_bad = ~_matches(bases, _plain(marks.decimal)) & _is_valid(bases)
+    if not is_bad.any():
+      points = pc.replace_substring(bases, marks.decimal, ".")
+      numbers[column.name] = _as_array(points.cast(pa.float64()))
+    elif marks.fault is None or not column.is_mostly_numbers:
+      faults += _faults(column, bases, is_bad, style, marks)
+  return Reading(
+      style, numbers, {column.name: column.counts for column in known},
+      {column.name: column.all_units for column in known}, tuple(faults),
+  )
+
+
+def _is_valid(texts: Any) -> np.ndarray:
+  from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
+
+  return pc.is_valid(texts).to_numpy(zero_copy_only=False)
+
+
+def _as_array(column: Any) -> np.ndarray:
+  return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+
+
+def unclear_point(columns: Mapping[str, Any]) -> Cell | None:
+  """Returns the first cell whose point may stand between thousands, if no cell of any column says.
+
+  Args:
+    columns: As for `read`.
+  """
+  known = [_Column(name, texts) for name, texts in columns.items()]
+  is_said = _first_match(known, _surely_decimal(".")) or _first_match(known, _surely_grouped(","))
+  return None if is_said else _first_match(known, _may_be_grouped("."))
+
+
+def proves_comma(columns: Mapping[str, Any]) -> bool:
+  """Returns whether a cell of columns of text can be read with a decimal comma only."""
+  return any(_matches(texts, _surely_decimal(",")).any() for texts in columns.values())
