@@ -4,8 +4,8 @@ from typing import Any
 
 from absl import flags
 
+from fl_clustering.tables import cells
 from fl_clustering.tables import table_options
-from fl_clustering.tables import written_numbers
 
 # The flags belong to the modules that adopt them, for `--help`.
 _OPTIONS = table_options.TableOptions()
@@ -38,7 +38,7 @@ flags.DEFINE_enum(
     "Decimal mark of text files (--data_dir). Default: found out from all numbers of a file; in a "
     "private run a point.")
 flags.DEFINE_enum(
-    "thousands", None, list(written_numbers.THOUSANDS),
+    "thousands", None, list(cells.THOUSANDS),
     "What stands between the thousands of numbers, as in 1,234.5 (--data_dir). Default: nothing.")
 flags.DEFINE_boolean(
     "strip_units", None,

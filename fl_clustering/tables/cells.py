@@ -1,5 +1,9 @@
-"""Cells of tables as text: which are numbers, and which are missing."""
+"""Cells of tables as text: which are missing, and which are numbers, as people write them."""
 
+from __future__ import annotations
+
+import dataclasses
+import functools
 import math
 import re
 
@@ -12,16 +16,40 @@ MISSING = (
     "", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None",
     "none", "<NA>", "-nan", "-NaN",
 )
-_NUMBER = re.compile(
-    r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
-)
+# What may stand between thousands, and what messages call it.
+THOUSANDS = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
+# From a decimal mark to the other one.
+OTHER_DECIMAL = {".": ",", ",": "."}
+# What people write, and what it is read as.
+ODD_CHARACTERS = {"\u00a0": " ", "\u202f": " ", "\u2019": "'"}
+
+# RE2, which Arrow has, and Python read the same from these patterns.
+_CORE = r"[+-]?[.,]?[0-9](?:[0-9., ']*[0-9.,])?(?:[eE][+-]?[0-9]+)?"
+_LETTERS = "A-Za-zÀ-ÖØ-öø-ÿµμΩ°"
+_WORD = rf"[{_LETTERS}/][{_LETTERS}0-9²³%/^*·.\-]{{0,14}}"
+_UNIT = rf"%|‰|{_WORD}(?: {_WORD})?"
+DRESSED = rf"(?:[<>≤≥~]=? *)?({_CORE}) *({_UNIT})?"
+
+
+@functools.cache
+def plain(decimal: str) -> str:
+  """Returns the pattern of numbers with a decimal mark, infinity and NaN included."""
+  mark = re.escape(decimal)
+  return (
+      rf"[+-]?(?:[0-9]+(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)?|"
+      r"[+-]?(?i:inf(?:inity)?|nan)"
+  )
+
+
+@functools.cache
+def grouped(mark: str, decimal: str) -> str:
+  """Returns the pattern of numbers with a mark between thousands."""
+  return rf"[+-]?[0-9]{{1,3}}(?:{re.escape(mark)}[0-9]{{3}})+(?:{re.escape(decimal)}[0-9]*)?"
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
   """Returns whether a cell's text is a number, infinity and NaN included."""
-  if decimal == ",":
-    cell = cell.replace(",", ".") if "." not in cell else ""
-  return _NUMBER.fullmatch(cell.strip()) is not None
+  return re.fullmatch(plain(decimal), cell.strip()) is not None
 
 
 def number_of(cell: str, decimal: str) -> float:
@@ -34,3 +62,49 @@ def number_of(cell: str, decimal: str) -> float:
 def is_missing(cell: str) -> bool:
   """Returns whether a cell's text says that there is no value."""
   return cell.strip() in MISSING
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+  """How a file writes numbers.
+
+  Attributes:
+    decimal: The decimal mark; None to find out.
+    thousands: What may stand between thousands; None for nothing.
+    strips_units: Whether a unit, a percent sign or a comparison is left out.
+  """
+
+  decimal: str | None = None
+  thousands: str | None = None
+  strips_units: bool = False
+
+  @property
+  def is_open(self) -> bool:
+    """Whether the decimal mark is still to be found."""
+    return len(self.decimals) > 1
+
+  @property
+  def is_plain(self) -> bool:
+    """Whether numbers hold nothing but digits, signs and a decimal mark."""
+    return self.thousands is None and not self.strips_units
+
+  @property
+  def decimals(self) -> tuple[str, ...]:
+    """The decimal marks that numbers may have, the likelier first."""
+    if self.decimal is not None:
+      return (self.decimal,)
+    return tuple(mark for mark in OTHER_DECIMAL if mark != self.thousands)
+
+  def number_of(self, cell: str) -> float:
+    """Returns a cell's text as a float, whatever other cells hold; what is no number is NaN."""
+    if is_missing(cell):
+      return math.nan
+    if not self.is_plain:
+      cell = "".join(ODD_CHARACTERS.get(character, character) for character in cell.strip())
+    if self.strips_units:
+      dressed = re.fullmatch(DRESSED, cell)
+      cell = cell if dressed is None else dressed[1]
+    decimal = self.decimals[0]
+    if self.thousands is not None and re.fullmatch(grouped(self.thousands, decimal), cell):
+      cell = cell.replace(self.thousands, "")
+    return number_of(cell, decimal)

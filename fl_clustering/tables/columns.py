@@ -13,7 +13,6 @@ from typing import Iterable, Sequence
 from fl_clustering.tables import cells
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
-from fl_clustering.tables import written_numbers
 
 _SAY = ("--header=yes or --header=no says which",)
 
@@ -58,7 +57,7 @@ class Head:
   line: int = 1
   has_header: bool = False
   separator: str = ","
-  style: written_numbers.Style = written_numbers.Style()
+  style: cells.Style = cells.Style()
   allows_any_cell: bool = False
 
   @property
@@ -77,7 +76,8 @@ class Head:
 def _are_names(head: Head) -> list[bool]:
   """Returns for every cell of line 1 whether it is text."""
   return [
-      cell != "" and not any(cells.is_number(cell, mark) for mark in head.style.decimals) for cell in head.known_line
+      cell != "" and not any(cells.is_number(cell, mark) for mark in head.style.decimals)
+      for cell in head.known_line
   ]
 
 
@@ -258,7 +258,8 @@ def _check_same(
   left_out = tuple(dict.fromkeys(name for name, _ in (*lacked, *further)))
   for name, path in lacked:
     raise problems.BadTable(
-        f"it has no column {name!r}, and {owner} has", path, (problems.LEAVES_OUT,), exclude=left_out
+        f"it has no column {name!r}, and {owner} has", path, (problems.LEAVES_OUT,),
+        exclude=left_out,
     )
   for name, path in further:
     raise problems.BadTable(

@@ -251,8 +251,8 @@ class ColumnFacts:
         first, other = units[:2]
         where = "" if paths[first] == paths[other] else f" in {paths[first]!r}"
         found.append(Finding(
-            f"column {name!r} has {_unit(other)}, and {_unit(first)}{where}; a column must have one "
-            "unit", paths[other],
+            f"column {name!r} has {_unit(other)}, and {_unit(first)}{where}; a column must have "
+            "one unit", paths[other],
         ))
     if found:
       raise BadTable.of(found)

@@ -10,6 +10,9 @@ import zipfile
 
 import numpy as np
 import psutil
+import pyarrow as pa
+from pyarrow import compute as pc
+from pyarrow import parquet
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
@@ -94,8 +97,6 @@ def _read_array(
     head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
 ) -> tuple[columns_lib.Head, dict[str, Any]]:
   """Returns the columns of an NPY or NPZ file; see `Kind.read`."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   loaded = _load(head.path, head.allows_any_cell)
   if not isinstance(loaded, dict):
     loaded = dict(zip(head.known_names, loaded.T))
@@ -118,8 +119,6 @@ def _read_array(
 
 def _parquet(any_cell: bool, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
   """Calls a function of Arrow; its words may show bytes of the file, so a private run has none."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   try:
     return function(*arguments, **options)
   except (pa.ArrowException, OSError) as e:
@@ -128,8 +127,6 @@ def _parquet(any_cell: bool, function: Callable[..., Any], *arguments: Any, **op
 
 
 def _parquet_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
-  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
-
   any_cell = options.allow_any_number
   names = tuple(_parquet(any_cell, parquet.read_schema, path).names)
   return columns_lib.Head(
@@ -138,22 +135,16 @@ def _parquet_head(path: str, options: table_options.TableOptions) -> columns_lib
 
 
 def _is_text(column: Any) -> bool:
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   return pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
 
 
 def _plain(column: Any) -> Any:
   """Returns an Arrow column without categories."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _decoded(column: Any) -> list[str] | None:
   """Returns the cells of an Arrow column of text as a list; None for any other column."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   if not _is_text(column):
     return None
   is_large = pa.types.is_large_string(column.type)
@@ -164,8 +155,6 @@ def _decoded(column: Any) -> list[str] | None:
 
 def _any_texts(column: Any) -> Any:
   """Returns an Arrow column as text; null for all by the column's type alone."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   column = _plain(column)
   kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
   if any(is_kind(column.type) for is_kind in kinds):
@@ -176,8 +165,6 @@ def _any_texts(column: Any) -> Any:
 
 def _has_numbers(column: Any) -> bool:
   """Returns whether an Arrow column's type, which is not text, is one of numbers."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
     return False
   try:
@@ -187,10 +174,8 @@ def _has_numbers(column: Any) -> bool:
   return True
 
 
-def _any_numbers(column: Any, style: written_numbers.Style) -> Any:
+def _any_numbers(column: Any, style: cells.Style) -> Any:
   """Returns an Arrow column as float64, NaN for text that is no number; None by its type alone."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   column = _plain(column)
   texts = _decoded(column)
   if texts is not None:
@@ -200,8 +185,6 @@ def _any_numbers(column: Any, style: written_numbers.Style) -> Any:
 
 def _texts(column: Any) -> Any:
   """Returns an Arrow column as text."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   try:
     return column.cast(pa.string())
   except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -210,8 +193,6 @@ def _texts(column: Any) -> Any:
 
 def _numbers_or_texts(column: Any) -> Any:
   """Returns an Arrow column as float64 if its type allows that, and else as text."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   column = _plain(column)
   if _is_text(column) or not _has_numbers(column):
     return _texts(column)
@@ -222,8 +203,6 @@ def _read_parquet(
     head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
 ) -> tuple[columns_lib.Head, dict[str, Any]]:
   """Returns the columns of a Parquet file; see `Kind.read`."""
-  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
-
   names = [*numbers, *texts]
   table = _parquet(head.allows_any_cell, parquet.read_table, head.path, columns=names)
   if not head.allows_any_cell:
@@ -380,9 +359,6 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
 
 def _trimmed(column: Any) -> Any:
   """Returns an Arrow array of text, trimmed, null where missing."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-  from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
-
   if isinstance(column, pa.ChunkedArray):
     column = column.combine_chunks()
   texts = pc.utf8_trim_whitespace(column)

@@ -71,7 +71,9 @@ class FeatureEncoding:
     starts = dict(zip(self.columns, np.cumsum([0, *widths]).tolist()))
     return [starts[name] for name in names]
 
-  def encode(self, table: Mapping[str, np.ndarray], row_numbers: Sequence[int] | np.ndarray) -> np.ndarray:
+  def encode(
+      self, table: Mapping[str, np.ndarray], row_numbers: Sequence[int] | np.ndarray
+  ) -> np.ndarray:
     """Returns float64 of shape (num_rows, num_encoded), NaN where a value is missing.
 
     Args:

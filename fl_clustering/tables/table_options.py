@@ -7,7 +7,7 @@ import math
 from typing import Any, Mapping
 
 from clustering_basics import validate
-from fl_clustering.tables import written_numbers
+from fl_clustering.tables import cells
 
 # What a missing cell is, by the names of `missing`.
 ERROR, MEAN, INDICATOR = "error", "mean", "indicator"
@@ -45,7 +45,7 @@ class TableOptions:
     separator: What stands between the cells of a text file; None to find out.
     decimal: The decimal mark of text, "." or ","; None to find out for every file.
     thousands: What stands between the thousands of numbers, a key of
-      `written_numbers.THOUSANDS`; None for nothing.
+      `cells.THOUSANDS`; None for nothing.
     strip_units: Whether a unit, a percent sign or a comparison beside a number is left out.
     header: One of `HEADERS`.
     allow_any_number: Whether features may be missing, infinite or of any size, and clients may
@@ -84,7 +84,7 @@ class TableOptions:
     if self.decimal is not None:
       validate.one_of((".", ","), decimal=self.decimal)
     if self.thousands is not None:
-      validate.one_of(tuple(written_numbers.THOUSANDS), thousands=self.thousands)
+      validate.one_of(tuple(cells.THOUSANDS), thousands=self.thousands)
       if self.thousands == self.decimal:
         raise validate.error("thousands", "differ from `decimal`", self.thousands)
     if self.separator is not None:
@@ -109,9 +109,9 @@ class TableOptions:
         raise validate.error("categories", "be among `columns`", name)
 
   @property
-  def style(self) -> written_numbers.Style:
+  def style(self) -> cells.Style:
     """How numbers are written in text."""
-    return written_numbers.Style(self.decimal, self.thousands, self.strip_units)
+    return cells.Style(self.decimal, self.thousands, self.strip_units)
 
   @property
   def roles(self) -> dict[str, str]:

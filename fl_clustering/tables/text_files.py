@@ -18,6 +18,9 @@ import re
 from typing import Any, Iterator, Mapping, Sequence
 import zlib
 
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import problems
@@ -164,8 +167,6 @@ def _read_any(
   In a line with more or fewer cells than there are names, all of them count as missing; in a
   file without names, in one with too few for the last column that an option names.
   """
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   places = {name: head.known_names.index(name) for name in (*numbers, *texts)}
   columns: dict[str, Any] = {
       name: array.array("d") if name in numbers else [] for name in places
@@ -195,8 +196,6 @@ def _read_as(
     decimal: The decimal mark.
     limit: How many rows to read at least; None for all.
   """
-  from pyarrow import csv as arrow_csv  # pylint: disable=g-import-not-at-top
-
   settings = {
       "read_options": arrow_csv.ReadOptions(
           column_names=head.names, skip_rows=head.line - 1 + head.has_header
@@ -219,8 +218,6 @@ def _read_plain(
     head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
 ) -> tuple[columns_lib.Head, dict[str, Any]] | None:
   """Returns what `read` does if all numbers are plain, with one decimal mark; else None."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   types = {**dict.fromkeys(numbers, pa.float64()), **dict.fromkeys(texts, pa.string())}
   for decimal in head.style.decimals:
     try:
@@ -263,8 +260,6 @@ def read(
 
 def read_texts(head: columns_lib.Head, names: Sequence[str]) -> dict[str, Any]:
   """Returns columns by name as Arrow arrays of text; `BadTable` if a line can't be read."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   try:
     return _read_as(head, dict.fromkeys(names, pa.string()), ".")
   except (pa.ArrowException, OSError) as e:

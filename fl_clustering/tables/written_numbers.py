@@ -7,17 +7,15 @@ below two or one of thousands, nothing is guessed: it is a fault that names both
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute as pc
 
 from fl_clustering.tables import cells
 
-# What may stand between thousands, and what messages call it.
-THOUSANDS = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
-_OTHER = {".": ",", ",": "."}
 _DECIMALS = {".": "a decimal point", ",": "a decimal comma"}
 # A column with more different units holds codes such as 12A.
 _MOST_UNITS = 3
@@ -25,31 +23,11 @@ _MOST_UNITS = 3
 _MOST_LEVELS = 20
 BESIDE = "{beside}"
 
-# RE2, which Arrow has, and Python read the same from these.
-_CORE = r"[+-]?[.,]?[0-9](?:[0-9., ']*[0-9.,])?(?:[eE][+-]?[0-9]+)?"
-_LETTERS = "A-Za-zÀ-ÖØ-öø-ÿµμΩ°"
-_UNIT = (
-    rf"%|‰|[{_LETTERS}/][{_LETTERS}0-9µ²³%/^*·.\-]{{0,14}}(?: [{_LETTERS}/][{_LETTERS}0-9/]{{0,9}})?"
-)
-_DRESSED = rf"(?:[<>≤≥~]=? *)?({_CORE}) *({_UNIT})?"
-
-
-def _plain(decimal: str) -> str:
-  mark = re.escape(decimal)
-  return (
-      rf"[+-]?(?:[0-9]+(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)?|"
-      r"[+-]?(?i:inf(?:inity)?|nan)"
-  )
-
-
-def _grouped(mark: str, decimal: str) -> str:
-  return rf"[+-]?[0-9]{{1,3}}(?:{re.escape(mark)}[0-9]{{3}})+(?:{re.escape(decimal)}[0-9]*)?"
-
 
 def _surely_grouped(mark: str) -> str:
   """Returns the pattern of what has this mark between thousands, whatever the decimal mark."""
   thousand = f"{re.escape(mark)}[0-9]{{3}}"
-  decimals = f"{re.escape(_OTHER[mark])}[0-9]*"
+  decimals = f"{re.escape(cells.OTHER_DECIMAL[mark])}[0-9]*"
   return rf"[+-]?[0-9]{{1,3}}(?:(?:{thousand}){{2,}}(?:{decimals})?|{thousand}{decimals})"
 
 
@@ -67,55 +45,12 @@ def _surely_decimal(mark: str) -> str:
 
 
 _LIKE = "|".join((
-    _plain("."), _plain(","),
-    *(_grouped(mark, decimal) for mark in THOUSANDS for decimal in _OTHER if mark != decimal),
+    *map(cells.plain, cells.OTHER_DECIMAL),
+    *(
+        cells.grouped(mark, decimal) for mark in cells.THOUSANDS for decimal in cells.OTHER_DECIMAL
+        if mark != decimal
+    ),
 ))
-
-
-@dataclasses.dataclass(frozen=True)
-class Style:
-  """How a file writes numbers.
-
-  Attributes:
-    decimal: The decimal mark; None to find out.
-    thousands: What may stand between thousands; None for nothing.
-    strips_units: Whether a unit, a percent sign or a comparison is left out.
-  """
-
-  decimal: str | None = None
-  thousands: str | None = None
-  strips_units: bool = False
-
-  @property
-  def is_open(self) -> bool:
-    """Whether the decimal mark is still to be found."""
-    return len(self.decimals) > 1
-
-  @property
-  def is_plain(self) -> bool:
-    """Whether numbers hold nothing but digits, signs and a decimal mark."""
-    return self.thousands is None and not self.strips_units
-
-  @property
-  def decimals(self) -> tuple[str, ...]:
-    """The decimal marks that numbers may have, the likelier first."""
-    if self.decimal is not None:
-      return (self.decimal,)
-    return tuple(mark for mark in _OTHER if mark != self.thousands)
-
-  def number_of(self, cell: str) -> float:
-    """Returns a cell's text as a float, whatever other cells hold; what is no number is NaN."""
-    if cells.is_missing(cell):
-      return math.nan
-    if not self.is_plain:
-      cell = _common_spaces(cell.strip())
-    if self.strips_units:
-      dressed = re.fullmatch(_DRESSED, cell)
-      cell = cell if dressed is None else dressed[1]
-    decimal = self.decimals[0]
-    if self.thousands is not None and re.fullmatch(_grouped(self.thousands, decimal), cell):
-      cell = cell.replace(self.thousands, "")
-    return cells.number_of(cell, decimal)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,30 +95,28 @@ class Reading:
   """What was found in a file's columns of numbers.
 
   Attributes:
-    style: The `Style`, with the decimal mark that was found.
+    style: The `cells.Style`, with the decimal mark that was found.
     numbers: The columns by name, float64, NaN where missing; all of them if there is no fault.
     counts: By column, how many cells are like numbers, and how many are other text.
     units: By column, the units beside numbers, "" where there is none.
     faults: Why cells are no numbers.
   """
 
-  style: Style
+  style: cells.Style
   numbers: Mapping[str, np.ndarray]
   counts: Mapping[str, tuple[int, int]]
   units: Mapping[str, frozenset[str]]
   faults: tuple[Fault, ...]
 
 
-def _common_spaces(text: str) -> str:
-  return text.replace("\u00a0", " ").replace("\u202f", " ").replace("\u2019", "'")
+def _as_array(column: Any) -> np.ndarray:
+  return column.to_numpy(zero_copy_only=False)
 
 
-def _matches(texts: Any, *patterns: str) -> np.ndarray:
+def _matches(texts: Any, pattern: str) -> np.ndarray:
   """Returns which texts are as a pattern says, bool of shape (n,)."""
-  from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
-
-  found = pc.match_substring_regex(texts, f"^(?:{'|'.join(patterns)})$")
-  return pc.fill_null(found, False).to_numpy(zero_copy_only=False)
+  found = pc.match_substring_regex(texts, f"^(?:{pattern})$")
+  return _as_array(pc.fill_null(found, False))
 
 
 class _Column:
@@ -199,26 +132,21 @@ class _Column:
   """
 
   def __init__(self, name: str, texts: Any):
-    import pyarrow as pa  # pylint: disable=g-import-not-at-top
-    from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
-
     self.name = name
-    for odd, common in (("\u00a0", " "), ("\u202f", " "), ("\u2019", "'")):
+    for odd, common in cells.ODD_CHARACTERS.items():
       texts = pc.replace_substring(texts, odd, common)
     self.texts = texts
-    pattern = f"^(?:{_DRESSED})$"
+    pattern = f"^(?:{cells.DRESSED})$"
     self.cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\1")
-    differs = pc.not_equal(self.cores, texts)
-    is_dressed = pc.fill_null(differs, False).to_numpy(zero_copy_only=False)
-    self.is_dressed = is_dressed & _matches(self.cores, _LIKE)
+    differs = _as_array(pc.fill_null(pc.not_equal(self.cores, texts), False))
+    self.is_dressed = differs & _matches(self.cores, _LIKE)
     dressed = texts.filter(pa.array(self.is_dressed))
     found = pc.unique(pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\2"))
     self.units = frozenset(found.to_pylist())
-    is_valid = pc.is_valid(texts).to_numpy(zero_copy_only=False)
     is_like = _matches(texts, _LIKE)
     if len(self.units - {""}) <= _MOST_UNITS:
       is_like |= self.is_dressed
-    self.is_text = is_valid & ~is_like
+    self.is_text = _as_array(pc.is_valid(texts)) & ~is_like
     self.counts = int(is_like.sum()), int(self.is_text.sum())
 
   @property
@@ -239,16 +167,11 @@ class _Column:
 
   def levels(self) -> frozenset[str]:
     """Returns the different cells, or more than `_MOST_LEVELS` of them."""
-    from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
-
     return frozenset(pc.unique(self.texts.drop_null())[: _MOST_LEVELS + 1].to_pylist())
 
 
 def _without_spaces(texts: Any) -> Any:
   """Returns texts without what, between thousands, can't be a decimal mark."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-  from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
-
   is_grouped = pa.array(_matches(texts, "[+-]?[0-9]{1,3}(?:[ '][0-9]{3})+(?:[.,][0-9]*)?"))
   return pc.if_else(is_grouped, pc.replace_substring_regex(texts, "[ ']", ""), texts)
 
@@ -282,9 +205,10 @@ class _Marks:
 
 def _find_marks(columns: Sequence[_Column]) -> _Marks:
   """Returns the `_Marks` of columns of numbers."""
-  grouped = {mark: _first_match(columns, _surely_grouped(mark)) for mark in _OTHER}
+  grouped = {mark: _first_match(columns, _surely_grouped(mark)) for mark in cells.OTHER_DECIMAL}
   proofs = {
-      mark: _first_match(columns, _surely_decimal(mark)) or grouped[_OTHER[mark]] for mark in _OTHER
+      mark: _first_match(columns, _surely_decimal(mark)) or grouped[other]
+      for mark, other in cells.OTHER_DECIMAL.items()
   }
   point, comma = proofs["."], proofs[","]
   if point is not None and comma is not None:
@@ -292,7 +216,7 @@ def _find_marks(columns: Sequence[_Column]) -> _Marks:
     return _Marks(".", fault=Fault(point, reason, comma, "a file must have one decimal mark"))
   for mark, proof in proofs.items():
     if proof is not None:
-      other = _OTHER[mark]
+      other = cells.OTHER_DECIMAL[mark]
       return _Marks(mark, proof, other if grouped[other] else None)
   unclear = _first_match(columns, _may_be_grouped(","))
   if unclear is None:
@@ -315,7 +239,9 @@ def _dressed_fault(column: _Column, chosen: np.ndarray) -> Fault:
   """Returns the `Fault` of cells with a unit or a comparison."""
   units = sorted(column.units - {""})
   first = column.first(chosen)
-  has = "a comparison" if first.text[0] in "<>≤≥~" else "a percent sign" if "%" in units else "a unit"
+  has = "a percent sign" if "%" in units else "a unit"
+  if first.text[0] in "<>≤≥~":
+    has = "a comparison"
   if len(units) > 1:
     return Fault(first, f"has one of the units {', '.join(units)}, and a column must have one")
   return Fault(
@@ -327,7 +253,7 @@ def _dressed_fault(column: _Column, chosen: np.ndarray) -> Fault:
 
 def _thousands_fault(cell: Cell, mark: str) -> Fault:
   return Fault(
-      cell, f"is not a number: it has {THOUSANDS[mark]} between thousands",
+      cell, f"is not a number: it has {cells.THOUSANDS[mark]} between thousands",
       hint=f"--thousands={mark!r} reads such numbers" if mark == " "
       else f"--thousands={mark} reads such numbers", fix={"thousands": mark},
   )
@@ -335,7 +261,7 @@ def _thousands_fault(cell: Cell, mark: str) -> Fault:
 
 def _other_mark_fault(column: _Column, chosen: np.ndarray, marks: _Marks) -> Fault:
   """Returns the `Fault` of numbers with the decimal mark that the file has not."""
-  other = _OTHER[marks.decimal]
+  other = cells.OTHER_DECIMAL[marks.decimal]
   cell = column.first(chosen)
   if marks.proof is None:
     return Fault(cell, f"is not a number: it has {_DECIMALS[other]}",
@@ -348,7 +274,7 @@ def _other_mark_fault(column: _Column, chosen: np.ndarray, marks: _Marks) -> Fau
 
 
 def _faults(
-    column: _Column, bases: Any, is_bad: np.ndarray, style: Style, marks: _Marks
+    column: _Column, bases: Any, is_bad: np.ndarray, style: cells.Style, marks: _Marks
 ) -> list[Fault]:
   """Returns the `Fault`s of a column.
 
@@ -361,15 +287,15 @@ def _faults(
   """
   if not column.is_mostly_numbers:
     return [Fault(column.first(column.is_text), "is not a number", levels=column.levels())]
-  found, other = [], _OTHER[marks.decimal]
+  found, other = [], cells.OTHER_DECIMAL[marks.decimal]
   is_dressed = is_bad & column.is_dressed & ~column.is_text
   if not style.strips_units and is_dressed.any():
     found.append(_dressed_fault(column, is_dressed))
     is_bad = is_bad & ~is_dressed
-  for mark in THOUSANDS:
+  for mark in cells.THOUSANDS:
     if mark == marks.decimal:
       continue
-    is_grouped = is_bad & _matches(bases, _grouped(mark, marks.decimal))
+    is_grouped = is_bad & _matches(bases, cells.grouped(mark, marks.decimal))
     is_unclear = _matches(bases, _may_be_grouped(mark)) if mark == other else is_grouped
     # Where nothing else shows that it stands between thousands, another reading is possible.
     if mark == other and marks.proof is not None and marks.shown != mark:
@@ -377,7 +303,7 @@ def _faults(
     if is_grouped.any():
       found.append(_thousands_fault(column.first(is_grouped), mark))
       is_bad = is_bad & ~is_grouped
-  is_other = is_bad & _matches(bases, _plain(other))
+  is_other = is_bad & _matches(bases, cells.plain(other))
   if is_other.any():
     found.append(_other_mark_fault(column, is_other, marks))
     is_bad = is_bad & ~is_other
@@ -386,16 +312,13 @@ def _faults(
   return found
 
 
-def read(columns: Mapping[str, Any], style: Style) -> Reading:
+def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
   """Returns what columns of text hold as numbers.
 
   Args:
     columns: Arrow arrays of text by name, trimmed, null where a cell is missing.
     style: How numbers are written.
   """
-  from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
   known = [_Column(name, texts) for name, texts in columns.items()]
   marks = (
       _find_marks([column for column in known if column.is_mostly_numbers])
@@ -408,28 +331,18 @@ def read(columns: Mapping[str, Any], style: Style) -> Reading:
     if style.strips_units and column.is_mostly_numbers:
       bases = column.cores
     if style.thousands is not None:
-      is_grouped = pa.array(_matches(bases, _grouped(style.thousands, marks.decimal)))
+      is_grouped = pa.array(_matches(bases, cells.grouped(style.thousands, marks.decimal)))
       bases = pc.if_else(is_grouped, pc.replace_substring(bases, style.thousands, ""), bases)
-    is_bad = ~_matches(bases, _plain(marks.decimal)) & _is_valid(bases)
+    is_bad = ~_matches(bases, cells.plain(marks.decimal)) & _as_array(pc.is_valid(bases))
     if not is_bad.any():
       points = pc.replace_substring(bases, marks.decimal, ".")
-      numbers[column.name] = _as_array(points.cast(pa.float64()))
+      numbers[column.name] = np.asarray(_as_array(points.cast(pa.float64())), np.float64)
     elif marks.fault is None or not column.is_mostly_numbers:
       faults += _faults(column, bases, is_bad, style, marks)
   return Reading(
       style, numbers, {column.name: column.counts for column in known},
       {column.name: column.all_units for column in known}, tuple(faults),
   )
-
-
-def _is_valid(texts: Any) -> np.ndarray:
-  from pyarrow import compute as pc  # pylint: disable=g-import-not-at-top
-
-  return pc.is_valid(texts).to_numpy(zero_copy_only=False)
-
-
-def _as_array(column: Any) -> np.ndarray:
-  return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
 
 
 def unclear_point(columns: Mapping[str, Any]) -> Cell | None:

@@ -42,9 +42,8 @@ def _write(path, content):
 
 def _advised(message):
   """Returns the options of the flags that a message ends with."""
-  values = dict(
-      f"{flag}=true".removeprefix("--").split("=")[:2] for flag in shlex.split(message.split(" Try: ")[1])
-  )
+  given = shlex.split(message.split(" Try: ")[1])
+  values = dict(f"{flag}=true".removeprefix("--").split("=")[:2] for flag in given)
   lists = ("columns", "exclude", "categories")
   return {
       name: tuple(next(csv.reader([value]))) if name in lists else value
