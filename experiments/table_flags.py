@@ -33,6 +33,18 @@ flags.DEFINE_string(
     "separator", None,
     "What stands between the cells of text files (--data_dir). Default: comma, semicolon, tab or "
     "bar, found out from the first lines; in a private run from line 1, and none if that is a row.")
+flags.DEFINE_string(
+    "encoding", None,
+    "How the characters of text files are written, such as latin-1 (--data_dir). Default: UTF-8, "
+    "or cp1252 if a file is no UTF-8; in a private run UTF-8.")
+flags.DEFINE_integer(
+    "skip_lines", None,
+    "How many lines of text files stand above the table, such as titles (--data_dir). Default: "
+    f"{_OPTIONS.skip_lines}.", lower_bound=0)
+flags.DEFINE_string(
+    "comment", None,
+    "What the lines begin with that text files are to be read without, such as # (--data_dir). "
+    "Default: every line is read.")
 flags.DEFINE_enum(
     "decimal", None, [".", ","],
     "Decimal mark of text files (--data_dir). Default: found out from all numbers of a file; in a "
@@ -52,7 +64,7 @@ flags.DEFINE_enum(
 
 NAMES = (
     "columns", "exclude", "categories", "missing", "id_column", "client_column", "separator",
-    "decimal", "thousands", "strip_units", "header",
+    "encoding", "skip_lines", "comment", "decimal", "thousands", "strip_units", "header",
 )
 OF_LABELS = ("label_column", "label_above", "split_column")
 

@@ -19,7 +19,10 @@ _KINDS = {table_format.TableFormat: "tables", table_format.ViewFormat: "views"}
 _OF_LABELS = ("label_column", "label_above", "split_column")
 # Options that decide which columns are features, and those that say how files are written.
 _OF_COLUMNS = ("columns", "exclude", "id_column", "client_column")
-_OF_FILES = ("separator", "decimal", "thousands", "strip_units", "header")
+_OF_FILES = (
+    "separator", "encoding", "skip_lines", "comment", "decimal", "thousands", "strip_units",
+    "header",
+)
 
 
 def _error(rule: str, got: str, hint: str = "") -> ValueError:

@@ -45,6 +45,9 @@ class Head:
     line: The number of that line.
     has_header: Whether that line holds the names.
     separator: What stands between a text file's cells.
+    encoding: How its characters are written; None for UTF-8 as long as nothing else was found.
+    skip_lines: How many of its lines stand above the table.
+    comment: What lines begin with that are left out, or None.
     style: How numbers are written in text.
     allows_any_cell: Whether a cell may hold anything, and what is no number counts as missing.
       Every line of a text file is then a row, which is read on its own.
@@ -57,6 +60,9 @@ class Head:
   line: int = 1
   has_header: bool = False
   separator: str = ","
+  encoding: str | None = None
+  skip_lines: int = 0
+  comment: str | None = None
   style: cells.Style = cells.Style()
   allows_any_cell: bool = False
 

@@ -317,8 +317,7 @@ def open_tables(
   What is wrong may hide more: text, for instance, that a cell is missing further down.  So after
   a problem the tables are opened with the flags that help, until nothing is wrong that flags
   help with.  A message ends with all these flags if the tables could be opened with them, and
-  every column of numbers is still one.  Every round changes the options, and none takes a change
-  back.
+  every column of numbers is still one.
 
   Args:
     open_with: A function from `TableOptions` to what it opens.
@@ -332,8 +331,9 @@ def open_tables(
   found: list[Finding] = []
   numbers: set[str] = set()
   repaired, opened = options, None
-  while True:
-    before = repaired
+  tried = set()
+  while repaired not in tried:
+    tried.add(repaired)
     try:
       opened = open_with(repaired)
       if not found:
@@ -345,8 +345,6 @@ def open_tables(
         if after != repaired or not finding.fix and finding not in found:
           found.append(finding)
         repaired = after
-    if repaired == before:
-      break
   found[-1] = dataclasses.replace(found[-1], hints=(*found[-1].hints, *hints))
   helps = opened is not None and numbers <= opened.number_columns
   raise UnusableTables(argument, found, numbers, _flags(options, repaired) if helps else "")

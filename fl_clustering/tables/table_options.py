@@ -19,8 +19,14 @@ MISSING = {
 # Whether line 1 of a text file holds the columns' names, by the names of `header`.
 AUTO, YES, NO = "auto", "yes", "no"
 HEADERS = (AUTO, YES, NO)
-
 _ROLES = ("id_column", "label_column", "split_column", "client_column")
+
+
+def _is_encoding(name: str) -> bool:
+  try:
+    return bool("a".encode(name))
+  except (LookupError, UnicodeError, TypeError):
+    return False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +49,10 @@ class TableOptions:
     split_column: Says `train` or `test` of every row.
     client_column: Says whose row it is, where a table holds the rows of several clients.
     separator: What stands between the cells of a text file; None to find out.
+    encoding: How the characters of text files are written; None for UTF-8 or else cp1252.
+    skip_lines: How many lines of text files stand above the table.
+    comment: What the lines begin with that text files are to be read without; None for no such
+      line.
     decimal: The decimal mark of text, "." or ","; None to find out for every file.
     thousands: What stands between the thousands of numbers, a key of
       `cells.THOUSANDS`; None for nothing.
@@ -63,6 +73,9 @@ class TableOptions:
   split_column: str | None = None
   client_column: str | None = None
   separator: str | None = None
+  encoding: str | None = None
+  skip_lines: int = 0
+  comment: str | None = None
   decimal: str | None = None
   thousands: str | None = None
   strip_units: bool = False
@@ -73,6 +86,11 @@ class TableOptions:
     validate.one_of(MISSING, missing=self.missing)
     validate.one_of(HEADERS, header=self.header)
     self._check_marks()
+    validate.integer(minimum=0, skip_lines=self.skip_lines)
+    if self.comment is not None and not self.comment.strip():
+      raise validate.error("comment", "be a character or several", self.comment)
+    if self.encoding is not None and not _is_encoding(self.encoding):
+      raise validate.error("encoding", "be one that Python knows, such as latin-1", self.encoding)
     if self.label_above is not None:
       if self.label_column is None:
         raise validate.error("label_above", "be left out without `label_column`", self.label_above)

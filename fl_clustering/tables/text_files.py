@@ -15,7 +15,7 @@ import dataclasses
 import gzip
 import itertools
 import re
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 import zlib
 
 import pyarrow as pa
@@ -31,36 +31,77 @@ from fl_clustering.tables import written_numbers
 _SEPARATORS = ("\t", ";", "|", ",")
 _LINES_TO_SNIFF = 20
 # Spreadsheets begin a file with a byte order mark.
-_ENCODING = "utf-8-sig"
+_UTF_8 = "utf-8-sig"
+# What Windows writes without being asked for UTF-8.
+_ANSI = "cp1252"
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+# What comments begin with.
+_COMMENTS = ("#", "//", "%")
+_MOST_TITLES = 10
+_MOST_SHOWN = 60
+_CANT_READ = (pa.ArrowException, OSError, UnicodeError)
 # A column of a file without names, which has less than a million.
 UNNAMED = re.compile(r"column_([1-9][0-9]{0,5})")
 
 
-def _open(path: str, **options: Any) -> Any:
-  return (gzip.open if path.lower().endswith(".gz") else open)(path, "rt", **options)
+class _Undecodable(problems.BadTable):
+  """A file's bytes are no text as it was read."""
 
 
-def _lines(path: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+class _Lines:
+  """The lines of a text file that may be of a table.
+
+  Attributes:
+    number: The number of the line that came last.
+  """
+
+  def __init__(self, file: Iterable[str], head: columns_lib.Head):
+    self.number = 0
+    self._lines = iter(file)
+    self._head = head
+
+  def __iter__(self) -> _Lines:
+    return self
+
+  def __next__(self) -> str:
+    while True:
+      line = next(self._lines)
+      self.number += 1
+      is_comment = self._head.comment is not None and line.startswith(self._head.comment)
+      if self.number > self._head.skip_lines and not is_comment:
+        return line
+
+
+def _open(head: columns_lib.Head, **options: Any) -> Any:
+  opener = gzip.open if head.path.lower().endswith(".gz") else open
+  return opener(head.path, "rt", encoding=head.encoding or _UTF_8, **options)
+
+
+def _lines(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
   """Yields (line number, cells) of all lines that are not empty."""
   try:
-    with _open(path, encoding=_ENCODING, newline="") as file:
-      reader = csv.reader(file, delimiter=separator)
-      for line in reader:
+    with _open(head, newline="") as file:
+      lines = _Lines(file, head)
+      for line in csv.reader(lines, delimiter=head.separator):
         if line:
-          yield reader.line_num, line
-  except UnicodeDecodeError as e:
-    raise problems.BadTable("it is no text in UTF-8; save it with that encoding") from e
+          yield lines.number, line
+  except UnicodeError as e:
+    if head.encoding in (None, _ANSI):
+      raise _Undecodable(
+          "it is no text in UTF-8, nor in cp1252", hints=("--encoding names another one",)
+      ) from e
+    raise _Undecodable(f"it is no text in {head.encoding}, the encoding") from e
   except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as e:
     raise problems.BadTable(f"it can't be read as a table ({e})") from e
 
 
-def _single_lines(path: str, separator: str) -> Iterator[list[str]]:
+def _single_lines(head: columns_lib.Head) -> Iterator[list[str]]:
   """Yields the cells of every line that is not empty, each of which is read on its own."""
   try:
-    with _open(path, encoding=_ENCODING, errors="replace") as file:
-      for text in file:
+    with _open(head, errors="replace") as file:
+      for text in _Lines(file, head):
         try:
-          line = next(csv.reader([text], delimiter=separator), [])
+          line = next(csv.reader([text], delimiter=head.separator), [])
         except csv.Error:  # A cell is too long.
           line = [""]
         if line:
@@ -69,27 +110,108 @@ def _single_lines(path: str, separator: str) -> Iterator[list[str]]:
     raise problems.BadTable("it is no gzip file, or not all of one") from None
 
 
-def _first_lines(path: str, separator: str) -> list[tuple[int, list[str]]]:
-  return list(itertools.islice(_lines(path, separator), _LINES_TO_SNIFF))
+def _num_titles(lines: Sequence[tuple[int, list[str]]], are_padded: bool) -> int:
+  """Returns how many of the first lines have titles instead of cells of the table below.
+
+  Args:
+    lines: The first lines, as `_lines` yields them.
+    are_padded: Whether titles have as many cells as the table, all of them empty but one.
+  """
+  cut = [line for _, line in lines]
+  for count in range(1, min(_MOST_TITLES, len(cut) - 2) + 1):
+    width, *others = {len(line) for line in cut[count:]}
+    if others or width < (3 if are_padded else 2):
+      continue
+    if sum(cell.strip() != "" for cell in cut[count]) < 2:
+      continue  # Another title.
+    if all(_is_title(line, width, are_padded) for line in cut[:count]):
+      return count
+  return 0
 
 
-def _sniff(path: str, separator: str | None) -> tuple[str, list[tuple[int, list[str]]]]:
-  """Returns the first separator that cuts all of the first lines into as many cells, and these."""
-  found = {one: _first_lines(path, one) for one in ([separator] if separator else _SEPARATORS)}
-  for one, lines in found.items():
-    lengths = {len(line) for _, line in lines}
-    if len(lengths) == 1 and lengths != {1}:
-      return one, lines
-  # One column, or a file whose lines differ, which is found out later.
-  return max(
-      reversed(found.items()), key=lambda item: sum(len(line) for _, line in item[1][:1])
+def _is_title(line: Sequence[str], width: int, are_padded: bool) -> bool:
+  filled = [cell for cell in line if cell.strip()]
+  if any(cells.is_number(cell, mark) for cell in filled for mark in cells.OTHER_DECIMAL):
+    return False
+  if are_padded:
+    return len(line) == width and filled == list(line[: len(filled)]) and len(filled) < 2
+  return 2 * len(filled) <= width and len(line) <= width
+
+
+def _shown(line: Sequence[str], separator: str) -> str:
+  text = separator.join(line).rstrip(separator)
+  return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
+
+
+def _comment(number: int, line: Sequence[str], separator: str) -> problems.BadTable | None:
+  """Returns what is wrong with a line that begins like a comment; None if it does not."""
+  mark = next((mark for mark in _COMMENTS if line[0].startswith(mark)), None)
+  if mark is None:
+    return None
+  return problems.BadTable(
+      f"line {number}, {_shown(line, separator)}, looks like a comment",
+      hints=("--comment leaves out lines that begin so",), comment=mark,
   )
 
 
-def _names_of_private(path: str, separator: str | None) -> tuple[str, tuple[str, ...]]:
+def _check_no_comments(lines: Sequence[tuple[int, list[str]]], separator: str) -> None:
+  """Raises `BadTable` if some of the first lines are comments, and the others are a table."""
+  comments = [(number, line) for number, line in lines if line[0].startswith(_COMMENTS)]
+  widths = {len(line) for _, line in lines if not line[0].startswith(_COMMENTS)}
+  # The name of a single column may begin so, too, but has hardly any spaces.
+  if len(widths) == 1 and comments and (widths != {1} or " " in comments[0][1][0]):
+    error = _comment(*comments[0], separator)
+    assert error is not None
+    raise error
+
+
+def _check_no_titles(
+    lines: Sequence[tuple[int, list[str]]], separator: str, are_padded: bool
+) -> None:
+  """Raises `BadTable` if titles stand above the table."""
+  count = _num_titles(lines, are_padded)
+  if count:
+    number, line = lines[0]
+    raise problems.BadTable(
+        f"line {number}, {_shown(line, separator)}, looks like a title above the table",
+        hints=("--skip_lines leaves out the lines above the table",),
+        skip_lines=lines[count][0] - 1,
+    )
+
+
+def _sniff(
+    head: columns_lib.Head, options: table_options.TableOptions
+) -> tuple[columns_lib.Head, list[tuple[int, list[str]]]]:
+  """Returns the head with the first separator that cuts all first lines into as many cells."""
+  found = {}
+  for separator in [options.separator] if options.separator else _SEPARATORS:
+    of_separator = dataclasses.replace(head, separator=separator)
+    found[separator] = list(itertools.islice(_lines(of_separator), _LINES_TO_SNIFF))
+  for separator, lines in found.items():
+    lengths = {len(line) for _, line in lines}
+    if len(lengths) == 1 and lengths != {1}:
+      if options.header == table_options.AUTO:
+        _check_no_titles(lines, separator, are_padded=True)
+      return dataclasses.replace(head, separator=separator), lines
+  for separator, lines in found.items():
+    _check_no_comments(lines, separator)
+  for separator, lines in found.items():
+    _check_no_titles(lines, separator, are_padded=False)
+  # One column, or a file whose lines differ, which is found out later.
+  separator, lines = max(
+      reversed(found.items()), key=lambda item: sum(len(line) for _, line in item[1][:1])
+  )
+  return dataclasses.replace(head, separator=separator), lines
+
+
+def _names_of_private(
+    head: columns_lib.Head, separator: str | None
+) -> tuple[str, tuple[str, ...]]:
   """Returns the separator and the names in the first line of a file; no names if it is empty."""
   separators = (separator,) if separator else _SEPARATORS
-  found = {one: next(_single_lines(path, one), []) for one in separators}
+  found = {
+      one: next(_single_lines(dataclasses.replace(head, separator=one)), []) for one in separators
+  }
   separator = next((one for one, names in found.items() if len(names) > 1), separators[-1])
   if any("\ufffd" in name for name in found[separator]):
     raise problems.BadTable("its line of names is no text in UTF-8; save it with that encoding")
@@ -98,14 +220,15 @@ def _names_of_private(path: str, separator: str | None) -> tuple[str, tuple[str,
   return separator, tuple(name.strip() for name in found[separator])
 
 
-def _private_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
+def _private_head(
+    head: columns_lib.Head, options: table_options.TableOptions
+) -> columns_lib.Head:
   """Returns the `Head` of a file whose rows are not looked at."""
-  head = columns_lib.Head(
-      path, 0, first_line=(), separator=options.separator or _SEPARATORS[-1],
-      style=options.style, allows_any_cell=True,
+  head = dataclasses.replace(
+      head, first_line=(), separator=options.separator or _SEPARATORS[-1], allows_any_cell=True
   )
   if options.header == table_options.YES:
-    separator, names = _names_of_private(path, options.separator)
+    separator, names = _names_of_private(head, options.separator)
     return dataclasses.replace(
         head, num_columns=len(names), first_line=names, separator=separator
     )
@@ -124,23 +247,35 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   Raises:
     BadTable: If it is empty or no text.
   """
+  head = columns_lib.Head(
+      path, 0, encoding=options.encoding, skip_lines=options.skip_lines, comment=options.comment,
+      style=options.style,
+  )
   if options.allow_any_number and options.header != table_options.AUTO:
-    return _private_head(path, options)
-  separator, lines = _sniff(path, options.separator)
+    return _private_head(head, options)
+  if head.encoding is None:
+    with open(path, "rb") as file:
+      is_utf_16 = file.read(2) in _UTF_16_MARKS
+    head = dataclasses.replace(head, encoding="utf-16" if is_utf_16 else None)
+  try:
+    head, lines = _sniff(head, options)
+  except _Undecodable:
+    if head.encoding is not None:
+      raise
+    head, lines = _sniff(dataclasses.replace(head, encoding=_ANSI), options)
   if not lines:
     raise problems.BadTable("it is empty")
   number, first = lines[0]
   if any("\n" in cell for cell in first):
     raise problems.BadTable(f"line {number} has a line break in a cell")
-  return columns_lib.Head(
-      path, len(first), separator=separator, style=options.style, line=number,
-      first_line=tuple(cell.strip() for cell in first),
+  return dataclasses.replace(
+      head, num_columns=len(first), line=number, first_line=tuple(cell.strip() for cell in first)
   )
 
 
 def _rows(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
   """Yields (line number, cells) of every row."""
-  return itertools.islice(_lines(head.path, head.separator), int(head.has_header), None)
+  return itertools.islice(_lines(head), int(head.has_header), None)
 
 
 def where(head: columns_lib.Head, row: int) -> str:
@@ -153,6 +288,9 @@ def _check_lines(head: columns_lib.Head) -> None:
   """Raises `BadTable` with the first line that has another number of cells, if there is one."""
   for number, line in _rows(head):
     if len(line) != head.num_columns:
+      comment = _comment(number, line, head.separator)
+      if comment is not None:
+        raise comment
       raise problems.BadTable(
           f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
           f"{head.separator!r} between cells", hints=("--separator names another one",),
@@ -171,7 +309,7 @@ def _read_any(
   columns: dict[str, Any] = {
       name: array.array("d") if name in numbers else [] for name in places
   }
-  lines = itertools.islice(_single_lines(head.path, head.separator), int(head.has_header), None)
+  lines = itertools.islice(_single_lines(head), int(head.has_header), None)
   for line in lines:
     is_whole = len(line) == head.num_columns or (
         not head.has_header and len(line) > head.num_columns
@@ -183,6 +321,13 @@ def _read_any(
       name: pa.array(column, pa.float64() if name in numbers else pa.string())
       for name, column in columns.items()
   }
+
+
+def _without_comments(head: columns_lib.Head) -> Any:
+  """Returns what Arrow reads of a file as UTF-8, with empty lines in place of comments."""
+  with _open(head, newline="") as file:
+    texts = ["\n" if text.startswith(head.comment or "") else text for text in file]
+  return pa.BufferReader("".join(texts).encode())
 
 
 def _read_as(
@@ -198,7 +343,8 @@ def _read_as(
   """
   settings = {
       "read_options": arrow_csv.ReadOptions(
-          column_names=head.names, skip_rows=head.line - 1 + head.has_header
+          column_names=head.names, skip_rows=head.line - 1 + head.has_header,
+          encoding="utf8" if head.encoding is None or head.comment else head.encoding,
       ),
       "parse_options": arrow_csv.ParseOptions(delimiter=head.separator, newlines_in_values=True),
       "convert_options": arrow_csv.ConvertOptions(
@@ -206,10 +352,11 @@ def _read_as(
           strings_can_be_null=True, decimal_point=decimal,
       ),
   }
+  source = _without_comments(head) if head.comment else head.path
   if limit is None:
-    table = arrow_csv.read_csv(head.path, **settings)
+    table = arrow_csv.read_csv(source, **settings)
   else:
-    with arrow_csv.open_csv(head.path, **settings) as reader:
+    with arrow_csv.open_csv(source, **settings) as reader:
       table = reader.read_next_batch()
   return {name: table[name] for name in types}
 
@@ -226,7 +373,7 @@ def _read_plain(
         firsts = _read_as(head, dict.fromkeys(numbers, pa.string()), decimal, limit=1)
         if not written_numbers.proves_comma(firsts):
           return None
-    except (pa.ArrowException, OSError):
+    except _CANT_READ:
       continue
     style = dataclasses.replace(head.style, decimal=decimal)
     return dataclasses.replace(head, style=style), found
@@ -255,13 +402,18 @@ def read(
     found = _read_plain(head, numbers, texts)
     if found is not None:
       return found
-  return head, read_texts(head, (*numbers, *texts))
+  try:
+    return head, read_texts(head, (*numbers, *texts))
+  except _Undecodable:
+    if head.encoding is not None:
+      raise
+    return read(dataclasses.replace(head, encoding=_ANSI), numbers, texts)
 
 
 def read_texts(head: columns_lib.Head, names: Sequence[str]) -> dict[str, Any]:
   """Returns columns by name as Arrow arrays of text; `BadTable` if a line can't be read."""
   try:
     return _read_as(head, dict.fromkeys(names, pa.string()), ".")
-  except (pa.ArrowException, OSError) as e:
+  except _CANT_READ as e:
     _check_lines(head)
     raise problems.BadTable(f"it can't be read as a table ({str(e).splitlines()[0]})") from e

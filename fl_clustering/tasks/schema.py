@@ -367,7 +367,7 @@ def draft(
     raise validate.error("label_column", "be given for a schema", None)
   if options.missing == table_options.INDICATOR:
     raise validate.error("missing", "be error or mean for a schema", options.missing)
-  for name in ("thousands", "strip_units"):
+  for name in ("encoding", "skip_lines", "comment", "thousands", "strip_units"):
     if getattr(options, name):
       raise validate.error(name, "be left out for a schema", getattr(options, name))
   tables = client_tables.open_folder(data_dir, options)
@@ -376,6 +376,9 @@ def draft(
     options = dataclasses.replace(options, decimal=",")
     tables = client_tables.open_folder(data_dir, options)
   texts = [head for head in tables.heads if head.first_line is not None]
+  for head in texts:
+    if head.encoding is not None:
+      raise validate.error("data_dir", "hold text in UTF-8 for a schema", head.path)
   separators = {head.separator for head in texts}
   has_names = all(head.has_header for head in texts)
   numbers, levels = _numbers_of(tables), tables.format.encoding.levels

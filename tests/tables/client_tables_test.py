@@ -299,6 +299,86 @@ class NumbersTest(TablesTestCase):
     )
 
 
+class AboveAndBesideTablesTest(TablesTestCase):
+  """Titles, comments and encodings."""
+
+  @parameterized.named_parameters(
+      ("a title", {"a.csv": "Report: March\n\nx,y,c\n1,2,u\n1,3,u\n"},
+       "line 1, 'Report: March', looks like a title above the table; .*--skip_lines",
+       {"skip_lines": 2}),
+      ("two titles", {"a.csv": "Report\nof all, sites\nx;y;z;c\n1;2;3;u\n4;5;6;u\n"},
+       "line 1, 'Report', looks like a title", {"skip_lines": 2}),
+      ("a title of a spreadsheet", {"a.csv": "Report;;\n;;\nx;y;c\n1;2;u\n1;3;u\n"},
+       "line 1, 'Report', looks like a title", {"skip_lines": 2}),
+      ("a comment", {"a.csv": "# site 0\nx,y,c\n1,2,u\n", "b.csv": "x,y,c\n1,2,u\n"},
+       "a.csv': line 1, '# site 0', looks like a comment; .*--comment", {"comment": "#"}),
+      ("comments of a column", {"a.csv": "# site, 0\nc\nu\n# end\nu\n"},
+       "line 1, '# site, 0', looks like a comment", {"comment": "#"}),
+      ("a comment far below", {"a.csv": _rows("x,c", *["1,u"] * 30, "% end", "2,u")},
+       "line 32, '% end', looks like a comment", {"comment": "%"}),
+  )
+  def test_what_is_no_row(self, files, message, advised):
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self.open(files)
+    given = {name: str(value) for name, value in advised.items()}
+    self.assertEqual(
+        _advised(str(caught.exception)), {**given, "categories": ("c",)}
+    )
+    tables = self.open(files, categories=("c",), **advised)
+    self.assertEqual(tables.feature_names[-1], "c=u")
+
+  @parameterized.named_parameters(
+      ("rows", {"skip_lines": 1}, "Report\nx,y\n1,2\n3,\n", "line 4, column 'y'"),
+      ("comments", {"comment": "#"}, "# a\nx,y\n#b\n1,2\n\n# c\n3,\n", "line 7, column 'y'"),
+  )
+  def test_lines_are_counted_from_the_first(self, options, text, place):
+    with self.assertRaisesRegex(ValueError, f"{place} is empty"):
+      self.open({"a.csv": text}, **options)
+
+  def test_titles_at_one_client_only(self):
+    with self.assertRaisesRegex(ValueError, "a.csv': line 1, 'Report', looks like") as caught:
+      self.open({"a.csv": "Report\nx,y\n1,2\n3,4\n", "b.csv": "x,y\n1,2\n3,4\n"})
+    self.assertNotIn("Try:", str(caught.exception))
+
+  def test_other_numbers_of_titles(self):
+    with self.assertRaisesRegex(ValueError, "a.csv': line 1, .*b.csv': line 1") as caught:
+      self.open({"a.csv": "R\nx,y\n1,2\n3,4\n", "b.csv": "R\nS\nx,y\n1,2\n3,4\n"})
+    self.assertNotIn("Try:", str(caught.exception))
+
+  @parameterized.named_parameters(
+      ("names that begin like comments", "#x,y\n1,2\n"), ("a name of one column", "#x\n1\n"),
+      ("a row with one cell of text", "u,,\nv,1,2\nw,3,4\n", "no"),
+  )
+  def test_names_and_rows(self, text, header="auto"):
+    tables = self.open(
+        {"a.csv": text}, header=header, missing="mean",
+        exclude=("column_1",) if header == "no" else (),
+    )
+    self.assertEqual(tables.num_rows["a"], 3 if header == "no" else 1)
+
+  @parameterized.named_parameters(
+      ("cp1252", "caf\u00e9,\u2019".encode("cp1252"), {}),
+      ("utf-8", "caf\u00e9,\u2019".encode(), {}),
+      ("utf-16", None, {}),
+      ("latin-1", "caf\u00e9,\u0092".encode("latin-1"), {"encoding": "latin-1"}),
+  )
+  def test_encodings(self, cells, options):
+    rows = b"c,d,x\n" + b"u,v,1\n" * 5000 + (cells or b"") + b",2\n"
+    if cells is None:
+      rows = ("c,d,x\n" + "u,v,1\n" * 5000 + "caf\u00e9,\u2019,2\n").encode("utf-16")
+    for files in ({"a.csv": rows}, {"a.csv": rows, "b.csv": b"c,d,x\nu,v,3\n"}):
+      tables = self.open(files, categories=("c", "d"), **options)
+      self.assertIn("c=caf\u00e9", tables.feature_names)
+      self.assertLen(tables.read("a").rows, 5001)
+
+  def test_private_runs_leave_out_what_options_say(self):
+    tables = self.open(
+        {"a.csv": b"title\n# note\nx,y\n1,2\n#3,4\n5,\xe9\n"}, allow_any_number=True,
+        header="yes", skip_lines=1, comment="#", encoding="latin-1",
+    )
+    self.assert_features(tables, {"a": [[1, 2], [5, np.nan]]})
+
+
 class RolesTest(TablesTestCase):
 
   def test_roles(self):
@@ -620,7 +700,12 @@ class BadFilesTest(TablesTestCase):
        {"label_column": "y", "label_above": 1}, "row 2, column 'y' must be a number with --label"),
       ("all missing", {"a.csv": "x,y\n1,\n2,NA\n"}, {"missing": "mean"},
        "a.csv': column 'y' is empty everywhere; .*Try: --exclude=y$"),
-      ("not utf-8", {"a.csv": b"x,y\n1,caf\xe9\n"}, {}, "a.csv': it is no text in UTF-8"),
+      ("no text", {"a.csv": b"x,y\n1,caf\x81\n"}, {},
+       "a.csv': it is no text in UTF-8, nor in cp1252; --encoding names another one"),
+      ("no text below", {"a.csv": b"x,y\n" + b"1,c\n" * 9999 + b"1,caf\x81\n"},
+       {"categories": ("y",)}, "a.csv': it is no text in UTF-8, nor in cp1252"),
+      ("another encoding", {"a.csv": b"x,y\n1,caf\xe9\n"}, {"encoding": "utf-8"},
+       "a.csv': it is no text in utf-8, the encoding"),
       ("no gzip", {"a.csv.gz": b"x,y\n1,2\n"}, {}, "a.csv.gz': it can't be read as a table"),
       ("half a gzip", {"a.csv.gz": gzip.compress(b"x,y\n1,2\n" * 99)[:-9]}, {},
        "a.csv.gz': it can't be read"),
@@ -751,7 +836,7 @@ class AllAtOnceTest(TablesTestCase):
 
   def test_all_unreadable_files(self):
     with self.assertRaisesRegex(ValueError, "a.csv': it is empty; '.*b.csv': it is no text"):
-      self.open({"a.csv": "", "b.csv": b"caf\xe9", "c.csv": "x\n1\n"})
+      self.open({"a.csv": "", "b.csv": b"caf\x81", "c.csv": "x\n1\n"})
 
   def test_files_of_other_kinds_hide_nothing(self):
     with self.assertRaisesRegex(
@@ -877,6 +962,9 @@ class OptionsTest(parameterized.TestCase):
       ({"decimal": "'"}, "`decimal` must be one of"),
       ({"separator": ",,"}, "`separator` must be one character, got ',,'"),
       ({"separator": "."}, "`separator` must differ from `decimal`"),
+      ({"skip_lines": -1}, "`skip_lines` must be an integer >= 0"),
+      ({"comment": " "}, "`comment` must be a character or several, got ' '"),
+      ({"encoding": "utf-9"}, "`encoding` must be one that Python knows, .* got 'utf-9'"),
       ({"thousands": ";"}, "`thousands` must be one of ,, .,  , ', got ';'"),
       ({"thousands": ".", "decimal": "."}, "`thousands` must differ from `decimal`, got '.'"),
       ({"label_above": 1}, "`label_above` must be left out without `label_column`, got 1"),

@@ -35,6 +35,8 @@ class JsonTest(parameterized.TestCase):
 
   @parameterized.parameters(
       {},
+      {"skip_lines": 2, "comment": "#", "encoding": "latin-1", "thousands": "'",
+       "strip_units": True},
       {"missing": "indicator", "separator": ";", "decimal": ",", "header": "yes",
        "exclude": ("a", "b"), "client_column": "who", "split_column": "part"},
       {"columns": ("x", "c", "z"), "missing": "mean", "label_above": 0.1},
