@@ -514,7 +514,7 @@ def open_folder(
   def open_with(tried: table_options.TableOptions) -> ClientTables:
     with problems.gathered(argument) as part:
       with part():
-        reader.check_kinds([directory], argument)
+        reader.check_kinds([directory], argument, options.allow_any_number)
       with part():
         heads = read_heads(paths, tried, argument)
         if is_one:
@@ -574,5 +574,5 @@ def open_folder_for(
   """
   paths = _paths(directory, format_.options, argument)
   with problems.without_hints():
-    reader.check_kinds([directory], argument)
+    reader.check_kinds([directory], argument, format_.options.allow_any_number)
   return open_files_for(format_, paths, argument)

@@ -14,6 +14,7 @@ from fl_clustering.tables import cells
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 
+_MOST_SHOWN = 60
 _SAY = ("--header=yes or --header=no says which",)
 
 # Names of columns that number rows or people.
@@ -44,6 +45,7 @@ class Head:
     first_line: The cells of a text file's first line that is not empty; None for arrays.
     line: The number of that line.
     has_header: Whether that line holds the names.
+    is_even: Whether all first lines of a text file have as many cells, two or more.
     separator: What stands between a text file's cells.
     encoding: How its characters are written; None for UTF-8 as long as nothing else was found.
     skip_lines: How many of its lines stand above the table.
@@ -59,6 +61,7 @@ class Head:
   first_line: tuple[str, ...] | None = None
   line: int = 1
   has_header: bool = False
+  is_even: bool = True
   separator: str = ","
   encoding: str | None = None
   skip_lines: int = 0
@@ -148,6 +151,22 @@ def _have_header(heads: Sequence[Head], header: str) -> bool:
   return True
 
 
+def _check_all_are_tables(heads: Sequence[Head]) -> None:
+  """Raises `BadTable` if a text file is like none of the others, such as a note for readers."""
+  tables = [head for head in heads if head.is_even]
+  known = {cell for head in tables for cell in head.names or head.first_line or ()}
+  found = [
+      problems.Finding(
+          f"it looks like no table: line 1 is {head.separator.join(head.known_line)[:_MOST_SHOWN]!r}, and no "
+          "table has such columns", head.path, ("a folder must hold nothing but tables",),
+      )
+      for head in heads
+      if not head.is_even and all(_are_names(head)) and known.isdisjoint(head.known_line)
+  ]
+  if tables and found:
+    raise problems.BadTable.of(found)
+
+
 def _with_names(head: Head, names: Sequence[str]) -> Head:
   """Returns a head with these names, and made-up ones where they are empty."""
   named = tuple(name or f"column_{i}" for i, name in enumerate(names, start=1))
@@ -167,6 +186,7 @@ def with_names(heads: Sequence[Head], header: str) -> list[Head]:
   Raises:
     BadTable: If files with names stand beside files without, or it can't be known.
   """
+  _check_all_are_tables(heads)
   texts = [head for head in heads if head.first_line is not None]
   has_header = bool(texts) and _have_header(texts, header)
   found = [

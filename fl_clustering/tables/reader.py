@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
 from typing import Any, Callable, Collection, Iterable, Iterator, Sequence
-import zipfile
 
 import numpy as np
 import psutil
 import pyarrow as pa
 from pyarrow import compute as pc
+from pyarrow import feather
 from pyarrow import parquet
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import packed_files
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 from fl_clustering.tables import text_files
@@ -41,10 +43,10 @@ def _load(path: str, is_private: bool) -> np.ndarray | dict[str, np.ndarray]:
     is_private: Whether messages say nothing that depends on rows.
   """
   try:
-    loaded = np.load(path, allow_pickle=False)
+    loaded = np.load(packed_files.source(path), allow_pickle=False)
     is_archive = isinstance(loaded, np.lib.npyio.NpzFile)
     arrays: dict[str, np.ndarray] = dict(loaded) if is_archive else {"": loaded}
-  except (ValueError, EOFError, OSError, zipfile.BadZipFile) as e:
+  except (ValueError, OSError, *packed_files.DAMAGED) as e:
     reason = "" if is_private else f" ({e})"
     raise problems.BadTable(f"it can't be read as an array{reason}") from e
   if not is_archive and arrays[""].ndim == 1:
@@ -117,23 +119,6 @@ def _read_array(
   return head, found
 
 
-def _parquet(any_cell: bool, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-  """Calls a function of Arrow; its words may show bytes of the file, so a private run has none."""
-  try:
-    return function(*arguments, **options)
-  except (pa.ArrowException, OSError) as e:
-    words = "" if any_cell else f" ({str(e).splitlines()[0]})"
-    raise problems.BadTable(f"it can't be read as Parquet{words}") from e
-
-
-def _parquet_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
-  any_cell = options.allow_any_number
-  names = tuple(_parquet(any_cell, parquet.read_schema, path).names)
-  return columns_lib.Head(
-      path, len(names), names, style=options.style, allows_any_cell=any_cell
-  )
-
-
 def _is_text(column: Any) -> bool:
   return pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
 
@@ -199,22 +184,6 @@ def _numbers_or_texts(column: Any) -> Any:
   return column.cast(pa.float64(), safe=False)  # As from text: integers become the nearest float64.
 
 
-def _read_parquet(
-    head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
-) -> tuple[columns_lib.Head, dict[str, Any]]:
-  """Returns the columns of a Parquet file; see `Kind.read`."""
-  names = [*numbers, *texts]
-  table = _parquet(head.allows_any_cell, parquet.read_table, head.path, columns=names)
-  if not head.allows_any_cell:
-    found = {name: _numbers_or_texts(table[name]) for name in numbers}
-    return head, found | {name: _texts(table[name]) for name in texts}
-  found = {name: _any_numbers(table[name], head.style) for name in numbers}
-  others = [name for name, column in found.items() if column is None]
-  if others:
-    raise _other_types(others)
-  return head, found | {name: _any_texts(table[name]) for name in texts}
-
-
 @dataclasses.dataclass(frozen=True)
 class Kind:
   """A kind of file.
@@ -232,9 +201,56 @@ class Kind:
   where: Callable[[columns_lib.Head, int], str]
 
 
+def _of_arrow(
+    what: str, read_names: Callable[[Any], Sequence[str]], read_table: Callable[..., Any]
+) -> Kind:
+  """Returns a kind of file that Arrow reads.
+
+  Args:
+    what: What messages call it.
+    read_names: A function from a path or a file of bytes to the columns' names.
+    read_table: A function from the same, with names as `columns`, to an Arrow table.
+  """
+
+  def call(any_cell: bool, function: Callable[..., Any], path: str, **options: Any) -> Any:
+    try:
+      return function(packed_files.source(path), **options)
+    except (pa.ArrowException, OSError, *packed_files.DAMAGED) as e:
+      # Arrow's words may show bytes of the file, so a private run has none.
+      words = "" if any_cell else f" ({str(e).splitlines()[0]})"
+      raise problems.BadTable(f"it can't be read as {what}{words}") from e
+
+  def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
+    any_cell = options.allow_any_number
+    names = tuple(call(any_cell, read_names, path))
+    return columns_lib.Head(
+        path, len(names), names, style=options.style, allows_any_cell=any_cell
+    )
+
+  def read(
+      head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
+  ) -> tuple[columns_lib.Head, dict[str, Any]]:
+    table = call(head.allows_any_cell, read_table, head.path, columns=[*numbers, *texts])
+    if not head.allows_any_cell:
+      found = {name: _numbers_or_texts(table[name]) for name in numbers}
+      return head, found | {name: _texts(table[name]) for name in texts}
+    found = {name: _any_numbers(table[name], head.style) for name in numbers}
+    others = [name for name, column in found.items() if column is None]
+    if others:
+      raise _other_types(others)
+    return head, found | {name: _any_texts(table[name]) for name in texts}
+
+  return Kind(read_head, read, _row_place)
+
+
 _TEXT = Kind(text_files.read_head, text_files.read, text_files.where)
 _ARRAY = Kind(_array_head, _read_array, _row_place)
-_PARQUET = Kind(_parquet_head, _read_parquet, _row_place)
+_PARQUET = _of_arrow(
+    "Parquet", lambda source: parquet.read_schema(source).names, parquet.read_table
+)
+_FEATHER = _of_arrow(
+    "Feather", lambda source: feather.read_table(source).column_names, feather.read_table
+)
 
 # To add a kind: one row, by the ending of its files.
 KINDS = {
@@ -244,21 +260,31 @@ KINDS = {
     ".csv.gz": _TEXT,
     ".tsv.gz": _TEXT,
     ".txt.gz": _TEXT,
+    packed_files.WORKBOOK: _TEXT,
     ".parquet": _PARQUET,
+    ".feather": _FEATHER,
     ".npy": _ARRAY,
     ".npz": _ARRAY,
 }
 
 
+# An archive may say itself what it holds, as in a.csv.zip.
+_PACKED = {ending + packed_files.ZIP for ending in KINDS} | {packed_files.ZIP}
+_ENDINGS = (*KINDS, packed_files.ZIP)
+
+
 def _ending(path: str) -> str | None:
-  """Returns the longest ending that is in `KINDS`, or None."""
+  """Returns the longest ending that says that a file can be read, or None."""
   lower = path.lower()
-  return max((e for e in KINDS if lower.endswith(e)), key=len, default=None)
+  return max((e for e in (*KINDS, *_PACKED) if lower.endswith(e)), key=len, default=None)
 
 
 def _kind(path: str) -> Kind:
-  ending = _ending(path)
-  assert ending is not None  # `paths` has none of other kinds.
+  """Returns the kind of a file that `paths` found; `BadTable` if its archive has another one."""
+  name = packed_files.inner_name(path)
+  ending = _ending(name)
+  if ending not in KINDS or name != path and ending == packed_files.WORKBOOK:
+    raise problems.BadTable(f"it holds {name!r}, which is of no kind that can be read")
   return KINDS[ending]
 
 
@@ -276,12 +302,22 @@ def _files(directory: str) -> Iterator[tuple[str, str, str | None]]:
       yield name, path, _ending(name)
 
 
-def check_kinds(directories: Iterable[str], argument: str) -> None:
-  """Raises `UnusableTables` if folders have files of other kinds; messages call them `argument`."""
-  hints = (f"kinds are {', '.join(KINDS)}",)
+def check_kinds(
+    directories: Iterable[str], argument: str, is_private: bool = False
+) -> None:
+  """Raises `UnusableTables` if folders have files of other kinds; messages call them `argument`.
+
+  Args:
+    directories: The folders.
+    argument: What messages call them.
+    is_private: Whether no row may change how another one is read, as the rows of workbooks do.
+  """
+  known = [one for one in _ENDINGS if not is_private or one != packed_files.WORKBOOK]
+  hints = (f"kinds are {', '.join(known)}",)
   found = [
       problems.Finding("it is of no kind that can be read", path, hints)
-      for directory in directories for _, path, ending in _files(directory) if ending is None
+      for directory in directories for _, path, ending in _files(directory)
+      if ending is None or ending == packed_files.WORKBOOK and is_private
   ]
   if found:
     raise problems.UnusableTables(argument, found)
@@ -311,8 +347,10 @@ def paths(directory: str, argument: str, what: str) -> dict[str, str]:
       )
     found[name] = path
   if not found:
+    others = problems.listed([name for name, *_ in _files(directory)])
+    got = f"only {others}" if others else "none"
     raise ValueError(
-        f"`{argument}` must hold a file per {what} ({', '.join(KINDS)}), got none in "
+        f"`{argument}` must hold a file per {what} ({', '.join(_ENDINGS)}), got {got} in "
         f"{directory!r}."
     )
   return found
@@ -320,9 +358,12 @@ def paths(directory: str, argument: str, what: str) -> dict[str, str]:
 
 def have_text(directory: str) -> bool:
   """Returns whether a folder has text files, which don't say themselves how they are written."""
-  return any(
-      ending is not None and KINDS[ending] is _TEXT for _, _, ending in _files(directory)
-  )
+  for _, path, ending in _files(directory):
+    if ending is not None:
+      with contextlib.suppress(problems.BadTable):
+        if _kind(path) is _TEXT:
+          return True
+  return False
 
 
 def check_memory(

@@ -12,17 +12,17 @@ from __future__ import annotations
 import array
 import csv
 import dataclasses
-import gzip
+import io
 import itertools
 import re
 from typing import Any, Iterable, Iterator, Mapping, Sequence
-import zlib
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import packed_files
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 from fl_clustering.tables import written_numbers
@@ -39,7 +39,7 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _COMMENTS = ("#", "//", "%")
 _MOST_TITLES = 10
 _MOST_SHOWN = 60
-_CANT_READ = (pa.ArrowException, OSError, UnicodeError)
+_CANT_READ = (pa.ArrowException, OSError, UnicodeError, *packed_files.DAMAGED)
 # A column of a file without names, which has less than a million.
 UNNAMED = re.compile(r"column_([1-9][0-9]{0,5})")
 
@@ -73,8 +73,8 @@ class _Lines:
 
 
 def _open(head: columns_lib.Head, **options: Any) -> Any:
-  opener = gzip.open if head.path.lower().endswith(".gz") else open
-  return opener(head.path, "rt", encoding=head.encoding or _UTF_8, **options)
+  content = packed_files.open_binary(head.path)
+  return io.TextIOWrapper(content, encoding=head.encoding or _UTF_8, **options)
 
 
 def _lines(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
@@ -91,7 +91,7 @@ def _lines(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
           "it is no text in UTF-8, nor in cp1252", hints=("--encoding names another one",)
       ) from e
     raise _Undecodable(f"it is no text in {head.encoding}, the encoding") from e
-  except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as e:
+  except (csv.Error, *packed_files.DAMAGED) as e:
     raise problems.BadTable(f"it can't be read as a table ({e})") from e
 
 
@@ -106,8 +106,9 @@ def _single_lines(head: columns_lib.Head) -> Iterator[list[str]]:
           line = [""]
         if line:
           yield line
-  except (EOFError, gzip.BadGzipFile, zlib.error):  # Their words may show bytes of the file.
-    raise problems.BadTable("it is no gzip file, or not all of one") from None
+  except packed_files.DAMAGED:  # Their words may show bytes of the file.
+    kind = "zip" if head.path.lower().endswith(packed_files.ZIP) else "gzip"
+    raise problems.BadTable(f"it is no {kind} file, or not all of one") from None
 
 
 def _num_titles(lines: Sequence[tuple[int, list[str]]], are_padded: bool) -> int:
@@ -201,7 +202,7 @@ def _sniff(
   separator, lines = max(
       reversed(found.items()), key=lambda item: sum(len(line) for _, line in item[1][:1])
   )
-  return dataclasses.replace(head, separator=separator), lines
+  return dataclasses.replace(head, separator=separator, is_even=False), lines
 
 
 def _names_of_private(
@@ -247,6 +248,8 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   Raises:
     BadTable: If it is empty or no text.
   """
+  if path.lower().endswith(packed_files.WORKBOOK):  # It is read as text that is no user's.
+    options = dataclasses.replace(options, separator=",", encoding=None)
   head = columns_lib.Head(
       path, 0, encoding=options.encoding, skip_lines=options.skip_lines, comment=options.comment,
       style=options.style,
@@ -254,7 +257,7 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   if options.allow_any_number and options.header != table_options.AUTO:
     return _private_head(head, options)
   if head.encoding is None:
-    with open(path, "rb") as file:
+    with open(path, "rb") as file:  # A packed file begins in another way.
       is_utf_16 = file.read(2) in _UTF_16_MARKS
     head = dataclasses.replace(head, encoding="utf-16" if is_utf_16 else None)
   try:
@@ -352,7 +355,7 @@ def _read_as(
           strings_can_be_null=True, decimal_point=decimal,
       ),
   }
-  source = _without_comments(head) if head.comment else head.path
+  source = _without_comments(head) if head.comment else packed_files.source(head.path)
   if limit is None:
     table = arrow_csv.read_csv(source, **settings)
   else:

@@ -167,7 +167,7 @@ def load(schema: schema_lib.Schema, data_dir: str, seed: int) -> PrivateClients:
     OSError: If the folder, or such a table, can't be read.
   """
   paths = given_clients.sorted_by_id(reader.paths(data_dir, "data_dir", "client"))
-  reader.check_kinds([data_dir], "data_dir")
+  reader.check_kinds([data_dir], "data_dir", is_private=True)
   with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # What libraries say of cells.
     if schema.client_column is None:

@@ -1,11 +1,16 @@
 """Tests for fl_clustering.tables.client_tables and what it is made of."""
 
 import csv
+import datetime
 import gzip
+import io
 import os
 import re
 import shlex
+import sys
+import types
 from unittest import mock
+import zipfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -13,6 +18,7 @@ import numpy as np
 import pandas as pd
 import psutil
 import pyarrow as pa
+from pyarrow import feather
 from pyarrow import parquet
 
 from fl_clustering.tables import client_tables
@@ -20,9 +26,33 @@ from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 
 
+def _zipped(ending=".csv", **contents):
+  """Returns the bytes of an archive of files, plain where they are not small."""
+  file = io.BytesIO()
+  with zipfile.ZipFile(file, "w") as archive:
+    for name, content in contents.items():
+      archive.writestr(name + ending, content)
+    archive.writestr("__MACOSX/._x", "")
+  return file.getvalue()
+
+
+def _parquet(table):
+  file = io.BytesIO()
+  parquet.write_table(table, file)
+  return file.getvalue()
+
+
+def _npz(**arrays):
+  file = io.BytesIO()
+  np.savez(file, **arrays)
+  return file.getvalue()
+
+
 def _write(path, content):
   if isinstance(content, pd.DataFrame):
     content.to_parquet(path)
+  elif path.endswith(".feather") and isinstance(content, pa.Table):
+    feather.write_feather(content, path)
   elif isinstance(content, pa.Table):
     parquet.write_table(content, path)
   elif isinstance(content, np.ndarray):
@@ -118,6 +148,15 @@ class FilesTest(TablesTestCase):
       ("spaces", "a.csv", " x , y\n 1, 2 \n3 ,4\n", {}),
       ("empty_lines", "a.csv", "\n\nx,y\n1,2\n\n3,4\n\n", {}),
       ("parquet", "a.parquet", pd.DataFrame({"x": [1, 3], "y": [2.0, 4.0]}), {}),
+      ("feather", "a.feather", pa.table({"x": [1, 3], "y": [2.0, 4.0]}), {}),
+      ("zip", "a.zip", _zipped(any="x,y\n1,2\n3,4\n"), {}),
+      ("named_zip", "a.csv.zip", _zipped(any="x;y\n1;2\n3;4\n", ending=".txt"), {}),
+      ("parquet_in_a_zip", "a.zip", _zipped(
+          any=_parquet(pa.table({"x": [1, 3], "y": [2, 4]})), ending=".parquet"), {}),
+      ("gzip_in_a_zip", "a.zip", _zipped(
+          any=gzip.compress(b"x,y\n1,2\n3,4\n"), ending=".csv.gz"), {}),
+      ("array_in_a_zip", "a.zip", _zipped(
+          any=_npz(x=np.array([1, 3]), y=np.array([2, 4])), ending=".npz"), {}),
       ("npz_of_columns", "a.npz", {"x": np.array([1, 3]), "y": np.array([2.0, 4.0])}, {}),
   )
   def test_kinds_of_files(self, name, content, options):
@@ -148,6 +187,54 @@ class FilesTest(TablesTestCase):
     text = "\n".join(",".join(map(repr, row)) for row in numbers.tolist())
     read = self.open({"a.csv": text}).read("a").features
     np.testing.assert_array_equal(read, numbers)
+
+
+class WorkbooksTest(TablesTestCase):
+
+  def _with(self, **sheets):
+    """Returns a context with a package that reads sheets, lists of rows by name, in any file."""
+    worksheets = [
+        mock.Mock(title=title, iter_rows=mock.Mock(side_effect=lambda rows=rows, **_: iter(rows)))
+        for title, rows in sheets.items()
+    ]
+    book = mock.Mock(worksheets=worksheets)
+    package = types.SimpleNamespace(load_workbook=mock.Mock(return_value=book))
+    return mock.patch.dict(sys.modules, openpyxl=package)
+
+  def test_cells_of_a_sheet(self):
+    rows = [
+        (None, None), ("x", "c", "day", None),
+        (1, True, datetime.datetime(2024, 3, 1)), (), (2.5, "a,b", datetime.date(2024, 3, 2)),
+        (None, "a,b", "2024"), (None,),
+    ]
+    with self._with(Empty=[], Data=rows):
+      tables = self.open(
+          {"a.xlsx": "", "b.csv": "x;c;day\n1,5;u;v\n"}, categories=("c",), exclude=("day",),
+          missing="mean",
+      )
+      self.assertEqual(tables.feature_names, ("x", "c=a,b", "c=true", "c=u"))
+      np.testing.assert_array_equal(tables.read("a").features[:, 0], [1, 2.5, 5 / 3])
+      with self.assertRaisesRegex(ValueError, "line 3, column 'day': '2024-03-01 00:00:00'"):
+        self.open({"a.xlsx": ""}, categories=("c",), missing="mean")
+
+  def test_texts_may_hold_any_separator(self):
+    with self._with(Data=[("a;b",), ("1;2",), ("3;4",)]):
+      tables = self.open({"a.xlsx": ""}, categories=("a;b",))
+    self.assertEqual(tables.feature_names, ("a;b=1;2", "a;b=3;4"))
+
+  @parameterized.parameters(
+      ({"A": [("x",)], "B": [(1,)]}, "it must have one sheet with cells, got A, B"),
+      ({"A": [(None,)]}, "it must have one sheet with cells, got none"),
+  )
+  def test_sheets(self, sheets, message):
+    with self._with(**sheets):
+      with self.assertRaisesRegex(ValueError, message):
+        self.open({"a.xlsx": ""})
+
+  def test_without_the_package(self):
+    with mock.patch.dict(sys.modules, openpyxl=None):
+      with self.assertRaisesRegex(ValueError, "a.xlsx': it takes the package openpyxl, which is"):
+        self.open({"a.xlsx": ""})
 
 
 class HeadersTest(TablesTestCase):
@@ -592,6 +679,11 @@ class PrivateTest(TablesTestCase):
       ("names with a line break", {"a.csv": '"x\n1",y\n1,2\n'}, _NAMED,
        "its line of names has a line break in a cell"),
       ("no gzip file", {"a.csv.gz": b"secret"}, _NAMED, "it is no gzip file, or not all of one.$"),
+      ("no zip file", {"a.csv.zip": b"secret"}, _NAMED, "it is no zip file, or not all of one.$"),
+      ("a damaged zip file",
+       {"a.zip": _zipped(b="x,y\n" + "1,secret\n" * 99).replace(b"x,y\n1,s", b"u,y\n2,s")}, _NAMED,
+       "it is no zip file, or not all of one.$"),
+      ("a workbook", {"a.xlsx": b"secret"}, _NAMED, "a.xlsx': it is of no kind that can be read"),
       ("no column of an unnamed file", {"a.csv": "1,2\n"}, {**_UNNAMED, "columns": ("x",)},
        "it has no columns"),
       ("clients", {"a.csv": "hospital,x\nu,1\n"}, _NAMED,
@@ -616,8 +708,25 @@ class BadFilesTest(TablesTestCase):
 
   @parameterized.named_parameters(
       ("no files", {}, {}, "a file per client .*, got none"),
-      ("another kind", {"a.csv": "x\n1\n", "b.xlsx": "1"}, {},
-       "got '.*b.xlsx': it is of no kind that can be read; kinds are .csv, "),
+      ("another kind", {"a.csv": "x\n1\n", "b.json": "1"}, {},
+       "got '.*b.json': it is of no kind that can be read; kinds are .csv, .*.zip"),
+      ("other kinds alone", {"a.json": "{}", "b.docx": ""}, {},
+       r"a file per client \(.csv, .*\), got only a.json, b.docx in"),
+      ("a note", {"a.csv": "x,y\n1,2\n", "b.csv": "x,y\n3,4\n",
+                  "notes.txt": "Exported by Bob, in March\nsee the wiki\n"}, {},
+       "notes.txt': it looks like no table: line 1 is 'Exported by Bob,in March', and no table .*"
+       "a folder must hold nothing but tables.$"),
+      ("a note of one line", {"a.csv": "x,y\n1,2\n", "notes.txt": "All sites but the last\n"}, {},
+       "notes.txt': it looks like no table"),
+      ("a note beside arrays", {"a.npz": {"x": np.ones(2), "y": np.ones(2)}, "b.txt": "Hello\n"},
+       {}, "b.txt': it looks like no table"),
+      ("no zip", {"a.zip": b"x"}, {}, "a.zip': it is no zip file, or not all of one"),
+      ("two files in a zip", {"a.zip": _zipped(b="1,2\n", c="1,2\n")}, {},
+       "a.zip': it must hold one file, got 2"),
+      ("another kind in a zip", {"a.zip": _zipped(b="{}", ending=".json")}, {},
+       "a.zip': it holds 'b.json', which is of no kind that can be read"),
+      ("half a zip", {"a.zip": _zipped(b="x,y\n1,2\n" * 999)[:-9]}, {}, "it is no zip file"),
+      ("no feather", {"a.feather": b"x"}, {}, "a.feather': it can't be read as Feather"),
       ("one client twice", {"a.csv": "1", "a.npy": np.ones((1, 1))}, {},
        "one file per client, got .*a.csv.* and .*a.npy"),
       ("empty", {"a.csv": ""}, {}, "a.csv': it is empty"),
