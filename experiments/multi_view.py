@@ -65,6 +65,7 @@ class MultiView(experiment.Experiment):
       config.check_enough_points(simulated_dha.NUM_POINTS, data.DEMONSTRATION)
     lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
     lines += [f"data: {one.source}" for one in loaded.datasets.values()]
+    lines += [f"warning: {text}" for text in loaded.warnings]
     return experiment.Inputs(loaded, loaded.describe(), tuple(lines))
 
   def measure(

@@ -241,7 +241,8 @@ def load(
   config.check_enough_points(sum(tables.num_rows.values()))
   hint = "" if is_private else f"; {columns_lib.SEVERAL_CLIENTS}"
   return experiment.Inputs(
-      _Folder(tables), {"data": described}, (_data_line(tables, folder, hint),)
+      _Folder(tables), {"data": described, "warnings": list(tables.warnings)},
+      (_data_line(tables, folder, hint), *(f"warning: {text}" for text in tables.warnings)),
   )
 
 

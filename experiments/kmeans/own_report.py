@@ -191,7 +191,9 @@ def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, str]]:
   """Returns the warnings of a report, without those about sites."""
   found = finished.summary
   few = fitted.few_points_warnings(found.get("num_centers_on_few_points"), found["num_clusters"])
-  return [*few, *finished.warnings]
+  # Earlier runs, and those at sites, have none of the data.
+  data = [("The data", f"{text}.") for text in finished.document.get("warnings", ())]
+  return [*few, *data, *finished.warnings]
 
 
 def result_text(finished: finished_run.FinishedRun) -> str:

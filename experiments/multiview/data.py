@@ -203,6 +203,12 @@ class LoadedData:
   with_demonstration: bool
   left_out: dict[str, str]
 
+  @property
+  def warnings(self) -> tuple[str, ...]:
+    """What is odd about the user's own data, in words."""
+    tables = [one.tables for one in self.datasets.values() if one.tables is not None]
+    return tuple(text for one in tables for text in one.warnings)
+
   def describe(self) -> dict[str, Any]:
     """Returns what `config.json` says of the data."""
     return {
@@ -220,6 +226,7 @@ class LoadedData:
             }
             for name, one in self.datasets.items()
         },
+        "warnings": list(self.warnings),
         "with_demonstration": self.with_demonstration,
         "left_out": self.left_out,
     }

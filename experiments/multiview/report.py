@@ -70,7 +70,8 @@ def warnings(run: finished_run.FinishedRun) -> list[tuple[str, str]]:
   few = model and fitted.few_points_warnings(
       model.get("num_centers_on_few_points"), model["num_clusters"]  # Earlier runs have none.
   )
-  return [*(few or ()), *run.warnings]
+  data = [("The data", f"{text}.") for text in run.document.get("warnings", ())]
+  return [*(few or ()), *data, *run.warnings]
 
 
 def min_count_notes(run: finished_run.FinishedRun) -> list[str]:

@@ -18,19 +18,24 @@ import collections.abc
 import contextlib
 import dataclasses
 import hashlib
-from typing import Any, Callable, Iterator, Mapping
+import os
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
 from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import oddities
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
+from fl_clustering.tables import text_files
 
 _TRAIN_OR_TEST = ("train", "test")
+# As many numbers may be classes even if each occurs only once.
+_MANY_NUMBERS = 20
 # From a client id and its `ClientTable` to a mask of its rows.
 ChooseRows = Callable[[str, "ClientTable"], np.ndarray]
 
@@ -204,12 +209,14 @@ class ClientTables:
     num_rows: The clients' numbers of rows, by client id; what the clients are called.
     format: The `TableFormat`.
     sha256: A digest of all that is used, in hex.
+    warnings: What is odd about the rows, in words; nothing with `allow_any_number`.
   """
 
   num_rows: Mapping[str, int]
   format: table_format.TableFormat
   sha256: str
   _sources: RowSources
+  warnings: tuple[str, ...] = ()
 
   @property
   def heads(self) -> tuple[columns_lib.Head, ...]:
@@ -384,18 +391,23 @@ class _Learned:
     self._options = options
     self._levels: dict[str, set[str]] = {name: set() for name in columns.categories}
     self._classes: set[str] = set()
+    self._num_labels = 0
+    self._oddities = None if options.allow_any_number else oddities.Oddities(columns)
     self._num_values = dict.fromkeys(columns.features, 0)
 
-  def add(self, rows: Rows) -> None:
+  def add(self, client_id: str, rows: Rows) -> None:
     """Learns from a client's rows; `BadTable` if a label or a split can't be used."""
+    labels = [] if self._options.label_column is None else _class_names(rows, self._options)
     for name in self._columns.features:
       self._num_values[name] += int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
     for name, found in self._levels.items():
       found.update(table_format.level_of(cell) for cell in rows.cells[name] if cell is not None)
-    if self._options.label_column is not None:
-      self._classes.update(_class_names(rows, self._options))
+    self._classes.update(labels)
+    self._num_labels += len(labels)
     if self._options.split_column is not None:
       _is_test(rows, self._options.split_column)
+    if self._oddities is not None:
+      self._oddities.add(client_id, rows.cells, labels)
 
   def format(self) -> table_format.TableFormat:
     """Returns the `TableFormat`."""
@@ -406,6 +418,29 @@ class _Learned:
         table_format.FeatureEncoding(self._columns.features, levels),
         None if self._options.label_column is None else table_format.sorted_levels(self._classes),
     )
+
+  def warnings(self, heads: Iterable[columns_lib.Head]) -> tuple[str, ...]:
+    """Returns what is odd about the rows of files, in words."""
+    if self._oddities is None:
+      return ()
+    odd = self._oddities.texts()
+    found = [os.path.basename(head.path) for head in heads if head.encoding == text_files.ANSI]
+    if not found or self._options.encoding is not None:
+      return odd
+    return (f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}", *odd)
+
+  def check_classes(self) -> None:
+    """Raises `BadTable` if the classes are numbers of which hardly any two are equal."""
+    count = len(self._classes)
+    if (
+        self._options.label_above is None and count > _MANY_NUMBERS and 2 * count > self._num_labels
+        and all(map(cells.is_number, self._classes))
+    ):
+      raise problems.BadTable(
+          f"column {self._options.label_column!r} has {count:,} different numbers in "
+          f"{self._num_labels:,} rows, which are no classes",
+          hints=("--label_above makes two classes of them",),
+      )
 
   def check_values(self) -> None:
     """Raises `BadTable` if a mean is needed of a column that has no value at any client."""
@@ -418,20 +453,20 @@ class _Learned:
 
 
 def _scan(
-    sources: RowSources, look: Callable[[Rows], object]
+    sources: RowSources, look: Callable[[str, Rows], object]
 ) -> tuple[dict[str, int], str]:
   """Reads all rows once; returns the clients' numbers of rows and a digest, in hex.
 
   Args:
     sources: The `RowSources`.
-    look: Is called with every client's rows; raises `BadTable` for what can't be used.
+    look: Is called with every client's id and rows; raises `BadTable` for what can't be used.
   """
   num_rows, digest = {}, hashlib.sha256()
   with sources.settled(), problems.gathered(sources.argument) as part:
     for client_id in sources.paths:
       with part(), sources.refusing(client_id):
         rows = sources.read(client_id)
-        look(rows)
+        look(client_id, rows)
         num_rows[client_id] = len(rows.numbers)
         digest.update(repr(client_id).encode() + rows.digest())
   sources.check_agreement()
@@ -483,7 +518,9 @@ def open_heads(
   num_rows, sha256 = _scan(sources, learned.add)
   with sources.settled(), sources.refusing(next(iter(sources.paths))):
     learned.check_values()
-  return ClientTables(num_rows, learned.format(), sha256, sources)
+    learned.check_classes()
+  warnings = learned.warnings(sources.heads)
+  return ClientTables(num_rows, learned.format(), sha256, sources, warnings)
 
 
 def _paths(
@@ -558,7 +595,7 @@ def open_files_for(
     columns_lib.check(list(heads.values()), format_.columns, format_.options)
   sources = RowSources(heads, format_.columns, format_.options, argument)
   # Checks labels, levels and splits.
-  num_rows, sha256 = _scan(sources, lambda rows: _client_table(rows, format_))
+  num_rows, sha256 = _scan(sources, lambda _, rows: _client_table(rows, format_))
   return ClientTables(num_rows, format_, sha256, sources)
 
 

@@ -157,8 +157,9 @@ def _check_all_are_tables(heads: Sequence[Head]) -> None:
   known = {cell for head in tables for cell in head.names or head.first_line or ()}
   found = [
       problems.Finding(
-          f"it looks like no table: line 1 is {head.separator.join(head.known_line)[:_MOST_SHOWN]!r}, and no "
-          "table has such columns", head.path, ("a folder must hold nothing but tables",),
+          "it looks like no table: line 1 is "
+          f"{head.separator.join(head.known_line)[:_MOST_SHOWN]!r}, and no table has such columns",
+          head.path, ("a folder must hold nothing but tables",),
       )
       for head in heads
       if not head.is_even and all(_are_names(head)) and known.isdisjoint(head.known_line)

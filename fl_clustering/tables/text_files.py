@@ -33,7 +33,7 @@ _LINES_TO_SNIFF = 20
 # Spreadsheets begin a file with a byte order mark.
 _UTF_8 = "utf-8-sig"
 # What Windows writes without being asked for UTF-8.
-_ANSI = "cp1252"
+ANSI = "cp1252"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # What comments begin with.
 _COMMENTS = ("#", "//", "%")
@@ -86,7 +86,7 @@ def _lines(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
         if line:
           yield lines.number, line
   except UnicodeError as e:
-    if head.encoding in (None, _ANSI):
+    if head.encoding in (None, ANSI):
       raise _Undecodable(
           "it is no text in UTF-8, nor in cp1252", hints=("--encoding names another one",)
       ) from e
@@ -265,7 +265,7 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   except _Undecodable:
     if head.encoding is not None:
       raise
-    head, lines = _sniff(dataclasses.replace(head, encoding=_ANSI), options)
+    head, lines = _sniff(dataclasses.replace(head, encoding=ANSI), options)
   if not lines:
     raise problems.BadTable("it is empty")
   number, first = lines[0]
@@ -410,7 +410,7 @@ def read(
   except _Undecodable:
     if head.encoding is not None:
       raise
-    return read(dataclasses.replace(head, encoding=_ANSI), numbers, texts)
+    return read(dataclasses.replace(head, encoding=ANSI), numbers, texts)
 
 
 def read_texts(head: columns_lib.Head, names: Sequence[str]) -> dict[str, Any]:

@@ -86,6 +86,13 @@ class ViewTables:
     return next(iter(self.views.values())).num_rows
 
   @property
+  def warnings(self) -> tuple[str, ...]:
+    """What is odd about the rows, in words."""
+    return tuple(
+        f"view {name}: {text}" for name, view in self.views.items() for text in view.warnings
+    )
+
+  @property
   def client_ids(self) -> tuple[str, ...]:
     """The clients' ids, in order."""
     return tuple(self.num_rows)

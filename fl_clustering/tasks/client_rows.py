@@ -29,6 +29,11 @@ class ClientRows(abc.ABC):
   format: table_format.TableFormat
   num_rows: Mapping[str, int]
 
+  @property
+  def warnings(self) -> tuple[str, ...]:
+    """What is odd about the rows, in words."""
+    return ()
+
   @abc.abstractmethod
   def told_tests(self) -> held_out.TestRows | None:
     """Returns which rows are for testing; None if no column says so."""

@@ -32,6 +32,10 @@ class _FolderRows(client_rows.ClientRows):
 
   tables: client_tables.ClientTables
 
+  @property
+  def warnings(self) -> tuple[str, ...]:
+    return tuple(f"{text}." for text in self.tables.warnings)
+
   def told_tests(self) -> held_out.TestRows | None:
     if self.format.options.split_column is None:
       return None
@@ -154,7 +158,7 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   # Before the features are known, since the new clients have no part in their means.
   tests = _test_rows(rows, options.test_share, options.seed, options.fold)
   usable = tests.usable(rows.num_rows)
-  warnings = held_out.left_out_warnings(list(rows.num_rows), usable)
+  warnings = (*held_out.left_out_warnings(list(rows.num_rows), usable), *rows.warnings)
   new = held_out.new_positions(len(usable), options.num_new_clients, options.seed)
   training = {client_id for i, client_id in enumerate(usable) if i not in new}
   clients, format_ = rows.make_clients(tests, usable, training)

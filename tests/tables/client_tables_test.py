@@ -535,6 +535,63 @@ class RolesTest(TablesTestCase):
     self.assertEqual(digests[0], digests[2])
 
 
+class WarningsTest(TablesTestCase):
+  """What can be read, but is odd, is said."""
+
+  @parameterized.named_parameters(
+      ("nothing", "x,y\n1,u\n2,v\n", "x,y\n3,u\n4,v\n", {"label_column": "y"}, []),
+      ("classes alike", "x,y\n1,Heart failure\n2,no\n", "x,y\n1,heart  failure\n2,no\n",
+       {"label_column": "y"},
+       ["the classes 'Heart failure', 'heart  failure' differ only in case or spaces",
+        "only one client has each of the classes 'Heart failure', 'heart  failure'"]),
+      ("a class of one client", "x,y\n1,u\n2,v\n", "x,y\n3,u\n4,u\n", {"label_column": "y"},
+       ["only one client has the class 'v'"]),
+      ("many classes", _rows("x,y", *(f"{i},c{i}" for i in range(51))),
+       _rows("x,y", *(f"{i},c{i}" for i in range(51))), {"label_column": "y"},
+       ["there are 51 classes"]),
+      ("ids", "x,k\n1,u\n2,u\n3,u\n", "x,k\n3,u\n4,v\n", {"id_column": "k"},
+       ["ids in the column k are not unique: 2 of them repeat another one of the same client (a)"]),
+      ("constants", "x,y,z\n1,0,5\n1,0,6\n", "x,y,z\n1,0,5\n1,,7\n", {"missing": "mean"},
+       ["the columns x, y have the same value everywhere"]),
+      ("dates", "x,day\n1,20240131\n", "x,day\n2,20231201\n", {},
+       ["the column day looks like dates written as integers"]),
+      ("no dates", "x,n\n1,20240131\n", "x,n\n2,20231301\n", {}, []),
+      ("large integers", "x,k\n1,9007199254740993\n", "x,k\n2,3\n", {},
+       ["the column k has numbers of 2^53 or more, which are rounded"]),
+      ("large numbers", "x,k\n1,1e30\n", "x,k\n2,3\n", {}, []),
+      ("an encoding", b"x,c\n1,caf\xe9\n", "x,c\n2,u\n", {"categories": ("c",)},
+       ["text that is no UTF-8 is read as cp1252: a.csv"]),
+      ("an encoding that was given", b"x,c\n1,caf\xe9\n", "x,c\n2,u\n",
+       {"categories": ("c",), "encoding": "cp1252"}, []),
+  )
+  def test_warnings(self, first, second, options, warnings):
+    tables = self.open({"a.csv": first, "b.csv": second}, **options)
+    self.assertEqual(list(tables.warnings), warnings)
+
+  def test_none_of_it_in_a_private_run(self):
+    files = {"a.csv": "x,k\n20240131,u\n20240131,u\n"}
+    for header in ("yes", "auto"):
+      tables = self.open(files, id_column="k", allow_any_number=True, header=header)
+      self.assertEqual(tables.warnings, ())
+
+  @parameterized.parameters(("y", 21, True), ("y", 20, False), ("x", 60, False))
+  def test_numbers_that_are_no_classes(self, column, count, is_refused):
+    rows = [f"{i % 30},{i / 8}" for i in range(count)]
+    options = {"label_column": column, "exclude": {"x", "y"} - {column}}
+    files = {"a.csv": _rows("x,y,z", *(f"{row},{i}" for i, row in enumerate(rows)))}
+    if not is_refused:
+      self.open(files, **{**options, "exclude": tuple(options["exclude"])})
+      return
+    with self.assertRaisesRegex(
+        ValueError, "column 'y' has 21 different numbers in 21 rows, which are no classes; "
+        "--label_above makes two classes of them"
+    ) as caught:
+      self.open(files, **{**options, "exclude": tuple(options["exclude"])})
+    self.assertNotIn("Try:", str(caught.exception))
+    tables = self.open(files, label_column=column, exclude=("x",), label_above=1)
+    self.assertLen(tables.format.classes, 2)
+
+
 class MissingTest(TablesTestCase):
   FILES = {"a.csv": "x,c\n1,u\n,v\nNA,?\n", "b.csv": "x,c\n4,u\n7,u\n"}
 

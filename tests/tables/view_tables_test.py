@@ -96,6 +96,14 @@ class OpenFolderTest(ViewTablesTestCase):
     self.assertLen({same, *others}, 6)
 
 
+  def test_warnings_name_the_view(self):
+    self.assertEqual(self.open(_FILES).warnings, ())
+    tables = self.open({**_FILES, "a/y.npy": np.array([[9], [9]])})
+    self.assertEqual(
+        tables.warnings, ("view y: the column column_1 has the same value everywhere",)
+    )
+
+
 class LabelsTest(ViewTablesTestCase):
 
   @parameterized.named_parameters(

@@ -57,6 +57,9 @@ class FilesTest(parameterized.TestCase):
     np.testing.assert_allclose(train.mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(train.std(axis=0), [1, 0], rtol=1e-5)
 
+  def test_what_is_odd_about_rows_is_a_warning(self):
+    self.assertIn("the column b has the same value everywhere.", self._load().warnings)
+
   def test_rows_are_where_their_column_says(self):
     task = self._load()
     for client in task.clients:

@@ -132,6 +132,11 @@ class OwnReportTest(absltest.TestCase):
     with open(finished.join("report.html"), encoding="utf-8") as file:
       return file.read()
 
+  def test_warnings_of_the_data_are_shown(self):
+    finished = self._finished(["cluster", "age"], k_range=(2, 3))
+    finished.document["warnings"] = ["the column x is odd"]
+    self.assertIn(("The data", "the column x is odd."), own_report.warnings(finished))
+
   def test_warnings_of_the_run_are_shown(self):
     self.enter_context(mock.patch.object(
         finished_run.FinishedRun, "warnings", (("Other <versions>", "of numpy"),)

@@ -1,0 +1,124 @@
+"""What is odd about tables that can be read: no error, but worth a look before results are used."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from typing import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import problems
+
+_MANY_CLASSES = 50
+# Integers below the former are exact in float64; larger numbers than the latter are no integers.
+_LARGEST_EXACT, _LARGEST_INTEGER = 2.0**53, 2.0**64
+# The first and the last day that an integer such as 20240131 may stand for.
+_FIRST_DAY, _LAST_DAY = 19000101, 21001231
+
+
+@dataclasses.dataclass
+class _Numbers:
+  """What is known of a column of numbers."""
+
+  least: float = np.inf
+  largest: float = -np.inf
+  are_days: bool = True
+
+  def add(self, column: np.ndarray) -> None:
+    values = column[np.isfinite(column)]
+    if len(values):
+      self.least = min(self.least, values.min())
+      self.largest = max(self.largest, values.max())
+      self.are_days = self.are_days and _are_days(values)
+
+
+def _are_days(values: np.ndarray) -> bool:
+  """Returns whether all values are integers such as 20240131."""
+  days, months = values % 100, values // 100 % 100
+  return bool(np.all(
+      (values >= _FIRST_DAY) & (values <= _LAST_DAY) & (values % 1 == 0)
+      & (1 <= days) & (days <= 31) & (1 <= months) & (months <= 12)
+  ))
+
+
+class Oddities:
+  """What is odd about the rows of all clients, which are added one client at a time."""
+
+  def __init__(self, columns: columns_lib.Columns):
+    self._columns = columns
+    self._numbers = {name: _Numbers() for name in columns.numbers}
+    self._clients: list[str] = []
+    # The client of every class, or None for several.
+    self._owners: dict[str, str | None] = {}
+    self._repeated: dict[str, int] = {}
+
+  def add(
+      self, client_id: str, table: Mapping[str, np.ndarray], classes: Iterable[str]
+  ) -> None:
+    """Adds a client's columns by name, and the classes of its rows."""
+    self._clients.append(client_id)
+    for name, known in self._numbers.items():
+      known.add(table[name])
+    for name in set(classes):
+      self._owners[name] = client_id if name not in self._owners else None
+    if "id_column" in self._columns.roles:
+      ids = table[self._columns.roles["id_column"]]
+      self._repeated[client_id] = len(ids) - len(set(ids))
+
+  def texts(self) -> tuple[str, ...]:
+    """Returns what is odd, one thing a text."""
+    return (*self._of_classes(), *self._of_ids(), *self._of_numbers())
+
+  def _of_classes(self) -> list[str]:
+    found, alike = [], collections.defaultdict(list)
+    for name in self._owners:
+      alike["".join(name.lower().split())].append(name)
+    for names in alike.values():
+      if len(names) > 1:
+        found.append(f"the classes {_listed(names)} differ only in case or spaces")
+    alone = {name: owner for name, owner in self._owners.items() if owner is not None}
+    if alone and len(self._clients) > 1:
+      found.append(f"only one client has the class {_listed(list(alone))}" if len(alone) == 1 else
+                   f"only one client has each of the classes {_listed(list(alone))}")
+    if len(self._owners) > _MANY_CLASSES:
+      found.append(f"there are {len(self._owners):,} classes")
+    return found
+
+  def _of_ids(self) -> list[str]:
+    repeated = {client_id: count for client_id, count in self._repeated.items() if count}
+    if not repeated:
+      return []
+    rows = sum(repeated.values())
+    return [
+        f"ids in the column {self._columns.roles['id_column']} are not unique: {rows:,} of them "
+        f"{'repeats' if rows == 1 else 'repeat'} another one of the same client "
+        f"({problems.listed(list(repeated))})"
+    ]
+
+  def _of_numbers(self) -> list[str]:
+    known = {
+        name: column for name, column in self._numbers.items() if column.least <= column.largest
+    }
+    constant = [name for name, column in known.items() if column.least == column.largest]
+    days = [name for name, column in known.items() if column.are_days and name not in constant]
+    inexact = [
+        name for name, column in known.items()
+        if _LARGEST_EXACT <= max(-column.least, column.largest) < _LARGEST_INTEGER
+    ]
+    kinds = (
+        (constant, "has the same value everywhere", "have the same value everywhere"),
+        (days, "looks like dates written as integers", "look like dates written as integers"),
+        (inexact, "has numbers of 2^53 or more, which are rounded",
+         "have numbers of 2^53 or more, which are rounded"),
+    )
+    return [
+        f"the column {names[0]} {one}" if len(names) == 1
+        else f"the columns {problems.listed(names)} {several}"
+        for names, one, several in kinds if names
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+  return problems.listed([repr(name) for name in names])
