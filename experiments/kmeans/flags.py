@@ -25,7 +25,7 @@ option_flags.define(config_lib.OwnDataConfig)
 path_flag.define(
     "data_dir", None,
     "Cluster your own data instead of the papers': a folder with one file per client (CSV with "
-    "any separator, plain or gzipped, Parquet, NPY or NPZ), with the same columns in each.",
+    "any separator, Parquet, Feather, XLSX, NPY or NPZ), with the same columns in each.",
     former_name="data")
 flags.DEFINE_string(
     "k_range", None,

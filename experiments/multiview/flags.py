@@ -26,7 +26,7 @@ path_flag.define(
 path_flag.define(
     "data_dir", None,
     "Your own data instead of --datasets: a folder with a folder per site, which has one file per "
-    "view (CSV with any separator, plain or gzipped, Parquet, NPY or NPZ) and the rows in the same "
+    "view (CSV with any separator, Parquet, Feather, XLSX, NPY or NPZ) and the rows in the same "
     "order. A file `labels` with classes, if there is one, is used for scores only.",
     former_name="sites_dir")
 

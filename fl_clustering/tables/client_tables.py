@@ -431,7 +431,7 @@ class _Learned:
 
   def check_classes(self) -> None:
     """Raises `BadTable` if the classes are numbers of which hardly any two are equal."""
-    count = len(self._classes)
+    count = 0 if self._options.allow_any_number else len(self._classes)
     if (
         self._options.label_above is None and count > _MANY_NUMBERS and 2 * count > self._num_labels
         and all(map(cells.is_number, self._classes))

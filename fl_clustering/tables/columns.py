@@ -261,6 +261,11 @@ def check_known(heads: Sequence[Head], options: table_options.TableOptions) -> N
         )
 
 
+def _alike(name: str) -> str:
+  """Returns what names have in common that differ only in case, spaces and punctuation."""
+  return re.sub(r"[\W_]", "", name.lower())
+
+
 def _check_same(
     heads: Iterable[Head], options: table_options.TableOptions, names: Sequence[str], owner: str
 ) -> None:
@@ -282,6 +287,12 @@ def _check_same(
   for name, path in lacked:
     if name in options.roles.values():
       raise problems.BadTable(f"it has no column {name!r}, and {owner} has", path)
+    for other, of_path in further:
+      if path == of_path and _alike(name) == _alike(other):
+        raise problems.BadTable(
+            f"it has a column {other!r}, and {owner} has {name!r}; all files must have the same "
+            "names", path,
+        )
   left_out = tuple(dict.fromkeys(name for name, _ in (*lacked, *further)))
   for name, path in lacked:
     raise problems.BadTable(

@@ -843,6 +843,9 @@ class BadFilesTest(TablesTestCase):
       ("a name twice", {"a.csv": "x,x\n0,4\n"}, {}, "line 1 names the column 'x' twice"),
       ("a column too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"}, {},
        "b.csv': it has no column 'y', and '.*a.csv' has; --exclude leaves .*Try: --exclude=y$"),
+      ("a name in another spelling", {"a.csv": "Age y,z\n1,2\n", "b.csv": "z,age_y\n1,2\n"}, {},
+       "b.csv': it has a column 'age_y', and '.*a.csv' has 'Age y'; all files must have the same "
+       "names.$"),
       ("a chosen column too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"},
        {"columns": ("x", "y")}, "it has no column 'y', and '.*a.csv' has; .*Try: --columns=x$"),
       ("a label too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"}, {"label_column": "y"},
