@@ -32,7 +32,8 @@ def _zipped(ending=".csv", **contents):
   with zipfile.ZipFile(file, "w") as archive:
     for name, content in contents.items():
       archive.writestr(name + ending, content)
-    archive.writestr("__MACOSX/._x", "")
+    archive.writestr("__MACOSX/x", "")
+    archive.writestr("data/.hidden", "")
   return file.getvalue()
 
 
@@ -274,6 +275,8 @@ class NumbersTest(TablesTestCase):
        {"a": [[1.911], [7.86]]}),
       ("three decimals below one", {"a.csv": "x\n1,911\n0,866\n"}, {"separator": ";"},
        {"a": [[1.911], [0.866]]}),
+      ("points between commas", {"a.csv": "x,y\n1.911,2\n", "b.csv": "x;y\n1,5;2\n"}, {},
+       {"a": [[1.911, 2]], "b": [[1.5, 2]]}),
       ("signs, exponents and spaces", {"a.csv": "x;y\n+1,5; -2E-3 \n ,5;NA\n"},
        {"missing": "mean"}, {"a": [[1.5, -0.002], [0.5, -0.002]]}),
       ("commas between thousands", {"a.csv": 'x,y\n"1,234.5",2\n"12,345,678",3\n"1,234",4\n'},
@@ -347,6 +350,13 @@ class NumbersTest(TablesTestCase):
     self.assertEqual("Try:" in str(caught.exception), advised is not None)
     if advised is not None:
       self.assertEqual(_advised(str(caught.exception)), advised)
+
+  def test_a_mark_that_another_cell_shows_between_thousands(self):
+    files = {"a.csv": _rows("x,y", '"1,234",1', '"1,234.5",2', "3.5,4")}
+    with self.assertRaisesRegex(ValueError, "line 2, column 'x': '1,234' is not") as caught:
+      self.open(files)
+    self.assertEqual(_advised(str(caught.exception)), {"thousands": ","})
+    self.assert_features(self.open(files, thousands=","), {"a": [[1234, 1], [1234.5, 2], [3.5, 4]]})
 
   def test_codes_are_no_numbers_with_units(self):
     codes = ("12A", "3B", "7C", "9D", "12A", "3B", "7C", "9D", "12A")
