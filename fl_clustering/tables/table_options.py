@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import math
 from typing import Any, Mapping
@@ -19,14 +20,19 @@ MISSING = {
 # Whether line 1 of a text file holds the columns' names, by the names of `header`.
 AUTO, YES, NO = "auto", "yes", "no"
 HEADERS = (AUTO, YES, NO)
+# Encodings in which no bytes of a line change what later lines are; one byte for each character,
+# or UTF-8.
+_OF_SINGLE_LINES = ("ascii", "cp125", "iso8859", "koi8", "mac", "utf-8")
 _ROLES = ("id_column", "label_column", "split_column", "client_column")
 
 
-def _is_encoding(name: str) -> bool:
+def _encoding(name: str) -> str | None:
+  """Returns Python's name of an encoding of text, None if it knows none."""
   try:
-    return bool("a".encode(name))
+    "a".encode(name)  # What LookupError also says of encodings that are not of text.
+    return codecs.lookup(name).name
   except (LookupError, UnicodeError, TypeError):
-    return False
+    return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,8 +95,8 @@ class TableOptions:
     validate.integer(minimum=0, skip_lines=self.skip_lines)
     if self.comment is not None and not self.comment.strip():
       raise validate.error("comment", "be a character or several", self.comment)
-    if self.encoding is not None and not _is_encoding(self.encoding):
-      raise validate.error("encoding", "be one that Python knows, such as latin-1", self.encoding)
+    if self.encoding is not None:
+      self._check_encoding(self.encoding)
     if self.label_above is not None:
       if self.label_column is None:
         raise validate.error("label_above", "be left out without `label_column`", self.label_above)
@@ -110,6 +116,16 @@ class TableOptions:
         raise validate.error("separator", "be one character", self.separator)
       if self.separator == (self.decimal or "."):
         raise validate.error("separator", "differ from `decimal`", self.separator)
+
+  def _check_encoding(self, encoding: str) -> None:
+    name = _encoding(encoding)
+    if name is None:
+      raise validate.error("encoding", "be one that Python knows, such as latin-1", encoding)
+    if self.allow_any_number and not name.startswith(_OF_SINGLE_LINES):
+      raise validate.error(
+          "encoding", "be UTF-8 or have one byte for each character, such as latin-1, where no row "
+          "may change how another one is read", encoding,
+      )
 
   def _check_one_role_each(self) -> None:
     roles: dict[str, tuple[str, ...]] = {role: (name,) for role, name in self.roles.items()}

@@ -144,15 +144,14 @@ def _shown(line: Sequence[str], separator: str) -> str:
   return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
 
 
-def _comment(number: int, line: Sequence[str], separator: str) -> problems.BadTable | None:
-  """Returns what is wrong with a line that begins like a comment; None if it does not."""
-  mark = next((mark for mark in _COMMENTS if line[0].startswith(mark)), None)
-  if mark is None:
-    return None
-  return problems.BadTable(
-      f"line {number}, {_shown(line, separator)}, looks like a comment",
-      hints=("--comment leaves out lines that begin so",), comment=mark,
-  )
+def _check_no_comment(number: int, line: Sequence[str], separator: str) -> None:
+  """Raises `BadTable` if a line begins like a comment."""
+  for mark in _COMMENTS:
+    if line[0].startswith(mark):
+      raise problems.BadTable(
+          f"line {number}, {_shown(line, separator)}, looks like a comment",
+          hints=("--comment leaves out lines that begin so",), comment=mark,
+      )
 
 
 def _check_no_comments(lines: Sequence[tuple[int, list[str]]], separator: str) -> None:
@@ -161,9 +160,7 @@ def _check_no_comments(lines: Sequence[tuple[int, list[str]]], separator: str) -
   widths = {len(line) for _, line in lines if not line[0].startswith(_COMMENTS)}
   # The name of a single column may begin so, too, but has hardly any spaces.
   if len(widths) == 1 and comments and (widths != {1} or " " in comments[0][1][0]):
-    error = _comment(*comments[0], separator)
-    assert error is not None
-    raise error
+    _check_no_comment(*comments[0], separator)
 
 
 def _check_no_titles(
@@ -291,9 +288,7 @@ def _check_lines(head: columns_lib.Head) -> None:
   """Raises `BadTable` with the first line that has another number of cells, if there is one."""
   for number, line in _rows(head):
     if len(line) != head.num_columns:
-      comment = _comment(number, line, head.separator)
-      if comment is not None:
-        raise comment
+      _check_no_comment(number, line, head.separator)
       raise problems.BadTable(
           f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
           f"{head.separator!r} between cells", hints=("--separator names another one",),
