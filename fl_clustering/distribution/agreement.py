@@ -113,7 +113,9 @@ def _common_tables(formats: Mapping[str, table_format.TableFormat]) -> table_for
   options = _common_options(list(formats.values()))
   first = next(iter(formats.values()))
   columns = dataclasses.replace(first.columns, roles=options.roles)
-  return dataclasses.replace(first, options=options, columns=columns)
+  marks = {format_.decimal for format_ in formats.values()}
+  decimal = first.decimal if len(marks) == 1 else None
+  return dataclasses.replace(first, options=options, columns=columns, decimal=decimal)
 
 
 def common_format(formats: Mapping[str, Any]) -> Any:

@@ -72,11 +72,13 @@ class Style:
     decimal: The decimal mark; None to find out.
     thousands: What may stand between thousands; None for nothing.
     strips_units: Whether a unit, a percent sign or a comparison is left out.
+    likely: The decimal mark where a file leaves it open; None if that is an error.
   """
 
   decimal: str | None = None
   thousands: str | None = None
   strips_units: bool = False
+  likely: str | None = None
 
   @property
   def is_open(self) -> bool:

@@ -155,12 +155,19 @@ class RowSources:
     """The files' `Head`s, with what was found out by reading."""
     return tuple(self._heads.values())
 
+  @property
+  def decimal(self) -> str | None:
+    """The decimal mark of all text files; None if they differ, or there are none."""
+    found = {head.style.decimal for head in self.heads if head.style.decimal is not None}
+    return found.pop() if len(found) == 1 else None
+
   def check_agreement(self) -> None:
     """Raises `UnusableTables` if files that can be read don't mean the same by their numbers."""
     with problems.refusing(self.argument, None):
       if self._options.strip_units:
         self.facts.check_units()
-    commas = [head.path for head in self.heads if head.style.decimal == ","]
+    commas = [f"{head.path!r} has" for head in self.heads if head.style.decimal == ","]
+    commas += ["the model's files have" for head in self.heads if head.style.likely == ","]
     if not commas or not self._options.style.is_open:
       return
     with problems.gathered(self.argument) as part:
@@ -169,8 +176,8 @@ class RowSources:
           unclear = reader.unclear_point(head, self._columns.numbers)
           if unclear is not None:
             raise problems.BadTable(
-                f"{unclear} may have a decimal point or one between thousands, as {commas[0]!r} "
-                "has decimal commas", hints=("--decimal gives all files one decimal mark",),
+                f"{unclear} may have a decimal point or one between thousands, as {commas[0]} decimal "
+                "commas", hints=("--decimal gives all files one decimal mark",),
             )
 
   @contextlib.contextmanager
@@ -409,14 +416,15 @@ class _Learned:
     if self._oddities is not None:
       self._oddities.add(client_id, rows.cells, labels)
 
-  def format(self) -> table_format.TableFormat:
-    """Returns the `TableFormat`."""
+  def format(self, decimal: str | None) -> table_format.TableFormat:
+    """Returns the `TableFormat` of files with a decimal mark."""
     levels = {name: table_format.sorted_levels(found) for name, found in self._levels.items()}
     return table_format.TableFormat(
         self._options,
         self._columns,
         table_format.FeatureEncoding(self._columns.features, levels),
         None if self._options.label_column is None else table_format.sorted_levels(self._classes),
+        decimal,
     )
 
   def warnings(self, heads: Iterable[columns_lib.Head]) -> tuple[str, ...]:
@@ -520,7 +528,7 @@ def open_heads(
     learned.check_values()
     learned.check_classes()
   warnings = learned.warnings(sources.heads)
-  return ClientTables(num_rows, learned.format(), sha256, sources, warnings)
+  return ClientTables(num_rows, learned.format(sources.decimal), sha256, sources, warnings)
 
 
 def _paths(
@@ -593,6 +601,10 @@ def open_files_for(
   format_ = format_.without_roles(absent)
   with problems.refusing(argument, None):
     columns_lib.check(list(heads.values()), format_.columns, format_.options)
+  heads = {
+      key: dataclasses.replace(head, style=dataclasses.replace(head.style, likely=format_.decimal))
+      for key, head in heads.items()
+  }
   sources = RowSources(heads, format_.columns, format_.options, argument)
   # Checks labels, levels and splits.
   num_rows, sha256 = _scan(sources, lambda _, rows: _client_table(rows, format_))

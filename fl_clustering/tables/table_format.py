@@ -157,12 +157,15 @@ class TableFormat:
     columns: The `Columns` that are used.
     encoding: The `FeatureEncoding`.
     classes: The classes' names; None without a label column.
+    decimal: The decimal mark of all text files, None if they differ; other files that leave theirs
+      open have it too.
   """
 
   options: table_options.TableOptions
   columns: columns_lib.Columns
   encoding: FeatureEncoding
   classes: tuple[str, ...] | None = None
+  decimal: str | None = None
 
   def without_roles(self, roles: Collection[str]) -> TableFormat:
     """Returns the format of tables whose columns of these roles are left out."""
@@ -223,6 +226,7 @@ class TableFormat:
         "indicators": list(encoding.indicators),
         **{name: _as_list(getattr(encoding, name)) for name in _ARRAYS},
         "classes": self.classes and list(self.classes),
+        "decimal": self.decimal,
     }
 
   @classmethod
@@ -241,6 +245,7 @@ class TableFormat:
             **{name: _as_array(document[name]) for name in _ARRAYS},
         ),
         document["classes"] and tuple(document["classes"]),
+        document.get("decimal"),  # Formats of earlier versions have none.
     )
 
 

@@ -203,8 +203,8 @@ class _Marks:
   fault: Fault | None = None
 
 
-def _find_marks(columns: Sequence[_Column]) -> _Marks:
-  """Returns the `_Marks` of columns of numbers."""
+def _find_marks(columns: Sequence[_Column], likely: str | None) -> _Marks:
+  """Returns the `_Marks` of columns of numbers; with the `likely` one if they leave it open."""
   grouped = {mark: _first_match(columns, _surely_grouped(mark)) for mark in cells.OTHER_DECIMAL}
   proofs = {
       mark: _first_match(columns, _surely_decimal(mark)) or grouped[other]
@@ -219,8 +219,8 @@ def _find_marks(columns: Sequence[_Column]) -> _Marks:
       other = cells.OTHER_DECIMAL[mark]
       return _Marks(mark, proof, other if grouped[other] else None)
   unclear = _first_match(columns, _may_be_grouped(","))
-  if unclear is None:
-    return _Marks(".")
+  if unclear is None or likely is not None:
+    return _Marks(likely or ".")
   return _Marks(".", fault=Fault(
       unclear, f"may be {_below_thousand(unclear, ',')} or {_with_thousands(unclear, ',')}",
       hint="--decimal=, or --thousands=, says which",
@@ -321,7 +321,7 @@ def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
   """
   known = [_Column(name, texts) for name, texts in columns.items()]
   marks = (
-      _find_marks([column for column in known if column.is_mostly_numbers])
+      _find_marks([column for column in known if column.is_mostly_numbers], style.likely)
       if style.is_open else _Marks(style.decimals[0])
   )
   style = dataclasses.replace(style, decimal=marks.decimal)

@@ -23,6 +23,7 @@ from pyarrow import parquet
 
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import problems
+from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 
 
@@ -1077,6 +1078,26 @@ class ForAModelTest(TablesTestCase):
     np.testing.assert_array_equal(table.labels, [1, 0])
     np.testing.assert_array_equal(table.is_test, [True, False])
     self.assertEqual(table.row_ids, ("s", "t"))
+
+  @parameterized.named_parameters(
+      ("with the mark of the model's files", "x;y\n1,911;2\n", [[1.911, 2]]),
+      ("with another one", "x;y\n1.5;2\n", [[1.5, 2]]),
+      ("with commas between cells", "x,y\n1.911,2\n", [[1.911, 2]]),
+      ("with a point that may stand between thousands", "x;y\n1.911;2\n", None),
+  )
+  def test_numbers_that_leave_their_decimal_mark_open(self, text, expected):
+    format_ = self.open({"a.csv": "x;y\n1,5;2\n", "b.csv": "x;y\n2,5;3\n"}).format
+    format_ = table_format.TableFormat.from_json(format_.to_json())
+    folder = self.create_tempdir().full_path
+    _write(os.path.join(folder, "new.csv"), text)
+    if expected is None:
+      with self.assertRaisesRegex(
+          ValueError, "'1.911' may have a decimal point or one between thousands, as the model's "
+          "files have decimal commas.$"
+      ):
+        client_tables.open_folder_for(format_, folder)
+    else:
+      self.assert_features(client_tables.open_folder_for(format_, folder), {"new": expected})
 
   def test_columns_with_a_role_may_be_absent(self):
     tables = self.open_for_model({"new.csv": "c;x\nred;1\n", "newer.csv": "x;c\n2;blue\n"})

@@ -28,6 +28,7 @@ def _format(**options):
           indicators=("c", "z") if fills else (),
       ),
       ("no", "yes"),
+      ",",
   )
 
 
@@ -48,6 +49,7 @@ class JsonTest(parameterized.TestCase):
     self.assertEqual(again.options, format_.options)
     self.assertEqual(again.columns, format_.columns)
     self.assertEqual(again.classes, format_.classes)
+    self.assertEqual(again.decimal, ",")
     encoding = again.encoding
     for name in ("columns", "levels", "indicators", "feature_names"):
       self.assertEqual(getattr(encoding, name), getattr(format_.encoding, name), name)
