@@ -176,8 +176,8 @@ class RowSources:
           unclear = reader.unclear_point(head, self._columns.numbers)
           if unclear is not None:
             raise problems.BadTable(
-                f"{unclear} may have a decimal point or one between thousands, as {commas[0]} decimal "
-                "commas", hints=("--decimal gives all files one decimal mark",),
+                f"{unclear} may have a decimal point or one between thousands, as {commas[0]} "
+                "decimal commas", hints=("--decimal gives all files one decimal mark",),
             )
 
   @contextlib.contextmanager
