@@ -1,4 +1,8 @@
-"""Cells of tables as text: which are missing, and which are numbers, as people write them."""
+"""Cells of tables as text: which are missing, and which are numbers, as people write them.
+
+It imports no NumPy, which has threads: options need this, and a worker reads them before it leaves
+the network, when it must have only one.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,6 @@ import functools
 import math
 import re
 
-from fl_clustering.points import given_clients
-
-# Larger numbers can't be squared.
-LARGEST = given_clients.LARGEST
 # A missing cell has one of these texts.
 MISSING = (
     "", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None",

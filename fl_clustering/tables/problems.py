@@ -14,7 +14,7 @@ import math
 import shlex
 from typing import Any, Callable, Collection, Iterator, Mapping, Protocol, Sequence, TypeVar
 
-from fl_clustering.tables import cells
+from fl_clustering.points import given_clients
 from fl_clustering.tables import table_options
 
 # A column of text with more different cells is taken for names, dates or notes.
@@ -169,7 +169,7 @@ def bad_values(place: str, names: Sequence[str], value: float) -> Finding:
     value: The first number.
   """
   rule = (
-      f"is not between {-cells.LARGEST:g} and {cells.LARGEST:g}" if math.isfinite(value)
+      f"is not between {-given_clients.LARGEST:g} and {given_clients.LARGEST:g}" if math.isfinite(value)
       else "is not a finite number"
   )
   return Finding(f"{place}, column {names[0]!r}: {value:g} {rule}{also(names[1:])}")

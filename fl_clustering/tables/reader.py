@@ -15,6 +15,7 @@ from pyarrow import compute as pc
 from pyarrow import feather
 from pyarrow import parquet
 
+from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import packed_files
@@ -487,7 +488,7 @@ def _cell_findings(
   if names:
     found.append(problems.missing_values(where(missing[names[0]]), names))
   numbers = () if allow_any_number else [name for name in columns.numbers if name in values]
-  bad = _firsts({name: np.abs(values[name]) > cells.LARGEST for name in numbers})
+  bad = _firsts({name: np.abs(values[name]) > given_clients.LARGEST for name in numbers})
   if bad:
     (name, row), *_ = bad.items()
     found.append(problems.bad_values(where(row), list(bad), values[name][row]))

@@ -15,6 +15,7 @@ import numpy as np
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
+from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
@@ -27,7 +28,7 @@ from fl_clustering.tasks import models
 # Scaled numbers are moved into [-LIMIT, LIMIT].
 LIMIT = 5.0
 _NUMBER, _LEVELS = "number", "levels"
-_LEAST_SCALE = 1 / cells.LARGEST
+_LEAST_SCALE = 1 / given_clients.LARGEST
 # From a kind to the further keys of a feature of that kind.
 _KEYS_OF_KIND = {_NUMBER: ("center", "scale"), _LEVELS: ("levels",)}
 _ROLES = ("label_column", "split_column", "client_column")
@@ -57,8 +58,8 @@ class Number:
 
   def check(self, key: str) -> None:
     """Raises a ValueError unless it can be used; messages call it `key`."""
-    validate.within(-cells.LARGEST, cells.LARGEST, **{f"{key}.center": self.center})
-    validate.within(_LEAST_SCALE, cells.LARGEST, **{f"{key}.scale": self.scale})
+    validate.within(-given_clients.LARGEST, given_clients.LARGEST, **{f"{key}.center": self.center})
+    validate.within(_LEAST_SCALE, given_clients.LARGEST, **{f"{key}.scale": self.scale})
 
   def encode(self, column: np.ndarray) -> np.ndarray:
     """Returns its features, of shape (n, 1); what is not finite becomes 0."""
@@ -146,7 +147,7 @@ class Schema:
 
   def _check_classes(self) -> None:
     if self.label_above is not None:
-      validate.within(-cells.LARGEST, cells.LARGEST, label_above=self.label_above)
+      validate.within(-given_clients.LARGEST, given_clients.LARGEST, label_above=self.label_above)
       two = (f"<= {self.label_above:g}", f"> {self.label_above:g}")
       if self.classes and self.classes != two:
         raise validate.error("classes", "be left out with `label_above`", list(self.classes))
