@@ -51,7 +51,7 @@ def open_binary(path: str) -> Any:
     return io.BytesIO(_sheet_as_csv(path, os.stat(path).st_mtime_ns))
   if _is(path, ZIP):
     name = inner_name(path)
-    # A pipe of gzip would do, but Parquet and NumPy move to and fro in files.
+    # All of it, as Parquet and NumPy move to and fro in a file.
     with zipfile.ZipFile(path) as archive:
       content = archive.read(name)
     inner = io.BytesIO(content)

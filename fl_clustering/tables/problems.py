@@ -155,7 +155,7 @@ def also(names: Sequence[str]) -> str:
 def missing_values(place: str, names: Sequence[str]) -> Finding:
   """Returns what is wrong with cells that are missing in columns where none may be."""
   return Finding(
-      f"{place}, column {names[0]!r} is empty{also(names[1:])}", hints=(_FILLS_IN, LEAVES_OUT),
+      f"{place}, column {names[0]!r} is empty{also(names[1:])}", hints=(_FILLS_IN,),
       fix={"missing": "mean"},
   )
 

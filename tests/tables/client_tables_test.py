@@ -365,6 +365,11 @@ class NumbersTest(TablesTestCase):
       self.open({"a.csv": _rows("ward,y", *(f"{code},1" for code in codes))})
     self.assertEqual(_advised(str(caught.exception)), {"categories": ("ward",)})
 
+  def test_a_cell_that_is_missing_among_numbers(self):
+    with self.assertRaisesRegex(ValueError, "line 3, column 'x' is empty; --missing=") as caught:
+      self.open({"a.csv": "x,y\n1,2\n,3\n", "b.csv": "x,y\n4,5\n"})
+    self.assertNotRegex(str(caught.exception), "--exclude|--categories")
+
   def test_text_at_one_client_of_a_column_of_numbers(self):
     files = {"a.csv": _rows("x,y", *["1,2"] * 5), "b.csv": "x,y\nhigh,3\nlow,4\n"}
     with self.assertRaisesRegex(ValueError, "b.csv': line 2, column 'x': 'high' is") as caught:
