@@ -131,7 +131,7 @@ class ProgramTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ("--trust=none", "trust"), ("--learning_rate=0.3", "learning_rate"),
-      ("--local_steps=3", "local_steps"), ("--rounds=5", "rounds"),
+      ("--local_steps=2", "local_steps"), ("--rounds=5", "rounds"),
       ("--epsilon=400", "epsilon"), ("--delta=1e-6", "delta"), ("--seed=1", "seed"),
       ("--num_clusters=3", "num_clusters"),
   )
