@@ -139,7 +139,7 @@ def write_client_files(task: federated_task.FederatedTask, directory: str) -> Cl
       client.client_id: _client_file(
           os.path.join(directory, f"client_{i:05d}.validation"), client.validation
       )
-      for i, client in enumerate(task.clients) if client.validation is not None
+      for i, client in enumerate(task.all_clients) if client.validation is not None
   }
   return dataclasses.replace(
       files, global_test=_global_test_files(directory, task.global_test), validation=validation

@@ -38,7 +38,7 @@ class ClientFilesTest(absltest.TestCase):
     folder = self.create_tempdir().full_path
     files = client_files.write_client_files(
         types.SimpleNamespace(
-            clients=clients, all_clients=clients,
+            all_clients=clients,
             global_test=tuple(client.test for client in clients),
         ),
         folder,
