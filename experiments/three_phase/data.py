@@ -106,7 +106,7 @@ def load(
       **config.model_options,
   )
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
-  return held_out.with_validation(task, config.validation_share, config.seed)
+  return held_out.with_validation(task, config.validation_share or 0.0, config.seed)
 
 
 def describe(

@@ -56,10 +56,9 @@ class _FolderRows(client_rows.ClientRows):
           examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
           for rows in (~is_test, is_test)
       )
-      mask = validation.get(client_id)
-      held = train.take(mask) if mask is not None and mask.any() else None
-      if held is not None:
-        train = train.take(~mask)
+      mask, held = validation.get(client_id), None
+      if mask is not None and mask.any():
+        train, held = train.take(~mask), train.take(mask)
       clients.append(federated_task.ClientData(client_id, train, test, validation=held))
     return tuple(clients), tables.format
 

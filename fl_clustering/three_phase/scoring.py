@@ -7,7 +7,7 @@ Methods don't see any of this.  What is measured is confusion matrices, of shape
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -201,7 +201,7 @@ def evaluate(
     )
     validation_accuracy = metrics.accuracy(of_clusters)[places]
   by_test = article_weights or validation_accuracy is None
-  mixed = mix(vectors, best_accuracy if by_test else validation_accuracy)
+  mixed = mix(vectors, best_accuracy if by_test else cast(np.ndarray, validation_accuracy))
   tested = blended_on_global_test(len(vectors))
   of_global_test = on_global_test(
       engine, np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended[tested]])
