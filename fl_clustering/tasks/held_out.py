@@ -235,12 +235,22 @@ def new_positions(num_clients: int, num_new_clients: int, seed: int) -> set[int]
 def hold_out(
     task: federated_task.FederatedTask, num_new_clients: int, seed: int
 ) -> federated_task.FederatedTask:
-  """Returns the task with some of its clients, drawn by the seed, as new ones."""
+  """Returns the task with some of its clients, drawn by the seed, as new ones.
+
+  A new client trains on all that it has but its test examples.
+  """
   if not num_new_clients:
     return task
   new = new_positions(len(task.clients), num_new_clients, seed)
+
+  def without_validation(client: federated_task.ClientData) -> federated_task.ClientData:
+    if client.validation is None:
+      return client
+    train = examples_lib.pooled((client.train, client.validation))
+    return dataclasses.replace(client, train=train, validation=None)
+
   return dataclasses.replace(
       task,
       clients=tuple(client for i, client in enumerate(task.clients) if i not in new),
-      new_clients=tuple(task.clients[i] for i in sorted(new)),
+      new_clients=tuple(without_validation(task.clients[i]) for i in sorted(new)),
   )

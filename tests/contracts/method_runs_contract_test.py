@@ -71,7 +71,7 @@ class MethodRunsTest(parameterized.TestCase):
     cls.task = small_task.small_task()
     cls.config = _config(
         cls.task, num_clusters=2, clients_per_round=4, cfl_ratio=1e9, cfl_gap=-2.0,
-        cfl_min_clients=2, hierarchical_cut="num_clusters", seed=1,
+        cfl_min_clients=3, hierarchical_cut="num_clusters", seed=1,
     )
     cls.recorder = run_recorder.Recorder()
     cls.result = _run(cls.config, cls.task, cls.recorder)

@@ -168,7 +168,8 @@ class SitesTest(parameterized.TestCase):
     found = self.whole
     for row in found.rows("clients.csv", ("client_id",)):
       self.assertEqual((row["num_train"], row["train_label_0"], row["train_label_1"]),
-                       (30, None, None))
+                       (27, None, None))
+      self.assertEqual(row["num_validation"], 3)
     self.assertFalse(found.has("profiles.csv"))
     page = program.read_text(found.path, "report.html")
     self.assertIn("<h1>Three-phase clustering of 6 clients at 2 sites: files</h1>", page)

@@ -112,6 +112,15 @@ class ValidationTest(parameterized.TestCase):
       self.assertEqual(_examples(client.train, client.validation), _examples(before.train))
     self.assertIn(None, [client.validation for client in found.clients])
 
+  def test_new_clients_train_on_theirs(self):
+    task = held_out.with_validation(registry.load_task(dataset="digits", num_clients=10), 0.2, 0)
+    found = held_out.hold_out(task, 3, 0)
+    before = {client.client_id: client for client in task.clients}
+    for client in found.new_clients:
+      self.assertIsNone(client.validation)
+      was = before[client.client_id]
+      self.assertEqual(_examples(client.train), _examples(was.train, was.validation))
+
   def test_share_of_zero_changes_nothing(self):
     task = registry.load_task(dataset="digits", num_clients=10)
     self.assertEqual(held_out.with_validation(task, 0.0, 0).fingerprint(), task.fingerprint())
