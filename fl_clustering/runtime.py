@@ -336,12 +336,13 @@ def num_cores() -> int:
   return known or len(os.sched_getaffinity(0))
 
 
-def _is_of_the_caller(context: Any) -> bool:
+def has_context_of_the_caller() -> bool:
   """Returns whether someone set a TFF context, on top of TFF's stack, to compute in.
 
   TFF's local context is the one that is there when nobody did.  Nothing tells it from one that
   the caller set by hand; both start the worker that the top of this file complains about.
   """
+  context = tff.framework.get_context_stack().current
   if isinstance(context, Context):
     return not context.is_closed
   if isinstance(context, runtime_error_context.RuntimeErrorContext):  # In another thread.
@@ -356,10 +357,10 @@ def _is_of_the_caller(context: Any) -> bool:
 @contextlib.contextmanager
 def of_the_caller_or_own() -> Iterator[None]:
   """Computes in the caller's TFF context, or else in a `LocalRuntime` that ends with the block."""
-  before = tff.framework.get_context_stack().current
-  if _is_of_the_caller(before):
+  if has_context_of_the_caller():
     yield
     return
+  before = tff.framework.get_context_stack().current
   with LocalRuntime():
     try:
       yield

@@ -1,0 +1,47 @@
+"""Who computes for the clients of a fit: TFF, or this process where nothing needs TFF."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import tempfile
+from typing import Iterator, TYPE_CHECKING
+
+from fl_clustering.points import point_arrays
+
+if TYPE_CHECKING:
+  from fl_clustering.points import secure_sums
+
+
+def _has_tff_context() -> bool:
+  """Returns whether the caller has set a TFF context, which takes TFF to be imported."""
+  if "tensorflow_federated" not in sys.modules:
+    return False
+  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+
+  return runtime.has_context_of_the_caller()
+
+
+@contextlib.contextmanager
+def open_clients(needs_tff: bool) -> Iterator[secure_sums.Hold]:
+  """Returns what gives points to those who compute: TFF's clients, or this process.
+
+  TFF's clients compute in the caller's context, if there is one, such as a
+  `fl_clustering.runtime.LocalRuntime` or workers.  Without one this process computes, without TFF,
+  or a runtime that ends with the block if TFF is needed.
+
+  Args:
+    needs_tff: Whether clients compute more than answers to a `secure_sums.Question`.
+  """
+  if not needs_tff and not _has_tff_context():
+    yield point_arrays.hold
+    return
+  # TensorFlow Federated takes seconds to import.
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering import runtime
+  from fl_clustering.points import point_files
+  # pylint: enable=g-import-not-at-top
+
+  with runtime.of_the_caller_or_own(), tempfile.TemporaryDirectory() as folder:
+    yield functools.partial(point_files.write_files, directory=folder)
