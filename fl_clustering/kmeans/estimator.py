@@ -29,7 +29,9 @@ def hold(
     hold_points: secure_sums.Hold,
 ) -> secure_sums.ClientPoints:
   """Returns clients with points (n, d) for `fit`, held as `hold_points` holds them."""
-  return hold_points(clients) if privacy is None else private_fit.hold(clients, privacy, hold_points)
+  if privacy is None:
+    return hold_points(clients)
+  return private_fit.hold(clients, privacy, hold_points)
 
 
 def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -> fitted.Fit:
@@ -51,11 +53,11 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   """Clusters the points of many clients, whose points stay with them.
 
   With the default algorithm, `sums`, the server receives secure sums over the clients, and
-  nothing else.  They are exact: many rows follow from them, though not whose they are, and a
-  center of one point is that point.  `Sums(min_count=5)` asks for no sum of fewer than five points;
-  with `privacy` the sums are differentially private.  With the algorithms that
-  gather (`fkm_lloyd`, `fkm`, `kfed`, `child_parent`) it receives every client's own means of
-  at least `min_count` points, with their counts.  That is weak protection: rows can be found
+  nothing else; on one machine they are simulated, see `fit`.  They are exact: many rows follow from
+  them, though not whose they are, and a center of one point is that point.  `Sums(min_count=5)` asks
+  for no sum of fewer than five points; with `privacy` the sums are differentially private.  With the
+  algorithms that gather (`fkm_lloyd`, `fkm`, `kfed`, `child_parent`) it receives every client's own
+  means of at least `min_count` points, with their counts.  That is weak protection: rows can be found
   from the differences between rounds.  They are here to compare with.
 
   One client is a table: an array of shape (n, d), a frame of pandas, polars or Arrow, or a list

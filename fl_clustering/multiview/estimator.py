@@ -25,8 +25,8 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
   """Clusters the points of many clients, which all see them in the same views.
 
   The server receives totals over all clients, by secure sums of integers, and nothing
-  else.  They are exact: most rows can follow from them, though not whose they are, and a center
-  of one point is that point.  Only `privacy` protects rows.
+  else; on one machine these are simulated, see `fit`.  They are exact: most rows can follow from
+  them, though not whose they are, and a center of one point is that point.  Only `privacy` protects rows.
 
   With one client this is the central algorithm, MVKM-ED.  The result depends on the
   points alone, to the last bit: not on how they are spread over the clients.

@@ -176,9 +176,10 @@ class Grid:
   Attributes:
     clients: In grid steps.  Their scaling drops constant columns.
     step: The length of a grid step; in standardised columns, if they are.
-    column_factor: Instead of `clients.scaling.factor`, for coordinates in a step of every column's
-      own.  They are then below 2^52 around any origin between the points, however in_bounds a column
-      is beside others.  Powers of two, or zero for a constant column; float64 of shape (d,).
+    column_factor: Instead of `clients.scaling.factor`, for coordinates in a step of every
+      column's own.  They are then below 2^52 around any origin between the points, however narrow
+      a column is beside others.  Powers of two, or zero for a constant column; float64 of shape
+      (d,).
     num_points: Number of points of all clients.
     num_rounds: Number of rounds that it took.
   """
@@ -241,7 +242,8 @@ def find_grid(clients: secure_sums.ClientPoints, standardize: bool) -> Grid:
   # From the new origin, nothing is farther than twice the bounds.
   unit = (2 * bounds * factor).max() / 2.0**_NORM_BITS or 1.0
   in_bounds = clients.scaled(scaling_lib.Scaling(origin, factor / unit))
-  step = norm_bound(in_bounds.total(NormExponents(), {}), num_columns) * unit / point_grid.POINT_STEPS
+  farthest = norm_bound(in_bounds.total(NormExponents(), {}), num_columns) * unit
+  step = farthest / point_grid.POINT_STEPS
   return Grid(
       clients=clients.scaled(scaling_lib.Scaling(origin, factor / step)),
       step=float(step),

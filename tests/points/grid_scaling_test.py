@@ -90,8 +90,9 @@ class FindGridTest(parameterized.TestCase):
   def test_a_step_is_a_length_in_the_datas_units(self):
     points = _samples()["wine"]
     grid = self._grid([points], standardize=False)
+    scaling = grid.clients.scaling
     np.testing.assert_allclose(
-        grid.clients.scaling.apply(points) * grid.step, points - grid.clients.scaling.shift, rtol=1e-12
+        scaling.apply(points) * grid.step, points - scaling.shift, rtol=1e-12
     )
     np.testing.assert_allclose(grid.clients.scaling.shift, points.mean(axis=0), rtol=1e-6)
 

@@ -18,7 +18,7 @@ from fl_clustering.points import point_files
 from tests.multiview import sample_views
 
 _VIEW_NORMS = (20.0, 1500.0, 0.2)
-# What fits by sums are told; every one asks other questions, or the same in another way.
+# Each asks other questions than the rest, or in another way.
 _FITS = {
     "exact": kmeans.FederatedKMeans(4, keep_history=True),
     "standardized": kmeans.FederatedKMeans(4, standardize=True, random_state=1),
@@ -33,7 +33,8 @@ _FITS = {
     ),
     **{
         rule: multiview.FederatedMultiViewKMeans(
-            3, view_weights=rule, n_init=2, num_rounds=4, min_count=min_count, standardize=standardize
+            3, view_weights=rule, n_init=2, num_rounds=4, min_count=min_count,
+            standardize=standardize,
         )
         for rule, min_count, standardize in (
             ("equal", 5, True), ("mvkm", 1, False), ("regret", 1, True),
@@ -82,7 +83,8 @@ class WholeFitTest(parameterized.TestCase):
     attributes = {name: value for name, value in vars(model).items() if name.endswith("_")}
     ledger = attributes.pop("privacy_ledger_")
     releases = None if ledger is None else ledger.releases
-    return _numbers([*attributes.items(), releases, model._result.model])  # pylint: disable=protected-access
+    fitted_model = model._result.model  # pylint: disable=protected-access
+    return _numbers([*attributes.items(), releases, fitted_model])
 
   @parameterized.parameters(*_FITS)
   def test_the_same_bits_in_this_process_and_through_tff(self, name):
