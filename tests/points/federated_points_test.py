@@ -102,11 +102,12 @@ class BothWaysTest(parameterized.TestCase):
     query = _queries()[name]
 
     def ask(has_shares, clients):
-      draw = functools.partial(np.random.default_rng(3).integers, -(2**59), 2**59, query.shape)
+      draw = functools.partial(np.random.default_rng(3).integers, -(2**60), 2**60, query.shape)
       points = federated_points.FederatedPoints(_in_steps(clients), _CAPACITY)
       return points.totals(query, draw if has_shares else None, limits)
 
-    # A client without points, one of few, and some of more than a block.
+    # A client without points, one of few, and some of more than a block.  The sum of all shares
+    # leaves the modulus.
     parts = np.split(_points(), [0, 7, 2600])
     for has_shares in (False, True):
       self._check(parts, functools.partial(ask, has_shares))
@@ -162,8 +163,9 @@ class WithinLimitsTest(parameterized.TestCase):
   @parameterized.parameters((1, 1), (5, 3), (96, 43), (1, 4097))
   def test_libraries_round_alike(self, *shape):
     rng = np.random.default_rng(0)
-    limits = np.exp(rng.uniform(10, 20, shape[1]))
-    for size in (2.0**20, 2.0**40, 2.0**55):
+    # So large that the integers show every bit of a factor.
+    limits = 2.0 ** rng.uniform(54, 55, shape[1])
+    for size in [2.0**20] + 20 * [2.0**58]:
       totals = np.rint(size * rng.standard_normal(shape)).astype(np.int64)
       np.testing.assert_array_equal(
           federated_points.within_limits(np, totals, limits),
