@@ -44,6 +44,7 @@ from tensorflow_federated.python.core.impl.executors import remote_executor
 from tensorflow_federated.python.core.impl.types import type_serialization
 
 from fl_clustering.distribution import private_socket
+from fl_clustering.distribution import worker_lost
 from fl_clustering.distribution import worker_process
 from fl_clustering.distribution import worker_watch
 
@@ -57,8 +58,7 @@ _UNREADABLE_FILE = re.compile(
 )
 
 
-class WorkerLost(RuntimeError):
-  """The worker process died, hung or did not start."""
+WorkerLost = worker_lost.WorkerLost
 
 
 class ClientFileUnreadable(OSError):
@@ -343,9 +343,10 @@ def has_context_of_the_caller() -> bool:
   the caller set by hand; both start the worker that the top of this file complains about.
   """
   context = tff.framework.get_context_stack().current
-  if isinstance(context, Context):
-    return not context.is_closed
-  if isinstance(context, runtime_error_context.RuntimeErrorContext):  # In another thread.
+  # That of a runtime or of workers stays TFF's default when it is closed.  Another thread has none.
+  if getattr(context, "is_closed", False) or isinstance(
+      context, runtime_error_context.RuntimeErrorContext
+  ):
     return False
   factory = getattr(context, "executor_factory", None)
   start_worker = getattr(factory, "_executor_stack_fn", None)

@@ -24,7 +24,7 @@ def _has_tff_context() -> bool:
 
 
 @contextlib.contextmanager
-def open_clients(needs_tff: bool) -> Iterator[secure_sums.Hold]:
+def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sums.Hold]:
   """Returns what gives points to those who compute: TFF's clients, or this process.
 
   TFF's clients compute in the caller's context, if there is one, such as a
@@ -33,15 +33,17 @@ def open_clients(needs_tff: bool) -> Iterator[secure_sums.Hold]:
 
   Args:
     needs_tff: Whether clients compute more than answers to a `secure_sums.Question`.
+    in_files: Whether this process keeps the points in files, too, as they may exceed the memory.
   """
-  if not needs_tff and not _has_tff_context():
-    yield point_arrays.hold
-    return
-  # TensorFlow Federated takes seconds to import.
-  # pylint: disable=g-import-not-at-top
-  from fl_clustering import runtime
-  from fl_clustering.points import point_files
-  # pylint: enable=g-import-not-at-top
+  with tempfile.TemporaryDirectory() as folder:
+    if not needs_tff and not _has_tff_context():
+      yield functools.partial(point_arrays.hold, directory=folder if in_files else None)
+      return
+    # TensorFlow Federated takes seconds to import.
+    # pylint: disable=g-import-not-at-top
+    from fl_clustering import runtime
+    from fl_clustering.points import point_files
+    # pylint: enable=g-import-not-at-top
 
-  with runtime.of_the_caller_or_own(), tempfile.TemporaryDirectory() as folder:
-    yield functools.partial(point_files.write_files, directory=folder)
+    with runtime.of_the_caller_or_own():
+      yield functools.partial(point_files.write_files, directory=folder)

@@ -8,6 +8,7 @@ to the last bit.  No message is sent, and nothing hides a client's answer from t
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any, Mapping, Sequence
 
 import numpy as np
@@ -65,10 +66,20 @@ class PointArrays:
     return question.limited(np, totals, sent)
 
 
-def hold(clients: Mapping[Any, np.ndarray]) -> PointArrays:
-  """Returns clients with points (n, d) in their own coordinates; a `secure_sums.Hold`."""
-  arrays = {
-      client_id: np.ascontiguousarray(points, np.float64) for client_id, points in clients.items()
-  }
+def hold(clients: Mapping[Any, np.ndarray], directory: str | None = None) -> PointArrays:
+  """Returns clients with points (n, d) in their own coordinates; a `secure_sums.Hold`.
+
+  Args:
+    directory: Where to keep the points in files, one client's after another's, if all of them
+      together may exceed the memory.
+  """
+  arrays = {}
+  for index, (client_id, points) in enumerate(clients.items()):
+    array = np.ascontiguousarray(points, np.float64)
+    if directory is not None:
+      path = os.path.join(directory, f"client_{index:05d}.npy")
+      np.save(path, array)
+      array = np.load(path, mmap_mode="r")
+    arrays[client_id] = array
   num_columns = next(iter(arrays.values())).shape[1]
   return PointArrays(arrays, scaling_lib.identity(num_columns))
