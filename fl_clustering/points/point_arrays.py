@@ -17,6 +17,9 @@ from dp_clustering import sum_query
 from fl_clustering.points import scaling as scaling_lib
 from fl_clustering.points import secure_sums
 
+# Elements of points at a time, where there are many columns.
+_BLOCK_ELEMENTS = 2**18
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PointArrays:
@@ -57,8 +60,9 @@ class PointArrays:
   ) -> np.ndarray:
     """Returns what one client answers."""
     totals = np.zeros(question.shape(self.num_columns), np.int64)
-    for start in range(0, len(points), secure_sums.BLOCK_ROWS):
-      block = self.scaling.apply(points[start : start + secure_sums.BLOCK_ROWS])
+    block_rows = max(1, min(secure_sums.BLOCK_ROWS, _BLOCK_ELEMENTS // self.num_columns))
+    for start in range(0, len(points), block_rows):
+      block = self.scaling.apply(points[start : start + block_rows])
       if question.is_of_integers:
         np.rint(block, out=block)
       groups, values = question.contributions(np, block, sent)
