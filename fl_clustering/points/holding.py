@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import sys
 import tempfile
 from typing import Iterator, TYPE_CHECKING
@@ -23,6 +24,15 @@ def _has_tff_context() -> bool:
   return runtime.has_context_of_the_caller()
 
 
+def _check_tff() -> None:
+  """Raises an error unless TFF is installed."""
+  if importlib.util.find_spec("tensorflow_federated") is None:
+    raise ModuleNotFoundError(
+        "TensorFlow Federated must be installed for this algorithm, and isn't; install the extra "
+        "`federated`, which needs Python 3.10 or 3.11, or take the default algorithm."
+    )
+
+
 @contextlib.contextmanager
 def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sums.Hold]:
   """Returns what gives points to those who compute: TFF's clients, or this process.
@@ -34,11 +44,15 @@ def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sum
   Args:
     needs_tff: Whether clients compute more than answers to a `secure_sums.Question`.
     in_files: Whether this process keeps the points in files, too, as they may exceed the memory.
+
+  Raises:
+    ModuleNotFoundError: If TFF is needed and not installed.
   """
   with tempfile.TemporaryDirectory() as folder:
     if not needs_tff and not _has_tff_context():
       yield functools.partial(point_arrays.hold, directory=folder if in_files else None)
       return
+    _check_tff()
     # TensorFlow Federated takes seconds to import.
     # pylint: disable=g-import-not-at-top
     from fl_clustering import runtime

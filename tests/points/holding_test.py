@@ -1,5 +1,6 @@
 """Tests for fl_clustering.points.holding: who computes for a fit, and that it decides nothing."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -173,6 +174,12 @@ class FreshProcessTest(absltest.TestCase):
 
 
 class OfTheCallerTest(absltest.TestCase):
+
+  def test_without_tff_only_other_algorithms_are_refused(self):
+    with mock.patch.object(importlib.util, "find_spec", lambda name: None):
+      kmeans.FederatedKMeans(2).fit(np.eye(4))
+      with self.assertRaisesRegex(ModuleNotFoundError, "^TensorFlow Federated must be installed"):
+        kmeans.FederatedKMeans(2, "lloyd").fit(np.eye(4))
 
   def test_the_caller_s_context_computes(self):
     with runtime.LocalRuntime(), mock.patch.object(point_arrays, "hold") as hold:
