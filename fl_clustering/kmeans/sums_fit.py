@@ -175,5 +175,5 @@ def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -
       num_rounds=grid.num_rounds + 1 + len(message_bytes),
       loss=inertia * unit,
       silhouette=silhouette,
-      num_centers_on_few_points=np.count_nonzero(counts < fitted.FEW_POINTS),
+      num_centers_on_few_points=int(np.count_nonzero(counts < fitted.FEW_POINTS)),
   )

@@ -127,7 +127,7 @@ class _Problem:
     )
     return fitted.Fit(
         fitted_views, (*history, last), len(history) + num_counts, last.objective,
-        num_centers_on_few_points=np.count_nonzero(sizes < fitted.FEW_POINTS),
+        num_centers_on_few_points=int(np.count_nonzero(sizes < fitted.FEW_POINTS)),
     )
 
   def _with_enough(
