@@ -22,9 +22,9 @@ from fl_clustering.kmeans import private_fit
 from fl_clustering.multiview import client_views
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as multiview_fit
-from fl_clustering.points import federated_points
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_rounds
 from fl_clustering.points import secure_sums
 
 _NUM_CLIENTS = 4  # Of both data sets.
@@ -33,7 +33,7 @@ _NUM_CLIENTS = 4  # Of both data sets.
 def _build_local_answers(
     source: point_files.PointSource, query_type: Any, client_totals: Callable[..., tf.Tensor]
 ) -> Callable[..., list[tf.Tensor]]:
-  """Takes what `secure_sums.build_round` takes; returns a function without TFF.
+  """Takes what `secure_rounds.build_round` takes; returns a function without TFF.
 
   It takes a query and the clients, whose values are stacked, and returns their totals, before
   the shares of the noise are added.
@@ -49,14 +49,14 @@ def _build_local_answers(
 
 
 # Without its cache, which is for TFF's computations.
-_build_totals_round = federated_points.build_totals_round.__wrapped__
+_build_question_round = secure_rounds.build_question_round.__wrapped__
 
 
 @functools.cache
 def _local_answers(*arguments: Any) -> Callable[..., list[tf.Tensor]]:
-  """Takes what `federated_points.build_totals_round` takes."""
-  with mock.patch.object(secure_sums, "build_round", _build_local_answers):
-    return _build_totals_round(*arguments)
+  """Takes what `secure_rounds.build_question_round` takes."""
+  with mock.patch.object(secure_rounds, "build_round", _build_local_answers):
+    return _build_question_round(*arguments)
 
 
 class _LocalRounds:
@@ -80,7 +80,7 @@ class _LocalRounds:
     self.exact: list[np.ndarray] = []
 
   def build(self, *arguments: Any) -> Callable[[Any, Any], np.ndarray]:
-    """Stands in for `federated_points.build_totals_round`."""
+    """Stands in for `secure_rounds.build_question_round`."""
     return functools.partial(self._sum, _local_answers(*arguments))
 
   def _sum(
@@ -100,14 +100,15 @@ class _LocalRounds:
 
 def _write_data_sets(
     neighbours: audited_sums.Neighbours,
-    write_files: Callable[..., point_files.PointFiles],
+    hold: Callable[..., secure_sums.ClientPoints],
     privacy: Any,
     directory: str,
 ) -> list[point_files.PointFiles]:
   """Returns both data sets."""
   first, second = np.array_split(neighbours.without, 2)
   clients = {"first": first, "second": second, "absent": first[:0], "last": neighbours.added}
-  files = write_files(clients, privacy, directory)
+  write_files = functools.partial(point_files.write_files, directory=directory)
+  files: Any = hold(clients, privacy, write_files)
   return [
       dataclasses.replace(
           files, paths={name: files.paths[name] for name in ("first", "second", last)})
@@ -131,14 +132,14 @@ class FederatedFit:
     build_privacy: Function of epsilon and delta that returns the fit's privacy, such as a
       `PointPrivacy`.
     num_without_share: How many of the first two clients leave out their share of the noise.
-    write_files: Function of a mapping from client id to points, the privacy and a folder that
-      returns the clients' `PointFiles`.
+    hold: Function of a mapping from client id to points, the privacy and a `secure_sums.Hold`,
+      such as `private_fit.hold`.
     fit: Function of the privacy, the `PointFiles` and a noise source.
   """
 
   build_privacy: Callable[..., Any]
   num_without_share: int = 0
-  write_files: Callable[..., point_files.PointFiles] = private_fit.write_files
+  hold: Callable[..., secure_sums.ClientPoints] = private_fit.hold
   fit: Callable[..., None] = _fit_kmeans
 
   def __call__(self, run: audited_sums.Run) -> float:
@@ -146,7 +147,7 @@ class FederatedFit:
     privacy = self.build_privacy(run.budget.epsilon, run.budget.delta)
     noisy_totals = privacy_lib.noisy_totals
     with tempfile.TemporaryDirectory() as directory:
-      data_sets = _write_data_sets(run.neighbours, self.write_files, privacy, directory)
+      data_sets = _write_data_sets(run.neighbours, self.hold, privacy, directory)
       rounds = _LocalRounds(data_sets, self.num_without_share)
 
       def weighed_totals(*arguments: Any) -> Callable[..., np.ndarray]:
@@ -161,7 +162,7 @@ class FederatedFit:
         return answer_and_weigh
 
       with (
-          mock.patch.object(federated_points, "build_totals_round", rounds.build),
+          mock.patch.object(secure_rounds, "build_question_round", rounds.build),
           mock.patch.object(privacy_lib, "noisy_totals", weighed_totals),
       ):
         self.fit(privacy, data_sets[run.is_second], run.noise_source)
@@ -176,11 +177,11 @@ def multi_view_fit(build_privacy: Callable[..., Any], widths: tuple[int, ...]) -
     widths: The views' numbers of columns.
   """
 
-  def write_files(
-      clients: dict[str, np.ndarray], privacy: Any, directory: str
-  ) -> point_files.PointFiles:
+  def hold(
+      clients: dict[str, np.ndarray], privacy: Any, hold_points: secure_sums.Hold
+  ) -> secure_sums.ClientPoints:
     views = client_views.ClientViews(clients, widths)
-    return multiview_fit.write_files(views, privacy.view_norms, directory)
+    return multiview_fit.hold(views, privacy.view_norms, hold_points)
 
   def fit(privacy: Any, files: point_files.PointFiles, noise_source: noise.Source) -> None:
     config = multiview_config.MultiViewConfig(
@@ -188,4 +189,4 @@ def multi_view_fit(build_privacy: Callable[..., Any], widths: tuple[int, ...]) -
     )
     multiview_fit.fit(config, files, widths, noise_source)
 
-  return FederatedFit(build_privacy, write_files=write_files, fit=fit)
+  return FederatedFit(build_privacy, hold=hold, fit=fit)

@@ -34,7 +34,6 @@ from fl_clustering.points import scaling as scaling_lib
 federated_points = lazy_module.LazyModule("fl_clustering.points.federated_points")
 kmeans_lib = lazy_module.LazyModule("fl_clustering.kmeans")
 multiview_lib = lazy_module.LazyModule("fl_clustering.multiview")
-runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 _MIN_COUNTS = flags.DEFINE_list(
     "min_counts", ["1"], "Values of `min_count`: the least number of rows that a sum is asked of.")
@@ -114,9 +113,9 @@ def _recording(records: list[_Record], sites: Sequence[str]) -> Any:
     total = totals_of(points, query)
     by_site = {}
     for site in sites:
-      files = dataclasses.replace(points.files, paths={site: points.files.paths[site]})
-      by_site[site] = totals_of(dataclasses.replace(points, files=files), query)
-    records.append(_Record(points.files.scaling, query, by_site or {"": total}))
+      own = dataclasses.replace(points.clients, arrays={site: points.clients.arrays[site]})
+      by_site[site] = totals_of(dataclasses.replace(points, clients=own), query)
+    records.append(_Record(points.clients.scaling, query, by_site or {"": total}))
     return total
 
   return mock.patch.object(federated_points.FederatedPoints, "totals", totals)
@@ -188,18 +187,17 @@ def main() -> None:
   results = []
   print(f"{'':61} {'min_count':>9} {'seed':>4} {'named':>5} {'right':>5} {'false':>5} {'of':>4} "
         f"{'s':>6}")
-  with runtime.LocalRuntime():
-    for case in cases:
-      for min_count in map(int, given):
-        for seed in range(_SEEDS.value):
-          seconds, (named, right, num_rows) = harness.timed(
-              lambda: _attack(case, min_count, seed)
-          )
-          print(f"{case.name:61} {min_count:9} {seed:4} {named:5} {right:5} {named - right:5} "
-                f"{num_rows:4} {seconds:6.1f}", flush=True)
-          results.append([case.name, min_count, seed, named, right, named - right, num_rows])
-          if flags.FLAGS.csv is not None:
-            atomic_file.write_text(flags.FLAGS.csv, output_folder.csv_text(_HEADER, results))
+  for case in cases:
+    for min_count in map(int, given):
+      for seed in range(_SEEDS.value):
+        seconds, (named, right, num_rows) = harness.timed(
+            lambda: _attack(case, min_count, seed)
+        )
+        print(f"{case.name:61} {min_count:9} {seed:4} {named:5} {right:5} {named - right:5} "
+              f"{num_rows:4} {seconds:6.1f}", flush=True)
+        results.append([case.name, min_count, seed, named, right, named - right, num_rows])
+        if flags.FLAGS.csv is not None:
+          atomic_file.write_text(flags.FLAGS.csv, output_folder.csv_text(_HEADER, results))
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ _THREE_PHASE = (
     _case(
         "three_phase_method_options",
         f"{_GROUPED} --methods=ifca,cfl,pacfl,hierarchical,dynamic_distance --cluster_rounds=3 "
-        "--ifca_restarts=2 --cfl_eps1=2 --cfl_eps2=0.001 --cfl_norm=largest --cfl_min_clients=2 "
+        "--ifca_restarts=2 --cfl_ratio=2 --cfl_gap=-2 "
         "--pacfl_angle=40 --pacfl_vectors=2 --pacfl_proximity=equal_labels --linkage=single "
         "--metric=l2 --overlap_training=separate --max_clusters=5 --distance_threshold=q0.6 "
         "--batch_size=50 --learning_rate=0.05 --client_epochs_per_round=2 --seed=3",

@@ -27,17 +27,16 @@ import os
 from typing import Any, Callable, Mapping, TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 import threadpoolctl
 
 from dp_clustering import cluster_statistics
 from dp_clustering import clustering_params
 from dp_clustering import point_grid
+from dp_clustering import sum_query
 
 if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
   from dp_clustering import noise
-  from dp_clustering import sum_query
 
 # Elements of points that are processed at a time.
 BLOCK_ELEMENTS = 2**18  # They stay in a core's cache.
@@ -62,20 +61,6 @@ def _keep_freed_memory() -> None:
 def _thread_pools() -> threadpoolctl.ThreadpoolController:
   """Returns the controller of the numerical libraries' threads; cached, as it is slow."""
   return threadpoolctl.ThreadpoolController()
-
-
-def _grouped_sums(groups: np.ndarray, num_groups: int, values: Any) -> np.ndarray:
-  """Returns sums of the rows of `values` by group, int64 (num_groups, columns).
-
-  The values, below 2^31, are truncated towards zero, in place.  There are at most 2^22
-  rows, so float64 is exact.
-  """
-  # Each row has one group, so the index pointers of the membership matrix are known.
-  columns = np.arange(len(groups) + 1, dtype=groups.dtype)
-  members = sparse.csc_array(
-      (np.ones(len(groups)), groups, columns), shape=(num_groups, len(groups))
-  )
-  return (members @ np.trunc(values, out=values)).astype(np.int64)
 
 
 class PooledPoints:
@@ -147,7 +132,7 @@ class PooledPoints:
 
     def block_totals(_: int, rows: np.ndarray) -> np.ndarray:
       groups, values = query.kind.contributions(np, self.on_grid(rows), query.arrays)
-      return _grouped_sums(groups, len(totals), values)
+      return sum_query.grouped_sums(groups, len(totals), values)
 
     totals += self.sum_over_blocks(block_totals, len(totals))
     return totals
@@ -313,7 +298,7 @@ class HashedSums:
 
     def sums_by_leaf(start: int, rows: np.ndarray) -> np.ndarray:
       leaves = leaf_of_code[self._nonprivate_codes[start : start + len(rows)]]
-      return _grouped_sums(leaves, num_leaves + 1, point_grid.contributions(rows, radius))
+      return sum_query.grouped_sums(leaves, num_leaves + 1, point_grid.contributions(rows, radius))
 
     totals = np.zeros((num_leaves + 1, sums.dim), np.int64)
     totals += sums._points.sum_over_blocks(sums_by_leaf, 1)

@@ -14,9 +14,24 @@ import types
 from typing import Any, Mapping, Protocol, TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
 if TYPE_CHECKING:
   from dp_clustering import noise
+
+
+def grouped_sums(groups: np.ndarray, num_groups: int, values: Any) -> np.ndarray:
+  """Returns sums of the rows of `values` by group, int64 (num_groups, columns).
+
+  The values, below 2^31, are truncated towards zero, in place.  There are at most 2^22
+  rows, so float64 is exact.
+  """
+  # Each row has one group, so the index pointers of the membership matrix are known.
+  columns = np.arange(len(groups) + 1, dtype=groups.dtype)
+  members = sparse.csc_array(
+      (np.ones(len(groups)), groups, columns), shape=(num_groups, len(groups))
+  )
+  return (members @ np.trunc(values, out=values)).astype(np.int64)
 
 
 class Kind(Protocol):

@@ -39,11 +39,13 @@ class Inputs:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-  """Returns the versions of Python and of installed packages, by name."""
-  return {
-      "python": platform.python_version(),
-      **{name: importlib.metadata.version(name) for name in packages},
-  }
+  """Returns the versions of Python and of those packages that are installed, by name."""
+  found = {"python": platform.python_version()}
+  for name in packages:
+    # Some runs need no TensorFlow.
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+      found[name] = importlib.metadata.version(name)
+  return found
 
 
 def _check_has(document: Mapping[str, Any], names: Iterable[str]) -> None:

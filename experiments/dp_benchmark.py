@@ -15,18 +15,14 @@ from absl import flags
 
 from experiment_shell import experiment
 from experiment_shell import finished_run
-from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiment_shell import study
 from experiments.private import cells
 from experiments.private import config as config_lib
 from experiments.private import diffprivlib_process
 from experiments.private import flags as benchmark_flags
-from experiments.private import methods
 from experiments.private import results
 from experiments import reports
-
-runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 flags.adopt_module_key_flags(benchmark_flags)
 
@@ -67,9 +63,7 @@ class DpBenchmark(experiment.Experiment):
     return results.text(results.read(finished))
 
   def failures(self) -> tuple[type[Exception], ...]:
-    if not set(methods.FEDERATED) & set(benchmark_flags.config().methods):
-      return (diffprivlib_process.ProcessEnded,)
-    return diffprivlib_process.ProcessEnded, runtime.WorkerLost
+    return (diffprivlib_process.ProcessEnded,)
 
 
 if __name__ == "__main__":

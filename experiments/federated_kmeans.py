@@ -26,18 +26,16 @@ from experiments.kmeans import flags as kmeans_flags
 from experiments.kmeans import own_data
 from experiments import reports
 from experiments import worker_flags
+from fl_clustering.distribution import worker_lost
 
 cells = lazy_module.LazyModule("experiments.kmeans.cells")
 data = lazy_module.LazyModule("experiments.kmeans.data")
 results = lazy_module.LazyModule("experiments.kmeans.results")
-runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 flags.adopt_module_key_flags(worker_flags)
 flags.adopt_module_key_flags(kmeans_flags)
 
-_open_runtime = functools.partial(
-    worker_flags.open_runtime, "give --num_clusters or --k_range, and no --data_dir"
-)
+_WITH_SITES = "give --num_clusters or --k_range, and no --data_dir"
 
 
 class _Kmeans(experiment.Experiment):
@@ -45,7 +43,7 @@ class _Kmeans(experiment.Experiment):
   versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
 
   def failures(self) -> tuple[type[Exception], ...]:
-    return (runtime.WorkerLost,)
+    return (worker_lost.WorkerLost,)
 
 
 class Paper(_Kmeans):
@@ -68,7 +66,9 @@ class Paper(_Kmeans):
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
-    cells.measure_all(config, inputs.data, folder, _open_runtime)
+    cells.measure_all(
+        config, inputs.data, folder, functools.partial(worker_flags.open_runtime, _WITH_SITES)
+    )
     return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
 
@@ -92,7 +92,9 @@ class OwnData(_Kmeans):
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
-    return own_data.measure_all(config, inputs, folder, _open_runtime)
+    return own_data.measure_all(
+        config, inputs, folder, functools.partial(worker_flags.open_workers, _WITH_SITES)
+    )
 
 
 class Sites(OwnData):

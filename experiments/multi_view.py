@@ -26,12 +26,12 @@ from experiments.multiview import flags as experiment_flags
 from experiments.multiview import simulated_dha
 from experiments import reports
 from experiments import worker_flags
+from fl_clustering.distribution import worker_lost
 
 cells = lazy_module.LazyModule("experiments.multiview.cells")
 methods = lazy_module.LazyModule("experiments.multiview.methods")
 own_model = lazy_module.LazyModule("experiments.multiview.own_model")
 results = lazy_module.LazyModule("experiments.multiview.results")
-runtime = lazy_module.LazyModule("fl_clustering.runtime")
 site_data = lazy_module.LazyModule("experiments.multiview.site_data")
 
 flags.adopt_module_key_flags(worker_flags)
@@ -74,7 +74,7 @@ class MultiView(experiment.Experiment):
     loaded = inputs.data
     table = study.Study(folder, config_lib.MEASUREMENTS, cells.KEYS, methods.VALUES)
     of_model: Mapping[str, Any] = {}
-    with worker_flags.open_runtime("give --num_clusters and no --data_dir"):
+    with worker_flags.open_workers("give --num_clusters and no --data_dir"):
       table.run(cells.cells(loaded, config), cells.build_measure(loaded, config))
       if data.OWN in loaded.datasets:
         of_model = own_model.write(folder, loaded.datasets[data.OWN], config)
@@ -84,7 +84,7 @@ class MultiView(experiment.Experiment):
     return results.text(results.read(finished))
 
   def failures(self) -> tuple[type[Exception], ...]:
-    return (runtime.WorkerLost,)
+    return (worker_lost.WorkerLost,)
 
 
 class Sites(experiment.Experiment):
@@ -108,7 +108,7 @@ class Sites(experiment.Experiment):
     return site_data.measure_all(config, inputs, folder)
 
   def failures(self) -> tuple[type[Exception], ...]:
-    return (runtime.WorkerLost,)
+    return (worker_lost.WorkerLost,)
 
 
 def main() -> None:

@@ -91,8 +91,10 @@ def _open_pool() -> Any:
     )
 
 
-def open_runtime(with_sites: str) -> contextlib.AbstractContextManager:
-  """Returns where TFF computes on this machine's data, as the flags say: a context manager.
+def open_workers(with_sites: str) -> contextlib.AbstractContextManager:
+  """Returns the workers where TFF computes on this machine's data, a context manager.
+
+  Without `--workers` it does nothing.
 
   Args:
     with_sites: What to do with the flags if the workers' own clients are meant, such as
@@ -102,7 +104,7 @@ def open_runtime(with_sites: str) -> contextlib.AbstractContextManager:
     launch.InputError: If a worker can't be used.
   """
   if flags.FLAGS.workers is None:
-    return runtime.LocalRuntime()
+    return contextlib.nullcontext()
   opened = _open_pool()
   if opened.sites:
     opened.close()
@@ -112,6 +114,11 @@ def open_runtime(with_sites: str) -> contextlib.AbstractContextManager:
         "`bazel run tools:worker` starts workers that compute for any client."
     )
   return opened
+
+
+def open_runtime(with_sites: str) -> contextlib.AbstractContextManager:
+  """Returns `open_workers`, or without `--workers` a runtime of this machine."""
+  return runtime.LocalRuntime() if flags.FLAGS.workers is None else open_workers(with_sites)
 
 
 def open_documents(stack: contextlib.ExitStack) -> Mapping[str, Mapping[str, Any]]:

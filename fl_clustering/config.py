@@ -17,6 +17,7 @@ from fl_clustering.methods import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import files
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
@@ -31,6 +32,8 @@ _MAX_BATCH_SIZE = 2**30
 _MAX_ROUNDS = 100_000
 _MAX_REPEATS = 1_000
 _METHOD_REPEATS = 2
+# What a task of the caller's own has decided.
+_OF_TASKS = ("model", "partition", "tables", "test_share", "validation_share")
 
 # From each setting whose choices have options to those options: from an option's name to
 # a dict from the names of the choices that have it to their `options.Option`.
@@ -112,6 +115,20 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       "Share of every client's rows, drawn at random, that are for testing and not for training "
       "(files).",
       None, default_text=f"{files.DEFAULT_TEST_SHARE}",
+  )
+  validation_share: float | None = options.option(
+      float,
+      "Share of every client's training rows, of 20 or more, on which nothing is trained and which "
+      "decide instead of test rows: the weights of the weighted mean (b) of phase 3, and which "
+      "method's models are saved. 0: test rows decide.",
+      None, rule=functools.partial(validate.within, 0, 1),
+      default_text=f"{held_out.VALIDATION_SHARE}",
+  )
+  article_weights: bool = options.option(
+      bool,
+      "Weighs the clusters' models in (b) as in the article, by the highest accuracy on test rows "
+      "that they reached after any round.",
+      False,
   )
   pretrain_rounds: int = options.option(
       int, "Rounds of phase 1.", 20, rule=_whole(1, _MAX_ROUNDS)
@@ -228,13 +245,15 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     if isinstance(self.tables, dict):  # As in JSON.
       self._set("tables", table_options.TableOptions.from_json(self.tables))
     task_registry.check_tables(self.dataset, self.tables, self.test_share)
+    if self.validation_share is None:
+      self._set("validation_share", held_out.VALIDATION_SHARE)
     if self.model is None:
       self._set("model", task_registry.DATASETS[self.dataset].default_model)
     self._complete_options_of("model")
     models.choose(self.model, **self.model_options)
 
   def _check_own_task(self) -> None:
-    own = {name: getattr(self, name) for name in ("model", "partition", "tables", "test_share")}
+    own = {name: getattr(self, name) for name in _OF_TASKS}
     for name, value in {**own, **self.partition_options, **self.model_options}.items():
       if value is not None:
         raise validate.error(name, "be None for a task of your own, which has its own", value)
@@ -372,7 +391,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   def training_settings(self) -> dict[str, Any]:
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
-        "methods", "cluster_rounds", "control_repeats", "method_repeats", "num_clusters_criterion",
+        "methods", "article_weights", "cluster_rounds", "control_repeats", "method_repeats", "num_clusters_criterion",
         "target_accuracy", *OPTIONS["methods"],
     }
     return {name: value for name, value in self.to_json().items() if name not in others}

@@ -44,6 +44,7 @@ from tensorflow_federated.python.core.impl.executors import remote_executor
 from tensorflow_federated.python.core.impl.types import type_serialization
 
 from fl_clustering.distribution import private_socket
+from fl_clustering.distribution import worker_lost
 from fl_clustering.distribution import worker_process
 from fl_clustering.distribution import worker_watch
 
@@ -57,8 +58,7 @@ _UNREADABLE_FILE = re.compile(
 )
 
 
-class WorkerLost(RuntimeError):
-  """The worker process died, hung or did not start."""
+WorkerLost = worker_lost.WorkerLost
 
 
 class ClientFileUnreadable(OSError):
@@ -336,15 +336,17 @@ def num_cores() -> int:
   return known or len(os.sched_getaffinity(0))
 
 
-def _is_of_the_caller(context: Any) -> bool:
+def has_context_of_the_caller() -> bool:
   """Returns whether someone set a TFF context, on top of TFF's stack, to compute in.
 
   TFF's local context is the one that is there when nobody did.  Nothing tells it from one that
   the caller set by hand; both start the worker that the top of this file complains about.
   """
-  if isinstance(context, Context):
-    return not context.is_closed
-  if isinstance(context, runtime_error_context.RuntimeErrorContext):  # In another thread.
+  context = tff.framework.get_context_stack().current
+  # That of a runtime or of workers stays TFF's default when it is closed.  Another thread has none.
+  if getattr(context, "is_closed", False) or isinstance(
+      context, runtime_error_context.RuntimeErrorContext
+  ):
     return False
   factory = getattr(context, "executor_factory", None)
   start_worker = getattr(factory, "_executor_stack_fn", None)
@@ -356,10 +358,10 @@ def _is_of_the_caller(context: Any) -> bool:
 @contextlib.contextmanager
 def of_the_caller_or_own() -> Iterator[None]:
   """Computes in the caller's TFF context, or else in a `LocalRuntime` that ends with the block."""
-  before = tff.framework.get_context_stack().current
-  if _is_of_the_caller(before):
+  if has_context_of_the_caller():
     yield
     return
+  before = tff.framework.get_context_stack().current
   with LocalRuntime():
     try:
       yield

@@ -61,14 +61,14 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     config = _Config(
         methods=tuple(method_registry.METHODS), representation="update", num_clusters=3,
         overlap_training="separate", distance_threshold="q0.2", linkage="complete",
-        cfl_eps1=0.5, ifca_start="perturbed", pacfl_vectors=2,
+        cfl_ratio=0.5, ifca_start="perturbed", pacfl_vectors=2,
     )
     for name in method_registry.METHODS:
       settings = config.method_settings(name)
       for option in config.options_of(name):
         self.assertEqual(getattr(settings, option), getattr(config, option), (name, option))
     self.assertEqual(config.method_settings("kmeans").representation, "update")
-    self.assertEqual(config.method_settings("cfl").cfl_eps1, 0.5)
+    self.assertEqual(config.method_settings("cfl").cfl_ratio, 0.5)
 
   def test_the_number_of_clusters_may_be_left_to_the_run(self):
     config = _Config(num_clusters="auto")

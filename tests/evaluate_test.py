@@ -2,6 +2,7 @@ import tracemalloc
 import types
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.engine import cost
@@ -70,17 +71,20 @@ class _Engine:
   def __init__(self, clusters):
     self.client_ids = tuple(sorted({c for members in clusters for c in members}))
     test = {client_id: None for client_id in self.client_ids}
-    self.files = types.SimpleNamespace(test=test, global_test=(None,))
+    self.files = types.SimpleNamespace(test=test, global_test=(None,), validation={})
 
   def confusions(self, vectors, requests):
-    right = [vectors[request.vector][0] for request in requests]
     return [
-        np.array([[[r, 10 - r], [0, 0]]] * len(request.files)).reshape(-1, 2, 2)
-        for r, request in zip(right, requests)
+        np.array([
+            [[r, 10 - r], [0, 0]]
+            for file in request.files
+            for r in [vectors[request.vector][0] if file is None else int(file[0])]
+        ]).reshape(-1, 2, 2)
+        for request in requests
     ]
 
 
-class EvaluateTest(absltest.TestCase):
+class EvaluateTest(parameterized.TestCase):
 
   def test_a_cluster_within_another_counts_for_its_clients_alone(self):
     members = (("a", "b"), ("b",), ())
@@ -92,6 +96,22 @@ class EvaluateTest(absltest.TestCase):
     self.assertEqual(result.clients_blended[:, 0, 0].tolist(), [2, 2])
     # As after the last round: "b" has the mean of both models.
     self.assertEqual(result.clients[:, 0, 0].tolist(), [2, 4])
+
+  @parameterized.parameters((False, (2 * 4 + 6 * 1) / 5), (True, (2 * 1 + 6 * 3) / 4))
+  def test_validation_examples_decide_what_clusters_weigh(self, article_weights, expected):
+    members = (("a", "b"), ("c",))
+    engine = _Engine(members)
+    engine.files.validation = {"b": "4 right", "c": "1 right"}
+    state = method.ClusterState(np.array([[2], [6]], np.float32), members)
+    outcome = result_lib.Outcome(state, np.array([0.1, 0.3]), cost.Cost())
+    result = scoring.evaluate(engine, outcome, None, article_weights=article_weights)
+    np.testing.assert_allclose(result.validation_accuracy, [0.4, 0.1])
+    self.assertLen(result.validation, 2)
+    self.assertAlmostEqual(result.global_weighted[0, 0], expected, places=5)
+
+  def test_a_cluster_without_validation_examples_weighs_as_the_others(self):
+    mixed = scoring.mix(np.array([[1], [2], [6]], np.float32), np.array([0.5, np.nan, 0.1]))
+    np.testing.assert_allclose(mixed.weighted, [(0.5 + 2 * 0.3 + 6 * 0.1) / 0.9], rtol=1e-6)
 
   def test_of_many_clusters_few_are_tested_globally(self):
     vectors = np.arange(300, dtype=np.float32)[:, None]

@@ -58,6 +58,20 @@ def _client_test(client_id):
 
 class ScoringTest(absltest.TestCase):
 
+  def test_on_files_of_some_of_the_clients(self):
+    members_of = (("a", "c"), ("b", "c", "e"), ("d",))
+    some = {c: _engine.files.train[c] for c in _task.client_ids if c in "bcd"}
+    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of, some)
+    train = {client.client_id: client.train for client in _task.clients}
+    models = {"b": _vectors[1], "c": _vectors[:2].mean(axis=0), "d": _vectors[2]}
+    self.assertLen(clients, 3)
+    for client_id, confusion in zip(some, clients):
+      np.testing.assert_array_equal(confusion, _confusion(models[client_id], train[client_id]))
+    np.testing.assert_array_equal(clusters[0], _confusion(_vectors[0], train["c"]))
+    np.testing.assert_array_equal(
+        clusters[1], _confusion(_vectors[1], train["b"]) + _confusion(_vectors[1], train["c"])
+    )
+
   def test_on_global_test(self):
     confusions = scoring.on_global_test(_engine, _vectors)
     for vector, confusion in zip(_vectors, confusions):

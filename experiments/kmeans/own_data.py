@@ -9,7 +9,6 @@ import dataclasses
 import hashlib
 import os
 import re
-import tempfile
 from typing import (
     Any, Callable, ContextManager, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING,
 )
@@ -33,10 +32,11 @@ from fl_clustering.tables import table_options
 if TYPE_CHECKING:
   from fl_clustering.kmeans import saved_kmeans as saved_kmeans_lib
   from fl_clustering.points import fitted
-  from fl_clustering.points import point_files as point_files_lib
+  from fl_clustering.points import secure_sums as secure_sums_lib
 
 cluster_moments = lazy_module.LazyModule("fl_clustering.points.cluster_moments")
 estimator = lazy_module.LazyModule("fl_clustering.kmeans.estimator")
+holding = lazy_module.LazyModule("fl_clustering.points.holding")
 point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
 point_grid = lazy_module.LazyModule("dp_clustering.point_grid")
 saved_kmeans = lazy_module.LazyModule("fl_clustering.kmeans.saved_kmeans")
@@ -78,13 +78,17 @@ class _Folder:
     return self.tables.format
 
   @contextlib.contextmanager
-  def open_files(
-      self, config: config_lib.OwnDataConfig, open_runtime: Callable[[], ContextManager]
-  ) -> "Iterator[point_files_lib.PointFiles]":
-    """Writes a file per client for the fit, one after another, and opens where TFF computes."""
+  def open_clients(
+      self, config: config_lib.OwnDataConfig, open_workers: Callable[[], ContextManager]
+  ) -> "Iterator[secure_sums_lib.ClientPoints]":
+    """Gives the clients' points to those who compute for them, the workers if there are any."""
     # Data that the flags don't fit are bad input, not a failed run.
-    with tempfile.TemporaryDirectory() as clients, open_runtime(), launch.input_errors():
-      yield estimator.write_files(self.tables.features(), config.privacy, clients)
+    needs_tff = config.kmeans(num_clusters=1).needs_tff
+    with (
+        open_workers(), holding.open_clients(needs_tff, in_files=True) as hold_points,
+        launch.input_errors(),
+    ):
+      yield estimator.hold(self.tables.features(), config.privacy, hold_points)
 
   def _assign(
       self, model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder
@@ -103,7 +107,7 @@ class _Folder:
       yield client_id, table.features, clusters
 
   def describe_clusters(
-      self, fit: "fitted.Fit", unused_files: "point_files_lib.PointFiles",
+      self, fit: "fitted.Fit", unused_clients: "secure_sums_lib.ClientPoints",
       model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder, min_count: int,
   ) -> tuple[cluster_profiles.Profiles | None, dict[str, Any]]:
     """Writes assignments; returns profiles, and more of the summary.
@@ -146,15 +150,15 @@ class _AtSites:
     return site_runs.SitesStudy(self.opened, *columns)
 
   @contextlib.contextmanager
-  def open_files(
+  def open_clients(
       self, unused_config: config_lib.OwnDataConfig,
-      unused_open_runtime: Callable[[], ContextManager],
-  ) -> "Iterator[point_files_lib.PointFiles]":
+      unused_open_workers: Callable[[], ContextManager],
+  ) -> "Iterator[secure_sums_lib.ClientPoints]":
     with launch.input_errors():
       yield point_files.at_sites(self.opened.sites)
 
   def describe_clusters(
-      self, fit: "fitted.Fit", files: "point_files_lib.PointFiles",
+      self, fit: "fitted.Fit", clients: "secure_sums_lib.ClientPoints",
       unused_model: "saved_kmeans_lib.SavedKMeans", unused_folder: output_folder.OutputFolder,
       min_count: int,
   ) -> tuple[cluster_profiles.Profiles, dict[str, Any]]:
@@ -164,7 +168,8 @@ class _AtSites:
 
     scaling = fit.model.scaling
     origins = scaling.apply(fit.centroids)
-    sums = cluster_moments.sums(files.scaled(scaling), origins, assign, min_count)
+    files: Any = clients.scaled(scaling)  # Those of sites have files.
+    sums = cluster_moments.sums(files, origins, assign, min_count)
     profiles = cluster_profiles.of_sums(scaling, origins, sums)
     return profiles.of_at_least(min_count), {
         "num_points": profiles.counts.tolist(), site_runs.MISSING: self.opened.summary()
@@ -271,24 +276,25 @@ def load_sites(
 
 
 def _fit(
-    config: config_lib.OwnDataConfig, num_clusters: int, files: "point_files_lib.PointFiles"
+    config: config_lib.OwnDataConfig, num_clusters: int, clients: "secure_sums_lib.ClientPoints"
 ) -> "fitted.Fit":
-  return estimator.fit(config.kmeans(num_clusters), files)
+  return estimator.fit(config.kmeans(num_clusters), clients)
 
 
 def _select(
-    config: config_lib.OwnDataConfig, files: "point_files_lib.PointFiles", selection: study.Study
+    config: config_lib.OwnDataConfig, clients: "secure_sums_lib.ClientPoints",
+    selection: study.Study,
 ) -> "fitted.Fit":
   """Tries the numbers of clusters; returns the fit of the best.
 
   Args:
     config: The settings, without privacy.
-    files: The clients' points.
+    clients: Their points.
     selection: The table `k_selection.csv`.
   """
 
   def measure(num_clusters: int) -> dict[str, Any]:
-    fit = _fit(config, num_clusters, files)
+    fit = _fit(config, num_clusters, clients)
     return {
         "simplified_silhouette": fit.silhouette,
         "inertia": fit.loss,
@@ -296,7 +302,7 @@ def _select(
     }
 
   selection.run([{"num_clusters": k} for k in config.candidates], measure)
-  return _fit(config, best_num_clusters(selection.rows), files)
+  return _fit(config, best_num_clusters(selection.rows), clients)
 
 
 def _centroid_table(
@@ -322,18 +328,18 @@ def _round_table(fit: "fitted.Fit") -> _Table:
 
 def _measure(
     config: config_lib.OwnDataConfig, source: _Folder | _AtSites,
-    folder: output_folder.OutputFolder, open_runtime: Callable[[], ContextManager],
+    folder: output_folder.OutputFolder, open_workers: Callable[[], ContextManager],
 ) -> dict[str, Any]:
   """Finds the clusters of the clients that take part, and writes the files."""
-  with source.open_files(config, open_runtime) as files:
+  with source.open_clients(config, open_workers) as clients:
     if config.num_clusters is not None and config.privacy is not None:
-      fit = _fit(config, config.num_clusters, files)
+      fit = _fit(config, config.num_clusters, clients)
     else:
       selection = source.open_study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
-      fit = _select(config, files, selection)
+      fit = _select(config, clients, selection)
   model = saved_kmeans.SavedKMeans(fit.model, source.format)
   fit.warn_of_few_points()
-  profiles, more = source.describe_clusters(fit, files, model, folder, config.min_count_of_sums)
+  profiles, more = source.describe_clusters(fit, clients, model, folder, config.min_count_of_sums)
   names, centroids, sizes = source.format.encoding.feature_names, fit.centroids, None
   tables = {config_lib.ROUNDS: _round_table(fit)}
   summary: dict[str, Any] = {"num_clusters": len(fit.centroids), "rounds": fit.num_rounds}
@@ -356,7 +362,7 @@ def _measure(
 
 def measure_all(
     config: config_lib.OwnDataConfig, inputs: experiment.Inputs,
-    folder: output_folder.OutputFolder, open_runtime: Callable[[], ContextManager],
+    folder: output_folder.OutputFolder, open_workers: Callable[[], ContextManager],
 ) -> dict[str, Any]:
   """Finds the clusters, and writes the files; returns the summary.
 
@@ -364,9 +370,9 @@ def measure_all(
     config: The settings.
     inputs: What `load` or `load_sites` returned.
     folder: The run's folder.
-    open_runtime: Opens where TFF computes, unless it does at sites.
+    open_workers: Opens the workers where TFF computes, if there are any.  Sites are open.
 
   Raises:
     runtime.WorkerLost: If a worker or a site was lost.
   """
-  return inputs.data.run(lambda source: _measure(config, source, folder, open_runtime))
+  return inputs.data.run(lambda source: _measure(config, source, folder, open_workers))

@@ -3,7 +3,6 @@
 It has equal view weights and the first seed, so it is that of the method `equal` in the table.
 """
 
-import tempfile
 from typing import Any, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -16,26 +15,26 @@ from experiments.multiview import config as config_lib
 if TYPE_CHECKING:
   from experiments.multiview import data as data_lib
   from fl_clustering.multiview import saved_multiview as saved_multiview_lib
-  from fl_clustering.points import point_files as point_files_lib
+  from fl_clustering.points import secure_sums as secure_sums_lib
   from fl_clustering.tables import table_format
 
 fitting = lazy_module.LazyModule("fl_clustering.multiview.fitting")
+holding = lazy_module.LazyModule("fl_clustering.points.holding")
 multiview_config = lazy_module.LazyModule("fl_clustering.multiview.multiview_config")
-point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
 saved_multiview = lazy_module.LazyModule("fl_clustering.multiview.saved_multiview")
 
 VIEW_WEIGHTS = "equal"
 
 
 def fit(
-    files: "point_files_lib.PointFiles", format_: "table_format.ViewFormat", num_clusters: int,
+    clients: "secure_sums_lib.ClientPoints", format_: "table_format.ViewFormat", num_clusters: int,
     config: config_lib.MultiViewStudyConfig,
 ) -> "tuple[saved_multiview_lib.SavedMultiView, dict[str, Any]]":
-  """Returns the model of the clients' files, and what the summary says of it."""
+  """Returns the model of the clients' points, and what the summary says of it."""
   settings = multiview_config.MultiViewConfig(
       num_clusters, view_weights=VIEW_WEIGHTS, seed=config.seed, **config.method_settings
   )
-  found = fitting.fit(settings, files, format_.widths)
+  found = fitting.fit(settings, clients, format_.widths)
   found.warn_of_few_points()
   return saved_multiview.SavedMultiView(found.model, format_), {
       config_lib.MODEL: {
@@ -92,9 +91,8 @@ def write(
   """
   tables: Any = data.tables
   features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
-  with tempfile.TemporaryDirectory() as clients:
-    files = point_files.write_files(features, clients)
-    model, found = fit(files, tables.format, data.num_clusters, config)
+  with holding.open_clients(needs_tff=False) as hold_points:
+    model, found = fit(hold_points(features), tables.format, data.num_clusters, config)
   predicted = list(model.predict_tables(tables))
   clusters = ((table.features, columns["cluster"]) for _, table, columns in predicted)
   width = len(tables.format.feature_names)

@@ -65,13 +65,13 @@ def load_benchmark(
     config: config_lib.BenchmarkConfig, data_dir: str | None, diffprivlib_python: str | None,
     stack: contextlib.ExitStack,
 ) -> Benchmark:
-  """Loads the data sets and starts diffprivlib and TFF.
+  """Loads the data sets and starts diffprivlib.
 
   Args:
     config: The settings.
     data_dir: Folder with UCI's files, or None.
     diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
-    stack: Ends the process of diffprivlib and TFF's worker.
+    stack: Ends the process of diffprivlib.
 
   Raises:
     ValueError: If the settings don't fit the data, or nothing is left to run.

@@ -25,7 +25,7 @@ class BenchmarkConfig:
   methods: tuple[str, ...] = options.option(
       str,
       "Comma-separated, of: " + ", ".join(methods.LABELS) + ". The last two are refine on sums "
-      "over clients, with TFF; the server adds the noise, or every client a share. Data without "
+      "over clients; the server adds the noise, or every client a share. Data without "
       f"clients are split into {data.NUM_CLIENTS}.",
       methods.CENTRAL, several=True, values=methods.LABELS,
   )

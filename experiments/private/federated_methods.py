@@ -1,18 +1,16 @@
-"""`refine` on secure sums over clients, as methods of the benchmark; this needs TFF."""
+"""`refine` on secure sums over clients, as methods of the benchmark."""
 
-import contextlib
 import functools
-import tempfile
-from typing import Callable, Iterable
+from typing import Callable
 
 import numpy as np
 
 from clustering_basics import randomness
 from dp_clustering import noise
 from experiments.private import data
-from fl_clustering import runtime
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
+from fl_clustering.points import point_arrays
 from fl_clustering.points import privacy as privacy_lib
 
 # Who adds the noise, by the names of the methods.
@@ -43,14 +41,10 @@ def _centers(
 ) -> np.ndarray:
   privacy = _privacy(dataset, epsilon, delta, trust)
   config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
-  with tempfile.TemporaryDirectory() as folder:
-    files = private_fit.write_files(clients(dataset, seed), privacy, folder)
-    return private_fit.fit(config, files, noise.SeededNoise(seed)).centroids
+  held = private_fit.hold(clients(dataset, seed), privacy, point_arrays.hold)
+  return private_fit.fit(config, held, noise.SeededNoise(seed)).centroids
 
 
-def start(
-    names: Iterable[str], stack: contextlib.ExitStack
-) -> dict[str, Callable[..., np.ndarray]]:
-  """Returns methods of `methods.FEDERATED` by name; starts their worker, which the stack ends."""
-  stack.enter_context(runtime.LocalRuntime())
-  return {name: functools.partial(_centers, _TRUST[name]) for name in names}
+METHODS: dict[str, Callable[..., np.ndarray]] = {
+    name: functools.partial(_centers, trust) for name, trust in _TRUST.items()
+}

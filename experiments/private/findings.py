@@ -155,7 +155,7 @@ def notes(results: results_lib.Results) -> list[str]:
     )
   if any(name in methods.FEDERATED for name in results.methods):
     found.append(
-        "The federated methods are split and refine on secure sums over the clients, in TFF. "
+        "The federated methods are split and refine on secure sums over the clients. "
         "Where privacy is for a point, they find the same centers as the central form with the "
         "same noise, bit for bit; here every run has its own noise. Data without clients are "
         "split at random."

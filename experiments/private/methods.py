@@ -20,6 +20,7 @@ from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from experiments.private import data
 from experiments.private import diffprivlib_process
+from experiments.private import federated_methods
 
 # The label of each method in tables and figures.
 LABELS = {
@@ -31,7 +32,7 @@ LABELS = {
     "refine_none": "federated, noise by the clients",
 }
 NOT_PRIVATE = "sklearn"
-# `refine` on sums over clients; these need TFF.
+# `refine` on sums over clients.
 FEDERATED = ("refine_server", "refine_none")
 CENTRAL = tuple(name for name in LABELS if name not in FEDERATED)
 
@@ -124,12 +125,12 @@ def _start_diffprivlib(
 def load(
     names: Sequence[str], diffprivlib_python: str | None, stack: contextlib.ExitStack
 ) -> LoadedMethods:
-  """Returns the methods; starts diffprivlib and TFF if they are needed.
+  """Returns the methods; starts diffprivlib if it is needed.
 
   Args:
     names: Keys of `LABELS`.
     diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
-    stack: Ends the process of diffprivlib and TFF's worker.
+    stack: Ends the process of diffprivlib.
 
   Raises:
     ValueError: If `diffprivlib_python` has no diffprivlib, or no method is left.
@@ -138,6 +139,7 @@ def load(
       "sklearn": _sklearn_centers,
       "lsh": functools.partial(_private_centers, "lsh"),
       "refine": functools.partial(_private_centers, "refine"),
+      **federated_methods.METHODS,
   }
   skipped, versions = {}, {}
   if "diffprivlib" in names:
@@ -148,12 +150,6 @@ def load(
       stack.enter_context(process)
       found["diffprivlib"] = functools.partial(_diffprivlib_centers, process)
       versions = process.versions
-  federated = [name for name in names if name in FEDERATED]
-  if federated:
-    # Imported late: it takes seconds, and the other methods don't need it.
-    from experiments.private import federated_methods
-
-    found.update(federated_methods.start(federated, stack))
   by_name = {name: found[name] for name in names if name in found}
   if not by_name:
     (reason,) = skipped.values()

@@ -314,16 +314,24 @@ _COST_KEY = (
     "Client steps: steps of SGD of all clients together. Clients that train alone keep their "
     "models, so nothing is sent."
 )
-_GLOBAL_KEY = (
-    "(a): mean of all cluster models. (b): mean weighted by the best accuracy that each cluster "
-    "reached on its clients' test data. (c): each cluster's model averaged with (a); its "
-    "accuracy is the mean over the clusters (over 100 of them, evenly spaced, where there are "
-    "more). Phase 1 has one model, shown under (a)."
-)
 _GLOBAL_TESTS_ON_CLIENTS = (
     " The weights of (b) were chosen on the data that it is tested on here, so its accuracy "
     "is too high."
 )
+
+
+def _global_key(results: results_lib.Results) -> str:
+  weight = (
+      "the accuracy of each cluster on its clients' validation data" if results.weighs_by_validation
+      else "the best accuracy that each cluster reached on its clients' test data"
+  )
+  biased = results.tests_on_clients and not results.weighs_by_validation
+  return (
+      f"(a): mean of all cluster models. (b): mean weighted by {weight}. (c): each cluster's model "
+      "averaged with (a); its accuracy is the mean over the clusters (over 100 of them, evenly "
+      "spaced, where there are more). Phase 1 has one model, shown under (a)."
+      + (_GLOBAL_TESTS_ON_CLIENTS if biased else "")
+  )
 
 
 def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
@@ -360,9 +368,7 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
           "on the clients' own test data; highest values in bold",
           summary,
       ),
-      html_page.paragraph(
-          _GLOBAL_KEY + (_GLOBAL_TESTS_ON_CLIENTS if results.tests_on_clients else ""), quiet=True
-      ),
+      html_page.paragraph(_global_key(results), quiet=True),
   ]
   if any(_applies(column, rows) for column in _TRUE_GROUPS):
     blocks.append(methods_table(

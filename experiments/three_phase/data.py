@@ -99,12 +99,14 @@ def load(
       seed=config.seed,
       tables=config.tables,
       test_share=config.test_share,
+      validation_share=config.validation_share,
       num_new_clients=config.num_new_clients,
       fold=fold,
       **config.partition_options,
       **config.model_options,
   )
-  return held_out.hold_out(task, config.num_new_clients, config.seed)
+  task = held_out.hold_out(task, config.num_new_clients, config.seed)
+  return held_out.with_validation(task, config.validation_share or 0.0, config.seed)
 
 
 def describe(
@@ -130,6 +132,7 @@ def describe(
           "input_shape": list(task.model.input_shape),
           "input_dtype": task.model.input_dtype,
           "train_examples": task.num_train_examples,
+          "validation_examples": task.num_validation_examples,
           "client_test_examples": task.num_client_test_examples,
           "global_test_examples": task.num_global_test_examples,
           "global_test_source": task.global_test_source,
@@ -215,7 +218,7 @@ def clients_text(
 
   New clients are listed last, with 1 as `new`; `last_columns` as of `output_folder.csv_text`.
   """
-  header = ["client_id", "group", "new", "num_train", "num_test"]
+  header = ["client_id", "group", "new", "num_train", "num_validation", "num_test"]
   header += [f"train_label_{label}" for label in range(task.num_classes)]
   new = set(task.new_client_ids)
   rows = [
@@ -224,6 +227,7 @@ def clients_text(
           "" if client.group is None else client.group,
           int(client.client_id in new),
           len(client.train),
+          0 if client.validation is None else len(client.validation),
           len(client.test),
           *_label_counts(client.train, task.num_classes),
       ]

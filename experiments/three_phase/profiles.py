@@ -45,6 +45,8 @@ def profiles_text(
 ) -> str:
   """Returns `profiles.csv`: mean and spread of every feature over a cluster's training rows.
 
+  Those for validation are among them.
+
   Args:
     task: The run's task, of tables; its new clients have no part.
     saved: The run's clusters.  The rows of a client in several of them are in each.
@@ -52,8 +54,11 @@ def profiles_text(
 
   def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for client in task.clients:
-      examples = cast("examples_lib.Examples", client.train)  # They are never at a site.
-      features = examples.features.astype(np.float64)
+      parts = [part for part in (client.train, client.validation) if part is not None]
+      # They are never at a site.
+      features = np.concatenate([
+          cast("examples_lib.Examples", part).features.astype(np.float64) for part in parts
+      ])
       for cluster in saved.clusters[client.client_id]:
         yield features, np.full(len(features), cluster)
 

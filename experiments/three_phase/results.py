@@ -166,6 +166,11 @@ class Results:
     """Whether the global test set consists of the clients' own test data."""
     return self.dataset["global_test_is_clients"]
 
+  @property
+  def weighs_by_validation(self) -> bool:
+    """Whether the clusters weigh in the weighted mean by what they do on validation data."""
+    return bool(self.dataset.get("validation_examples")) and not self.settings["article_weights"]
+
   def _rows(self, name: str, *text_columns: str) -> list[dict[str, Any]]:
     """Returns the rows of a table; none if the run has no such file."""
     return self.finished.rows(name, text_columns) if self.finished.has(name) else []

@@ -55,6 +55,9 @@ def evaluation_rows(result: "result_lib.ThreePhaseResult") -> list[stages.Row]:
   for method, r in result.methods.items():
     for k, accuracy in enumerate(r.best_accuracy):
       rows += stages.metric_rows(_EVALUATE, method, k, "", {"best_accuracy": accuracy})
+    for k, accuracy in enumerate(() if r.validation_accuracy is None else r.validation_accuracy):
+      known = {} if np.isnan(accuracy) else {"validation_accuracy": accuracy}
+      rows += stages.metric_rows(_EVALUATE, method, k, "", known)
     rows += _model_rows(method, "global_mean", "", r.global_mean)
     rows += _model_rows(method, "global_weighted", "", r.global_weighted)
     tested = scoring.blended_on_global_test(len(r.best_accuracy))

@@ -45,7 +45,8 @@ def _inputs(
     opened: site_runs.OpenSites, config: config_lib.ThreePhaseConfig, data: Mapping[str, Any],
     begins_again: bool = False,
 ) -> SiteInputs:
-  names = ("dataset", "model", "seed", "model_options", "test_share", "num_new_clients")
+  names = ("dataset", "model", "seed", "model_options", "test_share", "validation_share",
+           "num_new_clients")
   task = files.load_task(task_options.TaskOptions(
       rows=site_rows.open_rows(opened.sites), **{name: getattr(config, name) for name in names}
   ))

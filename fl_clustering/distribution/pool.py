@@ -133,6 +133,10 @@ class _PoolContext(tff.framework.SyncContext):
     # Workers say if they are sites once they are connected.
     self._dealer: dealing.PoolDealer | dealing.SiteDealer
 
+  @property
+  def is_closed(self) -> bool:
+    return self._home.is_closed
+
   def close(self) -> None:
     for worker in self._workers:
       worker.close()

@@ -47,12 +47,14 @@ class ClientFiles:
   Attributes:
     train: The clients' training examples by client id, new clients included.
     test: The same of the clients' test examples.
+    validation: The same of the validation examples, of the clients that have some.
     global_test: Files that together are the global test set.
   """
 
   train: dict[str, ExampleFile]
   test: dict[str, ExampleFile]
   global_test: tuple[ExampleFile, ...]
+  validation: dict[str, ExampleFile] = dataclasses.field(default_factory=dict)
 
 
 def _write(path: str, examples: examples_lib.Examples) -> ExampleFile:
@@ -132,5 +134,13 @@ def write_client_files(task: federated_task.FederatedTask, directory: str) -> Cl
       {client.client_id: client.test for client in task.all_clients},
       directory,
   )
-  global_test = _global_test_files(os.path.abspath(directory), task.global_test)
-  return dataclasses.replace(files, global_test=global_test)
+  directory = os.path.abspath(directory)
+  validation = {
+      client.client_id: _client_file(
+          os.path.join(directory, f"client_{i:05d}.validation"), client.validation
+      )
+      for i, client in enumerate(task.all_clients) if client.validation is not None
+  }
+  return dataclasses.replace(
+      files, global_test=_global_test_files(directory, task.global_test), validation=validation
+  )

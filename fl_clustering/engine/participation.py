@@ -32,6 +32,9 @@ class Schedule(Protocol):
   @property
   def client_epochs_per_round(self) -> int: ...
 
+  @property
+  def grouping_epochs(self) -> int | None: ...
+
 
 @dataclasses.dataclass(frozen=True)
 class Round:

@@ -3,8 +3,8 @@
 import importlib
 
 _ALGORITHMS = ("Sums", "FkmLloyd", "Lloyd", "Fkm", "KFed", "ChildParent", "TffMinibatch")
-# TensorFlow Federated takes seconds to import, and the modules of this package that read files
-# and check settings do without.
+# scikit-learn takes most of a second to import, and the modules of this package that check settings
+# do without.
 _MODULES = {
     "FederatedKMeans": "fl_clustering.kmeans.estimator",
     "PointPrivacy": "fl_clustering.points.privacy",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping
+from typing import Any, Mapping, TYPE_CHECKING
 import warnings
 
 import numpy as np
@@ -12,44 +12,52 @@ from sklearn.utils import validation
 from clustering_basics import validate
 from dp_clustering import data_frames
 from dp_clustering import noise
-from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import federated_clusterer
 from fl_clustering.points import fitted
 from fl_clustering.points import given_clients
-from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 
+if TYPE_CHECKING:
+  from fl_clustering.points import secure_sums
 
-def write_files(
-    clients: Mapping[Any, np.ndarray], privacy: privacy_lib.Privacy | None, directory: str
-) -> point_files.PointFiles:
-  """Writes the files of clients with points (n, d) for `fit`."""
+
+def hold(
+    clients: Mapping[Any, np.ndarray], privacy: privacy_lib.Privacy | None,
+    hold_points: secure_sums.Hold,
+) -> secure_sums.ClientPoints:
+  """Returns clients with points (n, d) for `fit`, held as `hold_points` holds them."""
   if privacy is None:
-    return point_files.write_files(clients, directory)
-  return private_fit.write_files(clients, privacy, directory)
+    return hold_points(clients)
+  return private_fit.hold(clients, privacy, hold_points)
 
 
-def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fitted.Fit:
-  """Fits centroids to clients from `write_files`, with secure noise if there is `privacy`."""
+def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -> fitted.Fit:
+  """Fits centroids to clients from `hold`, with secure noise if there is `privacy`.
+
+  With `config.needs_tff`, they must be `point_files.PointFiles`.
+  """
   if config.privacy is not None:
-    return private_fit.fit(config, files, noise.SecureNoise())
-  if isinstance(config.algorithm, kmeans_config.Sums):
-    return sums_fit.fit(config, files)
-  return algorithms.fit(config, files)
+    return private_fit.fit(config, clients, noise.SecureNoise())
+  if not config.needs_tff:
+    return sums_fit.fit(config, clients)
+  # Only these need TensorFlow, which takes seconds to import.
+  from fl_clustering.kmeans import algorithms  # pylint: disable=g-import-not-at-top
+
+  return algorithms.fit(config, clients)  # type: ignore[arg-type]
 
 
 class FederatedKMeans(federated_clusterer.FederatedClusterer):
   """Clusters the points of many clients, whose points stay with them.
 
   With the default algorithm, `sums`, the server receives secure sums over the clients, and
-  nothing else.  They are exact: many rows follow from them, though not whose they are, and a
-  center of one point is that point.  `Sums(min_count=5)` asks for no sum of fewer than five points;
-  with `privacy` the sums are differentially private.  With the algorithms that
-  gather (`fkm_lloyd`, `fkm`, `kfed`, `child_parent`) it receives every client's own means of
-  at least `min_count` points, with their counts.  That is weak protection: rows can be found
+  nothing else; on one machine they are simulated, see `fit`.  They are exact: many rows follow from
+  them, though not whose they are, and a center of one point is that point.  `Sums(min_count=5)` asks
+  for no sum of fewer than five points; with `privacy` the sums are differentially private.  With the
+  algorithms that gather (`fkm_lloyd`, `fkm`, `kfed`, `child_parent`) it receives every client's own
+  means of at least `min_count` points, with their counts.  That is weak protection: rows can be found
   from the differences between rounds.  They are here to compare with.
 
   One client is a table: an array of shape (n, d), a frame of pandas, polars or Arrow, or a list
@@ -177,9 +185,10 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     return points
 
   def _fit(
-      self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray], folder: str
+      self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray],
+      hold_points: secure_sums.Hold,
   ) -> fitted.Fit:
-    found = fit(config, write_files(points, config.privacy, folder))
+    found = fit(config, hold(points, config.privacy, hold_points))
     if self.keep_history:
       return found
     history = tuple(

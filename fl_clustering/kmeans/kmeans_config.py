@@ -240,6 +240,11 @@ class KMeansConfig:
   standardize: bool = False
   seed: int = 0
 
+  @property
+  def needs_tff(self) -> bool:
+    """Whether clients compute more than sums of integers, which TensorFlow must do."""
+    return not isinstance(self.algorithm, Sums)
+
   def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)
     object.__setattr__(self, "algorithm", algorithm_of(self.algorithm))

@@ -24,7 +24,6 @@ from dp_clustering import refine
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering.points import federated_points
 from fl_clustering.points import fitted
-from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import scaling as scaling_lib
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
   from dp_clustering import noise
   from dp_clustering import sum_query
   from fl_clustering.kmeans import kmeans_config
+  from fl_clustering.points import secure_sums
 
 
 class FederatedSums:
@@ -45,14 +45,14 @@ class FederatedSums:
   """
 
   def __init__(
-      self, files: point_files.PointFiles, k: int, privacy: privacy_lib.Privacy,
+      self, clients: secure_sums.ClientPoints, k: int, privacy: privacy_lib.Privacy,
       noise_source: noise.Source, ledger: ledger_lib.Ledger,
   ) -> None:
-    self._points = federated_points.FederatedPoints(files, refine.largest_num_centers(k))
+    self._points = federated_points.FederatedPoints(clients, refine.largest_num_centers(k))
     self._privacy = privacy
     self._ledger = ledger
     self._answer = privacy_lib.noisy_totals(
-        privacy, self._points, len(files.paths), noise_source
+        privacy, self._points, clients.num_clients, noise_source
     )
     self.dim = self._points.dim
     self.radius = privacy.radius
@@ -81,12 +81,12 @@ class FederatedSums:
     return refine.private_centers(self, k, mu, rng)  # type: ignore[arg-type]
 
 
-def write_files(
-    clients: Mapping[Any, np.ndarray], privacy: privacy_lib.Privacy, directory: str
-) -> point_files.PointFiles:
-  """Writes the files of private clients: whatever a row holds, it becomes a point of the ball.
+def hold(
+    clients: Mapping[Any, np.ndarray], privacy: privacy_lib.Privacy, hold_points: secure_sums.Hold
+) -> secure_sums.ClientPoints:
+  """Returns private clients, in grid steps: whatever a row holds, it becomes a point of the ball.
 
-  The points are real numbers of shape (n, d), n >= 0.  The files are in grid steps.
+  The points are real numbers of shape (n, d), n >= 0.
   """
   mapped = {
       client_id: clustering_params.map_to_ball(
@@ -94,22 +94,23 @@ def write_files(
       )
       for client_id, points in clients.items()
   }
-  files = point_files.write_files(mapped, directory)
-  steps = np.full(files.num_columns, point_grid.POINT_STEPS / privacy.radius)
-  return files.scaled(scaling_lib.Scaling(np.zeros(files.num_columns), steps))
+  held = hold_points(mapped)
+  steps = np.full(held.num_columns, point_grid.POINT_STEPS / privacy.radius)
+  return held.scaled(scaling_lib.Scaling(np.zeros(held.num_columns), steps))
 
 
 def fit(
-    config: kmeans_config.KMeansConfig, files: point_files.PointFiles, noise_source: noise.Source
+    config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints,
+    noise_source: noise.Source,
 ) -> fitted.Fit:
-  """Fits centroids to files of `write_files`, with the same `privacy`; all of the fit is private.
+  """Fits centroids to clients from `hold`, with the same `privacy`; all of the fit is private.
 
   Only the noise source `SecureNoise` protects anyone.
   """
   privacy = config.privacy
   assert privacy is not None
   ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
-  sums = FederatedSums(files, config.n_clusters, privacy, noise_source, ledger)
+  sums = FederatedSums(clients, config.n_clusters, privacy, noise_source, ledger)
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   rng = randomness.generator(config.seed, "private k-means")
   centroids = sums.private_centers(config.n_clusters, mu, rng)
@@ -122,9 +123,9 @@ def fit(
       )
   )
   return fitted.Fit(
-      model_lib.KMeansModel(centroids, files.scaling, np.ones(sums.dim), privacy.radius),
+      model_lib.KMeansModel(centroids, clients.scaling, np.ones(sums.dim), privacy.radius),
       history,
       num_rounds=len(releases),
-      privacy_spent=privacy_lib.guarantee(privacy, ledger, len(files.paths)),
+      privacy_spent=privacy_lib.guarantee(privacy, ledger, clients.num_clients),
       ledger=ledger,
   )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Callable
+from typing import Callable, TYPE_CHECKING
 
 from absl import logging
 import numpy as np
@@ -26,7 +26,9 @@ from fl_clustering.kmeans import sum_kinds
 from fl_clustering.points import federated_points
 from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_files
+
+if TYPE_CHECKING:
+  from fl_clustering.points import secure_sums
 
 # Mean square of a coordinate's distance to its center, in squared grid steps.  Below, the
 # rounding to the grid, 1/12, is a percent or more of it.
@@ -102,7 +104,7 @@ def _warn_if_too_coarse(grid: grid_scaling.Grid, inertia: float) -> None:
   Args:
     inertia: In squared grid steps.
   """
-  num_coordinates = grid.num_points * grid.files.num_columns
+  num_coordinates = grid.num_points * grid.clients.num_columns
   if inertia < _LEAST_SQUARE * num_coordinates:
     logging.warning(
         "The clusters' spread is below what can be told: coordinates closer than %.2g count as "
@@ -112,14 +114,14 @@ def _warn_if_too_coarse(grid: grid_scaling.Grid, inertia: float) -> None:
     )
 
 
-def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fitted.Fit:
+def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -> fitted.Fit:
   """Fits centroids by `kmeans_config.Sums`, without `privacy`.
 
   Raises:
     ValueError: If there are fewer points than clusters, or than `min_count`.
   """
   min_count = config.algorithm.min_count
-  grid = grid_scaling.find_grid(files, config.standardize)
+  grid = grid_scaling.find_grid(clients, config.standardize)
   if grid.num_points < config.n_clusters:
     raise validate.error(
         "n_clusters", f"be at most the {grid.num_points} points of all clients",
@@ -127,10 +129,10 @@ def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fi
     )
   grid.check_min_count(min_count)
   points = federated_points.FederatedPoints(
-      grid.files, split_and_swap.largest_num_centers(config.n_clusters)
+      grid.clients, split_and_swap.largest_num_centers(config.n_clusters)
   )
-  fine_files, cells = grid.in_column_steps()
-  fine_points = dataclasses.replace(points, files=fine_files)
+  fine_clients, cells = grid.in_column_steps()
+  fine_points = dataclasses.replace(points, clients=fine_clients)
   total_square = sum_of_squares(points)
   message_bytes = []
 
@@ -156,7 +158,7 @@ def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fi
   counts = np.resize(counts[kept], config.n_clusters)
   inertia, silhouette = _scores(totals, total_square, centers)
   _warn_if_too_coarse(grid, inertia)
-  unit, scaling = grid.step**2, grid.files.scaling
+  unit, scaling = grid.step**2, grid.clients.scaling
   *history, last = (
       model_lib.RoundRecord(
           step.stage, scaling.undo(step.centers),
@@ -173,5 +175,5 @@ def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fi
       num_rounds=grid.num_rounds + 1 + len(message_bytes),
       loss=inertia * unit,
       silhouette=silhouette,
-      num_centers_on_few_points=np.count_nonzero(counts < fitted.FEW_POINTS),
+      num_centers_on_few_points=int(np.count_nonzero(counts < fitted.FEW_POINTS)),
   )

@@ -6,14 +6,16 @@ many rounds as the methods:
 
 *   `fedavg` keeps training everyone together.  It starts as a method with one cluster
     would, and equals it bit for bit.
-*   `finetuned` trains every client alone from the global model of phase 1.
+*   `finetuned` trains every client alone from the global model of phase 1.  If all clients train
+    once more before they are grouped (`grouping_epochs`), it goes on from these own models, as the
+    clusters do from their means.
 *   `local` trains every client alone from the beginning, without phase 1.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Sequence, TYPE_CHECKING
+from typing import Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from fl_clustering.methods import new_clients
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.methods import client_weights as client_weights_lib
 
 
 def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.Method:
@@ -45,17 +48,20 @@ def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.
   return method.Method(initialize, method.train_clusters(engine), place)
 
 
+def _same(start: np.ndarray, client_ids: Sequence[str]) -> np.ndarray:
+  # A view: for large models, a copy per client would be gigabytes.
+  return np.broadcast_to(start, (len(client_ids), len(start)))
+
+
 def _alone(
     config: participation.Schedule, engine: engine_lib.Engine,
-    start_of: Callable[[method.Pretrained], np.ndarray], from_start: bool,
+    starts_of: new_clients.StartsOf, from_start: bool,
 ) -> method.Method:
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
-    start, client_ids = start_of(pretrained), engine.client_ids
     return method.ClusterState(
-        # A view: for large models, a copy per client would be gigabytes.
-        np.broadcast_to(start, (len(client_ids), len(start))),
-        tuple((client_id,) for client_id in client_ids),
+        starts_of(pretrained, pretrained.client_weights, engine.client_ids),
+        tuple((client_id,) for client_id in engine.client_ids),
     )
 
   def next_rounds(
@@ -69,7 +75,7 @@ def _alone(
   return method.Method(
       initialize,
       method.train_clusters(engine),
-      new_clients.train_alone(engine, start_of, rounds),
+      new_clients.train_alone(engine, starts_of, rounds),
       from_start,
       next_rounds,
   )
@@ -77,9 +83,28 @@ def _alone(
 
 def finetuned(config: participation.Schedule, engine: engine_lib.Engine) -> method.Method:
   """Returns the control that fits the global model of phase 1 to every client alone."""
-  return _alone(config, engine, lambda pretrained: pretrained.vector, from_start=False)
+
+  def starts_of(
+      pretrained: method.Pretrained, weights: client_weights_lib.ClientWeights | None,
+      client_ids: Sequence[str],
+  ) -> np.ndarray:
+    if config.grouping_epochs is None:
+      return _same(pretrained.vector, client_ids)
+    assert weights is not None  # There are none only where there are no such clients.
+    row = {client_id: i for i, client_id in enumerate(weights.client_ids)}
+    return weights.vectors[[row[client_id] for client_id in client_ids]]
+
+  return _alone(config, engine, starts_of, from_start=False)
 
 
 def local(config: participation.Schedule, engine: engine_lib.Engine) -> method.Method:
   """Returns the control that trains every client's model alone, from the beginning."""
-  return _alone(config, engine, lambda pretrained: pretrained.initial_vector, from_start=True)
+
+
+  def starts_of(
+      pretrained: method.Pretrained, unused_weights: client_weights_lib.ClientWeights | None,
+      client_ids: Sequence[str],
+  ) -> np.ndarray:
+    return _same(pretrained.initial_vector, client_ids)
+
+  return _alone(config, engine, starts_of, from_start=True)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
   from fl_clustering.engine import participation
   from fl_clustering.methods import client_weights as client_weights_lib
 
+  StartsOf = Callable[
+      [method.Pretrained, client_weights_lib.ClientWeights | None, Sequence[str]], np.ndarray
+  ]
+
 
 def in_cluster(vectors: np.ndarray, clusters: Sequence[int] | np.ndarray) -> method.Placement:
   """Returns the placement of clients that use their cluster's model as it is.
@@ -87,13 +91,14 @@ def by_weights(
 
 
 def train_alone(
-    engine: engine_lib.Engine, start_of: Callable[[method.Pretrained], np.ndarray],
+    engine: engine_lib.Engine, starts_of: StartsOf,
     rounds_of: Sequence[participation.Round],
 ) -> method.Place:
   """Returns the `Method.place` that trains every client's model on its data alone.
 
   Args:
-    start_of: Returns the model that each client starts from, float32 of shape (P,).
+    starts_of: Returns the models that clients start from, float32 of shape (n, P), by what phase 1
+      came to, the clients' own weights after it, and the clients' ids.
     rounds_of: The rounds in which the clients would have trained; who takes part in
       them doesn't count.
   """
@@ -102,7 +107,7 @@ def train_alone(
       pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
   ) -> method.Placement:
     del state  # No other client's model is used.
-    vectors = np.stack([start_of(pretrained)] * len(new_client_ids))
+    vectors = np.array(starts_of(pretrained, pretrained.new_client_weights, new_client_ids))
     for round_ in rounds_of:
       vectors, _ = engine.train_each(vectors, tuple(new_client_ids), round_)
     return method.Placement(((),) * len(new_client_ids), vectors)

@@ -2,8 +2,8 @@
 
 import importlib
 
-# TensorFlow Federated takes seconds to import, and the modules of this package that read files
-# and check settings do without.
+# scikit-learn takes most of a second to import, and the modules of this package that check settings
+# do without.
 _MODULES = {
     "FederatedMultiViewKMeans": "fl_clustering.multiview.estimator",
     "PointPrivacy": "fl_clustering.multiview.multiview_config",

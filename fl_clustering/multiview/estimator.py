@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import validation
@@ -16,15 +16,17 @@ from fl_clustering.multiview import private_fit
 from fl_clustering.points import federated_clusterer
 from fl_clustering.points import fitted
 from fl_clustering.points import given_clients
-from fl_clustering.points import point_files
+
+if TYPE_CHECKING:
+  from fl_clustering.points import secure_sums
 
 
 class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
   """Clusters the points of many clients, which all see them in the same views.
 
   The server receives totals over all clients, by secure sums of integers, and nothing
-  else.  They are exact: most rows can follow from them, though not whose they are, and a center
-  of one point is that point.  Only `privacy` protects rows.
+  else; on one machine these are simulated, see `fit`.  They are exact: most rows can follow from
+  them, though not whose they are, and a center of one point is that point.  Only `privacy` protects rows.
 
   With one client this is the central algorithm, MVKM-ED.  The result depends on the
   points alone, to the last bit: not on how they are spread over the clients.
@@ -145,13 +147,14 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
     return tables.replaced(views.points)
 
   def _fit(
-      self, config: multiview_config.MultiViewConfig, points: Mapping[Any, np.ndarray], folder: str
+      self, config: multiview_config.MultiViewConfig, points: Mapping[Any, np.ndarray],
+      hold_points: secure_sums.Hold,
   ) -> fitted.Fit:
     if config.privacy is None:
-      return fitting.fit(config, point_files.write_files(points, folder), self._widths)
+      return fitting.fit(config, hold_points(points), self._widths)
     views = client_views.ClientViews(dict(points), self._widths)
-    files = private_fit.write_files(views, config.privacy.view_norms, folder)
-    return private_fit.fit(config, files, self._widths, noise.SecureNoise())
+    held = private_fit.hold(views, config.privacy.view_norms, hold_points)
+    return private_fit.fit(config, held, self._widths, noise.SecureNoise())
 
   def _set_centers(self, fit: fitted.Fit) -> None:
     self.cluster_centers_ = np.split(fit.centroids, np.cumsum(self._widths)[:-1], axis=1)

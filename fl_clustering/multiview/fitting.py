@@ -1,4 +1,4 @@
-"""A fit without noise, from the clients' files to its result.
+"""A fit without noise, from the clients' points to its result.
 
 One round is one iteration of MVKM-ED over all points (`sums.py`), so with one client it is
 the central algorithm.  The view weights follow from the costs at the centers that the
@@ -12,6 +12,7 @@ above 1, counts are asked at every model first, and clusters of fewer points los
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +30,9 @@ from fl_clustering.multiview import view_weights
 from fl_clustering.points import federated_points
 from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_files
+
+if TYPE_CHECKING:
+  from fl_clustering.points import secure_sums
 
 
 def _has_converged(history: list[server_step.RoundRecord], tol: float) -> bool:
@@ -62,12 +65,12 @@ class _Problem:
 
   def alone(self, view: int) -> _Problem:
     """Returns the same problem with all other views at zero, where they decide nothing."""
-    files = self.grid.files
-    factor = np.zeros_like(files.scaling.factor)
+    clients = self.grid.clients
+    factor = np.zeros_like(clients.scaling.factor)
     place = sums_lib.columns(self.widths)[view]
-    factor[place] = files.scaling.factor[place]
-    scaling = dataclasses.replace(files.scaling, factor=factor)
-    grid = dataclasses.replace(self.grid, files=files.scaled(scaling))
+    factor[place] = clients.scaling.factor[place]
+    scaling = dataclasses.replace(clients.scaling, factor=factor)
+    grid = dataclasses.replace(self.grid, clients=clients.scaled(scaling))
     return dataclasses.replace(self, grid=grid)
 
   def _first_centers(self, restart: int) -> np.ndarray:
@@ -77,7 +80,7 @@ class _Problem:
     """
     num_clusters = self.config.n_clusters
     capacity = split_and_swap.largest_num_centers(num_clusters)
-    points = federated_points.FederatedPoints(self.grid.files, capacity)
+    points = federated_points.FederatedPoints(self.grid.clients, capacity)
     return split_and_swap.sums_kmeans(
         points.totals, points.dim, sums_fit.sum_of_squares(points), num_clusters,
         randomness.generator(self.config.seed, "first centers", restart),
@@ -93,7 +96,7 @@ class _Problem:
         alpha=self.config.alpha,
         rates=self.rates,
     )
-    points = federated_points.FederatedPoints(self.grid.files, self.config.n_clusters)
+    points = federated_points.FederatedPoints(self.grid.clients, self.config.n_clusters)
     history: list[server_step.RoundRecord] = []
     num_counts = 0
     for _ in range(self.config.num_rounds):
@@ -105,8 +108,8 @@ class _Problem:
       if _has_converged(history, self.config.tol):
         break
     # The centers that the last round led to.
-    files, cells = self.grid.in_column_steps()
-    fine_points = dataclasses.replace(points, files=files)
+    clients, cells = self.grid.in_column_steps()
+    fine_points = dataclasses.replace(points, clients=clients)
     fine = self._with_enough(fine_points, server_step.fine_query(asked, cells, self.widths))
     centers = server_step.fine_means(fine.query, fine_points.totals(fine.query))
     model = server_step.kept(model, fine.kept)
@@ -119,12 +122,12 @@ class _Problem:
     rows = np.resize(enough.kept, self.config.n_clusters)
     sizes = sums.counts[fine.kept][rows]
     fitted_views = model_lib.FittedViews(
-        server_step.kept(model, rows), self.grid.files.scaling,
-        self.grid.files.scaling.undo(centers[rows]), self.widths,
+        server_step.kept(model, rows), self.grid.clients.scaling,
+        self.grid.clients.scaling.undo(centers[rows]), self.widths,
     )
     return fitted.Fit(
         fitted_views, (*history, last), len(history) + num_counts, last.objective,
-        num_centers_on_few_points=np.count_nonzero(sizes < fitted.FEW_POINTS),
+        num_centers_on_few_points=int(np.count_nonzero(sizes < fitted.FEW_POINTS)),
     )
 
   def _with_enough(
@@ -147,7 +150,7 @@ class _Problem:
 
 
 def fit(
-    config: multiview_config.MultiViewConfig, files: point_files.PointFiles,
+    config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
     widths: tuple[int, ...],
 ) -> fitted.Fit:
   """Returns the restart with the lowest objective; its history ends with the model itself.
@@ -158,7 +161,7 @@ def fit(
   Raises:
     ValueError: If a view does not vary, or there are fewer points than `min_count`.
   """
-  grid, rates = view_grid.find_view_grid(files, widths, config.standardize)
+  grid, rates = view_grid.find_view_grid(clients, widths, config.standardize)
   grid.check_min_count(config.min_count)
   problem = _Problem(config, grid, rates, widths)
   own_costs = problem.own_costs() if config.rule.needs_own_costs else None

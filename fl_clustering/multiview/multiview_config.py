@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import math
-from typing import Any, Mapping, Sequence
+from typing import Any, ClassVar, Mapping, Sequence
 
 from clustering_basics import validate
 from fl_clustering.multiview import view_weights as view_weights_lib
@@ -80,6 +80,9 @@ class MultiViewConfig:
   standardize: bool = True
   privacy: PointPrivacy | None = None
   seed: int = 0
+
+  # Its sums are of integers alone.
+  needs_tff: ClassVar[bool] = False
 
   def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)

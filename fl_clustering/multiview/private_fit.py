@@ -23,13 +23,13 @@ from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import federated_points
 from fl_clustering.points import fitted
-from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
   from dp_clustering import noise
   from fl_clustering.multiview import client_views
   from fl_clustering.multiview import multiview_config
+  from fl_clustering.points import secure_sums
 
 # Share of the budget (of mu squared) for the first centers.
 _START_SHARE = 0.8
@@ -42,16 +42,16 @@ _COVERS = (
 )
 
 
-def write_files(
-    views: client_views.ClientViews, view_norms: Sequence[float], directory: str
-) -> point_files.PointFiles:
-  """Writes the files of private clients, in grid steps: every row is in the balls."""
+def hold(
+    views: client_views.ClientViews, view_norms: Sequence[float], hold_points: secure_sums.Hold
+) -> secure_sums.ClientPoints:
+  """Returns private clients, in grid steps: every row is in the balls."""
   mapped = {
       client_id: model_lib.in_balls(points, view_norms, views.widths)
       for client_id, points in views.points.items()
   }
   units = model_lib.norm_scaling(np.ones(len(view_norms)), views.widths)
-  return point_files.write_files(mapped, directory).scaled(units)
+  return hold_points(mapped).scaled(units)
 
 
 def noisy_statistics(
@@ -106,18 +106,18 @@ def next_model(
 
 
 def fit(
-    config: multiview_config.MultiViewConfig, files: point_files.PointFiles,
+    config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
     widths: tuple[int, ...], noise_source: noise.Source,
 ) -> fitted.Fit:
-  """Fits a model to files of `write_files`, with `privacy`; all of the fit is private.
+  """Fits a model to clients from `hold`, with `privacy`; all of the fit is private.
 
   Only the noise source `SecureNoise` protects anyone.
   """
-  privacy, num_clients, k = config.privacy, len(files.paths), config.n_clusters
+  privacy, num_clients, k = config.privacy, clients.num_clients, config.n_clusters
   assert privacy is not None
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
-  first_sums = kmeans_fit.FederatedSums(files, k, privacy, noise_source, ledger)
+  first_sums = kmeans_fit.FederatedSums(clients, k, privacy, noise_source, ledger)
   rng = randomness.generator(config.seed, "private first centers")
   centers = first_sums.private_centers(k, mu * math.sqrt(_START_SHARE), rng)
   num_views = len(widths)
@@ -126,9 +126,9 @@ def fit(
       view_weights=np.full(num_views, 1 / num_views),
       alpha=config.alpha,
       # Bandwidths of one over the square of the norm, whatever the points are.
-      rates=np.full(num_views, 1 / files.scaling.factor[0] ** 2),
+      rates=np.full(num_views, 1 / clients.scaling.factor[0] ** 2),
   )
-  points = federated_points.FederatedPoints(files, k)
+  points = federated_points.FederatedPoints(clients, k)
   noisy_totals = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
   weigh = lambda view_costs: config.rule.weigh(view_costs, None, config.alpha)
   round_mu = mu * math.sqrt((1 - _START_SHARE) / config.num_rounds)

@@ -7,56 +7,26 @@ number or the split of the clients.
 from __future__ import annotations
 
 import dataclasses
-import types
-from typing import Any, Mapping, Sequence
+from typing import Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from dp_clustering import point_grid
-from dp_clustering import sum_query
-from fl_clustering.kmeans import sum_kinds
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import federated_points
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_files
 from fl_clustering.points import scaling as scaling_lib
 
-
-@dataclasses.dataclass(frozen=True)
-class _Moments:
-  """A kind of sum: the coordinates of all points, and their squares in two parts.
-
-  The array of the query, `origin`, is a row of zeros.  All points are one group.
-  """
-
-  def widths(self, dim: int) -> dict[str, int]:
-    return {"sums": dim, "high_squares": dim, "low_squares": dim}
-
-  def contributions(
-      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
-  ) -> tuple[Any, Any]:
-    parts = [points, *sum_kinds.limbs(xp, points * points)]
-    return point_grid.nearest(xp, points, arrays["origin"]), xp.concatenate(parts, axis=1)
-
-
-def _moments(grid: grid_scaling.Grid) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the columns' means and standard deviations in grid steps."""
-  points = federated_points.FederatedPoints(grid.files, 1)
-  query = sum_query.SumQuery(_Moments(), {"origin": np.zeros((1, points.dim))})
-  parts = query.split(points.totals(query))
-  limbs = np.stack([parts["high_squares"][0], parts["low_squares"][0]], axis=1)
-  return grid_scaling.moments(
-      grid.num_points, parts["sums"][0].astype(object), sum_kinds.whole(limbs)
-  )
+if TYPE_CHECKING:
+  from fl_clustering.points import secure_sums
 
 
 def find_view_grid(
-    files: point_files.PointFiles, widths: Sequence[int], standardize: bool
+    clients: secure_sums.ClientPoints, widths: Sequence[int], standardize: bool
 ) -> tuple[grid_scaling.Grid, np.ndarray]:
   """Returns a grid in which all views have the same total variance, and their bandwidths.
 
   Args:
-    files: The clients in the data's own coordinates.
+    clients: In the data's own coordinates.
     widths: The views' numbers of columns.
     standardize: Whether columns that vary are first brought to variance one.
 
@@ -67,10 +37,10 @@ def find_view_grid(
   Raises:
     ValueError: If a view does not vary.
   """
-  grid = grid_scaling.find_grid(files, standardize=True)
-  means, deviations = _moments(grid)
+  grid = grid_scaling.find_grid(clients, standardize=True)
+  means, deviations = grid_scaling.column_moments(grid.clients, grid.num_points)
   varies = deviations > 0
-  grid_factor = np.where(varies, grid.files.scaling.factor, 1.0)
+  grid_factor = np.where(varies, grid.clients.scaling.factor, 1.0)
   deviations = deviations / grid_factor
   factor = varies.astype(float)
   if standardize:
@@ -86,10 +56,10 @@ def find_view_grid(
   # No view of a point is farther from the mean than the root of the sum of all squares.
   # That is n; the rest is room for rounding.
   steps = point_grid.POINT_STEPS / np.sqrt(1.001 * grid.num_points * len(widths))
-  shift = grid.files.scaling.shift + means / grid_factor
+  shift = grid.clients.scaling.shift + means / grid_factor
   view_grid = dataclasses.replace(
       grid,
-      files=files.scaled(scaling_lib.Scaling(shift, steps * factor)),
+      clients=clients.scaled(scaling_lib.Scaling(shift, steps * factor)),
       step=1 / steps,
       column_factor=np.where(varies, grid.column_factor, 0.0),
       num_rounds=grid.num_rounds + 1,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import tempfile
 from typing import Any, Mapping, TYPE_CHECKING
 import warnings
 
@@ -11,12 +10,13 @@ import numpy as np
 from sklearn import base
 
 from clustering_basics import validate
-from fl_clustering import runtime
+from fl_clustering.points import holding
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
   from fl_clustering.points import fitted
   from fl_clustering.points import given_clients
+  from fl_clustering.points import secure_sums
 
 
 class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator, abc.ABC):
@@ -43,8 +43,10 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
     """Returns the clients' points as `_fit` and the model take them."""
 
   @abc.abstractmethod
-  def _fit(self, config: Any, points: Mapping[Any, np.ndarray], folder: str) -> fitted.Fit:
-    """Fits points by client id; `folder` is for the clients' files."""
+  def _fit(
+      self, config: Any, points: Mapping[Any, np.ndarray], hold_points: secure_sums.Hold
+  ) -> fitted.Fit:
+    """Fits points by client id, which `hold_points` gives to those who compute."""
 
   @abc.abstractmethod
   def _set_centers(self, fit: fitted.Fit) -> None:
@@ -74,8 +76,8 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
           len(points.by_id),
       ):
         warnings.warn(text, stacklevel=3)
-    with runtime.of_the_caller_or_own(), tempfile.TemporaryDirectory() as folder:
-      fit = self._fit(config, points.by_id, folder)
+    with holding.open_clients(config.needs_tff) as hold_points:
+      fit = self._fit(config, points.by_id, hold_points)
     fit.warn_of_few_points()
     self._result = fit
     self._set_centers(fit)
@@ -96,8 +98,11 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
   def fit(self, clients: Any, y: Any = None) -> FederatedClusterer:
     """Finds the clusters.
 
-    It computes in the caller's TFF context, such as a `fl_clustering.runtime.LocalRuntime`.
-    Without one it starts a runtime, which takes about a second, and ends it.
+    In the caller's TFF context, such as a `fl_clustering.runtime.LocalRuntime`, TFF's clients
+    compute and secure sums add up.  Without one this process computes all of it, without TFF, and
+    simulates the secure sums: the same integers, modulus and noise, and the same bits, but no
+    messages.  Nothing is secret from this process in either case.  Algorithms that send more than
+    sums of integers start a TFF runtime, which takes seconds, and end it.
 
     Raises:
       TypeError: If `clients` is nothing of this kind, or holds no real numbers.

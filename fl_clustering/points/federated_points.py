@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-import functools
+import types
 from typing import Any, Callable, Mapping, TYPE_CHECKING
 
 import numpy as np
-import tensorflow as tf
-import tensorflow.experimental.numpy as tnp
-import tensorflow_federated as tff
-
-from fl_clustering.points import point_files
-from fl_clustering.points import secure_sums
 
 if TYPE_CHECKING:
   from dp_clustering import sum_query
+  from fl_clustering.points import secure_sums
 
 _BYTES = 8  # Messages are float64 and int64.
 # The norm of up to 2^22 numbers is rounded by 2^-31 at most; scaled totals stay inside by more.
 _INSIDE = 1 - 2.0**-30
 
 
-def within_limits(totals: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
+def _norm(xp: types.ModuleType, values: Any) -> Any:
+  """Returns the norm of an array, added up in an order that is the same in every library."""
+  squares = xp.reshape(values * values, (-1,))
+  while squares.shape[0] > 1:
+    half = squares.shape[0] // 2
+    squares = xp.concatenate([squares[:half] + squares[half : 2 * half], squares[2 * half :]])
+  return xp.sqrt(squares[0])
+
+
+def within_limits(xp: types.ModuleType, totals: Any, limits: Any) -> Any:
   """Returns a client's totals, made smaller by one factor if totals / limits has norm > 1.
 
   Whatever the totals are, the result / limits has a norm of at most 1.  After the scaling this
@@ -35,47 +38,44 @@ def within_limits(totals: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
     totals: Integers, int64 of shape (num_groups, width).
     limits: Positive float64 of shape (width,).
   """
-  values = tf.cast(totals, tf.float64)
-  factor = tf.minimum(_INSIDE / tf.norm(values / limits), 1.0)
-  return tf.cast(values * factor, tf.int64)
+  values = xp.asarray(totals, np.float64)
+  # A norm below one changes nothing, and zero is no divisor.
+  factor = xp.minimum(_INSIDE / xp.maximum(_norm(xp, values / limits), 0.5), 1.0)
+  return xp.asarray(values * factor, np.int64)
 
 
-@functools.lru_cache(maxsize=None)  # Fits of data of the same shape share computations.
-def build_totals_round(
-    source: point_files.PointSource, kind: sum_query.Kind, capacity: int,
-    widths: tuple[tuple[str, int], ...], is_limited: bool,
-) -> Any:
-  """Returns the round that answers queries of one kind.
+@dataclasses.dataclass(frozen=True)
+class Totals:
+  """The `secure_sums.Question` that answers queries of one kind.
 
-  Args:
-    source: Of points on the grid, up to rounding.
+  What is sent are `num_groups`, the arrays of the query, padded to `capacity` rows, and `limits`
+  if there are any.
+
+  Attributes:
     capacity: The most groups of a query.  A message always has room for so many.
-    widths: The number of columns of every array of the query, by name.
     is_limited: Whether every client's totals are kept `within_limits`.
-
-  Returns:
-    The computation of `secure_sums.build_round`; a query is a dict of `num_groups`, the
-    arrays, padded to `capacity`, and `limits` if there are any.
   """
-  shape = (capacity, sum(kind.widths(source.num_columns).values()))
-  query_type = tff.StructWithPythonType(
-      [("num_groups", np.int32)]
-      + [("limits", tff.TensorType(np.float64, shape[1:]))] * is_limited
-      + [(name, tff.TensorType(np.float64, [capacity, width])) for name, width in widths],
-      collections.OrderedDict,
-  )
 
-  def client_totals(query: Any, points: tf.Tensor) -> tf.Tensor:
-    arrays = {name: query[name][: query["num_groups"]] for name, _ in widths}
+  kind: sum_query.Kind
+  capacity: int
+  is_limited: bool
 
-    def block_totals(block: tf.Tensor) -> tf.Tensor:
-      groups, values = kind.contributions(tnp, block, arrays)
-      return tf.math.unsorted_segment_sum(tf.cast(values, tf.int64), groups, capacity)
+  is_of_integers = True
 
-    totals = secure_sums.over_blocks(tf.math.rint(points), shape, block_totals)
-    return within_limits(totals, query["limits"]) if is_limited else totals
+  def shape(self, num_columns: int) -> tuple[int, int]:
+    return self.capacity, sum(self.kind.widths(num_columns).values())
 
-  return secure_sums.build_round(source, query_type, client_totals)
+  def contributions(
+      self, xp: types.ModuleType, points: Any, sent: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
+    arrays = {
+        name: array[: sent["num_groups"]] for name, array in sent.items()
+        if name not in ("num_groups", "limits")
+    }
+    return self.kind.contributions(xp, points, arrays)
+
+  def limited(self, xp: types.ModuleType, totals: Any, sent: Mapping[str, Any]) -> Any:
+    return within_limits(xp, totals, sent["limits"]) if self.is_limited else totals
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,16 +83,16 @@ class FederatedPoints:
   """The points of a federation, to ask for exact sums.
 
   Attributes:
-    files: Scaled to the grid of points.
+    clients: Scaled to the grid of points.
     capacity: The most groups of a query.
   """
 
-  files: point_files.PointFiles
+  clients: secure_sums.ClientPoints
   capacity: int
 
   @property
   def dim(self) -> int:
-    return self.files.num_columns
+    return self.clients.num_columns
 
   def _padded(self, array: np.ndarray) -> np.ndarray:
     return np.concatenate([array, np.zeros((self.capacity - len(array), array.shape[1]))])
@@ -121,19 +121,14 @@ class FederatedPoints:
         `within_limits`; None for totals as they are.
     """
     num_groups, width = query.shape
-    widths = tuple((name, array.shape[1]) for name, array in query.arrays.items())
-    answer = build_totals_round(
-        self.files.source, query.kind,  # type: ignore[arg-type]  # A frozen dataclass.
-        self.capacity, widths, limits is not None,
-    )
     sent: dict[str, Any] = {"num_groups": np.int32(num_groups)}
     if limits is not None:
       sent["limits"] = query.by_column(limits)
     sent |= {name: self._padded(array) for name, array in query.arrays.items()}
-    clients = []
-    for client in self.files.clients():
-      share = np.zeros((self.capacity, width), np.int64)
-      if draw_share is not None:
+    shares = None
+    if draw_share is not None:
+      shares = [np.zeros((self.capacity, width), np.int64) for _ in range(self.clients.num_clients)]
+      for share in shares:
         share[:num_groups] = draw_share()
-      clients.append({"client": client, "share": share})
-    return np.asarray(answer(sent, clients))[:num_groups]
+    question = Totals(query.kind, self.capacity, limits is not None)
+    return self.clients.total(question, sent, shares)[:num_groups]

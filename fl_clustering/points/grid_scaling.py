@@ -13,18 +13,17 @@ which a saved model keeps, tells the order of magnitude of the farthest point.
 from __future__ import annotations
 
 import dataclasses
-import functools
-from typing import Any, Callable
+import types
+from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_federated as tff
 
 from clustering_basics import validate
 from dp_clustering import point_grid
-from fl_clustering.points import point_files
 from fl_clustering.points import scaling as scaling_lib
-from fl_clustering.points import secure_sums
+
+if TYPE_CHECKING:
+  from fl_clustering.points import secure_sums
 
 # Binary exponents that are told apart.  Smaller numbers count as of the lowest, 4e-103; larger
 # ones than `given_clients.LARGEST` don't occur.
@@ -41,42 +40,83 @@ _NUM_NORM_BINS = 64
 MOST_POINTS = 2**30
 
 
-def _exponents(values: tf.Tensor) -> tf.Tensor:
-  """Returns the binary exponents of float64 values, int64; -1023 of zero."""
-  return tf.bitwise.right_shift(tf.bitcast(tf.abs(values), tf.int64), 52) - 1023
+def _bins(xp: types.ModuleType, values: Any, lowest: int, width: int, num_bins: int) -> Any:
+  """Returns the bins of numbers by their binary exponents, int64; exact.
+
+  Bin i has the exponents from lowest + i * width on, `width` of them.  Smaller numbers, among
+  them zero, are in the first bin, and larger ones in the last.
+  """
+  edges = np.exp2(lowest + width * np.arange(num_bins + 1.0))
+  logs = xp.log2(xp.maximum(values, edges[0]))
+  bins = xp.asarray(xp.clip(xp.floor((logs - lowest) / width), 0.0, num_bins - 1.0), np.int64)
+  # Rounded logarithms can be on the wrong side of an edge.
+  bins += xp.asarray(values >= xp.take(edges, bins + 1), np.int64)
+  bins -= xp.asarray(values < xp.take(edges, bins), np.int64)
+  return xp.clip(bins, 0, num_bins - 1)
 
 
-def column_exponents(points: tf.Tensor) -> tf.Tensor:
-  """Returns how many numbers of every column have an exponent in every bin, int64 (d, bins)."""
-  num_columns = points.shape[1]
-  exponents = tf.clip_by_value(_exponents(points), _LOWEST, _HIGHEST - 1)
-  bins = (exponents - _LOWEST) // _EXPONENTS_PER_BIN
-  cells = bins + _NUM_BINS * tf.range(num_columns, dtype=tf.int64)
-  counts = tf.math.bincount(
-      tf.cast(tf.reshape(cells, [-1]), tf.int32), minlength=num_columns * _NUM_BINS,
-      maxlength=num_columns * _NUM_BINS, dtype=tf.int64,
-  )
-  return tf.reshape(counts, [num_columns, _NUM_BINS])
+class _Question:
+  """A `secure_sums.Question` that is sent nothing, and whose answers are sums as they are."""
+
+  is_of_integers = True
+
+  def limited(self, xp: types.ModuleType, totals: Any, sent: Mapping[str, Any]) -> Any:
+    del xp, sent
+    return totals
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnExponents(_Question):
+  """How many numbers of every column have an exponent in every bin, (d * bins, 1)."""
+
+  is_of_integers = False
+
+  def shape(self, num_columns: int) -> tuple[int, int]:
+    return num_columns * _NUM_BINS, 1
+
+  def contributions(
+      self, xp: types.ModuleType, points: Any, sent: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
+    del sent
+    bins = _bins(xp, xp.abs(points), _LOWEST, _EXPONENTS_PER_BIN, _NUM_BINS)
+    cells = xp.reshape(bins + _NUM_BINS * np.arange(points.shape[1]), (-1,))
+    return cells, xp.reshape(xp.full_like(points, 1.0), (-1, 1))
+
+
+def _column_exponents(clients: secure_sums.ClientPoints) -> np.ndarray:
+  """Returns the answer to `ColumnExponents`, of shape (d, bins)."""
+  return clients.total(ColumnExponents(), {}).reshape(-1, _NUM_BINS)
 
 
 def column_bounds(counts: np.ndarray) -> np.ndarray:
-  """Returns numbers above those of every column, shape (d,), from `column_exponents`."""
+  """Returns numbers above those of every column, shape (d,), from counts of shape (d, bins)."""
   last = _NUM_BINS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
   return np.exp2(_LOWEST + _EXPONENTS_PER_BIN * (last + 1.0))
 
 
-def column_moments(points: tf.Tensor) -> tf.Tensor:
-  """Returns the columns' sums and sums of squares, the latter in two parts, int64 (3, d).
+@dataclasses.dataclass(frozen=True)
+class ColumnMoments(_Question):
+  """The columns' sums and sums of squares, the latter in two parts, (1, 3 * d).
 
-  The points are integers up to 2^30, up to rounding.
+  The coordinates are below 2^30.
   """
-  whole = tf.cast(tf.math.rint(points), tf.int64)
-  squares = whole * whole
-  return tf.stack([
-      tf.reduce_sum(whole, axis=0),
-      tf.reduce_sum(tf.bitwise.right_shift(squares, _MOMENT_BITS), axis=0),
-      tf.reduce_sum(tf.bitwise.bitwise_and(squares, 2**_MOMENT_BITS - 1), axis=0),
-  ])
+
+  def shape(self, num_columns: int) -> tuple[int, int]:
+    return 1, 3 * num_columns
+
+  def contributions(
+      self, xp: types.ModuleType, points: Any, sent: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
+    del sent
+    # Halves of a coordinate's bits, as float64 doesn't hold the square of all of them.
+    unit = 2.0 ** (_MOMENT_BITS // 2)
+    high = xp.floor(points / unit)
+    low = points - high * unit
+    rest = 2 * unit * high * low + low * low
+    carry = xp.floor(rest / unit**2)
+    parts = [points, high * high + carry, rest - carry * unit**2]
+    groups = xp.asarray(xp.zeros_like(points[:, 0]), np.int64)
+    return groups, xp.concatenate(parts, axis=1)
 
 
 def moments(
@@ -91,60 +131,42 @@ def moments(
   return (totals / num_points).astype(float), np.sqrt(variances.astype(float))
 
 
-def _moments(num_points: int, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the `moments` from totals of `column_moments`."""
-  totals, high, low = sums.astype(object)
+def column_moments(
+    clients: secure_sums.ClientPoints, num_points: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the `moments` of clients' columns, by an answer to `ColumnMoments`."""
+  totals, high, low = clients.total(ColumnMoments(), {}).reshape(3, -1).astype(object)
   return moments(num_points, totals, (high << _MOMENT_BITS) + low)
 
 
-def norm_exponents(points: tf.Tensor) -> tf.Tensor:
-  """Returns how many points have a squared norm with every exponent, int64 (bins,).
+@dataclasses.dataclass(frozen=True)
+class NormExponents(_Question):
+  """How many points have a squared norm with every exponent, (bins, 1).
 
-  The points are integers up to 2^20, up to rounding.
+  The coordinates are at most 2^20.
   """
-  whole = tf.cast(tf.math.rint(points), tf.int64)
-  squares = tf.cast(tf.reduce_sum(whole * whole, axis=1), tf.float64)
-  bins = tf.cast(tf.maximum(_exponents(squares), 0), tf.int32)
-  return tf.math.bincount(
-      bins, minlength=_NUM_NORM_BINS, maxlength=_NUM_NORM_BINS, dtype=tf.int64
-  )
+
+  def shape(self, num_columns: int) -> tuple[int, int]:
+    del num_columns
+    return _NUM_NORM_BINS, 1
+
+  def contributions(
+      self, xp: types.ModuleType, points: Any, sent: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
+    del sent
+    # In two parts, whose sums are exact: the norm is rounded once, whatever the order.
+    unit = 2.0**_NORM_BITS
+    squares = points * points
+    high = xp.floor(squares / unit)
+    norms = xp.sum(high, axis=1) * unit + xp.sum(squares - high * unit, axis=1)
+    return _bins(xp, norms, 0, 1, _NUM_NORM_BINS), xp.full_like(points[:, :1], 1.0)
 
 
 def norm_bound(counts: np.ndarray, num_columns: int) -> float:
-  """Returns a number above all norms, from `norm_exponents`, in its units."""
+  """Returns a number above all norms, from an answer to `NormExponents`, in its units."""
   last = np.flatnonzero(counts)[-1]
   # Rounding may have shortened every coordinate by a half.
   return np.exp2((last + 1) / 2) + np.sqrt(num_columns)
-
-
-# What clients add up here, with the shape of it for d columns.
-_ANSWERS: dict[Callable[[tf.Tensor], tf.Tensor], Callable[[int], tuple[int, ...]]] = {
-    column_exponents: lambda num_columns: (num_columns, _NUM_BINS),
-    column_moments: lambda num_columns: (3, num_columns),
-    norm_exponents: lambda num_columns: (_NUM_NORM_BINS,),
-}
-
-
-@functools.lru_cache(maxsize=None)
-def _build_round(
-    source: point_files.PointSource, answer: Callable[[tf.Tensor], tf.Tensor]
-) -> Any:
-  shape = _ANSWERS[answer](source.num_columns)
-  return secure_sums.build_round(
-      source, tff.TensorType(np.int32),
-      lambda unused, points: secure_sums.over_blocks(points, shape, answer),
-  )
-
-
-def total(
-    files: point_files.PointFiles, answer: Callable[[tf.Tensor], tf.Tensor]
-) -> np.ndarray:
-  """Returns the sum over all clients of what each answers, int64; see `_ANSWERS`."""
-  clients = [
-      {"client": client, "share": np.zeros(_ANSWERS[answer](files.num_columns), np.int64)}
-      for client in files.clients()
-  ]
-  return np.asarray(_build_round(files.source, answer)(0, clients))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -152,16 +174,17 @@ class Grid:
   """The coordinates of a fit, in which points are integers up to rounding.
 
   Attributes:
-    files: The clients, in grid steps.  Their scaling drops constant columns.
+    clients: In grid steps.  Their scaling drops constant columns.
     step: The length of a grid step; in standardised columns, if they are.
-    column_factor: Instead of `files.scaling.factor`, for coordinates in a step of every column's
-      own.  They are then below 2^52 around any origin between the points, however narrow a column
-      is beside others.  Powers of two, or zero for a constant column; float64 of shape (d,).
+    column_factor: Instead of `clients.scaling.factor`, for coordinates in a step of every
+      column's own.  They are then below 2^52 around any origin between the points, however narrow
+      a column is beside others.  Powers of two, or zero for a constant column; float64 of shape
+      (d,).
     num_points: Number of points of all clients.
     num_rounds: Number of rounds that it took.
   """
 
-  files: point_files.PointFiles
+  clients: secure_sums.ClientPoints
   step: float
   column_factor: np.ndarray
   num_points: int
@@ -174,21 +197,21 @@ class Grid:
           "min_count", f"be at most the {self.num_points} points of all clients", min_count
       )
 
-  def in_column_steps(self) -> tuple[point_files.PointFiles, np.ndarray]:
+  def in_column_steps(self) -> tuple[secure_sums.ClientPoints, np.ndarray]:
     """Returns the clients in steps of every column's own, and these steps in grid steps.
 
     The steps are float64 of shape (d,); zero for columns that the grid drops.
     """
-    scaling, own = self.files.scaling, self.column_factor
+    scaling, own = self.clients.scaling, self.column_factor
     cells = np.divide(scaling.factor, own, out=np.zeros_like(scaling.factor), where=own > 0)
-    return self.files.scaled(scaling_lib.Scaling(scaling.shift, own)), cells
+    return self.clients.scaled(scaling_lib.Scaling(scaling.shift, own)), cells
 
 
-def find_grid(files: point_files.PointFiles, standardize: bool) -> Grid:
+def find_grid(clients: secure_sums.ClientPoints, standardize: bool) -> Grid:
   """Returns the grid around the points' mean that has room for all of them.
 
   Args:
-    files: The clients in the data's own coordinates.
+    clients: In the data's own coordinates.
     standardize: True scales every column that varies to variance one; False keeps the
       columns' units.  A column with a spread below 4e-103 is rounded coarsely, and far
       below it, it counts as constant.
@@ -196,21 +219,21 @@ def find_grid(files: point_files.PointFiles, standardize: bool) -> Grid:
   Raises:
     ValueError: If there are too many points.
   """
-  num_columns = files.num_columns
+  num_columns = clients.num_columns
   ones, steps = np.ones(num_columns), 2.0**_MOMENT_BITS
   own = scaling_lib.Scaling(np.zeros(num_columns), ones)
-  counts = total(files.scaled(own), column_exponents)
+  counts = _column_exponents(clients.scaled(own))
   num_points = int(counts[0].sum())
   if num_points >= MOST_POINTS:
     raise validate.error("clients", f"have fewer than {MOST_POINTS} points", num_points)
   bounds = column_bounds(counts)
-  sums = total(files.scaled(scaling_lib.Scaling(own.shift, steps / bounds)), column_moments)
-  means, _ = _moments(num_points, sums)
+  in_bounds = clients.scaled(scaling_lib.Scaling(own.shift, steps / bounds))
+  means, _ = column_moments(in_bounds, num_points)
   origin = means * bounds / steps
   centered = scaling_lib.Scaling(origin, ones)
-  bounds = column_bounds(total(files.scaled(centered), column_exponents))
-  sums = total(files.scaled(scaling_lib.Scaling(origin, steps / bounds)), column_moments)
-  means, deviations = _moments(num_points, sums)
+  bounds = column_bounds(_column_exponents(clients.scaled(centered)))
+  in_bounds = clients.scaled(scaling_lib.Scaling(origin, steps / bounds))
+  means, deviations = column_moments(in_bounds, num_points)
   origin = origin + means * bounds / steps
   # A constant column is dropped: what rounding leaves of it would coarsen the grid.
   factor = (deviations > 0).astype(float)
@@ -218,10 +241,11 @@ def find_grid(files: point_files.PointFiles, standardize: bool) -> Grid:
     np.divide(steps / bounds, deviations, out=factor, where=deviations > 0)
   # From the new origin, nothing is farther than twice the bounds.
   unit = (2 * bounds * factor).max() / 2.0**_NORM_BITS or 1.0
-  norms = total(files.scaled(scaling_lib.Scaling(origin, factor / unit)), norm_exponents)
-  step = norm_bound(norms, num_columns) * unit / point_grid.POINT_STEPS
+  in_bounds = clients.scaled(scaling_lib.Scaling(origin, factor / unit))
+  farthest = norm_bound(in_bounds.total(NormExponents(), {}), num_columns) * unit
+  step = farthest / point_grid.POINT_STEPS
   return Grid(
-      files=files.scaled(scaling_lib.Scaling(origin, factor / step)),
+      clients=clients.scaled(scaling_lib.Scaling(origin, factor / step)),
       step=float(step),
       column_factor=np.where(factor > 0, 2.0 ** (_COLUMN_BITS - 1) / bounds, 0.0),
       num_points=num_points,

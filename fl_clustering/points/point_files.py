@@ -1,4 +1,4 @@
-"""The clients of a fit: each reads its points from a file of its own.
+"""The clients of TFF in a fit: each reads its points from a file of its own.
 
 A TFF client's value is the path of its file and the coordinates to compute in, never the
 points: nothing but results is sent through TFF's messages (see
@@ -14,7 +14,7 @@ import collections
 import dataclasses
 import functools
 import os
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -23,6 +23,8 @@ import tensorflow_federated as tff
 from fl_clustering.distribution import site as site_lib
 from fl_clustering.distribution import sites as sites_lib
 from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_rounds
+from fl_clustering.points import secure_sums
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,11 +128,10 @@ def build_sum_round(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PointFiles:
-  """The clients' files, and the coordinates in which the clients compute.
+  """`secure_sums.ClientPoints` of files, whose clients TFF computes.
 
   Attributes:
     paths: By client id.
-    scaling: What the clients are told to scale their points by.
   """
 
   paths: Mapping[str, str]
@@ -141,11 +142,14 @@ class PointFiles:
     return len(self.scaling.shift)
 
   @property
+  def num_clients(self) -> int:
+    return len(self.paths)
+
+  @property
   def source(self) -> PointSource:
     return scaled_files(self.num_columns)
 
   def scaled(self, scaling: scaling_lib.Scaling) -> PointFiles:
-    """Returns the same files in other coordinates."""
     return dataclasses.replace(self, scaling=scaling)
 
   def client(self, client_id: str) -> dict[str, Any]:
@@ -159,6 +163,21 @@ class PointFiles:
   def clients(self) -> list[dict[str, Any]]:
     """Returns the TFF values of all clients."""
     return [self.client(client_id) for client_id in self.paths]
+
+  def total(
+      self, question: secure_sums.Question, sent: Mapping[str, Any],
+      shares: Sequence[np.ndarray] | None = None,
+  ) -> np.ndarray:
+    sent_types = tuple(
+        (name, np.asarray(value).dtype.type, np.shape(value)) for name, value in sent.items()
+    )
+    answer = secure_rounds.build_question_round(self.source, question, sent_types)
+    if shares is None:
+      shares = [np.zeros(question.shape(self.num_columns), np.int64)] * self.num_clients
+    clients = [
+        {"client": client, "share": share} for client, share in zip(self.clients(), shares)
+    ]
+    return np.asarray(answer(dict(sent), clients))
 
   def column_moments(self) -> scaling_lib.ColumnMoments:
     """Returns the moments of the data's own columns, from two rounds of sums."""

@@ -1,45 +1,30 @@
-"""Sums of integers over the clients, which TFF adds up in a secure sum.
+"""Sums of integers over the clients, of which the server is told nothing but the sum.
 
-The server learns the sum of the clients' messages and no message by itself.  TFF's secure
-modular sum does that on real clients (Bonawitz et al., "Practical Secure Aggregation for
-Privacy-Preserving Machine Learning", CCS 2017).  One machine that plays the server and the
-clients can only simulate it: the modulus and the integers are real, the secrecy is not.
+A secure sum does that on real clients: the server learns the sum of their messages, and no message
+by itself (Bonawitz et al., "Practical Secure Aggregation for Privacy-Preserving Machine Learning",
+CCS 2017).  Here it is simulated, in one of two ways that give the same bits:
+
+  - `point_files.py`: the clients are TFF's, and `secure_rounds.py` asks for TFF's secure modular
+    sum, which one machine that plays the server and the clients can only simulate.
+  - `point_arrays.py`: this process holds all points and adds up itself, without TFF.
+
+In both, the integers, the modulus and the noise are real; the secrecy is not.
 """
 
 from __future__ import annotations
 
-import collections
 import types
-from typing import Any, Callable, TYPE_CHECKING
+from typing import Any, Callable, Mapping, Protocol, Sequence, TYPE_CHECKING
 
-import tensorflow as tf
-import tensorflow.experimental.numpy as tnp
-import tensorflow_federated as tff
+import numpy as np
 
 if TYPE_CHECKING:
-  from fl_clustering.points import point_files
+  from fl_clustering.points import scaling as scaling_lib
 
 # A message holds integers of at most 2^31 for each of fewer than 2^30 points, and noise.
 MODULUS = 2**62
 # Rows whose intermediate results fit a processor's cache; also bounds the memory.
-_BLOCK_ROWS = 2048
-
-
-def over_blocks(
-    points: tf.Tensor, shape: tuple[int, ...], block_totals: Callable[[tf.Tensor], tf.Tensor]
-) -> tf.Tensor:
-  """Returns the sum of `block_totals(block)`, int64 of `shape`, over blocks of `_BLOCK_ROWS`."""
-
-  def body(start: tf.Tensor, totals: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    return start + _BLOCK_ROWS, totals + block_totals(points[start : start + _BLOCK_ROWS])
-
-  _, totals = tf.while_loop(
-      lambda start, _: start < tf.shape(points)[0],
-      body,
-      (tf.constant(0), tf.zeros(shape, tf.int64)),
-      shape_invariants=(tf.TensorShape([]), tf.TensorShape(shape)),
-  )
-  return totals
+BLOCK_ROWS = 2048
 
 
 def signed(xp: types.ModuleType, total: Any) -> Any:
@@ -47,49 +32,76 @@ def signed(xp: types.ModuleType, total: Any) -> Any:
   return xp.where(total < MODULUS // 2, total, total - MODULUS)
 
 
-def build_round(
-    source: point_files.PointSource, query_type: tff.Type,
-    client_totals: Callable[[Any, tf.Tensor], tf.Tensor],
-) -> Any:
-  """Returns a round in which every client answers a query, and the answers are added up.
+class Question(Protocol):
+  """What every client answers with integers: a frozen dataclass; equal ones compute the same.
 
-  Args:
-    query_type: Of what the server sends.
-    client_totals: From the query and float64 points (n, d) to int64 of known shape.
+  Its functions take `xp`, which is `numpy`, or `tensorflow.experimental.numpy` with tensors as
+  arrays, and compute the same bits with both.
 
-  Returns:
-    The computation `(query@SERVER, {client, share}@CLIENTS) -> int64@SERVER`: the sum of
-    all answers and shares, between -2^61 and 2^61.  A client's share is what it adds to its
-    answer before anyone else sees it: its noise, or zero; an int64 array or number.
+  Attributes:
+    is_of_integers: Whether coordinates are rounded to integers first.
   """
-  @tff.tensorflow.computation(query_type, source.client_type)
-  def answer(query: Any, client: Any) -> tf.Tensor:
-    return client_totals(query, source.read(client))
 
-  # The share has the type of the answer, which TFF finds as it traces the answer, once.
-  answer_type = answer.type_signature.result
-  client_type = tff.StructWithPythonType(
-      [("client", source.client_type), ("share", answer_type)], collections.OrderedDict
-  )
+  @property
+  def is_of_integers(self) -> bool:
+    ...
 
-  @tff.tensorflow.computation(answer_type, answer_type)
-  def add(total: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
-    return total + share
+  def __hash__(self) -> int:
+    ...
 
-  @tff.federated_computation(query_type, client_type)
-  def message(query: tff.Value, client: tff.Value) -> tff.Value:
-    return add(answer(query, client.client), client.share)
+  def shape(self, num_columns: int) -> tuple[int, int]:
+    """Returns the shape of an answer, (num_groups, width), for points of so many columns."""
 
-  @tff.tensorflow.computation(answer_type)
-  def signed_total(total: tf.Tensor) -> tf.Tensor:
-    return signed(tnp, total)
+  def contributions(
+      self, xp: types.ModuleType, points: Any, sent: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
+    """Returns what some points add to an answer: groups, int (m,), and values for each, (m, width).
 
-  @tff.federated_computation(
-      tff.FederatedType(query_type, tff.SERVER), tff.FederatedType(client_type, tff.CLIENTS)
-  )
-  def sum_round(query: tff.Value, clients: tff.Value) -> tff.Value:
-    answers = tff.federated_map(message, (tff.federated_broadcast(query), clients))
-    total = tff.backends.mapreduce.federated_secure_modular_sum(answers, MODULUS)
-    return tff.federated_map(signed_total, total)
+    The values are float64 below 2^31, and are truncated towards zero to integers.
 
-  return tff.backends.test.replace_secure_intrinsics_with_bodies(sum_round)
+    Args:
+      points: Float64 of shape (n, num_columns).
+      sent: What the server sends.
+    """
+
+  def limited(self, xp: types.ModuleType, totals: Any, sent: Mapping[str, Any]) -> Any:
+    """Returns the answer of a client whose points add up to these totals, int64 of `shape`."""
+
+
+class ClientPoints(Protocol):
+  """The points of clients, and the coordinates in which the clients compute.
+
+  Attributes:
+    scaling: What the clients scale their points by.
+  """
+
+  @property
+  def scaling(self) -> scaling_lib.Scaling:
+    ...
+
+  @property
+  def num_columns(self) -> int:
+    ...
+
+  @property
+  def num_clients(self) -> int:
+    ...
+
+  def scaled(self, scaling: scaling_lib.Scaling) -> ClientPoints:
+    """Returns the same points in other coordinates."""
+
+  def total(
+      self, question: Question, sent: Mapping[str, Any], shares: Sequence[np.ndarray] | None = None
+  ) -> np.ndarray:
+    """Returns the sum of all clients' answers, int64 of the question's shape.
+
+    Args:
+      sent: What every client is sent: a dict of NumPy arrays and numbers.
+      shares: What each client adds to its answer before anyone else sees it, its noise: int64 of
+        the question's shape.  None for exact answers.
+    """
+
+
+# A function that takes points (n, d) by client id, and returns them in their own coordinates, with
+# the clients that answer questions about them.
+Hold = Callable[[Mapping[Any, np.ndarray]], ClientPoints]

@@ -23,7 +23,7 @@ import tensorflow as tf
 from clustering_basics import validate
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import secure_sums
+from fl_clustering.points import secure_rounds
 from fl_clustering.private_clusters import client_messages
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def build_question(public_type: Any, client_type: Any, message: Message) -> Any:
     client_type: That of a client's value, such as the paths of its files.
   """
   source = point_files.PointSource(client_type, 0, lambda client: client)
-  return secure_sums.build_round(source, public_type, message)
+  return secure_rounds.build_round(source, public_type, message)
 
 
 class SlotSums:

@@ -4,6 +4,8 @@ import abc
 import dataclasses
 from typing import Collection, Mapping
 
+import numpy as np
+
 from fl_clustering.tables import table_format
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
@@ -40,7 +42,8 @@ class ClientRows(abc.ABC):
 
   @abc.abstractmethod
   def make_clients(
-      self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str]
+      self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str],
+      validation: Mapping[str, np.ndarray],
   ) -> Made:
     """Returns the usable clients with scaled features, and how the tables became these.
 
@@ -48,4 +51,6 @@ class ClientRows(abc.ABC):
       tests: Which rows are for testing.
       usable: The ids of the clients.
       training: The ids of those whose training rows count for the scaling.
+      validation: Which of these clients' training rows are for validation, bool of shape
+        (num_train,) by id; other clients have none.
     """

@@ -21,12 +21,14 @@ class ClientData:
   Attributes:
     client_id: The name by which the client is known everywhere.
     group: The number of its true group, where the task has known groups.
+    validation: Examples held out of `train`, by which a run makes its choices; `None` without any.
   """
 
   client_id: str
   train: examples_lib.AnyExamples
   test: examples_lib.AnyExamples
   group: int | None = None
+  validation: examples_lib.AnyExamples | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,6 +91,8 @@ class FederatedTask:
     for client in self.all_clients:
       self._check_examples(client.train, "train", f"client {client.client_id!r}")
       self._check_examples(client.test, "test", f"client {client.client_id!r}")
+      if client.validation is not None:
+        self._check_examples(client.validation, "validation", f"client {client.client_id!r}")
     for part in self.global_test_parts:
       self._check_examples(part, "global_test", "the task")
 
@@ -178,6 +182,11 @@ class FederatedTask:
     return sum(len(client.train) for client in self.clients)
 
   @property
+  def num_validation_examples(self) -> int:
+    """The number of validation examples of all clients together."""
+    return sum(len(client.validation) for client in self.clients if client.validation is not None)
+
+  @property
   def num_client_test_examples(self) -> int:
     """The number of test examples of all clients together."""
     return sum(len(client.test) for client in self.clients)
@@ -197,8 +206,9 @@ class FederatedTask:
     for client in self.all_clients:
       # repr() keeps neighbouring fields apart whatever an id consists of.
       digest.update(repr((client.client_id, client.group)).encode())
-      for examples in (client.train, client.test):
-        examples.update_digest(digest)
+      for examples in (client.train, client.test, client.validation):
+        if examples is not None:
+          examples.update_digest(digest)
     for part in self.global_test_parts:
       part.update_digest(digest)
     return digest.hexdigest()

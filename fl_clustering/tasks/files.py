@@ -47,7 +47,8 @@ class _FolderRows(client_rows.ClientRows):
     return held_out.TestRows.of_masks(masks)
 
   def make_clients(
-      self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str]
+      self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str],
+      validation: Mapping[str, np.ndarray],
   ) -> client_rows.Made:
 
     def trains(client_id: str, table: client_tables.ClientTable) -> np.ndarray:
@@ -63,7 +64,10 @@ class _FolderRows(client_rows.ClientRows):
           examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
           for rows in (~is_test, is_test)
       )
-      clients.append(federated_task.ClientData(client_id, train, test))
+      mask, held = validation.get(client_id), None
+      if mask is not None and mask.any():
+        train, held = train.take(~mask), train.take(mask)
+      clients.append(federated_task.ClientData(client_id, train, test, validation=held))
     return tuple(clients), tables.format
 
 
@@ -161,7 +165,9 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   warnings = (*held_out.left_out_warnings(list(rows.num_rows), usable), *rows.warnings)
   new = held_out.new_positions(len(usable), options.num_new_clients, options.seed)
   training = {client_id for i, client_id in enumerate(usable) if i not in new}
-  clients, format_ = rows.make_clients(tests, usable, training)
+  num_train = {c: rows.num_rows[c] - tests.counts[c] for c in usable if c in training}
+  validation = held_out.draw_validation(num_train, options.validation_share, options.seed)
+  clients, format_ = rows.make_clients(tests, usable, training, validation)
   names = format_.encoding.feature_names
   return federated_task.FederatedTask(
       name=options.dataset,

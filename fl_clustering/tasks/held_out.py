@@ -1,12 +1,13 @@
-"""What is held out of training: clients' test examples, at random or in folds, and new clients.
+"""What is held out of training: test and validation examples of the clients, and new clients.
 
 Each client's examples are dealt out by themselves: its test examples follow from the seed and its
 id.  In cross-validation every client is in every fold, and each of its examples is for testing in
-one of them.
+one of them.  Validation examples are some of those for training: whatever a run chooses by how well
+models do, they decide, and the test examples only judge.
 """
 
 import dataclasses
-from typing import Container, Mapping, Sequence
+from typing import Container, Mapping, Sequence, cast
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import shares
 
 TEST_SHARE = 0.2
+VALIDATION_SHARE = 0.1
+# A client with fewer training examples needs them all.
+MIN_TRAIN_TO_VALIDATE = 20
 # Without more of the clients, the data would no longer be what their name says.
 MAX_SMALL_FRACTION = 0.25
 
@@ -143,6 +147,61 @@ def in_fold(
   )
 
 
+def draw_validation(
+    num_train: Mapping[str, int], validation_share: float, seed: int
+) -> dict[str, np.ndarray]:
+  """Returns which training examples of the clients are for validation.
+
+  Args:
+    num_train: The clients' numbers of training examples, by id.
+    validation_share: The share of them, in [0, 1), for a client with 20 of them or more.
+    seed: Decides which.
+
+  Returns:
+    bool of shape (n,) by client id.
+
+  Raises:
+    ValueError: If a client would have no example left to train on.
+  """
+  masks = {}
+  for client_id, num in num_train.items():
+    has_some = validation_share > 0 and num >= MIN_TRAIN_TO_VALIDATE
+    chosen = max(1, round(validation_share * num)) if has_some else 0
+    if 0 < num <= chosen:
+      raise validate.error(
+          "validation_share", f"leave client {client_id!r} one of its {num} examples to train on",
+          validation_share,
+      )
+    rng = randomness.generator(seed, "validation", client_id=client_id)
+    masks[client_id] = _mask(num, rng.choice(num, chosen, replace=False))
+  return masks
+
+
+def with_validation(
+    task: federated_task.FederatedTask, validation_share: float, seed: int
+) -> federated_task.FederatedTask:
+  """Returns the task whose clients that train have validation examples, as `draw_validation` says.
+
+  Those of tables have theirs already, which were drawn where the rows are.
+  """
+  if task.table_format is not None:
+    return task
+  masks = draw_validation(
+      {client.client_id: len(client.train) for client in task.clients}, validation_share, seed
+  )
+
+  def split(client: federated_task.ClientData) -> federated_task.ClientData:
+    mask = masks[client.client_id]
+    if not mask.any():
+      return client
+    examples = cast(examples_lib.Examples, client.train)
+    return dataclasses.replace(
+        client, train=examples.take(~mask), validation=examples.take(mask)
+    )
+
+  return dataclasses.replace(task, clients=tuple(map(split, task.clients)))
+
+
 def left_out_warnings(client_ids: Sequence[str], kept: Container[str]) -> tuple[str, ...]:
   """Returns warnings of the clients that can't be trained and tested.
 
@@ -176,12 +235,22 @@ def new_positions(num_clients: int, num_new_clients: int, seed: int) -> set[int]
 def hold_out(
     task: federated_task.FederatedTask, num_new_clients: int, seed: int
 ) -> federated_task.FederatedTask:
-  """Returns the task with some of its clients, drawn by the seed, as new ones."""
+  """Returns the task with some of its clients, drawn by the seed, as new ones.
+
+  A new client trains on all that it has but its test examples.
+  """
   if not num_new_clients:
     return task
   new = new_positions(len(task.clients), num_new_clients, seed)
+
+  def without_validation(client: federated_task.ClientData) -> federated_task.ClientData:
+    if client.validation is None:
+      return client
+    train = examples_lib.pooled((client.train, client.validation))
+    return dataclasses.replace(client, train=train, validation=None)
+
   return dataclasses.replace(
       task,
       clients=tuple(client for i, client in enumerate(task.clients) if i not in new),
-      new_clients=tuple(task.clients[i] for i in sorted(new)),
+      new_clients=tuple(without_validation(task.clients[i]) for i in sorted(new)),
   )

@@ -26,6 +26,7 @@ def task_from_arrays(
     model: str | model_lib.Model,
     *,
     test_share: float = 0.2,
+    validation_share: float = held_out.VALIDATION_SHARE,
     seed: int = 0,
     global_test: Sequence | None = None,
     num_classes: int | None = None,
@@ -46,7 +47,9 @@ def task_from_arrays(
       integers >= 0 of shape (num_examples,).
     model: A name in `models.MODELS`, or a `model.Model`, such as `keras_model` returns.
     test_share: The share of each client's examples that is test data, in (0, 1).
-    seed: Decides which examples are test data.
+    validation_share: The share of each client's training examples, in [0, 1), by which a run makes
+      its choices and on which it does not train.  Clients with fewer than 20 have none.
+    seed: Decides which examples these are.
     global_test: `(x, y)` that belong to no client; `None` = all clients' test data.
     num_classes: The labels are below it; `None` = the model's number of outputs, the
       number of `class_names`, or the largest label + 1.
@@ -64,6 +67,7 @@ def task_from_arrays(
   """
   validate.between(0, 1, test_share=test_share)
   validate.integer(0, seed=seed)
+  validate.within(0, 1, validation_share=validation_share)
   if not clients:
     raise validate.error("clients", "hold at least one client", dict(clients))
   parts = {f"{client_id}": _parts(client_id, data) for client_id, data in clients.items()}
@@ -95,7 +99,7 @@ def task_from_arrays(
   class_names = None if class_names is None else tuple(class_names)
   if num_classes is None:
     num_classes = _num_classes(model, class_names, [y for _, y in everything])
-  return federated_task.FederatedTask(
+  task = federated_task.FederatedTask(
       name=name,
       source=f"{sum(len(y) for _, y in everything):,} examples ({name})",
       partition="natural",
@@ -108,6 +112,7 @@ def task_from_arrays(
       class_names=class_names,
       feature_names=None if feature_names is None else tuple(feature_names),
   )
+  return held_out.with_validation(task, validation_share, seed)
 
 
 def task_from_client_data(

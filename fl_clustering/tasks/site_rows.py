@@ -26,7 +26,7 @@ from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 
 _DTYPE = "float32"
-_PARTS = ("train", "test")
+_PARTS = ("train", "validation", "test")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,10 +53,11 @@ class _SiteRows(client_rows.ClientRows):
     return held_out.TestRows(dict.fromkeys(counts, np.zeros(0, bool)), counts)
 
   def make_clients(
-      self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str]
+      self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str],
+      validation: Mapping[str, np.ndarray],
   ) -> tuple[tuple[federated_task.ClientData, ...], table_format.TableFormat]:
     encoding = self._standardized(tests, [id_ for id_ in usable if id_ in training])
-    clients = self._write_files(tests, usable, encoding)
+    clients = self._write_files(tests, usable, encoding, validation)
     return clients, dataclasses.replace(self.format, encoding=encoding)
 
   def _values(
@@ -89,21 +90,26 @@ class _SiteRows(client_rows.ClientRows):
     return dataclasses.replace(self.format.encoding, shift=mean, factor=factor)
 
   def _digest(
-      self, tests: held_out.TestRows, client_id: str, encoding: table_format.FeatureEncoding
+      self, tests: held_out.TestRows, client_id: str, encoding: table_format.FeatureEncoding,
+      is_validation: np.ndarray,
   ) -> str:
     """Returns a digest of all that a client's files are made of and with, in hex."""
     digest = hashlib.sha256(repr((self.sites.digest, client_id)).encode())
-    for array in (tests.masks[client_id], encoding.shift, encoding.factor):
+    for array in (tests.masks[client_id], encoding.shift, encoding.factor, is_validation):
       if array is not None:
         digest.update(array.tobytes())
     return digest.hexdigest()
 
   def _write_files(
       self, tests: held_out.TestRows, client_ids: Collection[str],
-      encoding: table_format.FeatureEncoding,
+      encoding: table_format.FeatureEncoding, validation: Mapping[str, np.ndarray],
   ) -> tuple[federated_task.ClientData, ...]:
     """Has the sites write the files of clients."""
-    digests = {client_id: self._digest(tests, client_id, encoding) for client_id in client_ids}
+    masks = {
+        c: validation.get(c, np.zeros(self.num_rows[c] - tests.counts[c], bool))
+        for c in client_ids
+    }
+    digests = {c: self._digest(tests, c, encoding, masks[c]) for c in client_ids}
 
     def path_of(part: str) -> Callable[[str], str]:
       return lambda client_id: self.sites.path(client_id, f".{digests[client_id][:32]}.{part}")
@@ -113,25 +119,28 @@ class _SiteRows(client_rows.ClientRows):
         client_ids,
         shift=lambda client_id: encoding.shift,
         factor=lambda client_id: encoding.factor,
+        is_validation=lambda client_id: masks[client_id],
         **{part: path_of(part) for part in _PARTS},
     ))
     clients = []
     for client_id, numbers in zip(client_ids, written):
-      num_test = tests.counts[client_id]
-      expected = self.num_rows[client_id] - num_test, num_test
+      mask, num_test = masks[client_id], tests.counts[client_id]
+      expected = int((~mask).sum()), int(mask.sum()), num_test
       if tuple(numbers) != expected:
         raise ValueError(
             f"the site at {self.sites.addresses[client_id]} must have the rows that it says it "
             f"has, got {sum(numbers)} for client {client_id!r}."
         )
-      train, test = (
+      train, held, test = (
           examples_lib.RemoteExamples(
               path_of(part)(client_id), number, (self._num_columns,), _DTYPE,
               len(self.format.classes or ()), f"{part} of {digests[client_id]}",
           )
           for part, number in zip(_PARTS, expected)
       )
-      clients.append(federated_task.ClientData(client_id, train, test))
+      clients.append(federated_task.ClientData(
+          client_id, train, test, validation=held if len(held) else None
+      ))
     return tuple(clients)
 
 
@@ -161,6 +170,7 @@ def _client_type(num_columns: int, *others: str) -> Any:
   kinds = {
       "shift": tff.TensorType(np.float64, [num_columns]),
       "factor": tff.TensorType(np.float64, [num_columns]),
+      "is_validation": tff.TensorType(np.bool_, [None]),
       **dict.fromkeys(_PARTS, np.str_),
   }
   return tff.StructWithPythonType(
@@ -207,7 +217,7 @@ def _build_power_sums(num_columns: int, has_split: bool, power: int) -> Any:
 
 
 def _bytes(rows: tf.Tensor) -> tf.Tensor:
-  """Returns a matrix of float32 as a string of its bytes; it has a row at least."""
+  """Returns a matrix of float32 as a string of its bytes."""
   message = tf.io.serialize_tensor(rows)
   # A message of `TensorProto` ends with its `tensor_content`.
   num_bytes = rows.dtype.size * tf.size(rows)
@@ -232,9 +242,9 @@ def _write_unless_there(path: tf.Tensor, content: tf.Tensor) -> tf.Tensor:
 def _build_write(num_columns: int, has_split: bool) -> Any:
   """Returns `{client}@CLIENTS -> {int32}@CLIENTS`: writes the scaled rows of each part.
 
-  The result is each client's numbers of rows for training and for testing, of shape (2,).
+  The result is each client's numbers of rows for training, validation and testing, of shape (3,).
   """
-  client_type = _client_type(num_columns, "shift", "factor", *_PARTS)
+  client_type = _client_type(num_columns, "shift", "factor", "is_validation", *_PARTS)
 
   @tff.tensorflow.computation(client_type)
   def write(client: Any) -> Any:
@@ -243,9 +253,15 @@ def _build_write(num_columns: int, has_split: bool) -> Any:
         [tf.cast(points * client["factor"], _DTYPE), tf.cast(labels, _DTYPE)[:, tf.newaxis]],
         axis=1,
     )
+    train, test = tf.boolean_mask(rows, ~is_test), tf.boolean_mask(rows, is_test)
+    # A site that has other rows than it says is told by the numbers below.
+    is_validation = tf.cond(
+        tf.equal(tf.size(client["is_validation"]), tf.shape(train)[0]),
+        lambda: client["is_validation"], lambda: tf.zeros(tf.shape(train)[:1], tf.bool),
+    )
+    parts = tf.boolean_mask(train, ~is_validation), tf.boolean_mask(train, is_validation), test
     numbers = []
-    for part, mask in zip(_PARTS, (~is_test, is_test)):
-      of_part = tf.boolean_mask(rows, mask)
+    for part, of_part in zip(_PARTS, parts):
       with tf.control_dependencies([_write_unless_there(client[part], _bytes(of_part))]):
         numbers.append(tf.identity(tf.shape(of_part)[0]))
     return tf.stack(numbers)

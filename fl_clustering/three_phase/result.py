@@ -66,7 +66,7 @@ class MethodResult:
     clients_blended: The same after every cluster's model was replaced by the mean
       of itself and the mean of all clusters' models.
     global_mean: Confusion matrix of the mean of the cluster models, (C, C).
-    global_weighted: The same, weighted by `best_accuracy`.
+    global_weighted: The same, weighted by `validation_accuracy`, or by `best_accuracy`.
     global_blended: The same for every blended model, (K, C, C); of many clusters, for those of
       `scoring.blended_on_global_test` alone.
     new_clients: Confusion matrices of every new client with the model it was given,
@@ -77,6 +77,10 @@ class MethodResult:
     adjusted_rand_index: Agreement with the true groups; `None` if they are not
       known, if clusters overlap, or for a control.
     purity: The same.
+    validation: Confusion matrices as of `clients`, on the validation data of those that have
+      some; `None` if no client has any.
+    validation_accuracy: The accuracy of the cluster models on their own clients' validation data,
+      (K,), NaN where these have none; `None` likewise.
   """
 
   assignment: cluster_assignment.ClusterAssignment
@@ -92,6 +96,8 @@ class MethodResult:
   cost: cost_lib.Cost
   adjusted_rand_index: float | None
   purity: float | None
+  validation: np.ndarray | None = None
+  validation_accuracy: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True)

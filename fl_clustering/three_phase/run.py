@@ -133,7 +133,9 @@ class Run:
           pretrained, outcome.state, self.engine.new_client_ids
       )
       true_groups = self.task.true_groups if name in self.config.chosen_methods else None
-      result = scoring.evaluate(self.engine, outcome, placement, true_groups)
+      result = scoring.evaluate(
+          self.engine, outcome, placement, true_groups, self.config.article_weights
+      )
       if len(result.vectors) > MOST_MODELS_KEPT:
         path = os.path.join(self.data_dir, f"models_of_{name}.npy")
         vectors = atomic_file.array_in_file(path, result.vectors)

@@ -181,9 +181,17 @@ class SavedClusters:
 
 
 def most_accurate(config: config_lib.ThreePhaseConfig, result: result_lib.ThreePhaseResult) -> str:
-  """Returns the name of the chosen method with the highest mean accuracy over the clients."""
-  names = config.chosen_methods or (registry.FEDAVG,)
-  return max(names, key=lambda name: metrics.accuracy(result.methods[name].clients).mean())
+  """Returns the name of the chosen method with the highest mean accuracy over the clients.
+
+  It is that on their validation data, or on their test data if no client has any others.
+  """
+
+  def accuracy(name: str) -> float:
+    found = result.methods[name]
+    judged = found.clients if found.validation is None else found.validation
+    return metrics.accuracy(judged).mean()
+
+  return max(config.chosen_methods or (registry.FEDAVG,), key=accuracy)
 
 
 def of_result(

@@ -7,15 +7,17 @@ Methods don't see any of this.  What is measured is confusion matrices, of shape
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING, cast
 
 import numpy as np
 
 from fl_clustering.engine import evaluation
+from fl_clustering.engine import metrics
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.three_phase import result as result_lib
 
 if TYPE_CHECKING:
+  from fl_clustering.engine import client_files
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.methods import method as method_lib
 
@@ -39,19 +41,21 @@ def on_new_clients(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray
 
 
 def _on_members(
-    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[Sequence[str]]
+    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[Sequence[str]],
+    files: Mapping[str, client_files.ExampleFile] | None = None,
 ) -> list[np.ndarray]:
-  """Returns per cluster (num_members, C, C): its model on its members' test data."""
-  test = engine.files.test
+  """Returns per cluster (num_members, C, C): its model on its members' files, or test data."""
+  files = engine.files.test if files is None else files
   requests = [
-      evaluation.Request(k, tuple(test[c] for c in members))
+      evaluation.Request(k, tuple(files[c] for c in members))
       for k, members in enumerate(clusters)
   ]
   return engine.confusions(vectors, requests)
 
 
 def on_clients_and_clusters(
-    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[tuple[str, ...]]
+    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[tuple[str, ...]],
+    files: Mapping[str, client_files.ExampleFile] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
   """Evaluates cluster models for the clients, and for the clusters as a whole.
 
@@ -61,19 +65,23 @@ def on_clients_and_clusters(
     vectors: Cluster models, float32 of shape (num_clusters, P), or a `Blended`.
     clusters: The client ids per model.  Clusters may overlap or be empty, but every client of
       the task must be in one.
+    files: The data of some of the clients, by id in the task's order; `None` for the test data of
+      all.
 
   Returns:
-    Per client (num_clients, C, C), aligned with the task's client ids; and per cluster
+    Per client of the files (num_clients, C, C), aligned with the task's client ids; and per cluster
     (num_clusters, C, C), its clients' test data taken together, which is all zeros for an
     empty cluster.
 
   Raises:
     ValueError: If a client is in no cluster, or a cluster holds an unknown one.
   """
-  client_ids = engine.client_ids
+  cluster_assignment.check_covers(cluster_assignment.clusters_of(clusters), engine.client_ids)
+  client_ids = engine.client_ids if files is None else tuple(files)
+  if files is not None:
+    clusters = [tuple(c for c in members if c in files) for members in clusters]
   clusters_of = cluster_assignment.clusters_of(clusters)
-  cluster_assignment.check_covers(clusters_of, client_ids)
-  by_member = _on_members(engine, vectors, clusters)
+  by_member = _on_members(engine, vectors, clusters, files)
   of_clusters = np.stack([confusions.sum(axis=0) for confusions in by_member])
   groups = [(clusters, by_member)]
   if any(len(indices) > 1 for indices in clusters_of.values()):
@@ -82,7 +90,7 @@ def on_clients_and_clusters(
     for alike in cluster_assignment.clients_alike(clusters, client_ids):
       means = cluster_assignment.mean_vectors(vectors, list(alike))
       members_alike = list(alike.values())
-      groups.append((members_alike, _on_members(engine, means, members_alike)))
+      groups.append((members_alike, _on_members(engine, means, members_alike, files)))
   of_client = {
       client_id: confusion
       for of_group in groups
@@ -124,8 +132,7 @@ class Mixtures:
 
   Attributes:
     mean: (a), their mean, of shape (P,).
-    weighted: (b), their mean weighted by the highest accuracy that each cluster
-      reached, of shape (P,).
+    weighted: (b), their mean weighted by each cluster's accuracy, of shape (P,).
     blended: (c), for every cluster the mean of its own model and of (a).
   """
 
@@ -134,16 +141,19 @@ class Mixtures:
   blended: Blended
 
 
-def mix(vectors: np.ndarray, best_accuracy: np.ndarray) -> Mixtures:
+def mix(vectors: np.ndarray, accuracy: np.ndarray) -> Mixtures:
   """Returns the mixtures of cluster models.
 
   Args:
     vectors: The cluster models, float32 of shape (K, P).
-    best_accuracy: The highest accuracy that each cluster reached, of shape (K,).
-      Clusters that all reached 0 count alike.
+    accuracy: The clusters' accuracy, of shape (K,).  One that is not known, NaN, counts as the mean
+      of the others; clusters that all have 0 count alike.
   """
   mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-  weights = best_accuracy if np.any(best_accuracy) else np.ones_like(best_accuracy)
+  is_known = ~np.isnan(accuracy)
+  weights = np.where(is_known, accuracy, accuracy[is_known].mean() if is_known.any() else 1.0)
+  if not np.any(weights):
+    weights = np.ones_like(weights)
   weighted = np.zeros(vectors.shape[1])
   # One at a time: all of them in float64 are gigabytes for large models.
   for weight, vector in zip(weights, vectors):
@@ -168,7 +178,7 @@ def _rows_at(vectors: np.ndarray, places: list[int]) -> np.ndarray:
 
 def evaluate(
     engine: engine_lib.Engine, outcome: result_lib.Outcome, placement: method_lib.Placement | None,
-    true_groups: Mapping[str, Any] | None = None,
+    true_groups: Mapping[str, Any] | None = None, article_weights: bool = False,
 ) -> result_lib.MethodResult:
   """Evaluates what a method ended with.
 
@@ -178,11 +188,20 @@ def evaluate(
   Args:
     placement: What it gives to the new clients; `None` without new clients.
     true_groups: From every client's id to its group; `None` = not to be compared.
+    article_weights: Whether the clusters weigh in (b) by their best accuracy on test data, although
+      there are validation data.
   """
   places, assignment = outcome.state.reported_clusters()
   vectors = _rows_at(outcome.state.vectors, places)
   best_accuracy = outcome.best_accuracy[places]
-  mixed = mix(vectors, best_accuracy)
+  validation, validation_accuracy = None, None
+  if engine.files.validation:
+    validation, of_clusters = on_clients_and_clusters(
+        engine, outcome.state.vectors, outcome.state.members, engine.files.validation
+    )
+    validation_accuracy = metrics.accuracy(of_clusters)[places]
+  by_test = article_weights or validation_accuracy is None
+  mixed = mix(vectors, best_accuracy if by_test else cast(np.ndarray, validation_accuracy))
   tested = blended_on_global_test(len(vectors))
   of_global_test = on_global_test(
       engine, np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended[tested]])
@@ -210,6 +229,8 @@ def evaluate(
       cost=outcome.cost,
       adjusted_rand_index=assignment.adjusted_rand_index(true_groups) if true_groups else None,
       purity=assignment.purity(true_groups) if true_groups else None,
+      validation=validation,
+      validation_accuracy=validation_accuracy,
   )
 
 

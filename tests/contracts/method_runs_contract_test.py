@@ -22,7 +22,7 @@ _ALL = tuple(registry.METHODS)
 # Settings with which these methods have one cluster, apart from `num_clusters`.
 _ONE_CLUSTER = {
     "num_clusters": 1, "distance_threshold": "q1.0", "hierarchical_cut": "num_clusters",
-    "cfl_eps1": 1e-9, "flux_radius": 1e9,
+    "cfl_ratio": 1e-9, "flux_radius": 1e9,
 }
 # They begin before phase 1, which the control doesn't.
 _FROM_START = ("pacfl", "clove", "private_ifca", "dp_fedavg")
@@ -70,8 +70,8 @@ class MethodRunsTest(parameterized.TestCase):
     super().setUpClass()
     cls.task = small_task.small_task()
     cls.config = _config(
-        cls.task, num_clusters=2, clients_per_round=4, cfl_eps1=1e9, cfl_eps2=0.0,
-        cfl_min_clients=2, hierarchical_cut="num_clusters", seed=1,
+        cls.task, num_clusters=2, clients_per_round=4, cfl_ratio=1e9, cfl_gap=-2.0,
+        cfl_min_clients=3, hierarchical_cut="num_clusters", seed=1,
     )
     cls.recorder = run_recorder.Recorder()
     cls.result = _run(cls.config, cls.task, cls.recorder)
@@ -163,7 +163,7 @@ class MethodRunsTest(parameterized.TestCase):
     result = _run(
         _config(
             task, num_clusters=3, distance_threshold="q0.1", hierarchical_cut="num_clusters",
-            cfl_eps1=1e9, cfl_eps2=0.0, cfl_min_clients=3, representation="update",
+            cfl_ratio=1e9, cfl_gap=-2.0, cfl_min_clients=3, representation="update",
         ),
         task,
     )

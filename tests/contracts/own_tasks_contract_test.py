@@ -19,7 +19,7 @@ _ALL = tuple(registry.METHODS)
 # Settings with which the methods have one cluster, apart from `num_clusters`.
 _ONE_CLUSTER = {
     "num_clusters": 1, "distance_threshold": "q1.0", "hierarchical_cut": "num_clusters",
-    "cfl_eps1": 1e-9, "flux_radius": 1e9,
+    "cfl_ratio": 1e-9, "flux_radius": 1e9,
 }
 # They begin before phase 1, which the control doesn't.
 _FROM_START = ("pacfl", "clove", "private_ifca", "dp_fedavg")

@@ -118,6 +118,12 @@ class PoolTest(absltest.TestCase):
     np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
     self.assertEqual(found.inertia_, expected.inertia_)
 
+  def test_a_pool_that_was_closed_computes_no_fit(self):
+    with pool.Pool((self._workers(1)[0].address,)):
+      self.assertTrue(runtime.has_context_of_the_caller())
+    self.assertFalse(runtime.has_context_of_the_caller())
+    estimator.FederatedKMeans(2).fit(np.eye(4))
+
   def test_an_aggregator_of_tff_adds_up_at_each_worker(self):
     task, round_ = small_task.small_task(), participation.Round(1, ("a", "b", "c", "e"), 1)
 

@@ -35,7 +35,7 @@ class _Squares(experiment.Experiment):
   program = "squares"
   files = ("squares.csv",)
   folders = ()
-  versions_of = ("numpy",)
+  versions_of = ("numpy", "not-installed")
   report = "squares_report"
 
   def result_text(self, finished):

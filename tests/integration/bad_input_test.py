@@ -77,7 +77,7 @@ class BadInputTest(parameterized.TestCase):
        r"`token_file` must be a file that can be read \(.*\), got '/no/such/file'"),
       ("option_of_another_method", ["--methods=cfl", "--ifca_start=random"],
        "`ifca_start` must be given only with the method ifca"),
-      ("impossible_norm", ["--methods=cfl", "--cfl_eps1=0"], "`cfl_eps1` must be .* > 0"),
+      ("impossible_norm", ["--methods=cfl", "--cfl_ratio=0"], "`cfl_ratio` must be .* > 0"),
       ("negative_seed", ["--seed=-1"], "`seed` must"),
   )
   def test_flags(self, flags, message):

@@ -18,7 +18,7 @@ from tests.tasks import data_files
 _METHODS = (
     "--methods=kmeans,ifca,cfl", "--num_clusters=2", "--control_repeats=2",
     # So that CFL splits its cluster.
-    "--cfl_eps1=1e9", "--cfl_eps2=0",
+    "--cfl_ratio=1e9", "--cfl_gap=-2",
 )
 _DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--methods=kmeans", "--num_clusters=2")
 

@@ -23,7 +23,7 @@ class SiteBytesTest(site_bytes.TestCase):
     num_parameters = (num_columns + 1) * num_classes
     expected = {
         "sums of the features": {("float64", (num_columns,))},
-        "numbers of rows": {("int32", (2,))},
+        "numbers of rows": {("int32", (3,))},
         "positions of answers": {("int32", ())},
         "sums of models, examples, losses": {
             ("float32", (num_parameters,)), ("float32", ()), ("float32", (4,))

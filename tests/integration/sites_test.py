@@ -24,7 +24,7 @@ from tests.integration import three_phase_program as program
 
 _SMALL = (
     "--dataset=files", "--pretrain_rounds=2", "--cluster_rounds=2", "--control_repeats=2",
-    "--methods=kmeans,ifca,cfl,pacfl", "--num_clusters=2", "--cfl_eps1=1e9", "--cfl_eps2=0",
+    "--methods=kmeans,ifca,cfl,pacfl", "--num_clusters=2", "--cfl_ratio=1e9", "--cfl_gap=-2",
     "--learning_rate=0.5", "--hidden_units=8", "--client_epochs_per_round=5",
 )
 _TABLES = table_options.TableOptions(
@@ -168,7 +168,8 @@ class SitesTest(parameterized.TestCase):
     found = self.whole
     for row in found.rows("clients.csv", ("client_id",)):
       self.assertEqual((row["num_train"], row["train_label_0"], row["train_label_1"]),
-                       (30, None, None))
+                       (27, None, None))
+      self.assertEqual(row["num_validation"], 3)
     self.assertFalse(found.has("profiles.csv"))
     page = program.read_text(found.path, "report.html")
     self.assertIn("<h1>Three-phase clustering of 6 clients at 2 sites: files</h1>", page)

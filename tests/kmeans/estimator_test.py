@@ -26,7 +26,6 @@ from fl_clustering.points import gathering
 from fl_clustering import runtime
 from tests import nightly
 from tests.kmeans import numpy_reference
-from tests.points import numpy_rounds
 
 
 def setUpModule():
@@ -34,6 +33,8 @@ def setUpModule():
   unittest.addModuleCleanup(local.close)
 
 
+# Fits by sums need no runtime, and are faster without.
+_IN_PROCESS = mock.patch.object(runtime, "has_context_of_the_caller", lambda: False)
 _GATHERING = ("fkm_lloyd", "fkm", "kfed", "child_parent")
 
 
@@ -183,7 +184,7 @@ class FederatedKMeansTest(parameterized.TestCase):
 
   @parameterized.parameters("sums", "fkm_lloyd")
   def test_without_keep_history_no_centroids_of_rounds_are_kept(self, algorithm):
-    numpy_rounds.install(self.addCleanup)
+    self.enter_context(_IN_PROCESS)
     rng = np.random.default_rng(0)
     # As many clusters as points: on the way to them, centroids are points, too.
     clients = [rng.standard_normal((7, 3)) for _ in range(2)]
@@ -213,7 +214,7 @@ class FederatedKMeansTest(parameterized.TestCase):
     np.testing.assert_allclose(there.inertia_, 1e10 * here.inertia_, rtol=1e-4)
 
   def test_standardize(self):
-    numpy_rounds.install(self.addCleanup)
+    self.enter_context(_IN_PROCESS)
     # The clusters are in a column that is small beside another without any.
     rng = np.random.default_rng(0)
     clusters = rng.integers(3, size=300)
@@ -235,7 +236,7 @@ class FederatedKMeansTest(parameterized.TestCase):
       ("wide_and_constant", False, [1e90, 1e-90, 0.0, 1.0]),
   )
   def test_centers_are_means_in_columns_of_any_width(self, standardize, widths, outlier=1.0):
-    numpy_rounds.install(self.addCleanup)
+    self.enter_context(_IN_PROCESS)
     rng = np.random.default_rng(0)
     clusters = rng.integers(3, size=300)
     points = np.stack([10 * clusters, clusters % 2, -clusters, 2 * (clusters == 1)], axis=1)
@@ -388,7 +389,7 @@ class SmallDataTest(parameterized.TestCase):
 
   @parameterized.parameters((1e4, False), (1e8, True))
   def test_clusters_that_are_small_beside_an_outlier_are_a_warning(self, place, warns):
-    numpy_rounds.install(self.addCleanup)
+    self.enter_context(_IN_PROCESS)
     rng = np.random.default_rng(0)
     blobs = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 20, axis=0)
     blobs += 0.05 * rng.standard_normal(blobs.shape)
@@ -401,7 +402,7 @@ class SmallDataTest(parameterized.TestCase):
     self.assertRegex(texts[-1], r"^\d of 4 centers stands? on fewer than 5 points\. Each such")
 
   def test_one_cluster_is_the_mean(self):
-    numpy_rounds.install(self.addCleanup)
+    self.enter_context(_IN_PROCESS)
     clients = numpy_reference.sample_clients()
     model = FederatedKMeans(1).fit(clients)
     mean = numpy_reference.pooled(clients).mean(axis=0)

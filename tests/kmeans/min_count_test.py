@@ -4,7 +4,6 @@ Every question is looked at as it reaches the clients, and its cells are compute
 """
 
 import dataclasses
-import unittest
 from unittest import mock
 
 from absl.testing import absltest
@@ -21,14 +20,6 @@ from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as view_sums
 from fl_clustering.points import federated_points
 from fl_clustering.points import grid_scaling
-from fl_clustering import runtime
-from tests.points import numpy_rounds
-
-
-def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-  numpy_rounds.install(unittest.addModuleCleanup)
 
 
 def _ties():
@@ -73,7 +64,7 @@ class _Spy:
     def spied(asked, query):
       self.kinds.add(type(query.kind))
       if not isinstance(query.kind, sum_kinds.Counts):
-        self.counts += self._parts(query, np.rint(asked.files.scaling.apply(self._points)))
+        self.counts += self._parts(query, np.rint(asked.clients.scaling.apply(self._points)))
       return totals(asked, query)
 
     return mock.patch.object(federated_points.FederatedPoints, "totals", spied)
@@ -102,8 +93,8 @@ class _Spy:
 def _moved_cells(grid):
   """Does `in_column_steps` with other cells: as if rounding had moved points over borders."""
   own = grid.column_factor
-  files, cells = _in_column_steps(grid)
-  return files, np.where(own > 0, cells * np.linspace(0.3, 1.7, len(cells)), cells)
+  clients, cells = _in_column_steps(grid)
+  return clients, np.where(own > 0, cells * np.linspace(0.3, 1.7, len(cells)), cells)
 
 
 def _moved_model(*args):

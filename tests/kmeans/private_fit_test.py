@@ -1,7 +1,7 @@
 """Tests for fl_clustering.kmeans.private_fit, and for `privacy` of FederatedKMeans."""
 
+import functools
 import math
-import unittest
 from unittest import mock
 import warnings
 
@@ -28,6 +28,8 @@ from fl_clustering.points import federated_points
 from fl_clustering.points import gathering
 from fl_clustering.points import given_clients
 from fl_clustering.points import grid_scaling
+from fl_clustering.points import point_arrays
+from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering import runtime
 from tests.kmeans import numpy_reference
@@ -35,19 +37,14 @@ from tests.kmeans import numpy_reference
 _PRIVACY = PointPrivacy(1.0, 1e-6, 12.0)
 
 
-def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-
-
 class _PrivateTest(parameterized.TestCase):
 
   def _fit(self, clients, privacy=_PRIVACY, k=4, source=None):
     """Returns the `Fit` of a list of arrays, with seeded noise by default."""
     clients = {str(index): np.asarray(points) for index, points in enumerate(clients)}
-    files = private_fit.write_files(clients, privacy, self.create_tempdir().full_path)
+    clients = private_fit.hold(clients, privacy, point_arrays.hold)
     config = kmeans_config.KMeansConfig(k, privacy=privacy)
-    return private_fit.fit(config, files, source or noise.SeededNoise(5))
+    return private_fit.fit(config, clients, source or noise.SeededNoise(5))
 
 
 class PooledTest(_PrivateTest):
@@ -97,17 +94,28 @@ class PooledTest(_PrivateTest):
 class SensitivityTest(parameterized.TestCase):
   """One row changes the totals by its own contribution, however the others lie."""
 
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.enterClassContext(runtime.LocalRuntime())
+
+  def setUp(self):
+    super().setUp()
+    folder = self.create_tempdir().full_path
+    write = functools.partial(point_files.write_files, directory=folder)
+    self._holds = {"in_process": point_arrays.hold, "tff": write}
+
   def _totals(self, points, query, engine):
     if engine == "pooled":
       return private_sums.PooledPoints(points, 1.0).totals(query)
     privacy = PointPrivacy(1.0, 1e-6, 1.0)
     clients = {"a": points[:5], "b": points[5:]}
-    files = private_fit.write_files(clients, privacy, self.create_tempdir().full_path)
-    return federated_points.FederatedPoints(files, 2).totals(query)
+    held = private_fit.hold(clients, privacy, self._holds[engine])
+    return federated_points.FederatedPoints(held, 2).totals(query)
 
   @parameterized.product(
       # Blocks of a client have 2,048 rows, and of pooled points 6,553 of this width.
-      engine=["pooled", "federated"],
+      engine=["pooled", "in_process", "tff"],
       num_copies=[1, 2, 15, 16, 2042, 2043, 2047, 2048, 4097, 6542, 6543, 13096, 20000],
   )
   def test_one_more_copy_of_a_row_on_a_border(self, engine, num_copies):
@@ -131,7 +139,6 @@ class SensitivityTest(parameterized.TestCase):
     self.assertLessEqual(np.linalg.norm(change["residual_sums"]), 1)
     self.assertLessEqual(np.abs(change["excesses"]).sum(), 0.5)
 
-
   def test_a_missing_number_in_a_frame_changes_no_other_row(self):
     # Without it the frame's numbers lie column by column in memory, with it row by row.
     row = [0.39472590386867523, 0.21766088663616584, 0.19215943896811608, 0.16809796881011713,
@@ -142,10 +149,8 @@ class SensitivityTest(parameterized.TestCase):
       clients = given_clients.private_clients(
           given_clients.as_arrays(given_clients.clients_of(frame))
       )
-      (path,) = private_fit.write_files(
-          clients, PointPrivacy(1.0, 1e-6, 1.0), self.create_tempdir().full_path
-      ).paths.values()
-      found.append(np.fromfile(path))
+      held = private_fit.hold(clients, PointPrivacy(1.0, 1e-6, 1.0), point_arrays.hold)
+      found.append(*held.arrays.values())
     np.testing.assert_array_equal(*found)
 
 
@@ -299,8 +304,8 @@ class ClientPrivacyTest(_PrivateTest):
 
     def totals(clients):
       """Returns what a release adds noise to, in standard deviations of the noise."""
-      files = private_fit.write_files(clients, privacy, self.create_tempdir().full_path)
-      points = federated_points.FederatedPoints(files, 2)
+      held = private_fit.hold(clients, privacy, point_arrays.hold)
+      points = federated_points.FederatedPoints(held, 2)
 
       def noisy_totals(query, stds):
         quiet = mock.Mock(discrete_gaussian=lambda shape, scale: np.zeros(shape, np.int64))

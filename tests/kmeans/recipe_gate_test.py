@@ -4,7 +4,6 @@ What is held to is the inertia, over that of scikit-learn with ten restarts on a
 points: adjusted Rand indices differ by chance where the inertia does not.
 """
 
-import unittest
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -12,17 +11,9 @@ from absl.testing import parameterized
 from clustering_basics import single_thread_kmeans
 from experiments.kmeans import data
 from fl_clustering.kmeans import FederatedKMeans
-from fl_clustering import runtime
 from tests import nightly
-from tests.points import numpy_rounds
 
 _NUM_SEEDS = 20
-
-
-def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-  numpy_rounds.install(unittest.addModuleCleanup)
 
 
 class RecipeGateTest(parameterized.TestCase):

@@ -9,8 +9,7 @@ from fl_clustering.methods import cfl
 from fl_clustering.methods import controls
 from tests.methods import point_engine
 
-# The models stay near (0, 0, 10), whose norm is the unit: updates count from .3 and .8 on.
-_SETTINGS = cfl.Cfl(0.03, 0.08, "largest")
+_SETTINGS = cfl.Cfl(cfl_ratio=0.4, cfl_gap=0.2)
 _BOTH = (cfl.cfl, cfl.cfl_as_copied)
 
 
@@ -45,49 +44,52 @@ def _run(build, points, num_rounds, client_ids=None, **details):
 class SettingsTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      ({"cfl_eps1": 0.0}, "`cfl_eps1` must be a finite number > 0"),
-      ({"cfl_eps2": -1.0}, "`cfl_eps2` must be a finite number >= 0"),
-      ({"cfl_norm": "mean"}, "`cfl_norm` must be one of largest, median"),
-      ({"cfl_min_clients": 1}, "`cfl_min_clients` must be an integer >= 2"),
+      ({"cfl_ratio": 0.0}, "`cfl_ratio` must be a finite number > 0"),
+      ({"cfl_gap": 2.1}, r"`cfl_gap` must be a number in \[-2, 2\]"),
+      ({"cfl_min_clients": 2}, "`cfl_min_clients` must be an integer >= 3"),
   )
   def test_refuses(self, settings, message):
     with self.assertRaisesRegex(ValueError, message):
       cfl.Cfl(**settings)
 
 
-class AsksForSplitTest(parameterized.TestCase):
+class HalvesTest(parameterized.TestCase):
+
+  def _halves(self, updates, num_examples=None, **settings):
+    updates = np.array(updates, np.float32)
+    num_examples = num_examples or (1,) * len(updates)
+    found = cfl.Cfl(**settings).halves(updates, num_examples)
+    # Neither steps nor rates count: updates as much longer or shorter are the same.
+    for factor in (1e-4, 50):
+      self.assertEqual(cfl.Cfl(**settings).halves(factor * updates, num_examples), found)
+    return found
 
   @parameterized.named_parameters(
-      ("stopped and pulled apart", (3, -3), (1, 1), True),
-      ("still moving", (3, 1), (1, 1), False),
-      ("at rest", (1.5, -1.5), (1, 1), False),
-      # The largest update counts, not the mean of them.
-      ("one is not at rest", (3, -1, -1, -1), (1, 1, 1, 1), True),
-      # The mean is (3 - 2) / 2, or by examples (2 * 3 - 3 * 2) / 5.
-      ("moving if all count alike", (3, -2), (1, 1), True),
-      ("stopped by examples", (3, -2), (2, 3), True),
-      ("moving by examples", (3, -2), (3, 2), False),
-      ("one client alone", (3,), (1,), False),
+      ("stopped and pulled apart", (3, 3, -3, -3), None, ([0, 1], [2, 3])),
+      ("still moving", (3, 3, 1, -1), None, None),
+      # The mean is below .4 of the largest, 3, but not of the median, 1.
+      ("one is not at rest", (3, 0.5, -1, 1), None, ([0, 1, 3], [2])),
+      # The mean is (3 + 3 - 2) / 3, or by examples (2 + 2 - 2) / 3 of 3.
+      ("moving if all count alike", (3, 3, -2), None, None),
+      ("stopped by examples", (3, 3, -2), (1, 1, 3), ([0, 1], [2])),
+      ("moving by examples", (3, 3, -2), (3, 3, 1), None),
+      ("too few clients", (3, -3), None, None),
+      ("at rest", (0, 0, 0, 0), None, None),
   )
-  def test_asks(self, updates, num_examples, expected):
-    # In units of the model's norm, which is 10, the mean must be < .06: .6 of what is here.
-    settings = cfl.Cfl(cfl_eps1=0.06, cfl_eps2=0.2, cfl_norm="largest")
-    vector = np.array([6, 8], np.float32)
-    updates = np.array([(update, 0) for update in updates], np.float32)
-    self.assertEqual(settings.asks_for_split(vector, updates, num_examples), expected)
-    # A larger model with updates as much larger is the same.
-    self.assertEqual(
-        settings.asks_for_split(50 * vector, 50 * updates, num_examples), expected
-    )
+  def test_of_updates_along_a_line(self, updates, num_examples, expected):
+    self.assertEqual(self._halves([(u, 0) for u in updates], num_examples), expected)
 
-
-  @parameterized.parameters(("largest", True), ("median", False))
-  def test_one_that_went_astray(self, norm, expected):
-    settings = cfl.Cfl(cfl_eps1=0.1, cfl_eps2=0.2, cfl_norm=norm)
-    vector = np.array([6, 8], np.float32)
-    updates = np.array([(3, 0), (-1, 0), (-1, 0), (-1, 0)], np.float32)
-    self.assertEqual(settings.asks_for_split(vector, updates, (1, 1, 1, 1)), expected)
-    self.assertTrue(settings.asks_for_split(vector, 3 * updates, (1, 1, 1, 1)))
+  def test_clients_that_go_astray_each_on_its_own_stay_together(self):
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(40, 2000))
+    # Their mean is .16 of one of them, as if the model had stopped.
+    self.assertIsNone(self._halves(noise))
+    groups = np.where(np.arange(40)[:, None] % 2, 1, -1) * rng.normal(size=2000)
+    expected = list(range(0, 40, 2)), list(range(1, 40, 2))
+    self.assertEqual(self._halves(noise + 0.6 * groups), expected)
+    # Its gap is about 2 x .36 / 1.36.
+    self.assertEqual(self._halves(noise + 0.6 * groups, cfl_gap=0.5), expected)
+    self.assertIsNone(self._halves(noise + 0.6 * groups, cfl_gap=0.56))
 
 
 class BipartitionTest(absltest.TestCase):
@@ -96,7 +98,7 @@ class BipartitionTest(absltest.TestCase):
     angles = np.radians(degrees)
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     updates = directions * np.reshape(lengths, (-1, 1))
-    return cfl.bipartition(updates.astype(np.float32))
+    return cfl.bipartition(updates.astype(np.float32))[0]
 
   def test_is_by_direction(self):
     self.assertEqual(self._halves([90, 0, 100, 20, 10]), ([0, 2], [1, 3, 4]))
@@ -105,6 +107,13 @@ class BipartitionTest(absltest.TestCase):
     self.assertEqual(
         self._halves([90, 0, 100, 20, 10], [1, 5, 40, 0.1, 9]), ([0, 2], [1, 3, 4])
     )
+
+  def test_gap(self):
+    updates = np.array([[1, 0], [0, 1], [-1, 0]], np.float32)
+    halves, gap = cfl.bipartition(updates)
+    # Within a half 0; between the halves 0 and -1, or -1 and 0.
+    self.assertIn(halves, [([0, 1], [2]), ([0], [1, 2])])
+    self.assertAlmostEqual(gap, 0.5)
 
   def test_is_of_complete_linkage(self):
     # Single linkage would cut off the last one, behind the widest gap.
@@ -115,7 +124,7 @@ class CflTest(parameterized.TestCase):
 
   @parameterized.parameters(*_BOTH)
   def test_is_fedavg_while_nothing_splits(self, build):
-    engine, one, state = _start(build, _QUARTERS, cfl.Cfl(0.03, 10.0))
+    engine, one, state = _start(build, _QUARTERS, cfl.Cfl(cfl_gap=2.0))
     fedavg = controls.fedavg(None, engine)
     other = fedavg.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
     for number in (1, 2):
@@ -144,7 +153,7 @@ class CflTest(parameterized.TestCase):
     )
 
   def test_few_clients_are_not_split(self):
-    _, _, states = _run(cfl.cfl, _QUARTERS, 12, settings=cfl.Cfl(0.03, 0.08, "largest", 5))
+    _, _, states = _run(cfl.cfl, _QUARTERS, 12, settings=cfl.Cfl(0.4, 0.2, 5))
     self.assertEqual(states[12].members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
 
   def test_the_second_split_is_of_the_clusters_own_clients(self):
@@ -155,31 +164,32 @@ class CflTest(parameterized.TestCase):
   def test_all_members_are_asked_before_a_split(self):
     engine, one, state = _start(cfl.cfl, _QUARTERS)
     engine.points["c"] += np.array([0, 0, 0.5], np.float32)
-    # "a" and "c" pull in opposite directions.
-    round_ = participation.Round(7, ("a", "c"), 3)
+    # "a" and "g" pull in the opposite direction of "c".
+    engine.num_examples["c"] = 2
+    round_ = participation.Round(7, ("a", "c", "g"), 3)
     after, losses = one.next(state, round_)
-    # The others train what "a" and "c" trained, too.
+    # The others train what these trained, too.
     self.assertEqual(
-        engine.trained_alone, [(("b", "d", "e", "f", "g", "h"), [0, 0, 10], round_)]
+        engine.trained_alone, [(("b", "d", "e", "f", "h"), [0, 0, 10], round_)]
     )
     self.assertEqual(after.members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
     # The model is what the round's own clients made of it.
-    self.assertEqual([set(of_model) for of_model in losses], [{"a", "c"}])
+    self.assertEqual([set(of_model) for of_model in losses], [{"a", "c", "g"}])
     np.testing.assert_allclose(after.vectors, [[0, 0, 10.125]] * 2, atol=1e-6)
 
   def test_no_split_if_all_members_see_it_otherwise(self):
     engine, one, state = _start(cfl.cfl, _QUARTERS)
-    moved = np.array([[0, -3, 10]], np.float32)
+    moved = np.array([[0, -5, 10]], np.float32)
     state = type(state)(moved, state.members, state.memory)
-    points = {"a": (4, -2.9, 10), "c": (-4, -3, 10)}
+    points = {"a": (4, -4.9, 10), "c": (-4, -5, 10)}
     engine.points.update({c: np.array(point, np.float32) for c, point in points.items()})
-    after, _ = one.next(state, participation.Round(7, ("a", "c"), 3))
+    after, _ = one.next(state, participation.Round(7, ("a", "c", "f"), 3))
     self.assertLen(engine.trained_alone, 1)
     self.assertLen(after.members, 1)
 
   def test_nobody_is_asked_where_nothing_splits(self):
     engine, one, state = _start(cfl.cfl, _QUARTERS)
-    one.next(state, participation.Round(7, ("a", "g"), 3))
+    one.next(state, participation.Round(7, ("a", "d", "g"), 3))
     self.assertEmpty(engine.trained_alone)
 
 

@@ -171,6 +171,22 @@ class ControlsTest(absltest.TestCase):
       self.assertEqual(state.members, (("a",), ("b",), ("c",)))
       np.testing.assert_array_equal(state.vectors, [start] * 3)
 
+  def test_finetuned_goes_on_after_the_epochs_before_grouping(self):
+    config = config_lib.ThreePhaseConfig(
+        num_clients=3, pretrain_rounds=2, cluster_rounds=1, grouping_epochs=2
+    )
+    engine, pretrained = _Engine(), _pretrained()
+    control = registry.CONTROLS["finetuned"](config, engine)
+    np.testing.assert_array_equal(
+        control.initialize(pretrained, None).vectors, pretrained.client_weights.vectors
+    )
+    weights = client_weights.ClientWeights(
+        ("x", "y"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
+    )
+    pretrained = dataclasses.replace(pretrained, new_client_weights=weights)
+    placement = control.place(pretrained, None, ("y", "x"))
+    np.testing.assert_array_equal(placement.vectors, np.array([[1, 1], [9, 1]]) + 4)
+
   def test_who_trains_alone_makes_several_rounds_at_once(self):
     config = config_lib.ThreePhaseConfig(num_clients=3)
     for name in ("finetuned", "local"):

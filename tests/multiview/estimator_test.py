@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import inspect
-import unittest
 from unittest import mock
 
 from absl.testing import absltest
@@ -18,19 +17,13 @@ from fl_clustering.multiview import PointPrivacy
 from fl_clustering.multiview import view_weights
 from fl_clustering.points import federated_points
 from fl_clustering.points import gathering
+from fl_clustering.points import point_arrays
 from fl_clustering.points import point_files
-from fl_clustering.points import secure_sums
 from fl_clustering import runtime
 from tests.multiview import central_reference
 from tests.multiview import sample_views
-from tests.points import numpy_rounds
 
 _WIDTHS = sample_views.WIDTHS
-
-
-def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
 
 
 def _build(**settings):
@@ -59,7 +52,6 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
 
   @parameterized.product(rule=["equal", "mvkm"], num_rounds=[1, 2, 10, 60])
   def test_any_number_of_rounds(self, rule, num_rounds):
-    numpy_rounds.install(self.addCleanup)
     # Weakly separated clusters, so that it takes more than a few rounds.
     clients, _ = sample_views.sample_views(separation=0.7)
     starts = []
@@ -106,7 +98,6 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
 
   @parameterized.product(standardize=[True, False], num_rounds=[1, 50])
   def test_centers_are_means_in_columns_of_any_width(self, standardize, num_rounds):
-    numpy_rounds.install(self.addCleanup)
     rng = np.random.default_rng(0)
     clusters = rng.integers(3, size=300)
     points = np.stack([10 * clusters, clusters % 2, -clusters, 2 * (clusters == 1)], axis=1)
@@ -137,7 +128,6 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    numpy_rounds.install(self.addCleanup)
 
   def test_every_argument_is_documented_where_it_is_typed(self):
     for name in inspect.signature(FederatedMultiViewKMeans).parameters:
@@ -276,6 +266,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*((name, name) for name in view_weights.VIEW_WEIGHTS))
   def test_nothing_but_secure_sums_reaches_the_server(self, rule):
+    self.enter_context(runtime.LocalRuntime())
     clients, _ = sample_views.sample_views()
     with mock.patch.object(gathering, "gather") as gather, mock.patch.object(
         point_files.PointFiles, "column_moments"
@@ -330,10 +321,10 @@ class PrivateFitTest(parameterized.TestCase):
     with mock.patch.object(
         federated_points.FederatedPoints, "totals", autospec=True,
         side_effect=lambda self, query, *unused: np.zeros(query.shape, np.int64),
-    ) as totals, mock.patch.object(secure_sums, "build_round") as build_round:
+    ) as totals, mock.patch.object(point_arrays.PointArrays, "total") as total:
       model = _build(standardize=False, num_rounds=4, privacy=privacy)
       model.fit(sample_views.sample_views()[0])
-    build_round.assert_not_called()
+    total.assert_not_called()
     self.assertEqual(totals.call_count, model.privacy_spent_["num_rounds"])
 
   def test_no_message_tells_how_many_points_there_are(self):

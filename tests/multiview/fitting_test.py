@@ -18,15 +18,17 @@ from fl_clustering.multiview import view_grid
 from fl_clustering.points import federated_points
 from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_files
+from fl_clustering.points import point_arrays
 from fl_clustering.points import scaling as scaling_lib
 
 _WIDTHS = (2, 1)
 
 
 def _grid():
-  files = point_files.PointFiles({}, scaling_lib.Scaling(np.zeros(3), np.array([5.0, 6.0, 7.0])))
-  return grid_scaling.Grid(files, 1.0, np.ones(3), num_points=500, num_rounds=6)
+  clients = point_arrays.PointArrays(
+      {}, scaling_lib.Scaling(np.zeros(3), np.array([5.0, 6.0, 7.0]))
+  )
+  return grid_scaling.Grid(clients, 1.0, np.ones(3), num_points=500, num_rounds=6)
 
 
 def _fit(view_costs):
@@ -34,7 +36,7 @@ def _fit(view_costs):
   model = server_step.MultiViewModel(np.zeros((1, 3)), np.full(2, 0.5), 2.0, np.ones(2))
   costs = np.array(view_costs, float)
   record = server_step.RoundRecord(0.25 * costs.sum(), model.view_weights, costs, np.ones(1))
-  views = model_lib.FittedViews(model, _grid().files.scaling, model.centers, _WIDTHS)
+  views = model_lib.FittedViews(model, _grid().clients.scaling, model.centers, _WIDTHS)
   return fitted.Fit(views, (record,), 1, record.objective)
 
 
@@ -46,7 +48,7 @@ class FittingTest(absltest.TestCase):
 
     def run(problem, weigh, restart):
       del weigh
-      factor = problem.grid.files.scaling.factor
+      factor = problem.grid.clients.scaling.factor
       self.factors.append(factor.tolist())
       alone = [view for view, place in enumerate(sums_lib.columns(_WIDTHS)) if factor[place].any()]
       # A view alone costs 1 and 100; of the others' costs nothing may be seen.
@@ -56,7 +58,7 @@ class FittingTest(absltest.TestCase):
     with mock.patch.object(fitting._Problem, "run", run), mock.patch.object(  # pylint: disable=protected-access
         view_grid, "find_view_grid", return_value=(_grid(), np.ones(2))
     ):
-      return fitting.fit(config, _grid().files, _WIDTHS).history[-1].view_costs
+      return fitting.fit(config, _grid().clients, _WIDTHS).history[-1].view_costs
 
   def test_the_restart_with_the_lowest_objective_is_taken(self):
     fits = [_fit([9.0, 9.0]), _fit([1.5, 1.0]), _fit([1.0, 2.0])]

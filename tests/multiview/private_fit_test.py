@@ -1,7 +1,6 @@
 """Tests for fl_clustering.multiview.private_fit."""
 
 import math
-import unittest
 from unittest import mock
 import warnings
 
@@ -20,17 +19,13 @@ from fl_clustering.multiview import private_fit
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import federated_points
+from fl_clustering.points import point_arrays
 from fl_clustering.points import point_files
 from fl_clustering import runtime
 
 _WIDTHS = (3, 4)
 _NORMS = (7.0, 0.7)
 _NUM_CLUSTERS = 3
-
-
-def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
 
 
 def _views(num_points=1500, seed=0):
@@ -55,12 +50,12 @@ def _config(epsilon=1.0, rule="equal", num_rounds=3, **privacy):
   )
 
 
-def _pooled_totals(points, files):
+def _pooled_totals(points, held):
   """Returns a function that answers queries about points in one place, in NumPy."""
 
   def totals(self, query, draw_share=None, limits=None):
     del self, draw_share, limits
-    rows = np.rint(files.scaling.apply(points))
+    rows = np.rint(held.scaling.apply(points))
     groups, values = query.kind.contributions(np, rows, query.arrays)
     answer = np.zeros(query.shape, np.int64)
     np.add.at(answer, groups, np.trunc(values).astype(np.int64))
@@ -83,14 +78,14 @@ class _RecordedNoise(noise_lib.SeededNoise):
 
 class _Case(parameterized.TestCase):
 
-  def _files(self, clients):
+  def _held(self, clients):
     views = client_views.check_private_clients(clients)
-    return views, private_fit.write_files(views, _NORMS, self.create_tempdir().full_path)
+    return views, private_fit.hold(views, _NORMS, point_arrays.hold)
 
   def _fit(self, clients, config=None, noise=None):
-    views, files = self._files(clients)
+    views, held = self._held(clients)
     noise = noise or noise_lib.SeededNoise(0)
-    return private_fit.fit(config or _config(), files, views.widths, noise)
+    return private_fit.fit(config or _config(), held, views.widths, noise)
 
 
 class PrivateFitTest(_Case):
@@ -99,10 +94,10 @@ class PrivateFitTest(_Case):
   def test_equals_pooled_numpy_bit_for_bit_however_points_are_split(self, rule):
     config = _config(rule=rule)
     clients = _split(_views(), 4)
-    _, files = self._files(clients)
+    _, held = self._held(clients)
     points = model_lib.in_balls(np.concatenate(_views(), axis=1), _NORMS, _WIDTHS)
     with mock.patch.object(
-        federated_points.FederatedPoints, "totals", _pooled_totals(points, files)
+        federated_points.FederatedPoints, "totals", _pooled_totals(points, held)
     ):
       pooled = self._fit(clients, config)
     order = np.random.default_rng(1).permutation(1500)
@@ -178,6 +173,11 @@ class PrivateFitTest(_Case):
 
 class FederatedTotalsTest(_Case):
   """The sensitivity through TFF, on rows that are equally near to two centers."""
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.enterClassContext(runtime.LocalRuntime())
 
   def _totals(self, query, clients):
     files = point_files.write_files(clients, self.create_tempdir().full_path)
@@ -268,9 +268,9 @@ class ContentTest(_Case):
 
   def test_what_the_clients_hold_is_in_the_balls_and_on_the_grid(self):
     clients = _split(_views(), 4)
-    _, files = self._files(clients)
+    _, held = self._held(clients)
     raw = np.concatenate(_views()[:1] + _views()[1:], axis=1)
-    points = files.scaling.apply(model_lib.in_balls(raw, _NORMS, _WIDTHS))
+    points = held.scaling.apply(model_lib.in_balls(raw, _NORMS, _WIDTHS))
     steps = point_grid.POINT_STEPS / math.sqrt(2)
     for place in sums_lib.columns(_WIDTHS):
       norms = np.linalg.norm(points[:, place], axis=1)

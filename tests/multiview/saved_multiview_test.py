@@ -11,8 +11,7 @@ from fl_clustering import load_model
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import saved_multiview
-from fl_clustering.points import point_files
-from fl_clustering import runtime
+from fl_clustering.points import point_arrays
 from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
 from tests.multiview import sample_views
@@ -50,9 +49,7 @@ class SavedMultiViewTest(absltest.TestCase):
     tables = view_tables.open_folder(cls.sites, options)
     config = multiview_config.MultiViewConfig(3, view_weights="mvkm", n_init=1)
     features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
-    with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime():
-      files = point_files.write_files(features, folder)
-      cls.fit = fitting.fit(config, files, tables.format.widths)
+    cls.fit = fitting.fit(config, point_arrays.hold(features), tables.format.widths)
     cls.model = saved_multiview.SavedMultiView(cls.fit.model, tables.format)
     cls.model.save(cls.saved)
     cls.loaded = load_model.load_model(cls.saved)

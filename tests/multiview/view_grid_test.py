@@ -1,22 +1,14 @@
 """Tests for fl_clustering.multiview.view_grid."""
 
-import unittest
-
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
 from dp_clustering import point_grid
 from fl_clustering.multiview import view_grid
-from fl_clustering.points import point_files
-from fl_clustering import runtime
+from fl_clustering.points import point_arrays
 
 _WIDTHS = (3, 1, 2)
-
-
-def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
 
 
 def _points(num_points=200, seed=0):
@@ -28,14 +20,13 @@ def _points(num_points=200, seed=0):
 class ViewGridTest(parameterized.TestCase):
 
   def _find(self, clients, standardize=True):
-    files = point_files.write_files(clients, self.create_tempdir().full_path)
-    return view_grid.find_view_grid(files, _WIDTHS, standardize)
+    return view_grid.find_view_grid(point_arrays.hold(clients), _WIDTHS, standardize)
 
   @parameterized.named_parameters(("standardised", True), ("own_units", False))
   def test_every_view_has_the_same_spread_around_the_mean(self, standardize):
     points = _points()
     grid, rates = self._find({"a": points[:150], "b": points[150:]}, standardize)
-    scaled = np.rint(grid.files.scaling.apply(points))
+    scaled = np.rint(grid.clients.scaling.apply(points))
     self.assertLess(np.abs(scaled.mean(axis=0) * np.sqrt(rates[0])).max(), 1e-4)
     variances = scaled.var(axis=0)
     for view, columns in enumerate((slice(0, 3), slice(3, 4), slice(4, 6))):
@@ -46,13 +37,13 @@ class ViewGridTest(parameterized.TestCase):
           variances[columns] * rates[view], expected, rtol=1e-5, atol=1e-11
       )
     self.assertLess(np.linalg.norm(scaled, axis=1).max(), point_grid.POINT_STEPS)
-    np.testing.assert_allclose(grid.files.scaling.undo(scaled), points, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(grid.clients.scaling.undo(scaled), points, rtol=1e-5, atol=1e-4)
 
   def test_all_of_the_spread_in_one_point_stays_in_the_ball(self):
     points = np.zeros((300, 6))
     points[7] = [1.0, 2.0, 3.0, -4.0, 1e6, 1e-3]
     for standardize in (True, False):
-      scaled = self._find({"a": points}, standardize)[0].files.scaling.apply(points)
+      scaled = self._find({"a": points}, standardize)[0].clients.scaling.apply(points)
       norms = np.linalg.norm(scaled, axis=1)
       self.assertBetween(norms.max(), 0.99 * point_grid.POINT_STEPS, point_grid.POINT_STEPS)
 
@@ -63,8 +54,8 @@ class ViewGridTest(parameterized.TestCase):
     second, second_rates = self._find({
         "x": points[order[:1]], "y": points[order[1:90]], "z": points[order[90:]],
     })
-    np.testing.assert_array_equal(first.files.scaling.shift, second.files.scaling.shift)
-    np.testing.assert_array_equal(first.files.scaling.factor, second.files.scaling.factor)
+    np.testing.assert_array_equal(first.clients.scaling.shift, second.clients.scaling.shift)
+    np.testing.assert_array_equal(first.clients.scaling.factor, second.clients.scaling.factor)
     np.testing.assert_array_equal(first_rates, second_rates)
     np.testing.assert_array_equal(first.column_factor, second.column_factor)
 
@@ -73,7 +64,7 @@ class ViewGridTest(parameterized.TestCase):
     points[:, 4] = 1e7
     for standardize in (True, False):
       grid, _ = self._find({"a": points}, standardize)
-      ranges = np.abs((points - grid.files.scaling.shift) * grid.column_factor).max(axis=0)
+      ranges = np.abs((points - grid.clients.scaling.shift) * grid.column_factor).max(axis=0)
       self.assertEqual(ranges[4], 0)
       self.assertBetween(np.delete(ranges, 4).min(), 2.0**36, 2.0**52)
       self.assertLess(ranges.max(), 2.0**52)
@@ -83,9 +74,9 @@ class ViewGridTest(parameterized.TestCase):
     points[:, [1, 4]] = [0.1, 1e7]
     for standardize in (True, False):
       grid, _ = self._find({"a": points}, standardize)
-      np.testing.assert_array_equal(grid.files.scaling.factor[[1, 4]], 0)
-      self.assertTrue(np.all(grid.files.scaling.factor[[0, 2, 3, 5]] > 0))
-      centers = grid.files.scaling.undo(np.zeros((1, 6)))[0]
+      np.testing.assert_array_equal(grid.clients.scaling.factor[[1, 4]], 0)
+      self.assertTrue(np.all(grid.clients.scaling.factor[[0, 2, 3, 5]] > 0))
+      centers = grid.clients.scaling.undo(np.zeros((1, 6)))[0]
       np.testing.assert_allclose(centers[[1, 4]], [0.1, 1e7], rtol=1e-6)
 
   def test_a_view_that_does_not_vary_is_refused(self):

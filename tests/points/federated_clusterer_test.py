@@ -1,17 +1,12 @@
 """Tests for what the federated estimators share, each by both of them."""
 
-import os
 import pickle
-import subprocess
-import sys
-import unittest
 import warnings
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
-import psutil
 from sklearn import base
 from sklearn import exceptions
 from sklearn import pipeline
@@ -22,14 +17,6 @@ from fl_clustering import kmeans
 from fl_clustering import multiview
 from fl_clustering import runtime
 from tests import nightly
-from tests.points import numpy_rounds
-
-
-def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-  numpy_rounds.install(unittest.addModuleCleanup)
-
 
 _WORDING = "The message is of this project's form: the argument, the rule and what was found."
 # What `check_estimator` asks for and can't hold, by estimator, with the reason.
@@ -93,40 +80,6 @@ class _Interchanged:
 
   def __array__(self, *args, **kwargs):
     return self._frame.to_numpy(*args, **kwargs)
-
-
-# Fits without any runtime, prints the ids of the workers that were started, and the inertia.
-_FIT_ALONE = """
-import subprocess
-import numpy as np
-from fl_clustering.kmeans import FederatedKMeans
-
-workers, start = [], subprocess.Popen.__init__
-
-def record(process, args, **kwargs):
-  start(process, args, **kwargs)
-  if any(part.endswith("worker_binary") for part in args):
-    workers.append(process.pid)
-
-subprocess.Popen.__init__ = record
-model = FederatedKMeans(1).fit(np.array([[0.0], [2.0]]))
-print(*workers, model.inertia_)
-"""
-
-
-class RuntimeTest(absltest.TestCase):
-
-  def test_a_fit_alone_leaves_no_worker_behind(self):
-    # `cat` returns only when nobody holds the pipe any more.
-    done = subprocess.run(
-        ["sh", "-c", '"$0" -c "$1" | cat', sys.executable, _FIT_ALONE],
-        check=True, timeout=100, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    *workers, inertia = done.stdout.split()
-    self.assertAlmostEqual(float(inertia), 2.0, places=4)
-    self.assertLen(workers, 1)
-    self.assertFalse(psutil.pid_exists(int(workers[0])))
 
 
 class RulesOfScikitLearnTest(parameterized.TestCase):
@@ -212,6 +165,7 @@ class FormsTest(parameterized.TestCase):
 
   @parameterized.parameters(kmeans.FkmLloyd(n_init=1), kmeans.KFed())
   def test_algorithms_that_gather_take_integers_as_ids(self, algorithm):
+    self.enter_context(runtime.LocalRuntime())
     clients = {10: _points(1), 9: _points(2)}
     model = _estimator("kmeans", algorithm=algorithm).fit(clients)
     self.assertEqual(list(model.labels_), [10, 9])

@@ -1,6 +1,6 @@
 """Tests for fl_clustering.points.grid_scaling."""
 
-import unittest
+import types
 from unittest import mock
 
 from absl.testing import absltest
@@ -10,14 +10,8 @@ from sklearn import datasets
 
 from dp_clustering import point_grid
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_files
+from fl_clustering.points import point_arrays
 from fl_clustering.points import secure_sums
-from fl_clustering import runtime
-
-
-def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
 
 
 def _samples():
@@ -41,15 +35,14 @@ class FindGridTest(parameterized.TestCase):
 
   def _grid(self, parts, standardize):
     clients = {str(index): part for index, part in enumerate(parts)}
-    files = point_files.write_files(clients, self.create_tempdir().full_path)
-    return grid_scaling.find_grid(files, standardize)
+    return grid_scaling.find_grid(point_arrays.hold(clients), standardize)
 
   @parameterized.product(name=list(_samples()), standardize=[False, True])
   def test_all_points_are_in_the_ball_and_use_it(self, name, standardize):
     points = _samples()[name]
     grid = self._grid([points], standardize)
     self.assertEqual(grid.num_points, len(points))
-    norms = np.linalg.norm(grid.files.scaling.apply(points), axis=1)
+    norms = np.linalg.norm(grid.clients.scaling.apply(points), axis=1)
     self.assertLessEqual(norms.max(), point_grid.POINT_STEPS)
     if np.ptp(points, axis=0).any():
       # A factor of sqrt(2) between exponents, and little for rounding.
@@ -77,7 +70,7 @@ class FindGridTest(parameterized.TestCase):
         for parts in ([points], np.array_split(points[::-1], min(7, len(points))))
     ]
     for field in ("shift", "factor"):
-      first, second = (getattr(grid.files.scaling, field) for grid in grids)
+      first, second = (getattr(grid.clients.scaling, field) for grid in grids)
       np.testing.assert_array_equal(first, second)
     self.assertEqual(grids[0].step, grids[1].step)
     np.testing.assert_array_equal(grids[0].column_factor, grids[1].column_factor)
@@ -88,7 +81,7 @@ class FindGridTest(parameterized.TestCase):
     grid = self._grid([points], standardize)
     varies = np.ptp(points, axis=0) > 0
     np.testing.assert_array_equal(grid.column_factor > 0, varies)
-    ranges = np.abs((points - grid.files.scaling.shift) * grid.column_factor).max(axis=0)[varies]
+    ranges = np.abs((points - grid.clients.scaling.shift) * grid.column_factor).max(axis=0)[varies]
     self.assertTrue(np.all(ranges < 2.0**52), ranges)
     # Bounds are known up to a factor of 2^9, and of more where rounding moved the mean.
     self.assertTrue(np.all(ranges > 2.0**36), ranges)
@@ -98,16 +91,17 @@ class FindGridTest(parameterized.TestCase):
   def test_a_step_is_a_length_in_the_datas_units(self):
     points = _samples()["wine"]
     grid = self._grid([points], standardize=False)
+    scaling = grid.clients.scaling
     np.testing.assert_allclose(
-        grid.files.scaling.apply(points) * grid.step, points - grid.files.scaling.shift, rtol=1e-12
+        scaling.apply(points) * grid.step, points - scaling.shift, rtol=1e-12
     )
-    np.testing.assert_allclose(grid.files.scaling.shift, points.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(grid.clients.scaling.shift, points.mean(axis=0), rtol=1e-6)
 
   @parameterized.parameters("wine", "columns_of_many_units", "far_and_narrow", "a_tiny_column")
   def test_standardized_columns(self, name):
     points = _samples()[name]
     grid = self._grid(np.split(points, [50]), standardize=True)
-    lengths = grid.files.scaling.apply(points) * grid.step
+    lengths = grid.clients.scaling.apply(points) * grid.step
     np.testing.assert_allclose(lengths.std(axis=0), 1, rtol=1e-4)
 
   @parameterized.product(value=[7.0, 1e20 / 3], standardize=[False, True])
@@ -115,14 +109,30 @@ class FindGridTest(parameterized.TestCase):
     points = np.stack([np.full(20, value), 100 * np.random.default_rng(0).random(20)], axis=1)
     grid = self._grid([points], standardize)
     alone = self._grid([points[:, 1:]], standardize)
-    np.testing.assert_array_equal(grid.files.scaling.apply(points)[:, 0], 0)
+    np.testing.assert_array_equal(grid.clients.scaling.apply(points)[:, 0], 0)
     np.testing.assert_allclose(grid.step, alone.step, rtol=1e-3)
-    np.testing.assert_allclose(grid.files.scaling.undo(np.zeros(2))[0], value, rtol=1e-15)
+    np.testing.assert_allclose(grid.clients.scaling.undo(np.zeros(2))[0], value, rtol=1e-15)
+
+  @parameterized.parameters(0.0, 1e-6, -1e-6)
+  def test_exponents_are_exact_whatever_logarithms_are_rounded_to(self, error):
+    powers = 2.0 ** np.arange(-330, 331)
+    points = np.concatenate([powers, np.nextafter(powers, 0), [0.0, 5e-324, 1e100]])
+    numpy = types.SimpleNamespace(**{**vars(np), "log2": lambda values: np.log2(values) + error})
+    bins, _ = grid_scaling.ColumnExponents().contributions(numpy, points[:, np.newaxis], {})
+    _, exponents = np.frexp(np.maximum(points, 2.0**-340))
+    np.testing.assert_array_equal(bins, (exponents - 1 + 340) // 8)
+
+  def test_norms_are_rounded_once(self):
+    # The squares sum up to 2^54 - 1, which float64 doesn't hold.
+    row = [2.0**20] * (2**14 - 1) + [1048575.0, 1447.0, 50.0, 29.0]
+    answer = point_arrays.hold({0: np.array([row])}).total(grid_scaling.NormExponents(), {})
+    np.testing.assert_array_equal(np.flatnonzero(answer), [54])
 
   def test_moments_cancel_nothing(self):
     # 2^30 and 2^30 - 1, half and half: a variance of 1/4 beside squares of 2^60.
     points = np.array([[2.0**30], [2.0**30 - 1]])
-    totals, high, low = grid_scaling.column_moments(points).numpy().astype(object)
+    sums = point_arrays.hold({0: points}).total(grid_scaling.ColumnMoments(), {})
+    totals, high, low = sums.reshape(3, 1).astype(object)
     means, deviations = grid_scaling.moments(2, totals, (high << 30) + low)
     np.testing.assert_array_equal(means, [2.0**30 - 0.5])
     np.testing.assert_array_equal(deviations, [0.5])

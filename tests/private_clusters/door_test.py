@@ -10,7 +10,7 @@ from tensorflow_federated.python.core.impl.compiler import tree_analysis
 from bench import audited_clusters
 from bench import watched_clusters
 from fl_clustering import runtime
-from fl_clustering.points import federated_points
+from fl_clustering.points import secure_rounds
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import grouping
 
@@ -63,7 +63,7 @@ class DoorTest(absltest.TestCase):
       return simulated
 
     for build in (
-        federated_points.build_totals_round, fitting.build_questions,
+        secure_rounds.build_question_round, fitting.build_questions,
         grouping.build_sum_of_sketches,
     ):
       build.cache_clear()

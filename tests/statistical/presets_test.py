@@ -15,6 +15,7 @@ from absl.testing import parameterized
 
 from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
+from fl_clustering import config as config_lib
 from fl_clustering import runtime
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
@@ -45,6 +46,26 @@ def _config(preset):
     return data.config_of(experiment_flags.settings(), experiment_flags.data_dir())
 
 
+def _clusters(config, names):
+  """Yields the names of methods and the clusters that each of them ends with."""
+  task = data.load(config, None, None)
+  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
+  stage_runner = stages.StageRunner(None, ())
+  with tempfile.TemporaryDirectory() as folder:
+    engine = engine_lib.Engine(task, folder, local_training, config.seed)
+    pretrained = pretraining.pretrain(config, task, engine, stage_runner, "")
+    for name in names:
+      method = registry.METHODS[name].build(config.method_settings(name), engine)
+      start = rounds.start(name, method, pretrained, config, engine, "")
+      state = start.state
+      if name == "cfl":
+        numbers = participation.cluster_numbers(config)
+        state = rounds.run(start, numbers, config, engine, stage_runner).state
+      _, assignment = state.reported_clusters()
+      groups = task.true_groups
+      yield name, assignment, groups and assignment.adjusted_rand_index(groups)
+
+
 class PresetsTest(parameterized.TestCase):
 
   @nightly.only
@@ -55,23 +76,31 @@ class PresetsTest(parameterized.TestCase):
   )
   def test_finds_the_groups(self, preset, names):
     config = _config(preset)
-    task = data.load(config, None, None)
-    local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
-    stage_runner = stages.StageRunner(None, ())
-    with tempfile.TemporaryDirectory() as folder:
-      engine = engine_lib.Engine(task, folder, local_training, config.seed)
-      pretrained = pretraining.pretrain(config, task, engine, stage_runner, "")
-      for name in names:
-        self.assertIn(name, config.chosen_methods)
-        method = registry.METHODS[name].build(config.method_settings(name), engine)
-        start = rounds.start(name, method, pretrained, config, engine, "")
-        state = start.state
-        if name == "cfl":
-          numbers = participation.cluster_numbers(config)
-          state = rounds.run(start, numbers, config, engine, stage_runner).state
-        _, assignment = state.reported_clusters()
-        index = assignment.adjusted_rand_index(task.true_groups)
-        self.assertGreaterEqual(index, _LEAST, name)
+    self.assertContainsSubset(names, config.chosen_methods)
+    for name, _, index in _clusters(config, names):
+      self.assertGreaterEqual(index, _LEAST, name)
+
+
+class CflTest(parameterized.TestCase):
+
+  @nightly.only
+  @parameterized.product(
+      partition=("rotated", "permuted_labels", "iid", "quantity"),
+      # 10, 20 and 80 steps in a round.
+      training=((1, 0.05), (2, 0.05), (8, 0.1)),
+  )
+  def test_finds_the_groups_whatever_the_steps(self, partition, training):
+    epochs, rate = training
+    config = config_lib.ThreePhaseConfig(
+        dataset="digits", num_clients=20, partition=partition, methods=("cfl",),
+        client_epochs_per_round=epochs, learning_rate=rate, pretrain_rounds=10,
+        cluster_rounds=10, validation_share=0.0,
+    )
+    (_, assignment, index), = _clusters(config, ("cfl",))
+    if partition in ("rotated", "permuted_labels"):
+      self.assertGreaterEqual(index, _LEAST)
+    else:
+      self.assertLen(assignment.clusters, 1)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from dp_clustering import noise
 from dp_clustering import private_sums
 from fl_clustering import runtime
 from fl_clustering.kmeans import private_fit
+from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from tests import nightly
 
@@ -170,9 +171,10 @@ class FederationTest(absltest.TestCase):
           audited_sums.Run(neighbours, True, noise.SeededNoise(1), _BUDGET))
     (config, found), = audited
     clients = dict(enumerate(np.split(neighbours.with_added, [20, 40])))
-    files = private_fit.write_files(
-        clients, config.privacy, self.create_tempdir().full_path)
-    expected = fit(config, files, noise.SeededNoise(1))
+    folder = self.create_tempdir().full_path
+    held = private_fit.hold(
+        clients, config.privacy, functools.partial(point_files.write_files, directory=folder))
+    expected = fit(config, held, noise.SeededNoise(1))
     np.testing.assert_array_equal(found.centroids, expected.centroids)
 
 

@@ -74,6 +74,58 @@ class TaskTest(absltest.TestCase):
     self.assertLen({one.fingerprint() for one in tasks}, 3)
 
 
+class ValidationTest(parameterized.TestCase):
+
+  @parameterized.parameters((0, 0.1, 0), (19, 0.1, 0), (20, 0.1, 2), (20, 0.01, 1), (41, 0.5, 20),
+                            (100, 0.0, 0))
+  def test_numbers(self, num_train, share, expected):
+    masks = held_out.draw_validation({"a": num_train}, share, 0)
+    self.assertEqual(masks["a"].shape, (num_train,))
+    self.assertEqual(masks["a"].sum(), expected)
+
+  def test_seed_and_client_decide(self):
+    def drawn(seed):
+      return held_out.draw_validation({"a": 40, "b": 40}, 0.25, seed)
+
+    np.testing.assert_array_equal(drawn(0)["a"], drawn(0)["a"])
+    self.assertFalse(np.array_equal(drawn(0)["a"], drawn(1)["a"]))
+    self.assertFalse(np.array_equal(drawn(0)["a"], drawn(0)["b"]))
+
+  def test_a_client_keeps_something_to_train_on(self):
+    with self.assertRaisesRegex(
+        ValueError, r"^`validation_share` must leave client 'b' one of its 20 examples to train on"
+    ):
+      held_out.draw_validation({"a": 2, "b": 20}, 0.99, 0)
+
+  def test_of_a_task(self):
+    task = registry.load_task(dataset="digits", num_clients=100, seed=2)
+    task = held_out.hold_out(task, 10, 2)
+    found = held_out.with_validation(task, 0.1, 2)
+    self.assertEqual(found.new_clients, task.new_clients)
+    self.assertNotEqual(found.fingerprint(), task.fingerprint())
+    for client, before in zip(found.clients, task.clients):
+      self.assertIs(client.test, before.test)
+      if len(before.train) < held_out.MIN_TRAIN_TO_VALIDATE:
+        self.assertIsNone(client.validation)
+        continue
+      self.assertLen(client.validation, round(0.1 * len(before.train)))
+      self.assertEqual(_examples(client.train, client.validation), _examples(before.train))
+    self.assertIn(None, [client.validation for client in found.clients])
+
+  def test_new_clients_train_on_theirs(self):
+    task = held_out.with_validation(registry.load_task(dataset="digits", num_clients=10), 0.2, 0)
+    found = held_out.hold_out(task, 3, 0)
+    before = {client.client_id: client for client in task.clients}
+    for client in found.new_clients:
+      self.assertIsNone(client.validation)
+      was = before[client.client_id]
+      self.assertEqual(_examples(client.train), _examples(was.train, was.validation))
+
+  def test_share_of_zero_changes_nothing(self):
+    task = registry.load_task(dataset="digits", num_clients=10)
+    self.assertEqual(held_out.with_validation(task, 0.0, 0).fingerprint(), task.fingerprint())
+
+
 class LoadTest(absltest.TestCase):
 
   def setUp(self):

@@ -30,8 +30,18 @@ def _rows(examples):
 
 class TaskFromArraysTest(parameterized.TestCase):
 
+  def test_some_of_the_training_rows_are_for_validation(self):
+    task, whole = _task(), _task(validation_share=0)
+    for client, before in zip(task.clients, whole.clients):
+      held = [] if client.validation is None else _rows(client.validation)
+      self.assertCountEqual(_rows(client.train) + held, _rows(before.train))
+      self.assertLen(held, round(0.1 * len(before.train)) if len(before.train) >= 20 else 0)
+    self.assertGreater(task.num_validation_examples, 0)
+    with self.assertRaisesRegex(ValueError, r"^`validation_share` must be a number in \[0, 1\]"):
+      _task(validation_share=-0.1)
+
   def test_every_row_is_in_training_or_in_test(self):
-    task = _task()
+    task = _task(validation_share=0)
     self.assertEqual(task.client_ids, ("b", "a", "7"))
     for client, (x, y) in zip(task.clients, _CLIENTS.values()):
       self.assertCountEqual(_rows(client.train) + _rows(client.test), x[:, 0].tolist())

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import tempfile
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -15,6 +16,7 @@ from fl_clustering.distribution import sites as sites_lib
 from fl_clustering.engine import client_files
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import files
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import site_rows
 from fl_clustering.tasks import task_options
 from tests.distribution import started_sites
@@ -75,7 +77,10 @@ class SiteTaskTest(parameterized.TestCase):
         [client.client_id for client in expected.clients],
     )
     for client, here in zip(task.clients, expected.clients):
-      for part in ("train", "test"):
+      for part in ("train", "validation", "test"):
+        if getattr(here, part) is None:
+          self.assertIsNone(getattr(client, part))
+          continue
         rows, examples = self._rows(getattr(client, part)), getattr(here, part)
         np.testing.assert_allclose(rows[:, :-1], examples.features, rtol=1e-6, atol=1e-6)
         np.testing.assert_array_equal(rows[:, -1], examples.labels)
@@ -95,8 +100,11 @@ class SiteTaskTest(parameterized.TestCase):
       ("of a column", _SPLIT, {}),
       ("with new clients", _SPLIT, {"num_new_clients": 2}),
       ("new clients and drawn", _DRAWN, {"num_new_clients": 2, "seed": 1}),
+      ("with validation", _DRAWN, {"validation_share": 0.2, "num_new_clients": 2}),
+      ("with validation, of a column", _SPLIT, {"validation_share": 0.5, "seed": 3}),
   )
   def test_is_the_task_of_one_machine(self, tables, settings):
+    self.enter_context(mock.patch.object(held_out, "MIN_TRAIN_TO_VALIDATE", 5))
     folder = self._folder(range(6))
     expected = files.load_task(_options(folder, tables=tables, **settings))
     sites = self._open(tables, (0, 2, 5), (1, 3, 4))
@@ -107,6 +115,9 @@ class SiteTaskTest(parameterized.TestCase):
     )
     task = files.load_task(_options(**settings, sites=sites))
     self._assert_same(task, expected)
+    self.assertEqual(
+        task.num_validation_examples > 0, settings.get("validation_share", 0) > 0
+    )
     self.assertEqual(task.num_sites, 2)
     self.assertIn("at 2 sites: 3 features, and 3 classes in the column y", task.source)
 
@@ -142,7 +153,7 @@ class SiteTaskTest(parameterized.TestCase):
     other = files.load_task(_options(seed=1, sites=sites))
     self.assertNotEqual(other.fingerprint(), first.fingerprint())
     after = self._times()
-    self.assertLen(after, len(before) + 8)
+    self.assertLen(after, len(before) + 3 * 4)
     self.assertEqual({path: after[path] for path in before}, before)
 
   def test_a_file_that_was_cut_off_is_written_again(self):

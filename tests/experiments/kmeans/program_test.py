@@ -20,7 +20,6 @@ from experiments import report
 from fl_clustering import load_model
 from tests.experiment_shell import in_process
 from tests import nightly
-from tests.points import numpy_rounds
 
 
 def _run(*arguments):
@@ -84,7 +83,6 @@ class OwnDataTest(absltest.TestCase):
     self.assertEndsWith(self.printed, f"report: {self.folder}/report.html\n")
 
   def test_the_summary_says_how_many_centers_stand_on_few_points(self):
-    numpy_rounds.install(self.addCleanup)
     summary = json.loads(_read(self.folder, "summary.json"))
     self.assertEqual(summary["num_centers_on_few_points"], 0)
     folder = os.path.join(self.create_tempdir().full_path, "out")
@@ -372,7 +370,6 @@ class BadInputTest(parameterized.TestCase):
     self.assertFalse(os.path.exists(out))
 
   def test_one_table_may_hold_several_clients(self):
-    numpy_rounds.install(self.addCleanup)
     printed = _run(
         f"--data_dir={self.data}", "--num_clusters=1",
         f"--output_dir={self.create_tempdir().full_path}/out",
@@ -380,7 +377,6 @@ class BadInputTest(parameterized.TestCase):
     self.assertIn(f"data: 1 client in {self.data}; --client_column says whose row it is", printed)
 
   def test_ids_may_be_what_no_file_can_be_called(self):
-    numpy_rounds.install(self.addCleanup)
     ids = ("../up", "a/b", ".hidden", "50%", "Österbotten 1", "x" * 300, "y" * 300)
     names = [own_data.assignments_name(client_id) for client_id in ids]
     self.assertEqual(

@@ -25,7 +25,7 @@ def _totals():
   """Returns the shapes of the totals of which k-means from sums asks."""
   d, capacity = site_bytes.NUM_COLUMNS, split_and_swap.largest_num_centers(_NUM_CLUSTERS)
   # Orders of magnitude, and sums and squares of columns.
-  of_all = {(d, 85), (64,), (3, d)}
+  of_all = {(85 * d, 1), (64, 1), (1, 3 * d)}
   # Number and squares of points; counts and residuals of clusters and of their upper halves, also
   # with losses in two parts; sums in two parts; residuals and silhouettes.
   of_centers = {(capacity, width) for width in (3, 2 * d + 2, 2 * d + 4, 2 * d + 1, d + 2)}

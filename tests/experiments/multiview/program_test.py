@@ -18,7 +18,6 @@ from experiments import multi_view
 from experiments import report
 from fl_clustering import load_model
 from tests.experiment_shell import in_process
-from tests.points import numpy_rounds
 
 _SMALL = ("--seeds=2", "--n_init=1", "--num_rounds=5")
 
@@ -209,7 +208,6 @@ class SitesTest(absltest.TestCase):
     self.assertEqual(_read(self.output, "report.html"), before)
 
   def test_a_run_that_was_cut_off_ends_the_same(self):
-    numpy_rounds.install(self.addCleanup)
     names = ("measurements.csv", "summary.json", "clusters.csv", "centroids.csv")
     files = {name: _read(self.output, name) for name in names}
     os.remove(os.path.join(self.output, "report.html"))
@@ -245,7 +243,6 @@ class ProgramTest(parameterized.TestCase):
     self.output = os.path.join(self.folder, "out")
 
   def test_sites_without_labels_and_ids(self):
-    numpy_rounds.install(self.addCleanup)
     _write_sites(self.sites, labelled=False)
     printed = _run(
         self.output, f"--data_dir={self.sites}", "--num_clusters=3", "--seeds=1", "--n_init=1",

@@ -26,11 +26,10 @@ def _expected():
   capacity = split_and_swap.largest_num_centers(_NUM_CLUSTERS)
   whole = {
       # How many numbers of every column, and how many points, are of which order of magnitude.
-      (d, 85): 2 * _NUM_FITS,
-      (64,): _NUM_FITS,
+      (85 * d, 1): 2 * _NUM_FITS,
+      (64, 1): _NUM_FITS,
       # Sums and squares of columns, the squares in two parts.
-      (3, d): 2 * _NUM_FITS,
-      (1, 3 * d): _NUM_FITS,
+      (1, 3 * d): 3 * _NUM_FITS,
       # The number of points, and the sum of their squares in two parts.
       (capacity, 3): _NUM_RESTARTS,
       # Residuals, a kernel of every view and a count.

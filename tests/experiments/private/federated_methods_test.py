@@ -1,4 +1,4 @@
-"""Tests for experiments.private.federated_methods, with TFF."""
+"""Tests for experiments.private.federated_methods."""
 
 import contextlib
 

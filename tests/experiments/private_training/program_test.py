@@ -129,6 +129,22 @@ class ProgramTest(parameterized.TestCase):
           _read(folder, "released", name), _read(self.folder, "released", name), name
       )
 
+  @parameterized.parameters(
+      ("--trust=none", "trust"), ("--learning_rate=0.3", "learning_rate"),
+      ("--local_steps=2", "local_steps"), ("--rounds=5", "rounds"),
+      ("--epsilon=400", "epsilon"), ("--delta=1e-6", "delta"), ("--seed=1", "seed"),
+      ("--num_clusters=3", "num_clusters"),
+  )
+  def test_other_settings_are_refused_on_resume(self, flag, name):
+    folder = self.create_tempdir().full_path
+    shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+    before = _read(folder, "released", "ledger.csv")
+    with mock.patch.object(slot_sums.SlotSums, "ask") as ask:
+      with self.assertRaisesRegex(launch.InputError, f"`{name}`"):
+        _run(f"--output_dir={folder}", "--resume", flag)
+    ask.assert_not_called()
+    self.assertEqual(_read(folder, "released", "ledger.csv"), before)
+
   def test_without_simulation_noise_is_secure_and_nothing_else_is_written(self):
     folder = os.path.join(self.base, "real")
     _run(f"--output_dir={folder}", "--nosimulation")

@@ -91,16 +91,30 @@ class DataTest(parameterized.TestCase):
   def test_clients_with_the_counts_of_their_labels(self):
     header, *rows = data.clients_text(self.task).splitlines()
 
-    self.assertStartsWith(header, "client_id,group,new,num_train,num_test,train_label_0,")
+    self.assertStartsWith(header, "client_id,group,new,num_train,num_validation,num_test,train_label_0,")
     for row, client in zip(rows, self.task.clients, strict=True):
       cells = row.split(",")
       self.assertEqual(cells[0], client.client_id)
       self.assertIn(cells[1], ("0", "1"))
       self.assertEqual(cells[2], "0")
-      self.assertEqual((int(cells[3]), int(cells[4])), (len(client.train), len(client.test)))
+      self.assertEqual(list(map(int, cells[3:6])), [len(client.train), 0, len(client.test)])
       np.testing.assert_array_equal(
-          list(map(int, cells[5:])), np.bincount(client.train.labels, minlength=10)
+          list(map(int, cells[6:])), np.bincount(client.train.labels, minlength=10)
       )
+
+  def test_validation_examples_are_counted_apart(self):
+    with mock.patch.object(held_out, "MIN_TRAIN_TO_VALIDATE", 4):
+      task = held_out.with_validation(self.task, 0.5, 0)
+    _, *rows = data.clients_text(task).splitlines()
+    found = [tuple(map(int, row.split(",")[3:6])) for row in rows]
+    expected = [
+        (len(client.train), len(client.validation or ()), len(client.test))
+        for client in task.clients
+    ]
+    self.assertEqual(found, expected)
+    described = data.describe(_CONFIG, task, None)["dataset"]
+    self.assertEqual(described["validation_examples"], sum(n for _, n, _ in expected))
+    self.assertGreater(described["validation_examples"], 0)
 
   def test_clients_at_sites_keep_the_counts_of_their_labels(self):
     remote = examples_lib.RemoteExamples("site:host:1/a", 5, (28, 28, 1), "uint8", 10, "a")
@@ -112,7 +126,7 @@ class DataTest(parameterized.TestCase):
     )
 
     for row in data.clients_text(task).splitlines()[1:]:
-      self.assertEqual(row.split(",")[2:], ["0", "5", "5", *[""] * 10])
+      self.assertEqual(row.split(",")[2:], ["0", "5", "0", "5", *[""] * 10])
     found = data.describe(_CONFIG, task, None)["dataset"]
     self.assertEqual((found["num_sites"], found["global_test_is_clients"]), (1, True))
 
