@@ -6,9 +6,7 @@ import unittest
 
 from absl.testing import absltest
 import numpy as np
-import tensorflow as tf
 
-from clustering_basics import randomness
 from fl_clustering import runtime
 from fl_clustering.engine import client_update
 from fl_clustering.engine import divergence
@@ -17,12 +15,12 @@ from fl_clustering.engine import participation
 from fl_clustering.engine import personalization
 from fl_clustering.tasks import models
 from tests import small_task
+from tests.engine import numpy_sgd
 from tests.engine import small_messages
 
 _RATE, _BATCH, _SEED = 0.1, 20, 3
 # Client "c" does not take part.
 _ROUND = participation.Round(4, ("a", "b", "d", "e"), 2)
-_HIDDEN = 6
 
 _folder = None
 
@@ -37,7 +35,7 @@ def setUpModule():
 
 
 def _task(model="logistic"):
-  options = {"hidden_units": f"{_HIDDEN}"} if model == "mlp" else {}
+  options = {"hidden_units": f"{numpy_sgd.HIDDEN_UNITS}"} if model == "mlp" else {}
   built = models.build(model, (28, 28, 1), 10, **options)
   return dataclasses.replace(small_task.small_task(), model=built)
 
@@ -46,47 +44,6 @@ def _engine(task, learning_rate=_RATE):
   return engine.Engine(
       task, _folder, client_update.LocalTraining(_BATCH, learning_rate), seed=_SEED
   )
-
-
-def _batches(examples, client_id, num_epochs):
-  """Yields the number of the pass, and each batch's features and labels."""
-  seed = randomness.stateless_seed(_SEED, "local_training", _ROUND.number, client_id)
-  features = examples.features.reshape(len(examples), -1) / 255
-  for epoch in range(num_epochs):
-    order = tf.random.experimental.stateless_shuffle(
-        tf.range(len(examples)), tf.random.experimental.stateless_fold_in(seed, epoch)
-    ).numpy()
-    for start in range(0, len(order), _BATCH):
-      batch = order[start : start + _BATCH]
-      yield epoch, features[batch], examples.labels[batch]
-
-
-def _softmax_error(logits, labels):
-  """Returns the gradient of the mean cross-entropy in the logits."""
-  error = np.exp(logits - logits.max(axis=1, keepdims=True))
-  error /= error.sum(axis=1, keepdims=True)
-  error[np.arange(len(labels)), labels] -= 1
-  return error / len(labels)
-
-
-def _gradient(vector, x, labels):
-  """Returns the gradient of softmax regression, of shape (P,)."""
-  kernel, bias = vector[:-10].reshape(784, 10), vector[-10:]
-  error = _softmax_error(x @ kernel + bias, labels)
-  return np.concatenate([(x.T @ error).ravel(), error.sum(axis=0)])
-
-
-def _mlp_gradient(vector, x, labels):
-  """Returns the gradient of a network with a hidden layer, of shape (P,)."""
-  sizes = np.cumsum([784 * _HIDDEN, _HIDDEN, _HIDDEN * 10])
-  kernel_1, bias_1, kernel_2, bias_2 = np.split(vector, sizes)
-  kernel_1, kernel_2 = kernel_1.reshape(784, _HIDDEN), kernel_2.reshape(_HIDDEN, 10)
-  hidden = np.maximum(x @ kernel_1 + bias_1, 0)
-  error = _softmax_error(hidden @ kernel_2 + bias_2, labels)
-  below = (error @ kernel_2.T) * (hidden > 0)
-  return np.concatenate([
-      (x.T @ below).ravel(), below.sum(axis=0), (hidden.T @ error).ravel(), error.sum(axis=0)
-  ])
 
 
 def _own_models(task):
@@ -121,7 +78,9 @@ class TrainOwnTest(absltest.TestCase):
     for i, client in enumerate(task.clients):
       v, w, s = own[i].astype(float), common.astype(float), float(shares[i])
       if client.client_id in _ROUND.client_ids:
-        for epoch, *batch in _batches(client.train, client.client_id, num_epochs):
+        for epoch, *batch in numpy_sgd.batches(
+              client, _ROUND.number, num_epochs, _SEED, _BATCH
+          ):
           v, w, s = step(v, w, s, epoch, batch)
         self.assertGreater(np.abs(found[i] - own[i]).max(), 1e-3)
       np.testing.assert_allclose(found[i], v, rtol=1e-4, atol=2e-6)
@@ -132,7 +91,7 @@ class TrainOwnTest(absltest.TestCase):
   def test_is_pulled_to_the_common_model_in_every_step(self):
     def step(v, w, s, epoch, batch):
       del epoch
-      return v - _RATE * (_gradient(v, *batch) + 0.7 * (v - w)), w, s
+      return v - _RATE * (numpy_sgd.gradient(v, *batch) + 0.7 * (v - w)), w, s
 
     self._check(_task(), personalization.Personalization(pull=0.7), step)
 
@@ -141,7 +100,7 @@ class TrainOwnTest(absltest.TestCase):
       del epoch
       mixture = s * v + (1 - s) * w
       return (
-          v - _RATE * s * _gradient(mixture, *batch), w - _RATE * _gradient(w, *batch), s
+          v - _RATE * s * numpy_sgd.gradient(mixture, *batch), w - _RATE * numpy_sgd.gradient(w, *batch), s
       )
 
     shares = np.array([0.1, 0.25, 0.5, 0.75, 1], np.float32)
@@ -151,9 +110,9 @@ class TrainOwnTest(absltest.TestCase):
   def test_a_mixture_whose_share_is_learned(self):
     def step(v, w, s, epoch, batch):
       del epoch
-      of_mixture = _gradient(s * v + (1 - s) * w, *batch)
+      of_mixture = numpy_sgd.gradient(s * v + (1 - s) * w, *batch)
       return (
-          v - _RATE * s * of_mixture, w - _RATE * _gradient(w, *batch),
+          v - _RATE * s * of_mixture, w - _RATE * numpy_sgd.gradient(w, *batch),
           np.clip(s - _RATE * (v - w) @ of_mixture, 0, 1),
       )
 
@@ -164,11 +123,11 @@ class TrainOwnTest(absltest.TestCase):
 
   def test_the_last_layer_first_and_then_the_others(self):
     task = _task("mlp")
-    in_head = np.arange(task.num_parameters) >= task.num_parameters - 10 * (_HIDDEN + 1)
+    in_head = numpy_sgd.in_mlp_head(task.num_parameters)
 
     def step(v, w, s, epoch, batch):
       trained = in_head if epoch < 3 else ~in_head
-      return v - _RATE * trained * _mlp_gradient(v, *batch), w, s
+      return v - _RATE * trained * numpy_sgd.mlp_gradient(v, *batch), w, s
 
     # Those of the round come after.
     self._check(task, personalization.Personalization(head_epochs=3), step, num_epochs=5)
