@@ -305,6 +305,10 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
         raise validate.error(name, rule, getattr(self, name))
     for name in self.personal:
       self.method_settings(name)  # It checks its own options.
+      if self.model is not None:
+        # What layers it has does not depend on the examples.
+        built = models.choose(self.model, **self.model_options)((28, 28, 1), 2, "uint8")
+        method_registry.PERSONAL[name].check_model(built)
 
   def _select(self, selector: str, selects: Mapping[str, tuple[str, ...]]) -> None:
     """Completes and checks an option that decides which others its method uses.

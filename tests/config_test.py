@@ -199,6 +199,8 @@ class ThreePhaseConfigTest(parameterized.TestCase):
        r"`apfl_alpha` must be a number in \[0, 1\], got 1.1"),
       ("fedrep_head_epochs", {"personal": ("fedrep",), "fedrep_head_epochs": 0},
        "`fedrep_head_epochs` must be an integer in"),
+      ("one_layer", {"personal": ("fedrep",), "model": "logistic"},
+       "`model` must have a layer before the last.* for fedrep, got 'logistic'"),
       ("option_of_no_personal_model", {"ditto_lambda": 0.1},
        "`ditto_lambda` must be given only with personal=ditto, got 0.1"),
       ("option_of_another_personal_model", {"personal": ("ditto",), "apfl_alpha": 0.5},

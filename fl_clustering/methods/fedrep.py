@@ -52,12 +52,18 @@ class FedRep:
     options.check(self)
 
 
-def _in_representation(model: model_lib.Model) -> np.ndarray:
-  """Returns of each number of a model whether it is in a layer before the last, of shape (P,)."""
+def in_representation(model: model_lib.Model) -> np.ndarray:
+  """Returns of each number of a model whether it is in a layer before the last, of shape (P,).
+
+  Raises:
+    ValueError: If the model has one layer, or does not say which is the last.
+  """
   in_head = [name in model.head for name in model.parameter_shapes]
   if all(in_head) or not any(in_head):
-    rule = "name its last layer's parameters as its `head`, and have others, for fedrep"
-    raise validate.error("model", rule, model.name)
+    raise validate.error(
+        "model", "have a layer before the last, and name the last one's parameters, for fedrep",
+        model.name,
+    )
   sizes = [math.prod(shape) for shape in model.parameter_shapes.values()]
   return ~np.repeat(in_head, sizes)
 
@@ -65,7 +71,7 @@ def _in_representation(model: model_lib.Model) -> np.ndarray:
 def fedrep(settings: FedRep, engine: engine_lib.Engine) -> method.Method:
   """Returns FedRep."""
   how = personalization.Personalization(head_epochs=settings.fedrep_head_epochs)
-  shared = _in_representation(engine.model)
+  shared = in_representation(engine.model)
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.

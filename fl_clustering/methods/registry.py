@@ -34,6 +34,7 @@ if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.engine import participation
   from fl_clustering.methods import method
+  from fl_clustering.tasks import model as model_lib
 
 
 class MethodEntry(NamedTuple):
@@ -45,12 +46,14 @@ class MethodEntry(NamedTuple):
     simulates_privacy: Whether it trains as under a privacy budget.  Its clients then keep files
       of their own, which must be on this machine.
     only_if_named: Whether studies run it only where it is named.
+    check_model: Raises a ValueError for a model that it can't work with.
   """
 
   settings: type
   build: Callable[[Any, engine_lib.Engine], method.Method]
   simulates_privacy: bool = False
   only_if_named: bool = False
+  check_model: Callable[[model_lib.Model], object] = lambda model: None
 
 
 METHODS = {
@@ -88,7 +91,9 @@ CONTROLS: dict[str, Callable[[participation.Schedule, engine_lib.Engine], method
 # Controls that run where they are chosen: a model per client, which depends on the others'.
 PERSONAL = {
     "ditto": MethodEntry(ditto.Ditto, ditto.ditto),
-    "fedrep": MethodEntry(fedrep.FedRep, fedrep.fedrep),
+    "fedrep": MethodEntry(
+        fedrep.FedRep, fedrep.fedrep, check_model=fedrep.in_representation
+    ),
     "apfl": MethodEntry(apfl.Apfl, apfl.apfl),
     "mr_mtl": MethodEntry(mr_mtl.MrMtl, mr_mtl.mr_mtl),
 }
