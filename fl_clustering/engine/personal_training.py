@@ -156,7 +156,8 @@ def train(
       [(model.num_parameters + 2) * len(members) for members in members_of],
   )
   trained = vectors if vectors.flags.writeable else vectors.copy()
-  shares, losses = np.array(shares, np.float32), {}
+  shares = np.array(shares, np.float32)
+  losses: cluster_training.Losses = {}
   for members, (own, of_members, of_losses) in zip(members_of, results):
     rows = [row[m] for m in members]
     # These models are in no other message.

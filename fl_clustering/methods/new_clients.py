@@ -43,7 +43,7 @@ def by_loss(engine: engine_lib.Engine) -> method.Place:
   return place
 
 
-def mean_of(vectors: client_weights_lib.Represented) -> np.ndarray:
+def mean_of(vectors: client_weights_lib.Represented | np.ndarray) -> np.ndarray:
   """Returns the mean of the rows, float64 of shape (P,)."""
   total = np.zeros(vectors.shape[1])
   # One client at a time: all of them in float64 are gigabytes for large models.

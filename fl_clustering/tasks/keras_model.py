@@ -85,9 +85,8 @@ def keras_model(
 
 def _head(keras: Any, names: Sequence[str]) -> tuple[str, ...]:
   """Returns the names of the last layer's weights, given those of all."""
-  of_layers = [layer.trainable_variables for layer in keras.layers]
-  last = next(filter(None, reversed(of_layers)), [])
-  ids = set(map(id, last))
+  of_layers = [layer.trainable_variables for layer in keras.layers if layer.trainable_variables]
+  ids = {id(variable) for of_last in of_layers[-1:] for variable in of_last}
   return tuple(
       name for name, variable in zip(names, keras.trainable_variables) if id(variable) in ids
   )
