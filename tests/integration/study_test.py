@@ -23,7 +23,7 @@ from tests import nightly
 from tests.tasks import data_files
 
 _TABLES = ("results.csv", "rounds.csv")
-_METHODS = ("--methods=kmeans,ifca", "--num_clusters=2")
+_METHODS = ("--methods=kmeans,ifca", "--num_clusters=2", "--personal=ditto")
 
 _base = None
 _flags = None
@@ -90,7 +90,9 @@ class StudyTest(parameterized.TestCase):
 
     rows = run.rows("results.csv", ("problem",))
 
-    methods = ("pretrain", "kmeans", "ifca", "fedavg", "finetuned", "local")
+    methods = (
+        "pretrain", "kmeans", "ifca", "fedavg", "finetuned", "local", "ditto", "fedavg_matched"
+    )
     self.assertEqual(
         [(row["setting"], row["seed"], row["method"]) for row in rows],
         [(setting, seed, method) for setting in ("iid", "rotated") for seed in (0, 1)
