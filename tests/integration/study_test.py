@@ -171,7 +171,7 @@ class StudyTest(parameterized.TestCase):
     folder = os.path.join(_base, "failing")
 
     code, stdout, stderr = _run(
-        folder, "--methods=kmeans", "--num_clusters=2", "--learning_rate=1e30",
+        folder, "--methods=kmeans", "--num_clusters=2", "--personal=", "--learning_rate=1e30",
         "--settings=iid", "--num_folds=2", "--num_seeds=1", "--jobs=1",
     )
 
@@ -187,7 +187,7 @@ class StudyTest(parameterized.TestCase):
     # It is finished, but its cells have still failed.
     with self.assertRaisesRegex(launch.RunFailed, "^10 of 10 cells failed"):
       _run_here(
-          folder, "--methods=kmeans", "--num_clusters=2", "--learning_rate=1e30",
+          folder, "--methods=kmeans", "--num_clusters=2", "--personal=", "--learning_rate=1e30",
           "--settings=iid", "--num_folds=2", "--num_seeds=1", "--resume",
       )
 
