@@ -1,9 +1,9 @@
 """What a client does in a round, as a pure TensorFlow function.
 
-It reads its own file of examples and runs plain stochastic gradient descent from
-the parameters it is sent.  A model's parameters travel as one flat float32 vector.
-The client's random numbers (the order of its examples, dropout) follow from the
-seed it is sent.
+It reads its own file of examples and passes over them in batches.  With each, it takes a
+step: usually of plain stochastic gradient descent, from the parameters it is sent.  A model's
+parameters travel as one flat float32 vector.  The client's random numbers (the order of its
+examples, dropout) follow from the seed it is sent.
 """
 
 from __future__ import annotations

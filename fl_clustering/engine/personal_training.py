@@ -1,7 +1,7 @@
 """Clients that train a model of their own beside one that all have in common.
 
-What a step is says `personalization.py`.  A client needs both models for it, and the server gets
-its own one back.
+`personalization.py` says what a step is.  The clients are sent both models, and only their own
+comes back.
 """
 
 from __future__ import annotations
