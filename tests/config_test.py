@@ -52,7 +52,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_options_of_personal_models_are_completed(self):
     config = _Config(personal=("ditto", "apfl", "fedrep"), fedrep_head_epochs=4)
-    self.assertEqual((config.ditto_lambda, config.apfl_alpha), (1.0, None))
+    self.assertEqual((config.ditto_lambda, config.apfl_alpha), (0.1, None))
     self.assertEqual(config.method_settings("fedrep").fedrep_head_epochs, 4)
     self.assertIsNone(config.mr_mtl_lambda)
     self.assertEqual(_Config(**json.loads(json.dumps(config.to_json()))), config)

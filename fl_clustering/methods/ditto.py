@@ -10,6 +10,8 @@ Where this differs:
 
 *   Both models start from that of phase 1.
 *   Both train for as many epochs, on the same batches.
+*   lambda is .1 unless it is given; the paper tunes it for each data set.  With 16 clients of two
+    digits each and 16 steps a round, 1 was 1.5 and 4.1 points less accurate (seeds 0 and 1).
 *   lambda is the same for all clients.  The paper's section on attacks lets each choose its own.
 *   A new client, which the paper has none of, trains a model of its own from the last common
     model, pulled to it, for as many rounds as the others.
@@ -41,7 +43,7 @@ class Ditto:
       float,
       "How strongly every step pulls a client's own model to the common one: the factor of half "
       "the squared distance in its loss.",
-      default=1.0,
+      default=0.1,
       rule=validate.not_negative,
   )
 

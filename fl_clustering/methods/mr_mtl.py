@@ -9,6 +9,8 @@ which the server computes after every round.  Unlike Ditto, it trains one model 
 Where this differs:
 
 *   It is without the paper's differential privacy of the examples of every client.
+*   lambda is .1 unless it is given; the paper tunes it for each data set.  With 16 clients of two
+    digits each and 16 steps a round, 1 was 4 points less accurate (seeds 0 and 1).
 *   The own models start from that of phase 1.
 *   Where not all clients take part, the mean is of every client's last model.
 *   A new client, which the paper has none of, trains a model of its own from the last mean,
@@ -42,7 +44,7 @@ class MrMtl:
       float,
       "How strongly every step pulls a client's own model to the mean of all: the factor of half "
       "the squared distance in its loss.",
-      default=1.0,
+      default=0.1,
       rule=validate.not_negative,
   )
 
