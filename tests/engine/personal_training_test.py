@@ -100,7 +100,8 @@ class TrainOwnTest(absltest.TestCase):
       del epoch
       mixture = s * v + (1 - s) * w
       return (
-          v - _RATE * s * numpy_sgd.gradient(mixture, *batch), w - _RATE * numpy_sgd.gradient(w, *batch), s
+          v - _RATE * s * numpy_sgd.gradient(mixture, *batch),
+          w - _RATE * numpy_sgd.gradient(w, *batch), s,
       )
 
     shares = np.array([0.1, 0.25, 0.5, 0.75, 1], np.float32)
