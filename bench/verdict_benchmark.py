@@ -85,7 +85,7 @@ def _accuracies(
     for name in _METHODS.value:
       method = (
           method_registry.CONTROLS[name](config, engine) if name in method_registry.CONTROLS else
-          method_registry.METHODS[name].build(config.method_settings(name), engine)
+          method_registry.entry(name).build(config.method_settings(name), engine)
       )
       start_of = functools.partial(
           rounds.start, name, method, pretrained, config, engine, ""
@@ -115,7 +115,10 @@ def main() -> None:
     return
   with launch.input_errors():
     for name in _METHODS.value:
-      validate.one_of([method_registry.FEDAVG, *method_registry.METHODS], methods=name)
+      validate.one_of(
+          [method_registry.FEDAVG, *method_registry.METHODS, *method_registry.PERSONAL],
+          methods=name,
+      )
   found: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
   model = None
   with runtime.LocalRuntime():
@@ -123,7 +126,8 @@ def main() -> None:
       config = config_lib.ThreePhaseConfig(
           dataset="digits", num_clients=_NUM_CLIENTS.value, pretrain_rounds=_ROUNDS.value,
           cluster_rounds=_ROUNDS.value, seed=seed, model=_MODEL.value,
-          methods=tuple(m for m in _METHODS.value if m in method_registry.METHODS))
+          methods=tuple(m for m in _METHODS.value if m in method_registry.METHODS),
+          personal=tuple(m for m in _METHODS.value if m in method_registry.PERSONAL))
       task = _load_task(config, model)
       model = task.model
       for name, accuracies in _accuracies(config, task):

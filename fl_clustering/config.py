@@ -45,6 +45,9 @@ OPTIONS = {
         {name: entry.settings for name, entry in method_registry.METHODS.items()},
         same_defaults=True,
     ),
+    "personal": options.by_name(
+        {name: entry.settings for name, entry in method_registry.PERSONAL.items()}
+    ),
 }
 
 
@@ -166,6 +169,12 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       "share it. The controls " + ", ".join(method_registry.CONTROLS) + " always run.",
       ("kmeans", "dynamic_distance", "hierarchical"), several=True,
   )
+  personal: tuple[str, ...] = options.option(
+      str,
+      "Comma-separated, of: " + ", ".join(method_registry.PERSONAL) + ". Controls that give every "
+      "client a model of its own, which depends on the others'.",
+      (), several=True, values=method_registry.PERSONAL,
+  )
   num_clusters_criterion: str | None = options.option(
       str,
       "What chooses the number of clusters with --num_clusters=auto, from the clients' own "
@@ -204,12 +213,14 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
 
   def __post_init__(self) -> None:
     self._set("methods", tuple(self.methods))
+    self._set("personal", tuple(self.personal))
     options.check(self)
     self._check_clients()
     self._check_task()
     self._complete_options_of("aggregator")
     self.build_aggregator()  # It checks its own options.
     self._check_methods()
+    self._check_personal()
     if self.method_repeats is None and self.control_repeats:
       self._set("method_repeats", _METHOD_REPEATS)
     if self.method_repeats and not self.control_repeats:
@@ -301,6 +312,23 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     for method in self.chosen_methods:
       checked.method_settings(method)
 
+  def _check_personal(self) -> None:
+    if len(set(self.personal)) != len(self.personal):
+      raise validate.error("personal", "name every control once", ",".join(self.personal))
+    for name, users in OPTIONS["personal"].items():
+      chosen = [users[one] for one in self.personal if one in users]
+      if chosen:
+        self._complete(chosen[0])
+      elif getattr(self, name) is not None:
+        rule = f"be given only with personal={' or '.join(users)}"
+        raise validate.error(name, rule, getattr(self, name))
+    for name in self.personal:
+      self.method_settings(name)  # It checks its own options.
+      if self.model is not None:
+        # What layers it has does not depend on the examples.
+        built = models.choose(self.model, **self.model_options)((28, 28, 1), 2, "uint8")
+        method_registry.PERSONAL[name].check_model(built)
+
   def _select(self, selector: str, selects: Mapping[str, tuple[str, ...]]) -> None:
     """Completes and checks an option that decides which others its method uses.
 
@@ -391,14 +419,15 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   def training_settings(self) -> dict[str, Any]:
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
-        "methods", "article_weights", "cluster_rounds", "control_repeats", "method_repeats", "num_clusters_criterion",
-        "target_accuracy", *OPTIONS["methods"],
+        "methods", "personal", "article_weights", "cluster_rounds", "control_repeats",
+        "method_repeats", "num_clusters_criterion", "target_accuracy", *OPTIONS["methods"],
+        *OPTIONS["personal"],
     }
     return {name: value for name, value in self.to_json().items() if name not in others}
 
   def options_of(self, name: str) -> dict[str, Any]:
-    """Returns the values of a method's options in this run, for JSON; a control has none."""
-    if name not in method_registry.METHODS:
+    """Returns the values of a method's options in this run, for JSON; other controls have none."""
+    if name not in method_registry.METHODS and name not in method_registry.PERSONAL:
       return {}
     return {option: getattr(self, option) for option in self._options_in_use(name)}
 
@@ -417,9 +446,10 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     """Returns the settings of a method with this run's options; of a grouping, itself.
 
     Args:
+      name: A key of `registry.METHODS` or `registry.PERSONAL`.
       **overrides: Options to use instead of this run's.
     """
-    return method_registry.METHODS[name].settings(**{**self.options_of(name), **overrides})
+    return method_registry.entry(name).settings(**{**self.options_of(name), **overrides})
 
   def to_json(self) -> dict[str, Any]:
     """Returns a dict of plain values; options follow the choice that they belong to."""
@@ -430,7 +460,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
 
 
 def _options_of(method: str) -> dict[str, options.Option]:
-  return options.of(method_registry.METHODS[method].settings)
+  return options.of(method_registry.entry(method).settings)
 
 
 # The settings that are no options of a choice.

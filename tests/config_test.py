@@ -50,6 +50,16 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertEqual(names[start + 1 : start + 3], ["num_clusters", "distance_threshold"])
     self.assertCountEqual(names, _Config.__dataclass_fields__)
 
+  def test_options_of_personal_models_are_completed(self):
+    config = _Config(personal=("ditto", "apfl", "fedrep"), fedrep_head_epochs=4)
+    self.assertEqual((config.ditto_lambda, config.apfl_alpha), (0.1, None))
+    self.assertEqual(config.method_settings("fedrep").fedrep_head_epochs, 4)
+    self.assertIsNone(config.mr_mtl_lambda)
+    self.assertEqual(_Config(**json.loads(json.dumps(config.to_json()))), config)
+    self.assertEqual(config.training_settings(), _Config().training_settings())
+    self.assertEqual(config.chosen_methods, _Config().chosen_methods)
+    self.assertEqual(config.repeats_of("ditto"), 0)
+
   def test_a_configuration_is_made_again_from_its_json(self):
     config = _Config(methods=("hierarchical",), distance_threshold="q0.3", seed=3)
     self.assertEqual(_Config(**json.loads(json.dumps(config.to_json()))), config)
@@ -177,6 +187,24 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("only_the_methods_repeats", {"control_repeats": 0, "method_repeats": 2},
        "`method_repeats` must be 0 with control_repeats=0"),
       ("twice", {"methods": ("kmeans", "kmeans")}, "`methods` must name every"),
+      ("personal", {"personal": ("ditto", "pfedme")},
+       "`personal` must be one of ditto, fedrep, apfl, mr_mtl, got 'pfedme'"),
+      ("personal_twice", {"personal": ("ditto", "apfl", "ditto")},
+       "`personal` must name every control once, got 'ditto,apfl,ditto'"),
+      ("ditto_lambda", {"personal": ("ditto",), "ditto_lambda": -1.0},
+       "`ditto_lambda` must be a finite number >= 0, got -1.0"),
+      ("mr_mtl_lambda", {"personal": ("mr_mtl",), "mr_mtl_lambda": float("inf")},
+       "`mr_mtl_lambda` must be a finite number >= 0, got inf"),
+      ("apfl_alpha", {"personal": ("apfl",), "apfl_alpha": 1.1},
+       r"`apfl_alpha` must be a number in \[0, 1\], got 1.1"),
+      ("fedrep_head_epochs", {"personal": ("fedrep",), "fedrep_head_epochs": 0},
+       "`fedrep_head_epochs` must be an integer in"),
+      ("one_layer", {"personal": ("fedrep",), "model": "logistic"},
+       "`model` must have a layer before the last.* for fedrep, got 'logistic'"),
+      ("option_of_no_personal_model", {"ditto_lambda": 0.1},
+       "`ditto_lambda` must be given only with personal=ditto, got 0.1"),
+      ("option_of_another_personal_model", {"personal": ("ditto",), "apfl_alpha": 0.5},
+       "`apfl_alpha` must be given only with personal=apfl, got 0.5"),
       ("clients", {"num_clients": 0}, r"`num_clients` must be .*\[1, 2147483647\], got 0"),
       ("too_many_clients", {"num_clients": 2**31}, "`num_clients` must be an integer in"),
       ("rounds", {"pretrain_rounds": 0}, r"`pretrain_rounds` must be .*\[1, 100000\]"),

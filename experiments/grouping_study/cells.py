@@ -69,7 +69,7 @@ def methods_of(config: "run_config.ThreePhaseConfig") -> tuple[str, ...]:
 
   There is one more where a method has more client steps than FedAvg: its matched control.
   """
-  return (PRETRAIN, *config.chosen_methods, *method_registry.CONTROLS)
+  return (PRETRAIN, *config.chosen_methods, *method_registry.CONTROLS, *config.personal)
 
 
 def group_folder(study_folder: str, group: config_lib.Group) -> str:

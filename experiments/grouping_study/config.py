@@ -16,6 +16,8 @@ SETTINGS = ("iid", "quantity", "dirichlet", "shards", "rotated", "permuted_label
 METHODS = tuple(
     name for name, entry in method_registry.METHODS.items() if not entry.only_if_named
 )
+# The personal models of a study that names none: a pull, and a mixture that is learned.
+PERSONAL = ("ditto", "apfl")
 # Only these data sets name what was used, also when a study is resumed elsewhere.
 _UNNAMED = "auto"
 

@@ -30,6 +30,7 @@ flags.DEFINE_list(
 for _name, _value in {
     "dataset": "digits",
     "methods": ",".join(config_lib.METHODS),
+    "personal": ",".join(config_lib.PERSONAL),
     "control_repeats": 0,
 }.items():
   flags.FLAGS.set_default(_name, _value)

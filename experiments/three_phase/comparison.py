@@ -281,6 +281,10 @@ def _controls_text(summary: Mapping[str, Any]) -> str:
       results_lib.LOCAL: "every client trains alone from the beginning, for as many rounds as "
       "both phases have.",
       results_lib.FINETUNED: "every client goes on alone from the global model of phase 1.",
+      "ditto": "every client's own model is pulled to one that all train together.",
+      "fedrep": "all train the layers before the last, which is each client's own.",
+      "apfl": "every client mixes its own model with one that all train together.",
+      "mr_mtl": "every client's own model is pulled to the mean of all.",
       results_lib.FEDAVG: "everyone trains together, for as many rounds as the methods.",
       results_lib.FEDAVG_MATCHED: "FedAvg goes on until it has at least as many client steps as "
       "the method with the most.",

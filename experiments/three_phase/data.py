@@ -183,7 +183,12 @@ def stages_in_common(
       for name in config.chosen_methods
       if name in before.chosen_methods and before.options_of(name) == config.options_of(name)
   ]
-  return ["pretrain", *methods, *method_registry.CONTROLS]
+  personal = [
+      name
+      for name in config.personal
+      if name in before.personal and before.options_of(name) == config.options_of(name)
+  ]
+  return ["pretrain", *methods, *method_registry.CONTROLS, *personal]
 
 
 def _global_test_is_clients(task: federated_task.FederatedTask) -> bool:

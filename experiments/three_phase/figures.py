@@ -42,6 +42,10 @@ _KNOWN_LOOKS = {
     "dp_fedavg": ("rose", "-", "p"),
     results_lib.LOCAL: ("orange", "--", "<"),
     results_lib.FINETUNED: ("orange", _DOTTED_DASHES, ">"),
+    "ditto": ("teal", "--", "D"),
+    "fedrep": ("rose", "--", "^"),
+    "apfl": ("indigo", "--", "v"),
+    "mr_mtl": ("wine", "--", "s"),
     results_lib.FEDAVG: ("purple", "--", "d"),
     results_lib.FEDAVG_MATCHED: ("purple", _DOTTED_DASHES, "h"),
 }

@@ -19,6 +19,9 @@ _SEES_MORE = {
     "clove": "For CLoVE it also sees every client's loss under every model.",
     "flux": "For FLUX it also sees means and standard deviations of what the global model makes of "
     "every client's examples, over all and over each label.",
+    "mr_mtl": "For MR-MTL it also sees every client's own model in every round.",
+    "fedrep": "For FedRep it also sees, in every round, the layers before the last of every "
+    "client's own model.",
 }
 
 
@@ -141,11 +144,12 @@ def _finetuned_sentence(results: results_lib.Results) -> str | None:
 
 
 def _work_sentence(results: results_lib.Results) -> str | None:
-  """Returns what more work explains, None where no method trains more than FedAvg."""
+  """Returns what more work explains, None where nothing trains more than FedAvg."""
   fedavg = _steps(results, results_lib.FEDAVG)
   more = [
-      method for method in results_lib.chosen_methods(results.summary)
-      if _steps(results, method) > (1 + matched_control.TOLERANCE) * fedavg
+      method for method in results_lib.ordered_methods(results.summary)
+      if method != results_lib.FEDAVG_MATCHED
+      and _steps(results, method) > (1 + matched_control.TOLERANCE) * fedavg
   ]
   if not more:
     return None
@@ -270,7 +274,7 @@ def privacy_notes(results: results_lib.Results) -> list[str]:
     )
   if results.finished.has("client_weights.npz"):
     seen += " The file client_weights.npz holds them."
-  sees_more = (_SEES_MORE.get(name) for name in results_lib.chosen_methods(results.summary))
+  sees_more = (_SEES_MORE.get(name) for name in results_lib.ordered_methods(results.summary))
   seen = " ".join([seen, *dict.fromkeys(filter(None, sees_more))])
   privacy = results.summary.get("privacy")
   if privacy is None:

@@ -13,6 +13,7 @@ from experiment_shell import scores
 from fl_clustering import model_folder
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
+from fl_clustering.methods import registry as method_registry
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -23,7 +24,8 @@ FEDAVG_MATCHED = "fedavg_matched"
 FINETUNED = "finetuned"
 LOCAL = "local"
 # In the order of the tables: from no cooperation to everyone together.
-CONTROLS = (LOCAL, FINETUNED, FEDAVG, FEDAVG_MATCHED)
+PERSONAL = tuple(method_registry.PERSONAL)
+CONTROLS = (LOCAL, FINETUNED, *PERSONAL, FEDAVG, FEDAVG_MATCHED)
 TRUE_GROUPS = "true groups"
 PROFILES = "profiles.csv"
 NEW_CLIENTS = "new_clients"  # The phase of new clients in `client_metrics.csv`.
@@ -44,6 +46,10 @@ _LABELS = {
     "dp_fedavg": "DP-FedAvg",
     LOCAL: "local (control)",
     FINETUNED: "fine-tuned (control)",
+    "ditto": "Ditto (control)",
+    "fedrep": "FedRep (control)",
+    "apfl": "APFL (control)",
+    "mr_mtl": "MR-MTL (control)",
     FEDAVG: "FedAvg (control)",
     FEDAVG_MATCHED: "FedAvg matched (control)",
 }

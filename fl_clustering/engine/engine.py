@@ -22,10 +22,12 @@ from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import evaluation
+from fl_clustering.engine import personal_training
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_update
   from fl_clustering.engine import participation
+  from fl_clustering.engine import personalization
   from fl_clustering.tasks import federated_task
 
 # Numbers travel as float32.
@@ -214,6 +216,47 @@ class Engine:
       self.cost += cost
       made.append(AloneRound(of_round, matrices, cost))
     return vectors, made
+
+  def train_own(
+      self,
+      vectors: np.ndarray,
+      client_ids: Sequence[str],
+      round_: participation.Round,
+      common: np.ndarray,
+      how: personalization.Personalization,
+      shares: np.ndarray | None = None,
+      num_shared: int = 0,
+  ) -> tuple[np.ndarray, np.ndarray, cluster_training.Losses]:
+    """Trains clients' own models for one round beside a model that they have in common.
+
+    The common model stays as it is.  Where `how` trains it beside, clients do what they do in
+    `train` with the same round, so whoever calls that too counts and adds up those steps there.
+
+    Args:
+      vectors: The clients' own models, float32 of shape (len(client_ids), P).  The new ones take
+        their place, unless they are read-only.
+      client_ids: The clients, whether they were in training or not.
+      round_: The round.  A client that does not take part in it keeps its model.
+      common: The common model, float32 of shape (P,).
+      how: How the own models depend on it.
+      shares: The own models' shares in a mixture, float32 of shape (len(client_ids),).
+      num_shared: How many numbers a client is sent for it, and sends back.
+
+    Returns:
+      The own models and their shares, not private, and the mean training losses of the clients
+      that took part, by id.
+    """
+    if shares is None:
+      shares = np.ones(len(client_ids), np.float32)
+    trained, shares, losses = personal_training.train(
+        self.model, self.files.train, self._local_training, self.seed, vectors, client_ids, round_,
+        common, how, shares,
+    )
+    num_epochs = (how.head_epochs or 0) + round_.num_epochs
+    cost = self.training_cost(list(losses), num_epochs)
+    self.cost += dataclasses.replace(cost, bytes_down=0, bytes_up=0)
+    self._count_bytes(down=len(losses) * num_shared, up=len(losses) * num_shared)
+    return trained, shares, losses
 
   def confusions(self, vectors: Any, requests: Sequence[evaluation.Request]) -> list[np.ndarray]:
     """Evaluates models on files; see `evaluation.confusions`."""

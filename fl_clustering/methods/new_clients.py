@@ -47,7 +47,7 @@ def by_loss(engine: engine_lib.Engine) -> method.Place:
   return place
 
 
-def _mean(vectors: client_weights_lib.Represented) -> np.ndarray:
+def mean_of(vectors: client_weights_lib.Represented | np.ndarray) -> np.ndarray:
   """Returns the mean of the rows, float64 of shape (P,)."""
   total = np.zeros(vectors.shape[1])
   # One client at a time: all of them in float64 are gigabytes for large models.
@@ -80,7 +80,7 @@ def by_weights(
     weights, new_weights = pretrained.client_weights, pretrained.new_client_weights
     assert new_weights is not None  # There are new clients.
     used = np.flatnonzero(list(map(len, state.members)))
-    means = [_mean(weights.represented(representation, state.members[k])) for k in used]
+    means = [mean_of(weights.represented(representation, state.members[k])) for k in used]
     own = new_weights.represented(representation, new_client_ids)
     distances = [
         [distance(own[i], mean) for i in range(len(own))] for mean in means

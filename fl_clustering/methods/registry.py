@@ -4,22 +4,28 @@ To add one, write its function (settings, engine) -> Method in a file of its own
 frozen dataclass of its settings, and add a row to `METHODS`: its name is then a value of
 --methods, its settings' options are flags, and the contract tests run over it.  A grouping is
 a dataclass alone (`grouping.Grouping`), which `one_shot` makes a method of.
+
+A personal model is a control of the same form, with a row in `PERSONAL` and a value of --personal.
 """
 
 from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, TYPE_CHECKING
 
+from fl_clustering.methods import apfl
 from fl_clustering.methods import cfl
 from fl_clustering.methods import clove
 from fl_clustering.methods import controls
+from fl_clustering.methods import ditto
 from fl_clustering.methods import dynamic_distance
+from fl_clustering.methods import fedrep
 from fl_clustering.methods import fesem
 from fl_clustering.methods import flexcfl
 from fl_clustering.methods import flux
 from fl_clustering.methods import hierarchical
 from fl_clustering.methods import ifca
 from fl_clustering.methods import kmeans
+from fl_clustering.methods import mr_mtl
 from fl_clustering.methods import one_shot
 from fl_clustering.methods import pacfl
 from fl_clustering.methods import private_ifca
@@ -28,10 +34,11 @@ if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.engine import participation
   from fl_clustering.methods import method
+  from fl_clustering.tasks import model as model_lib
 
 
 class MethodEntry(NamedTuple):
-  """A row of `METHODS`.
+  """A row of `METHODS` or `PERSONAL`.
 
   Attributes:
     settings: A frozen dataclass, whose options (see `options.py`) are the method's.
@@ -39,12 +46,14 @@ class MethodEntry(NamedTuple):
     simulates_privacy: Whether it trains as under a privacy budget.  Its clients then keep files
       of their own, which must be on this machine.
     only_if_named: Whether studies run it only where it is named.
+    check_model: Raises a ValueError for a model that it can't work with.
   """
 
   settings: type
   build: Callable[[Any, engine_lib.Engine], method.Method]
   simulates_privacy: bool = False
   only_if_named: bool = False
+  check_model: Callable[[model_lib.Model], object] = lambda model: None
 
 
 METHODS = {
@@ -78,3 +87,18 @@ CONTROLS: dict[str, Callable[[participation.Schedule, engine_lib.Engine], method
     "finetuned": controls.finetuned,
     "local": controls.local,
 }
+
+# Controls that run where they are chosen: a model per client, which depends on the others'.
+PERSONAL = {
+    "ditto": MethodEntry(ditto.Ditto, ditto.ditto),
+    "fedrep": MethodEntry(
+        fedrep.FedRep, fedrep.fedrep, check_model=fedrep.in_representation
+    ),
+    "apfl": MethodEntry(apfl.Apfl, apfl.apfl),
+    "mr_mtl": MethodEntry(mr_mtl.MrMtl, mr_mtl.mr_mtl),
+}
+
+
+def entry(name: str) -> MethodEntry:
+  """Returns a row of `METHODS` or, if it has none of this name, of `PERSONAL`."""
+  return METHODS[name] if name in METHODS else PERSONAL[name]

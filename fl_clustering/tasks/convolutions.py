@@ -44,6 +44,7 @@ class CnnSmall:
         parameter_shapes=_shapes((channels, 16, 32), (num_features, 64, num_classes)),
         uses_dropout=False,
         logits=model_lib.for_any_batch(logits),
+        head=_HEAD,
     )
 
 
@@ -81,6 +82,7 @@ class Cnn:
         parameter_shapes=_shapes((channels, 32, 64), (num_features, 128, num_classes)),
         uses_dropout=True,
         logits=model_lib.for_any_batch(logits),
+        head=_HEAD,
     )
 
 
@@ -96,6 +98,9 @@ def _check_size(model: str, minimum: int, input_shape: tuple[int, ...], num_clas
 
 def _pooled(length: int) -> int:
   return length // 2
+
+
+_HEAD = ("dense_2/kernel", "dense_2/bias")
 
 
 def _shapes(channels: tuple[int, ...], units: tuple[int, ...]) -> dict[str, tuple[int, ...]]:

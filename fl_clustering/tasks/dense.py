@@ -50,6 +50,7 @@ def _build_dense(
       parameter_shapes=shapes,
       uses_dropout=False,
       logits=logits,
+      head=tuple(shapes)[-2:],
   )
 
 

@@ -55,6 +55,7 @@ def keras_model(
       layer for layer in keras.submodules if type(layer) is tf.keras.layers.Dropout
   ]
   variables = keras.trainable_variables
+  names = [f"{i}/{variable.name}" for i, variable in enumerate(variables)]
 
   def logits(parameters: Sequence[Any], inputs: Any, dropout_seed: Any = None) -> Any:
     parameters = [tf.convert_to_tensor(parameter) for parameter in parameters]
@@ -70,15 +71,25 @@ def keras_model(
       input_dtype=keras.inputs[0].dtype.name,
       num_classes=keras.output_shape[-1],
       parameter_shapes={
-          f"{i}/{variable.name}": tuple(variable.shape) for i, variable in enumerate(variables)
+          name: tuple(variable.shape) for name, variable in zip(names, variables)
       },
       uses_dropout=any(layer.rate for layer in dropouts),
       logits=model_lib.for_any_batch(logits),
       draw=draw,
+      head=_head(keras, names),
   )
   _check_function(model)
   _check_draw(model)
   return model
+
+
+def _head(keras: Any, names: Sequence[str]) -> tuple[str, ...]:
+  """Returns the names of the last layer's weights, given those of all."""
+  of_layers = [layer.trainable_variables for layer in keras.layers if layer.trainable_variables]
+  ids = {id(variable) for of_last in of_layers[-1:] for variable in of_last}
+  return tuple(
+      name for name, variable in zip(names, keras.trainable_variables) if id(variable) in ids
+  )
 
 
 def _error(rule: str, value: Any) -> ValueError:

@@ -49,6 +49,7 @@ class Model:
       for evaluation, without dropout.  Returns float32 of shape (batch, num_classes); a
       batch may be empty.
     draw: Function of (parameter_shapes, rng) that returns what `initial_parameters` does.
+    head: The names of the last layer's parameters; none where it is unknown.
   """
 
   name: str
@@ -59,6 +60,7 @@ class Model:
   uses_dropout: bool
   logits: Callable[..., Any]
   draw: Callable[..., list[np.ndarray]] = glorot_uniform
+  head: tuple[str, ...] = ()
 
   @property
   def num_parameters(self) -> int:

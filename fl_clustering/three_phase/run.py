@@ -10,8 +10,9 @@ Katerji, Muthukrishnan, Towards Data Science, 2021):
 3.  *Evaluation*: the cluster models as they are, averaged, averaged with
     weights, and blended with their average.
 
-Three controls (`methods/controls.py`) run beside the methods that are chosen, and a fourth
-(`matched_control.py`) where a method trains more than the others.
+Three controls (`methods/controls.py`) run beside the methods that are chosen, personal models
+(`registry.PERSONAL`) where they are, and another (`matched_control.py`) where a method trains more
+than the others.
 
 This file is the straight line through the other modules; it reads no flags and
 writes no files but the clients' data and, through `checkpoint.py`, its state.
@@ -86,14 +87,17 @@ class Run:
 
   def methods(self) -> dict[str, method_lib.Method]:
     """Returns the chosen methods and the controls, by name."""
-    chosen = {
-        name: registry.METHODS[name].build(self.config.method_settings(name), self.engine)
-        for name in self.config.chosen_methods
-    }
+    chosen, personal = (
+        {
+            name: registry.entry(name).build(self.config.method_settings(name), self.engine)
+            for name in names
+        }
+        for names in (self.config.chosen_methods, self.config.personal)
+    )
     controls = {
         name: build(self.config, self.engine) for name, build in registry.CONTROLS.items()
     }
-    return {**chosen, **controls}
+    return {**chosen, **controls, **personal}
 
   def start(self, pretrained: method_lib.Pretrained, settings: str) -> dict[str, rounds.Start]:
     """Lets every method and control make its first clusters, and tells of them.

@@ -19,6 +19,7 @@ from tests import run_recorder
 from tests import small_task
 
 _ALL = tuple(registry.METHODS)
+_PERSONAL = tuple(registry.PERSONAL)
 # Settings with which these methods have one cluster, apart from `num_clusters`.
 _ONE_CLUSTER = {
     "num_clusters": 1, "distance_threshold": "q1.0", "hierarchical_cut": "num_clusters",
@@ -175,6 +176,77 @@ class MethodRunsTest(parameterized.TestCase):
         self.assertEqual(
             assignment.clusters_of(f"{kind}1"), assignment.clusters_of(f"{kind}2"), name
         )
+
+
+class PersonalRunsTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    whole = small_task.small_task("mlp")
+    cls.task = dataclasses.replace(
+        whole, clients=whole.clients[:4], new_clients=whole.clients[4:]
+    )
+    cls.recorder = run_recorder.Recorder()
+    cls.result = _run(cls._config(), cls.task, cls.recorder)
+
+  @classmethod
+  def _config(cls, personal=_PERSONAL, **settings):
+    return _config(cls.task, **{
+        "num_clients": 5, "num_new_clients": 1, "methods": (), "personal": personal,
+        "clients_per_round": 3, **settings,
+    })
+
+  def _assert_equal(self, found, expected, name):
+    np.testing.assert_array_equal(found.vectors, expected.vectors, name)
+    np.testing.assert_array_equal(found.new_clients, expected.new_clients, name)
+    self.assertEqual(found.cost, expected.cost, name)
+
+  def test_stopped_in_every_control_and_resumed_gives_the_same_bits(self):
+    folder = self.create_tempdir().full_path
+    for name in _PERSONAL:
+      with self.subTest(name), self.assertRaises(run_recorder.Stop):
+        _run(self._config(), self.task, run_recorder.Recorder((name, 2)), folder)
+    recorder = run_recorder.Recorder()
+    resumed = _run(self._config(), self.task, recorder, folder)
+    self.assertEqual(recorder.rows, self.recorder.rows)
+    for name in _PERSONAL:
+      self._assert_equal(resumed.methods[name], self.result.methods[name], name)
+
+  @parameterized.parameters(*_PERSONAL)
+  def test_alone_gives_the_same_bits(self, name):
+    alone = _run(self._config((name,)), self.task)
+    self._assert_equal(alone.methods[name], self.result.methods[name], name)
+
+  def test_leaves_the_other_controls_as_they_are(self):
+    without = _run(self._config(()), self.task)
+    self.assertEqual(list(without.methods), list(registry.CONTROLS))
+    for name, expected in without.methods.items():
+      self._assert_equal(self.result.methods[name], expected, name)
+
+  def test_states_what_every_round_costs(self):
+    for name in _PERSONAL:
+      found = self.result.methods[name].cost
+      for metric, total in found.by_name().items():
+        phase_1 = self.result.pretrain.cost.by_name()[metric]
+        per_round = self.recorder.values(name, "", metric)
+        self.assertLen(per_round, 4)
+        self.assertEqual(sum(per_round) + phase_1, total, (name, metric))
+        self.assertTrue(all(of_round > 0 for of_round in per_round[1:]), (name, metric))
+
+  def test_clients_have_models_of_their_own_and_so_have_new_ones(self):
+    for name in _PERSONAL:
+      found = self.result.methods[name]
+      self.assertEqual(
+          found.assignment.clusters, tuple((c,) for c in self.task.client_ids), name
+      )
+      self.assertLen(np.unique(found.vectors, axis=0), 4, name)
+      self.assertEqual(found.new_client_clusters, ((),), name)
+
+  def test_more_steps_than_fedavg_have_a_control_of_as_many(self):
+    matched = self.result.methods["fedavg_matched"].cost.client_steps
+    most = max(self.result.methods[name].cost.client_steps for name in _PERSONAL)
+    self.assertGreaterEqual(matched, most)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from fl_clustering.private_clusters import training
 
 _IDS = ("f", "a", "e", "b", "d", "c")
 _PLACES = (*_IDS, "new", "newer")
-_ALL = (*registry.METHODS, *registry.CONTROLS)
+_ALL = (*registry.METHODS, *registry.CONTROLS, *registry.PERSONAL)
 
 
 class _Engine:
@@ -36,7 +36,7 @@ class _Engine:
 
   client_ids = _IDS
   model = types.SimpleNamespace(
-      num_parameters=5, num_classes=2,
+      name="small", num_parameters=5, num_classes=2, head=("kernel", "bias"),
       parameter_shapes={"scale": (1,), "kernel": (1, 2), "bias": (2,)},
   )
   schedule = config_lib.ThreePhaseConfig(num_clients=6)
@@ -63,6 +63,13 @@ class _Engine:
   def train_each(self, vectors, client_ids, round_):
     del round_
     return vectors + np.float32(1), {c: 0.5 for c in client_ids}
+
+  def train_own(self, vectors, client_ids, round_, common, how, shares=None, num_shared=0):
+    del common, how, num_shared
+    trained = vectors if vectors.flags.writeable else vectors.copy()
+    trained[np.isin(client_ids, round_.client_ids)] += np.float32(1)
+    losses = {c: 0.5 for c in client_ids if c in round_.client_ids}
+    return trained, np.ones(len(client_ids), np.float32) if shares is None else shares, losses
 
   def train_members(self, vectors, members, round_):
     trained, losses = self.train(vectors, members, round_)
@@ -150,11 +157,12 @@ def _build(name, engine=_Engine()):
   """Returns the method with few clusters in a run of six clients."""
   takes_number = name in config_lib.OPTIONS["methods"]["num_clusters"]
   settings = {"num_clusters": 3} if takes_number else {}
-  config = config_lib.ThreePhaseConfig(num_clients=6, methods=(name,), **settings)
+  chosen = {"personal" if name in registry.PERSONAL else "methods": (name,)}
+  config = config_lib.ThreePhaseConfig(num_clients=6, **{"methods": (), **chosen}, **settings)
   if name in registry.CONTROLS:
     return registry.CONTROLS[name](config, engine)
   with mock.patch.object(simulated_training, "SimulatedTraining", _PrivateTraining):
-    return registry.METHODS[name].build(config.method_settings(name), engine)
+    return registry.entry(name).build(config.method_settings(name), engine)
 
 
 def _copy(state):
@@ -234,10 +242,50 @@ class MethodContractTest(parameterized.TestCase):
         np.testing.assert_array_equal(vector, state.vectors[k])
 
 
+@parameterized.parameters(*registry.PERSONAL)
+class PersonalContractTest(parameterized.TestCase):
+
+  def _start(self, name):
+    return _build(name).initialize(_pretrained(), np.random.default_rng(0))
+
+  def test_every_client_starts_alone_from_the_model_of_phase_1(self, name):
+    state = self._start(name)
+    self.assertEqual(state.members, tuple((client_id,) for client_id in _IDS))
+    np.testing.assert_array_equal(state.vectors, np.tile(_pretrained().vector, (6, 1)))
+    self.assertFalse(_build(name).from_start)
+
+  def test_only_who_takes_part_trains_its_own_model(self, name):
+    state = self._start(name)
+    round_ = participation.Round(9, ("a", "b"), 1)
+    with mock.patch.object(_Engine, "train", lambda self, vectors, *_: (vectors, [{}])):
+      after, losses = _build(name).next(state, round_)
+    # The common model did not move, so what is left is what clients have of their own.
+    moved = np.abs(after.vectors - state.vectors)[:, 1:].max(axis=1)
+    self.assertEqual({c for c, m in zip(_IDS, moved) if m > 0.4}, {"a", "b"})
+    self.assertEqual([set(one) for one in losses], [{c} & {"a", "b"} for c in _IDS])
+
+  def test_new_clients_belong_to_no_cluster(self, name):
+    placement = _build(name).place(_pretrained(), self._start(name), ("newer", "new"))
+    self.assertEqual(placement.clusters, ((), ()))
+
+  def test_its_options_are_settings_of_a_run(self, name):
+    config = config_lib.ThreePhaseConfig(personal=(name,))
+    options_of = config.options_of(name)
+    self.assertNotEmpty(options_of)
+    self.assertEqual(set(options_of), set(options.of(registry.PERSONAL[name].settings)))
+    for option in options.of(registry.PERSONAL[name].settings).values():
+      self.assertRegex(option.about, r"^\w.*\.$")
+
+
 class RegistryTest(absltest.TestCase):
 
   def test_controls_have_names_of_their_own(self):
-    self.assertEmpty(set(registry.CONTROLS) & set(registry.METHODS))
+    self.assertLen({*registry.METHODS, *registry.CONTROLS, *registry.PERSONAL}, len(_ALL))
+
+  def test_every_row_is_found_by_its_name(self):
+    for rows in (registry.METHODS, registry.PERSONAL):
+      for name, row in rows.items():
+        self.assertIs(registry.entry(name), row)
 
   def test_needs_nothing_that_takes_long_to_import(self):
     program = (

@@ -100,6 +100,19 @@ class ModelContractTest(parameterized.TestCase):
     self.assertEqual({p.dtype for p in parameters}, {np.dtype(np.float32)})
     self.assertEqual(model.num_parameters, sum(p.size for p in parameters))
 
+  def test_names_its_last_layer(self, name):
+    model, parameters = self._build(name)
+    self.assertLen(model.head, 2)
+    without = [
+        np.zeros_like(p) if one in model.head else p
+        for one, p in zip(model.parameter_shapes, parameters, strict=True)
+    ]
+    # A bias of zero at first would hide that it is missing.
+    bias = [np.ones_like(p) if p.ndim == 1 else p for p in without]
+    inputs = self._inputs(model, 3)
+    self.assertFalse(np.any(model.logits(without, inputs, None)))
+    self.assertTrue(np.all(np.asarray(model.logits(bias, inputs, None)) == 1))
+
   def test_initial_parameters_follow_the_generator(self, name):
     model, parameters = self._build(name)
     for same, first in zip(model.initial_parameters(np.random.default_rng(0)), parameters):

@@ -64,6 +64,11 @@ class PresetsTest(parameterized.TestCase):
     )
     self.assertEqual(run.returncode, 0, run.stderr)
 
+  def test_studies_of_published_tables_have_no_personal_models(self):
+    for path in _presets()["study"]:
+      with open(path, encoding="utf-8") as file:
+        self.assertIn("--personal=", file.read().splitlines(), path)
+
   def test_readme_lists_every_preset_with_its_program(self):
     with open("README.md", encoding="utf-8") as file:
       section = file.read().partition("Presets are files of flags")[2].partition("\n## ")[0]

@@ -17,6 +17,7 @@ class SiteBytesTest(site_bytes.TestCase):
       result = three_phase_program.run(
           *self.flags, "--dataset=files", "--model=logistic", "--pretrain_rounds=2",
           "--cluster_rounds=2", "--num_clusters=2", "--methods=kmeans,ifca,cfl,fesem,pacfl",
+          "--personal=ditto,apfl,mr_mtl",
       )
     self.assertEqual(result.code, 0, result.stderr)
     num_columns, num_classes = site_bytes.NUM_COLUMNS, site_bytes.NUM_CLASSES
@@ -28,7 +29,9 @@ class SiteBytesTest(site_bytes.TestCase):
         "sums of models, examples, losses": {
             ("float32", (num_parameters,)), ("float32", ()), ("float32", (4,))
         },
-        "a client's model and its loss": {("float32", (1, num_parameters)), ("float32", (1,))},
+        "a client's model, its loss and its share of a mixture": {
+            ("float32", (1, num_parameters)), ("float32", (1,))
+        },
         "a client's losses in a block of rounds": {
             ("float32", (1, number)) for number in (1, 3)
         },

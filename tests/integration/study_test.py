@@ -23,7 +23,7 @@ from tests import nightly
 from tests.tasks import data_files
 
 _TABLES = ("results.csv", "rounds.csv")
-_METHODS = ("--methods=kmeans,ifca", "--num_clusters=2")
+_METHODS = ("--methods=kmeans,ifca", "--num_clusters=2", "--personal=ditto")
 
 _base = None
 _flags = None
@@ -90,7 +90,9 @@ class StudyTest(parameterized.TestCase):
 
     rows = run.rows("results.csv", ("problem",))
 
-    methods = ("pretrain", "kmeans", "ifca", "fedavg", "finetuned", "local")
+    methods = (
+        "pretrain", "kmeans", "ifca", "fedavg", "finetuned", "local", "ditto", "fedavg_matched"
+    )
     self.assertEqual(
         [(row["setting"], row["seed"], row["method"]) for row in rows],
         [(setting, seed, method) for setting in ("iid", "rotated") for seed in (0, 1)
@@ -169,7 +171,7 @@ class StudyTest(parameterized.TestCase):
     folder = os.path.join(_base, "failing")
 
     code, stdout, stderr = _run(
-        folder, "--methods=kmeans", "--num_clusters=2", "--learning_rate=1e30",
+        folder, "--methods=kmeans", "--num_clusters=2", "--personal=", "--learning_rate=1e30",
         "--settings=iid", "--num_folds=2", "--num_seeds=1", "--jobs=1",
     )
 
@@ -185,7 +187,7 @@ class StudyTest(parameterized.TestCase):
     # It is finished, but its cells have still failed.
     with self.assertRaisesRegex(launch.RunFailed, "^10 of 10 cells failed"):
       _run_here(
-          folder, "--methods=kmeans", "--num_clusters=2", "--learning_rate=1e30",
+          folder, "--methods=kmeans", "--num_clusters=2", "--personal=", "--learning_rate=1e30",
           "--settings=iid", "--num_folds=2", "--num_seeds=1", "--resume",
       )
 

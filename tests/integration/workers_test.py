@@ -28,6 +28,7 @@ def setUpModule():
       "--dataset=idx", f"--data_dir={data}", "--partition=iid", "--num_clients=6",
       "--pretrain_rounds=2", "--cluster_rounds=2", "--methods=kmeans,ifca,cfl,pacfl",
       "--num_clusters=2", "--cfl_ratio=1e9", "--cfl_gap=-2", "--model=logistic",
+      "--personal=ditto,apfl,mr_mtl",
   )
   for name in ("FIRST_FIGURES", "FIGURES"):  # They take much of the time.
     patch = mock.patch.object(report, name, ())

@@ -62,6 +62,12 @@ def _two_inputs():
 
 class KerasModelTest(parameterized.TestCase):
 
+  def test_the_head_is_the_last_layer_with_weights(self):
+    model = keras_model.keras_model(
+        lambda: _sequential(_layers.Dense(4), _layers.Dense(3), _layers.Reshape((3,)))
+    )
+    self.assertEqual(model.head, tuple(model.parameter_shapes)[2:])
+
   @parameterized.parameters(_recurrent, _attention, _shared, _with_dropout)
   def test_is_the_keras_model_on_the_same_weights(self, build):
     model, keras = keras_model.keras_model(build), build()

@@ -1,6 +1,7 @@
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import settings
 from fl_clustering import config as run_config
@@ -55,6 +56,19 @@ class StudyConfigTest(parameterized.TestCase):
         ("kmeans", "dynamic_distance", "hierarchical", "ifca", "cfl", "cfl_as_copied", "fesem",
          "pacfl"),
     )
+
+  def test_personal_models_run_where_a_study_names_no_others(self):
+    self.assertEqual(config_lib.PERSONAL, ("ditto", "apfl"))
+    study = sample_study.config(personal=("mr_mtl", "ditto"), ditto_lambda=0.5)
+    self.assertEqual(config_lib.StudyConfig.from_json(study.to_json()), study)
+    self.assertEqual(
+        cells.methods_of(study.run)[-5:], ("fedavg", "finetuned", "local", "mr_mtl", "ditto")
+    )
+
+  def test_a_study_of_an_earlier_version_has_no_personal_models(self):
+    study = sample_study.config()
+    earlier = {name: v for name, v in study.to_json().items() if name != "personal"}
+    self.assertEqual(config_lib.StudyConfig.from_json(earlier), study)
 
   def test_settings_of_all_names_can_be_made(self):
     names = tuple(name for name in settings.SETTINGS if name != "natural")

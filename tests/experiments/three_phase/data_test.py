@@ -157,6 +157,12 @@ class DataTest(parameterized.TestCase):
     self.assertTrue(found(held_out.hold_out(pooled, 2, seed=0)))
     self.assertFalse(found(partly))
 
+  def test_personal_models_of_other_options_are_no_stage_in_common(self):
+    recorded = dataclasses.replace(_CONFIG, personal=("ditto", "apfl"))
+    other = dataclasses.replace(recorded, apfl_alpha=0.5)
+    common = data.stages_in_common(recorded.to_json(), other)
+    self.assertEqual(common[-2:], ["local", "ditto"])
+
 
 if __name__ == "__main__":
   absltest.main()

@@ -18,8 +18,8 @@ _FIGURES = (
 )
 _ALL_METHODS = (
     "pretrain", "kmeans", "dynamic_distance", "hierarchical", "ifca", "cfl", "cfl_as_copied",
-    "fesem", "pacfl", "clove", "flexcfl", "flux", "fedavg", "finetuned", "local",
-    "fedavg_matched",
+    "fesem", "pacfl", "clove", "flexcfl", "flux", "fedavg", "finetuned", "local", "ditto",
+    "fedrep", "apfl", "mr_mtl", "fedavg_matched",
 )
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from experiments.three_phase import results as results_lib
 from fl_clustering.methods import cluster_assignment
+from fl_clustering.methods import registry as method_registry
 from tests.experiments.three_phase import sample_run
 
 
@@ -12,6 +13,16 @@ class ResultsTest(parameterized.TestCase):
   def _read(self, run=None):
     run = run or sample_run.sample_run()
     return sample_run.results(run, self.create_tempdir().full_path)
+
+  def test_personal_models_are_controls_with_names_of_their_own(self):
+    methods = dict.fromkeys(("kmeans", "fedavg", "finetuned", *method_registry.PERSONAL), {})
+
+    self.assertEqual(
+        results_lib.ordered_methods({"methods": methods}),
+        ["kmeans", "finetuned", *method_registry.PERSONAL, "fedavg"],
+    )
+    for name in method_registry.PERSONAL:
+      self.assertEndsWith(results_lib.method_label(name), " (control)")
 
   def test_controls_come_last_and_unknown_methods_are_named_in_words(self):
     methods = dict.fromkeys(

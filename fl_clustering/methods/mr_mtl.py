@@ -1,0 +1,88 @@
+"""MR-MTL: every client's own model is pulled to the mean of all clients' models.
+
+Ziyu Liu, Shengyuan Hu, Zhiwei Steven Wu, Virginia Smith: "On Privacy and Personalization in
+Cross-Silo Federated Learning", NeurIPS 2022, section 4, https://arxiv.org/abs/2206.07902.
+Mean-regularized multi-task learning lies between each client alone (lambda = 0) and one model for
+all: the loss of a client's own model has lambda / 2 times the squared distance from the mean,
+which the server computes after every round.  Unlike Ditto, it trains one model per client.
+
+Where this differs:
+
+*   It is without the paper's differential privacy of the examples of every client.
+*   lambda is .1 unless it is given; the paper tunes it for each data set.  With 16 clients of two
+    digits each and 16 steps a round, 1 was 4 points less accurate (seeds 0 and 1).
+*   The own models start from that of phase 1.
+*   Where not all clients take part, the mean is of every client's last model.
+*   A new client, which the paper has none of, trains a model of its own from the last mean,
+    pulled to it, for as many rounds as the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Sequence, TYPE_CHECKING
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering import options
+from fl_clustering.engine import personalization
+from fl_clustering.methods import method
+from fl_clustering.methods import new_clients
+from fl_clustering.methods import personal
+
+if TYPE_CHECKING:
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import participation
+
+
+@dataclasses.dataclass(frozen=True)
+class MrMtl:
+  """The settings of MR-MTL."""
+
+  mr_mtl_lambda: float = options.option(
+      float,
+      "How strongly every step pulls a client's own model to the mean of all: the factor of half "
+      "the squared distance in its loss.",
+      default=0.1,
+      rule=validate.not_negative,
+  )
+
+  def __post_init__(self) -> None:
+    options.check(self)
+
+
+def mr_mtl(settings: MrMtl, engine: engine_lib.Engine) -> method.Method:
+  """Returns MR-MTL."""
+  how = personalization.Personalization(pull=settings.mr_mtl_lambda)
+
+  def mean(state: method.ClusterState) -> np.ndarray:
+    return new_clients.mean_of(state.vectors).astype(np.float32)
+
+  def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
+    del rng  # Nothing here is random.
+    vectors = personal.for_each(pretrained.vector, engine.client_ids)
+    return personal.state(vectors, engine.client_ids)
+
+  def next_state(
+      state: method.ClusterState, round_: participation.Round
+  ) -> tuple[method.ClusterState, method.Losses]:
+    # A client is sent the mean, and sends its own model.
+    vectors, _, losses = engine.train_own(
+        state.vectors, engine.client_ids, round_, mean(state), how,
+        num_shared=state.vectors.shape[1],
+    )
+    return (
+        personal.state(vectors, engine.client_ids),
+        personal.losses_by_client(engine.client_ids, losses),
+    )
+
+  def place(
+      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+  ) -> method.Placement:
+    del pretrained  # The mean is of what went on from it.
+    common = mean(state)
+    vectors, _ = personal.train_new(engine, common, new_client_ids, common, how)
+    return personal.placement(vectors)
+
+  return method.Method(initialize, next_state, place)

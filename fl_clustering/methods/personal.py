@@ -1,0 +1,78 @@
+"""What the personal models have in common: a model per client, beside one for all.
+
+They are controls, as no client is grouped with another.  They go on from phase 1: every client's
+own model starts from the global one, where the papers start from models before any training.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence, TYPE_CHECKING
+
+import numpy as np
+
+from fl_clustering.engine import participation
+from fl_clustering.methods import method
+
+if TYPE_CHECKING:
+  from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import personalization
+
+
+def for_each(vector: np.ndarray, client_ids: Sequence[str]) -> np.ndarray:
+  """Returns the same model for every client, as a read-only view: copies may be gigabytes."""
+  return np.broadcast_to(vector, (len(client_ids), len(vector)))
+
+
+def state(
+    vectors: np.ndarray, client_ids: Sequence[str], **memory: np.ndarray
+) -> method.ClusterState:
+  """Returns the state in which every client has a model of its own, of shape (N, P)."""
+  return method.ClusterState(vectors, tuple((client_id,) for client_id in client_ids), memory)
+
+
+def losses_by_client(
+    client_ids: Sequence[str], losses: dict[str, float]
+) -> list[dict[str, float]]:
+  """Returns the losses of clients that took part as `method.Losses`, in the clients' order."""
+  return [{c: losses[c]} if c in losses else {} for c in client_ids]
+
+
+def writable(array: np.ndarray) -> np.ndarray:
+  """Returns the array itself, or a copy if it is read-only."""
+  return array if array.flags.writeable else array.copy()
+
+
+def train_new(
+    engine: engine_lib.Engine, start: np.ndarray, new_client_ids: Sequence[str],
+    common: np.ndarray, how: personalization.Personalization, shares: np.ndarray | None = None,
+    num_epochs: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+  """Trains the own models of clients that come after the training, for the rounds of phase 2.
+
+  Args:
+    engine: The engine, with the run's rounds.
+    start: The model that each starts from, of shape (P,).
+    new_client_ids: The clients.
+    common: The common model, which stays as it is.
+    how: How the own models depend on it.
+    shares: The own models' shares in a mixture at first.
+    num_epochs: Passes over a client's data in a round; as many as the other clients make if not
+      given.
+
+  Returns:
+    The own models, float32 of shape (num_clients, P), and their shares.
+  """
+  assert engine.schedule is not None  # Runs have one.
+  if num_epochs is None:
+    num_epochs = engine.schedule.client_epochs_per_round
+  vectors = for_each(start, new_client_ids)
+  for number in participation.cluster_numbers(engine.schedule):
+    round_ = participation.Round(number, tuple(new_client_ids), num_epochs)
+    vectors, shares, _ = engine.train_own(vectors, new_client_ids, round_, common, how, shares)
+  assert shares is not None  # There is a round.
+  return vectors, shares
+
+
+def placement(vectors: np.ndarray) -> method.Placement:
+  """Returns the placement of new clients with models of their own, of shape (num_clients, P)."""
+  return method.Placement(((),) * len(vectors), vectors)

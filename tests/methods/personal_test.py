@@ -1,0 +1,239 @@
+"""The personal models, round after round, against a few lines of NumPy."""
+
+import dataclasses
+import tempfile
+import unittest
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering import config as config_lib
+from fl_clustering import runtime
+from fl_clustering.engine import client_update
+from fl_clustering.engine import engine as engine_lib
+from fl_clustering.engine import participation
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import method
+from fl_clustering.methods import registry
+from fl_clustering.tasks import models
+from tests import small_task
+from tests.engine import numpy_sgd
+
+_RATE, _BATCH, _SEED = 0.1, 20, 3
+# Client "b" takes part in one of the rounds, "c" in none, and "e" is new.
+_ROUNDS = (
+    participation.Round(4, ("a", "b", "d"), 2), participation.Round(5, ("a", "d"), 2),
+)
+_NEW_ROUNDS = (4, 5)
+
+_folder = None
+
+
+def setUpModule():
+  global _folder
+  folder = tempfile.TemporaryDirectory()
+  _folder = folder.name
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(folder.cleanup)
+
+
+def _task(model="logistic"):
+  options = {"hidden_units": f"{numpy_sgd.HIDDEN_UNITS}"} if model == "mlp" else {}
+  built = models.build(model, (28, 28, 1), 10, **options)
+  whole = small_task.small_task()
+  return dataclasses.replace(
+      whole, model=built, clients=whole.clients[:4], new_clients=whole.clients[4:]
+  )
+
+
+class _Numpy:
+  """Local training in NumPy.
+
+  Attributes:
+    sizes: Every client's number of training examples, by id.
+  """
+
+  def __init__(self, task):
+    self._clients = {client.client_id: client for client in task.all_clients}
+    self.sizes = {client_id: len(client.train) for client_id, client in self._clients.items()}
+
+  def batches(self, client_id, number, num_epochs=2):
+    return numpy_sgd.batches(self._clients[client_id], number, num_epochs, _SEED, _BATCH)
+
+  def sgd(self, w, client_id, number):
+    """Returns a model of softmax regression after a client's plain SGD."""
+    for _, *batch in self.batches(client_id, number):
+      w = w - _RATE * numpy_sgd.gradient(w, *batch)
+    return w
+
+  def mean(self, models_by_client):
+    """Returns the mean of models, weighted by the clients' examples."""
+    weights = [self.sizes[client_id] for client_id in models_by_client]
+    return np.average(list(models_by_client.values()), axis=0, weights=weights)
+
+
+class PersonalTest(absltest.TestCase):
+
+  def _train(self, name, task, **options):
+    """Returns the method, the state after `_ROUNDS`, the models of phase 1, and the engine."""
+    config = config_lib.ThreePhaseConfig(
+        num_clients=5, num_new_clients=1, pretrain_rounds=2, cluster_rounds=2,
+        client_epochs_per_round=2, personal=(name,), **options,
+    )
+    engine = engine_lib.Engine(
+        task, _folder, client_update.LocalTraining(_BATCH, _RATE), _SEED, config
+    )
+    start = engine.initial_vectors(1, np.random.default_rng(1))[0]
+    weights = client_weights.ClientWeights(
+        task.client_ids, np.repeat(start[None], 4, axis=0), start
+    )
+    pretrained = method.Pretrained(start, start, weights)
+    one = registry.entry(name).build(config.method_settings(name), engine)
+    state = one.initialize(pretrained, np.random.default_rng(0))
+    np.testing.assert_array_equal(state.vectors, np.repeat(start[None], 4, axis=0))
+    for round_ in _ROUNDS:
+      state, losses = one.next(state, round_)
+      self.assertEqual([set(of_client) for of_client in losses],
+                       [{c} & set(round_.client_ids) for c in task.client_ids])
+    (placed,) = one.place(pretrained, state, ("e",)).vectors
+    return state, placed, start.astype(float), engine
+
+  def _assert_close(self, found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=5e-6)
+
+  def test_ditto(self):
+    task = _task()
+    numpy, pull = _Numpy(task), 0.4
+    state, placed, start, engine = self._train("ditto", task, ditto_lambda=pull)
+
+    def own_round(v, w, client_id, number):
+      for _, *batch in numpy.batches(client_id, number):
+        v = v - _RATE * (numpy_sgd.gradient(v, *batch) + pull * (v - w))
+      return v
+
+    common, own = start, dict.fromkeys(task.client_ids, start)
+    for round_ in _ROUNDS:
+      own.update({c: own_round(own[c], common, c, round_.number) for c in round_.client_ids})
+      common = numpy.mean({c: numpy.sgd(common, c, round_.number) for c in round_.client_ids})
+    self._assert_close(state.vectors, list(own.values()))
+    self._assert_close(state.memory["common"], common)
+    new = common
+    for number in _NEW_ROUNDS:
+      new = own_round(new, common, "e", number)
+    self._assert_close(placed, new)
+    # Two models, of a, d (1 and 3 batches) in both rounds and of b (1) in one, and e's own.
+    num_bytes = 4 * 5 * task.num_parameters
+    self.assertEqual(engine.cost.values(), (2 * 2 * (4 + 1 + 4) + 2 * 2 * 3, num_bytes, num_bytes))
+
+  def test_mr_mtl(self):
+    task = _task()
+    numpy, pull = _Numpy(task), 0.4
+    state, placed, start, engine = self._train("mr_mtl", task, mr_mtl_lambda=pull)
+
+    def own_round(v, w, client_id, number):
+      for _, *batch in numpy.batches(client_id, number):
+        v = v - _RATE * (numpy_sgd.gradient(v, *batch) + pull * (v - w))
+      return v
+
+    own = dict.fromkeys(task.client_ids, start)
+    for round_ in _ROUNDS:
+      mean = np.mean(list(own.values()), axis=0)
+      own.update({c: own_round(own[c], mean, c, round_.number) for c in round_.client_ids})
+    self._assert_close(state.vectors, list(own.values()))
+    mean = new = np.mean(list(own.values()), axis=0)
+    for number in _NEW_ROUNDS:
+      new = own_round(new, mean, "e", number)
+    self._assert_close(placed, new)
+    num_bytes = 4 * 5 * task.num_parameters
+    self.assertEqual(engine.cost.values(), (2 * (4 + 1 + 4) + 2 * 2 * 3, num_bytes, num_bytes))
+
+  def _check_apfl(self, alpha, **options):
+    task = _task()
+    numpy = _Numpy(task)
+    state, placed, start, engine = self._train("apfl", task, **options)
+
+    def own_round(v, w, s, client_id, number):
+      for _, *batch in numpy.batches(client_id, number):
+        of_mixture = numpy_sgd.gradient(s * v + (1 - s) * w, *batch)
+        slope = 0 if options else (v - w) @ of_mixture
+        v, w, s = (
+            v - _RATE * s * of_mixture, w - _RATE * numpy_sgd.gradient(w, *batch),
+            np.clip(s - _RATE * slope, 0, 1),
+        )
+      return v, s
+
+    common, own = start, {c: (start, alpha) for c in task.client_ids}
+    for round_ in _ROUNDS:
+      own.update({
+          c: own_round(own[c][0], common, own[c][1], c, round_.number) for c in round_.client_ids
+      })
+      common = numpy.mean({c: numpy.sgd(common, c, round_.number) for c in round_.client_ids})
+    self._assert_close(state.memory["common"], common)
+    self._assert_close(state.memory["own"], [v for v, _ in own.values()])
+    self._assert_close(state.memory["alpha"], [s for _, s in own.values()])
+    self._assert_close(state.vectors, [s * v + (1 - s) * common for v, s in own.values()])
+    v, s = common, alpha
+    for number in _NEW_ROUNDS:
+      v, s = own_round(v, common, s, "e", number)
+    self._assert_close(placed, s * v + (1 - s) * common)
+    num_bytes = 4 * 5 * task.num_parameters
+    self.assertEqual(engine.cost.values(), (2 * 2 * (4 + 1 + 4) + 2 * 2 * 3, num_bytes, num_bytes))
+    return state.memory["alpha"]
+
+  def test_apfl(self):
+    self._check_apfl(0.3, apfl_alpha=0.3)
+
+  def test_apfl_whose_clients_learn_their_alpha(self):
+    alpha = self._check_apfl(0.5)
+    self.assertEqual(alpha[2], 0.5)
+    self.assertTrue(np.all(np.abs(alpha[[0, 1, 3]] - 0.5) > 1e-4))
+
+  def test_fedrep(self):
+    task = _task("mlp")
+    numpy, num_head_epochs = _Numpy(task), 3
+    in_head = numpy_sgd.in_mlp_head(task.num_parameters)
+    state, placed, start, engine = self._train(
+        "fedrep", task, fedrep_head_epochs=num_head_epochs
+    )
+
+    def own_round(v, client_id, number, num_epochs=num_head_epochs + 2):
+      for epoch, *batch in numpy.batches(client_id, number, num_epochs):
+        trained = in_head if epoch < num_head_epochs else ~in_head
+        v = v - _RATE * trained * numpy_sgd.mlp_gradient(v, *batch)
+      return v
+
+    own = dict.fromkeys(task.client_ids, start)
+    for round_ in _ROUNDS:
+      trained = {c: own_round(own[c], c, round_.number) for c in round_.client_ids}
+      representation = numpy.mean(trained)
+      own.update(trained)
+      own = {c: np.where(in_head, v, representation) for c, v in own.items()}
+    self._assert_close(state.vectors, list(own.values()))
+    new = np.where(in_head, start, representation)
+    for number in _NEW_ROUNDS:
+      new = own_round(new, "e", number, num_head_epochs)
+    self._assert_close(placed, new)
+    num_bytes = 4 * 5 * int((~in_head).sum())
+    self.assertEqual(engine.cost.values(), (5 * (4 + 1 + 4) + 3 * 2 * 3, num_bytes, num_bytes))
+
+  def test_fedrep_needs_a_layer_before_the_last(self):
+    with self.assertRaisesRegex(ValueError, "`model` must have a layer before.*, got 'logistic'"):
+      self._train("fedrep", _task())
+
+  def test_fedrep_needs_to_know_the_last_layer(self):
+    task = _task("mlp")
+    unknown = dataclasses.replace(task.model, head=())
+    with self.assertRaisesRegex(ValueError, "`model` must have a layer before.*, got 'mlp'"):
+      self._train("fedrep", dataclasses.replace(task, model=unknown))
+
+  def test_without_a_pull_clients_fine_tune_alone(self):
+    task = _task()
+    state, _, start, engine = self._train("ditto", task, ditto_lambda=0.0)
+    vectors = np.repeat(start[None].astype(np.float32), 4, axis=0)
+    alone, _ = engine.train_alone(vectors, _ROUNDS)
+    np.testing.assert_allclose(state.vectors, alone, rtol=1e-5, atol=1e-6)
+
+
+if __name__ == "__main__":
+  absltest.main()
