@@ -86,7 +86,7 @@ class CflTest(parameterized.TestCase):
   @nightly.only
   @parameterized.product(
       partition=("rotated", "permuted_labels", "iid", "quantity"),
-      # 10, 20 and 80 steps in a round.
+      # 8, 16 and 64 steps in a round.
       training=((1, 0.05), (2, 0.05), (8, 0.1)),
   )
   def test_finds_the_groups_whatever_the_steps(self, partition, training):
