@@ -15,11 +15,12 @@ Where this differs from the paper, or the paper leaves a choice:
     Here the mean update's norm is compared with that of the largest update (`cfl_ratio`), as in
     the paper's figures: the ratio is small where the updates cancel, whatever their length.
 *   Updates also cancel in a cluster of clients that belong together, since each goes astray on its
-    own.  So the two halves must differ: the paper's separation gap, of means in the place
-    of extremes, must exceed `cfl_gap`.  That is the mean cosine similarity of two updates in
-    the same half, less that of two in different halves.  On the digits and on MNIST, with 16, 32
-    or 80 steps in a round, it is .16 to .55 where clients differ in rotation, labelings or looks, and
-    at most .11 where they have shares of the same images.
+    own.  So the two halves must differ: the paper's separation gap, of means in the place of
+    extremes, must exceed `cfl_gap`.  That is the mean cosine similarity of two updates in the same
+    half, less that of two in different halves.  On the digits and on MNIST, with 16, 32 or 80 steps
+    in a round, it is .16 to .55 where clients differ in rotation, labelings or looks, or have two
+    labels each, and at most .11 where they differ in the shares of their labels (Dirichlet(0.5)), in
+    their number of images or in nothing.
 *   The halves are those of complete linkage, as in the authors' program
     (https://github.com/felisat/clustered-federated-learning).  The paper describes the cut
     with the least similarity between the halves, which is single linkage: it likes to cut
