@@ -19,12 +19,13 @@ Where this differs from the paper, or the paper leaves a choice:
     extremes, must exceed `cfl_gap`.  That is the mean cosine similarity of two updates in the same
     half, less that of two in different halves.  On the digits and on MNIST, with 16, 32 or 80 steps
     in a round, it is .16 to .55 where clients differ in rotation, labelings or looks, or have two
-    labels each, and at most .11 where they differ in the shares of their labels (Dirichlet(0.5)), in
-    their number of images or in nothing.
+    labels each.  It is at most .11 where they differ in the shares of their labels
+    (Dirichlet(0.5)), in their number of images or in nothing.
 *   The halves are those of complete linkage, as in the authors' program
     (https://github.com/felisat/clustered-federated-learning).  The paper describes the cut
     with the least similarity between the halves, which is single linkage: it likes to cut
-    off single clients.  The paper's bound on that similarity (gamma) is left out, as in the program.
+    off single clients.  The paper's bound on that similarity (gamma) is left out, as in the
+    program.
 *   Where only some clients take part in the round, all members of a cluster that is to be
     split are asked for an update.  It is split only if that holds with all updates, too.
 
