@@ -121,7 +121,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   )
   validation_share: float | None = options.option(
       float,
-      "Share of every client's training rows, of 20 or more, on which nothing is trained and which "
+      "Share of every client's training rows, of 20 or more, on which no model is trained and which "
       "decide instead of test rows: the weights of the weighted mean (b) of phase 3, and which "
       "method's models are saved. 0: test rows decide.",
       None, rule=functools.partial(validate.within, 0, 1),

@@ -118,14 +118,14 @@ class StudyConfig:
     """Returns the settings that `to_json` made the dict from.
 
     Args:
-      values: The dict.  It may have more settings without a value, of an earlier version.
+      values: The dict.  It may have more settings, or no validation share, of an earlier version.
 
     Raises:
       KeyError, TypeError or ValueError: If it is none.
     """
     own = {name: values[name] for name in ("num_seeds", "num_folds")}
-    of_run = {
-        name: value for name, value in values.items()
-        if value is not None and name not in ("settings", *own)
+    known = {field.name for field in dataclasses.fields(run_config.ThreePhaseConfig)}
+    of_run = {"validation_share": 0.0} | {
+        name: value for name, value in values.items() if value is not None and name in known
     }
     return cls(run_config.ThreePhaseConfig(**of_run), tuple(values["settings"]), **own)

@@ -53,6 +53,9 @@ from fl_clustering.methods import new_clients
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
 
+# Updates that have a pair in the same half, and one in different halves.
+_LEAST = 3
+
 
 @dataclasses.dataclass(frozen=True)
 class Cfl:
@@ -74,7 +77,7 @@ class Cfl:
   )
   cfl_min_clients: int = options.option(
       int, "Least number of clients of a cluster that is split.", default=3,
-      rule=functools.partial(validate.integer, 3),
+      rule=functools.partial(validate.integer, _LEAST),
   )
 
   def __post_init__(self) -> None:
@@ -86,13 +89,14 @@ class Cfl:
     """Returns the two halves of a cluster that is to be split; None if it is not.
 
     Args:
-      updates: The updates of some or all of its clients, n vectors of shape (P,).
+      updates: The updates of some or all of its clients, n vectors of shape (P,).  Of fewer than
+        three no half is known, however many clients there are.
       num_examples: The clients' weights in the mean, > 0.
 
     Returns:
       Increasing positions of the updates; the first half begins with 0.
     """
-    if len(updates) < self.cfl_min_clients:
+    if len(updates) < _LEAST:
       return None
     total, norms = np.zeros(len(updates[0])), []
     # One at a time: all of them in float64 are gigabytes for large models.

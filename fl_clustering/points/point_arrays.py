@@ -7,9 +7,10 @@ to the last bit.  No message is sent, and nothing hides a client's answer from t
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import os
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -70,6 +71,22 @@ class PointArrays:
     return question.limited(np, totals, sent)
 
 
+class _PointsInFiles(collections.abc.Mapping):
+  """Points by client id in files, of which only the one that is asked for is open."""
+
+  def __init__(self, paths: Mapping[Any, str]):
+    self._paths = paths
+
+  def __getitem__(self, client_id: Any) -> np.ndarray:
+    return np.load(self._paths[client_id], mmap_mode="r")
+
+  def __iter__(self) -> Iterator[Any]:
+    return iter(self._paths)
+
+  def __len__(self) -> int:
+    return len(self._paths)
+
+
 def hold(clients: Mapping[Any, np.ndarray], directory: str | None = None) -> PointArrays:
   """Returns clients with points (n, d) in their own coordinates; a `secure_sums.Hold`.
 
@@ -77,13 +94,14 @@ def hold(clients: Mapping[Any, np.ndarray], directory: str | None = None) -> Poi
     directory: Where to keep the points in files, one client's after another's, if all of them
       together may exceed the memory.
   """
-  arrays = {}
+  held, paths = {}, {}
   for index, (client_id, points) in enumerate(clients.items()):
     array = np.ascontiguousarray(points, np.float64)
-    if directory is not None:
-      path = os.path.join(directory, f"client_{index:05d}.npy")
-      np.save(path, array)
-      array = np.load(path, mmap_mode="r")
-    arrays[client_id] = array
+    if directory is None:
+      held[client_id] = array
+    else:
+      paths[client_id] = os.path.join(directory, f"client_{index:05d}.npy")
+      np.save(paths[client_id], array)
+  arrays: Mapping[Any, np.ndarray] = held if directory is None else _PointsInFiles(paths)
   num_columns = next(iter(arrays.values())).shape[1]
   return PointArrays(arrays, scaling_lib.identity(num_columns))

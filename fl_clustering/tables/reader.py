@@ -96,6 +96,12 @@ def _any_array_texts(array: np.ndarray) -> list[str] | list[None]:
   return [cell.decode(encoding, errors="replace").rstrip("\0") for cell in cells_of_array]
 
 
+def _as_float64(array: np.ndarray) -> np.ndarray:
+  # A warning of a wider type's large numbers would tell of them.
+  with np.errstate(over="ignore", invalid="ignore"):
+    return np.asarray(array, np.float64)
+
+
 def _read_array(
     head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
 ) -> tuple[columns_lib.Head, dict[str, Any]]:
@@ -110,7 +116,7 @@ def _read_array(
   for name in numbers:
     is_text = name in others
     found[name] = pa.array(list(map(str, loaded[name].tolist())), pa.string()) if is_text else (
-        pa.array(np.asarray(loaded[name], np.float64))
+        pa.array(_as_float64(loaded[name]))
     )
   for name in texts:
     found[name] = pa.array(

@@ -173,7 +173,10 @@ class TableOptions:
     return dataclasses.replace(
         self,
         exclude=left_out,
-        categories=tuple(name for name in levels if name not in (*self.exclude, *exclude)),
+        categories=tuple(
+            name for name in levels
+            if name not in (*self.exclude, *exclude) and name in changes.get("columns", levels)
+        ),
         **changes,
     )
 

@@ -10,6 +10,7 @@ options and the line of names decide, and Python's `csv` reads every line on its
 from __future__ import annotations
 
 import array
+import codecs
 import csv
 import dataclasses
 import io
@@ -74,7 +75,8 @@ class _Lines:
 
 def _open(head: columns_lib.Head, **options: Any) -> Any:
   content = packed_files.open_binary(head.path)
-  return io.TextIOWrapper(content, encoding=head.encoding or _UTF_8, **options)
+  is_utf_8 = head.encoding is None or codecs.lookup(head.encoding).name == "utf-8"
+  return io.TextIOWrapper(content, encoding=_UTF_8 if is_utf_8 else head.encoding, **options)
 
 
 def _lines(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
@@ -245,7 +247,8 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   Raises:
     BadTable: If it is empty or no text.
   """
-  if path.lower().endswith(packed_files.WORKBOOK):  # It is read as text that is no user's.
+  is_workbook = path.lower().endswith(packed_files.WORKBOOK)
+  if is_workbook:  # It is read as text that is no user's.
     options = dataclasses.replace(options, separator=",", encoding=None)
   head = columns_lib.Head(
       path, 0, encoding=options.encoding, skip_lines=options.skip_lines, comment=options.comment,
@@ -268,6 +271,10 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   number, first = lines[0]
   if any("\n" in cell for cell in first):
     raise problems.BadTable(f"line {number} has a line break in a cell")
+  has_commas = is_workbook or head.separator == "," and len(first) > 1
+  if has_commas and options.decimal is None and head.style.thousands == ".":
+    # Files with commas between cells have decimal points.
+    head = dataclasses.replace(head, style=dataclasses.replace(head.style, thousands=None))
   return dataclasses.replace(
       head, num_columns=len(first), line=number, first_line=tuple(cell.strip() for cell in first)
   )

@@ -161,6 +161,11 @@ class CflTest(parameterized.TestCase):
     self.assertEqual(states[1].members, (("a", "c", "e"), ("b", "d", "f")))
     self.assertEqual(states[9].members, (("a", "c"), ("b", "d", "f"), ("e",)))
 
+  def test_few_take_part_in_the_round_of_a_cluster_that_is_large_enough(self):
+    _, one, state = _start(cfl.cfl, _QUARTERS, settings=cfl.Cfl(0.4, 0.2, cfl_min_clients=8))
+    after, _ = one.next(state, participation.Round(7, ("a", "c", "e", "g"), 3))
+    self.assertLen(after.members, 2)
+
   def test_all_members_are_asked_before_a_split(self):
     engine, one, state = _start(cfl.cfl, _QUARTERS)
     engine.points["c"] += np.array([0, 0, 0.5], np.float32)

@@ -68,6 +68,19 @@ def _numbers(value):
   return repr(value)
 
 
+class InFilesTest(absltest.TestCase):
+
+  def test_no_file_stays_open(self):
+    clients = {f"client {i}": np.full((2, 3), float(i)) for i in range(300)}
+    num_open = len(os.listdir("/proc/self/fd"))
+    held = point_arrays.hold(clients, self.create_tempdir().full_path)
+    self.assertEqual(held.num_clients, 300)
+    for client_id, points in held.arrays.items():
+      np.testing.assert_array_equal(points, clients[client_id])
+    del points
+    self.assertEqual(len(os.listdir("/proc/self/fd")), num_open)
+
+
 class WholeFitTest(parameterized.TestCase):
 
   @classmethod

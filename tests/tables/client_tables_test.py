@@ -284,6 +284,13 @@ class NumbersTest(TablesTestCase):
        {"thousands": ","}, {"a": [[1234.5, 2], [12345678, 3], [1234, 4]]}),
       ("points between thousands", {"a.csv": "x;y\n1.911;2\n7,86;3\n"}, {"thousands": "."},
        {"a": [[1911, 2], [7.86, 3]]}),
+      ("points between thousands, but where commas stand between cells",
+       {"a.csv": "x;y\n1,5;1.234,5\n", "b.csv": "x,y\n2,3.250\n"}, {"thousands": "."},
+       {"a": [[1.5, 1234.5]], "b": [[2, 3.25]]}),
+      ("points between thousands of the only column", {"a.csv": "x\n1.911\n"},
+       {"thousands": "."}, {"a": [[1911]]}),
+      ("a byte order mark", {"a.csv": "\ufeffx,y\n1,2\n", "b.csv": "x,y\n3,4\n"},
+       {"encoding": "UTF-8"}, {"a": [[1, 2]], "b": [[3, 4]]}),
       ("spaces between thousands", {"a.csv": "x;y\n1 911;2\n1\u00a0234,5;3\n"},
        {"thousands": " "}, {"a": [[1911, 2], [1234.5, 3]]}),
       ("units", {"a.csv": "x,y,z\n1.1 mg/dl,85%,<0.5\n2mg/dl,7 %,2\n"}, {"strip_units": True},
@@ -1112,6 +1119,12 @@ class ForAModelTest(TablesTestCase):
     self.assertIsNone(table.is_test)
     self.assertIsNone(table.row_ids)
     self.assertIsNone(tables.format.options.label_column)
+
+  def test_a_column_that_was_left_out_is_no_column_of_levels(self):
+    many = "".join(f"text {i},{i}\n" for i in range(60))
+    files = {"a.csv": f"x,y\n{many}", "b.csv": "x,y\n" + "u,1\nv,2\n" * 5}
+    with self.assertRaisesRegex(ValueError, "a.csv': line 2, column 'x': 'text 0' is no"):
+      self.open(files, columns=("x", "y"))
 
   def test_a_threshold_of_labels_goes_with_them(self):
     format_ = self.open({"a.csv": "x,y\n1,0\n2,3\n"}, label_column="y", label_above=1).format

@@ -65,6 +65,12 @@ class StudyConfigTest(parameterized.TestCase):
         cells.methods_of(study.run)[-5:], ("fedavg", "finetuned", "local", "mr_mtl", "ditto")
     )
 
+  def test_a_study_of_an_earlier_version_trains_on_all_rows(self):
+    study = sample_study.config(validation_share=0.0)
+    earlier = {**study.to_json(), "cfl_eps1": 0.03, "cfl_norm": "median"}
+    del earlier["validation_share"]
+    self.assertEqual(config_lib.StudyConfig.from_json(earlier), study)
+
   def test_a_study_of_an_earlier_version_has_no_personal_models(self):
     study = sample_study.config()
     earlier = {name: v for name, v in study.to_json().items() if name != "personal"}
