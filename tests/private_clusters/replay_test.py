@@ -42,6 +42,8 @@ class ReplayTest(parameterized.TestCase):
   def test_no_other_message_depends_on_a_client_and_its_own_costs_what_the_ledger_says(
       self, name, num_releases
   ):
+    # By day, the clients' shares show the same: they come on top of the same messages.
+    nightly.skip_by_day(self, name == "server's noise")
     case = dataclasses.replace(audited_clusters.CASES[name], seed=1)
     run = watched_clusters.build_run(self.create_tempdir().full_path, case.settings)
     found = case.replayed(run, _clients())
