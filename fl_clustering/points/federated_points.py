@@ -127,8 +127,7 @@ class FederatedPoints:
     sent |= {name: self._padded(array) for name, array in query.arrays.items()}
     shares = None
     if draw_share is not None:
-      shares = [np.zeros((self.capacity, width), np.int64) for _ in range(self.clients.num_clients)]
-      for share in shares:
-        share[:num_groups] = draw_share()
+      rest = ((0, self.capacity - num_groups), (0, 0))  # Groups that are not asked for.
+      shares = (np.pad(draw_share(), rest) for _ in range(self.clients.num_clients))
     question = Totals(query.kind, self.capacity, limits is not None)
     return self.clients.total(question, sent, shares)[:num_groups]

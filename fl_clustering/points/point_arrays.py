@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
+import itertools
 import os
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -46,13 +47,12 @@ class PointArrays:
 
   def total(
       self, question: secure_sums.Question, sent: Mapping[str, Any],
-      shares: Sequence[np.ndarray] | None = None,
+      shares: Iterable[np.ndarray] | None = None,
   ) -> np.ndarray:
     total = np.zeros(question.shape(self.num_columns), np.int64)
-    for index, points in enumerate(self.arrays.values()):
-      message = self._answer(question, sent, points)
-      if shares is not None:
-        message += shares[index]
+    added = itertools.repeat(0) if shares is None else shares
+    for points, share in zip(self.arrays.values(), added):
+      message = self._answer(question, sent, points) + share
       total = (total + message) % secure_sums.MODULUS
     return secure_sums.signed(np, total)
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import itertools
 import os
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -166,18 +167,15 @@ class PointFiles:
 
   def total(
       self, question: secure_sums.Question, sent: Mapping[str, Any],
-      shares: Sequence[np.ndarray] | None = None,
+      shares: Iterable[np.ndarray] | None = None,
   ) -> np.ndarray:
     sent_types = tuple(
         (name, np.asarray(value).dtype.type, np.shape(value)) for name, value in sent.items()
     )
     answer = secure_rounds.build_question_round(self.source, question, sent_types)
     if shares is None:
-      shares = [np.zeros(question.shape(self.num_columns), np.int64)] * self.num_clients
-    clients = [
-        {"client": client, "share": share} for client, share in zip(self.clients(), shares)
-    ]
-    return np.asarray(answer(dict(sent), clients))
+      shares = itertools.repeat(np.zeros(question.shape(self.num_columns), np.int64))
+    return secure_rounds.total(answer, dict(sent), self.clients(), shares)
 
   def column_moments(self) -> scaling_lib.ColumnMoments:
     """Returns the moments of the data's own columns, from two rounds of sums."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import collections
 import functools
-from typing import Any, Callable, TYPE_CHECKING
+import itertools
+from typing import Any, Callable, Iterable, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Of a dict of arrays: the type and the shape of each, by name.
 SentTypes = tuple[tuple[str, type[np.generic], tuple[int, ...]], ...]
+# How many clients answer at a time.
+_BLOCK_CLIENTS = 256
 
 
 def _over_blocks(
@@ -90,6 +93,27 @@ def build_round(
     return tff.federated_map(signed_total, total)
 
   return tff.backends.test.replace_secure_intrinsics_with_bodies(sum_round)
+
+
+def total(
+    sum_round: Any, query: Any, clients: Iterable[Any], shares: Iterable[np.ndarray]
+) -> np.ndarray:
+  """Returns the total of a round of `build_round` over all clients, int64.
+
+  The simulation adds it up over blocks of clients, so that the memory doesn't grow with their
+  number.
+
+  Args:
+    clients: The clients' values.
+    shares: Every client's share; each is only made when its block answers.
+  """
+  added = np.zeros((), np.int64)
+  values = zip(clients, shares)
+  while block := list(itertools.islice(values, _BLOCK_CLIENTS)):
+    added = added + np.asarray(sum_round(query, [
+        collections.OrderedDict(client=client, share=share) for client, share in block
+    ]))
+  return added
 
 
 @functools.lru_cache(maxsize=None)  # Fits of data of the same shape share computations.

@@ -14,7 +14,7 @@ In both, the integers, the modulus and the noise are real; the secrecy is not.
 from __future__ import annotations
 
 import types
-from typing import Any, Callable, Mapping, Protocol, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Mapping, Protocol, TYPE_CHECKING
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class ClientPoints(Protocol):
     """Returns the same points in other coordinates."""
 
   def total(
-      self, question: Question, sent: Mapping[str, Any], shares: Sequence[np.ndarray] | None = None
+      self, question: Question, sent: Mapping[str, Any], shares: Iterable[np.ndarray] | None = None
   ) -> np.ndarray:
     """Returns the sum of all clients' answers, int64 of the question's shape.
 

@@ -13,7 +13,7 @@ sensitivity, and each release is a Gaussian mechanism.
 
 from __future__ import annotations
 
-import collections
+import itertools
 import math
 from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _LEAST_SHARE_SCALE = 32.0
 # The largest scale of the noise, or of the sum of all shares, which then stays within the modulus.
 _LARGEST_SCALE = 2.0**57
-_BLOCK_CLIENTS = 256
 
 # From public numbers and a client's value to its message, int64 of shape (size,).
 Message = Callable[[Any, Any], tf.Tensor]
@@ -105,27 +104,12 @@ class SlotSums:
 
     def noisy_total() -> np.ndarray:
       if self._num_shares is not None:
-        draw = lambda: self._releases.discrete_gaussian(size, share)
-        return self._total(question, public, draw)
+        shares = (self._releases.discrete_gaussian(size, share) for _ in self._clients)
+        return secure_rounds.total(question, public, self._clients, shares)
       # Drawn first: if it can't be, nothing is asked.
       drawn = self._releases.discrete_gaussian(size, scale)
-      return drawn + self._total(question, public, lambda: np.zeros(size, np.int64))
+      no_shares = itertools.repeat(np.zeros(size, np.int64))
+      return drawn + secure_rounds.total(question, public, self._clients, no_shares)
 
     total = self._releases.answer(noisy_total)
     return None if total is None else total / client_messages.STEPS
-
-  def _total(
-      self, question: Any, public: Any, draw_share: Callable[[], np.ndarray]
-  ) -> np.ndarray:
-    """Returns the sum of all messages and shares, int64.
-
-    It is added up over blocks of clients, so that the memory doesn't grow with their number.
-    """
-    total = np.zeros((), np.int64)
-    for start in range(0, len(self._clients), _BLOCK_CLIENTS):
-      clients = [
-          collections.OrderedDict(client=client, share=draw_share())
-          for client in self._clients[start : start + _BLOCK_CLIENTS]
-      ]
-      total = total + np.asarray(question(public, clients))
-    return total
