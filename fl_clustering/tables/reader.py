@@ -127,7 +127,13 @@ def _read_array(
 
 
 def _is_text(column: Any) -> bool:
-  return pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+  kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+  return any(is_kind(column.type) for is_kind in kinds)
+
+
+def _is_binary(column: Any) -> bool:
+  kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+  return any(is_kind(column.type) for is_kind in kinds)
 
 
 def _plain(column: Any) -> Any:
@@ -139,9 +145,9 @@ def _decoded(column: Any) -> list[str] | None:
   """Returns the cells of an Arrow column of text as a list; None for any other column."""
   if not _is_text(column):
     return None
-  is_large = pa.types.is_large_string(column.type)
+  is_small = pa.types.is_string(column.type)
   # Arrow doesn't check that its text is UTF-8.
-  contents = column.cast(pa.large_binary() if is_large else pa.binary()).to_pylist()
+  contents = column.cast(pa.binary() if is_small else pa.large_binary()).to_pylist()
   return ["" if found is None else found.decode(errors="replace") for found in contents]
 
 
@@ -157,7 +163,7 @@ def _any_texts(column: Any) -> Any:
 
 def _has_numbers(column: Any) -> bool:
   """Returns whether an Arrow column's type, which is not text, is one of numbers."""
-  if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+  if _is_binary(column):
     return False
   try:
     pa.array([], column.type).cast(pa.float64(), safe=False)

@@ -151,6 +151,8 @@ class FilesTest(TablesTestCase):
       ("empty_lines", "a.csv", "\n\nx,y\n1,2\n\n3,4\n\n", {}),
       ("parquet", "a.parquet", pd.DataFrame({"x": [1, 3], "y": [2.0, 4.0]}), {}),
       ("feather", "a.feather", pa.table({"x": [1, 3], "y": [2.0, 4.0]}), {}),
+      ("views_of_text", "a.feather",
+       pa.table({"x": pa.array(["1", "3"], pa.string_view()), "y": [2, 4]}), {}),
       ("zip", "a.zip", _zipped(any="x,y\n1,2\n3,4\n"), {}),
       ("named_zip", "a.csv.zip", _zipped(any="x;y\n1;2\n3;4\n", ending=".txt"), {}),
       ("parquet_in_a_zip", "a.zip", _zipped(
@@ -709,6 +711,7 @@ class PrivateTest(TablesTestCase):
 
   @parameterized.named_parameters(
       ("text", pa.array(["1", " 2 ", None, "u", "1e400"]), [1, 2, np.nan, np.nan, np.inf]),
+      ("views", pa.array(["1", "u", None], pa.string_view()), [1, np.nan, np.nan]),
       ("categories", pa.array(["1", "u"]).dictionary_encode(), [1, np.nan]),
       ("integers", pa.array([1, None, 2**60]), [1, np.nan, 2.0**60]),
       ("nothing", pa.array([None, None]), [np.nan, np.nan]),
@@ -724,6 +727,7 @@ class PrivateTest(TablesTestCase):
            pa.string(), 2,
            [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\3\0\0\0"), pa.py_buffer(b"\xffuv")]),
        ("\ufffd", "uv")),
+      ("views", "parquet", pa.array(["u", None], pa.string_view()), ("u", None)),
       ("categories", "parquet", pa.array(["u", "v"]).dictionary_encode(), ("u", "v")),
       ("numbers", "parquet", pa.array([1, 2**60]), ("1", f"{2**60}")),
       ("booleans", "parquet", pa.array([True, None]), ("true", None)),
