@@ -7,6 +7,7 @@ It works like `absl.app.run`, with these differences:
 * Ctrl-C ends it with one line and code 130, and SIGTERM with code 143, as if the signal had killed
   it.
 * It leaves no temporary files, however it ends.
+* Where nobody looks at the progress bars, such as in a pipe, they print every 30 seconds at most.
 * If nobody reads the output anymore (`| head`), it ends with no line and code 141, as if
   the signal had killed it.
 * Relative paths are relative to the user's working directory.
@@ -26,6 +27,11 @@ from typing import Callable, Iterator
 # First, so that Ctrl-C works while the others are imported.
 from experiment_shell import interrupts
 from experiment_shell import temporary_folder
+
+# Bars take their defaults from here when tqdm is imported.
+if sys.stderr is None or not sys.stderr.isatty():
+  for _name in ("TQDM_DELAY", "TQDM_MININTERVAL"):
+    os.environ.setdefault(_name, "30")
 
 from absl import app
 from absl import flags

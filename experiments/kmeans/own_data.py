@@ -55,6 +55,18 @@ def best_num_clusters(selection: Sequence[Mapping[str, Any]]) -> int:
   return max(selection, key=lambda row: row["simplified_silhouette"])["num_clusters"]
 
 
+def edge_text(selection: Sequence[Mapping[str, Any]]) -> str | None:
+  """Returns what to say if the best number of clusters is the largest that was tried."""
+  # The other end says little: fewer clusters than two have no silhouette.
+  tried = sorted(row["num_clusters"] for row in selection)
+  if len(tried) < 2 or best_num_clusters(selection) < tried[-1]:
+    return None
+  return (
+      f"{tried[-1]} clusters are the most that were tried, and the best. More may be better: "
+      f"--k_range={tried[0]}:{2 * tried[-1]} tries them."
+  )
+
+
 def assignments_name(client_id: str) -> str:
   """Returns what the file of a client's assignments is called; ids may hold any character."""
   # A leading dot would hide the file, or name another folder.
