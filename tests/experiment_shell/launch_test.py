@@ -203,6 +203,20 @@ class LaunchTest(parameterized.TestCase):
         other.terminate()
       self.assertEmpty(os.listdir(temporary))
 
+  def test_bars_in_a_pipe(self):
+    program = (
+        "from experiment_shell import launch\nimport time\nimport tqdm\n"
+        "def main():\n  for _ in tqdm.trange(20, desc='bar'):\n    time.sleep(0.05)\n"
+        "launch.run(main)"
+    )
+    environment = {**_environment(), "TQDM_DELAY": "0.2", "TQDM_MININTERVAL": "0.4"}
+    for changes, bounds in (({}, (0, 0)), (environment, (2, 4))):
+      process = subprocess.run(
+          [sys.executable, "-c", program], check=True, capture_output=True, text=True,
+          env=_environment() | changes,
+      )
+      self.assertBetween(process.stderr.count("bar"), *bounds, process.stderr)
+
   def test_no_room_for_temporary_files(self):
     result = self._run("--number=5", TMPDIR="/no/such", TEMP="/no/such", TMP="/no/such")
     self.assertEqual(result.returncode, 0, result.stderr)
