@@ -563,6 +563,44 @@ class RolesTest(TablesTestCase):
 class WarningsTest(TablesTestCase):
   """What can be read, but is odd, is said."""
 
+  def _off(self, **columns):
+    """Returns what is said of clients with these columns, of which all have another one."""
+    files = {
+        f"{client}.csv": _rows("x,y", *(f"{x},{i}" for i, x in enumerate(column)))
+        for client, column in columns.items()
+    }
+    return list(self.open(files).warnings)
+
+  @parameterized.named_parameters(
+      ("Fahrenheit", lambda x: x * 1.8 + 32, "98.96"), ("kPa", lambda x: x / 7.5, "4.96"),
+      ("an odd row", lambda x: np.where(x == x[0], x, x * 10), "356.4"),
+  )
+  def test_a_clients_column_off_by_a_factor(self, changed, mean):
+    usual = np.linspace(36.4, 38, 21)
+    found = self._off(a=usual, b=usual + 0.1, c=usual - 0.1, hot=changed(usual))
+    self.assertLen(found, 1)
+    start, means = found[0].split("; ")
+    self.assertEqual(start, "the column x may have another unit at hot")
+    self.assertRegex(means, f"^the clients' means are .*{mean} \\(hot\\)")
+    self.assertIn("37.1 (c), 37.2 (a), 37.3 (b)", means)
+
+  @parameterized.named_parameters(
+      ("alike", [10, 11, 12, 13, 14], [14, 15, 16, 17, 18]),
+      ("apart, but near", [10, 11, 12, 13, 14], [15, 16, 17, 18, 19]),
+      ("wide", [1, 2, 3, 4, 5], [4, 8, 12, 16, 20]),
+      ("not positive", [-1, 11, 12, 13, 14], [100, 110, 120, 130, 140]),
+      ("codes", [10, 10, 10, 10, 10], [20, 20, 20, 20, 20]),
+      ("few rows", [10, 11, 12, 13, 14], [100, 110, 120, 130]),
+      ("missing", [10, 11, 12, 13, 14], [100, 110, 120, 130, ""]),
+  )
+  def test_clients_that_only_differ(self, one, other):
+    self.open({"a.csv": "x\n1\n"})  # The folder is another one for each.
+    files = {"a.csv": _rows("x,y", *(f"{x},1" for x in one)),
+             "b.csv": _rows("x,y", *(f"{x},2" for x in other))}
+    self.assertEmpty([
+        text for text in self.open(files, missing="mean").warnings if "unit" in text
+    ])
+
   @parameterized.named_parameters(
       ("nothing", "x,y\n1,u\n2,v\n", "x,y\n3,u\n4,v\n", {"label_column": "y"}, []),
       ("classes alike", "x,y\n1,Heart failure\n2,no\n", "x,y\n1,heart  failure\n2,no\n",
