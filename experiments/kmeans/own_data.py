@@ -26,6 +26,7 @@ from experiments.kmeans import config as config_lib
 from experiments import site_runs
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import table_options
 
@@ -44,6 +45,7 @@ tnp = lazy_module.LazyModule("tensorflow.experimental.numpy")
 
 # Of a file's name, without what is added to it.
 _MOST_BYTES = 200
+_DIGESTS = "sha256_by_client"
 _KEYS = ("num_clusters",)
 _VALUES = ("simplified_silhouette", "inertia", "rounds")
 
@@ -200,7 +202,26 @@ def _describe(tables: client_tables.ClientTables, is_private: bool) -> dict[str,
   }
   if is_private:
     return described
-  return {**described, "clients": dict(tables.num_rows), "sha256": tables.sha256}
+  return {
+      **described, "clients": dict(tables.num_rows), "sha256": tables.sha256,
+      _DIGESTS: dict(tables.digests),
+  }
+
+
+def _check_recorded(recorded: Mapping[str, Any], described: Mapping[str, Any]) -> None:
+  """Raises a ValueError that names a client whose rows are others than in the run to resume."""
+  if _DIGESTS not in recorded:  # The run is one of an earlier version, or private.
+    described = {name: value for name, value in described.items() if name != _DIGESTS}
+  if recorded == described:
+    return
+  before, now = recorded.get(_DIGESTS, {}), described.get(_DIGESTS, {})
+  changed = sorted(client for client in before.keys() & now.keys() if before[client] != now[client])
+  got = "other points, clients or columns"
+  if before.keys() ^ now.keys():
+    got = f"further or fewer clients: {problems.listed(sorted(before.keys() ^ now.keys()))}"
+  elif changed and recorded.get("features") == described["features"]:
+    got = f"other rows of {problems.listed(changed)}"
+  raise ValueError(f"`data_dir` must hold what the run to resume began with, got {got}.")
 
 
 def _data_line(tables: client_tables.ClientTables, folder: str, hint: str) -> str:
@@ -249,11 +270,8 @@ def load(
   tables = client_tables.open_folder(folder, config.tables).filled()
   described = _describe(tables, is_private)
   # Before the next check, which other data may fail too.
-  if recorded is not None and recorded.get("data") != described:
-    raise ValueError(
-        "`data_dir` must hold what the run to resume began with, got other points, clients or "
-        "columns."
-    )
+  if recorded is not None:
+    _check_recorded(recorded.get("data") or {}, described)
   config.check_enough_clients(len(tables.client_ids))
   config.check_enough_points(sum(tables.num_rows.values()))
   hint = "" if is_private else f"; {columns_lib.SEVERAL_CLIENTS}"

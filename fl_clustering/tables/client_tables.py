@@ -251,14 +251,14 @@ class ClientTables:
   Attributes:
     num_rows: The clients' numbers of rows, by client id; what the clients are called.
     format: The `TableFormat`.
-    sha256: A digest of all that is used, in hex.
+    digests: A SHA-256 of what is used of every client, in hex, by client id.
     warnings: What is odd about the rows, in words; nothing with `allow_any_number`.
     unlabelled: The clients without any label, of files that a model is used on.
   """
 
   num_rows: Mapping[str, int]
   format: table_format.TableFormat
-  sha256: str
+  digests: Mapping[str, str]
   _sources: RowSources
   warnings: tuple[str, ...] = ()
   unlabelled: frozenset[str] = frozenset()
@@ -267,6 +267,14 @@ class ClientTables:
   def heads(self) -> tuple[columns_lib.Head, ...]:
     """The files' `Head`s, with what was found out by reading."""
     return self._sources.heads
+
+  @property
+  def sha256(self) -> str:
+    """A digest of all that is used, in hex."""
+    digest = hashlib.sha256()
+    for client_id, of_client in self.digests.items():
+      digest.update(repr(client_id).encode() + bytes.fromhex(of_client))
+    return digest.hexdigest()
 
   @property
   def client_ids(self) -> tuple[str, ...]:
@@ -552,23 +560,23 @@ class _Learned:
 
 def _scan(
     sources: RowSources, look: Callable[[str, Rows], object]
-) -> tuple[dict[str, int], str]:
-  """Reads all rows once; returns the clients' numbers of rows and a digest, in hex.
+) -> tuple[dict[str, int], dict[str, str]]:
+  """Reads all rows once; returns the clients' numbers of rows and their digests, in hex.
 
   Args:
     sources: The `RowSources`.
     look: Is called with every client's id and rows; raises `BadTable` for what can't be used.
   """
-  num_rows, digest = {}, hashlib.sha256()
+  num_rows, digests = {}, {}
   with sources.settled(), problems.gathered(sources.argument) as part:
     for client_id in sources.paths:
       with part(), sources.refusing(client_id):
         rows = sources.read(client_id)
         look(client_id, rows)
         num_rows[client_id] = len(rows.numbers)
-        digest.update(repr(client_id).encode() + rows.digest())
+        digests[client_id] = rows.digest().hex()
   sources.check_agreement()
-  return num_rows, digest.hexdigest()
+  return num_rows, digests
 
 
 def read_heads(
@@ -613,12 +621,12 @@ def open_heads(
     columns = columns_lib.agree(list(heads.values()), options)
   sources = RowSources(heads, columns, options, argument)
   learned = _Learned(columns, options)
-  num_rows, sha256 = _scan(sources, learned.add)
+  num_rows, digests = _scan(sources, learned.add)
   with sources.settled(), sources.refusing(next(iter(sources.paths))):
     learned.check_values()
     learned.check_classes()
   warnings = learned.warnings(sources.heads)
-  return ClientTables(num_rows, learned.format(sources.decimal), sha256, sources, warnings)
+  return ClientTables(num_rows, learned.format(sources.decimal), digests, sources, warnings)
 
 
 def _paths(
@@ -741,9 +749,9 @@ def open_files_for(
     for name, levels in _ignored_levels(rows, format_).items():
       ignored.setdefault(name, set()).update(levels)
 
-  num_rows, sha256 = _scan(sources, look)
+  num_rows, digests = _scan(sources, look)
   return ClientTables(
-      num_rows, format_, sha256, sources, _notes(sources, unused, ignored, options),
+      num_rows, format_, digests, sources, _notes(sources, unused, ignored, options),
       frozenset(unlabelled),
   )
 
