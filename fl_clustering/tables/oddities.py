@@ -33,7 +33,8 @@ class _Scale:
 
   @classmethod
   def of(cls, values: np.ndarray) -> _Scale:
-    return cls(*np.quantile(values, (0.05, 0.5, 0.95)).tolist(), float(values.mean()))
+    low, median, high = np.quantile(values, (0.05, 0.5, 0.95)).tolist()
+    return cls(low, median, high, float(values.mean()))
 
   def overlaps(self, other: _Scale) -> bool:
     return self.low <= other.high and other.low <= self.high
