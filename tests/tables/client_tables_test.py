@@ -1251,7 +1251,7 @@ class ForAModelTest(TablesTestCase):
     )
 
   def test_each_files_separator_encoding_and_decimal_mark_are_found_again(self):
-    files = {"a.csv": "x:c\n1,5:rød\n2:blå\n".encode("latin-1")}
+    files = {"a.csv": "x:c\n1,5:rød\n2:blå\n2:o\n".encode("latin-1")}
     format_ = self.open(
         files, categories=("c",), separator=":", encoding="cp865", decimal=","
     ).format
@@ -1262,12 +1262,15 @@ class ForAModelTest(TablesTestCase):
     for name, content in {
         **files, "b.csv": f"x;c\n2.5;{red}\n", "d.csv": f"c,x\n{red},3.5\n".encode("cp865"),
         "e.csv": f"x\tc\n4,5\t{red}\n".encode("utf-16"),
+        # What is read of it first is UTF-8, too.
+        "f.csv": ("x;c\n" + 5000 * "2.5;o\n" + f"5.5;{red}\n").encode("cp865"),
     }.items():
       _write(os.path.join(folder, name), content)
     tables = client_tables.open_folder_for(format_, folder)
     own = [float(level == red) for level in levels["c"]]
     for client_id, x in (("a", 1.5), ("b", 2.5), ("d", 3.5), ("e", 4.5)):
       self.assertEqual(tables.read(client_id).features[0].tolist(), [x, *own], client_id)
+    self.assertEqual(tables.read("f").features[-1].tolist(), [5.5, *own])
 
   def test_flags_of_their_own(self):
     files = {"a.csv": "Title\nx;c\n# told\n1.234,5 kg;red\n"}
