@@ -16,7 +16,10 @@ from dp_clustering import metrics
 from dp_clustering import private_methods
 
 
-class PrivateKMeans(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator):
+class PrivateKMeans(
+    base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, base.ClusterMixin,
+    base.BaseEstimator,
+):
   """k-means whose centers are (epsilon, delta)-differentially private.
 
   The parameters are public: they must be chosen without looking at the data.  An earlier
@@ -72,6 +75,10 @@ class PrivateKMeans(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator
     tags = super().__sklearn_tags__()
     tags.input_tags.allow_nan = True
     return tags
+
+  @property
+  def _n_features_out(self) -> int:
+    return len(self.cluster_centers_)
 
   def _check_content(self, points: Any) -> None:
     """Refuses what scikit-learn refuses with a message that shows rows."""

@@ -1,41 +1,66 @@
-"""Ends a program on Ctrl-C with one line, from the import of this module on.
+"""Ends a program on Ctrl-C or SIGTERM with one line, from the import of this module on.
 
 Python raises a `KeyboardInterrupt` wherever the program is.  That fails during an import:
 an import runs the C code of extension modules, which turns the exception into another
 error, or prints it and continues.  A program that is importing therefore ends at once.
-It has nothing to clean up yet, or no more than a killed program leaves.
 
 This module imports Python's own modules only, so it is ready before the slow imports.
 """
 
+import atexit
 import contextlib
 import os
 import signal
 import sys
 import threading
 import types
+from typing import NoReturn
 
-EXIT_CODE = 130  # 128 + SIGINT, as in shells.
-LINE = "interrupted: everything saved so far is kept."
+from experiment_shell import temporary_folder
 
-_happened = threading.Event()
+_KEPT = "everything saved so far is kept."
+_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+# The first signal that came.
+_came: list[int] = []
 
 
 def happened() -> bool:
-  """Returns whether Ctrl-C was pressed, even if the exception is gone."""
-  return _happened.is_set()
+  """Returns whether a signal came, even if the exception is gone."""
+  return bool(_came)
 
 
-def _handle(unused_signal: int, frame: types.FrameType | None) -> None:
+def line() -> str:
+  """Returns what the program says at the end."""
+  return f"{_WORDS[_first()]}: {_KEPT}"
+
+
+def exit_code() -> int:
+  """Returns the program's exit code, as in shells."""
+  return 128 + _first()
+
+
+def _first() -> signal.Signals:
+  return signal.Signals(_came[0]) if _came else signal.SIGINT
+
+
+def leave(code: int) -> NoReturn:
+  """Ends the process at once, but for its temporary files."""
+  temporary_folder.remove()
+  os._exit(code)
+
+
+def _handle(number: int, frame: types.FrameType | None) -> None:
+  is_again = happened()
+  _came.append(number)
   # Someone who presses the keys twice does not want to wait for the clean-up.
-  if happened() or _is_importing(frame):
+  if is_again or _is_importing(frame):
     # If a flush was interrupted, a second one raises a RuntimeError.
     with contextlib.suppress(AttributeError, OSError, RuntimeError):
       sys.stdout.flush()
     with contextlib.suppress(OSError):
-      os.write(2, f"{LINE}\n".encode())
-    os._exit(EXIT_CODE)
-  _happened.set()
+      os.write(2, f"{line()}\n".encode())
+    leave(exit_code())
   raise KeyboardInterrupt
 
 
@@ -48,12 +73,17 @@ def _is_importing(frame: types.FrameType | None) -> bool:
 
 
 def _install() -> None:
-  """Handles Ctrl-C, unless the program ignores it or has a handler of its own."""
-  if (
-      threading.current_thread() is threading.main_thread()
-      and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+  """Handles the signals, unless the program ignores them or has handlers of its own."""
+  if threading.current_thread() is not threading.main_thread():
+    return
+  for number, usual in (
+      (signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)
   ):
-    signal.signal(signal.SIGINT, _handle)
+    if signal.getsignal(number) is usual:
+      signal.signal(number, _handle)
+      # Python would have the next signal kill it, with another code, once its modules are gone.
+      # The functions that were registered first are called last.
+      atexit.register(signal.signal, number, signal.SIG_IGN)
 
 
 _install()

@@ -4,7 +4,10 @@ It works like `absl.app.run`, with these differences:
 
 * Bad input ends the program with one line and code 2, without a usage text or traceback.
 * A failure while running ends it with one line and code 1.
-* Ctrl-C ends it with one line and code 130, as if the signal had killed it.
+* Ctrl-C ends it with one line and code 130, and SIGTERM with code 143, as if the signal had killed
+  it.
+* It leaves no temporary files, however it ends.
+* Where nobody looks at the progress bars, such as in a pipe, they print every 30 seconds at most.
 * If nobody reads the output anymore (`| head`), it ends with no line and code 141, as if
   the signal had killed it.
 * Relative paths are relative to the user's working directory.
@@ -23,6 +26,12 @@ from typing import Callable, Iterator
 
 # First, so that Ctrl-C works while the others are imported.
 from experiment_shell import interrupts
+from experiment_shell import temporary_folder
+
+# Bars take their defaults from here when tqdm is imported.
+if sys.stderr is None or not sys.stderr.isatty():
+  for _name in ("TQDM_DELAY", "TQDM_MININTERVAL"):
+    os.environ.setdefault(_name, "30")
 
 from absl import app
 from absl import flags
@@ -108,7 +117,7 @@ def _end_after(error: BaseException) -> None:
   """Exits for expected errors; returns otherwise."""
   if interrupts.happened() or isinstance(error, KeyboardInterrupt):
     # The interrupt may have turned into another error, such as that of an ended worker.
-    _end(interrupts.LINE, interrupts.EXIT_CODE)
+    _end(interrupts.line(), interrupts.exit_code())
   if _reader_is_gone(error):
     _drop_output()
     sys.exit(_READER_GONE)
@@ -144,6 +153,12 @@ def run(main: Callable[[], None]) -> None:
 
   `main` may raise `InputError` and `RunFailed`, with messages for the user.
   """
+  with temporary_folder.own():
+    _run(main)
+  sys.exit(0)
+
+
+def _run(main: Callable[[], None]) -> None:
   os.chdir(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
   # TensorFlow and its worker print much that the user does not need.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -158,4 +173,3 @@ def run(main: Callable[[], None]) -> None:
   except BaseException as e:
     _end_after(e)
     raise
-  sys.exit(0)

@@ -157,7 +157,7 @@ class Study:
     ) as bar:
       writer = csv.writer(file, lineterminator="\n")
       for cell in left:
-        bar.set_postfix_str(" ".join(self._identity(cell)))
+        bar.set_postfix_str(" ".join(self._identity(cell)), refresh=bar.mininterval < 1)
         row = {**cell, **measure(**cell)}
         line = [_written(row[column]) for column in self._columns]
         writer.writerow(line)

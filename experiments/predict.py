@@ -3,8 +3,9 @@
   bazel run experiments:predict -- --run=out --data_dir=folder
 
 The folder must be like that of the run: a file per client, or a folder per client with a file
-per view.  The files must have the columns that the run was made with, in any order.  Options such
-as the separator or the missing cells are those of the run.
+per view.  The files must have the features that the run was made with, in any order; other columns
+are not used.  Each file's separator, encoding and decimal mark are found again.  Other options,
+such as what becomes of missing cells, are those of the run.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -19,7 +20,10 @@ from clustering_basics import atomic_file
 from clustering_basics import validate
 from experiment_shell import lazy_module
 from experiment_shell import path_flag
+from experiments import table_flags
+from fl_clustering.tables import table_options
 
+finished_run = lazy_module.LazyModule("experiment_shell.finished_run")
 load_model = lazy_module.LazyModule("fl_clustering.load_model")
 
 path_flag.define("run", None, "Folder of a finished run that has a model.")
@@ -29,6 +33,23 @@ path_flag.define(
 path_flag.define(
     "output", None, "File to write, which must not exist. Default: predictions.csv in --run.")
 flags.DEFINE_bool("overwrite", False, "Whether --output is overwritten.")
+flags.DEFINE_enum(
+    "unknown_levels", table_options.ERROR, list(table_options.UNKNOWN_LEVELS),
+    "What becomes of a level that the run did not have: " + "; ".join(
+        f"`{name}`: {about}" for name, about in table_options.UNKNOWN_LEVELS.items()) + ".")
+flags.DEFINE_bool(
+    "skip_bad_rows", False,
+    "Whether rows that can't be used are left out and named, instead of being an error.")
+flags.DEFINE_enum(
+    "fallback", None, ["profile", "global"],
+    "The model of a client that was not in the run and has no labels (three phases): that of the "
+    "cluster whose mean features (profiles.csv in --run) are nearest to the client's, or FedAvg's. "
+    "Default: profile for the methods pacfl and flux, which group clients by features, if there "
+    "are profiles; else global.")
+for _name in table_options.OF_FILES:
+  flags.declare_key_flag(_name)
+
+_PROFILES = "profiles.csv"
 
 
 def _write(path: str, predictions: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> tuple[int, int]:
@@ -48,6 +69,25 @@ def _write(path: str, predictions: Iterable[tuple[str, Any, Mapping[str, Any]]])
   return num_clients, num_rows
 
 
+def _profiles(run: str) -> dict[int, dict[str, float]] | None:
+  """Returns the clusters' mean features; None if the run's folder does not have them."""
+  finished = finished_run.FinishedRun(run)
+  if not finished.has(_PROFILES):
+    return None
+  means: dict[int, dict[str, float]] = {}
+  for row in finished.rows(_PROFILES, ("feature",)):
+    means.setdefault(row["cluster"], {})[row["feature"]] = row["mean"]
+  return means
+
+
+def _later_files() -> table_options.LaterFiles:
+  """Returns how the flags say that the files differ from those of the run."""
+  values = flags.FLAGS
+  return table_options.LaterFiles(
+      table_flags.given(), values.unknown_levels, values.skip_bad_rows
+  )
+
+
 def main() -> None:
   with launch.input_errors():
     for name in ("run", "data_dir"):
@@ -56,9 +96,13 @@ def main() -> None:
     path = flags.FLAGS.output or os.path.join(flags.FLAGS.run, "predictions.csv")
     if os.path.exists(path) and not flags.FLAGS.overwrite:
       raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
+    later = _later_files()
     model = load_model.load_model(flags.FLAGS.run)
-    tables = model.open_folder(flags.FLAGS.data_dir)
+    tables = model.open_folder(flags.FLAGS.data_dir, later=later)
+    model, placed = model.place_others(tables, flags.FLAGS.fallback, _profiles(flags.FLAGS.run))
     num_clients, num_rows = _write(path, model.predict_tables(tables))
+  for text in (*tables.warnings, *placed):
+    print(f"note: {text}")
   print(f"{num_rows:,} rows of {num_clients:,} clients: {path}")
 
 

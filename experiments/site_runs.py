@@ -87,10 +87,7 @@ class OpenSites:
   def describe(self) -> list[dict[str, Any]]:
     """Returns what `config.json` says of the sites, whose addresses may change."""
     return [
-        {
-            "clients": {id_: client["num_rows"] for id_, client in found["clients"].items()},
-            "digest": found["digest"],
-        }
+        _describe(found)
         for found in sorted(self.documents.values(), key=lambda found: min(found["clients"]))
     ]
 
@@ -121,9 +118,14 @@ class OpenSites:
     lost = [site for site in before if site not in now]
     is_same = {**recorded, "sites": now} == described and all(site in before for site in now)
     if not is_same or len(lost) > len(self.missing):
+      others = [
+          address for address, found in self.documents.items() if _describe(found) not in before
+      ]
+      got = "others, or other clients, rows or columns"
+      if before and others:
+        got = f"other clients or rows at {', '.join(others)}"
       raise ValueError(
-          "`workers` must be the sites that the run to resume began with, got others, or other "
-          "clients, rows or columns."
+          f"`workers` must be the sites that the run to resume began with, got {got}."
       )
     clients = tuple(client_id for site in lost for client_id in site["clients"])
     return dataclasses.replace(self, missing_clients=clients)
@@ -141,6 +143,14 @@ class OpenSites:
   def data_line(self) -> str:
     """What a program prints of the data: how many clients of how many sites take part."""
     return f"data: {_clients_text(len(self.sites.clients), len(self.documents))}"
+
+
+def _describe(document: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns what `config.json` says of a site."""
+  return {
+      "clients": {id_: client["num_rows"] for id_, client in document["clients"].items()},
+      "digest": document["digest"],
+  }
 
 
 class SitesStudy(study.Study):

@@ -67,7 +67,7 @@ def _measure_groups(
       bar.update()
 
     def tell_stage(group: config_lib.Group, stage: str) -> None:
-      bar.set_postfix_str(f"{group.name}: {stage}")
+      bar.set_postfix_str(f"{group.name}: {stage}", refresh=bar.mininterval < 1)
 
     jobs.measure(study, left, num_jobs, tell_measured, tell_stage)
 

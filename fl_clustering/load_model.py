@@ -7,7 +7,7 @@ from fl_clustering.kmeans import saved_kmeans
 from fl_clustering.multiview import saved_multiview
 from fl_clustering.three_phase import saved_clusters
 
-# To add a kind: one class with `KIND`, `save`, `load`, `open_folder`, `predict` and
+# To add a kind: one class with `KIND`, `save`, `load`, `open_folder`, `place_others`, `predict` and
 # `predict_tables`.
 _CLASSES = (
     saved_clusters.SavedClusters, saved_kmeans.SavedKMeans, saved_multiview.SavedMultiView

@@ -13,6 +13,7 @@ from typing import Any, Callable
 from absl import flags
 
 from clustering_basics import validate
+from experiment_shell import interrupts
 from experiment_shell import path_flag
 from experiments import token_flag
 from fl_clustering.distribution import entrance as entrance_lib
@@ -50,8 +51,8 @@ def check_given(*names: str) -> None:
 
 def _end(unused_signal: int, unused_frame: types.FrameType | None) -> None:
   # An exception would be lost in imports of extension modules, which drop it.  There is nothing
-  # to clean up: the worker ends with this process.
-  os._exit(0)
+  # to clean up but files: the worker ends with this process.
+  interrupts.leave(0)
 
 
 def _handle_signals() -> None:

@@ -11,6 +11,7 @@ a worker".
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import os
+import sys
 from typing import Any
 
 from absl import flags
@@ -83,7 +84,8 @@ def main() -> None:
 
   def open_site(folder: str) -> Any:
     return site_folder.open_site(
-        flags.FLAGS.data_dir, folder, options, flags.FLAGS.classes, levels
+        flags.FLAGS.data_dir, folder, options, flags.FLAGS.classes, levels,
+        tell=lambda text: print(f"warning: {text}", file=sys.stderr),
     )
 
   lending.run(_line, open_site)

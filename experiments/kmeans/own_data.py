@@ -26,6 +26,7 @@ from experiments.kmeans import config as config_lib
 from experiments import site_runs
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import table_options
 
@@ -44,6 +45,7 @@ tnp = lazy_module.LazyModule("tensorflow.experimental.numpy")
 
 # Of a file's name, without what is added to it.
 _MOST_BYTES = 200
+_DIGESTS = "sha256_by_client"
 _KEYS = ("num_clusters",)
 _VALUES = ("simplified_silhouette", "inertia", "rounds")
 
@@ -53,6 +55,18 @@ _Table = tuple[Iterable[str], Iterable[Iterable[Any]]]
 def best_num_clusters(selection: Sequence[Mapping[str, Any]]) -> int:
   """Returns the number of clusters of the row with the largest simplified silhouette."""
   return max(selection, key=lambda row: row["simplified_silhouette"])["num_clusters"]
+
+
+def edge_text(selection: Sequence[Mapping[str, Any]]) -> str | None:
+  """Returns what to say if the best number of clusters is the largest that was tried."""
+  # The other end says little: fewer clusters than two have no silhouette.
+  tried = sorted(row["num_clusters"] for row in selection)
+  if len(tried) < 2 or best_num_clusters(selection) < tried[-1]:
+    return None
+  return (
+      f"{tried[-1]} clusters are the most that were tried, and the best. More may be better: "
+      f"--k_range={tried[0]}:{2 * tried[-1]} tries them."
+  )
 
 
 def assignments_name(client_id: str) -> str:
@@ -188,7 +202,26 @@ def _describe(tables: client_tables.ClientTables, is_private: bool) -> dict[str,
   }
   if is_private:
     return described
-  return {**described, "clients": dict(tables.num_rows), "sha256": tables.sha256}
+  return {
+      **described, "clients": dict(tables.num_rows), "sha256": tables.sha256,
+      _DIGESTS: dict(tables.digests),
+  }
+
+
+def _check_recorded(recorded: Mapping[str, Any], described: Mapping[str, Any]) -> None:
+  """Raises a ValueError that names a client whose rows are others than in the run to resume."""
+  if _DIGESTS not in recorded:  # The run is one of an earlier version, or private.
+    described = {name: value for name, value in described.items() if name != _DIGESTS}
+  if recorded == described:
+    return
+  before, now = recorded.get(_DIGESTS, {}), described.get(_DIGESTS, {})
+  changed = sorted(client for client in before.keys() & now.keys() if before[client] != now[client])
+  got = "other points, clients or columns"
+  if before.keys() ^ now.keys():
+    got = f"further or fewer clients: {problems.listed(sorted(before.keys() ^ now.keys()))}"
+  elif changed and recorded.get("features") == described["features"]:
+    got = f"other rows of {problems.listed(changed)}"
+  raise ValueError(f"`data_dir` must hold what the run to resume began with, got {got}.")
 
 
 def _data_line(tables: client_tables.ClientTables, folder: str, hint: str) -> str:
@@ -237,11 +270,8 @@ def load(
   tables = client_tables.open_folder(folder, config.tables).filled()
   described = _describe(tables, is_private)
   # Before the next check, which other data may fail too.
-  if recorded is not None and recorded.get("data") != described:
-    raise ValueError(
-        "`data_dir` must hold what the run to resume began with, got other points, clients or "
-        "columns."
-    )
+  if recorded is not None:
+    _check_recorded(recorded.get("data") or {}, described)
   config.check_enough_clients(len(tables.client_ids))
   config.check_enough_points(sum(tables.num_rows.values()))
   hint = "" if is_private else f"; {columns_lib.SEVERAL_CLIENTS}"

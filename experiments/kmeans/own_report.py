@@ -193,10 +193,23 @@ def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, str]]:
   few = fitted.few_points_warnings(found.get("num_centers_on_few_points"), found["num_clusters"])
   # Earlier runs, and those at sites, have none of the data.
   data = [("The data", f"{text}.") for text in finished.document.get("warnings", ())]
-  return [*few, *data, *finished.warnings]
+  edge = [("The number of clusters", text) for text in edge_texts(finished)]
+  return [*few, *edge, *data, *finished.warnings]
+
+
+def edge_texts(finished: finished_run.FinishedRun) -> list[str]:
+  """Returns a text if the best number of clusters is the largest that was tried, and else none."""
+  selection = [] if _is_private(finished) else finished.rows(config_lib.K_SELECTION)
+  text = own_data.edge_text(selection)
+  return [] if text is None else [text]
 
 
 def result_text(finished: finished_run.FinishedRun) -> str:
+  """Returns what the program prints of the result: `scores_text`, and what may be better."""
+  return "\n".join((scores_text(finished), *edge_texts(finished)))
+
+
+def scores_text(finished: finished_run.FinishedRun) -> str:
   """Returns the number of clusters, and their scores or privacy, in one line."""
   found = finished.summary
   if _is_private(finished):
@@ -234,7 +247,7 @@ def write_report(finished: finished_run.FinishedRun) -> None:
       "clients",
       subtitle=size,
       verdict=[],
-      findings=[f"{result_text(finished)}{quality}, after {found['rounds']} rounds."],
+      findings=[f"{scores_text(finished)}{quality}, after {found['rounds']} rounds."],
       warnings=[*warnings(finished), *_budget_warnings(finished)],
       notes={"What leaves a client": _privacy_notes(finished)},
       sections={"Number of clusters": selection_blocks(finished), "Clusters": clusters},

@@ -19,8 +19,9 @@ _FILES = {
 
 
 def result_text(finished: finished_run.FinishedRun) -> str:
-  """Returns the number of clusters, and their scores, in one line."""
-  return own_report.result_text(finished) + site_runs.without_text(finished)
+  """Returns the number of clusters and their scores in one line, and what may be better."""
+  scores = own_report.scores_text(finished) + site_runs.without_text(finished)
+  return "\n".join((scores, *own_report.edge_texts(finished)))
 
 
 def _privacy_notes(finished: finished_run.FinishedRun) -> tuple[str, ...]:
@@ -44,7 +45,7 @@ def write_report(finished: finished_run.FinishedRun) -> None:
       subtitle=f"{sum(found['num_points']):,} points, {len(described['features'])} columns.",
       verdict=[],
       findings=[
-          f"{result_text(finished)}. The silhouette is at most 1. The fit took "
+          f"{own_report.scores_text(finished)}. The silhouette is at most 1. The fit took "
           f"{found['rounds']} rounds."
       ],
       warnings=[*site_runs.warnings(finished), *own_report.warnings(finished)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from typing import Any, Callable, Mapping, Sequence
 
@@ -70,6 +71,8 @@ class RemoteWorker:
   def connect(self, seconds: float) -> None:
     """Connects to the worker, again if the connection was lost, and asks what it is.
 
+    A worker that was never connected must be there; one that was lost may be about to come back.
+
     Args:
       seconds: How long to wait for it.
 
@@ -78,6 +81,9 @@ class RemoteWorker:
     """
     if self._connection is not None:
       self._connection.close()
+    elif _refuses(self.address, seconds):
+      self.reason = "refused the connection"
+      return
     self._connection = _Connection(
         self.address if self._socket is None else self._socket.address,
         seconds, self._timeout, self._local_files,
@@ -141,6 +147,18 @@ class RemoteWorker:
       self._connection.close()
     if self._socket is not None:
       self._socket.close()
+
+
+def _refuses(address: str, seconds: float) -> bool:
+  """Returns whether an address refuses connections, for which gRPC would try again and again."""
+  host, _, port = address.rpartition(":")
+  try:
+    socket.create_connection((host.strip("[]"), int(port)), seconds).close()
+  except ConnectionRefusedError:
+    return True
+  except (OSError, ValueError):  # gRPC says what is wrong, if anything is.
+    return False
+  return False
 
 
 def _has_no_room(error: Exception) -> bool:

@@ -13,7 +13,7 @@ import hmac
 import os
 import re
 import secrets
-from typing import Any, Collection, Iterable, Mapping, Sequence
+from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -173,6 +173,7 @@ def open_site(
     options: table_options.TableOptions,
     classes: Sequence[str] | None = None,
     levels: Mapping[str, Sequence[str]] | None = None,
+    tell: Callable[[str], object] = lambda text: None,
 ) -> site_lib.Site:
   """Writes the files of a site's clients, and returns what the site says of them.
 
@@ -186,6 +187,7 @@ def open_site(
     classes: The names of all classes, in any order; None for those of the rows.
     levels: The names of all levels, in any order, by column; None for those of the rows.  A
       column that is left out has those of the rows too.
+    tell: Is told what is odd about the rows, which the site itself does not say.
 
   Raises:
     ValueError: If an option does not apply, a file can't be used, or a row has another class
@@ -195,6 +197,8 @@ def open_site(
   levels = levels or {}
   _check_options(options, classes, levels)
   tables = _with_levels(_open_tables(directory, options), levels)
+  for text in tables.warnings:
+    tell(text)
   if classes is not None:
     tables = _with_classes(tables, classes)
   key = _key(folder)

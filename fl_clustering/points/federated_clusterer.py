@@ -3,23 +3,70 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, Mapping, TYPE_CHECKING
+from typing import Any, Callable, Mapping, TYPE_CHECKING
 import warnings
 
 import numpy as np
 from sklearn import base
 
 from clustering_basics import validate
+from fl_clustering.points import given_clients
 from fl_clustering.points import holding
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
   from fl_clustering.points import fitted
-  from fl_clustering.points import given_clients
   from fl_clustering.points import secure_sums
 
 
-class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEstimator, abc.ABC):
+class _Distances(base.TransformerMixin, base.BaseEstimator):
+  """One client's distances, as scikit-learn puts them into the container that is asked for."""
+
+  def __init__(self, distances: np.ndarray, names: np.ndarray) -> None:
+    self._distances = distances
+    self._names = names
+
+  def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    """Returns the names of the centers."""
+    del input_features
+    return self._names
+
+  def transform(self, X: Any) -> Any:  # pylint: disable=invalid-name
+    """Returns the distances; X has the index of a frame of them."""
+    del X
+    return self._distances
+
+
+class _ManyClients:
+  """The methods that return distances for every client.
+
+  In a class of their own, they are not among those whose one result scikit-learn wraps.
+  """
+
+  _contained: Callable[[Any, given_clients.Clients], Any]
+  _fit_points: Callable[[Any], given_clients.Clients]
+  _points: Callable[[Any], given_clients.Clients]
+
+  # scikit-learn calls points X.
+  # pylint: disable=invalid-name
+
+  def fit_transform(self, clients: Any, y: Any = None) -> Any:
+    """Finds the clusters, and returns what `transform` gives for the points."""
+    del y
+    return self._contained(clients, self._fit_points(clients))
+
+  def transform(self, X: Any) -> Any:
+    """Returns the distance of every point to every center, of shape (n, K) for every client.
+
+    Each client's are in the container that `set_output` asks for.
+    """
+    return self._contained(X, self._points(X))
+
+
+class FederatedClusterer(
+    _ManyClients, base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, base.ClusterMixin,
+    base.BaseEstimator, abc.ABC,
+):
   """A clustering of the points of many clients, in scikit-learn's manner.
 
   Every method takes one client, a list of clients, or a mapping from client id, an integer or
@@ -118,10 +165,22 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
     del y
     return self._fit_points(clients).map(self._result.model.assign)
 
-  def fit_transform(self, clients: Any, y: Any = None) -> Any:
-    """Finds the clusters, and returns what `transform` gives for the points."""
-    del y
-    return self._fit_points(clients).map(self._result.model.distances)
+  @property
+  def _n_features_out(self) -> int:
+    return len(self._result.centroids)
+
+  def _contained(self, given: Any, points: given_clients.Clients) -> Any:
+    """Returns every client's distances, with the index of its frame if it gave one."""
+    asked = getattr(self, "_sklearn_output_config", {}).get("transform")
+    names = self.get_feature_names_out()
+    tables = given_clients.clients_of(given, is_one=lambda _: points.given_ids == (None,))
+
+    def contained(client_id: Any) -> Any:
+      distances = self._result.model.distances(points.by_id[client_id])
+      wrapped = _Distances(distances, names).set_output(transform=asked)
+      return wrapped.transform(tables.by_id[client_id])
+
+    return points.replaced({client_id: client_id for client_id in points.by_id}).map(contained)
 
   def predict(self, X: Any) -> Any:
     """Returns the cluster of every point: an int array of shape (n,) for every client.
@@ -130,10 +189,6 @@ class FederatedClusterer(base.TransformerMixin, base.ClusterMixin, base.BaseEsti
     the fit was private.
     """
     return self._points(X).map(self._result.model.assign)
-
-  def transform(self, X: Any) -> Any:
-    """Returns the distance of every point to every center, of shape (n, K) for every client."""
-    return self._points(X).map(self._result.model.distances)
 
   def score(self, X: Any, y: Any = None) -> float:
     """Returns minus the loss of the points: the larger, the better."""

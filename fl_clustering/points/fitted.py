@@ -10,8 +10,10 @@ from typing import Any, ClassVar, Iterator, Mapping, Protocol, TYPE_CHECKING
 from absl import logging
 import numpy as np
 
+from clustering_basics import validate
 from fl_clustering import model_folder
 from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.tables import table_options
 
 if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
@@ -140,17 +142,34 @@ class SavedModel(abc.ABC):
   def scaling(self) -> scaling_lib.Scaling:
     return self.model.scaling
 
-  def open_folder(self, directory: str, argument: str = "data_dir") -> Any:
-    """Returns the tables of a folder of clients.
+  def open_folder(
+      self, directory: str, argument: str = "data_dir",
+      later: table_options.LaterFiles = table_options.LaterFiles(),
+  ) -> Any:
+    """Returns the tables of a folder of clients, whose `warnings` tell of what is not used.
 
     Args:
       argument: What messages call the folder.
+      later: How the files may differ from those of the model.
 
     Raises:
-      ValueError: If files can't be used, or have other columns than the model.
+      ValueError: If files can't be used, or lack a column of the model.
       OSError: If a file can't be read.
     """
-    return self.tables.open_folder_for(self.format, directory, argument)
+    return self.tables.open_folder_for(self.format, directory, argument, later)
+
+  def place_others(
+      self, unused_tables: Any, fallback: str | None = None, profiles: Any = None
+  ) -> tuple[SavedModel, tuple[str, ...]]:
+    """Returns this model, which has a cluster for every row, and nothing to say.
+
+    Raises:
+      ValueError: If there is a fallback.
+    """
+    del profiles
+    if fallback is not None:
+      raise validate.error("fallback", "be left out for clusters of rows", fallback)
+    return self, ()
 
   def predict(self, frames: Any) -> np.ndarray:
     """Returns the clusters of rows, an int array of shape (n,).

@@ -223,10 +223,32 @@ def checked_points(points: Any, name: str, num_columns: int | None = None) -> np
   return array
 
 
+def _check_are_tables(clients: Clients) -> None:
+  """Raises a ValueError that tells the forms apart if a client is no table."""
+  for client_id, table in clients.by_id.items():
+    if data_frames.is_sparse(table) or is_empty_list(table):
+      continue
+    dims = num_dims(table)
+    if dims != 2:
+      got = "1 dimension" if dims == 1 else f"{dims} dimensions"
+    elif not hasattr(table, "__array__") and not data_frames.is_frame(table) and (
+        len(set(map(len, table))) > 1
+    ):
+      got = "rows of several lengths"
+    else:
+      continue
+    raise ValueError(
+        f"{clients.label(client_id)} must be a matrix of shape (num_points, num_columns), got "
+        f"{got}; one client is a table or a list of rows, and several clients are a list or a dict "
+        "of tables."
+    )
+
+
 def checked_clients(clients: Any) -> dict[Any, np.ndarray]:
   """Returns the `checked_points` of what `clients_of` takes, by client id."""
   checked: dict[Any, np.ndarray] = {}
   num_columns, clients = None, clients_of(clients)
+  _check_are_tables(clients)
   for client_id, points in clients.by_id.items():
     checked[client_id] = checked_points(points, clients.label(client_id), num_columns)
     num_columns = checked[client_id].shape[1]
@@ -249,6 +271,7 @@ def private_clients(clients: Any) -> dict[Any, np.ndarray]:
     ValueError: If numbers of columns differ.
   """
   clients = clients_of(clients)
+  _check_are_tables(clients)
   arrays = {
       client_id: None if is_empty_list(points)
       else data_frames.numeric_array(points, clients.label(client_id), 2)

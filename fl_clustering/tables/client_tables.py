@@ -18,8 +18,9 @@ import collections.abc
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import os
-from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -74,11 +75,13 @@ class RowSources:
     paths: The path of every client's file by client id, in the order of the clients.
     argument: What messages call the folder of the files.
     facts: What the cells that were read are like.
+    bad_rows: Why rows can't be used, and so were left out, by their numbers, by file.
   """
 
   def __init__(
       self, heads: Mapping[str, columns_lib.Head], columns: columns_lib.Columns,
       options: table_options.TableOptions, argument: str,
+      model: table_format.TableFormat | None = None, skip_bad_rows: bool = False,
   ):
     """Reads the files that clients share.
 
@@ -87,16 +90,22 @@ class RowSources:
       columns: The `Columns` that are used.
       options: `TableOptions`.
       argument: What messages call the folder that the files are in.
+      model: That of the model that the files are for; what has a role in them may then be missing.
+      skip_bad_rows: Whether rows that can't be used, or not by the model, are left out.
     """
     self.argument = argument
     self.facts = problems.ColumnFacts()
+    self.bad_rows: dict[str, dict[int, str]] = {}
+    self._model = model
+    self._skips_bad_rows = skip_bad_rows
     self._heads = dict(heads)
     self._columns = columns
     self._options = options
     # Rows of private algorithms need no names.
     self._needed = {
         name for role, name in columns.roles.items()
-        if role != "id_column" or not options.allow_any_number
+        if role == "client_column"
+        or model is None and (role != "id_column" or not options.allow_any_number)
     }
     if options.missing == table_options.ERROR and not options.allow_any_number:
       self._needed |= set(columns.features)
@@ -114,19 +123,35 @@ class RowSources:
     """Returns the `Rows` of a client; a ValueError says what can't be used."""
     if self._shared is not None:
       owners = self._shared.cells[self._options.client_column or ""]
-      return self._shared.take(owners == client_id)
+      return self._known(self._shared.take(owners == client_id), self.paths[client_id])
     with self.refusing(client_id):
-      rows = self._read(client_id)
+      rows = self._known(self._read(client_id), self.paths[client_id])
       if not len(rows.numbers) and not self._options.allow_any_number:
         raise problems.BadTable("it has no rows")
       return rows
 
   def _read(self, key: str) -> Rows:
     # What is found out of a file, such as its decimal mark, need not be found again.
-    self._heads[key], table = reader.read(
-        self._heads[key], self._columns, self._needed, self._options.allow_any_number, self.facts
+    head, columns = self._heads[key], self._columns
+    absent = [name for name in columns.roles.values() if name not in head.known_names]
+    kept = {role: name for role, name in columns.roles.items() if name not in absent}
+    self._heads[key], table, numbers = reader.read(
+        head, dataclasses.replace(columns, roles=kept), self._needed,
+        self._options.allow_any_number, self.facts,
+        self.bad_rows.setdefault(head.path, {}) if self._skips_bad_rows else None,
     )
-    return Rows(table, np.arange(1, len(next(iter(table.values()))) + 1))
+    return Rows({**table, **{name: np.full(len(numbers), None) for name in absent}}, numbers)
+
+  def _known(self, rows: Rows, path: str) -> Rows:
+    """Returns rows without those that the model can't use, if they are to be left out."""
+    if self._model is None or not self._skips_bad_rows:
+      return rows
+    bad = _unknown(rows, self._model)
+    self.bad_rows[path].update(bad)
+    known = rows.take(~np.isin(rows.numbers, list(bad)))
+    if len(rows.numbers) and not len(known.numbers):
+      raise problems.BadTable(f"it has no row that can be used: {next(iter(bad.values()))}")
+    return known
 
   def _share(self, client_column: str) -> dict[str, str]:
     """Reads files with the rows of several clients, which stay in memory; returns `paths`."""
@@ -195,7 +220,8 @@ class ClientTable:
 
   Attributes:
     features: float64 of shape (n, d).
-    labels: int64 of shape (n,), positions in the classes; None if there is no label column.
+    labels: int64 of shape (n,), positions in the classes, -1 where a row that a model is used on
+      has none; None if there is no label column.
     is_test: bool of shape (n,); None if there is no split column.
     rows: The rows' numbers in the client's file, counted from 1, int64 of shape (n,).
     row_ids: A tuple of n texts; None if there is no id column.
@@ -207,6 +233,16 @@ class ClientTable:
   rows: np.ndarray
   row_ids: tuple[str, ...] | None
 
+  def take(self, chosen: np.ndarray) -> ClientTable:
+    """Returns the rows of a mask."""
+    return ClientTable(
+        self.features[chosen],
+        None if self.labels is None else self.labels[chosen],
+        None if self.is_test is None else self.is_test[chosen],
+        self.rows[chosen],
+        None if self.row_ids is None else tuple(itertools.compress(self.row_ids, chosen)),
+    )
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClientTables:
@@ -215,15 +251,17 @@ class ClientTables:
   Attributes:
     num_rows: The clients' numbers of rows, by client id; what the clients are called.
     format: The `TableFormat`.
-    sha256: A digest of all that is used, in hex.
+    digests: A SHA-256 of what is used of every client, in hex, by client id.
     warnings: What is odd about the rows, in words; nothing with `allow_any_number`.
+    unlabelled: The clients without any label, of files that a model is used on.
   """
 
   num_rows: Mapping[str, int]
   format: table_format.TableFormat
-  sha256: str
+  digests: Mapping[str, str]
   _sources: RowSources
   warnings: tuple[str, ...] = ()
+  unlabelled: frozenset[str] = frozenset()
 
   @property
   def heads(self) -> tuple[columns_lib.Head, ...]:
@@ -231,9 +269,21 @@ class ClientTables:
     return self._sources.heads
 
   @property
+  def sha256(self) -> str:
+    """A digest of all that is used, in hex."""
+    digest = hashlib.sha256()
+    for client_id, of_client in self.digests.items():
+      digest.update(repr(client_id).encode() + bytes.fromhex(of_client))
+    return digest.hexdigest()
+
+  @property
   def client_ids(self) -> tuple[str, ...]:
     """The clients' ids, in order."""
     return tuple(self.num_rows)
+
+  def num_bad_rows(self, path: str) -> int:
+    """Returns how many rows of a file that a model is used on were left out."""
+    return len(self._sources.bad_rows.get(path, ()))
 
   @property
   def number_columns(self) -> frozenset[str]:
@@ -347,13 +397,13 @@ def _client_table(rows: Rows, format_: table_format.TableFormat) -> ClientTable:
   roles, classes = format_.columns.roles, format_.classes or ()
   labels = is_test = row_ids = None
   if "label_column" in roles:
-    number = {name: i for i, name in enumerate(classes)}
+    number: dict[str | None, int] = {name: i for i, name in enumerate(classes)}
+    number[None] = -1
     names = _class_names(rows, format_.options)
     for row, name in zip(rows.numbers, names):
       if name not in number:
         raise problems.BadTable(
-            f"row {row}, column {roles['label_column']!r} must be one of {', '.join(classes)}, "
-            f"got {name!r}"
+            table_format.no_level(roles["label_column"], row, str(name), classes)
         )
     labels = np.array([number[name] for name in names], np.int64)
   if "split_column" in roles:
@@ -364,19 +414,61 @@ def _client_table(rows: Rows, format_: table_format.TableFormat) -> ClientTable:
   return ClientTable(features, labels, is_test, rows.numbers, row_ids)
 
 
-def _class_names(rows: Rows, options: table_options.TableOptions) -> list[str]:
-  """Returns the names of the classes of rows; `BadTable` if one is no number but has to be."""
-  names = [table_format.level_of(text) for text in rows.cells[options.label_column or ""]]
-  if options.label_above is None:
+def _class_names(rows: Rows, options: table_options.TableOptions) -> list[Any]:
+  """Returns the names of the classes of rows, None where a label is missing.
+
+  Raises:
+    BadTable: If a label is no number but has to be.
+  """
+  names = [
+      None if text is None else table_format.level_of(text)
+      for text in rows.cells[options.label_column or ""]
+  ]
+  limit = options.label_above
+  if limit is None:
     return names
   for row, name in zip(rows.numbers, names):
-    if not cells.is_number(name):
-      raise problems.BadTable(
-          f"row {row}, column {options.label_column!r} must be a number with --label_above, got "
-          f"{name!r}"
-      )
-  limit = options.label_above
-  return [f"{'>' if float(name) > limit else '<='} {limit:g}" for name in names]
+    if name is not None and not cells.is_number(name):
+      raise problems.BadTable(_no_number(row, options, name))
+  return [
+      None if name is None else f"{'>' if float(name) > limit else '<='} {limit:g}"
+      for name in names
+  ]
+
+
+def _no_number(row: int, options: table_options.TableOptions, name: str) -> str:
+  return (
+      f"row {row}, column {options.label_column!r} must be a number with --label_above, got "
+      f"{name!r}"
+  )
+
+
+def _unknown(rows: Rows, format_: table_format.TableFormat) -> dict[int, str]:
+  """Returns what is wrong with rows that have an unknown level or class, by their numbers."""
+  options, found = format_.options, {}
+  known = {} if format_.encoding.ignores_unknown else dict(format_.encoding.levels)
+  if options.label_column is not None and options.label_above is None:
+    known[options.label_column] = format_.classes or ()
+  for name, levels in known.items():
+    for row, cell in zip(rows.numbers.tolist(), rows.cells[name]):
+      if cell is not None and table_format.level_of(cell) not in levels:
+        found[row] = table_format.no_level(name, row, cell, levels)
+  if options.label_above is not None:
+    for row, cell in zip(rows.numbers.tolist(), rows.cells[options.label_column or ""]):
+      if cell is not None and not cells.is_number(cell):
+        found[row] = _no_number(row, options, cell)
+  return found
+
+
+def _ignored_levels(rows: Rows, format_: table_format.TableFormat) -> dict[str, set[str]]:
+  """Returns the levels of rows that a format does not know and ignores, by column."""
+  if not format_.encoding.ignores_unknown:
+    return {}
+  return {
+      name: {cell for cell in set(rows.cells[name]) - {None}
+             if table_format.level_of(cell) not in levels}
+      for name, levels in format_.encoding.levels.items()
+  }
 
 
 def _is_test(rows: Rows, split_column: str) -> np.ndarray:
@@ -388,6 +480,16 @@ def _is_test(rows: Rows, split_column: str) -> np.ndarray:
           f"row {row}, column {split_column!r} must be train or test, got {split!r}"
       )
   return np.array([split == "test" for split in splits], bool)
+
+
+def _told_encodings(
+    heads: Iterable[columns_lib.Head], options: table_options.TableOptions
+) -> tuple[str, ...]:
+  """Returns a text about files whose encoding was found out not to be UTF-8, if there are any."""
+  found = [os.path.basename(head.path) for head in heads if head.encoding == text_files.ANSI]
+  if not found or options.encoding is not None:
+    return ()
+  return (f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}",)
 
 
 class _Learned:
@@ -431,11 +533,7 @@ class _Learned:
     """Returns what is odd about the rows of files, in words."""
     if self._oddities is None:
       return ()
-    odd = self._oddities.texts()
-    found = [os.path.basename(head.path) for head in heads if head.encoding == text_files.ANSI]
-    if not found or self._options.encoding is not None:
-      return odd
-    return (f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}", *odd)
+    return (*_told_encodings(heads, self._options), *self._oddities.texts())
 
   def check_classes(self) -> None:
     """Raises `BadTable` if the classes are numbers of which hardly any two are equal."""
@@ -462,23 +560,23 @@ class _Learned:
 
 def _scan(
     sources: RowSources, look: Callable[[str, Rows], object]
-) -> tuple[dict[str, int], str]:
-  """Reads all rows once; returns the clients' numbers of rows and a digest, in hex.
+) -> tuple[dict[str, int], dict[str, str]]:
+  """Reads all rows once; returns the clients' numbers of rows and their digests, in hex.
 
   Args:
     sources: The `RowSources`.
     look: Is called with every client's id and rows; raises `BadTable` for what can't be used.
   """
-  num_rows, digest = {}, hashlib.sha256()
+  num_rows, digests = {}, {}
   with sources.settled(), problems.gathered(sources.argument) as part:
     for client_id in sources.paths:
       with part(), sources.refusing(client_id):
         rows = sources.read(client_id)
         look(client_id, rows)
         num_rows[client_id] = len(rows.numbers)
-        digest.update(repr(client_id).encode() + rows.digest())
+        digests[client_id] = rows.digest().hex()
   sources.check_agreement()
-  return num_rows, digest.hexdigest()
+  return num_rows, digests
 
 
 def read_heads(
@@ -523,12 +621,12 @@ def open_heads(
     columns = columns_lib.agree(list(heads.values()), options)
   sources = RowSources(heads, columns, options, argument)
   learned = _Learned(columns, options)
-  num_rows, sha256 = _scan(sources, learned.add)
+  num_rows, digests = _scan(sources, learned.add)
   with sources.settled(), sources.refusing(next(iter(sources.paths))):
     learned.check_values()
     learned.check_classes()
   warnings = learned.warnings(sources.heads)
-  return ClientTables(num_rows, learned.format(sources.decimal), sha256, sources, warnings)
+  return ClientTables(num_rows, learned.format(sources.decimal), digests, sources, warnings)
 
 
 def _paths(
@@ -572,47 +670,95 @@ def open_folder(
   return problems.open_tables(open_with, options, argument, hints)
 
 
-@problems.without_hints()
+def _notes(
+    sources: RowSources, unused: Sequence[str], ignored: Mapping[str, set[str]],
+    options: table_options.TableOptions,
+) -> tuple[str, ...]:
+  """Returns what a model does not use of files, in words."""
+  found = list(_told_encodings(sources.heads, options))
+  if unused:
+    found.append(f"columns that the model does not have are not used: {_quoted(unused)}")
+  found += [
+      f"the column {name!r} has levels that the model does not know: {_quoted(sorted(levels))}"
+      for name, levels in ignored.items() if levels
+  ]
+  for path, bad in sources.bad_rows.items():
+    if bad:
+      count = "1 row is" if len(bad) == 1 else f"{len(bad):,} rows are"
+      found.append(f"{count} left out of {path!r}: {problems.first_of(list(bad.values()))}")
+  return tuple(found)
+
+
+def _quoted(names: Iterable[str]) -> str:
+  return problems.listed([repr(name) for name in names])
+
+
+@problems.with_hints_of(table_options.OF_FILES)
 def open_files_for(
-    format_: table_format.TableFormat, paths: Mapping[str, str], argument: str = "data_dir"
+    format_: table_format.TableFormat, paths: Mapping[str, str], argument: str = "data_dir",
+    later: table_options.LaterFiles = table_options.LaterFiles(),
 ) -> ClientTables:
   """Looks at files that a model is to be used on.
 
-  Columns with a role, such as the labels, may be absent; if so, they are in no file.
+  Columns with a role, such as the labels, may be absent from all files or some of them, and the
+  cells of labels and ids may be empty.  `warnings` tell of what is not used.
 
   Args:
     format_: The model's `TableFormat`.
     paths: A mapping from client id to path; with `client_column` from anything.
     argument: What messages call the folder that the files are in.
+    later: How the files may differ from those of the model.
 
   Returns:
     `ClientTables`.
 
   Raises:
-    ValueError: If a file can't be used or has other columns than the model, or a level or
-      class is unknown.
+    ValueError: If a file can't be used or lacks a column of the model, or a level or class is
+      unknown.
     OSError: If a file can't be read.
   """
-  heads = read_heads(paths, format_.options, argument)
-  absent = {
-      role for role, name in format_.columns.roles.items()
-      if not any(name in head.known_names for head in heads.values())
+  options = format_.options.for_later_files(later.options)
+  encoding = dataclasses.replace(
+      format_.encoding, ignores_unknown=later.unknown_levels == table_options.IGNORE
+  )
+  format_ = dataclasses.replace(format_, options=options, encoding=encoding)
+  heads = read_heads(paths, options, argument)
+  having = {
+      role: [name in head.known_names for head in heads.values()]
+      for role, name in format_.columns.roles.items()
   }
-  format_ = format_.without_roles(absent)
+  format_ = format_.without_roles({
+      role for role, have in having.items()
+      if not any(have) or role == "split_column" and not all(have)
+  })
+  options = format_.options
   with problems.refusing(argument, None):
-    columns_lib.check(list(heads.values()), format_.columns, format_.options)
+    unused = columns_lib.check_later(list(heads.values()), format_.columns, options)
   heads = {
       key: dataclasses.replace(head, style=dataclasses.replace(head.style, likely=format_.decimal))
       for key, head in heads.items()
   }
-  sources = RowSources(heads, format_.columns, format_.options, argument)
-  # Checks labels, levels and splits.
-  num_rows, sha256 = _scan(sources, lambda _, rows: _client_table(rows, format_))
-  return ClientTables(num_rows, format_, sha256, sources)
+  sources = RowSources(heads, format_.columns, options, argument, format_, later.skip_bad_rows)
+  unlabelled: set[str] = set()
+  ignored: dict[str, set[str]] = {}
+
+  def look(client_id: str, rows: Rows) -> None:
+    table = _client_table(rows, format_)  # Checks labels, levels and splits.
+    if table.labels is None or (table.labels < 0).all():
+      unlabelled.add(client_id)
+    for name, levels in _ignored_levels(rows, format_).items():
+      ignored.setdefault(name, set()).update(levels)
+
+  num_rows, digests = _scan(sources, look)
+  return ClientTables(
+      num_rows, format_, digests, sources, _notes(sources, unused, ignored, options),
+      frozenset(unlabelled),
+  )
 
 
 def open_folder_for(
-    format_: table_format.TableFormat, directory: str, argument: str = "data_dir"
+    format_: table_format.TableFormat, directory: str, argument: str = "data_dir",
+    later: table_options.LaterFiles = table_options.LaterFiles(),
 ) -> ClientTables:
   """Looks at the files of a folder that a model is to be used on, as `open_files_for` does.
 
@@ -620,8 +766,9 @@ def open_folder_for(
     format_: The model's `TableFormat`.
     directory: The folder.
     argument: What messages call the folder.
+    later: How the files may differ from those of the model.
   """
   paths = _paths(directory, format_.options, argument)
-  with problems.without_hints():
+  with problems.with_hints_of(()):
     reader.check_kinds([directory], argument, format_.options.allow_any_number)
-  return open_files_for(format_, paths, argument)
+  return open_files_for(format_, paths, argument, later)

@@ -48,11 +48,14 @@ class Head:
     is_even: Whether all first lines of a text file have as many cells, two or more.
     separator: What stands between a text file's cells.
     encoding: How its characters are written; None for UTF-8 as long as nothing else was found.
+    other_encoding: How they are if they are no UTF-8.
     skip_lines: How many of its lines stand above the table.
     comment: What lines begin with that are left out, or None.
     style: How numbers are written in text.
     allows_any_cell: Whether a cell may hold anything, and what is no number counts as missing.
       Every line of a text file is then a row, which is read on its own.
+    skips_bad_lines: Whether lines with too few or too many cells are left out.
+    bad_lines: The rows, counted from 0, that are such lines, as far as they were looked for.
   """
 
   path: str
@@ -64,10 +67,13 @@ class Head:
   is_even: bool = True
   separator: str = ","
   encoding: str | None = None
+  other_encoding: str = "cp1252"
   skip_lines: int = 0
   comment: str | None = None
   style: cells.Style = cells.Style()
   allows_any_cell: bool = False
+  skips_bad_lines: bool = False
+  bad_lines: tuple[int, ...] = ()
 
   @property
   def known_names(self) -> tuple[str, ...]:
@@ -374,15 +380,25 @@ def agree(heads: Sequence[Head], options: table_options.TableOptions) -> Columns
   return columns
 
 
-def check(
+def check_later(
     heads: Sequence[Head], columns: Columns, options: table_options.TableOptions
-) -> None:
-  """Raises `BadTable` unless all files have a model's columns, and no others if all are used.
+) -> tuple[str, ...]:
+  """Returns the columns of files that a model does not use, and was not told to leave out.
 
   Args:
     heads: The `Head`s of all files, with names.
-    columns: The model's `Columns`.
+    columns: The model's `Columns`, all of whose features files must have.
     options: `TableOptions`.
+
+  Raises:
+    BadTable: If a file lacks one.
   """
-  used = (*columns.features, *columns.roles.values())
-  _check_same(heads, options, used, "the model")
+  needed = [*columns.features, *(options.client_column and [options.client_column] or ())]
+  lacked = [head for head in heads if not set(needed) <= set(head.known_names)]
+  _check_same(lacked, options, needed, "the model")
+  if options.columns is not None:
+    return ()
+  used = {*columns.features, *columns.roles.values(), *options.exclude}
+  return tuple(dict.fromkeys(
+      name for head in heads for name in head.known_names if name not in used
+  ))

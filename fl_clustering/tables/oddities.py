@@ -16,6 +16,28 @@ _MANY_CLASSES = 50
 _LARGEST_EXACT, _LARGEST_INTEGER = 2.0**53, 2.0**64
 # The first and the last day that an integer such as 20240131 may stand for.
 _FIRST_DAY, _LAST_DAY = 19000101, 21001231
+# What units differ by: 1.8 degrees Fahrenheit are one degree Celsius, and 2.2 pounds a kilogram.
+_LEAST_FACTOR = 1.8
+# A client with fewer numbers says little of their unit.
+_FEWEST_VALUES = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class _Scale:
+  """How large the numbers of a client are: nine of ten are from `low` to `high`."""
+
+  low: float
+  median: float
+  high: float
+  mean: float
+
+  @classmethod
+  def of(cls, values: np.ndarray) -> _Scale:
+    low, median, high = np.quantile(values, (0.05, 0.5, 0.95)).tolist()
+    return cls(low, median, high, float(values.mean()))
+
+  def overlaps(self, other: _Scale) -> bool:
+    return self.low <= other.high and other.low <= self.high
 
 
 @dataclasses.dataclass
@@ -25,13 +47,36 @@ class _Numbers:
   least: float = np.inf
   largest: float = -np.inf
   are_days: bool = True
+  scales: dict[str, _Scale] = dataclasses.field(default_factory=dict)
 
-  def add(self, column: np.ndarray) -> None:
+  def add(self, client_id: str, column: np.ndarray) -> None:
     values = column[np.isfinite(column)]
     if len(values):
       self.least = min(self.least, values.min())
       self.largest = max(self.largest, values.max())
       self.are_days = self.are_days and _are_days(values)
+    if len(values) >= _FEWEST_VALUES:
+      self.scales[client_id] = _Scale.of(values)
+
+  def clients_off(self) -> list[str]:
+    """Returns the clients, less than half, whose numbers are others' times a factor.
+
+    Most of their numbers, which are positive, are none of the other clients'.
+    """
+    if self.least <= 0 or not self.scales:
+      return []
+    medians = sorted(scale.median for scale in self.scales.values())
+    usual = medians[(len(medians) - 1) // 2]
+
+    def is_off(scale: _Scale) -> bool:
+      return max(scale.median / usual, usual / scale.median) >= _LEAST_FACTOR
+
+    off = [client_id for client_id, scale in self.scales.items() if is_off(scale)]
+    if any(self.scales[client_id].low == self.scales[client_id].high for client_id in off):
+      return []  # They may be codes; measurements differ.
+    others = [scale for client_id, scale in self.scales.items() if client_id not in off]
+    is_apart = not any(self.scales[one].overlaps(other) for one in off for other in others)
+    return off if is_apart and len(off) <= len(others) else []
 
 
 def _are_days(values: np.ndarray) -> bool:
@@ -60,7 +105,7 @@ class Oddities:
     """Adds a client's columns by name, and the classes of its rows."""
     self._clients.append(client_id)
     for name, known in self._numbers.items():
-      known.add(table[name])
+      known.add(client_id, table[name])
     for name in set(classes):
       self._owners[name] = client_id if name not in self._owners else None
     if "id_column" in self._columns.roles:
@@ -69,7 +114,7 @@ class Oddities:
 
   def texts(self) -> tuple[str, ...]:
     """Returns what is odd, one thing a text."""
-    return (*self._of_classes(), *self._of_ids(), *self._of_numbers())
+    return (*self._of_classes(), *self._of_ids(), *self._of_numbers(), *self._of_units())
 
   def _of_classes(self) -> list[str]:
     found, alike = [], collections.defaultdict(list)
@@ -118,6 +163,20 @@ class Oddities:
         else f"the columns {problems.listed(names)} {several}"
         for names, one, several in kinds if names
     ]
+
+
+  def _of_units(self) -> list[str]:
+    found = []
+    for name, known in self._numbers.items():
+      off = known.clients_off()
+      if off:
+        by_mean = sorted(known.scales.items(), key=lambda item: item[1].mean)
+        means = problems.listed([f"{scale.mean:.4g} ({client})" for client, scale in by_mean])
+        found.append(
+            f"the column {name} may have another unit at {problems.listed(off)}; the clients' "
+            f"means are {means}"
+        )
+    return found
 
 
 def _listed(names: Sequence[str]) -> str:

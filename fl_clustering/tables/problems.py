@@ -147,6 +147,12 @@ def listed(names: Sequence[str]) -> str:
   return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
 
 
+def first_of(texts: Sequence[str]) -> str:
+  """Returns sentences in one, the first of them if there are many."""
+  more = len(texts) - _MOST_SHOWN
+  return "; ".join((*texts[:_MOST_SHOWN], *([f"and {more:,} more"] if more > 0 else [])))
+
+
 def also(names: Sequence[str]) -> str:
   """Returns words for further columns with the same problem."""
   return f" (also {listed([repr(name) for name in names])})" if names else ""
@@ -169,8 +175,8 @@ def bad_values(place: str, names: Sequence[str], value: float) -> Finding:
     value: The first number.
   """
   rule = (
-      f"is not between {-given_clients.LARGEST:g} and {given_clients.LARGEST:g}" if math.isfinite(value)
-      else "is not a finite number"
+      f"is not between {-given_clients.LARGEST:g} and {given_clients.LARGEST:g}"
+      if math.isfinite(value) else "is not a finite number"
   )
   return Finding(f"{place}, column {names[0]!r}: {value:g} {rule}{also(names[1:])}")
 
@@ -186,12 +192,14 @@ def refusing(argument: str, path: str | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def without_hints() -> Iterator[None]:
-  """Leaves hints at flags out of messages, where a model has settled how tables are read."""
+def with_hints_of(flags: Collection[str]) -> Iterator[None]:
+  """Leaves hints at other flags than these out of messages, as a model has settled the others."""
   try:
     yield
   except UnusableTables as e:
-    raise ValueError(f"{e.problem}.") from e
+    helps = tuple(f"--{name}" for name in flags)
+    hints = [hint for one in e.findings for hint in one.hints if hint.startswith(helps)]
+    raise ValueError("; ".join((e.problem, *dict.fromkeys(hints))) + ".") from e
 
 
 @contextlib.contextmanager

@@ -127,7 +127,13 @@ def _read_array(
 
 
 def _is_text(column: Any) -> bool:
-  return pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+  kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+  return any(is_kind(column.type) for is_kind in kinds)
+
+
+def _is_binary(column: Any) -> bool:
+  kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+  return any(is_kind(column.type) for is_kind in kinds)
 
 
 def _plain(column: Any) -> Any:
@@ -139,9 +145,9 @@ def _decoded(column: Any) -> list[str] | None:
   """Returns the cells of an Arrow column of text as a list; None for any other column."""
   if not _is_text(column):
     return None
-  is_large = pa.types.is_large_string(column.type)
+  is_small = pa.types.is_string(column.type)
   # Arrow doesn't check that its text is UTF-8.
-  contents = column.cast(pa.large_binary() if is_large else pa.binary()).to_pylist()
+  contents = column.cast(pa.binary() if is_small else pa.large_binary()).to_pylist()
   return ["" if found is None else found.decode(errors="replace") for found in contents]
 
 
@@ -157,7 +163,7 @@ def _any_texts(column: Any) -> Any:
 
 def _has_numbers(column: Any) -> bool:
   """Returns whether an Arrow column's type, which is not text, is one of numbers."""
-  if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+  if _is_binary(column):
     return False
   try:
     pa.array([], column.type).cast(pa.float64(), safe=False)
@@ -504,14 +510,29 @@ def _cell_findings(
   ]
 
 
+def _bad_cells(
+    reading: written_numbers.Reading, values: dict[str, np.ndarray],
+    columns: columns_lib.Columns, needed: Collection[str],
+) -> Iterator[tuple[str, np.ndarray, str]]:
+  """Yields columns, which of their cells can't be used, and why; `{}` stands for the cell."""
+  for name, is_bad in reading.bad.items():
+    yield name, is_bad, ": {!r} is not a number"
+  for name, column in values.items():
+    if name in needed:
+      yield name, is_missing(column), " is empty"
+    if name in columns.numbers:
+      yield name, np.abs(column) > given_clients.LARGEST, ": {:g} is too large"
+
+
 def read(
     head: columns_lib.Head, columns: columns_lib.Columns, needed: Collection[str],
     allow_any_number: bool = False, facts: problems.ColumnFacts | None = None,
-) -> tuple[columns_lib.Head, dict[str, np.ndarray]]:
-  """Returns the `Head`, and the columns by name.
+    bad_rows: dict[int, str] | None = None,
+) -> tuple[columns_lib.Head, dict[str, np.ndarray], np.ndarray]:
+  """Returns the `Head`, the columns by name, and the rows' numbers in the file.
 
   The head has what was found out on the way, such as the decimal mark.  Columns are float64, NaN
-  where missing, or text, None where missing.
+  where missing, or text, None where missing.  Rows are counted from 1.
 
   Args:
     head: The file's `Head`.
@@ -519,14 +540,22 @@ def read(
     needed: The names of the columns where no cell may be missing.
     allow_any_number: Whether a number may be infinite or too large to be squared.
     facts: Where to add what cells are like, or None.
+    bad_rows: Where to say by their numbers which rows can't be used, and why; they are left out.
+      None if that is an error.
 
   Raises:
     BadTable: If a cell can't be used.
   """
   kind = _kind(head.path)
+  if bad_rows is not None:
+    head = dataclasses.replace(head, skips_bad_lines=True)
   head, arrays = kind.read(head, columns.numbers, columns.texts)
   num_rows = len(next(iter(arrays.values())))
-  where = functools.partial(kind.where, head)
+  rows = np.delete(np.arange(num_rows + len(head.bad_lines)), head.bad_lines)
+
+  def where(row: int) -> str:
+    return kind.where(head, int(rows[row]))
+
   texts = {name: _trimmed(arrays[name]) for name in columns.numbers if _is_text(arrays[name])}
   reading = written_numbers.read(texts, head.style)
   values = {
@@ -540,8 +569,25 @@ def read(
       facts.add(name, head.path, num_like, num_text, reading.units[name])
   values.update(reading.numbers)
   values.update({name: _as_text(arrays[name]) for name in columns.texts})
+  if bad_rows is not None:
+    is_good = np.ones(num_rows, bool)
+    bad_rows.update({
+        row + 1: f"row {row + 1} has too few or too many cells" for row in head.bad_lines
+    })
+    for name, is_bad, why in _bad_cells(reading, values, columns, needed):
+      for row in np.flatnonzero(is_bad & is_good):
+        number = int(rows[row]) + 1
+        cell = values[name][row] if name in values else texts[name][row].as_py()
+        bad_rows[number] = f"row {number}, column {name!r}{why.format(cell)}"
+      is_good &= ~is_bad
+    if is_good.any() and not is_good.all():
+      texts = {name: column.filter(pa.array(is_good)) for name, column in texts.items()}
+      reading = written_numbers.read(texts, head.style)
+      values = {name: column[is_good] for name, column in values.items()}
+      values.update(reading.numbers)
+      rows = rows[is_good]
   found = _number_findings(reading, num_rows, where)
   found += _cell_findings(values, columns, needed, allow_any_number, where)
   if found:
     raise problems.BadTable.of(found)
-  return (dataclasses.replace(head, style=reading.style) if texts else head), values
+  return (dataclasses.replace(head, style=reading.style) if texts else head), values, rows + 1

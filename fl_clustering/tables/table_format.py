@@ -42,6 +42,7 @@ class FeatureEncoding:
     indicators: The columns that get a further one, which is 1 where the value was missing.
     shift: What is subtracted from the features, of shape (num_features,); None for nothing.
     factor: What they are multiplied by then, likewise.
+    ignores_unknown: Whether a row with an unknown level has none of its column's.
   """
 
   columns: tuple[str, ...]
@@ -50,6 +51,7 @@ class FeatureEncoding:
   indicators: tuple[str, ...] = ()
   shift: np.ndarray | None = None
   factor: np.ndarray | None = None
+  ignores_unknown: bool = False
 
   @property
   def encoded_names(self) -> tuple[str, ...]:
@@ -84,10 +86,25 @@ class FeatureEncoding:
       BadTable: If a level is unknown.
     """
     return np.concatenate([
-        _one_hot(name, table[name], self.levels[name], row_numbers) if name in self.levels
+        self._one_hot(name, table[name], row_numbers) if name in self.levels
         else table[name][:, np.newaxis]
         for name in self.columns
     ], axis=1)
+
+  def _one_hot(
+      self, name: str, column: np.ndarray, row_numbers: Sequence[int] | np.ndarray
+  ) -> np.ndarray:
+    levels = self.levels[name]
+    number = {level: i for i, level in enumerate(levels)}
+    encoded = np.zeros((len(column), len(levels)))
+    for row, cell in enumerate(column):
+      if cell is None:
+        encoded[row] = np.nan
+      elif level_of(cell) in number:
+        encoded[row, number[level_of(cell)]] = 1
+      elif not self.ignores_unknown:
+        raise problems.BadTable(no_level(name, row_numbers[row], cell, levels))
+    return encoded
 
   def finish(self, encoded: np.ndarray) -> np.ndarray:
     """Returns features of shape (num_rows, num_features), filled in and scaled.
@@ -100,6 +117,10 @@ class FeatureEncoding:
       is_missing = np.isnan(encoded)
       indicators = is_missing[:, self.first_encoded(self.indicators)]
       features = np.concatenate([np.where(is_missing, self.means, encoded), indicators], axis=1)
+    return self.scaled(features)
+
+  def scaled(self, features: np.ndarray) -> np.ndarray:
+    """Returns features in the data's units, of shape (n, num_features), as they are used."""
     return features if self.shift is None else (features - self.shift) * self.factor
 
 
@@ -115,23 +136,9 @@ def standardizing_factor(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
   return np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviation))
 
 
-def _one_hot(
-    name: str, column: np.ndarray, levels: Sequence[str],
-    row_numbers: Sequence[int] | np.ndarray,
-) -> np.ndarray:
-  number = {level: i for i, level in enumerate(levels)}
-  encoded = np.zeros((len(column), len(levels)))
-  for row, cell in enumerate(column):
-    if cell is None:
-      encoded[row] = np.nan
-    elif level_of(cell) in number:
-      encoded[row, number[level_of(cell)]] = 1
-    else:
-      raise problems.BadTable(
-          f"row {row_numbers[row]}, column {name!r} must be one of {', '.join(levels)}, got "
-          f"{cell!r}"
-      )
-  return encoded
+def no_level(name: str, row: int, cell: str, levels: Sequence[str]) -> str:
+  """Returns what is wrong with a cell that holds none of its column's levels or classes."""
+  return f"row {row}, column {name!r} must be one of {', '.join(levels)}, got {cell!r}"
 
 
 def level_of(text: str) -> str:
@@ -235,6 +242,7 @@ class TableFormat:
     options = table_options.TableOptions.from_json(document["options"])
     levels = {name: tuple(found) for name, found in document["levels"].items()}
     features = tuple(document["features"])
+    arrays: dict[str, Any] = {name: _as_array(document[name]) for name in _ARRAYS}
     return cls(
         options,
         columns_lib.Columns(features, tuple(levels), options.roles),
@@ -242,7 +250,7 @@ class TableFormat:
             features,
             levels,
             indicators=tuple(document["indicators"]),
-            **{name: _as_array(document[name]) for name in _ARRAYS},
+            **arrays,
         ),
         document["classes"] and tuple(document["classes"]),
         document.get("decimal"),  # Formats of earlier versions have none.

@@ -20,6 +20,14 @@ MISSING = {
 # Whether line 1 of a text file holds the columns' names, by the names of `header`.
 AUTO, YES, NO = "auto", "yes", "no"
 HEADERS = (AUTO, YES, NO)
+# How files are written: these options may be others for a model's later files.
+OF_FILES = (
+    "separator", "encoding", "skip_lines", "comment", "decimal", "thousands", "strip_units",
+    "header",
+)
+# What becomes of a level that a model does not know, by the names of `unknown_levels`.
+IGNORE = "ignore"
+UNKNOWN_LEVELS = {ERROR: "it is an error", IGNORE: "the row has none of the column's levels"}
 # Encodings in which no bytes of a line change what later lines are; one byte for each character,
 # or UTF-8.
 _OF_SINGLE_LINES = ("ascii", "cp125", "iso8859", "koi8", "mac", "utf-8")
@@ -33,6 +41,27 @@ def _encoding(name: str) -> str | None:
     return codecs.lookup(name).name
   except (LookupError, UnicodeError, TypeError):
     return None
+
+
+@dataclasses.dataclass(frozen=True)
+class LaterFiles:
+  """How files that a model is used on may differ from those that it was made of.
+
+  Attributes:
+    options: What is said of how they are written, by the names in `OF_FILES`.
+    unknown_levels: A key of `UNKNOWN_LEVELS`.
+    skip_bad_rows: Whether rows that can't be used are left out and named.
+  """
+
+  options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  unknown_levels: str = ERROR
+  skip_bad_rows: bool = False
+
+  def __post_init__(self) -> None:
+    validate.one_of(tuple(UNKNOWN_LEVELS), unknown_levels=self.unknown_levels)
+    for name, value in self.options.items():
+      if name not in OF_FILES:
+        raise validate.error(name, "be left out, as the model says it", value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +96,9 @@ class TableOptions:
     allow_any_number: Whether features may be missing, infinite or of any size, and clients may
       have no rows, as private algorithms need it.  With a `header` other than "auto", no row then
       causes an error or changes how another one is read; what is no number counts as missing.
+    likely_separator: What is tried first where `separator` is to be found out.
+    likely_encoding: Where `encoding` is to be found out, that of text that is no UTF-8; None for
+      cp1252.
   """
 
   columns: tuple[str, ...] | None = None
@@ -87,6 +119,8 @@ class TableOptions:
   strip_units: bool = False
   header: str = AUTO
   allow_any_number: bool = False
+  likely_separator: str | None = None
+  likely_encoding: str | None = None
 
   def __post_init__(self) -> None:
     validate.one_of(MISSING, missing=self.missing)
@@ -179,6 +213,23 @@ class TableOptions:
         ),
         **changes,
     )
+
+  def for_later_files(self, given: Mapping[str, Any]) -> TableOptions:
+    """Returns the options of files that a model is used on.
+
+    Each file's separator, encoding and decimal mark are found again, but for private algorithms,
+    where no row may decide them.
+
+    Args:
+      given: What is said of the later files, by the names in `OF_FILES`.
+    """
+    if self.allow_any_number:
+      return dataclasses.replace(self, **given)
+    thousands = self.thousands if self.thousands != given.get("decimal") else None
+    return dataclasses.replace(self, **{
+        "separator": None, "encoding": None, "decimal": None, "thousands": thousands,
+        "likely_separator": self.separator, "likely_encoding": self.encoding, **given,
+    })
 
   def to_json(self) -> dict[str, Any]:
     """Returns the options that are not their defaults, a dict for JSON."""

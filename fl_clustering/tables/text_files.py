@@ -18,6 +18,7 @@ import itertools
 import re
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
@@ -184,7 +185,8 @@ def _sniff(
 ) -> tuple[columns_lib.Head, list[tuple[int, list[str]]]]:
   """Returns the head with the first separator that cuts all first lines into as many cells."""
   found = {}
-  for separator in [options.separator] if options.separator else _SEPARATORS:
+  tried = (options.separator,) if options.separator else (options.likely_separator, *_SEPARATORS)
+  for separator in filter(None, tried):
     of_separator = dataclasses.replace(head, separator=separator)
     found[separator] = list(itertools.islice(_lines(of_separator), _LINES_TO_SNIFF))
   for separator, lines in found.items():
@@ -251,8 +253,8 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   if is_workbook:  # It is read as text that is no user's.
     options = dataclasses.replace(options, separator=",", encoding=None)
   head = columns_lib.Head(
-      path, 0, encoding=options.encoding, skip_lines=options.skip_lines, comment=options.comment,
-      style=options.style,
+      path, 0, encoding=options.encoding, other_encoding=options.likely_encoding or ANSI,
+      skip_lines=options.skip_lines, comment=options.comment, style=options.style,
   )
   if options.allow_any_number and options.header != table_options.AUTO:
     return _private_head(head, options)
@@ -265,7 +267,7 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   except _Undecodable:
     if head.encoding is not None:
       raise
-    head, lines = _sniff(dataclasses.replace(head, encoding=ANSI), options)
+    head, lines = _sniff(dataclasses.replace(head, encoding=head.other_encoding), options)
   if not lines:
     raise problems.BadTable("it is empty")
   number, first = lines[0]
@@ -351,7 +353,10 @@ def _read_as(
           column_names=head.names, skip_rows=head.line - 1 + head.has_header,
           encoding="utf8" if head.encoding is None or head.comment else head.encoding,
       ),
-      "parse_options": arrow_csv.ParseOptions(delimiter=head.separator, newlines_in_values=True),
+      "parse_options": arrow_csv.ParseOptions(
+          delimiter=head.separator, newlines_in_values=True,
+          invalid_row_handler=(lambda _: "skip") if head.bad_lines else None,
+      ),
       "convert_options": arrow_csv.ConvertOptions(
           column_types=types, include_columns=list(types), null_values=cells.MISSING,
           strings_can_be_null=True, decimal_point=decimal,
@@ -412,7 +417,28 @@ def read(
   except _Undecodable:
     if head.encoding is not None:
       raise
-    return read(dataclasses.replace(head, encoding=ANSI), numbers, texts)
+    return read(dataclasses.replace(head, encoding=head.other_encoding), numbers, texts)
+  except problems.BadTable:
+    found = None
+    if head.skips_bad_lines and not head.bad_lines:
+      found = _without_bad_lines(head, numbers, texts)
+    if found is None:
+      raise
+    return found
+
+
+def _without_bad_lines(
+    head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
+) -> tuple[columns_lib.Head, dict[str, Any]] | None:
+  """Returns what `read` does without lines of too few or too many cells; None if that fails."""
+  widths = np.array([len(line) for _, line in _rows(head)])
+  bad = np.flatnonzero(widths != head.num_columns)
+  if not len(bad):
+    return None
+  head, found = read(dataclasses.replace(head, bad_lines=tuple(bad.tolist())), numbers, texts)
+  # Or else the rows' numbers would be wrong.
+  whole = {len(column) for column in found.values()} == {len(widths) - len(bad)}
+  return (head, found) if whole else None
 
 
 def read_texts(head: columns_lib.Head, names: Sequence[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ i of every file of a client is the client's row i.  The files are read as those 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import os
 from typing import Any, Mapping, Sequence
@@ -121,7 +122,7 @@ class ViewTables:
 
   def read(self, client_id: str) -> ViewTable:
     """Returns the `ViewTable` of a client."""
-    tables = [view.read(client_id) for view in self.views.values()]
+    tables = _of_common_rows([view.read(client_id) for view in self.views.values()])
     ids = (table.row_ids for table in tables if table.row_ids is not None)
     return ViewTable(
         np.concatenate([table.features for table in tables], axis=1), tables[0].rows,
@@ -136,6 +137,17 @@ class ViewTables:
     """
     views = {name: view.filled() for name, view in self.views.items()}
     return dataclasses.replace(self, views=views)
+
+
+def _of_common_rows(
+    tables: Sequence[client_tables.ClientTable],
+) -> list[client_tables.ClientTable]:
+  """Returns the `ClientTable`s of a client's views without rows that one of them left out."""
+  common = functools.reduce(np.intersect1d, (table.rows for table in tables))
+  return [
+      table if len(table.rows) == len(common) else table.take(np.isin(table.rows, common))
+      for table in tables
+  ]
 
 
 def _folders(directory: str, argument: str) -> dict[str, str]:
@@ -236,11 +248,12 @@ def _class_names(rows: client_tables.Rows, column: str) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-  """A file's rows: how many, and their ids, which may be None."""
+  """A file's rows: how many, and the numbers and ids of those that are compared."""
 
   path: str
   num_rows: int
-  row_ids: tuple[str, ...] | None
+  rows: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
+  row_ids: tuple[str, ...] | None = None
 
 
 def _read_labels(
@@ -262,7 +275,9 @@ def _read_labels(
       rows = sources.read(client_id)
       names[client_id] = _class_names(rows, columns.roles["label_column"])
     ids = rows.cells.get(options.id_column or "")
-    files[client_id] = _File(head.path, len(rows.numbers), None if ids is None else tuple(ids))
+    files[client_id] = _File(
+        head.path, len(rows.numbers), rows.numbers, None if ids is None else tuple(ids)
+    )
   classes = table_format.sorted_levels(set().union(*names.values()))
   number = {name: i for i, name in enumerate(classes)}
   by_client = {
@@ -276,7 +291,7 @@ def _check_same_rows(files: Sequence[_File]) -> None:
   """Raises `BadTable` unless all `_File`s of a client have the same rows."""
   named = [(file, file.row_ids) for file in files if file.row_ids is not None]
   for file, row_ids in named[1:]:
-    for row, (wanted, found) in enumerate(zip(named[0][1], row_ids), start=1):
+    for row, wanted, found in zip(named[0][0].rows, named[0][1], row_ids):
       if table_format.level_of(found) != table_format.level_of(wanted):
         raise problems.BadTable(
             f"row {row} has the id {found!r}, and in {named[0][0].path!r} it has {wanted!r}; all "
@@ -303,12 +318,19 @@ def _checked(
     argument: What messages call the folder.
   """
   for client_id in tables.client_ids:
-    files = []
+    files, read = [], {}
     for name, view in tables.views.items():
       # Reading takes time, and numbers of rows are known.
-      has_ids = "id_column" in view.format.columns.roles
-      ids = view.read(client_id).row_ids if has_ids else None
-      files.append(_File(paths[name][client_id], view.num_rows[client_id], ids))
+      if "id_column" in view.format.columns.roles:
+        read[name] = view.read(client_id)
+    common = dict(zip(read, _of_common_rows(list(read.values())))) if read else {}
+    for name, view in tables.views.items():
+      path, table = paths[name][client_id], common.get(name)
+      num_rows = view.num_rows[client_id] + view.num_bad_rows(path)
+      files.append(
+          _File(path, num_rows) if table is None
+          else _File(path, num_rows, table.rows, table.row_ids)
+      )
     if client_id in label_files:
       files.append(label_files[client_id])
     with problems.refusing(argument, None):
@@ -387,18 +409,21 @@ def _opened(
   return _checked(ViewTables(views, labels), paths, files, argument)
 
 
-@problems.without_hints()
+@problems.with_hints_of(table_options.OF_FILES)
 def open_folder_for(
-    format_: table_format.ViewFormat, directory: str, argument: str = "data_dir"
+    format_: table_format.ViewFormat, directory: str, argument: str = "data_dir",
+    later: table_options.LaterFiles = table_options.LaterFiles(),
 ) -> ViewTables:
   """Looks at the files of a folder that a model is to be used on.
 
-  Labels are left alone, and the column of ids may be absent.
+  Labels are left alone, and the column of ids may be absent.  A row that is left out of one view
+  is left out of all.
 
   Args:
     format_: The model's `ViewFormat`.
     directory: The folder.
     argument: What messages call the folder.
+    later: How the files may differ from those of the model.
 
   Returns:
     `ViewTables` without labels.
@@ -421,7 +446,7 @@ def open_folder_for(
         f"{', '.join(paths) or 'none'} in {directory!r}."
     )
   views = {
-      name: client_tables.open_files_for(view, paths[name], argument)
+      name: client_tables.open_files_for(view, paths[name], argument, later)
       for name, view in format_.views.items()
   }
   return _checked(ViewTables(views), paths, {}, argument)

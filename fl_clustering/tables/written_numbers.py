@@ -100,6 +100,7 @@ class Reading:
     counts: By column, how many cells are like numbers, and how many are other text.
     units: By column, the units beside numbers, "" where there is none.
     faults: Why cells are no numbers.
+    bad: Which cells are none, by column where some are: bool of shape (n,).
   """
 
   style: cells.Style
@@ -107,6 +108,7 @@ class Reading:
   counts: Mapping[str, tuple[int, int]]
   units: Mapping[str, frozenset[str]]
   faults: tuple[Fault, ...]
+  bad: Mapping[str, np.ndarray]
 
 
 def _as_array(column: Any) -> np.ndarray:
@@ -325,7 +327,7 @@ def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
       if style.is_open else _Marks(style.decimals[0])
   )
   style = dataclasses.replace(style, decimal=marks.decimal)
-  numbers, faults = {}, [marks.fault] if marks.fault else []
+  numbers, bad, faults = {}, {}, [marks.fault] if marks.fault else []
   for column in known:
     bases = column.texts
     if style.strips_units and column.is_mostly_numbers:
@@ -338,10 +340,11 @@ def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
       points = pc.replace_substring(bases, marks.decimal, ".")
       numbers[column.name] = np.asarray(_as_array(points.cast(pa.float64())), np.float64)
     elif marks.fault is None or not column.is_mostly_numbers:
+      bad[column.name] = is_bad
       faults += _faults(column, bases, is_bad, style, marks)
   return Reading(
       style, numbers, {column.name: column.counts for column in known},
-      {column.name: column.all_units for column in known}, tuple(faults),
+      {column.name: column.all_units for column in known}, tuple(faults), bad,
   )
 
 

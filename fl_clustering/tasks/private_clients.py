@@ -115,7 +115,7 @@ def _read(schema: schema_lib.Schema, path: str) -> Mapping[str, np.ndarray]:
   for name in (*columns.features, *columns.roles.values()):
     if name not in head.known_names:
       raise problems.BadTable(f"it has no column {name!r}")
-  _, table = reader.read(head, columns, needed=(), allow_any_number=True)
+  _, table, _ = reader.read(head, columns, needed=(), allow_any_number=True)
   return table
 
 
@@ -133,7 +133,7 @@ def _rows_of_clients(
 ) -> dict[str, _Rows]:
   """Returns the rows of the clients that share tables."""
   tables = []
-  with problems.without_hints():
+  with problems.with_hints_of(()):
     for path in paths:
       with problems.refusing("data_dir", path):
         tables.append(_read(schema, path))

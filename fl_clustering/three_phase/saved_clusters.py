@@ -4,6 +4,10 @@ A client of the run gets the model of its cluster; in several clusters, the mean
 parameters.  A client that was not there gets the cluster whose model has the least loss on its
 labelled rows, which is IFCA's rule (Ghosh, Chung, Yin, Ramchandran, "An Efficient Framework for
 Clustered Federated Learning", NeurIPS 2020, section 4), whatever the method was.
+
+Without labelled rows, such a client gets the cluster whose mean features are nearest to its own, if
+the method groups clients by their features.  Otherwise it gets FedAvg's model: clusters that differ
+in what labels mean can't be told apart by features.
 """
 
 from __future__ import annotations
@@ -13,11 +17,14 @@ from typing import Any, ClassVar, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import validate
 from fl_clustering import model_folder
 from fl_clustering.engine import metrics
 from fl_clustering.methods import registry
 from fl_clustering.tables import client_tables
+from fl_clustering.tables import problems
 from fl_clustering.tables import table_format
+from fl_clustering.tables import table_options
 from fl_clustering.tasks import models
 
 if TYPE_CHECKING:
@@ -28,7 +35,20 @@ if TYPE_CHECKING:
   from fl_clustering.tasks import model as model_lib
   from fl_clustering.three_phase import result as result_lib
 
+# Mean features in the data's units, by the clusters that have rows, and by name.
+Profiles = Mapping[int, Mapping[str, float]]
+
 _BLOCK_ROWS = 10_000
+# How a client without labels that was not in the run gets a model, by the names of `fallback`.
+PROFILE, GLOBAL = "profile", "global"
+FALLBACKS = {
+    PROFILE: "that of the cluster whose mean features are nearest to the client's",
+    GLOBAL: "FedAvg's",
+}
+# Methods that group clients by their features.
+BY_FEATURES = ("pacfl", "flux")
+# What stands for the clusters of a client that gets the global model.
+_GLOBALLY: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,6 +60,8 @@ class SavedClusters:
     clusters: From every client's id to its clusters' positions.
     format: The format of the tables, with classes.
     model: The model's name and options, arguments of `models.build`.
+    global_vector: FedAvg's model, float32 of shape (P,); None if it failed, and in folders of
+      earlier versions.
   """
 
   KIND: ClassVar[str] = "three_phase"
@@ -49,6 +71,7 @@ class SavedClusters:
   clusters: Mapping[str, tuple[int, ...]]
   format: table_format.TableFormat
   model: Mapping[str, Any]
+  global_vector: np.ndarray | None = None
 
   def save(self, directory: str) -> None:
     """Writes the models into a folder, which is made."""
@@ -60,7 +83,10 @@ class SavedClusters:
         "feature_names": list(self.format.encoding.feature_names),
         "tables": self.format.to_json(),
     }
-    model_folder.write(directory, self.KIND, document, {"vectors": self.vectors})
+    arrays = {"vectors": self.vectors}
+    if self.global_vector is not None:
+      arrays["global_vector"] = self.global_vector
+    model_folder.write(directory, self.KIND, document, arrays)
 
   @classmethod
   def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedClusters:
@@ -69,6 +95,7 @@ class SavedClusters:
     saved = cls(
         document["method"], arrays["vectors"], clusters,
         table_format.TableFormat.from_json(document["tables"]), document["model"],
+        arrays.get("global_vector"),
     )
     if saved.vectors.shape != (document["num_clusters"], saved.built_model.num_parameters):
       raise ValueError(f"the parameters have the shape {saved.vectors.shape}")
@@ -88,29 +115,23 @@ class SavedClusters:
         input_dtype="float32", **self.model,
     )
 
-  def open_folder(self, directory: str, argument: str = "data_dir") -> client_tables.ClientTables:
-    """Returns the tables of a folder with a file per client.
+  def open_folder(
+      self, directory: str, argument: str = "data_dir",
+      later: table_options.LaterFiles = table_options.LaterFiles(),
+  ) -> client_tables.ClientTables:
+    """Returns the tables of a folder, whose `warnings` tell of what is not used.
 
     Args:
       argument: What messages call it.
+      later: How the files may differ from those of the run.
 
     Raises:
-      ValueError: If files can't be used, have other columns than the run's, or a new client has
-        no labels.
+      ValueError: If files can't be used, or lack a column of the model.
       OSError: If a file can't be read.
     """
     # Whatever the rows were for, all of them are predicted.
     without_split = self.format.without_roles({"split_column"})
-    tables = client_tables.open_folder_for(without_split, directory, argument)
-    if "label_column" not in tables.format.columns.roles:
-      for client_id in tables.client_ids:
-        if client_id not in self.clusters:
-          label_column = self.format.columns.roles["label_column"]
-          raise ValueError(
-              f"`{argument}` must have the column {label_column!r} for clients that were not in "
-              f"the run, whose cluster is that of the least loss on it, got {client_id!r}."
-          )
-    return tables
+    return client_tables.open_folder_for(without_split, directory, argument, later)
 
   def predict(self, frame: pd.DataFrame, client_id: str) -> np.ndarray:
     """Returns the classes' probabilities, float32 of shape (n, num_classes).
@@ -127,6 +148,62 @@ class SavedClusters:
     features = self.format.features(frame)
     return self._probabilities(self._vector(self.clusters[client_id]), features)
 
+  def place_others(
+      self, tables: client_tables.ClientTables, fallback: str | None = None,
+      profiles: Profiles | None = None,
+  ) -> tuple[SavedClusters, tuple[str, ...]]:
+    """Returns models that are also of clients that were not in the run and have no labels.
+
+    Args:
+      tables: From `open_folder`.
+      fallback: A key of `FALLBACKS`; None for `PROFILE` where the method groups clients by their
+        features and there are profiles, and else `GLOBAL`.
+      profiles: The clusters' mean features; None if they are not known.
+
+    Returns:
+      The models, and what is said of these clients.
+
+    Raises:
+      ValueError: If the fallback needs what this model does not have.
+    """
+    if fallback is None:
+      has_way = self.method in BY_FEATURES and profiles is not None
+      fallback = PROFILE if has_way else GLOBAL
+    others = sorted(tables.unlabelled - self.clusters.keys(), key=tables.client_ids.index)
+    if not others:
+      return self, ()
+    placed: dict[str, tuple[int, ...]] = dict.fromkeys(others, _GLOBALLY)
+    if fallback == PROFILE:
+      if profiles is None:
+        raise validate.error(
+            "fallback", "be global where the run has no means of several clusters' columns", PROFILE
+        )
+      placed = {client_id: self._nearest(tables.read(client_id), profiles) for client_id in others}
+    elif self.global_vector is None:
+      raise ValueError(
+          "`run` must have a global model for clients without labels that were not in it, such as "
+          f"{others[0]!r}, got a folder without one."
+      )
+    one = len(others) == 1
+    text = (
+        f"{problems.listed(others)}: {'a client that was' if one else 'clients that were'} not in "
+        f"the run, without labels; {'its model is' if one else 'their models are'} "
+        f"{FALLBACKS[fallback]} (--fallback={fallback})"
+    )
+    return dataclasses.replace(self, clusters={**self.clusters, **placed}), (text,)
+
+  def _nearest(
+      self, table: client_tables.ClientTable, profiles: Profiles
+  ) -> tuple[int, ...]:
+    """Returns the cluster whose mean features are nearest to those of a table, all scaled."""
+    encoding, own = self.format.encoding, table.features.mean(axis=0)
+
+    def distance(cluster: int) -> float:
+      means = np.array([profiles[cluster][name] for name in encoding.feature_names])
+      return float(np.linalg.norm(encoding.scaled(means) - own))
+
+    return (min(profiles, key=distance),)
+
   def predict_tables(
       self, tables: client_tables.ClientTables
   ) -> Iterator[tuple[str, client_tables.ClientTable, dict[str, list[str]]]]:
@@ -138,7 +215,7 @@ class SavedClusters:
         own = (self._least_loss(table),)
       probabilities = self._probabilities(self._vector(own), table.features)
       classes = probabilities.argmax(axis=1)
-      cluster = " ".join(map(str, own))
+      cluster = " ".join(map(str, own)) if own != _GLOBALLY else GLOBAL
       yield client_id, table, {
           "cluster": [cluster] * len(classes),
           "class": [self._classes[k] for k in classes],
@@ -146,18 +223,23 @@ class SavedClusters:
       }
 
   def _vector(self, clusters: Sequence[int]) -> np.ndarray:
-    """Returns the mean of clusters' models, of shape (P,)."""
+    """Returns the mean of clusters' models, of shape (P,); the global one for no cluster."""
+    if clusters == _GLOBALLY:
+      assert self.global_vector is not None  # As `place_others` checked.
+      return self.global_vector
     if len(clusters) == 1:
       return self.vectors[clusters[0]]
     return self.vectors[list(clusters)].mean(axis=0, dtype=np.float64).astype(np.float32)
 
   def _least_loss(self, table: client_tables.ClientTable) -> int:
     """Returns the cluster whose model has the least mean loss on a table's labels."""
-    assert table.labels is not None  # As `open_folder` checked.
-    own = np.arange(len(table.labels)), table.labels
+    assert table.labels is not None  # Other clients have a place already.
+    has_label = table.labels >= 0
+    features, labels = table.features[has_label], table.labels[has_label]
+    own = np.arange(len(labels)), labels
     tiny = np.finfo(np.float32).tiny
     losses = [
-        -np.log(np.maximum(self._probabilities(vector, table.features)[own], tiny)).mean()
+        -np.log(np.maximum(self._probabilities(vector, features)[own], tiny)).mean()
         for vector in self.vectors
     ]
     return int(np.argmin(losses))
@@ -207,8 +289,10 @@ def of_result(
   assert task.table_format is not None
   clusters = {c: found.assignment.clusters_of(c) for c in task.client_ids}
   clusters.update(zip(task.new_client_ids, found.new_client_clusters or ()))
+  fedavg = result.methods.get(registry.FEDAVG)  # It may have failed.
   given = {name: value for name, value in model_options.items() if value is not None}
   return SavedClusters(
       method, found.vectors, {client_id: own for client_id, own in clusters.items() if own},
       task.table_format, {"name": task.model.name, **given},
+      None if fedavg is None else fedavg.vectors[0],
   )

@@ -1,4 +1,5 @@
 import os
+import time
 import tempfile
 from unittest import mock
 
@@ -264,13 +265,13 @@ class MissingSitesTest(absltest.TestCase):
           (lost.address, site.address), tell=told.append, may_miss_sites=True
       ))
     self.assertEqual(opened.sites, {site.address: {"clients": {}}})
-    self.assertEqual(told, [f"the site at {lost.address} does not answer. It is left out."])
+    self.assertEqual(told, [f"the site at {lost.address} refused the connection. It is left out."])
 
   def test_a_worker_without_clients_can_not(self):
     worker, lost = (started_workers.StartedWorker(self) for _ in range(2))
     lost.kill()
     with mock.patch.object(pool, "_CONNECT_SECONDS", 1), self.assertRaisesRegex(
-        ValueError, f"the worker at {lost.address} does not answer"
+        ValueError, f"the worker at {lost.address} refused the connection"
     ):
       pool.Pool((worker.address, lost.address), may_miss_sites=True)
 
@@ -284,10 +285,20 @@ class UnusableTest(absltest.TestCase):
 
   def test_nobody_answers(self):
     worker = started_workers.StartedWorker(self)
+    worker.stop()
+    with mock.patch.object(pool, "_CONNECT_SECONDS", 1):
+      self.assertEqual(
+          self._message(worker.address), f"the worker at {worker.address} does not answer."
+      )
+
+  def test_a_refused_connection_is_said_at_once(self):
+    worker = started_workers.StartedWorker(self)
     worker.kill()
+    start = time.monotonic()
     self.assertEqual(
-        self._message(worker.address), f"the worker at {worker.address} does not answer."
+        self._message(worker.address), f"the worker at {worker.address} refused the connection."
     )
+    self.assertLess(time.monotonic() - start, pool._CONNECT_SECONDS / 2)
 
   def test_another_program(self):
     worker = started_workers.StartedWorker(self)

@@ -50,6 +50,15 @@ class SiteFolderTestCase(parameterized.TestCase):
 
 class FilesTest(SiteFolderTestCase):
 
+  def test_oddities_are_told_here_and_not_by_the_site(self):
+    told = []
+    data = data_folders.write(self, {"a.csv": "x,y\n1,2\n1,3\n"})
+    site = site_folder.open_site(
+        data, self.folder, table_options.TableOptions(), tell=told.append
+    )
+    self.assertEqual(told, ["the column x has the same value everywhere"])
+    self.assertNotIn("everywhere", str(site.to_json()))
+
   def test_tables(self):
     site = self.open(_TABLES, **_ROLES)
     tables = client_tables.open_folder(self.data, self.options)

@@ -193,7 +193,7 @@ class SitesTest(absltest.TestCase):
     ):
       with self.assertRaisesRegex(
           remote_worker.WorkerUnusable,
-          rf"^the worker at {second.address} does not answer{hint}\.$",
+          rf"^the worker at {second.address} refused the connection{hint}\.$",
       ):
         pool.Pool(addresses)
 

@@ -1,5 +1,6 @@
 """Workers on this machine for tests."""
 
+import contextlib
 import os
 import signal
 import tempfile
@@ -34,6 +35,8 @@ class StartedWorker:
 
   def start(self):
     self._process = worker_process.start(self._port, 1, self.folder)
+    with contextlib.closing(worker_process.channel(self.address)) as channel:
+      worker_process.answers(self._process, channel)
 
   def kill(self):
     self._process.kill()

@@ -167,12 +167,13 @@ class TokenTest(absltest.TestCase):
     self.assertStartsWith(program.first_line(), "worker at ")
     return program.address
 
-  def _check_does_not_answer(self, address, token, to_whom):
+  def _check_is_unusable(self, address, token, reason):
     with self.assertRaises(remote_worker.WorkerUnusable) as raised:
       pool.Pool([address], token=token)
-    self.assertEqual(
-        str(raised.exception), f"the worker at {address} does not answer{to_whom}."
-    )
+    self.assertEqual(str(raised.exception), f"the worker at {address} {reason}.")
+
+  def _check_does_not_answer(self, address, token, to_whom):
+    self._check_is_unusable(address, token, f"does not answer{to_whom}")
 
   def test_only_who_has_it_is_answered(self):
     address = self._start(f"--token_file={self._token_file('the secret')}")
@@ -191,7 +192,7 @@ class TokenTest(absltest.TestCase):
 
   def test_no_worker(self):
     address = f"127.0.0.1:{portpicker.pick_unused_port()}"
-    self._check_does_not_answer(address, b"1" * 32, " to the token")
+    self._check_is_unusable(address, b"1" * 32, "refused the connection")
 
 
 class EndTest(parameterized.TestCase):

@@ -120,6 +120,15 @@ class PrivateKMeansTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, r"`X` must .* lacks \['b'\] and has \['c'\] besides"):
       estimator.transform(frame.rename(columns={"b": "c"}))
 
+  def test_names_and_containers_of_distances(self):
+    points = pd.DataFrame(_blobs(50)[0], columns=["x", "y"], index=range(7, 57))
+    model = _estimator()
+    with self.assertRaises(exceptions.NotFittedError):
+      model.get_feature_names_out()
+    found = base.clone(model.set_output(transform="pandas")).fit(points).transform(points)
+    names = ["privatekmeans0", "privatekmeans1", "privatekmeans2"]
+    self.assertEqual((list(found), found.index[0]), (names, 7))
+
   def test_copies(self):
     points, _ = _blobs()
     estimator = _estimator().fit(points)

@@ -1,7 +1,9 @@
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -48,6 +50,21 @@ def main():
     except KeyboardInterrupt:
       # As where a worker ends by the same Ctrl-C.
       raise ValueError("lost the worker")
+  if fault == "files":
+    import subprocess
+    import sys
+    import tempfile
+    for _ in range(2):
+      tempfile.NamedTemporaryFile(delete=False).close()
+    make = "import tempfile, time; tempfile.mkdtemp()"
+    subprocess.run([sys.executable, "-c", make], check=True)
+    print("asleep", flush=True)
+    time.sleep(flags.FLAGS.number)
+  if fault == "slow_end":
+    import atexit
+    atexit.register(time.sleep, 60)
+    print("asleep", flush=True)
+    time.sleep(60)
   if fault == "bug":
     raise ValueError("nobody expected this")
   print(flags.FLAGS.number, os.getcwd())
@@ -124,14 +141,85 @@ class LaunchTest(parameterized.TestCase):
         env=_environment(self._folder),
     )
 
-  def _interrupt(self, process, sign):
+  def _interrupt(self, process, sign, numbers=(signal.SIGINT,), code=130):
     """Interrupts a process once it has printed `sign`; returns its errors' lines."""
     with process:
       self.assertEqual(process.stdout.readline().strip(), sign)
-      process.send_signal(signal.SIGINT)
+      for number in numbers:
+        process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+          process.wait(0.5)
       _, errors = process.communicate(timeout=50)
-    self.assertEqual(process.returncode, 130, errors)
+    self.assertEqual(process.returncode, code, errors)
     return errors.splitlines()
+
+  @parameterized.parameters("sleep", "files", "slow_end")
+  def test_terminated(self, fault):
+    process = self._start(_PROGRAM, f"--fault={fault}", "--number=60")
+    numbers = [signal.SIGTERM] * (2 if fault == "slow_end" else 1)
+    lines = self._interrupt(process, "asleep", numbers, 143)
+    self.assertEqual(set(lines), {"terminated: everything saved so far is kept."})
+
+  def test_interrupted_again_while_it_ends(self):
+    process = self._start(_PROGRAM, "--fault=slow_end")
+    lines = self._interrupt(process, "asleep", [signal.SIGINT] * 2)
+    self.assertEqual(set(lines), {"interrupted: everything saved so far is kept."})
+
+  def test_terminated_while_it_imports(self):
+    with open(os.path.join(self._folder, "slow.py"), "w", encoding="utf-8") as file:
+      file.write(_SLOW_MODULE)
+    process = self._start("from experiment_shell import launch\nimport slow")
+    lines = self._interrupt(process, "importing", [signal.SIGTERM], 143)
+    self.assertEqual(lines, ["terminated: everything saved so far is kept."])
+
+  @parameterized.parameters(
+      ((), 1), ((signal.SIGINT,), 60), ((signal.SIGTERM,), 60), ((signal.SIGINT,) * 2, 60),
+      ((signal.SIGKILL,), 60),
+  )
+  def test_no_temporary_file_is_left(self, numbers, seconds):
+    temporary = self.create_tempdir().full_path
+    with mock.patch.dict(os.environ, {"TMPDIR": temporary}):
+      process, other = (
+          self._start(_PROGRAM, "--fault=files", f"--number={n}") for n in (seconds, 60)
+      )
+      with other:
+        self.assertEqual(other.stdout.readline(), "asleep\n")
+        with process:
+          self.assertEqual(process.stdout.readline(), "asleep\n")
+          folders = os.listdir(temporary)
+          self.assertLen(folders, 2)
+          for folder in folders:
+            self.assertLen(os.listdir(os.path.join(temporary, folder)), 3)
+          for number in numbers:
+            process.send_signal(number)
+          process.communicate(timeout=50)
+        if numbers == (signal.SIGKILL,):
+          self.assertLen(os.listdir(temporary), 2)
+          self._run()
+        # That of the other program.
+        self.assertLen(os.listdir(temporary), 1)
+        (folder,) = os.listdir(temporary)
+        self.assertLen(os.listdir(os.path.join(temporary, folder)), 3)
+        other.terminate()
+      self.assertEmpty(os.listdir(temporary))
+
+  def test_bars_in_a_pipe(self):
+    program = (
+        "from experiment_shell import launch\nimport time\nimport tqdm\n"
+        "def main():\n  for _ in tqdm.trange(20, desc='bar'):\n    time.sleep(0.05)\n"
+        "launch.run(main)"
+    )
+    environment = {**_environment(), "TQDM_DELAY": "0.2", "TQDM_MININTERVAL": "0.4"}
+    for changes, bounds in (({}, (0, 0)), (environment, (2, 4))):
+      process = subprocess.run(
+          [sys.executable, "-c", program], check=True, capture_output=True, text=True,
+          env=_environment() | changes,
+      )
+      self.assertBetween(process.stderr.count("bar"), *bounds, process.stderr)
+
+  def test_no_room_for_temporary_files(self):
+    result = self._run("--number=5", TMPDIR="/no/such", TEMP="/no/such", TMP="/no/such")
+    self.assertEqual(result.returncode, 0, result.stderr)
 
   def test_interrupted_while_it_imports(self):
     with open(os.path.join(self._folder, "slow.py"), "w", encoding="utf-8") as file:

@@ -65,6 +65,9 @@ class OpenSitesTest(absltest.TestCase):
     x, y = _OPENED.documents.values()
     self._assert_refused({"y:1": y})
     self._assert_refused({"x:1": x, "y:1": _document("3c", north=5)})
+    with self.assertRaisesRegex(ValueError, "began with, got other clients or rows at y:1.$"):
+      opened = site_runs.OpenSites({"x:1": x, "y:1": _document("3c", north=5)}, (), ())
+      opened.resuming(_DATA, {**_DATA, "sites": opened.describe()})
     self._assert_refused({"x:1": x, "y:1": y, "z:1": _document("4d", east=1)})
     self._assert_refused({"z:1": _document("4d", east=1)}, missing=("x:1",))
     # One that does not answer is not two.

@@ -4,8 +4,6 @@ import csv
 import os
 import shlex
 import shutil
-import subprocess
-import sys
 import tempfile
 
 from absl.testing import absltest
@@ -14,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from experiment_shell import finished_run
+from experiment_shell import launch
 from experiments.three_phase import report
 from fl_clustering import load_model
 from tests.experiment_shell import in_process
@@ -63,10 +62,16 @@ class OwnFilesTest(absltest.TestCase):
 
   def _predict(self, data):
     """Runs the program that predicts; returns the rows that it writes."""
+    return self._predict_and_print(data)[0]
+
+  def _predict_and_print(self, data, *flags, run=None):
+    """Returns also what the program prints."""
     output = os.path.join(self.create_tempdir().full_path, "predictions.csv")
-    in_process.run_predict(f"--run={self.folder}", f"--data_dir={data}", f"--output={output}")
+    printed = in_process.run_predict(
+        f"--run={run or self.folder}", f"--data_dir={data}", f"--output={output}", *flags
+    )
     with open(output, encoding="utf-8") as file:
-      return list(csv.DictReader(file))
+      return list(csv.DictReader(file)), printed
 
   def test_the_data_are_described(self):
     dataset = self.run_.document["dataset"]
@@ -155,25 +160,107 @@ class OwnFilesTest(absltest.TestCase):
       found = {row["cluster"] for row in rows if row["client"] == f"later_{i}"}
       self.assertEqual(found, {str(clusters[f"site_{i}"][0])})
 
-  def test_a_client_of_later_without_labels_is_refused(self):
-    folder = os.path.join(self.create_tempdir().full_path, "data")
-    os.mkdir(folder)
-    frame = pd.read_csv(os.path.join(self.data, "site_0.csv"), sep=";")
-    path = os.path.join(folder, "site_0.csv")
-    frame.drop(columns=["sick", "part", "id"]).to_csv(path, index=False)
-    rows = self._predict(folder)  # It is known.
-    self.assertEqual(list(rows[0]), ["client", "row", "cluster", "class", "probability"])
-    os.rename(path, os.path.join(folder, "later.csv"))
-    result = subprocess.run(
-        [sys.executable, "-m", "experiments.predict", f"--run={self.folder}",
-         f"--data_dir={folder}"],
-        check=False, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+  def _later(self, **frames):
+    """Returns a folder with these tables."""
+    folder = self.create_tempdir().full_path
+    for name, frame in frames.items():
+      frame.to_csv(os.path.join(folder, f"{name}.csv"), index=False)
+    return folder
+
+  def _site(self, i=0):
+    return pd.read_csv(os.path.join(self.data, f"site_{i}.csv"), sep=";")
+
+  def test_clients_of_later_without_labels(self):
+    with_labels = self._site()
+    frame = with_labels.drop(columns=["sick", "part", "id"])
+    folder = self._later(site_0=frame, later=frame, other=frame, labelled=with_labels)
+    rows, printed = self._predict_and_print(folder)
+    clusters = {row["client"]: row["cluster"] for row in rows}
+    own = str(load_model.load_model(self.folder).clusters["site_0"][0])
+    expected = {"site_0": own, "labelled": own, "later": "global", "other": "global"}
+    self.assertEqual(clusters, expected)
+    self.assertIn(
+        "note: later, other: clients that were not in the run, without labels; their models are "
+        "FedAvg's (--fallback=global)\n", printed,
     )
-    self.assertEqual(result.returncode, 2)
+    self.assertLen(rows, 160)
+    model = load_model.load_model(self.folder)
+    self.assertFalse((model.vectors == model.global_vector).all(axis=1).any())
+    summary = self.run_.summary["methods"]["fedavg"]["clients"]["accuracy"]["mean"]
+    right = []
+    for client in self.run_.rows("clients.csv"):
+      if client["new"]:
+        continue
+      truth = self._site(client["client_id"].removeprefix("site_"))
+      rows = self._predict(self._later(x=truth.drop(columns=["sick"])))
+      found = np.array([row["class"] for row in rows]) == truth["sick"].to_numpy()
+      right.append(found[truth["part"] == "test"].mean())
+    self.assertAlmostEqual(np.mean(right), summary, places=5)
+
+  def test_the_cluster_of_the_nearest_profile(self):
+    profiles = {(row["cluster"], row["feature"]): row["mean"]
+                for row in self.run_.rows("profiles.csv", ("feature",))}
+    model = load_model.load_model(self.folder)
+    scale = dict(zip(model.format.encoding.feature_names, model.format.encoding.factor))
+    folder = self._later(**{
+        f"age_{age}_{ward}": pd.DataFrame({"age": [age - 5, age + 5], "ward": [ward] * 2})
+        for age in (20, 50, 80) for ward in ("north", "south")
+    })
+    rows, printed = self._predict_and_print(folder, "--fallback=profile")
+    self.assertIn("whose mean features are nearest to the client's (--fallback=profile)", printed)
+    for row in rows:
+      _, age, ward = row["client"].split("_")
+      own = {"age": float(age), "ward=north": ward == "north", "ward=south": ward == "south"}
+      distances = [
+          sum((scale[name] * (value - profiles[k, name])) ** 2 for name, value in own.items())
+          for k in (0, 1)
+      ]
+      self.assertEqual(row["cluster"], str(np.argmin(distances)))
+
+  def test_methods_that_group_by_features_place_by_them(self):
+    frame = self._site().drop(columns=["sick"])
+    for method, cluster in (("flux", "01"), ("kmeans", "g")):
+      folder = self.create_tempdir().full_path
+      shutil.copytree(os.path.join(self.folder, "model"), os.path.join(folder, "model"))
+      path = os.path.join(folder, "model", "model.json")
+      text = program.read_text(folder, "model/model.json")
+      name = load_model.load_model(self.folder).method
+      with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace(f'"method": "{name}"', f'"method": "{method}"'))
+      shutil.copy(os.path.join(self.folder, "profiles.csv"), folder)
+      rows, _ = self._predict_and_print(self._later(x=frame), run=folder)
+      self.assertIn(rows[0]["cluster"][0], cluster)
+      os.remove(os.path.join(folder, "profiles.csv"))
+      rows, _ = self._predict_and_print(self._later(x=frame), run=folder)
+      self.assertEqual(rows[0]["cluster"], "global")
+      with self.assertRaisesRegex(launch.InputError, "`fallback` must be global where the run has"):
+        self._predict_and_print(self._later(x=frame), "--fallback=profile", run=folder)
+
+  def test_odd_files_are_predicted_but_for_what_is_named(self):
+    frame = self._site().astype({"age": object})
+    folder = self._later(site_0=frame.assign(extra=1), site_1=frame.drop(columns=["sick", "id"]))
+    frame.loc[3, "age"], frame.loc[5, "ward"] = "old", "west"
+    frame.to_csv(os.path.join(folder, "site_2.csv"), index=False, sep="\t", encoding="utf-16")
+    with self.assertRaisesRegex(launch.InputError, "line 5, column 'age': 'old' is not a number.$"):
+      self._predict_and_print(folder)
+    rows, printed = self._predict_and_print(folder, "--skip_bad_rows")
+    self.assertLen(rows, 118)
+    self.assertIn("note: columns that the model does not have are not used: 'extra'\n", printed)
     self.assertRegex(
-        result.stderr, "^error: `data_dir` must have the column 'sick' for clients .*'later'.\n$"
+        printed, "note: 2 rows are left out of '.*site_2.csv': row 4, column 'age': 'old' is not a "
+        "number; row 6, column 'ward' must be one of north, south, got 'west'\n"
     )
+    own = [row for row in rows if row["client"] == "site_2"]
+    numbers = [i for i in range(1, 41) if i not in (4, 6)]
+    self.assertEqual([int(row["row"]) for row in own], numbers)
+    self.assertEqual([row["id"] for row in own], [f"p0_{i - 1}" for i in numbers])
+    rows, printed = self._predict_and_print(folder, "--skip_bad_rows", "--unknown_levels=ignore")
+    self.assertLen(rows, 119)
+    self.assertIn("the column 'ward' has levels that the model does not know: 'west'", printed)
+    with self.assertRaisesRegex(launch.InputError, "site_0.csv': it has no column 'ward'"):
+      self._predict_and_print(folder, "--separator=|")
+    with self.assertRaisesRegex(launch.InputError, "`exclude` must be left out, as the model says"):
+      self._predict_and_print(folder, "--exclude=extra")
 
   def test_from_python(self):
     model = load_model.load_model(self.folder)

@@ -212,7 +212,7 @@ class SitesTest(parameterized.TestCase):
     self.assertEqual(result.code, 2, result.stderr)
     self.assertRegex(
         result.stderr,
-        f"error: the worker at {sites[0].address} does not answer; --missing_sites=skip leaves out",
+        f"error: the worker at {sites[0].address} refused the connection; --missing_sites=skip ",
     )
 
     sites[0].start()

@@ -92,7 +92,7 @@ class WorkersTest(absltest.TestCase):
     result = self._run(folder, [worker], timeout=1)
     self.assertEqual(
         (result.code, result.stderr.splitlines()[-1]),
-        (2, f"error: the worker at {worker.address} does not answer."),
+        (2, f"error: the worker at {worker.address} refused the connection."),
     )
     for value, message in (
         ("a", "must be host:port,..., got 'a'."), ("a:0", "got 'a:0'."), ("", "name every worker"),

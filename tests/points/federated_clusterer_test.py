@@ -8,6 +8,7 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 from sklearn import base
+from sklearn import config_context
 from sklearn import exceptions
 from sklearn import pipeline
 from sklearn import preprocessing
@@ -125,6 +126,33 @@ class FormsTest(parameterized.TestCase):
     np.testing.assert_allclose(
         by_id.score(clients), sum(by_id.score(table) for table in clients.values())
     )
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_names_and_containers_of_distances(self, name):
+    tables = [_frame(seed).set_index(pd.RangeIndex(7, 67)) for seed in (0, 1)]
+    model = _estimator(name)
+    with self.assertRaises(exceptions.NotFittedError):
+      model.get_feature_names_out()
+    clients = _listed(name, tables)
+    expected = model.fit(clients).transform(clients)
+    names = [f"{type(model).__name__.lower()}{k}" for k in range(3)]
+    self.assertEqual(list(model.get_feature_names_out()), names)
+    self.assertIsInstance(expected[1], np.ndarray)
+
+    model = base.clone(model.set_output(transform="pandas"))
+
+    for found in (model.fit_transform(clients), model.transform(clients)):
+      for i in (0, 1):
+        pd.testing.assert_frame_equal(
+            found[i].reset_index(drop=True), pd.DataFrame(expected[i], columns=names)
+        )
+    alone = model.transform(clients[0])
+    by_id = model.transform({"u": clients[0]})
+    pd.testing.assert_frame_equal(alone, by_id["u"])
+    if name == "kmeans":  # A client of several views has several indices.
+      self.assertEqual(alone.index[0], 7)
+    with config_context(transform_output="pandas"):
+      self.assertIsInstance(_estimator(name).fit(clients).transform(clients)[1], pd.DataFrame)
 
   @parameterized.named_parameters(*_BOTH)
   def test_fit_with_another_method(self, name):

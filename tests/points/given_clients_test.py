@@ -123,6 +123,11 @@ class CheckedClientsTest(parameterized.TestCase):
       ("an array", np.ones((2, 3, 2)), "`clients` must be a matrix"),
       ("a vector", {"a": np.ones(3)}, r"`clients`\['a'\] must be a matrix"),
       ("ragged", {"a": [[1, 2], [3]]}, r"`clients`\['a'\] must be a matrix"),
+      ("clients of one column, or rows", [[1, 2, 3], [4, 5]], "got rows of several lengths; one "
+       "client is a table or a list of rows, and several clients are a list or a dict of tables.$"),
+      ("a table beside a row", [_GOOD, [1, 2]],
+       r"`clients`\['1'\] must be a matrix .*got 1 dimension; one client is a table or a list of"),
+      ("a list of numbers", [1, 2], r"`clients`\['0'\] must be .*got 0 dimensions; one client is"),
       ("other columns", {"a": _GOOD, "b": np.ones((3, 5))},
        r"`clients`\['b'\] must have 2 columns as the others, got 5"),
       ("nan", {"a": [[1, 2], [3, np.nan]]}, r"`clients`\['a'\].*got nan in row 1, column 1"),

@@ -151,6 +151,8 @@ class FilesTest(TablesTestCase):
       ("empty_lines", "a.csv", "\n\nx,y\n1,2\n\n3,4\n\n", {}),
       ("parquet", "a.parquet", pd.DataFrame({"x": [1, 3], "y": [2.0, 4.0]}), {}),
       ("feather", "a.feather", pa.table({"x": [1, 3], "y": [2.0, 4.0]}), {}),
+      ("views_of_text", "a.feather",
+       pa.table({"x": pa.array(["1", "3"], pa.string_view()), "y": [2, 4]}), {}),
       ("zip", "a.zip", _zipped(any="x,y\n1,2\n3,4\n"), {}),
       ("named_zip", "a.csv.zip", _zipped(any="x;y\n1;2\n3;4\n", ending=".txt"), {}),
       ("parquet_in_a_zip", "a.zip", _zipped(
@@ -561,6 +563,44 @@ class RolesTest(TablesTestCase):
 class WarningsTest(TablesTestCase):
   """What can be read, but is odd, is said."""
 
+  def _off(self, **columns):
+    """Returns what is said of clients with these columns, of which all have another one."""
+    files = {
+        f"{client}.csv": _rows("x,y", *(f"{x},{i}" for i, x in enumerate(column)))
+        for client, column in columns.items()
+    }
+    return list(self.open(files).warnings)
+
+  @parameterized.named_parameters(
+      ("Fahrenheit", lambda x: x * 1.8 + 32, "98.96"), ("kPa", lambda x: x / 7.5, "4.96"),
+      ("an odd row", lambda x: np.where(x == x[0], x, x * 10), "356.4"),
+  )
+  def test_a_clients_column_off_by_a_factor(self, changed, mean):
+    usual = np.linspace(36.4, 38, 21)
+    found = self._off(a=usual, b=usual + 0.1, c=usual - 0.1, hot=changed(usual))
+    self.assertLen(found, 1)
+    start, means = found[0].split("; ")
+    self.assertEqual(start, "the column x may have another unit at hot")
+    self.assertRegex(means, f"^the clients' means are .*{mean} \\(hot\\)")
+    self.assertIn("37.1 (c), 37.2 (a), 37.3 (b)", means)
+
+  @parameterized.named_parameters(
+      ("alike", [10, 11, 12, 13, 14], [14, 15, 16, 17, 18]),
+      ("apart, but near", [10, 11, 12, 13, 14], [15, 16, 17, 18, 19]),
+      ("wide", [1, 2, 3, 4, 5], [4, 8, 12, 16, 20]),
+      ("not positive", [-1, 11, 12, 13, 14], [100, 110, 120, 130, 140]),
+      ("codes", [10, 10, 10, 10, 10], [20, 20, 20, 20, 20]),
+      ("few rows", [10, 11, 12, 13, 14], [100, 110, 120, 130]),
+      ("missing", [10, 11, 12, 13, 14], [100, 110, 120, 130, ""]),
+  )
+  def test_clients_that_only_differ(self, one, other):
+    self.open({"a.csv": "x\n1\n"})  # The folder is another one for each.
+    files = {"a.csv": _rows("x,y", *(f"{x},1" for x in one)),
+             "b.csv": _rows("x,y", *(f"{x},2" for x in other))}
+    self.assertEmpty([
+        text for text in self.open(files, missing="mean").warnings if "unit" in text
+    ])
+
   @parameterized.named_parameters(
       ("nothing", "x,y\n1,u\n2,v\n", "x,y\n3,u\n4,v\n", {"label_column": "y"}, []),
       ("classes alike", "x,y\n1,Heart failure\n2,no\n", "x,y\n1,heart  failure\n2,no\n",
@@ -709,6 +749,7 @@ class PrivateTest(TablesTestCase):
 
   @parameterized.named_parameters(
       ("text", pa.array(["1", " 2 ", None, "u", "1e400"]), [1, 2, np.nan, np.nan, np.inf]),
+      ("views", pa.array(["1", "u", None], pa.string_view()), [1, np.nan, np.nan]),
       ("categories", pa.array(["1", "u"]).dictionary_encode(), [1, np.nan]),
       ("integers", pa.array([1, None, 2**60]), [1, np.nan, 2.0**60]),
       ("nothing", pa.array([None, None]), [np.nan, np.nan]),
@@ -724,6 +765,7 @@ class PrivateTest(TablesTestCase):
            pa.string(), 2,
            [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\3\0\0\0"), pa.py_buffer(b"\xffuv")]),
        ("\ufffd", "uv")),
+      ("views", "parquet", pa.array(["u", None], pa.string_view()), ("u", None)),
       ("categories", "parquet", pa.array(["u", "v"]).dictionary_encode(), ("u", "v")),
       ("numbers", "parquet", pa.array([1, 2**60]), ("1", f"{2**60}")),
       ("booleans", "parquet", pa.array([True, None]), ("true", None)),
@@ -1073,12 +1115,12 @@ class ForAModelTest(TablesTestCase):
       "id_column": "key", "label_column": "sick", "split_column": "part",
   }
 
-  def open_for_model(self, files, **options):
+  def open_for_model(self, files, later=table_options.LaterFiles(), **options):
     format_ = self.open(self.FILES, **{**self.OPTIONS, **options}).format
-    folder = self.create_tempdir().full_path
+    self.later_folder = self.create_tempdir().full_path
     for name, content in files.items():
-      _write(os.path.join(folder, name), content)
-    return client_tables.open_folder_for(format_, folder)
+      _write(os.path.join(self.later_folder, name), content)
+    return client_tables.open_folder_for(format_, self.later_folder, later=later)
 
   def test_the_models_means_levels_and_classes_in_any_order_of_columns(self):
     tables = self.open_for_model(
@@ -1095,6 +1137,7 @@ class ForAModelTest(TablesTestCase):
       ("with the mark of the model's files", "x;y\n1,911;2\n", [[1.911, 2]]),
       ("with another one", "x;y\n1.5;2\n", [[1.5, 2]]),
       ("with commas between cells", "x,y\n1.911,2\n", [[1.911, 2]]),
+      ("with another separator", "x|y\n1,911|2\n", [[1.911, 2]]),
       ("with a point that may stand between thousands", "x;y\n1.911;2\n", None),
   )
   def test_numbers_that_leave_their_decimal_mark_open(self, text, expected):
@@ -1105,7 +1148,7 @@ class ForAModelTest(TablesTestCase):
     if expected is None:
       with self.assertRaisesRegex(
           ValueError, "'1.911' may have a decimal point or one between thousands, as the model's "
-          "files have decimal commas.$"
+          "files have decimal commas; --decimal gives all files one decimal mark.$"
       ):
         client_tables.open_folder_for(format_, folder)
     else:
@@ -1143,11 +1186,11 @@ class ForAModelTest(TablesTestCase):
       ("a level", "x;c\n1;green\n", "new.csv': row 1, column 'c' must be one of blue, red, got"),
       ("a class", "x;c;sick\n1;red;no\n1;red;maybe\n",
        "new.csv': row 2, column 'sick' must be one of no, yes, got 'maybe'"),
-      ("a column too few", "x\n1\n", "new.csv': it has no column 'c', and the model has"),
-      ("a column too many", "x;c;z\n1;red;2\n",
-       "new.csv': it has a column 'z', and the model has none.$"),
+      ("a column too few", "x\n1\n", "new.csv': it has no column 'c', and the model has.$"),
+      ("a column of another name", "x;C\n1;red\n",
+       "it has a column 'C', and the model has 'c'; all files must have the same names.$"),
       ("text", "x;c\nmuch;red\n", "line 2, column 'x': 'much' is not a number.$"),
-      ("cells", "x;c\n1\n", "line 2 has 1 cells, line 1 has 2, with .* between cells.$"),
+      ("cells", "x;c\n1\n", "with ';' between cells; --separator names another one.$"),
       ("no rows", "x;c\n", "new.csv': it has no rows"),
   )
   def test_refuses(self, text, message):
@@ -1167,9 +1210,153 @@ class ForAModelTest(TablesTestCase):
     with self.assertRaisesRegex(ValueError, "a.csv': line 2, column 'y' is empty.$"):
       client_tables.open_folder_for(format_, self.folder)
 
-  def test_a_role_of_some_files_only(self):
-    with self.assertRaisesRegex(ValueError, "b.csv': it has no column 'key', and the model has"):
-      self.open_for_model({"a.csv": "x;c;key\n1;red;u\n", "b.csv": "x;c\n1;red\n"})
+  def test_roles_of_some_files_and_rows_only(self):
+    tables = self.open_for_model({
+        "a.csv": "x;c;key;sick\n1;red;u;yes\n1;red;;\n", "b.csv": "x;c\n1;red\n",
+        "d.csv": "x;c;sick;part\n1;red;;\n",
+    })
+    np.testing.assert_array_equal(tables.read("a").labels, [1, -1])
+    np.testing.assert_array_equal(tables.read("b").labels, [-1])
+    self.assertEqual(tables.read("a").row_ids, ("u", None))
+    self.assertEqual(tables.unlabelled, {"b", "d"})
+    self.assertIsNone(tables.read("d").is_test)
+
+  def test_clients_in_a_file_each_that_shared_one(self):
+    format_ = self.open({"a.csv": "who,x\nu,1\nv,2\n"}, client_column="who").format
+    folder = self.create_tempdir().full_path
+    _write(os.path.join(folder, "w.csv"), "x\n3\n")
+    self.assert_features(client_tables.open_folder_for(format_, folder), {"w": [[3]]})
+    _write(os.path.join(folder, "b.csv"), "x,who\n4,y\n")
+    with self.assertRaisesRegex(ValueError, "w.csv': it has no column 'who', and the model has"):
+      client_tables.open_folder_for(format_, folder)
+
+  def test_further_columns_are_said_and_not_used(self):
+    tables = self.open_for_model({
+        "a.csv": "z;x;c;note\n1;2;red;n\n", "b.csv": "x;c;w\n5;blue;secret\n"
+    })
+    self.assert_features(tables, {"a": [[2, 0, 1, 0]], "b": [[5, 1, 0, 0]]})
+    self.assertEqual(
+        tables.warnings, ("columns that the model does not have are not used: 'z', 'w'",)
+    )
+
+  def test_unknown_levels(self):
+    files = {"a.csv": "x;c\n1;green\n2;red\n", "b.csv": "x;c\n3;grey\n4;\n"}
+    tables = self.open_for_model(files, table_options.LaterFiles(unknown_levels="ignore"))
+    self.assert_features(
+        tables, {"a": [[1, 0, 0, 0], [2, 0, 1, 0]], "b": [[3, 0, 0, 0], [4, 1 / 3, 2 / 3, 0]]}
+    )
+    self.assertEqual(
+        tables.warnings,
+        ("the column 'c' has levels that the model does not know: 'green', 'grey'",),
+    )
+
+  def test_each_files_separator_encoding_and_decimal_mark_are_found_again(self):
+    files = {"a.csv": "x:c\n1,5:rød\n2:blå\n2:o\n".encode("latin-1")}
+    format_ = self.open(
+        files, categories=("c",), separator=":", encoding="cp865", decimal=","
+    ).format
+    format_ = table_format.TableFormat.from_json(format_.to_json())
+    levels = dict(format_.encoding.levels)
+    red = next(level for level in levels["c"] if level.startswith("r"))
+    folder = self.create_tempdir().full_path
+    for name, content in {
+        **files, "b.csv": f"x;c\n2.5;{red}\n", "d.csv": f"c,x\n{red},3.5\n".encode("cp865"),
+        "e.csv": f"x\tc\n4,5\t{red}\n".encode("utf-16"),
+        # What is read of it first is UTF-8, too.
+        "f.csv": ("x;c\n" + 5000 * "2.5;o\n" + f"5.5;{red}\n").encode("cp865"),
+    }.items():
+      _write(os.path.join(folder, name), content)
+    tables = client_tables.open_folder_for(format_, folder)
+    own = [float(level == red) for level in levels["c"]]
+    for client_id, x in (("a", 1.5), ("b", 2.5), ("d", 3.5), ("e", 4.5)):
+      self.assertEqual(tables.read(client_id).features[0].tolist(), [x, *own], client_id)
+    self.assertEqual(tables.read("f").features[-1].tolist(), [5.5, *own])
+
+  def test_flags_of_their_own(self):
+    files = {"a.csv": "Title\nx;c\n# told\n1.234,5 kg;red\n"}
+    with self.assertRaisesRegex(ValueError, "line 3, '# told', .*; --comment leaves out[^;]*.$"):
+      self.open_for_model(files)
+    options = {
+        "skip_lines": 1, "comment": "#", "thousands": ".", "strip_units": True, "decimal": ","
+    }
+    tables = self.open_for_model(files, table_options.LaterFiles(options))
+    self.assert_features(tables, {"a": [[1234.5, 0, 1, 0]]})
+    options = {"decimal": "."}  # Not both are the run's.
+    tables = self.open_for_model(
+        {"a.csv": "x;c\n1.234;red\n"}, table_options.LaterFiles(options), thousands="."
+    )
+    self.assert_features(tables, {"a": [[1.234, 0, 1, 0]]})
+    with self.assertRaisesRegex(ValueError, "`exclude` must be left out, as the model says it"):
+      table_options.LaterFiles({"exclude": ("x",)})
+    with self.assertRaisesRegex(ValueError, "`unknown_levels` must be one of error, ignore, got"):
+      table_options.LaterFiles(unknown_levels="maybe")
+
+  def test_private_models_find_nothing_out(self):
+    format_ = self.open(
+        {"a.csv": "x;y\n1,5;2\n"}, allow_any_number=True, header="yes", separator=";", decimal=","
+    ).format
+    folder = self.create_tempdir().full_path
+    _write(os.path.join(folder, "a.csv"), "x;y\n1.5;2\n1,5;3\n")
+    np.testing.assert_array_equal(
+        client_tables.open_folder_for(format_, folder).read("a").features, [[np.nan, 2], [1.5, 3]]
+    )
+
+  @parameterized.named_parameters(
+      ("text", "much;red", "row 3, column 'x': 'much' is not a number"),
+      ("too large", "1e200;red", r"row 3, column 'x': 1e\+200 is too large"),
+      ("not finite", "-inf;red", "row 3, column 'x': -inf is too large"),
+      ("a level", "1;green", "row 3, column 'c' must be one of blue, red, got 'green'"),
+      ("a class", "1;red;maybe", "row 3, column 'sick' must be one of no, yes, got 'maybe'"),
+      ("cells", "1;red;no;4", "row 3 has too few or too many cells"),
+      ("a unit", "1 kg;red", "row 3, column 'x': '1 kg' is not a number"),
+  )
+  def test_one_bad_row_is_left_out_and_named(self, row, problem):
+    row += ";" * (2 - row.count(";"))
+    later = table_options.LaterFiles(skip_bad_rows=True)
+    text = f"x;c;sick\n1,5;red;no\n2;red;\n{row}\n3;blue;yes\n"
+    with self.assertRaisesRegex(ValueError, "a.csv': (row 3|line 4)"):
+      self.open_for_model({"a.csv": text})
+    tables = self.open_for_model({"a.csv": text, "b.csv": "x;c\n1;red\n"}, later)
+    for _ in range(2):  # A file is read again.
+      table = tables.read("a")
+      np.testing.assert_array_equal(table.features, [[1.5, 0, 1, 0], [2, 0, 1, 0], [3, 1, 0, 0]])
+      np.testing.assert_array_equal(table.labels, [0, -1, 1])
+      np.testing.assert_array_equal(table.rows, [1, 2, 4])
+    self.assertEqual(tables.num_rows, {"a": 3, "b": 1})
+    self.assertLen(tables.warnings, 1)
+    self.assertRegex(tables.warnings[0], f"^1 row is left out of '.*a.csv': {problem}$")
+
+  def test_bad_rows_where_no_cell_may_be_missing(self):
+    format_ = self.open({"a.csv": "x,y\n1,2\n"}).format
+    folder = self.create_tempdir().full_path
+    rows = "".join("1,\n" if i % 2 else "u,1,2\n" for i in range(14))
+    _write(os.path.join(folder, "a.csv"), f"x,y\n{rows}5,6\n")
+    later = table_options.LaterFiles(skip_bad_rows=True)
+    tables = client_tables.open_folder_for(format_, folder, later=later)
+    self.assert_features(tables, {"a": [[5, 6]]})
+    np.testing.assert_array_equal(tables.read("a").rows, [15])
+    self.assertRegex(
+        tables.warnings[0], "^14 rows are left out .*row 2, .*'y' is empty.* and 4 more$"
+    )
+
+  @parameterized.parameters(("x;c\nmuch;red\n", "'much' is not a number"),
+                            ("x;c\n1;green\n", "no row that can be used: row 1, column 'c'"))
+  def test_bad_rows_only(self, text, message):
+    with self.assertRaisesRegex(ValueError, message):
+      self.open_for_model({"a.csv": text}, table_options.LaterFiles(skip_bad_rows=True))
+
+  def test_a_bad_row_of_several_clients(self):
+    options = {"client_column": "who", "categories": ("c",)}
+    format_ = self.open({"a.csv": "who,c,x\nu,red,1\nv,blue,1\n"}, **options).format
+    folder = self.create_tempdir().full_path
+    rows = "u,red,1\nv,green,2\n,red,3\nv,red,4\nu,red,\n"
+    _write(os.path.join(folder, "a.csv"), f"who,c,x\n{rows}")
+    tables = client_tables.open_folder_for(
+        format_, folder, later=table_options.LaterFiles(skip_bad_rows=True)
+    )
+    self.assert_features(tables, {"u": [[0, 1, 1]], "v": [[0, 1, 4]]})
+    np.testing.assert_array_equal(tables.read("v").rows, [4])
+    self.assertRegex(tables.warnings[0], "^3 rows are left out of .*a.csv")
 
 
 class OptionsTest(parameterized.TestCase):

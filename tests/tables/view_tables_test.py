@@ -221,13 +221,29 @@ class ForAModelTest(ViewTablesTestCase):
     super().setUp()
     self.format = self.open(_IDS, id_column="key").format
 
-  def _open(self, files):
-    return view_tables.open_folder_for(self.format, self.write(files))
+  def _open(self, files, **later):
+    later = table_options.LaterFiles(**later)
+    return view_tables.open_folder_for(self.format, self.write(files), later=later)
 
   def test_rows_that_come_later(self):
     tables = self._open({"new/y.csv": "key,w\n1,2\n", "new/x.csv": "u,key\n3,1\n"})
     np.testing.assert_array_equal(tables.read("new").features, [[3, 2]])
     self.assertEqual(tables.read("new").row_ids, ("1",))
+
+  def test_a_row_that_one_view_leaves_out_is_left_out_of_all(self):
+    files = {
+        "c/x.csv": "key,u\n1,1\n2,u\n3,3\n4,4\n", "c/y.csv": "w,key,z\n5,1,\n6,2,\n,3,\n8,4,\n",
+    }
+    with self.assertRaisesRegex(ValueError, "x.csv': line 3, .*'u' is not a number"):
+      self._open(files)
+    tables = self._open(files, skip_bad_rows=True)
+    np.testing.assert_array_equal(tables.read("c").features, [[1, 5], [4, 8]])
+    np.testing.assert_array_equal(tables.read("c").rows, [1, 4])
+    self.assertEqual(tables.read("c").row_ids, ("1", "4"))
+    self.assertRegex(" ".join(tables.warnings), "view x: 1 row is .*view y: columns that .*'z'")
+    files["c/y.csv"] = "w,key\n5,1\n6,2\n7,3\n8,5\n"
+    with self.assertRaisesRegex(ValueError, "row 4 has the id '5', and in .*x.csv' it has '4'"):
+      self._open(files, skip_bad_rows=True)
 
   def test_ids_may_be_absent_and_labels_are_left_alone(self):
     tables = self._open({
@@ -246,7 +262,7 @@ class ForAModelTest(ViewTablesTestCase):
       ("another column", {"c/x.csv": "t\n1\n", "c/y.csv": "w\n1\n"},
        "x.csv': it has no column 'u', and the model has"),
       ("other rows", {"c/x.csv": "u\n1\n", "c/y.csv": "w\n1\n2\n"},
-       "y.csv': it has 2 rows, and .* must have the same rows.$"),
+       "y.csv': it has 2 rows, and .* must have the same rows; --header says whether [^;]*$"),
       ("another order", {"c/x.csv": "key,u\n1,1\n2,1\n", "c/y.csv": "key,w\n2,1\n1,1\n"},
        "row 1 has the id '2', and in .*x.csv' it has '1'"),
       ("labels only", {"c/labels.csv": "1\n"}, "views, x, y, got none"),

@@ -6,12 +6,14 @@ import io
 import os
 import shutil
 import warnings
+import zipfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyarrow import feather
 from pyarrow import parquet
 
 from fl_clustering.engine import client_files
@@ -39,6 +41,28 @@ def _parquet(columns):
   sink = io.BytesIO()
   parquet.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), sink)
   return sink.getvalue()
+
+
+def _feather(columns):
+  sink = io.BytesIO()
+  feather.write_feather(columns if isinstance(columns, pa.Table) else pa.table(columns), sink)
+  return sink.getvalue()
+
+
+def _views(**changes):
+  """Returns a table whose columns of text are views, and those that `changes` gives as text."""
+  columns = _columns(**changes)
+  return pa.table({
+      name: pa.array(column, pa.string_view()) if isinstance(column[0], str) else column
+      for name, column in columns.items()
+  })
+
+
+def _zip(content, name="table.csv"):
+  file = io.BytesIO()
+  with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    archive.writestr(name, content)
+  return file.getvalue()
 
 
 def _npz(**columns):
@@ -135,6 +159,10 @@ class LoadTest(_TestCase):
       ("no gzip file", b"40,f,1,no,train", "csv.gz"),
       ("half a gzip file", gzip.compress(_table(*_ROWS))[:-12], "csv.gz"),
       ("no Parquet", b"PAR1 no PAR1", "parquet"),
+      ("no Feather", b"ARROW1 no ARROW1", "feather"),
+      ("views of bytes", _feather(_columns(age=pa.array([b"1", b"2"], pa.binary_view()))),
+       "feather"),
+      ("a workbook in a zip", _zip(b"", "table.xlsx"), "zip"),
       ("a type other than numbers",
        _parquet(_columns(age=pa.array([b"1", b"2"], pa.binary()))), "parquet"),
       ("no array", b"u", "npy"),
@@ -155,6 +183,12 @@ class LoadTest(_TestCase):
       ("Parquet", _parquet(_columns()), "parquet"),
       ("categories", _parquet(_columns(sex=pd.Categorical(["f", "m"]))), "parquet"),
       ("text in Parquet", _parquet(_columns(age=["40", "60"])), "parquet"),
+      ("views in Parquet", _parquet(_views(age=["40", "60"])), "parquet"),
+      ("Feather", _feather(_columns()), "feather"),
+      ("text in Feather", _feather(_columns(age=["40", "60"])), "feather"),
+      ("views in Feather", _feather(_views(age=["40", "60"])), "feather"),
+      ("zip", _zip(_table(*_ROWS[:2])), "zip"),
+      ("Feather in zip", _zip(_feather(_views()), "table.feather"), "zip"),
       ("arrays", _npz(**_columns()), "npz"),
       ("gzip", gzip.compress(_table(*_ROWS[:2])), "csv.gz"),
   )
@@ -249,6 +283,25 @@ _PARQUET = {
     "no rows": _parquet(pa.table(_columns()).slice(0, 0)),
     "nulls": _parquet(_columns(age=[None, None], ill=[None, "no"])),
 }
+_FEATHER = {
+    "nothing": b"",
+    "half of it": _feather(_columns())[:-30],
+    "bytes in between": _feather(_columns()).replace(b"train", b"\xff\xff\xff\xff\xff"),
+    "no rows": _feather(pa.table(_columns()).slice(0, 0)),
+    "text for numbers": _feather(_columns(age=["tall", ""])),
+    "views for numbers": _feather(_views(age=["tall", ""])),
+    "views of bytes": _feather(_columns(age=pa.array([b"1", b"2"], pa.binary_view()))),
+    "nulls": _feather(_columns(age=[None, None], ill=[None, "no"])),
+}
+_ZIP = {
+    "nothing": b"",
+    "no file": b"PK\5\6" + bytes(18),
+    "half of it": _zip(_table(*_ROWS))[:-40],
+    "a damaged stream": _zip(_table(*_ROWS))[:50] + b"\xff" * 9 + _zip(_table(*_ROWS))[59:],
+    "another kind": _zip(b"secret", "table.docx"),
+    "bytes for cells": _zip(_table() + b"\xff\xfe,\x00,\xc3(,no,train\n\x1a"),
+    "rows": _zip(_table(*_ROWS[1:])),
+}
 _NPZ = {
     "nothing": b"",
     "half of it": _npz(**_columns())[:-100],
@@ -279,7 +332,7 @@ class NeighboursTest(_TestCase):
 
   @parameterized.named_parameters(
       *_cases(_CONTENTS, "csv"), *_cases(_GZIP, "csv.gz"), *_cases(_PARQUET, "parquet"),
-      *_cases(_NPZ, "npz"),
+      *_cases(_NPZ, "npz"), *_cases(_FEATHER, "feather"), *_cases(_ZIP, "zip"),
   )
   def test_files(self, ending, content):
     schema = schema_lib.Schema.from_json(
@@ -287,6 +340,7 @@ class NeighboursTest(_TestCase):
     others = {
         "a.csv": _table(*_ROWS), "c.csv": _table(*_ROWS[1:]).replace(b",", b";"), "d.csv": b"",
         "e.parquet": _parquet(_columns()), "f.npz": _npz(**_columns()),
+        "g.feather": _feather(_views()), "h.zip": _zip(_table(*_ROWS)),
     }
     for each in (_SCHEMA, schema):
       expected = self.load({**others, f"b.{ending}": _table(*_ROWS)}, each)
@@ -333,6 +387,8 @@ class FolderTest(_TestCase):
       ("a type other than numbers",
        {"1.parquet": _parquet({**_columns(age=[b"1", b"2"]), "who": ["u", "v"]})},
        "1.parquet': column 'age' has a type other than numbers.$"),
+      ("no archive", {"1.zip": b"secret"}, "1.zip': it is no zip file, or not all of one.$"),
+      ("no Feather", {"1.feather": b"secret"}, "1.feather': it can't be read as Feather.$"),
       ("no client", {"1.csv": _table(header="who,age,sex,x,ill,part\n")},
        "`client_column` must hold a client's name in some row, got 'who'.$"),
   )

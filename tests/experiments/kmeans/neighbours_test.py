@@ -9,21 +9,31 @@ import os
 import re
 import shutil
 import tempfile
+import zipfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import pyarrow as pa
+from pyarrow import feather
 from pyarrow import parquet
 
 from experiments import federated_kmeans
 from tests import nightly
 from tests.experiment_shell import in_process
 
-_YES, _NO, _PARQUET = "yes", "no", "parquet"
+_YES, _NO, _ZIP, _DRESSED = "yes", "no", "zip", "dressed"
+_PARQUET, _FEATHER, _PARQUET_VIEWS, _FEATHER_VIEWS = (
+    "parquet", "feather", "parquet views", "feather views"
+)
 _FLAGS = {
     _YES: ("--header=yes",),
     _NO: ("--header=no", "--separator=,", "--columns=column_1,column_2"),
-    _PARQUET: (),
+    _ZIP: ("--header=yes",),
+    _DRESSED: (
+        "--header=yes", "--separator=|", "--thousands=,", "--strip_units", "--skip_lines=2",
+        "--comment=#", "--encoding=latin-1",
+    ),
+    _PARQUET: (), _FEATHER: (), _PARQUET_VIEWS: (), _FEATHER_VIEWS: (),
 }
 _ROWS = {"north": (b"1,2", b"3,4", b"5,6.5", b"3,4"), "south": (), "west": (b"-1,0", b"2,2")}
 _NO_ROWS = {client: () for client in _ROWS}
@@ -38,6 +48,9 @@ _BY_DAY = (
     (_NO, "first", b"name,"),
     (_NO, "last", b"\xff\xfe;1e400"),
     (_PARQUET, "only", b"tall,NaN"),
+    (_FEATHER_VIEWS, "first", b"tall,NaN"),
+    (_ZIP, "last", b'\xff,"'),
+    (_DRESSED, "first", b"#1,234.5 kg|<\xb5"),
 )
 _NEIGHBOURS = (
     *_BY_DAY,
@@ -65,18 +78,52 @@ _NEIGHBOURS = (
     (_NO, "alone", b"x;y|z"),
     (_PARQUET, "last", b"\xe2\x98\x83,1e400"),
     (_PARQUET, "alone", b","),
+    (_PARQUET_VIEWS, "last", b"tall,1e400"),
+    (_PARQUET_VIEWS, "only", b"7,\xe2\x98\x83"),
+    (_FEATHER, "first", b"tall,NaN"),
+    (_FEATHER, "last", b"7,8"),
+    (_FEATHER_VIEWS, "alone", b",u"),
+    (_ZIP, "first", b"tall,NA"),
+    (_ZIP, "only", b"7,8"),
+    (_ZIP, "alone", b"1"),
+    (_DRESSED, "first", b"Report: 1"),
+    (_DRESSED, "first", b"x|y"),
+    (_DRESSED, "last", b"1,234.5 mg/dl|85%"),
+    (_DRESSED, "last", b"1,23,4|1.234,5"),
+    (_DRESSED, "last", b'"#|2'),
+    (_DRESSED, "last", b"\xff\xfe|\x81"),
+    (_DRESSED, "last", b"1" + b" " * 100_000 + b"!|" + b"1,234" * 20_000),
+    (_DRESSED, "only", b"# |1"),
+    (_DRESSED, "alone", b"1 kg|~1,000"),
 )
 
 
+def _write_arrow(path, kind, rows):
+  cells = [row.decode().split(",") for row in rows]
+  columns = {name: [row[i] for row in cells] for i, name in enumerate("xy")}
+  type_ = pa.string_view() if kind in (_PARQUET_VIEWS, _FEATHER_VIEWS) else pa.string()
+  table = pa.table(columns, pa.schema([("x", type_), ("y", type_)]))
+  if kind in (_PARQUET, _PARQUET_VIEWS):
+    parquet.write_table(table, f"{path}.parquet")
+  else:
+    feather.write_feather(table, f"{path}.feather")
+
+
 def _write_table(path, kind, rows):
-  if kind == _PARQUET:
-    cells = [row.decode().split(",") for row in rows]
-    columns = {name: [row[i] for row in cells] for i, name in enumerate("xy")}
-    schema = pa.schema([("x", pa.string()), ("y", pa.string())])
-    parquet.write_table(pa.table(columns, schema), f"{path}.parquet")
+  if kind in (_PARQUET, _FEATHER, _PARQUET_VIEWS, _FEATHER_VIEWS):
+    _write_arrow(path, kind, rows)
+    return
+  above = () if kind == _NO else (b"x,y",)
+  if kind == _DRESSED:
+    above = (b"Report", b"# of all", b"# told", b"x|y")
+    rows = [row.replace(b",", b"|") if row in sum(_ROWS.values(), ()) else row for row in rows]
+  text = b"".join(line + b"\n" for line in (*above, *rows))
+  if kind == _ZIP:
+    with zipfile.ZipFile(f"{path}.zip", "w") as archive:
+      archive.writestr("table.csv", text)
     return
   with open(f"{path}.csv", "wb") as file:
-    file.writelines(line + b"\n" for line in ((b"x,y",) * (kind == _YES) + tuple(rows)))
+    file.write(text)
 
 
 def _files(folder):
@@ -134,8 +181,30 @@ class NeighboursTest(parameterized.TestCase):
     self.assertContainsSubset((*_OF_CENTERS, "report.html"), files)
     self.assertEqual(self.outcome(kind, place, row), without)
 
-  def test_there_are_thirty(self):
-    self.assertLen(set(_NEIGHBOURS), 30)
+  def test_there_are_fifty(self):
+    self.assertLen(set(_NEIGHBOURS), 50)
+
+  def test_workbooks_are_refused_whatever_they_hold(self):
+    ends = set()
+    for content in (b"", b"secret"):
+      folder = self.create_tempdir().full_path
+      shutil.rmtree(os.path.join(self.base, "data"), ignore_errors=True)
+      data = os.path.join(self.base, "data")
+      os.mkdir(data)
+      for name in ("a.xlsx", "b.zip"):
+        path = os.path.join(data, name)
+        with open(path, "wb") as file:
+          file.write(content)
+      with zipfile.ZipFile(os.path.join(data, "b.zip"), "w") as archive:
+        archive.writestr("table.xlsx", content)
+      ends.add(in_process.run_program(
+          federated_kmeans.main, f"--data_dir={data}", f"--output_dir={folder}/out",
+          "--num_clusters=2", "--epsilon=1", "--delta=1e-5", "--radius=9", "--header=yes",
+      ))
+    ((code, _, errors),) = ends
+    self.assertEqual(code, 2)
+    self.assertRegex(errors, "a.xlsx': it is of no kind that can be read")
+    self.assertRegex(errors, "b.zip': it holds 'table.xlsx', which is of no kind that can be read")
 
 
 if __name__ == "__main__":

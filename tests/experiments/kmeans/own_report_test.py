@@ -5,6 +5,7 @@ import os
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 
 from experiment_shell import finished_run
 from experiments.kmeans import config
@@ -99,7 +100,7 @@ class PrivateReportTest(absltest.TestCase):
       self.assertIn("".join(f"<td>{value}</td>" for value in centroid), self.page)
 
 
-class OwnReportTest(absltest.TestCase):
+class OwnReportTest(parameterized.TestCase):
 
   def _finished(self, names=("x", "y"), more_summary=None, **settings):
     """Returns a finished run in a folder, as the program leaves it."""
@@ -131,6 +132,25 @@ class OwnReportTest(absltest.TestCase):
     own_report.write_report(finished)
     with open(finished.join("report.html"), encoding="utf-8") as file:
       return file.read()
+
+  @parameterized.named_parameters(
+      ("the largest", "2,0.5,12.5,4\n3,0.75,9.0,6\n", True),
+      ("the smallest", "2,0.75,12.5,4\n3,0.5,9.0,6\n", False),
+      ("the only one", "2,0.75,12.5,4\n", False),
+  )
+  def test_a_number_of_clusters_at_the_end_of_the_range_is_said(self, rows, is_said):
+    finished = self._finished(["cluster", "age"], k_range=(2, 3))
+    with open(finished.join("k_selection.csv"), "w", encoding="utf-8") as file:
+      file.write(f"num_clusters,simplified_silhouette,inertia,rounds\n{rows}")
+    text = (
+        "3 clusters are the most that were tried, and the best. More may be better: "
+        "--k_range=2:6 tries them."
+    )
+    self.assertEqual(text in own_report.result_text(finished).splitlines(), is_said)
+    self.assertEqual(("The number of clusters", text) in own_report.warnings(finished), is_said)
+    own_report.write_report(finished)
+    with open(finished.join("report.html"), encoding="utf-8") as file:
+      self.assertEqual(text in file.read(), is_said)
 
   def test_warnings_of_the_data_are_shown(self):
     finished = self._finished(["cluster", "age"], k_range=(2, 3))

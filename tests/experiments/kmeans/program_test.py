@@ -262,6 +262,20 @@ class OwnDataTest(absltest.TestCase):
     ):
       _run(f"--data_dir={other}", "--k_range=2:5", "--standardize", f"--output_dir={self.folder}",
            "--resume")
+    changed = os.path.join(self.base, "changed")
+    shutil.copytree(self.data, changed)
+    first, second, *_ = sorted(self.groups)
+    with open(os.path.join(changed, f"{second}.csv"), "a", encoding="utf-8") as file:
+      file.write("1,2\n")
+    for change, got in (
+        (lambda: None, f"other rows of {second}"),
+        (lambda: os.remove(os.path.join(changed, f"{first}.csv")),
+         f"further or fewer clients: {first}"),
+    ):
+      change()
+      with self.assertRaisesRegex(launch.InputError, f"began with, got {got}.$"):
+        _run(f"--data_dir={changed}", "--k_range=2:5", "--standardize",
+             f"--output_dir={self.folder}", "--resume")
 
 
 class PaperTest(absltest.TestCase):

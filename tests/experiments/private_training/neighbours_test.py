@@ -10,11 +10,13 @@ import os
 import shutil
 import tempfile
 from unittest import mock
+import zipfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pyarrow as pa
+from pyarrow import feather
 from pyarrow import parquet
 import tqdm
 
@@ -24,7 +26,7 @@ from fl_clustering.tasks import schema as schema_lib
 from tests import nightly
 from tests.experiment_shell import in_process
 
-_YES, _NO, _PARQUET, _SHARED = "yes", "no", "parquet", "shared"
+_YES, _NO, _PARQUET, _SHARED, _VIEWS, _ZIP = "yes", "no", "parquet", "shared", "views", "zip"
 _ROWS = {
     "north": (b"1,u,0", b"3,v,1", b"5,u,1", b"3,v,0"),
     "south": (b"0,u,0",),  # For training; none is left for testing.
@@ -53,6 +55,10 @@ _NEIGHBOURS = (
     (_PARQUET, "west", (b"tall,NaN,1", b"1,u,0")),
     (_PARQUET, "north", (*_NORTH, b"2,u,1")),
     (_PARQUET, "south", ()),
+    (_VIEWS, "west", (b"tall,NaN,1", b"1,u,0")),
+    (_VIEWS, "south", ()),
+    (_ZIP, "north", (b'"nan,\xff,', *_NORTH)),
+    (_ZIP, "south", ()),
     (_SHARED, "west", (*_ROWS["west"], b'"1e999,,')),
     (_SHARED, "north", (b"\xe2\x98\x83,u,0", *_NORTH)),
 )
@@ -63,7 +69,7 @@ def _schema(kind):
   return schema_lib.Schema(
       features=(schema_lib.Number(names[0], 2.0, 2.0), schema_lib.Levels(names[1], ("u", "v"))),
       label_column=names[2], classes=("0", "1"), header="no" if kind == _NO else "yes",
-      separator=None if kind == _PARQUET else ",",
+      separator=None if kind in (_PARQUET, _VIEWS) else ",",
       client_column="who" if kind == _SHARED else None,
   )
 
@@ -75,14 +81,24 @@ def _write_tables(folder, kind, tables):
     tables = {"all": (b"x,c,y,who", *rows)}
   for client, rows in tables.items():
     path = os.path.join(folder, client)
-    if kind == _PARQUET:
+    if kind in (_PARQUET, _VIEWS):
       cells = [row.decode().split(",") for row in rows]
       columns = {name: [row[i] for row in cells] for i, name in enumerate("xcy")}
-      texts = pa.schema([(name, pa.string()) for name in "xcy"])
-      parquet.write_table(pa.table(columns, texts), f"{path}.parquet")
+      type_ = pa.string() if kind == _PARQUET else pa.string_view()
+      table = pa.table(columns, pa.schema([(name, type_) for name in "xcy"]))
+      if kind == _PARQUET:
+        parquet.write_table(table, f"{path}.parquet")
+      else:
+        feather.write_feather(table, f"{path}.feather")
+      continue
+    above = [b"x,c,y"] * (kind in (_YES, _ZIP))
+    text = b"".join(line + b"\n" for line in (*above, *rows))
+    if kind == _ZIP:
+      with zipfile.ZipFile(f"{path}.zip", "w") as archive:
+        archive.writestr("table.csv", text)
       continue
     with open(f"{path}.csv", "wb") as file:
-      file.writelines(line + b"\n" for line in (*[b"x,c,y"] * (kind == _YES), *rows))
+      file.write(text)
 
 
 def _files(folder):
@@ -161,8 +177,8 @@ class NeighboursTest(parameterized.TestCase):
     self.assertEqual(set(found[1]), set(files))
     self.assertEmpty([name for name in files if found[1][name] != files[name]])
 
-  def test_there_are_seventeen(self):
-    self.assertLen(set(_NEIGHBOURS), 17)
+  def test_there_are_twenty_one(self):
+    self.assertLen(set(_NEIGHBOURS), 21)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,91 @@
+"""A folder of a program's own for temporary files, none of which stays behind.
+
+TensorFlow writes a Python file for every function that it compiles, and deletes them only when
+Python ends in the ordinary way.  Here all temporary files of a program and of its processes are in
+one folder, which is deleted at the end, also by an interrupt.  If the program was killed, the next
+program deletes it.
+
+A folder in use is locked.  The kernel drops the lock with the process.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from typing import Iterator
+
+_PREFIX = "fl_clustering_"
+_VARIABLE = "TMPDIR"
+# Of a folder that is not locked yet.
+_NEW = f".{_PREFIX}"
+
+
+def _lock(path: str) -> int:
+  """Returns a descriptor that holds the lock of a folder; BlockingIOError if another one does."""
+  descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+  try:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except OSError:
+    os.close(descriptor)
+    raise
+  return descriptor
+
+
+def _remove_abandoned(directory: str) -> None:
+  """Removes this user's folders that no program uses any more."""
+  for entry in os.scandir(directory):
+    if entry.name.startswith(_PREFIX):
+      with contextlib.suppress(OSError):
+        if entry.stat(follow_symlinks=False).st_uid != os.getuid():
+          continue
+        descriptor = _lock(entry.path)
+        shutil.rmtree(entry.path, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _make() -> tuple[str, int] | None:
+  """Returns a new folder and its lock; None if there is no room for one."""
+  # Whoever needs a temporary file then says so.
+  with contextlib.suppress(OSError):
+    directory = tempfile.gettempdir()
+    _remove_abandoned(directory)
+    new = tempfile.mkdtemp(prefix=_NEW, dir=directory)
+    descriptor = _lock(new)
+    path = os.path.join(directory, os.path.basename(new).removeprefix("."))
+    os.rename(new, path)
+    return path, descriptor
+  return None
+
+
+_used: list[str] = []
+
+
+def remove() -> None:
+  """Removes the folder of this program, if it has one."""
+  for path in _used:  # Until it is gone: a second signal may interrupt this.
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def own() -> Iterator[None]:
+  """Gives this program, and the processes that it starts, a folder for temporary files."""
+  made = _make()
+  if made is None:
+    yield
+    return
+  path, descriptor = made
+  _used.append(path)
+  before, variable = tempfile.tempdir, os.environ.get(_VARIABLE)
+  tempfile.tempdir = os.environ[_VARIABLE] = path
+  try:
+    yield
+  finally:
+    tempfile.tempdir = before
+    if variable is None:
+      del os.environ[_VARIABLE]
+    else:
+      os.environ[_VARIABLE] = variable
+    remove()
+    _used.remove(path)
+    os.close(descriptor)
