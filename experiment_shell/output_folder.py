@@ -6,7 +6,6 @@ finished run.
 
 import contextlib
 import csv
-import fcntl
 import io
 import json
 import os
@@ -226,6 +225,13 @@ class OutputFolder:
     self._unlock()
 
   def _lock(self) -> None:
+    try:
+      import fcntl  # Not on Windows.  pylint: disable=g-import-not-at-top
+    except ImportError:
+      logging.warning(
+          "%s can't be locked on this system, so nothing keeps a second run out of it.", self.path
+      )
+      return
     # The kernel releases the lock when the program ends, however it ends.
     descriptor = os.open(self.path, os.O_RDONLY)
     self._unlock = weakref.finalize(self, os.close, descriptor)
