@@ -4,7 +4,8 @@ import sys
 
 # The modules of the extra's packages.
 FEDERATED = (
-    "grpc", "mlxtend", "networkx", "portpicker", "tensorboard", "tensorflow", "tensorflow_federated",
+    "grpc", "mlxtend", "networkx", "portpicker", "tensorboard", "tensorflow",
+    "tensorflow_federated",
 )
 _FIRST_WITHOUT_TFF = (3, 12)
 
@@ -14,7 +15,7 @@ def advice() -> str:
   if sys.version_info >= _FIRST_WITHOUT_TFF:
     version = ".".join(map(str, sys.version_info[:2]))
     return (
-        "the extra `federated` needs Python 3.10 or 3.11, where TensorFlow Federated ends, and this "
-        f"is Python {version}"
+        "the extra `federated` needs Python 3.10 or 3.11, where TensorFlow Federated ends, and "
+        f"this is Python {version}"
     )
   return 'install the extra `federated`, in the project\'s folder: uv pip install ".[federated]"'

@@ -11,6 +11,9 @@ from absl.testing import parameterized
 
 from clustering_basics import extras
 
+_PACKAGES = (
+    "clustering_basics", "dp_clustering", "experiment_shell", "experiments", "fl_clustering",
+)
 # What only some systems have.
 _NOT_EVERYWHERE = ("fcntl", "grp", "pwd", "resource", "termios")
 # Python runs a module of this name first.  The packages that have branches of their own for other
@@ -35,7 +38,7 @@ if hasattr(os, "sched_getaffinity"):
 _IMPORT_ALL = f"""
 import importlib, pkgutil
 from absl import flags
-for top in ("clustering_basics", "dp_clustering", "experiment_shell", "experiments", "fl_clustering"):
+for top in {_PACKAGES}:
   package = importlib.import_module(top)
   for module in pkgutil.walk_packages(package.__path__, top + "."):
     try:
@@ -44,7 +47,9 @@ for top in ("clustering_basics", "dp_clustering", "experiment_shell", "experimen
       pass  # No two programs run in one process.
     except ModuleNotFoundError as e:
       # Workers are for Linux.  Without a name, it is raised on purpose.
-      known = {extras.FEDERATED} if ".distribution." not in module.name else {extras.FEDERATED + _NOT_EVERYWHERE}
+      known = {extras.FEDERATED}
+      if ".distribution." in module.name:
+        known += {_NOT_EVERYWHERE}
       if e.name and e.name.partition(".")[0] not in known:
         print(module.name, e)
 """

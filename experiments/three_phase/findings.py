@@ -227,7 +227,7 @@ def _global_test_sentence(results: results_lib.Results) -> str | None:
 
 
 def _groups_paragraph(results: results_lib.Results) -> html_page.Html | None:
-  """Returns which methods found the true groups, and where grouping is of no use."""
+  """Returns which methods found the true groups, and where grouping does not pay."""
   methods = results_lib.chosen_methods(results.summary)
   if results.true_groups is None or not methods:
     return None
@@ -246,8 +246,8 @@ def _groups_paragraph(results: results_lib.Results) -> html_page.Html | None:
     link = html_page.link(os.path.relpath(_PROJECT / _EVIDENCE, folder), link)
   return html_page.joined(
       *([agreement] if found else []),
-      "These clients differ in kind. Where clients differ only in their shares of the labels, or in "
-      "how much data they have, grouping does not pay:", html_page.Html(f"{link}."),
+      "These clients differ in kind. Where clients differ only in their shares of the labels, or "
+      "in how much data they have, grouping gains little or nothing:", html_page.Html(f"{link}."),
   )
 
 

@@ -60,7 +60,7 @@ class FindingsTest(parameterized.TestCase):
   def test_known_groups_with_what_was_found_and_where_grouping_does_not_pay(self):
     run = self._run()
     found = "as by chance): K-means 0.95. These clients differ in kind."
-    page = "grouping does not pay: <code>docs/replication.md</code>."
+    page = "grouping gains little or nothing: <code>docs/replication.md</code>."
     self.assertIn(found, " ".join(findings.notes(run)))
     self.assertIn(page, " ".join(findings.notes(run)))
     self.assertNotIn("differ in kind", self._notes(true_groups=False))
