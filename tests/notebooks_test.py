@@ -39,6 +39,12 @@ def _texts(notebook):
 
 class NotebooksTest(parameterized.TestCase):
 
+  def setUp(self):
+    super().setUp()
+    # Where the home folder can't be written, Matplotlib would say so in every notebook.
+    fonts = os.path.join(absltest.get_default_test_tmpdir(), "matplotlib")
+    self.enter_context(mock.patch.dict(os.environ, {"MPLCONFIGDIR": fonts}))
+
   @parameterized.parameters("first_run", "my_tables", "own_method", "private_kmeans")
   def test_gives_what_it_shows(self, name):
     path = notebooks.FOLDER / f"{name}.ipynb"

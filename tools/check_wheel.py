@@ -57,7 +57,8 @@ def _version(python: str) -> str | None:
 
 def _choose(candidates: Iterator[str]) -> str:
   """Returns the newest Python of another version than this one, or this one."""
-  own, found = "%d.%d" % sys.version_info[:2], {}
+  own = "%d.%d" % sys.version_info[:2]
+  found: dict[str, str] = {}
   for python in candidates:
     version = _version(python)
     if version in _VERSIONS and version != own:

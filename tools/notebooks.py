@@ -31,6 +31,7 @@ def run(path: pathlib.Path) -> Any:
     from jupyter_client import kernelspec
     import nbclient
     import nbformat
+    from traitlets import config
     # pylint: enable=g-import-not-at-top
   except ModuleNotFoundError as e:
     raise Unavailable(
@@ -42,11 +43,12 @@ def run(path: pathlib.Path) -> Any:
     # The kernel sees this program's modules, and nothing of the user's Jupyter.
     environment = {
         **os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path))),
-        "JUPYTER_RUNTIME_DIR": folder, "IPYTHONDIR": folder,
+        "IPYTHONDIR": folder,
     }
+    connection = {"connection_file": os.path.join(folder, "kernel.json")}
     client = nbclient.NotebookClient(
         notebook, timeout=_SECONDS_PER_CELL, coalesce_streams=True,
-        resources={"metadata": {"path": folder}},
+        resources={"metadata": {"path": folder}}, config=config.Config(KernelManager=connection),
     )
     try:
       client.execute(env=environment)
