@@ -48,7 +48,10 @@ def _case(name: str, *commands: str, **options: Any) -> Case:
 
 
 _THREE = "experiments.three_phase_emnist --pretrain_rounds=1 --cluster_rounds=1"
-_DIGITS = f"{_THREE} --dataset=digits --num_clients=8 --model=logistic --control_repeats=2"
+_DIGITS = (
+    f"{_THREE} --dataset=digits --num_clients=8 --partition=dirichlet --model=logistic "
+    "--control_repeats=2"
+)
 _GROUPED = f"{_DIGITS} --num_clusters=2 --output_dir=out"
 _ALL_METHODS = (
     f"{_DIGITS} --methods=kmeans,dynamic_distance,hierarchical,ifca,cfl,cfl_as_copied,fesem,pacfl "

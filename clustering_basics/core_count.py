@@ -1,9 +1,17 @@
-"""Counts the processor's cores before scikit-learn does, without a warning."""
+"""Counts the processor's cores: all of them before scikit-learn does, and those to be used."""
 
 import contextlib
 import functools
 import io
+import os
 import warnings
+
+
+def usable() -> int:
+  """Returns how many cores this process may use, where the system says so, or has."""
+  if hasattr(os, "sched_getaffinity"):
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1
 
 
 @functools.lru_cache(maxsize=None)  # joblib warns the first time only.

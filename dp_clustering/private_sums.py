@@ -23,12 +23,12 @@ from __future__ import annotations
 from concurrent import futures
 import functools
 import math
-import os
 from typing import Any, Callable, Mapping, TYPE_CHECKING
 
 import numpy as np
 import threadpoolctl
 
+from clustering_basics import core_count
 from dp_clustering import cluster_statistics
 from dp_clustering import clustering_params
 from dp_clustering import point_grid
@@ -108,7 +108,7 @@ class PooledPoints:
     """
     size = max(1, min(BLOCK_ELEMENTS // self.dim, BLOCK_PRODUCTS // num_products))
     starts = range(0, len(self), size)
-    num_threads = min(len(os.sched_getaffinity(0)), len(starts))
+    num_threads = min(core_count.usable(), len(starts))
     # A free thread takes the next block.
     remaining = iter(starts)
     _keep_freed_memory()

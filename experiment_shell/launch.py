@@ -37,6 +37,8 @@ from absl import app
 from absl import flags
 from absl import logging
 
+from clustering_basics import extras
+
 _BAD_INPUT = 2
 _FAILED = 1
 _READER_GONE = 141  # 128 + SIGPIPE, as in shells.
@@ -125,6 +127,9 @@ def _end_after(error: BaseException) -> None:
     _end(f"error: {error}", _BAD_INPUT)
   if isinstance(error, RunFailed):
     _end(f"error: {error}", _FAILED)
+  missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]
+  if missing in extras.FEDERATED:
+    _end(f"error: {missing} must be installed for this, and isn't; {extras.advice()}.", _FAILED)
 
 
 def _check_arguments() -> None:

@@ -6,7 +6,6 @@ finished run.
 
 import contextlib
 import csv
-import fcntl
 import io
 import json
 import os
@@ -226,18 +225,24 @@ class OutputFolder:
     self._unlock()
 
   def _lock(self) -> None:
-    # The kernel releases the lock when the program ends, however it ends.
-    descriptor = os.open(self.path, os.O_RDONLY)
-    self._unlock = weakref.finalize(self, os.close, descriptor)
-    in_use = False
+    in_use, problem = False, None
     try:
-      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      in_use = True
-    except OSError as e:
+      import fcntl  # pylint: disable=g-import-not-at-top
+    except ImportError:
+      problem = "not on this system"
+    else:
+      # The kernel releases the lock when the program ends, however it ends.
+      descriptor = os.open(self.path, os.O_RDONLY)
+      self._unlock = weakref.finalize(self, os.close, descriptor)
+      try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      except BlockingIOError:
+        in_use = True
+      except OSError as e:
+        problem = e.strerror
+    if problem is not None:
       logging.warning(
-          "%s can't be locked (%s), so nothing keeps a second run out of it.",
-          self.path, e.strerror,
+          "%s can't be locked (%s), so nothing keeps a second run out of it.", self.path, problem
       )
     started_since = self._there is None and CONFIG in self._names()
     if in_use or started_since:

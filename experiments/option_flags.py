@@ -51,19 +51,41 @@ def _define(option: options.Option, default: Any, about: str) -> None:
     _DEFINE[option.kind](name, default, about)
 
 
-def define(settings: type) -> None:
-  """Defines a flag for every option of a configuration, a dataclass."""
-  for option in options.of(settings).values():
-    if option.default_text is None:
+def _with_special(about: str, name: str, special: Mapping[str, Any], where: str) -> str:
+  return f"{about} {where}: {_text(special[name])}." if name in special else about
+
+
+def define(settings: type, special: Mapping[str, Any] = {}, where: str = "") -> None:
+  """Defines a flag for every option of a configuration, a dataclass.
+
+  Args:
+    special: The defaults of another kind of run, by name.  As flags, such options have no value
+      unless it is given.
+    where: What kind of run that is, in words.
+  """
+  for name, option in options.of(settings).items():
+    if option.default_text is None and name not in special:
       _define(option, option.default, option.about)
     else:
-      _define(option, None, f"{option.about} Default: {option.default_text}.")
+      text = option.default_text or _text(option.default)
+      about = f"{option.about} Default: {text}."
+      _define(option, None, _with_special(about, name, special, where))
 
 
-def define_of_choices(by_name: Mapping[str, Mapping[str, options.Option]]) -> None:
-  """Defines a flag for every option of a registry, as `options.by_name` returns them."""
-  for users in by_name.values():
-    _define(next(iter(users.values())), None, options.describe(users))
+def define_of_choices(
+    by_name: Mapping[str, Mapping[str, options.Option]], special: Mapping[str, Any] = {},
+    where: str = "",
+) -> None:
+  """Defines a flag for every option of a registry, as `options.by_name` returns them.
+
+  Args:
+    by_name: The options.
+    special: As of `define`.
+    where: Likewise.
+  """
+  for name, users in by_name.items():
+    about = _with_special(options.describe(users), name, special, where)
+    _define(next(iter(users.values())), None, about)
 
 
 def _several(option: options.Option, texts: Iterable[str]) -> tuple[Any, ...]:

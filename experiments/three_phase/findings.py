@@ -1,12 +1,19 @@
 """What a three-phase run found, in sentences: the verdict, and what bears on it."""
 
+import os
+import pathlib
 from typing import Iterator, Sequence
 
+from experiment_shell import html_page
 from experiment_shell import report_sections
 from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains
 from fl_clustering.three_phase import matched_control
+
+# The page that says between what clients grouping pays, and where it doesn't.
+_EVIDENCE = "docs/replication.md"
+_PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 # What a method shows the server beyond the weights after phase 1.
 _SEES_MORE = {
@@ -219,8 +226,33 @@ def _global_test_sentence(results: results_lib.Results) -> str | None:
   )
 
 
+def _groups_paragraph(results: results_lib.Results) -> html_page.Html | None:
+  """Returns which methods found the true groups, and where grouping does not pay."""
+  methods = results_lib.chosen_methods(results.summary)
+  if results.true_groups is None or not methods:
+    return None
+  found = {
+      results_lib.method_name(method): results.summary["methods"][method]["adjusted_rand_index"]
+      for method in methods
+      if results.summary["methods"][method].get("adjusted_rand_index") is not None
+  }
+  agreement = (
+      "How well the clusters agree with the true groups (adjusted Rand index: 1 is in full, 0 as "
+      f"by chance): {', '.join(f'{name} {score:.2f}' for name, score in found.items())}."
+  )
+  link, folder = html_page.code(_EVIDENCE), pathlib.Path(results.finished.path).resolve()
+  # A page elsewhere refers to nothing outside, and an installed package comes without the pages.
+  if folder.is_relative_to(_PROJECT) and (_PROJECT / _EVIDENCE).exists():
+    link = html_page.link(os.path.relpath(_PROJECT / _EVIDENCE, folder), link)
+  return html_page.joined(
+      *([agreement] if found else []),
+      "These clients differ in kind. Where clients differ only in their shares of the labels, or "
+      "in how much data they have, grouping gains little or nothing:", html_page.Html(f"{link}."),
+  )
+
+
 def notes(results: results_lib.Results) -> list[str]:
-  """Returns what the reader needs to judge the verdict, as paragraphs."""
+  """Returns what the reader needs to judge the verdict, as paragraphs of text or markup."""
   groups = (
       _basis_sentences(results),
       (_controls_sentence(results), _finetuned_sentence(results)),
@@ -229,7 +261,8 @@ def notes(results: results_lib.Results) -> list[str]:
       (_balance_sentence(results),),
       (_global_test_sentence(results),),
   )
-  paragraphs = (" ".join(filter(None, sentences)) for sentences in groups)
+  paragraphs = [" ".join(filter(None, sentences)) for sentences in groups]
+  paragraphs.insert(2, _groups_paragraph(results) or "")
   return list(filter(None, paragraphs))
 
 

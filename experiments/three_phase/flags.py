@@ -29,11 +29,26 @@ path_flag.define(
 table_flags.define_of_labels()
 flags.adopt_module_key_flags(table_flags)
 
+# What a single run on the digits has where no --partition is given: clients that differ in kind
+# and in labels, with settings under which a grouping finds the kinds.
+OF_DIGITS = {
+    "partition": "rotated",
+    "dirichlet_alpha": 0.5,
+    "num_clients": 20,
+    "pretrain_rounds": 10,
+    "cluster_rounds": 8,
+    "client_epochs_per_round": 2,
+    "learning_rate": 0.05,
+    "num_clusters": 4,
+    "representation": "normalized_update",
+}
+_ON_DIGITS = "Of three_phase_emnist on digits, without --partition"
+
 # --num_clients and so on, and the options of partitions, models, aggregators and methods, such as
 # --num_clusters.
-option_flags.define(config_lib.ThreePhaseConfig)
+option_flags.define(config_lib.ThreePhaseConfig, OF_DIGITS, _ON_DIGITS)
 for _by_name in config_lib.OPTIONS.values():
-  option_flags.define_of_choices(_by_name)
+  option_flags.define_of_choices(_by_name, OF_DIGITS, _ON_DIGITS)
 flags.DEFINE_alias("groupings", "methods")
 
 

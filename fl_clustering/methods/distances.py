@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import hashlib
 from multiprocessing import pool
-import os
 from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING, Union
 
 import numpy as np
 import tqdm
+
+from clustering_basics import core_count
 
 if TYPE_CHECKING:
   from fl_clustering.methods import client_weights as client_weights_lib
@@ -114,7 +115,7 @@ def _sum_over_blocks(vectors: Vectors, metric: str, scales: np.ndarray | None = 
   num_rows = len(vectors)
   total = np.zeros(num_rows * (num_rows - 1) // 2)
   blocks = _blocks(vectors, _NUMBERS_PER_BLOCK)
-  num_threads = len(os.sched_getaffinity(0))
+  num_threads = core_count.usable()
 
   def of_block(columns: slice) -> np.ndarray:
     return _pairs(_in_float64(vectors, columns, scales), metric)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from typing import Iterator, TYPE_CHECKING
 
+from clustering_basics import extras
 from fl_clustering.points import point_arrays
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def _check_tff() -> None:
   """Raises an error unless TFF is installed."""
   if importlib.util.find_spec("tensorflow_federated") is None:
     raise ModuleNotFoundError(
-        "TensorFlow Federated must be installed for this algorithm, and isn't; install the extra "
-        "`federated`, which needs Python 3.10 or 3.11, or take the default algorithm."
+        f"TensorFlow Federated must be installed for this algorithm, and isn't; {extras.advice()}. "
+        "The default algorithm needs no extra."
     )
 
 

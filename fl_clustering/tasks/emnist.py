@@ -80,18 +80,15 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   return _read_task(path, options)
 
 
-def check_obtainable(data_dir: str | None) -> None:
-  """Checks that EMNIST is in the cache folder or can be downloaded, without downloading it.
+def missing_path(data_dir: str | None) -> str | None:
+  """Returns where EMNIST's file is missing; None if it is in the cache folder.
 
   Raises:
-    EmnistUnavailable: If the file is not in the cache and cannot be downloaded.
     ValueError: If the file is damaged.
   """
   path = _cached_path(data_dir)
   _check_cache(path)
-  if not os.path.exists(path):
-    with _unavailable_on_error(path, URL), _open_url(URL):
-      pass
+  return None if os.path.exists(path) else path
 
 
 def download(path: str, url: str) -> None:

@@ -75,16 +75,15 @@ def _idx_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
 
 
 def _auto_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
-  """Returns EMNIST if it is cached or can be downloaded, the digits otherwise.
+  """Returns EMNIST if it is cached, the digits otherwise; only by name is it downloaded.
 
   A damaged file in the cache is an error and no reason to fall back: it is there
   because EMNIST was wanted, and stays there until someone removes it.
   """
-  try:
+  missing = emnist.missing_path(options.data_dir)
+  if missing is None or options.partition == NATURAL:
     asked = _asked_of_a_partition(options.partition, options.partition_options)
     if asked:
-      # No download of what could then not be used.
-      emnist.check_obtainable(options.data_dir)
       name, value = asked[0]
       raise validate.error(
           name,
@@ -93,10 +92,7 @@ def _auto_task(options: task_options.TaskOptions) -> federated_task.FederatedTas
           value,
       )
     return emnist.load_task(options)
-  except emnist.EmnistUnavailable as error:
-    if options.partition == NATURAL:
-      raise
-    reason = error.reason
+  reason = f"{missing} is not there; --dataset=emnist downloads it"
   # The cache folder has been looked into; the digits need none.
   task = _digits_task(dataclasses.replace(options, data_dir=None))
   warning = f"The data set is {task.source}, not federated EMNIST: {reason}."
@@ -127,9 +123,7 @@ class DataSet:
 _WRITERS = "EMNIST, whose clients are its writers"
 
 DATASETS = {
-    "auto": DataSet(
-        _auto_task, "emnist if it is cached or can be downloaded, else digits", _WRITERS
-    ),
+    "auto": DataSet(_auto_task, "emnist if it is cached, else digits", _WRITERS),
     "emnist": DataSet(
         emnist.load_task,
         "federated EMNIST digits by writer",

@@ -8,6 +8,8 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from clustering_basics import extras
+
 _PROGRAM = """
 import os
 import time
@@ -34,6 +36,10 @@ def main():
       raise ArithmeticError("the loss is nan.")
   if fault == "run":
     raise launch.RunFailed("the loss is nan in round 3.")
+  if fault == "extra":
+    raise ModuleNotFoundError("No module named 'tensorflow'", name="tensorflow.python")
+  if fault == "module":
+    raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
   if fault == "interrupt":
     raise KeyboardInterrupt
   if fault == "worker_pipe":
@@ -123,6 +129,8 @@ class LaunchTest(parameterized.TestCase):
       ("disk", ["--fault=disk"], 1, "error: No space left on device. Results so far are in "
        "/results/run; --resume continues from there."),
       ("loss", ["--fault=loss"], 1, "error: the loss is nan. Results so far are in "),
+      ("extra", ["--fault=extra"], 1,
+       f"error: tensorflow must be installed for this, and isn't; {extras.advice()}."),
       ("interrupt", ["--fault=interrupt"], 130, "interrupted"),
   )
   def test_ends_with_one_line(self, arguments, code, message):
@@ -131,6 +139,9 @@ class LaunchTest(parameterized.TestCase):
     self.assertEqual(result.stdout, "")
     self.assertLen(result.stderr.splitlines(), 1, result.stderr)
     self.assertIn(message, result.stderr)
+
+  def test_a_missing_module_of_no_extra_is_a_bug(self):
+    self.assertIn("Traceback", self._run("--fault=module").stderr)
 
   def _start(self, program, *arguments):
     return subprocess.Popen(

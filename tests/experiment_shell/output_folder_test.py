@@ -1,6 +1,8 @@
 import errno
+import fcntl
 import json
 import os
+import sys
 from unittest import mock
 
 from absl import logging
@@ -68,11 +70,20 @@ class OutputFolderTest(parameterized.TestCase):
 
   def test_a_file_system_without_locks_is_used_with_a_warning(self):
     error = OSError(errno.ENOLCK, "No locks available")
-    with mock.patch.object(output_folder.fcntl, "flock", side_effect=error):
+    with mock.patch.object(fcntl, "flock", side_effect=error):
       with self.assertLogs(level="WARNING") as logs:
         self._start({"seed": 1})
     self.assertIn("No locks available", logs.output[0])
     self.assertEqual(os.listdir(self.path), ["config.json"])
+
+  def test_a_system_without_locks_is_used_with_a_warning(self):
+    first, second = self._open(), self._open()
+    with mock.patch.dict(sys.modules, {"fcntl": None}), self.assertLogs(level="WARNING") as logs:
+      first.start({"config": {"seed": 1}})
+      self.assertIn("can't be locked (not on this system)", logs.output[0])
+      with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+        second.start({"config": {"seed": 2}})
+    first.close()
 
   def test_resume_needs_the_same_settings(self):
     self._start({"seed": 1, "k": [2, 4]})

@@ -17,10 +17,11 @@ class _Config:
   option_flags_test_color: str = options.option(
       str, "The color.", "red", values=("red", "blue"), default_text="as the house"
   )
+  option_flags_test_rooms: int = options.option(int, "Number of rooms.", 4)
   title: str = "house"
 
 
-option_flags.define(_Config)
+option_flags.define(_Config, {"option_flags_test_rooms": 9}, "Of a castle")
 
 
 def _parsed(*arguments):
@@ -58,6 +59,12 @@ class OptionFlagsTest(parameterized.TestCase):
     flag = flags.FLAGS["option_flags_test_color"]
     self.assertEndsWith(flag.help, "The color. Default: as the house.")
     self.assertIsNone(flag.default)
+
+  def test_a_special_default_is_said_and_leaves_the_flag_without_value(self):
+    flag = flags.FLAGS["option_flags_test_rooms"]
+    self.assertEndsWith(flag.help, "Number of rooms. Default: 4. Of a castle: 9.")
+    self.assertIsNone(flag.default)
+    self.assertEqual(_parsed("--option_flags_test_rooms=4")["option_flags_test_rooms"], 4)
 
   @parameterized.parameters(("{!r}", "'1,2'"), ("{}", "1,2"))
   def test_flags_to_leave_out(self, form, shown):

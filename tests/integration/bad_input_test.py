@@ -60,7 +60,7 @@ class BadInputTest(parameterized.TestCase):
        r"`batch_size` must be an integer in \[1, 1073741824\], got 2147483648"),
       ("epochs_beyond_int32", ["--client_epochs_per_round=3000000000"],
        r"`client_epochs_per_round` must be an integer in \[1, 2147483647\]"),
-      ("privacy_of_one_client", ["--aggregator=dp", "--num_clients=1"],
+      ("privacy_of_one_client", ["--aggregator=dp", "--num_clients=1", "--partition=dirichlet"],
        "`num_clients` must be >= 2 with aggregator=dp"),
       ("too_little_noise", ["--aggregator=dp", "--noise_multiplier=1e-9"],
        "`noise_multiplier` must be a number in"),
@@ -189,12 +189,15 @@ class BadInputTest(parameterized.TestCase):
     self.assertEqual(program.read_text(self.folder, "config.json"), text)
 
   def test_auto_without_the_data_that_it_chose(self):
-    settings = config_lib.ThreePhaseConfig(dataset="auto", num_clients=8)
+    settings = config_lib.ThreePhaseConfig(
+        dataset="auto", num_clients=8, partition="dirichlet"
+    )
     text = json.dumps({"config": settings.to_json(), "dataset": None})
     self.create_tempfile(f"{self.folder}/config.json", text)
 
     result = program.run(
-        "--dataset=auto", "--num_clients=8", f"--output_dir={self.folder}", "--resume"
+        "--dataset=auto", "--num_clients=8", "--partition=dirichlet",
+        f"--output_dir={self.folder}", "--resume",
     )
 
     self._check(result, "`output_dir` must hold a readable config.json")

@@ -165,8 +165,10 @@ class ReadTest(EmnistTest):
           client.train.labels, splits["digits_only_train"][client.client_id][1]
       )
 
-  def test_check_obtainable_asks_no_server_for_what_is_there(self):
-    emnist.check_obtainable(self._folder)
+  def test_is_in_the_cache_or_missing(self):
+    self.assertIsNone(emnist.missing_path(self._folder))
+    folder = self.create_tempdir().full_path
+    self.assertEqual(emnist.missing_path(folder), os.path.join(folder, "emnist_all.sqlite"))
 
 
 class DamagedTest(EmnistTest):
@@ -302,13 +304,6 @@ class DownloadTest(EmnistTest):
     error = OSError(28, "No space left on device")
     with mock.patch.object(emnist, "unpack", side_effect=error), _serving(b"") as server:
       self._assert_unavailable("No space left", server.url)
-
-  def test_check_obtainable_downloads_nothing(self):
-    with _serving(b"whatever") as server, mock.patch.object(emnist, "URL", server.url):
-      emnist.check_obtainable(self._folder)
-    self.assertEqual(os.listdir(self._folder), [])
-    with self.assertRaisesRegex(emnist.EmnistUnavailable, "refused"):
-      emnist.check_obtainable(self._folder)
 
   def test_default_folder_is_that_of_tff(self):
     with mock.patch.dict(os.environ, {"HOME": self._folder}):

@@ -42,13 +42,11 @@ class LoadTaskTest(parameterized.TestCase):
     self.enter_context(mock.patch.object(digits, "load", return_value=_DIGITS))
     self._folder = self.create_tempdir().full_path
 
-  def _emnist_is(self, available):
-    """Makes EMNIST something to be had from the network, or not."""
-    load, check = _fake_emnist_task, None
-    if not available:
-      load = check = emnist.EmnistUnavailable("the network is unplugged")
-    self.enter_context(mock.patch.object(emnist, "load_task", side_effect=load))
-    self.enter_context(mock.patch.object(emnist, "check_obtainable", side_effect=check))
+  def _emnist_is(self, cached):
+    """Puts EMNIST into the cache, or makes it something that can only be downloaded."""
+    missing = None if cached else "/cache/emnist_all.sqlite"
+    self.enter_context(mock.patch.object(emnist, "load_task", side_effect=_fake_emnist_task))
+    self.enter_context(mock.patch.object(emnist, "missing_path", return_value=missing))
 
   def test_digits_by_default_are_dirichlet(self):
     task = registry.load_task(dataset="digits", seed=3)
@@ -93,24 +91,27 @@ class LoadTaskTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, r"`input_shape` .*10x10x1 .*, got \(8, 8, 1\)"):
       registry.load_task(dataset="idx", data_dir=self._folder, num_clients=5, partition="iid")
 
-  def test_auto_is_emnist_where_it_can_be_had(self):
-    self._emnist_is(available=True)
+  def test_auto_is_emnist_where_it_is_cached(self):
+    self._emnist_is(cached=True)
     task = registry.load_task(dataset="auto", num_clients=10)
     self.assertEqual(task.name, "emnist")
     self.assertIsNone(task.fallback_reason)
 
   def test_auto_falls_back_to_digits_and_says_so(self):
-    self._emnist_is(available=False)
+    self._emnist_is(cached=False)
     with mock.patch.object(logging, "warning") as warn:
       task = registry.load_task(dataset="auto", data_dir=self._folder)
     self.assertEqual((task.name, task.partition), ("digits", "dirichlet"))
-    self.assertEqual(task.fallback_reason, "the network is unplugged")
+    self.assertEqual(
+        task.fallback_reason, "/cache/emnist_all.sqlite is not there; --dataset=emnist downloads it"
+    )
+    emnist.load_task.assert_not_called()  # It would download it.
     self.assertLen(task.warnings, 1)
-    self.assertRegex(task.warnings[0], "is 5,000 MNIST digits .*not federated EMNIST.*unplugged")
+    self.assertRegex(task.warnings[0], "is 5,000 MNIST digits .*not federated EMNIST.*downloads it")
     warn.assert_called_once_with("%s", task.warnings[0])
 
   def test_auto_falls_back_with_the_partition_asked_for(self):
-    self._emnist_is(available=False)
+    self._emnist_is(cached=False)
     task = registry.load_task(dataset="auto", partition="rotated", num_groups=2, num_clients=10)
     self.assertEqual((task.name, task.partition), ("digits", "rotated"))
     self.assertEqual(task.partition_options["num_groups"], 2)
@@ -124,17 +125,15 @@ class LoadTaskTest(parameterized.TestCase):
       ({"dirichlet_alpha": 2.0}, "`dirichlet_alpha` .*got 2.0"),
   )
   def test_auto_reinterprets_no_option_where_it_is_emnist(self, options, message):
-    self._emnist_is(available=True)
+    self._emnist_is(cached=True)
     with self.assertRaisesRegex(ValueError, message + ".") as caught:
       registry.load_task(dataset="auto", **options)
     self.assertRegex(str(caught.exception), "auto .*EMNIST.*name `dataset`")
-    # It is not downloaded only to find that out.
-    emnist.load_task.assert_not_called()
 
   def test_auto_with_a_natural_partition_is_emnist_or_nothing(self):
-    self._emnist_is(available=False)
-    with self.assertRaisesRegex(emnist.EmnistUnavailable, "unplugged"):
-      registry.load_task(dataset="auto", partition="natural")
+    with mock.patch.object(emnist, "URL", "http://127.0.0.1:9/x"):
+      with self.assertRaisesRegex(emnist.EmnistUnavailable, "refused"):
+        registry.load_task(dataset="auto", data_dir=self._folder, partition="natural")
 
   def test_auto_does_not_pass_over_a_damaged_file(self):
     path = os.path.join(self._folder, emnist.FILE_NAME)

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import os
 from unittest import mock
 
@@ -7,7 +8,9 @@ from absl.testing import parameterized
 import numpy as np
 
 from experiments.three_phase import data
+from experiments.three_phase import flags
 from fl_clustering import config as config_lib
+from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
@@ -87,6 +90,65 @@ class DataTest(parameterized.TestCase):
 
     options = load_task.call_args.kwargs
     self.assertEqual((options["dataset"], options["data_dir"]), (dataset, data_dir))
+
+  def _completed(self, resumed=None, **settings):
+    settings = {"dataset": "auto", "tables": None, "num_clusters": None, **settings}
+    return data.completed(settings, flags.OF_DIGITS, self.folder, resumed)
+
+  def test_digits_without_a_partition_differ_in_kind_and_in_labels(self):
+    for dataset in ("auto", "digits"):
+      found = self._completed(dataset=dataset)
+
+      self.assertEqual(found, {"dataset": dataset, "tables": None, **flags.OF_DIGITS})
+      config = data.config_of(found, None)
+      self.assertEqual((config.partition, config.num_clusters), ("rotated", 4))
+
+  def test_what_is_given_stays(self):
+    found = self._completed(num_clients=40, num_clusters=3)
+
+    given = {"dataset": "auto", "tables": None, "num_clients": 40, "num_clusters": 3}
+    self.assertEqual(found, {**flags.OF_DIGITS, **given})
+
+  @parameterized.named_parameters(
+      ("partition", {"partition": "dirichlet"}),
+      ("other_data", {"dataset": "idx"}),
+      ("natural", {"partition": "natural"}),
+  )
+  def test_nothing_is_completed_with_another(self, settings):
+    config = data.config_of(self._completed(**settings), None)
+
+    self.assertEqual(config, config_lib.ThreePhaseConfig(**{"dataset": "auto", **settings}))
+
+  def test_nothing_is_completed_where_emnist_is_cached(self):
+    with mock.patch.object(emnist, "missing_path", return_value=None):
+      config = data.config_of(self._completed(), None)
+
+    self.assertEqual(config, config_lib.ThreePhaseConfig())
+
+  @parameterized.named_parameters(
+      ("none", ("pacfl",), {}, {"representation"}),
+      ("those_of_another_start", ("ifca",), {"ifca_start": "random"}, {"representation"}),
+      ("those_of_another_cut", ("hierarchical",), {"distance_threshold": "mean"},
+       {"num_clusters"}),
+  )
+  def test_no_option_that_no_method_uses(self, methods, options, left_out):
+    found = self._completed(methods=methods, **options)
+
+    config = data.config_of(found, None)
+    self.assertEqual({name for name in flags.OF_DIGITS if getattr(config, name) is None}, left_out)
+
+  @parameterized.named_parameters(
+      ("digits", "digits", "rotated"), ("emnist", "emnist", None)
+  )
+  def test_a_resumed_run_stays_with_the_data_that_it_chose(self, name, partition):
+    folder = self.create_tempdir()
+    folder.create_file("config.json", json.dumps({"dataset": {"name": name}}))
+    missing = None if name == "digits" else "cache/emnist_all.sqlite"
+
+    with mock.patch.object(emnist, "missing_path", return_value=missing):
+      found = self._completed(resumed=folder.full_path)
+
+    self.assertEqual(found.get("partition"), partition)
 
   def test_clients_with_the_counts_of_their_labels(self):
     header, *rows = data.clients_text(self.task).splitlines()

@@ -1,3 +1,5 @@
+import pathlib
+import re
 from unittest import mock
 
 from absl.testing import absltest
@@ -54,6 +56,28 @@ class FindingsTest(parameterized.TestCase):
         " ".join(findings.notes(run)),
     )
     self.assertNotIn("most frequent class", self._notes())
+
+  def test_known_groups_with_what_was_found_and_where_grouping_does_not_pay(self):
+    run = self._run()
+    found = "as by chance): K-means 0.95. These clients differ in kind."
+    page = "grouping gains little or nothing: <code>docs/replication.md</code>."
+    self.assertIn(found, " ".join(findings.notes(run)))
+    self.assertIn(page, " ".join(findings.notes(run)))
+    self.assertNotIn("differ in kind", self._notes(true_groups=False))
+
+  def test_links_to_a_page_of_the_same_project(self):
+    project = pathlib.Path(self.create_tempdir().full_path).resolve()
+    folder = project / "results" / "run"
+    folder.mkdir(parents=True)
+    run = sample_run.results(sample_run.sample_run(), str(folder))
+    with mock.patch.object(findings, "_PROJECT", project):
+      self.assertNotIn("href", " ".join(findings.notes(run)))
+      page = project / "docs" / "replication.md"
+      page.parent.mkdir()
+      page.touch()
+      text = " ".join(findings.notes(run))
+    (path,) = re.findall('href="(.*?)"', text)
+    self.assertEqual((folder / path).resolve(), page)
 
   def test_all_methods_are_judged_and_none_is_picked(self):
     run = self._run(mean_accuracy=_accuracy(

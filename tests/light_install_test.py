@@ -1,0 +1,158 @@
+"""What works without the extra `federated`, on any system: in the project's environment, and in
+the venv of `tools:check_wheel`, where this file is all that there is beside the wheel."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from clustering_basics import extras
+
+_PACKAGES = (
+    "clustering_basics", "dp_clustering", "experiment_shell", "experiments", "fl_clustering",
+)
+# What only some systems have.
+_NOT_EVERYWHERE = ("fcntl", "grp", "pwd", "resource", "termios")
+# Python runs a module of this name first.  The packages that have branches of their own for other
+# systems are imported before those are blocked.
+_SITE = f"""
+import importlib.machinery, os, sys
+import joblib, matplotlib, pandas, psutil, pyarrow.parquet, sklearn.cluster
+import pty, subprocess, tempfile, webbrowser
+class Finder(importlib.machinery.PathFinder):
+
+  @classmethod
+  def find_spec(cls, name, path=None, target=None):
+    if name.partition(".")[0] not in {extras.FEDERATED}:
+      return super().find_spec(name, path, target)
+
+sys.meta_path = [f for f in sys.meta_path if f is not importlib.machinery.PathFinder] + [Finder]
+for name in {_NOT_EVERYWHERE}:
+  sys.modules[name] = None  # So its import fails.
+if hasattr(os, "sched_getaffinity"):
+  del os.sched_getaffinity
+"""
+_IMPORT_ALL = f"""
+import importlib, pkgutil
+from absl import flags
+for top in {_PACKAGES}:
+  package = importlib.import_module(top)
+  for module in pkgutil.walk_packages(package.__path__, top + "."):
+    try:
+      importlib.import_module(module.name)
+    except flags.DuplicateFlagError:
+      pass  # No two programs run in one process.
+    except ModuleNotFoundError as e:
+      # Workers are for Linux.  Without a name, it is raised on purpose.
+      known = {extras.FEDERATED}
+      if ".distribution." in module.name:
+        known += {_NOT_EVERYWHERE}
+      if e.name and e.name.partition(".")[0] not in known:
+        print(module.name, e)
+"""
+_FITS = """
+import numpy as np
+from dp_clustering import private_kmeans
+from fl_clustering.kmeans.estimator import FederatedKMeans
+from fl_clustering.multiview.estimator import FederatedMultiViewKMeans
+
+rng = np.random.default_rng(0)
+places = rng.integers(2, size=(4, 50, 1))
+clients = [rng.normal(6 * own, size=(50, 2)) for own in places]
+found = FederatedKMeans(2, random_state=0).fit(clients)
+print(np.sort(found.cluster_centers_[:, 0]).round().astype(int))
+views = [[own, own + 1] for own in clients]
+print(FederatedMultiViewKMeans(2, random_state=0).fit(views).n_clusters)
+private = private_kmeans.PrivateKMeans(2, 8.0, delta=1e-6, radius=12.0)
+print(private.fit(np.concatenate(clients)).cluster_centers_.shape)
+try:
+  FederatedKMeans(2, "lloyd").fit(clients)
+except ModuleNotFoundError as e:
+  print(e)
+"""
+
+
+class LightInstallTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(self.create_tempdir().full_path)
+    site = self.folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(_SITE, encoding="utf-8")
+    path = os.pathsep.join([str(site), *filter(None, map(os.path.abspath, sys.path))])
+    self._environment = {**os.environ, "PYTHONPATH": path}
+
+  def _run(self, *arguments, code=0):
+    result = subprocess.run(
+        [sys.executable, *arguments], cwd=self.folder, env=self._environment, check=False,
+        capture_output=True, text=True,
+    )
+    self.assertEqual(result.returncode, code, result.stderr)
+    return result
+
+  def test_imports_nothing_that_only_some_systems_have(self):
+    self.assertEqual(self._run("-c", _IMPORT_ALL).stdout, "")
+
+  def test_estimators_fit(self):
+    centers, views, private, error = self._run("-c", _FITS).stdout.splitlines()
+
+    self.assertEqual((centers, views, private), ("[0 6]", "2", "(2, 2)"))
+    self.assertRegex(error, "^TensorFlow Federated must be installed .*the extra `federated`")
+
+  def _write_clients(self, folder, file):
+    for client in range(3):
+      rows = "".join(f"{i % 2 * 9 + client / 9},{i % 7}\n" for i in range(30))
+      path = self.folder / folder / file.format(client)
+      path.parent.mkdir(parents=True, exist_ok=True)
+      path.write_text(f"a,b\n{rows}", encoding="utf-8")
+
+  @parameterized.named_parameters(
+      ("kmeans", "federated_kmeans", ("{}.csv",)),
+      ("views", "multi_view", ("{}/x.csv", "{}/y.csv")),
+  )
+  def test_clusters_tables_and_predicts(self, program, files):
+    for file in files:
+      self._write_clients("data", file)
+    self._run(
+        "-m", f"experiments.{program}", "--data_dir=data", "--num_clusters=2", "--output_dir=out"
+    )
+    self._run(
+        "-m", "experiments.predict", "--run=out", "--data_dir=data", "--output=predicted.csv"
+    )
+
+    self.assertTrue((self.folder / "out" / "report.html").exists())
+    self.assertLen((self.folder / "predicted.csv").read_text(encoding="utf-8").splitlines(), 91)
+
+  def test_benchmark_of_private_methods(self):
+    self._run(
+        "-m", "experiments.dp_benchmark", "--datasets=sklearn_digits", "--methods=sklearn,refine",
+        "--k_to_try=4", "--epsilon_to_try=", "--runs=1", "--output_dir=out",
+    )
+
+    self.assertTrue((self.folder / "out" / "report.html").exists())
+
+  @parameterized.parameters(
+      ("--dataset=digits",),
+      ("--dataset=files", "--data_dir=data", "--label_column=b", "--output_dir=out"),
+  )
+  def test_a_missing_extra_is_one_line_that_says_how_to_get_it(self, *flags):
+    self._write_clients("data", "{}.csv")
+    error = self._run("-m", "experiments.three_phase_emnist", *flags, code=1).stderr
+
+    advice = (
+        r'uv pip install "\.\[federated\]"' if sys.version_info < (3, 12)
+        else "needs Python 3.10 or 3.11, .* and this is Python 3.1[2-9]"
+    )
+    self.assertNotIn("Traceback", error)
+    self.assertRegex(
+        error.splitlines()[-1],
+        rf"^error: \w+ must be installed for this, and isn't; .*`federated`.*{advice}.$",
+    )
+
+
+if __name__ == "__main__":
+  absltest.main()

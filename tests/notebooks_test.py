@@ -1,0 +1,103 @@
+"""Runs the notebooks of the documentation, and compares what they give with what they show."""
+
+import builtins
+import os
+import pathlib
+import re
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import nbformat
+
+# What the notebooks import: Bazel must know it.
+# pylint: disable=unused-import
+from dp_clustering import private_kmeans
+from fl_clustering import config
+from fl_clustering import local_run
+from fl_clustering.engine import metrics
+from fl_clustering.kmeans import estimator
+from fl_clustering.methods import one_shot
+from fl_clustering.tasks import registry
+from fl_clustering.three_phase import summary
+# pylint: enable=unused-import
+from tools import notebooks
+
+_MOST_BYTES = 300_000
+_FOUND = re.compile("adjusted Rand index:? 1.00")
+
+
+def _texts(notebook):
+  """Returns what a notebook's cells print, without numbers and lines that differ only in these.
+
+  Numbers depend on the processor and on secure noise.
+  """
+  texts = []
+  for cell in notebook.cells:
+    for output in cell.get("outputs", ()):
+      text = output.get("text") or "".join(output.get("data", {}).get("text/plain", ""))
+      lines = re.sub(r"[-+ ]*\d[\d.e-]*", "#", text)
+      texts.append(re.sub(r"^(.*\n)\1+", r"\1", lines, flags=re.M))
+  return texts
+
+
+class NotebooksTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    # Where the home folder can't be written, Matplotlib would say so in every notebook.
+    fonts = os.path.join(absltest.get_default_test_tmpdir(), "matplotlib")
+    self.enter_context(mock.patch.dict(os.environ, {"MPLCONFIGDIR": fonts}))
+
+  @parameterized.parameters("first_run", "my_tables", "own_method", "private_kmeans")
+  def test_gives_what_it_shows(self, name):
+    path = notebooks.FOLDER / f"{name}.ipynb"
+    shown = nbformat.read(path, as_version=4)
+    self.assertLess(os.path.getsize(path), _MOST_BYTES)
+
+    run = notebooks.run(path)
+
+    self.assertEqual(_texts(run), _texts(shown))
+    self.assertNotEmpty(_texts(run))
+    for notebook in (shown, run):
+      outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+      self.assertNotIn("stderr", [output.get("name") for output in outputs])
+      found = _FOUND.findall(nbformat.writes(notebook))
+      self.assertLen(found, {"first_run": 1, "own_method": 2}.get(name, 0))
+
+  def test_tests_all(self):
+    self.assertLen(list(notebooks.FOLDER.glob("*.ipynb")), 4)
+
+  def _notebook(self, *cells, kernel="python3"):
+    path = pathlib.Path(self.create_tempfile("made.ipynb").full_path)
+    made = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
+        metadata={"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}},
+    )
+    nbformat.write(made, path)
+    return path
+
+  def test_a_missing_kernel_is_said_with_what_helps(self):
+    path = self._notebook("1 + 1", kernel="cobol")
+    with self.assertRaisesRegex(
+        notebooks.Unavailable, "^the kernel cobol must be installed .* python -m ipykernel install"
+    ):
+      notebooks.run(path)
+
+  def test_a_missing_package_is_said_with_what_helps(self):
+    import_ = builtins.__import__
+
+    def fail(name, *arguments):
+      if name == "ipykernel":
+        raise ModuleNotFoundError("No module named 'ipykernel'", name=name)
+      return import_(name, *arguments)
+
+    with mock.patch.object(builtins, "__import__", fail):
+      with self.assertRaisesRegex(
+          notebooks.Unavailable, r'^ipykernel must be .*: pip install "\.\[notebooks\]"$'
+      ):
+        notebooks.run(pathlib.Path("any.ipynb"))
+
+
+if __name__ == "__main__":
+  absltest.main()
