@@ -52,7 +52,7 @@ class ReferenceTest(parameterized.TestCase):
     topics = self.flags.split("\n## ")
     for name, topic in (("resume", "The run's folder"), ("cfl_ratio", "Three phases: methods"),
                         ("label_column", "Tables"), ("workers", "Workers and sites")):
-      having = [text.partition(" {")[0] for text in topics if re.search(rf"^\| `--{name}`", text, re.M)]
+      having = [text.partition(" {")[0] for text in topics if re.search(rf"^\| `--(\[no\])?{name}`", text, re.M)]
       self.assertEqual(having, [topic])
 
   def test_every_preset_stands_with_its_program(self):
