@@ -228,7 +228,7 @@ def _warn_once(port: int, reason: OSError) -> None:
         "TensorFlow Federated's worker listens on all network interfaces, now at port %d, since "
         "this system allows it no network namespace (%s). Whoever reaches the port can read and "
         "write this user's files. `docker run --network=none` or a firewall closes it; so does a "
-        "system that allows namespaces (docs/scaling.md, \"Where namespaces are forbidden\").",
+        "system that allows namespaces (docs/workers.md, \"Where namespaces are forbidden\").",
         port, reason.strerror or reason,
     )
 

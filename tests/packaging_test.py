@@ -55,6 +55,12 @@ class PackagingTest(absltest.TestCase):
         _list("override-dependencies"), [line for line in lines if not line.startswith("#")]
     )
 
+  def test_same_version(self):
+    version = re.search(r'^version = "(.*)"$', _read("pyproject.toml"), re.M)[1]
+
+    self.assertIn(f"\nversion: {version}\n", _read("CITATION.cff"))
+    self.assertRegex(_read("CHANGELOG.md"), rf"(?m)^## {re.escape(version)} - \d{{4}}-\d\d-\d\d$")
+
 
 if __name__ == "__main__":
   absltest.main()

@@ -4,8 +4,8 @@
 
 A program uses it with `--workers=HOST:PORT,...`, a site at each address, and without --data_dir.
 The files stay here, but rows can be computed from what programs are sent, such as exact totals.
-And whoever reaches the port can read all files of this user: docs/scaling.md, "Sites" and "Reaching
-a worker".
+And whoever reaches the port can read all files of this user: docs/sites.md, and
+docs/workers.md, "Reaching a worker".
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.

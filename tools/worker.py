@@ -4,7 +4,7 @@
 
 A program uses it with `--workers=HOST:PORT`.  Whoever reaches the port can do what this user
 can, so it is open at this machine's own address by default, and with `--token_file` to those who
-have the token; docs/scaling.md says how programs on other machines get there.
+have the token; docs/workers.md says how programs on other machines get there.
 """
 
 from typing import Any

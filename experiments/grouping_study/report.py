@@ -50,7 +50,7 @@ _COSTS = (
     ),
 )
 
-_FILES = {
+FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
     output_folder.SUMMARY: "means and differences with their intervals",
@@ -190,5 +190,5 @@ def write_report(run: finished_run.FinishedRun) -> None:
               "Versions": run.versions,
           },
       ),
-      files=_FILES,
+      files=FILES,
   ))

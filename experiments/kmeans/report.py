@@ -22,7 +22,7 @@ from fl_clustering.points import privacy as privacy_lib
 # A fit this much above central k-means has missed clusters, in percent of the inertia.
 _MISSED = 1.0
 
-_FILES = {
+FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
     output_folder.SUMMARY: "all means and standard deviations",
@@ -244,7 +244,7 @@ def write_report(finished: finished_run.FinishedRun) -> None:
           "Settings, data and versions",
           {"Settings": finished.settings, "Data": document["data"], "Versions": finished.versions},
       ),
-      files=_FILES,
+      files=FILES,
   ))
 
 

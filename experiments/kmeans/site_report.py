@@ -11,7 +11,7 @@ from experiments.kmeans import own_report
 from experiments.kmeans import privacy_box
 from experiments import site_runs
 
-_FILES = {
+FILES = {
     **own_report.FILES,
     output_folder.SUMMARY: "number of clusters, scores, cluster sizes, sites that were left out",
     output_folder.CONFIG: "all settings, seed, versions, the sites' clients and fingerprints",
@@ -55,5 +55,5 @@ def write_report(finished: finished_run.FinishedRun) -> None:
           "Clusters": [*own_report.cluster_blocks(finished), predict],
       },
       settings=own_report.settings_section(finished, unset=(None, {})),
-      files=_FILES,
+      files=FILES,
   ))

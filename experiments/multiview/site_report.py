@@ -12,7 +12,7 @@ from experiments.multiview import report
 from experiments.multiview import results as results_lib
 from experiments import site_runs
 
-_FILES = {
+FILES = {
     **report.FILES,
     config_lib.MEASUREMENTS: "one row per seed and method: rounds, view weights, objective by "
     "round",
@@ -59,5 +59,5 @@ def write_report(run: finished_run.FinishedRun) -> None:
           ),
       },
       settings=report.settings_section(run),
-      files=_FILES,
+      files=FILES,
   ))

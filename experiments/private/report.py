@@ -32,7 +32,7 @@ FIGURES = (
     ),
 )
 
-_FILES = {
+FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
     output_folder.SUMMARY: "all means, standard deviations, percentiles and worst losses, and "
@@ -250,5 +250,5 @@ def write_report(run: finished_run.FinishedRun) -> None:
           "What was released": [_ledger_table(*item) for item in ledgers.items()],
       },
       settings=_settings_section(results),
-      files=_FILES,
+      files=FILES,
   ))

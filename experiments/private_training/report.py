@@ -39,7 +39,7 @@ _FIGURES = (
         "cluster had hardly any clients and took over one half of the largest.",
     ),
 )
-_FILES_RELEASED = {
+FILES_RELEASED = {
     output_folder.REPORT: "this page",
     output_folder.SUMMARY: "the guarantee, noisy sizes and accuracies",
     MODELS: "the clusters' models",
@@ -48,7 +48,7 @@ _FILES_RELEASED = {
     "figures": "the figures as PNG",
 }
 # Of the folder around both.
-_FILES = {
+FILES = {
     output_folder.REPORT: "NOT for publication: this page",
     "journal": "every release and its answer, for --resume",
     SIMULATION: "NOT private: exact and fine-tuned accuracies, and comparisons of methods",
@@ -198,7 +198,7 @@ def write_released(folder: str) -> None:
       settings=report_sections.settings_section(
           "All settings", {"Settings": run.settings}
       ),
-      files=_FILES_RELEASED,
+      files=FILES_RELEASED,
   ))
 
 
@@ -237,5 +237,5 @@ def write_report(finished: finished_run.FinishedRun) -> None:
       settings=report_sections.settings_section(
           "Settings and versions", {"Settings": finished.settings, "Versions": finished.versions}
       ),
-      files={RELEASED: f"{may_be}: models, ledger, noisy numbers and their page", **_FILES},
+      files={RELEASED: f"{may_be}: models, ledger, noisy numbers and their page", **FILES},
   ))

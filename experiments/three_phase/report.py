@@ -73,7 +73,7 @@ FIGURES = (
     ),
 )
 
-_FILES = {
+FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
     output_folder.SUMMARY: "the comparison as numbers",
@@ -158,5 +158,5 @@ def write_report(run: finished_run.FinishedRun) -> None:
           "Settings, data, model and versions",
           {"Settings": settings, "Data": dataset, "Model": model, "Versions": run.versions},
       ),
-      files=_FILES,
+      files=FILES,
   ))

@@ -18,7 +18,7 @@ from fl_clustering.distribution import token_file as token_file_lib
 
 _DANGER = (
     "can run any TensorFlow graph as this user, and so read and write the user's files; "
-    "docs/scaling.md, \"Reaching a worker\", says how to keep them out."
+    "docs/workers.md, \"Reaching a worker\", says how to keep them out."
 )
 
 

@@ -113,6 +113,10 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   ) -> None:
     """Stores the settings; `fit` checks them.
 
+    Deprecated are `n_init`, `num_rounds`, `tol`, `min_count`, `fkm_rounds`, `server_init`,
+    `local_iterations`, `local_clusters`, `lloyd_rounds`, `weight_by_counts` and `shuffle`: options of
+    a named algorithm, which now belong to its class.
+
     Args:
       n_clusters: Number of clusters, K: at least 1, at most the number of all points.
       algorithm: How the centroids are found: one of these classes of `fl_clustering.kmeans`
@@ -124,9 +128,6 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
         "kfed", `KFed`: Dennis, Li and Smith, one round that gathers.
         "child_parent", `ChildParent`: k-means of the clients' centroids, one round that gathers.
         "tff_minibatch", `TffMinibatch`: TFF's own mini-batch k-means, for comparison.
-      n_init, num_rounds, tol, min_count, fkm_rounds, server_init, local_iterations,
-        local_clusters, lloyd_rounds, weight_by_counts, shuffle: Deprecated: options of a named
-        algorithm, which now belong to its class.
       privacy: For `sums`: a `PointPrivacy` or `ClientPrivacy`.  Sums then get noise, and the
         algorithm is that of `dp_clustering.refine`.  Default: None, exact sums.
       standardize: Whether every column is scaled to variance one over all clients; must be

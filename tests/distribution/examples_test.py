@@ -1,27 +1,58 @@
-"""The examples in docs/workers: whether they are well-formed, and start the program that exists."""
+"""The examples in docs/workers: whether they are well-formed, and start the program that exists.
+
+And the image of the Dockerfile, which they name.
+"""
 
 import configparser
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 from absl import flags
 from absl.testing import absltest
 from absl.testing import flagsaver
+import portpicker
 
 from tools import worker  # pylint: disable=unused-import; it defines the flags.
 
 _UNIT = "docs/workers/worker.service"
 _MANIFEST = "docs/workers/worker.json"
+_PROGRAM = "docs/workers/program.json"
+_JOB = "docs/workers/slurm.sh"
+
+# In the place of Slurm: two nodes, which are this machine.
+_SRUN = """#!/bin/bash
+while [[ $1 == --* ]]; do shift; done
+trap 'kill $(jobs -p)' TERM
+for node in 0 1; do SLURM_PROCID=$node "$@" & done
+wait
+"""
+_SCONTROL = """#!/bin/bash
+[[ $* == "show hostnames node[1-2]" ]] && echo 127.0.0.1 && echo 127.0.0.1
+"""
 
 
-def _manifest():
-  """Returns the items of the Kubernetes manifest by their kinds."""
-  with open(_MANIFEST, encoding="utf-8") as file:
-    content = json.load(file)
+def _read(path):
+  with open(path, encoding="utf-8") as file:
+    return file.read()
+
+
+def _manifest(path=_MANIFEST):
+  """Returns the items of a Kubernetes manifest by their kinds."""
+  content = json.loads(_read(path))
   return {item["kind"]: item for item in content["items"]}
+
+
+def _two_free_ports():
+  """Returns the first of two ports in a row that nobody uses."""
+  while True:
+    port = portpicker.pick_unused_port()
+    if portpicker.is_port_free(port + 1):
+      return port
 
 
 def _pod(manifest):
@@ -100,6 +131,79 @@ class ExamplesTest(absltest.TestCase):
     (rule,) = policy["ingress"]
     programs = {"podSelector": {"matchLabels": {"app": "clustering-program"}}}
     self.assertEqual(rule["from"], [programs])
+
+  def test_the_program_may_reach_the_workers(self):
+    workers, program = _manifest(), _manifest(_PROGRAM)["Job"]["spec"]["template"]
+    (rule,) = workers["NetworkPolicy"]["spec"]["ingress"]
+    self.assertEqual(rule["from"][0]["podSelector"]["matchLabels"], program["metadata"]["labels"])
+    (container,) = program["spec"]["containers"]
+    name, port = workers["Service"]["metadata"]["name"], workers["Service"]["spec"]["ports"][0]["port"]
+    addresses = [
+        f"{name}-{i}.{name}:{port}" for i in range(workers["StatefulSet"]["spec"]["replicas"])
+    ]
+    self.assertIn(f"--workers={','.join(addresses)}", container["args"])
+    self.assertIn("--output_dir=/results/run", container["args"])
+    self.assertIn("/results", [mount["mountPath"] for mount in container["volumeMounts"]])
+
+  def test_the_program_s_volumes_are_there(self):
+    manifest = _manifest(_PROGRAM)
+    pod = manifest["Job"]["spec"]["template"]["spec"]
+    mounted = [mount["name"] for mount in pod["containers"][0]["volumeMounts"]]
+    self.assertCountEqual(mounted, [volume["name"] for volume in pod["volumes"]])
+    claimed = [volume["persistentVolumeClaim"]["claimName"]
+               for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+    self.assertEqual(claimed, [manifest["PersistentVolumeClaim"]["metadata"]["name"]])
+
+  def test_pods_run_the_image_as_it_is(self):
+    dockerfile = _read("Dockerfile")
+    folder = re.search(r"^WORKDIR (.*)$", dockerfile, re.M)[1]
+    python = json.loads(re.search(r"^ENTRYPOINT (.*)$", dockerfile, re.M)[1])
+    user = int(re.search(r"^USER (.*)$", dockerfile, re.M)[1])
+    self.assertIn(f"useradd --uid {user} ", dockerfile)
+    for pod in (
+        _pod(_manifest())["spec"], _manifest(_PROGRAM)["Job"]["spec"]["template"]["spec"]
+    ):
+      (container,) = pod["containers"]
+      self.assertEqual(container["workingDir"], folder)
+      self.assertEqual(container["command"][:1], python)
+      self.assertEqual(pod["securityContext"]["runAsUser"], user)
+
+  def test_the_image_installs_as_the_documentation_says(self):
+    dockerfile = " ".join(_read("Dockerfile").replace("\\\n", " ").split())
+    page = _read("docs/install.md")
+    section = page.partition("## Without Bazel")[2].partition("```sh\n")[2].partition("```")[0]
+    make, install, _ = section.splitlines()
+    self.assertIn(f"RUN {make} && {install.replace('install', 'install --no-cache-dir', 1)}", dockerfile)
+
+  def test_the_job_runs_where_slurm_is_this_machine(self):
+    folder = self.create_tempdir()
+    bin_, data, out = (folder.mkdir(name).full_path for name in ("bin", "data", "out"))
+    for name, text in (("srun", _SRUN), ("scontrol", _SCONTROL)):
+      with open(os.path.join(bin_, name), "w", encoding="utf-8") as file:
+        file.write(text)
+      os.chmod(file.name, 0o700)
+    for client in ("a", "b"):
+      with open(os.path.join(data, f"{client}.csv"), "w", encoding="utf-8") as file:
+        file.write("x\n0\n1\n2\n90\n91\n92\n")
+    environment = {
+        **os.environ, "PATH": f"{bin_}:{os.environ['PATH']}", "TMPDIR": folder.full_path,
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path))),
+        "PYTHON_BIN": sys.executable, "FIRST_PORT": f"{_two_free_ports()}",
+        "SLURM_SUBMIT_DIR": folder.full_path, "SLURM_JOB_ID": "7", "SLURM_NNODES": "2",
+        "SLURM_CPUS_PER_TASK": "1", "SLURM_JOB_NODELIST": "node[1-2]",
+    }
+    run = subprocess.run(
+        ["bash", os.path.abspath(_JOB), "experiments.federated_kmeans", f"--data_dir={data}",
+         "--num_clusters=2", f"--output_dir={out}"],
+        check=False, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )
+    self.assertEqual(run.returncode, 0, run.stdout)
+    self.assertIn("2 clusters, inertia 8,", run.stdout)  # Twice 2 (1 + 0 + 1) in each cluster.
+    self.assertEqual(run.stdout.count("worker at 0.0.0.0:"), 2)
+    # Both computed, and the token is gone.
+    for node in (0, 1):
+      self.assertNotEmpty(os.listdir(os.path.join(folder.full_path, f"clustering-7-{node}")))
+    self.assertEmpty([name for name in os.listdir(folder.full_path) if name.startswith(".token")])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What leaves a site, read from the bytes on the wire: docs/scaling.md, "What leaves a site"."""
+"""What leaves a site, read from the bytes on the wire: docs/sites.md, "What leaves a site"."""
 
 from unittest import mock
 

@@ -1,0 +1,90 @@
+"""What is generated of the code: it is complete, and stands on the page that says so."""
+
+import glob
+import os
+import re
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import reports
+from tests.docs import pages
+from tools import reference
+
+
+def _headings(text, level):
+  return re.findall(rf"^{'#' * level} (\S+)", text, re.M)
+
+
+class ReferenceTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.flags = reference.GENERATED["flags"]()
+
+  def test_pages_have_each_part_once(self):
+    found = [
+        name for path in pages.paths()
+        for name in re.findall(r"^<!-- generated: (.*) -->$", pages.read(path), re.M)
+    ]
+    self.assertCountEqual(found, reference.GENERATED)
+
+  def test_a_part_takes_the_place_of_its_line(self):
+    page = reference.complete("before\n<!-- generated: presets -->\nafter")
+    self.assertStartsWith(page, "before\n## ")
+    self.assertEndsWith(page, "\nafter")
+
+  def test_every_program_has_its_flags(self):
+    modules = [path for path in glob.glob("experiments/*.py") if "\nif __name__ ==" in pages.read(path)]
+    named = [program for program in reference.PROGRAMS if program.startswith("experiments:")]
+    self.assertCountEqual(named, [path[:-len(".py")].replace("/", ":") for path in modules])
+
+    for program in reference.PROGRAMS:
+      self.assertRegex(self.flags, rf"(?m)^\| `{program}` \| \[")
+    squeezed = re.sub(r"&lt;|\W", "", self.flags)
+    for program in ("experiments:three_phase_emnist", "tools:site"):
+      for name, flag in reference.flags_of(program).items():
+        self.assertRegex(self.flags, rf"(?m)^\| `--(\[no\])?{name}` \| .+ \| .*\|$")
+        self.assertIn(re.sub(r"\W", "", flag["help"])[:40], squeezed)
+
+  def test_flags_stand_in_one_topic(self):
+    topics = self.flags.split("\n## ")
+    for name, topic in (("resume", "The run's folder"), ("cfl_ratio", "Three phases: methods"),
+                        ("label_column", "Tables"), ("workers", "Workers and sites")):
+      having = [text.partition(" {")[0] for text in topics if re.search(rf"^\| `--(\[no\])?{name}`", text, re.M)]
+      self.assertEqual(having, [topic])
+
+  def test_every_preset_stands_with_its_program(self):
+    text = reference.GENERATED["presets"]()
+    by_program = {part.split("\n")[0]: _headings(part, 3) for part in text.split("\n## ")}
+    by_program["dp_benchmark"] = by_program.pop("## dp_benchmark")
+    self.assertCountEqual(by_program, reference.PROGRAMS_OF_PRESETS.values())
+    for program, names in by_program.items():
+      self.assertCountEqual(names, reference.presets(program))
+    there = [os.path.basename(path)[:-len(".flags")] for path in glob.glob("experiments/presets/*")]
+    self.assertCountEqual(_headings(text, 3), there)
+    self.assertIn("### study_hospitals\n\nAs hospitals, with five seeds", text)
+    self.assertIn("\n--dataset=files\n", text)
+
+  def test_every_experiment_has_its_files(self):
+    text = reference.GENERATED["output_files"]()
+    self.assertCountEqual(_headings(text, 2), reports.MODULES)
+    self.assertIn("| `metrics.csv` | every metric per phase, method, cluster and round |\n", text)
+
+  def test_first_run_is_that_of_the_readme(self):
+    text = reference.GENERATED["first_run"]()
+    self.assertIn("```text\n", text)
+    (picture,) = re.findall(r"!\[.*\]\((.*)\)", text)
+    self.assertTrue(os.path.exists(f"docs/{picture}"), picture)
+
+  @parameterized.parameters(*(name for names in reference.CLASSES.values() for name in names))
+  def test_class_or_module_exists(self, name):
+    path = name.replace(".", "/")
+    if not os.path.exists(f"{path}.py"):
+      module, _, member = name.rpartition(".")
+      self.assertRegex(pages.read(f"{module.replace('.', '/')}.py"), rf"(?m)^(class|def) {member}\b")
+
+
+if __name__ == "__main__":
+  absltest.main()
