@@ -42,6 +42,12 @@ FIGURES = (
         "A good method has its clients far to the right, and none far to the left.",
     ),
     report_sections.Figure(
+        "calibration.png", figures.calibration,
+        "Predicted probabilities and what came true",
+        "A model whose line is below the dotted one is too sure of what it predicts; above it, "
+        "not sure enough.",
+    ),
+    report_sections.Figure(
         "client_weights.png", cluster_figures.client_weights,
         "The clients' weights in two dimensions",
         "All panels show the same points. Neighbours are alike in the two directions of largest "
@@ -81,6 +87,7 @@ _FILES = {
     "metrics.csv": "every metric per phase, method, cluster and round",
     "client_metrics.csv": "every client's metrics per method",
     "clients.csv": "every client's number of examples and labels, and whether it is a new client",
+    results_lib.CALIBRATION: "predicted probabilities and what came true, in bins of rows",
     results_lib.PROFILES: "mean and spread of every feature in the most accurate method's "
     "clusters, in the data's units",
     "assignments.json": "the clients of every cluster after the last round",
@@ -88,7 +95,7 @@ _FILES = {
     "group_recovery.csv": "how well the true groups are found",
     "client_weights.npz": "the clients' weights that were grouped, and the global model",
     "checkpoints": "the trained models, and the state to resume from",
-    "model": "the models of the most accurate method's clusters, for experiments:predict",
+    "model": "the models of the best method's clusters, for experiments:predict",
     "tensorboard": "the same metrics for TensorBoard",
 }
 
@@ -98,6 +105,8 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   if (results.saved["num_clusters"] < 2) if results.num_sites else not results.profiles:
     return []
   method = results_lib.method_label(results.saved["method"])
+  metric = results_lib.metric(results.summary).label
+  better = "more accurate" if metric == "accuracy" else f"better in {metric}"
   if results.num_sites:
     profiles = []
     about = (
@@ -113,7 +122,7 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
     )
   return [
       html_page.paragraph(
-          f"No method that groups clients is more accurate here than {method}. The folder "
+          f"No method that groups clients is {better} here than {method}. The folder "
           f"{model_folder.MODEL} holds the models of its clusters. {about}"
       ),
       *profiles,

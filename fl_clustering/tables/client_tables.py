@@ -19,6 +19,7 @@ import contextlib
 import dataclasses
 import hashlib
 import os
+import re
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
@@ -26,6 +27,7 @@ import numpy as np
 from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import label_scale
 from fl_clustering.tables import oddities
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
@@ -36,6 +38,8 @@ from fl_clustering.tables import text_files
 _TRAIN_OR_TEST = ("train", "test")
 # As many numbers may be classes even if each occurs only once.
 _MANY_NUMBERS = 20
+# With fewer rows for each on average, numbers are rather to be learned than classes.
+_ROWS_PER_CLASS = 5
 # From a client id and its `ClientTable` to a mask of its rows.
 ChooseRows = Callable[[str, "ClientTable"], np.ndarray]
 
@@ -195,7 +199,8 @@ class ClientTable:
 
   Attributes:
     features: float64 of shape (n, d).
-    labels: int64 of shape (n,), positions in the classes; None if there is no label column.
+    labels: int64 of shape (n,), positions in the classes; None if there is no label column.  Of a
+      regression float64, standardized as soon as the format says how.
     is_test: bool of shape (n,); None if there is no split column.
     rows: The rows' numbers in the client's file, counted from 1, int64 of shape (n,).
     row_ids: A tuple of n texts; None if there is no id column.
@@ -238,7 +243,7 @@ class ClientTables:
   @property
   def number_columns(self) -> frozenset[str]:
     """The columns that are features as numbers."""
-    return frozenset(self.format.columns.numbers)
+    return frozenset(self.format.columns.numbers) & frozenset(self.format.columns.features)
 
   @property
   def feature_names(self) -> tuple[str, ...]:
@@ -254,7 +259,10 @@ class ClientTables:
     """Returns the `ClientTable` of a client."""
     table = self._unfilled(client_id)
     features = self.format.encoding.finish(table.features)
-    return dataclasses.replace(table, features=features)
+    labels, scale = table.labels, self.format.label_scale
+    if labels is not None and scale is not None:
+      labels = scale.standardized(labels)
+    return dataclasses.replace(table, features=features, labels=labels)
 
   def features(self) -> Mapping[str, np.ndarray]:
     """Returns a mapping from client id to features, which are read when asked for."""
@@ -300,11 +308,39 @@ class ClientTables:
   def standardized(self, choose: ChooseRows) -> ClientTables:
     """Returns the same tables, with features of mean zero and variance one.
 
-    Means and variances come from sums over all clients.  Constant features become zero.
+    Means and variances come from sums over all clients.  Constant features become zero.  The labels
+    of a regression are standardized likewise.
 
     Args:
       choose: As for `filled`.
+
+    Raises:
+      ValueError: If all labels of a regression are the same.
     """
+    if self.format.options.is_regression:
+      return self._with_label_scale(choose)._with_standard_features(choose)
+    return self._with_standard_features(choose)
+
+  def _with_label_scale(self, choose: ChooseRows) -> ClientTables:
+    count, label_sum, squares = 0, 0.0, 0.0
+    for table, chosen in self._chosen(choose):
+      assert table.labels is not None
+      count += int(chosen.sum())
+      label_sum += float(table.labels[chosen].sum())
+    mean = label_sum / count
+    for table, chosen in self._chosen(choose):
+      assert table.labels is not None
+      squares += float(((table.labels[chosen] - mean) ** 2).sum())
+    factor = table_format.standardizing_factor(np.array(mean), np.array(np.sqrt(squares / count)))
+    if not factor:
+      raise ValueError(
+          "`label_column` must hold different numbers in the training rows of a regression, got "
+          f"{mean:g} everywhere."
+      )
+    scale = label_scale.LabelScale(mean, float(1 / factor))
+    return dataclasses.replace(self, format=dataclasses.replace(self.format, label_scale=scale))
+
+  def _with_standard_features(self, choose: ChooseRows) -> ClientTables:
     count, sums, squares = 0, np.zeros(()), np.zeros(())
     for table, chosen in self._chosen(choose):
       count += int(chosen.sum())
@@ -346,7 +382,9 @@ def _client_table(rows: Rows, format_: table_format.TableFormat) -> ClientTable:
   """Returns the `ClientTable` of some rows, with NaN for missing features."""
   roles, classes = format_.columns.roles, format_.classes or ()
   labels = is_test = row_ids = None
-  if "label_column" in roles:
+  if "label_column" in roles and format_.options.is_regression:
+    labels = rows.cells[roles["label_column"]]
+  elif "label_column" in roles:
     number = {name: i for i, name in enumerate(classes)}
     names = _class_names(rows, format_.options)
     for row, name in zip(rows.numbers, names):
@@ -404,7 +442,8 @@ class _Learned:
 
   def add(self, client_id: str, rows: Rows) -> None:
     """Learns from a client's rows; `BadTable` if a label or a split can't be used."""
-    labels = [] if self._options.label_column is None else _class_names(rows, self._options)
+    has_classes = self._options.label_column is not None and not self._options.is_regression
+    labels = _class_names(rows, self._options) if has_classes else []
     for name in self._columns.features:
       self._num_values[name] += int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
     for name, found in self._levels.items():
@@ -419,11 +458,12 @@ class _Learned:
   def format(self, decimal: str | None) -> table_format.TableFormat:
     """Returns the `TableFormat` of files with a decimal mark."""
     levels = {name: table_format.sorted_levels(found) for name, found in self._levels.items()}
+    has_classes = self._options.label_column is not None and not self._options.is_regression
     return table_format.TableFormat(
         self._options,
         self._columns,
         table_format.FeatureEncoding(self._columns.features, levels),
-        None if self._options.label_column is None else table_format.sorted_levels(self._classes),
+        table_format.sorted_levels(self._classes) if has_classes else None,
         decimal,
     )
 
@@ -437,6 +477,22 @@ class _Learned:
       return odd
     return (f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}", *odd)
 
+  def finds_regression(self) -> bool:
+    """Returns whether the labels are rather numbers to learn than classes, if no option says."""
+    count = len(self._classes)
+    if (
+        self._options.allow_any_number or self._options.task is not None
+        or self._options.label_above is not None or count <= _MANY_NUMBERS
+    ):
+      return False
+    # What their decimal mark is, the files say when they are read as numbers.
+    has_fraction = {mark: f"[+-]?[0-9]*{re.escape(mark)}[0-9]+.*" for mark in cells.OTHER_DECIMAL}
+    for mark, fraction in has_fraction.items():
+      if all(cells.is_number(name, mark) for name in self._classes):
+        are_few = _ROWS_PER_CLASS * count > self._num_labels
+        return are_few or any(re.fullmatch(fraction, name) for name in self._classes)
+    return False
+
   def check_classes(self) -> None:
     """Raises `BadTable` if the classes are numbers of which hardly any two are equal."""
     count = 0 if self._options.allow_any_number else len(self._classes)
@@ -447,7 +503,10 @@ class _Learned:
       raise problems.BadTable(
           f"column {self._options.label_column!r} has {count:,} different numbers in "
           f"{self._num_labels:,} rows, which are no classes",
-          hints=("--label_above makes two classes of them",),
+          hints=(
+              "--label_above makes two classes of them",
+              "--task=regression learns the numbers, where the files are on one machine",
+          ),
       )
 
   def check_values(self) -> None:
@@ -524,11 +583,22 @@ def open_heads(
   sources = RowSources(heads, columns, options, argument)
   learned = _Learned(columns, options)
   num_rows, sha256 = _scan(sources, learned.add)
+  if learned.finds_regression():
+    found = dataclasses.replace(options, task=table_options.REGRESSION)
+    opened = open_heads(heads, found, argument)
+    text = (
+        f"the column {options.label_column} holds numbers, so a regression learns them; "
+        "--task=classification takes them as classes"
+    )
+    return dataclasses.replace(opened, warnings=(text, *opened.warnings))
   with sources.settled(), sources.refusing(next(iter(sources.paths))):
     learned.check_values()
     learned.check_classes()
   warnings = learned.warnings(sources.heads)
-  return ClientTables(num_rows, learned.format(sources.decimal), sha256, sources, warnings)
+  format_ = learned.format(sources.decimal)
+  if options.task == table_options.CLASSIFICATION:  # As where it was found out.
+    format_ = dataclasses.replace(format_, options=dataclasses.replace(options, task=None))
+  return ClientTables(num_rows, format_, sha256, sources, warnings)
 
 
 def _paths(
