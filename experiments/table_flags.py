@@ -89,7 +89,7 @@ def define_task() -> None:
       TASK, None, table_options.TASKS,
       "What is learned of --label_column: its classes, or real numbers (--data_dir). Default: "
       "found out; of more than 20 different numbers, a regression learns those that hardly repeat "
-      "or are no integers.")
+      "or are not all integers.")
 
 
 def given() -> dict[str, Any]:

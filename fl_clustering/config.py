@@ -236,10 +236,9 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     self._check_methods()
     self._check_personal()
     self._check_class_weights()
-    if self.tables is not None:
-      models.check_learns(self.model, self.tables.is_regression)
-    if self.dataset is not None:
+    if self.model is not None:
       is_regression = self.tables is not None and self.tables.is_regression
+      models.check_learns(self.model, is_regression)
       if self.primary_metric is not None:
         judging.check_metric(self.primary_metric, is_regression)
       if is_regression:

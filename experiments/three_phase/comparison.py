@@ -38,8 +38,8 @@ def points(share: float) -> str:
 
 
 def _signed(value: float) -> str:
-  """Returns a difference with its sign and three digits."""
-  return f"{value:+.3g}"
+  """Returns a difference with its sign and three digits or more."""
+  return f"{value:+,.0f}" if abs(value) >= 999.5 else f"{value:+.3g}"
 
 
 def gain_form(summary: Mapping[str, Any]) -> Callable[[float], str]:
@@ -260,7 +260,10 @@ def _has_new_clients(summary: Mapping[str, Any]) -> bool:
 
 def _text_key(summary: Mapping[str, Any]) -> list[str]:
   name = "RMSE" if results_lib.is_regression(summary) else "accuracy"
+  metric = results_lib.metric(summary)
   return [
+      *([f"gain: in {metric.label}, positive where it is lower than under FedAvg"]
+        if metric.is_loss else []),
       f"{name}: on the clients' own test data; sd: over the clients",
       *(["new: clients that came after the training"] if _has_new_clients(summary) else []),
       _COST_TEXT_KEY,

@@ -318,7 +318,7 @@ def gains(results: results_lib.Results) -> figure_style.Figure | None:
     note = "about these trained models only: the intervals leave out the chance in training"
   figure_style.set_title(
       figure, results.data_line,
-      f"Gain in the clients' mean {metric.label} over FedAvg, with {basis['level']:.0%} intervals "
+      f"Gain in the clients' {results_lib.mean_label(results.summary)} over FedAvg, with {basis['level']:.0%} intervals "
       f"for all {basis['num_comparisons']} comparisons together",
       note,
   )

@@ -174,8 +174,8 @@ def _finetuned_sentence(results: results_lib.Results) -> str | None:
   if sign * finetuned <= sign * best:
     return None
   return (
-      "The global model fitted to each client alone (fine-tuned) beats every method in mean "
-      f"{metric.label}, with {_score_text(results, finetuned)} against "
+      "The global model fitted to each client alone (fine-tuned) beats every method in "
+      f"{results_lib.mean_label(results.summary)}, with {_score_text(results, finetuned)} against "
       f"{_score_text(results, best)} at best; there is no interval for this "
       "difference."
   )
@@ -202,10 +202,10 @@ def _work_sentence(results: results_lib.Results) -> str | None:
       f"{results_lib.method_name(method)} {_score_text(results, _mean_score(results, method))}"
       for method in (*more, results_lib.FEDAVG_MATCHED)
   )
-  label = results_lib.metric(results.summary).label
+  label = results_lib.mean_label(results.summary)
   return (
       f"{sentence} Part of their gain may come from that. FedAvg matched goes on until it has as "
-      f"many steps as the method with the most. Mean {label}: {found}."
+      f"many steps as the method with the most. {label[0].upper()}{label[1:]}: {found}."
   )
 
 

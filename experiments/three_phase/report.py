@@ -79,6 +79,30 @@ FIGURES = (
     ),
 )
 
+# What is said of figures in a regression, which show errors.
+_OF_NUMBERS = {
+    "accuracy_by_cost.png": (
+        "Error of all methods by what it cost the clients",
+        "The further left a line comes down to an error, the less the clients had to send, or to "
+        "compute, for it. Methods that build on phase 1 start where its cost ends.",
+    ),
+    "client_accuracy.png": (
+        "Distribution of the clients' errors per method",
+        "A good method has its clients far to the left, and none far to the right.",
+    ),
+}
+
+
+def _figures(results: results_lib.Results) -> tuple[report_sections.Figure, ...]:
+  if not results.is_regression:
+    return FIGURES
+  return tuple(
+      report_sections.Figure(
+          one.name, one.draw, *_OF_NUMBERS.get(one.name, (one.alt, one.caption))
+      ) for one in FIGURES
+  )
+
+
 _FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
@@ -159,7 +183,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
           "Gains": report_sections.write_figures(run.path, FIRST_FIGURES, results),
           "Comparison": comparison.comparison_tables(results),
           "New clients": detail_tables.new_client_tables(results),
-          "Figures": report_sections.write_figures(run.path, FIGURES, results),
+          "Figures": report_sections.write_figures(run.path, _figures(results), results),
           "Clusters": [*_saved_clusters(results), *detail_tables.cluster_tables(results)],
           "Global models": detail_tables.global_model_tables(results),
       },

@@ -89,6 +89,12 @@ def metric(summary: Mapping[str, Any]) -> judging.Metric:
   return judging.METRICS[summary["comparison"].get("metric", judging.ACCURACY)]
 
 
+def mean_label(summary: Mapping[str, Any]) -> str:
+  """Returns what readers call the mean of that metric over the clients."""
+  label = metric(summary).label
+  return label if label.startswith("mean ") else f"mean {label}"
+
+
 def baseline_label(summary: Mapping[str, Any]) -> str:
   """Returns what readers call whoever uses no feature."""
   return "client's mean" if is_regression(summary) else "majority class"

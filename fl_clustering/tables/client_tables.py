@@ -38,8 +38,8 @@ from fl_clustering.tables import text_files
 _TRAIN_OR_TEST = ("train", "test")
 # As many numbers may be classes even if each occurs only once.
 _MANY_NUMBERS = 20
-# With fewer rows for each on average, numbers are rather to be learned than classes.
-_ROWS_PER_CLASS = 5
+# More integers than that, with fewer rows for each on average, are rather to be learned.
+_MOST_CLASSES, _ROWS_PER_CLASS = 50, 5
 # From a client id and its `ClientTable` to a mask of its rows.
 ChooseRows = Callable[[str, "ClientTable"], np.ndarray]
 
@@ -489,8 +489,9 @@ class _Learned:
     has_fraction = {mark: f"[+-]?[0-9]*{re.escape(mark)}[0-9]+.*" for mark in cells.OTHER_DECIMAL}
     for mark, fraction in has_fraction.items():
       if all(cells.is_number(name, mark) for name in self._classes):
-        are_few = _ROWS_PER_CLASS * count > self._num_labels
-        return are_few or any(re.fullmatch(fraction, name) for name in self._classes)
+        per_class = _ROWS_PER_CLASS if count > _MOST_CLASSES else 2
+        are_rare = per_class * count > self._num_labels
+        return are_rare or any(re.fullmatch(fraction, name) for name in self._classes)
     return False
 
   def check_classes(self) -> None:
