@@ -238,7 +238,10 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     self._check_class_weights()
     if self.model is not None:
       is_regression = self.tables is not None and self.tables.is_regression
-      models.check_learns(self.model, is_regression)
+      models.check_learns(
+          self.model,
+          table_options.REGRESSION if is_regression else table_options.CLASSIFICATION,
+      )
       if self.primary_metric is not None:
         judging.check_metric(self.primary_metric, is_regression)
       if is_regression:

@@ -124,7 +124,7 @@ def _check_ends(keras: Any) -> None:
   activation = getattr(getattr(last, "activation", None), "__name__", None)
   if isinstance(last, tf.keras.layers.Softmax) or activation in _PROBABILITIES:
     raise _error(
-        "that ends in logits or a number, without softmax or sigmoid", activation or type(last).__name__
+        "that ends in logits, without softmax or sigmoid", activation or type(last).__name__
     )
 
 

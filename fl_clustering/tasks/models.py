@@ -45,9 +45,8 @@ def choose(name: Any, **asked: Any) -> Any:
   return MODELS[name](**given)
 
 
-def check_learns(name: str, is_regression: bool) -> None:
-  """Raises a ValueError unless a model learns the numbers of a regression, or classes."""
-  task = table_options.REGRESSION if is_regression else table_options.CLASSIFICATION
+def check_learns(name: str, task: str) -> None:
+  """Raises a ValueError unless a model learns this one of `table_options.TASKS`."""
   fitting = [other for other, row in MODELS.items() if task in row.learns]
   if name not in fitting:
     raise validate.error("model", f"be {' or '.join(fitting)} for a {task}", name)
@@ -65,11 +64,15 @@ def build(
     ValueError: If the model does not take such examples, or as of `choose`.
   """
   chosen = choose(name, **asked)
-  check_learns(name, label_scale is not None)
+  task = table_options.CLASSIFICATION if label_scale is None else table_options.REGRESSION
+  check_learns(name, task)
   if label_scale is None:
     validate.integer(minimum=2, num_classes=num_classes)
   if not chosen.takes(input_shape, input_dtype):
-    fitting = [other for other, row in MODELS.items() if row.takes(input_shape, input_dtype)]
+    fitting = [
+        other for other, row in MODELS.items()
+        if row.takes(input_shape, input_dtype) and task in row.learns
+    ]
     raise validate.error(
         "model",
         f"be {' or '.join(fitting)} for features of shape {tuple(input_shape)} and type "

@@ -113,7 +113,7 @@ def task_from_arrays(
   class_names = None if class_names is None else tuple(class_names)
   scale = None
   if offset is not None:
-    shifted = _label_scale([client.train for client in made])
+    shifted = _label_scale([client.train for client in made], offset)
     made = [_scaled(client, shifted) for client in made]
     pooled = _with_scaled_labels(pooled, shifted)
     scale = dataclasses.replace(shifted, mean=shifted.mean + offset)
@@ -273,13 +273,13 @@ def _labels(y: np.ndarray, offset: float | None) -> np.ndarray:
   return y if offset is None else (y.astype(np.float64) - offset).astype(np.float32)
 
 
-def _label_scale(train: Sequence[Any]) -> label_scale_lib.LabelScale:
-  """Returns the mean and deviation of training labels, from sums over clients."""
+def _label_scale(train: Sequence[Any], offset: float) -> label_scale_lib.LabelScale:
+  """Returns the mean and deviation of training labels less an offset, from sums over clients."""
   count = sum(map(len, train))
   mean = sum(part.labels.sum(dtype=np.float64) for part in train) / count
   squares = sum(((part.labels.astype(np.float64) - mean) ** 2).sum() for part in train)
   if not squares > 1e-24 * count * mean**2:
-    raise validate.error("y", "hold different numbers among all training examples", float(mean))
+    raise validate.error("y", "hold different numbers among all training examples", offset + float(mean))
   return label_scale_lib.LabelScale(float(mean), float(np.sqrt(squares / count)))
 
 
