@@ -585,13 +585,9 @@ def open_heads(
   learned = _Learned(columns, options)
   num_rows, sha256 = _scan(sources, learned.add)
   if learned.finds_regression():
+    # Labels are read again, as numbers with the decimal mark of their file.
     found = dataclasses.replace(options, task=table_options.REGRESSION)
-    opened = open_heads(heads, found, argument)
-    text = (
-        f"the column {options.label_column} holds numbers, so a regression learns them; "
-        "--task=classification takes them as classes"
-    )
-    return dataclasses.replace(opened, warnings=(text, *opened.warnings))
+    return open_heads(heads, found, argument)
   with sources.settled(), sources.refusing(next(iter(sources.paths))):
     learned.check_values()
     learned.check_classes()
