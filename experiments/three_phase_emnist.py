@@ -71,8 +71,8 @@ class ThreePhase(experiment.Experiment):
   name = "three_phase_emnist"
   program = "three_phase_emnist"
   files = (
-      "assignments.json", "calibration.csv", "client_metrics.csv", "client_weights.npz", "clients.csv",
-      "group_recovery.csv", "metrics.csv", "num_clusters.csv", "profiles.csv",
+      "assignments.json", "calibration.csv", "client_metrics.csv", "client_weights.npz",
+      "clients.csv", "group_recovery.csv", "metrics.csv", "num_clusters.csv", "profiles.csv",
   )
   folders = ("checkpoints", "client_data", "figures", "model", "tensorboard")
   versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")

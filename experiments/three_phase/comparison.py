@@ -564,7 +564,8 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
                   gain_columns(summary),
               ),
           ],
-          f"{curve[0].upper()}{curve[1:]} after phase 2, of {results_lib.clients_text(summary['num_clients'])} on "
+          f"{curve[0].upper()}{curve[1:]} after phase 2, of "
+          f"{results_lib.clients_text(summary['num_clients'])} on "
           f"{num_examples:,} test examples of their own, and gain over FedAvg; {best} values in "
           "bold",
           summary,

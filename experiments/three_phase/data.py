@@ -126,7 +126,9 @@ def metric_line(
     return ""
   line = f"methods are compared by {judging.METRICS[name].label}"
   if task.is_regression:
-    return f"a regression learns these numbers (--task=classification takes them as classes); {line}"
+    return (
+        f"a regression learns these numbers (--task=classification takes them as classes); {line}"
+    )
   counts = task.train_label_counts
   if config.primary_metric is not None or counts is None:
     return line

@@ -47,7 +47,8 @@ def new_client_tables(results: results_lib.Results) -> list[html_page.Html]:
   curve, best = ("RMSE", "best") if results.is_regression else ("accuracy", "highest")
   accuracy = comparison.methods_table(
       rows, [("new clients' own test data", columns)],
-      f"{curve[0].upper()}{curve[1:]} of {results_lib.clients_text(len(clients))} that came after the training, on "
+      f"{curve[0].upper()}{curve[1:]} of {results_lib.clients_text(len(clients))} that came after "
+      "the training, on "
       f"{summary['num_test_examples']['new_clients']:,} test examples of their own; {best} "
       "values in bold",
       summary,

@@ -185,7 +185,8 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
   if curves["round"].max() > last:
     note = f"FedAvg matched goes on to round {curves['round'].max():,.0f}, which is not shown"
   figure_style.set_title(
-      figure, results.data_line, f"{_curve_name(results)} on the clients' own test data per round", note
+      figure, results.data_line,
+      f"{_curve_name(results)} on the clients' own test data per round", note,
   )
   return figure
 
@@ -318,7 +319,8 @@ def gains(results: results_lib.Results) -> figure_style.Figure | None:
     note = "about these trained models only: the intervals leave out the chance in training"
   figure_style.set_title(
       figure, results.data_line,
-      f"Gain in the clients' {results_lib.mean_label(results.summary)} over FedAvg, with {basis['level']:.0%} intervals "
+      f"Gain in the clients' {results_lib.mean_label(results.summary)} over FedAvg, with "
+      f"{basis['level']:.0%} intervals "
       f"for all {basis['num_comparisons']} comparisons together",
       note,
   )

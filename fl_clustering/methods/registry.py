@@ -70,7 +70,9 @@ METHODS = {
     "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),
     "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, only_if_named=True),
     "flux": MethodEntry(flux.Flux, flux.flux, only_if_named=True, needs_classes=True),
-    "private_ifca": MethodEntry(private_ifca.PrivateIfca, private_ifca.private_ifca, True, True, True),
+    "private_ifca": MethodEntry(
+        private_ifca.PrivateIfca, private_ifca.private_ifca, True, True, True
+    ),
     "dp_fedavg": MethodEntry(private_ifca.DpFedavg, private_ifca.dp_fedavg, True, True, True),
 }
 

@@ -38,7 +38,8 @@ def keras_model(
   Args:
     build: A function without arguments that returns a `tf.keras.Model` with one input of
       a fixed shape, float32 or int32, and one output of shape (None, num_classes): logits,
-      without softmax; or of shape (None, 1) for a regression.  It is called anew for every model to start from.
+      without softmax; or of shape (None, 1) for a regression.  It is called anew for every model
+      to start from.
 
   Raises:
     TypeError: If `build` is no such function.

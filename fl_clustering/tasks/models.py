@@ -2,8 +2,8 @@
 
 To add a model: a frozen dataclass of its options, and a row in `MODELS`.  It says what it
 is (`about`), which of `table_options.TASKS` it learns (`learns`) and which inputs it takes
-(`takes`, a function of the shape and the type of an example's features), and is called as (input_shape, num_classes, input_dtype) to return a
-`model.Model`.
+(`takes`, a function of the shape and the type of an example's features), and is called as
+(input_shape, num_classes, input_dtype) to return a `model.Model`.
 """
 
 import dataclasses

@@ -205,8 +205,8 @@ def _pair(owner: str, pair: Any) -> _Pair:
     raise TypeError(f"`x` must be numbers for {owner}, got {x.dtype}.")
   if y.dtype.kind not in "iuf":
     raise TypeError(
-        f"`y` must be integers from 0, or floating-point numbers for a regression, for {owner}, got "
-        f"{y.dtype}; np.unique(labels, return_inverse=True) gives numbers to names."
+        f"`y` must be integers from 0, or floating-point numbers for a regression, for {owner}, "
+        f"got {y.dtype}; np.unique(labels, return_inverse=True) gives numbers to names."
     )
   if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
     raise validate.error("y", f"be finite for {owner}", float(y[~np.isfinite(y)][0]))
@@ -279,7 +279,8 @@ def _label_scale(train: Sequence[Any], offset: float) -> label_scale_lib.LabelSc
   mean = sum(part.labels.sum(dtype=np.float64) for part in train) / count
   squares = sum(((part.labels.astype(np.float64) - mean) ** 2).sum() for part in train)
   if not squares > 1e-24 * count * mean**2:
-    raise validate.error("y", "hold different numbers among all training examples", offset + float(mean))
+    value = offset + float(mean)
+    raise validate.error("y", "hold different numbers among all training examples", value)
   return label_scale_lib.LabelScale(float(mean), float(np.sqrt(squares / count)))
 
 

@@ -32,7 +32,7 @@ class Baseline:
 
 
 def of_task(task: federated_task.FederatedTask) -> Baseline | None:
-  """Returns the baseline of a task of tables; None of other data, or where sites keep the labels."""
+  """Returns the baseline of a task of tables; None of other data, or where sites keep labels."""
   if task.table_format is None or task.num_sites:
     return None
   objective = objectives.of(task.model)

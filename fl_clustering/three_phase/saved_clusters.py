@@ -210,7 +210,7 @@ def most_accurate(
     config: config_lib.ThreePhaseConfig, model: model_lib.Model,
     result: result_lib.ThreePhaseResult,
 ) -> str:
-  """Returns the name of the chosen method that is best in the run's metric, a mean over the clients.
+  """Returns the name of the chosen method that is best in the run's metric, a mean over clients.
 
   It is that on their validation data, or on their test data if no client has any others, or none
   on which it is defined.

@@ -89,7 +89,8 @@ class RegressionTest(absltest.TestCase):
     engine = self._engine(task)
     vectors = engine.initial_vectors(2, np.random.default_rng(1))
     files = tuple(engine.files.test[c] for c in reversed(task.client_ids))
-    found = engine.outputs(vectors, [evaluation.Request(1, files), evaluation.Request(0, files[:1])])
+    requests = [evaluation.Request(1, files), evaluation.Request(0, files[:1])]
+    found = engine.outputs(vectors, requests)
     self.assertEqual(list(map(len, found)), [3, 1])
     for (labels, outputs), client in zip(found[0], reversed(task.clients)):
       np.testing.assert_array_equal(labels, client.test.labels)

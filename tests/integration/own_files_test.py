@@ -283,6 +283,19 @@ class BadInputTest(parameterized.TestCase):
       ("a number of clients", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--num_clients=2"),
        "`num_clients` must be left out for `dataset` files"),
       ("text", ("--data_dir={}", "--label_column=sick"), "'id', looks like the rows' ids"),
+      ("numbers of classes", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--model=linear"),
+       "`model` must be .*mlp or logistic for a classification, got 'linear'"),
+      ("text as numbers", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--task=regression"),
+       "column 'sick': '(yes|no)' is not a number"),
+      ("an error of classes", ("--data_dir={}", *_COLUMNS, "--exclude=one",
+                               "--primary_metric=mse"),
+       "`primary_metric` must be accuracy or .* or brier for classes, got 'mse'"),
+      ("weights that tell of labels", ("--data_dir={}", *_COLUMNS, "--exclude=one",
+                                       "--class_weights=balanced", "--aggregator=dp"),
+       "`class_weights` must be left out with aggregator=dp"),
+      ("weights that private methods ignore", (
+          "--data_dir={}", *_COLUMNS, "--exclude=one", "--class_weights=balanced",
+          "--methods=private_ifca"), "`class_weights` must be left out with the method private_i"),
   )
   def test_is_refused(self, flags, message):
     base = self.create_tempdir().full_path

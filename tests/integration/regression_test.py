@@ -1,4 +1,4 @@
-"""A regression on clients' tables, from the files to predictions, on scikit-learn's diabetes data."""
+"""A regression on clients' tables, from files to predictions, on scikit-learn's diabetes data."""
 
 import os
 import shutil

@@ -675,6 +675,11 @@ class RegressionTest(TablesTestCase):
       self._tables([cell, 2, 3, 4.5], task="regression")
     self.assertNotIn("Try:", str(caught.exception))
 
+  def test_text_can_not_be_learned(self):
+    with self.assertRaisesRegex(ValueError, "column 'y': 'a' is not a number") as caught:
+      self._tables(["a", "b", "a", "b"], task="regression")
+    self.assertNotIn("Try:", str(caught.exception))
+
   def test_options_that_contradict_it(self):
     with self.assertRaisesRegex(ValueError, "`label_above` must be left out for a regression"):
       self._tables([1, 2], task="regression", label_above=1)
