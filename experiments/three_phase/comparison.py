@@ -243,7 +243,7 @@ def _text_groups(summary: Mapping[str, Any]) -> tuple[Group, ...]:
           Column(("clients", curve, "sd"), "sd", form),
           mean_column(summary, "new_clients", "new"),
       )),
-      (f"gain over FedAvg, {gain_unit(summary)}", gain_columns(summary)),
+      (_gain_heading(summary), gain_columns(summary)),
       ("cost", (
           Column(("cost", "client_steps"), "steps", steps_text),
           Column(
@@ -254,6 +254,13 @@ def _text_groups(summary: Mapping[str, Any]) -> tuple[Group, ...]:
   )
 
 
+def _gain_heading(summary: Mapping[str, Any]) -> str:
+  metric = results_lib.metric(summary)
+  if metric.label == "accuracy":
+    return "gain over FedAvg, points"
+  return f"gain in {metric.label}{', points' if metric.bound == 1 else ''}"
+
+
 def _has_new_clients(summary: Mapping[str, Any]) -> bool:
   return "new_clients" in summary["pretrain"]
 
@@ -262,8 +269,8 @@ def _text_key(summary: Mapping[str, Any]) -> list[str]:
   name = "RMSE" if results_lib.is_regression(summary) else "accuracy"
   metric = results_lib.metric(summary)
   return [
-      *([f"gain: in {metric.label}, positive where it is lower than under FedAvg"]
-        if metric.is_loss else []),
+      *([f"gain: over FedAvg{', positive where less than it' if metric.is_loss else ''}"]
+        if metric.label != "accuracy" else []),
       f"{name}: on the clients' own test data; sd: over the clients",
       *(["new: clients that came after the training"] if _has_new_clients(summary) else []),
       _COST_TEXT_KEY,

@@ -65,9 +65,9 @@ def build(
   """
   chosen = choose(name, **asked)
   task = table_options.CLASSIFICATION if label_scale is None else table_options.REGRESSION
-  check_learns(name, task)
   if label_scale is None:
     validate.integer(minimum=2, num_classes=num_classes)
+  check_learns(name, task)
   if not chosen.takes(input_shape, input_dtype):
     fitting = [
         other for other, row in MODELS.items()
