@@ -67,11 +67,13 @@ NAMES = (
     "encoding", "skip_lines", "comment", "decimal", "thousands", "strip_units", "header",
 )
 OF_LABELS = ("label_column", "label_above", "split_column")
+TASK = "task"
 
 
 def define_of_labels() -> None:
   """Defines the flags of classes and of rows for testing, for a program that needs them."""
-  flags.DEFINE_string("label_column", None, "Column of the classes, text or numbers (--data_dir).")
+  flags.DEFINE_string("label_column", None, 
+      "Column of the classes, text or numbers; of real numbers for a regression (--data_dir).")
   flags.DEFINE_float(
       "label_above", None,
       "Makes two classes of a column of numbers: at most this number, and above it (--data_dir).")
@@ -81,10 +83,19 @@ def define_of_labels() -> None:
       "client's rows, drawn at random, is for testing.")
 
 
+def define_task() -> None:
+  """Defines the flag of what is learned of the label column, for a program that can choose."""
+  flags.DEFINE_enum(
+      TASK, None, table_options.TASKS,
+      "What is learned of --label_column: its classes, or real numbers (--data_dir). Default: "
+      "found out; of more than 20 different numbers, a regression learns those that hardly repeat "
+      "or are not all integers.")
+
+
 def given() -> dict[str, Any]:
   """Returns the flags that were given, a dict of arguments of `TableOptions`."""
   values = {
-      name: getattr(flags.FLAGS, name) for name in (*OF_LABELS, *NAMES) if name in flags.FLAGS
+      name: getattr(flags.FLAGS, name) for name in (*OF_LABELS, TASK, *NAMES) if name in flags.FLAGS
   }
   return {
       name: tuple(value) if isinstance(value, list) else value

@@ -35,10 +35,11 @@ flags.adopt_module_key_flags(worker_flags)
 flags.adopt_module_key_flags(experiment_flags)
 
 
-def _lines(task: Any) -> tuple[str, ...]:
+def _lines(config: Any, task: Any) -> tuple[str, ...]:
   clients = results.clients_text(len(task.clients), task.num_sites)
   new = f", {len(task.new_clients):,} new" if task.new_clients else ""
-  return (f"data: {task.source}, {clients}{new}",)
+  metric = data.metric_line(config, task)
+  return (f"data: {task.source}, {clients}{new}", *filter(None, [metric]))
 
 
 def _open_runtime() -> contextlib.AbstractContextManager:
@@ -70,8 +71,8 @@ class ThreePhase(experiment.Experiment):
   name = "three_phase_emnist"
   program = "three_phase_emnist"
   files = (
-      "assignments.json", "client_metrics.csv", "client_weights.npz", "clients.csv",
-      "group_recovery.csv", "metrics.csv", "num_clusters.csv", "profiles.csv",
+      "assignments.json", "calibration.csv", "client_metrics.csv", "client_weights.npz",
+      "clients.csv", "group_recovery.csv", "metrics.csv", "num_clusters.csv", "profiles.csv",
   )
   folders = ("checkpoints", "client_data", "figures", "model", "tensorboard")
   versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
@@ -90,7 +91,7 @@ class ThreePhase(experiment.Experiment):
     data.check_reuse(experiment_flags.reuse(), flags.FLAGS.output_dir)
     data_dir = experiment_flags.data_dir()
     task = data.load(config, data_dir, recorded)
-    return experiment.Inputs(task, data.describe(config, task, data_dir), _lines(task))
+    return experiment.Inputs(task, data.describe(config, task, data_dir), _lines(config, task))
 
   def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
     data.check_recorded(recorded, document)
@@ -139,13 +140,13 @@ class AtSites(ThreePhase):
     return site_data.config_of(self._settings, self._opened.sites, resumed)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
-    del config, stack
+    del stack
     data.check_reuse(experiment_flags.reuse(), flags.FLAGS.output_dir)
     try:
       inputs = site_data.load(self._opened, self._settings, recorded)
     except runtime.WorkerLost as e:
       raise launch.InputError(str(e)) from e
-    return experiment.Inputs(inputs, inputs.describe(), _lines(inputs.task))
+    return experiment.Inputs(inputs, inputs.describe(), _lines(config, inputs.task))
 
   def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
     """Does nothing, as `load` checks it."""

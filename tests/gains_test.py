@@ -21,6 +21,21 @@ def _verdicts(sd_clients, sd_control, sd_method, method_repeats, gain=0.0):
 
 class GainTest(parameterized.TestCase):
 
+  def test_clients_without_a_value_do_not_count(self):
+    known = np.array([0.1, 0.3, 0.2])
+    self.assertEqual(
+        gains.gain(np.array([0.1, np.nan, 0.3, 0.2]), [0.5], [], 1),
+        gains.gain(known, [0.5], [], 1),
+    )
+
+  def test_ends_of_what_has_no_bound(self):
+    differences = np.array([900.0, -900.0, 1000.0, -700.0])
+    bounded = gains.gain(differences / 1000, [0.5], [], 1)
+    self.assertEqual((bounded.low, bounded.high), (-1, 1))
+    unbounded = gains.gain(differences, [0.5], [], 1, np.inf)
+    self.assertLess(unbounded.low, -1000)
+    self.assertGreater(unbounded.high, 1000)
+
   def test_paired_interval_by_hand(self):
     found = gains.gain(np.array([0.1, 0.3, 0.2, 0.2]), [0.5], [], 1)
     # The standard error is sqrt(.02 / 3) / 2, the quantile t(3, .975) = 3.1824.

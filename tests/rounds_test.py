@@ -12,6 +12,7 @@ import numpy as np
 from fl_clustering import config as config_lib
 from fl_clustering.engine import cost
 from fl_clustering.engine import engine as engine_lib
+from fl_clustering.engine import objectives
 from fl_clustering.engine import participation
 from fl_clustering.methods import method
 from fl_clustering.three_phase import checkpoint
@@ -36,6 +37,7 @@ class _Engine:
   client_ids = _IDS
   files = types.SimpleNamespace(test={client_id: None for client_id in _IDS})
   cost = cost.Cost()
+  objective = objectives.Classification(2)
 
   def confusions(self, vectors, requests):
     matrices = np.array([[[v, 10 - v], [0, 0]] for v in vectors[:, 0]])

@@ -18,14 +18,41 @@ def score_text(value: float | None) -> str:
   return scores.ABSENT if value is None else f"{value:.3f}"
 
 
+def number_text(value: float) -> str:
+  """Returns a number in the data's units with four digits."""
+  return f"{value:,.0f}" if abs(value) >= 9999.5 else f"{value:.4g}"
+
+
 def _mean_sd(distribution: Mapping[str, float]) -> str:
   return f"{distribution['mean']:.3f} ± {distribution['sd']:.3f}"
+
+
+def _mean_sd_in_units(distribution: Mapping[str, float]) -> str:
+  return f"{number_text(distribution['mean'])} ± {number_text(distribution['sd'])}"
 
 
 def points(share: float) -> str:
   """Returns a difference of shares in percentage points, with its sign."""
   # What rounds to zero keeps its sign, since an interval may end close to zero.
   return f"{100 * share:+.1f}"
+
+
+def _signed(value: float) -> str:
+  """Returns a difference with its sign and three digits or more."""
+  return f"{value:+,.0f}" if abs(value) >= 999.5 else f"{value:+.3g}"
+
+
+def gain_form(summary: Mapping[str, Any]) -> Callable[[float], str]:
+  """Returns how gains are written: in percentage points if the metric is a share."""
+  return points if results_lib.metric(summary).bound == 1 else _signed
+
+
+def gain_unit(summary: Mapping[str, Any]) -> str:
+  """Returns what gains are measured in."""
+  metric = results_lib.metric(summary)
+  if metric.bound != 1:
+    return metric.label
+  return "points" if metric.label == "accuracy" else f"points of {metric.label}"
 
 
 def interval(low: float | None, high: float | None, form: Callable[[float], str] = points) -> str:
@@ -70,6 +97,7 @@ class Column:
 
 
 _mean = operator.itemgetter("mean")  # Of a distribution.
+_least_mean = lambda distribution: -distribution["mean"]
 Group = tuple[str, Sequence[Column]]  # A heading, and the columns below it.
 
 
@@ -96,13 +124,47 @@ class Row:
     return absent if value is None else column.text(value)
 
 
-def of_clients(part: str, balanced: bool = False) -> tuple[Column, ...]:
-  """Returns the columns of clients' accuracy.
+def _of_numbers(part: str) -> tuple[Column, ...]:
+  """Returns the columns of clients' errors in a regression."""
+  return (
+      Column((part, "rmse"), "RMSE, mean ± sd", _mean_sd_in_units, _least_mean),
+      Column((part, "rmse", "p90"), "90th perc.", number_text, operator.neg),
+      Column((part, "rmse", "min"), "best client", number_text, operator.neg),
+      Column((part, "mae", "mean"), "MAE, mean", number_text, operator.neg),
+      Column((part, "r2"), "R2, mean", _mean_where_defined, _mean),
+      Column((part, "pooled_rmse"), "pooled RMSE", number_text, operator.neg),
+      Column((part, "pooled_r2"), "pooled R2", score_text, float),
+  )
+
+
+def _mean_where_defined(distribution: Mapping[str, float]) -> str:
+  return f"{distribution['mean']:.3f} ({distribution['num_clients']})"
+
+
+def of_outputs(part: str) -> tuple[Column, ...]:
+  """Returns the columns of clients' metrics that need a model's outputs."""
+  return (
+      Column((part, "auroc"), "AUROC", _mean_where_defined, _mean),
+      Column((part, "pooled_auroc"), "pooled AUROC", score_text, float),
+      Column((part, "auprc"), "AUPRC", _mean_where_defined, _mean),
+      Column((part, "pooled_auprc"), "pooled AUPRC", score_text, float),
+      Column((part, "log_loss", "mean"), "log loss", score_text, operator.neg),
+      Column((part, "brier", "mean"), "Brier score", score_text, operator.neg),
+  )
+
+
+def of_clients(
+    part: str, summary: Mapping[str, Any], balanced: bool = False
+) -> tuple[Column, ...]:
+  """Returns the columns of clients' accuracy, or of their errors in a regression.
 
   Args:
     part: The part of a method's summary that holds it.
+    summary: What `summary.json` holds.
     balanced: Whether the mean recall, which is the balanced accuracy, is called so.
   """
+  if results_lib.is_regression(summary):
+    return _of_numbers(part)
   recall = "balanced accuracy" if balanced else "recall, mean"
   return (
       Column((part, "accuracy"), "accuracy, mean ± sd", _mean_sd, _mean),
@@ -114,20 +176,46 @@ def of_clients(part: str, balanced: bool = False) -> tuple[Column, ...]:
   )
 
 
-MEAN = Column(("clients", "accuracy", "mean"), "mean", score_text)
+def mean_column(summary: Mapping[str, Any], part: str = "clients", heading: str = "mean") -> Column:
+  """Returns the column of clients' mean accuracy, or RMSE in a regression."""
+  if results_lib.is_regression(summary):
+    return Column((part, "rmse", "mean"), heading, number_text)
+  return Column((part, "accuracy", "mean"), heading, score_text)
+
+
 AT_TARGET = Column(("clients", "share_at_target"), "at target", "{:.0%}".format)
 _NUM_CLUSTERS = Column(("num_clusters",), "clusters", "{:,}".format)
-GAIN = Column(("gain", "mean"), "gain", points)
 VERDICT = Column(("gain", "verdict"), "verdict", VERDICTS.__getitem__)
-_GAIN = (
-    GAIN, Column(("gain",), "interval", lambda gain: interval(gain["low"], gain["high"])), VERDICT
-)
-_GLOBAL = (
-    Column(("global_mean", "accuracy"), "(a) mean", score_text, float),
-    Column(("global_weighted", "accuracy"), "(b) weighted", score_text, float),
-    Column(("global_blended", "accuracy"), "(c) blended", score_text, float),
-)
-_BLENDED = (Column(("clients_blended", "accuracy"), "(c) blended, mean ± sd", _mean_sd, _mean),)
+
+
+def gain_columns(summary: Mapping[str, Any]) -> tuple[Column, Column, Column]:
+  """Returns the columns of the gain, its interval and the verdict."""
+  form = gain_form(summary)
+  return (
+      Column(("gain", "mean"), "gain", form),
+      Column(("gain",), "interval", lambda gain: interval(gain["low"], gain["high"], form)),
+      VERDICT,
+  )
+
+
+def _of_phase_3(summary: Mapping[str, Any]) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+  """Returns the columns of models on the global test set, and of blended ones on clients' data."""
+  kinds = (
+      ("global_mean", "(a) mean"), ("global_weighted", "(b) weighted"),
+      ("global_blended", "(c) blended"),
+  )
+  blended = "(c) blended, mean ± sd"
+  if results_lib.is_regression(summary):
+    return (
+        tuple(Column((kind, "rmse"), text, number_text, operator.neg) for kind, text in kinds),
+        (Column(("clients_blended", "rmse"), blended, _mean_sd_in_units, _least_mean),),
+    )
+  return (
+      tuple(Column((kind, "accuracy"), text, score_text, float) for kind, text in kinds),
+      (Column(("clients_blended", "accuracy"), blended, _mean_sd, _mean),),
+  )
+
+
 _STEPS = Column(("cost", "client_steps"), "client steps", steps_text)
 _BYTES = (
     Column(("cost", "bytes_down"), "bytes to the clients", bytes_text),
@@ -138,45 +226,79 @@ _TRUE_GROUPS = (
     Column(("purity",), "purity", score_text, float),
 )
 
-_NEW = Column(("new_clients", "accuracy", "mean"), "new", score_text)
-
-# The terminal's columns have shorter headings.
-_TEXT_GROUPS: tuple[Group, ...] = (
-    ("", (Column(("num_clusters",), "K", "{:,}".format),)),
-    ("accuracy", (
-        MEAN,
-        Column(("clients", "accuracy", "sd"), "sd", score_text),
-        _NEW,
-    )),
-    ("gain over FedAvg, points", _GAIN),
-    ("cost", (
-        Column(("cost", "client_steps"), "steps", steps_text),
-        Column(("cost",), "bytes", lambda cost: bytes_text(cost["bytes_down"] + cost["bytes_up"])),
-    )),
-    ("groups", (Column(("adjusted_rand_index",), "ARI", score_text),)),
-)
-_TEXT_KEY = (
-    "accuracy: on the clients' own test data; sd: over the clients",
-    "new: clients that came after the training",
+_COST_TEXT_KEY = (
     "steps: client steps of SGD; bytes: to and from the clients; both include phase 1 where it is "
     "used"
 )
 
 
-def comparison_rows(summary: Mapping[str, Any]) -> list[Row]:
+def _text_groups(summary: Mapping[str, Any]) -> tuple[Group, ...]:
+  """Returns the terminal's columns, which have shorter headings."""
+  numbers = results_lib.is_regression(summary)
+  curve, form = ("rmse", number_text) if numbers else ("accuracy", score_text)
+  return (
+      ("", (Column(("num_clusters",), "K", "{:,}".format),)),
+      ("RMSE" if numbers else "accuracy", (
+          mean_column(summary),
+          Column(("clients", curve, "sd"), "sd", form),
+          mean_column(summary, "new_clients", "new"),
+      )),
+      (_gain_heading(summary), gain_columns(summary)),
+      ("cost", (
+          Column(("cost", "client_steps"), "steps", steps_text),
+          Column(
+              ("cost",), "bytes", lambda cost: bytes_text(cost["bytes_down"] + cost["bytes_up"])
+          ),
+      )),
+      ("groups", (Column(("adjusted_rand_index",), "ARI", score_text),)),
+  )
+
+
+def _gain_heading(summary: Mapping[str, Any]) -> str:
+  metric = results_lib.metric(summary)
+  if metric.label == "accuracy":
+    return "gain over FedAvg, points"
+  return f"gain in {metric.label}{', points' if metric.bound == 1 else ''}"
+
+
+def _has_new_clients(summary: Mapping[str, Any]) -> bool:
+  return "new_clients" in summary["pretrain"]
+
+
+def _text_key(summary: Mapping[str, Any]) -> list[str]:
+  name = "RMSE" if results_lib.is_regression(summary) else "accuracy"
+  metric = results_lib.metric(summary)
+  return [
+      *([f"gain: over FedAvg{', positive where less than it' if metric.is_loss else ''}"]
+        if metric.label != "accuracy" else []),
+      f"{name}: on the clients' own test data; sd: over the clients",
+      *(["new: clients that came after the training"] if _has_new_clients(summary) else []),
+      _COST_TEXT_KEY,
+  ]
+
+
+def comparison_rows(summary: Mapping[str, Any], baseline: bool = False) -> list[Row]:
   """Returns the rows of phase 1 and of every method.
 
   Phase 1 has one global model.  It is listed where the others have the mean (a) of their
   models.
+
+  Args:
+    summary: What `summary.json` holds.
+    baseline: Whether the last row is that of whoever uses no feature, if that is known.
   """
   pretrain = summary["pretrain"]
   parts = {
       results_lib.PRETRAIN: {**pretrain, "global_mean": pretrain["global"]},
       **{name: summary["methods"][name] for name in results_lib.ordered_methods(summary)},
   }
-  return [
+  rows = [
       Row(method, results_lib.method_label(method), part) for method, part in parts.items()
   ]
+  if baseline and "baseline" in summary:
+    label = results_lib.baseline_label(summary)
+    rows.append(Row(results_lib.BASELINE, label, summary["baseline"]))
+  return rows
 
 
 def best_text(rows: Sequence[Row], column: Column) -> str | None:
@@ -196,27 +318,50 @@ def comparison_text(summary: Mapping[str, Any]) -> str:
 
   With the names of today's methods it is about 100 columns wide.
   """
-  rows = comparison_rows(summary)
-  groups = [
-      (heading, [column for column in columns if _applies(column, rows)])
-      for heading, columns in _TEXT_GROUPS
-  ]
-  columns = [column for _, of_group in groups for column in of_group]
-  lines = [[row.label, *(row.text(column, "-") for column in columns)] for row in rows]
-  header_groups = [("", 1), *((heading, len(of_group)) for heading, of_group in groups if of_group)]
-  table = text_table.text_table(
-      ["method", *(column.heading for column in columns)], lines, header_groups
-  )
+  rows = comparison_rows(summary, baseline=True)
+  table = _text_of(rows, _text_groups(summary))
   basis = summary["comparison"]
   key = [
       f"interval: at {basis['level']:.0%} for all {basis['num_comparisons']} comparisons "
       "together; can't tell: it includes zero, or is unknown",
       *filter(None, [detectable_text(summary)]),
-      *(line for line in _TEXT_KEY if _NEW in columns or not line.startswith("new")),
+      *_text_key(summary),
   ]
   if "privacy" in summary:
     key.append(f"{privacy_text(summary)}.")
-  return "\n".join([table, "", *key])
+  return "\n".join([table, "", *key, *_further_text(summary, rows)])
+
+
+def _text_of(rows: Sequence[Row], text_groups: Sequence[Group]) -> str:
+  """Returns a table for a terminal; columns without any value are left out."""
+  groups = [
+      (heading, [column for column in columns if _applies(column, rows)])
+      for heading, columns in text_groups
+  ]
+  columns = [column for _, of_group in groups for column in of_group]
+  lines = [[row.label, *(row.text(column, "-") for column in columns)] for row in rows]
+  header_groups = [("", 1), *((heading, len(of_group)) for heading, of_group in groups if of_group)]
+  return text_table.text_table(
+      ["method", *(column.heading for column in columns)], lines, header_groups
+  )
+
+
+def _further_text(summary: Mapping[str, Any], rows: Sequence[Row]) -> list[str]:
+  """Returns further metrics of tables for a terminal, as blocks of lines."""
+  columns: tuple[Column, ...]
+  if results_lib.is_regression(summary):
+    columns = _of_numbers("clients")[3:]
+  else:
+    columns = of_outputs("clients")
+    if not any(_applies(column, rows) for column in columns):
+      return []
+    balanced = Column(("clients", "recall", "mean"), "balanced accuracy", score_text)
+    columns = (balanced, *columns)
+  return [
+      _text_of(rows, (("", columns),)), "",
+      "means over the clients, in brackets over how many where it may not be all; pooled: over "
+      "all test rows together",
+  ]
 
 
 def detectable_text(summary: Mapping[str, Any]) -> str:
@@ -227,12 +372,14 @@ def detectable_text(summary: Mapping[str, Any]) -> str:
       summary["methods"][name]["gain"].get("detectable")  # Runs of earlier versions have none.
       for name in results_lib.chosen_methods(summary)
   ]
-  known = [points(gain).lstrip("+") for gain in sorted(filter(None, found))]
+  form, unit = gain_form(summary), gain_unit(summary)
+  known = [form(gain).lstrip("+") for gain in sorted(filter(None, found))]
   if not known:
     return ""
-  ends = f"{known[0]} points"
+  unit = unit if unit.startswith("points") else f"in {unit}"
+  ends = f"{known[0]} {unit}"
   if known[0] != known[-1]:
-    ends = f"{known[0]} to {known[-1]} points, depending on the method,"
+    ends = f"{known[0]} to {known[-1]} {unit}, depending on the method,"
   return f"a gain of {ends} would be told from chance four times in five"
 
 
@@ -296,8 +443,52 @@ def _controls_text(summary: Mapping[str, Any]) -> str:
   )
 
 
+def _gain_key(results: results_lib.Results) -> str:
+  metric, num_comparisons = (
+      results_lib.metric(results.summary), results.summary["comparison"]["num_comparisons"]
+  )
+  unit = "in percentage points" if metric.bound == 1 else (
+      f"in {metric.label}, positive where that is lower than under FedAvg"
+  )
+  by = "" if metric.label == "accuracy" or metric.bound != 1 else f" of {metric.label}"
+  return (
+      f"Gain: mean over the clients, {unit}{by}; its intervals hold for all {num_comparisons} "
+      "comparisons together. Can't tell: the interval includes zero, so the highest value may be "
+      "highest by chance."
+  )
+
+
+_NUMBERS_KEY = (
+    "RMSE: root mean squared error; MAE: mean absolute error, both in the label's units. R2: 1 "
+    "minus the squared errors over those of the mean of a client's test labels; in brackets the "
+    "number of clients where it is defined. All clients weigh alike, but in the pooled metrics all "
+    "their test examples do. 90th perc.: a tenth of the clients is above it. "
+)
+_OUTPUTS_KEY = (
+    "Means over the clients; in brackets the number of clients with test rows of several classes, "
+    "without which AUROC and AUPRC are undefined. Pooled: over all test rows together. "
+)
+
+
+def _outputs_key(results: results_lib.Results) -> str:
+  labels = results.label_names
+  if len(labels) == 2:
+    told = f"AUROC and AUPRC are those of the class {labels[1]}."
+  else:
+    told = (
+        "AUROC and AUPRC are means over the classes that occur in the test rows, each against all "
+        "others."
+    )
+  return f"{_OUTPUTS_KEY}{told} AUPRC is to be compared with that of the majority class."
+
+
 def _accuracy_key(results: results_lib.Results) -> html_page.Html:
-  num_comparisons = results.summary["comparison"]["num_comparisons"]
+  if results.is_regression:
+    return html_page.paragraph(
+        f"{_NUMBERS_KEY}{_gain_key(results)}",
+        f"{_controls_text(results.summary)} {scores.ABSENT}: does not apply.",
+        quiet=True,
+    )
   balanced = (
       "Balanced accuracy: mean recall of a client's classes, so that rare ones weigh as much as "
       "frequent ones; then the mean over the clients. " if results.has_tables else ""
@@ -306,9 +497,7 @@ def _accuracy_key(results: results_lib.Results) -> html_page.Html:
       "All clients weigh alike, but in the pooled accuracy all their test examples do. sd: "
       "standard deviation over the clients. 10th perc.: a tenth of the clients is below it. Share "
       "at target: clients with an accuracy of at least "
-      f"{results.settings['target_accuracy']:g}. {balanced}Gain: mean over the clients, in "
-      f"percentage points; its intervals hold for all {num_comparisons} comparisons together. "
-      "Can't tell: the interval includes zero, so the highest value may be highest by chance.",
+      f"{results.settings['target_accuracy']:g}. {balanced}{_gain_key(results)}",
       f"{_controls_text(results.summary)} {scores.ABSENT}: does not apply.",
       quiet=True,
   )
@@ -330,18 +519,42 @@ def _global_key(results: results_lib.Results) -> str:
       else "the best accuracy that each cluster reached on its clients' test data"
   )
   biased = results.tests_on_clients and not results.weighs_by_validation
+  if results.is_regression:
+    weight = weight.replace("the best accuracy", "1 over the least squared error").replace(
+        "the accuracy", "1 over the squared error"
+    )
   return (
       f"(a): mean of all cluster models. (b): mean weighted by {weight}. (c): each cluster's model "
-      "averaged with (a); its accuracy is the mean over the clusters (over 100 of them, evenly "
+      f"averaged with (a); its {'RMSE' if results.is_regression else 'accuracy'} is the mean over "
+      "the clusters (over 100 of them, evenly "
       "spaced, where there are more). Phase 1 has one model, shown under (a)."
       + (_GLOBAL_TESTS_ON_CLIENTS if biased else "")
   )
 
 
+def _outputs_table(
+    results: results_lib.Results, rows: Sequence[Row]
+) -> list[html_page.Html]:
+  """Returns the metrics that need a model's outputs, as blocks; none without tables."""
+  columns = of_outputs("clients")
+  if not any(_applies(column, rows) for column in columns):
+    return []
+  return [
+      methods_table(
+          rows, [("clients' own test data", columns)],
+          "Metrics of the predicted probabilities; best values in bold", results.summary,
+      ),
+      html_page.paragraph(_outputs_key(results), quiet=True),
+  ]
+
+
 def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
   """Returns the comparison of all methods, as blocks of an HTML page."""
   summary = results.summary
-  rows = comparison_rows(summary)
+  rows = comparison_rows(summary, baseline=True)
+  of_global, blended = _of_phase_3(summary)
+  curve = "RMSE" if results.is_regression else "accuracy"
+  best = "best" if results.is_regression else "highest"
   level, num_examples = summary["comparison"]["level"], summary["num_test_examples"]["clients"]
   fedavg_steps = summary["methods"][results_lib.FEDAVG]["cost"]["client_steps"]
   relative_steps = Column(
@@ -352,24 +565,29 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
           rows,
           [
               ("", [_NUM_CLUSTERS]),
-              ("clients' own test data", of_clients("clients", results.has_tables)),
-              (f"over FedAvg, points, {level:.0%} interval", _GAIN),
+              ("clients' own test data", of_clients("clients", summary, results.has_tables)),
+              (
+                  f"over FedAvg, {gain_unit(summary)}, {level:.0%} interval",
+                  gain_columns(summary),
+              ),
           ],
-          f"Accuracy after phase 2, of {results_lib.clients_text(summary['num_clients'])} on "
-          f"{num_examples:,} test examples of their own, and gain over FedAvg; highest values in "
+          f"{curve[0].upper()}{curve[1:]} after phase 2, of "
+          f"{results_lib.clients_text(summary['num_clients'])} on "
+          f"{num_examples:,} test examples of their own, and gain over FedAvg; {best} values in "
           "bold",
           summary,
       ),
       _accuracy_key(results),
+      *_outputs_table(results, rows),
       methods_table(
           rows, [("computing", (_STEPS, relative_steps)), ("communication", _BYTES)],
           "What the clients had to do, phase 1 included where a method builds on it", summary,
       ),
       html_page.paragraph(_COST_KEY, quiet=True),
       methods_table(
-          rows, [("global test set", _GLOBAL), ("clients' own test data", _BLENDED)],
-          f"Models of phase 3: accuracy on {global_test_text(results)}, and of the blended models "
-          "on the clients' own test data; highest values in bold",
+          rows, [("global test set", of_global), ("clients' own test data", blended)],
+          f"Models of phase 3: {curve} on {global_test_text(results)}, and of the blended models "
+          f"on the clients' own test data; {best} values in bold",
           summary,
       ),
       html_page.paragraph(_global_key(results), quiet=True),

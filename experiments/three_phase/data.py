@@ -1,6 +1,7 @@
 """The data of a three-phase run: how they are loaded, and what the files say of them."""
 
 import contextlib
+import dataclasses
 import hashlib
 import os
 from typing import Any, Mapping, Sequence
@@ -19,6 +20,7 @@ from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import judging
 
 
 def config_of(
@@ -50,6 +52,8 @@ def config_of(
     rows = files.open_folder(data_dir, tables)
     found = files.num_clients(rows, test_share, settings["seed"])
     settings = {**settings, "num_clients": found}
+    if rows.format.options.is_regression:  # It may have been found out.
+      settings["tables"] = rows.format.options
   return config_lib.ThreePhaseConfig(**settings)
 
 
@@ -141,7 +145,29 @@ def load(
       **config.model_options,
   )
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
-  return held_out.with_validation(task, config.validation_share or 0.0, config.seed)
+  task = held_out.with_validation(task, config.validation_share or 0.0, config.seed)
+  if config.class_weights is not None:
+    task = federated_task.with_class_weights(task)
+  judging.metric_of(config.primary_metric, task)  # Refused before anything is trained.
+  return task
+
+
+def metric_line(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
+) -> str:
+  """Returns by which metric methods are compared, and why; "" for the accuracy."""
+  name = judging.metric_of(config.primary_metric, task)
+  if name == judging.ACCURACY:
+    return ""
+  line = f"methods are compared by {judging.METRICS[name].label}"
+  if task.is_regression:
+    return (
+        f"a regression learns these numbers (--task=classification takes them as classes); {line}"
+    )
+  counts = task.train_label_counts
+  if config.primary_metric is not None or counts is None:
+    return line
+  return f"{line}, as the rarest class has {counts.min() / counts.sum():.1%} of the training rows"
 
 
 def describe(
@@ -164,6 +190,9 @@ def describe(
           "num_sites": task.num_sites,
           "num_classes": task.num_classes,
           "class_names": task.class_names and list(task.class_names),
+          **({} if task.model.label_scale is None else {
+              "label_scale": dataclasses.asdict(task.model.label_scale)
+          }),
           "input_shape": list(task.model.input_shape),
           "input_dtype": task.model.input_dtype,
           "train_examples": task.num_train_examples,
@@ -259,7 +288,8 @@ def clients_text(
   New clients are listed last, with 1 as `new`; `last_columns` as of `output_folder.csv_text`.
   """
   header = ["client_id", "group", "new", "num_train", "num_validation", "num_test"]
-  header += [f"train_label_{label}" for label in range(task.num_classes)]
+  num_labels = 0 if task.is_regression else task.num_classes
+  header += [f"train_label_{label}" for label in range(num_labels)]
   new = set(task.new_client_ids)
   rows = [
       [
@@ -269,7 +299,7 @@ def clients_text(
           len(client.train),
           0 if client.validation is None else len(client.validation),
           len(client.test),
-          *_label_counts(client.train, task.num_classes),
+          *(_label_counts(client.train, num_labels) if num_labels else ()),
       ]
       for client in task.all_clients
   ]

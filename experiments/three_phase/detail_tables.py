@@ -1,16 +1,18 @@
 """The tables of single clients, clusters and global models of a three-phase run, as HTML."""
 
 import collections
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from experiment_shell import html_page
 from experiments.three_phase import comparison
 from experiments.three_phase import results as results_lib
 from fl_clustering.methods import cluster_assignment
+from fl_clustering.three_phase import judging
 
 _MAX_OPEN_ROWS = 10
 _MAX_ROWS = 100
 _MAX_CLIENTS_NAMED = 4
+_SHARES = ("accuracy", "recall", *judging.OF_OUTPUTS)
 _MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
 
 
@@ -31,7 +33,7 @@ def _folded(table: html_page.Html, num_rows: int, what: str) -> html_page.Html:
 
 def _new_client_cell(results: results_lib.Results, method: str, client_id: str) -> str:
   clusters, accuracy = results.new_client(method, client_id)
-  shown = comparison.score_text(accuracy)
+  shown = results.score_text(accuracy)
   return f"{clusters.replace(' ', ', ')}: {shown}" if clusters else shown
 
 
@@ -41,11 +43,13 @@ def new_client_tables(results: results_lib.Results) -> list[html_page.Html]:
   if not clients:
     return []
   rows = comparison.comparison_rows(summary)
-  columns = comparison.of_clients("new_clients", results.has_tables)
+  columns = comparison.of_clients("new_clients", summary, results.has_tables)
+  curve, best = ("RMSE", "best") if results.is_regression else ("accuracy", "highest")
   accuracy = comparison.methods_table(
       rows, [("new clients' own test data", columns)],
-      f"Accuracy of {results_lib.clients_text(len(clients))} that came after the training, on "
-      f"{summary['num_test_examples']['new_clients']:,} test examples of their own; highest "
+      f"{curve[0].upper()}{curve[1:]} of {results_lib.clients_text(len(clients))} that came after "
+      "the training, on "
+      f"{summary['num_test_examples']['new_clients']:,} test examples of their own; {best} "
       "values in bold",
       summary,
   )
@@ -59,8 +63,8 @@ def new_client_tables(results: results_lib.Results) -> list[html_page.Html]:
           for client in clients[:_MAX_ROWS]
       ],
       _caption(
-          "Each new client's cluster and, after the colon, its accuracy; without a cluster the "
-          "accuracy alone",
+          f"Each new client's cluster and, after the colon, its {curve}; without a cluster the "
+          f"{curve} alone",
           len(clients), "new clients", "client_metrics.csv", summary,
       ),
   )
@@ -87,25 +91,28 @@ def _clusters_of(
   examples = {client["client_id"]: client["num_train"] for client in results.clients}
   group_of = {client["client_id"]: client["group"] for client in results.clients}
   groups_known = results.true_groups is not None
+  curve = "RMSE" if results.is_regression else "accuracy"
+  of_last = {"rmse": "last RMSE", "mae": "MAE", "r2": "R2"} if results.is_regression else {}
   rows = [
       [
-          index, f"{len(members):,}", comparison.score_text(results.best_accuracy(name, index)),
+          index, f"{len(members):,}", results.score_text(results.best_of_cluster(name, index)),
+          *(results.score_text(results.cluster_metric(name, index, metric)) for metric in of_last),
           f"{sum(examples[client_id] for client_id in members):,}",
           *([_make_up(members, group_of)] if groups_known else []), _named(members),
       ]
       for index, members in enumerate(assignment.clusters[:_MAX_ROWS])
   ]
   label = results_lib.method_label(name)
-  caption = f"Clusters of {label}: best accuracy on the pooled test data of their clients"
+  caption = f"Clusters of {label}: best {curve} on the pooled test data of their clients"
   if assignment.overlapping:
     caption += "; a client may be in several clusters"
   num_clusters = len(assignment.clusters)
-  header = ["cluster", "clients", "best accuracy", "training examples"]
+  header = ["cluster", "clients", f"best {curve}", *of_last.values(), "training examples"]
   header += [*(["true groups"] if groups_known else []), "who"]
   table = html_page.table(
       header, rows,
       _caption(caption, num_clusters, "clusters", "assignments.json", results.summary),
-      text_columns=range(4, len(header)),
+      text_columns=range(4 + len(of_last), len(header)),
   )
   if num_clusters > _MAX_OPEN_ROWS:
     return html_page.details(f"{label}: {num_clusters:,} clusters", table)
@@ -121,16 +128,29 @@ def saved_clusters_table(results: results_lib.Results) -> html_page.Html:
   """Returns a table of the clients in the clusters whose models were saved."""
   method = results.saved["method"]
   metrics = results.client_metrics(method)
+  names = {"rmse": "RMSE", "mae": "MAE", "r2": "R2"} if results.is_regression else {
+      "accuracy": "accuracy", "recall": "balanced accuracy",
+      **({} if results.num_sites else {
+          name: judging.METRICS[name].label for name in judging.OF_OUTPUTS
+      }),
+  }
+  in_first = metrics[results.clients[0]["client_id"]]
+  # Runs of earlier versions have fewer.
+  names = {metric: name for metric, name in names.items() if metric in in_first}
+  metrics_shown: dict[str, Callable[[Any], str]] = {
+      metric: comparison.score_text if metric in ("r2", *_SHARES) else results.score_text
+      for metric in names
+  }
   rows = []
   for client in results.clients[:_MAX_ROWS]:
     found = metrics[client["client_id"]]
     rows.append([
         client["client_id"], found["clusters"].replace(" ", ", "), f"{client['num_train']:,}",
-        f"{client['num_test']:,}", comparison.score_text(found["accuracy"]),
-        comparison.score_text(found["recall"]),
+        f"{client['num_test']:,}",
+        *(form(found[metric]) for metric, form in metrics_shown.items()),
     ])
   table = html_page.table(
-      ["client", "cluster", "training rows", "test rows", "accuracy", "balanced accuracy"], rows,
+      ["client", "cluster", "training rows", "test rows", *names.values()], rows,
       _caption(
           f"The clients in the clusters of {results_lib.method_label(method)}",
           results.num_clients, "clients", "client_metrics.csv", results.summary,
@@ -155,26 +175,31 @@ def _global_models(results: results_lib.Results) -> list[tuple[str, str, str, Ma
 
 def global_model_tables(results: results_lib.Results) -> list[html_page.Html]:
   """Returns the global models' macro averages, and their recall per label, by its name."""
-  labels = results.label_names
+  labels = [] if results.is_regression else results.label_names
+  shown = {"rmse": "RMSE", "mae": "MAE", "r2": "R2"} if results.is_regression else {
+      "accuracy": "accuracy", "recall": "macro recall", "precision": "macro precision"
+  }
   names, averages, recalls = [], [], []
   for method, kind, name, part in _global_models(results):
     names.append(name)
-    averages.append([part[kind][metric] for metric in ("accuracy", "recall", "precision")])
+    averages.append([part[kind].get(metric) for metric in shown])
     recalls.append([
         results.evaluation(method, f"{kind}_recall_class_{label}") for label in range(len(labels))
     ])
-  metrics = ["accuracy", "macro recall", "macro precision"]
+  metrics = list(shown.values())
   caption = comparison.caption_text(
       f"On {comparison.global_test_text(results)}", results.summary
   )
 
   def table(header: list[str], values: list[list], groups: list[tuple[str, int]]) -> html_page.Html:
     rows = [
-        [name, *map(comparison.score_text, of_model)] for name, of_model in zip(names, values)
+        [name, *map(results.score_text, of_model)] for name, of_model in zip(names, values)
     ]
     return html_page.table(["model", *header], rows, caption, header_groups=[("", 1), *groups])
 
   average_group, recall_group = ("", len(metrics)), (f"recall of {results.label_word}", len(labels))
+  if not labels:
+    return [table(metrics, averages, [average_group])]
   if len(labels) <= _MAX_OPEN_ROWS:
     together = [average + recall for average, recall in zip(averages, recalls)]
     return [table(metrics + labels, together, [average_group, recall_group])]

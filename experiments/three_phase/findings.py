@@ -32,8 +32,18 @@ _SEES_MORE = {
 }
 
 
-def _mean_accuracy(results: results_lib.Results, method: str) -> float:
-  return results.summary["methods"][method]["clients"]["accuracy"]["mean"]
+def _is_by_accuracy(results: results_lib.Results) -> bool:
+  return results_lib.metric(results.summary).label == "accuracy"
+
+
+def _mean_score(results: results_lib.Results, method: str) -> float:
+  """Returns the clients' mean of the metric by which methods are compared."""
+  key = results_lib.metric(results.summary).key
+  return results.summary["methods"][method]["clients"][key]["mean"]
+
+
+def _score_text(results: results_lib.Results, score: float) -> str:
+  return comparison.number_text(score) if results.is_regression else f"{score:.3f}"
 
 
 def _steps(results: results_lib.Results, method: str) -> int:
@@ -53,17 +63,23 @@ def _verdicts_in_words(results: results_lib.Results, methods: Sequence[str], tha
     verdict_on_gain = results.summary["methods"][method]["gain"]["verdict"]
     named[verdict_on_gain].append(results_lib.method_name(method))
   verbs = {verdict: "is" if len(names) == 1 else "are" for verdict, names in named.items()}
+  relations = {gains.BETTER: "more accurate", gains.WORSE: "less accurate"}
+  either = "more or less accurate"
+  if not _is_by_accuracy(results):
+    label = results_lib.metric(results.summary).label
+    relations = {gains.BETTER: f"better in {label}", gains.WORSE: f"worse in {label}"}
+    either = f"better or worse in {label}"
   parts: list[str] = []
-  for one, relation in ((gains.BETTER, "more"), (gains.WORSE, "less")):
+  for one, relation in relations.items():
     if named[one]:
       compared = f" than {than}" if not parts else ""
       names = report_sections.listed(named[one])
-      parts.append(f"{names} {verbs[one]} {relation} accurate{compared}")
+      parts.append(f"{names} {verbs[one]} {relation}{compared}")
   if named[gains.UNCLEAR]:
     unclear = report_sections.listed(named[gains.UNCLEAR])
     parts.append(
         f"for {unclear}, this run can't tell" if parts else
-        f"this run can't tell whether {unclear} {verbs[gains.UNCLEAR]} more or less accurate than "
+        f"this run can't tell whether {unclear} {verbs[gains.UNCLEAR]} {either} than "
         f"{than}"
     )
   return "; ".join(parts)
@@ -92,6 +108,7 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
       f"This rests on {summary['num_test_examples']['clients']:,} test examples of "
       f"{results_lib.clients_text(results.num_clients, results.num_sites)}."
   )
+  yield from _metric_sentence(results)
   if results.num_clients == 1:
     yield "With one client there is no interval."
     return
@@ -118,6 +135,24 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
     )
 
 
+def _metric_sentence(results: results_lib.Results) -> Iterator[str]:
+  """Yields by which metric methods are compared, and why, unless it is the accuracy."""
+  if _is_by_accuracy(results):
+    return
+  metric = results_lib.metric(results.summary)
+  sentence = f"Methods are compared by the clients' {metric.label}"
+  if results.settings.get("primary_metric") is None and metric.label == "balanced accuracy":
+    sentence += (
+        ", since the rarest class has less than half of its share among equally frequent classes: "
+        "whoever never predicts it is accurate"
+    )
+  of_control = results.summary["methods"][results_lib.FEDAVG]["clients"][metric.key]
+  counted = of_control.get("num_clients", results.num_clients)
+  if counted < results.num_clients:
+    sentence += f"; it is defined for {counted:,} of the {results.num_clients:,} clients"
+  yield f"{sentence}."
+
+
 def _detectable_sentence(results: results_lib.Results) -> Iterator[str]:
   """Yields how large a gain must be to be seen, if the run has methods and can tell."""
   found = comparison.detectable_text(results.summary)
@@ -139,13 +174,16 @@ def _finetuned_sentence(results: results_lib.Results) -> str | None:
   chosen = results_lib.chosen_methods(results.summary)
   if not chosen or results_lib.FINETUNED not in results.summary["methods"]:
     return None
-  finetuned = _mean_accuracy(results, results_lib.FINETUNED)
-  best = max(_mean_accuracy(results, method) for method in chosen)
-  if finetuned <= best:
+  metric = results_lib.metric(results.summary)
+  sign = -1 if metric.is_loss else 1
+  finetuned = _mean_score(results, results_lib.FINETUNED)
+  best = sign * max(sign * _mean_score(results, method) for method in chosen)
+  if sign * finetuned <= sign * best:
     return None
   return (
-      "The global model fitted to each client alone (fine-tuned) beats every method in mean "
-      f"accuracy, with {finetuned:.3f} against {best:.3f} at best; there is no interval for this "
+      "The global model fitted to each client alone (fine-tuned) beats every method in "
+      f"{results_lib.mean_label(results.summary)}, with {_score_text(results, finetuned)} against "
+      f"{_score_text(results, best)} at best; there is no interval for this "
       "difference."
   )
 
@@ -167,13 +205,14 @@ def _work_sentence(results: results_lib.Results) -> str | None:
   sentence = f"Some methods have more client steps than FedAvg: {times}."
   if results_lib.FEDAVG_MATCHED not in results.summary["methods"]:
     return sentence
-  accuracies = ", ".join(
-      f"{results_lib.method_name(method)} {_mean_accuracy(results, method):.3f}"
+  found = ", ".join(
+      f"{results_lib.method_name(method)} {_score_text(results, _mean_score(results, method))}"
       for method in (*more, results_lib.FEDAVG_MATCHED)
   )
+  label = results_lib.mean_label(results.summary)
   return (
       f"{sentence} Part of their gain may come from that. FedAvg matched goes on until it has as "
-      f"many steps as the method with the most. Mean accuracy: {accuracies}."
+      f"many steps as the method with the most. {label[0].upper()}{label[1:]}: {found}."
   )
 
 
@@ -182,21 +221,20 @@ def _clients_sentence(results: results_lib.Results) -> str | None:
   chosen = results_lib.chosen_methods(results.summary)
   if not chosen:
     return None
-  together = results.client_accuracy(results_lib.FEDAVG)
+  together = results.client_curve(results_lib.FEDAVG)
   counts = []
   for method in chosen:
-    accuracy = results.client_accuracy(method)
-    better = sum(accuracy[c] > together[c] for c in together)
-    worse = sum(accuracy[c] < together[c] for c in together)
-    counts.append(f"{results_lib.method_name(method)} {better:,} and {worse:,}")
-  return (
-      f"Clients with a higher and with a lower accuracy than under FedAvg: {'; '.join(counts)}."
-  )
+    own = results.client_curve(method)
+    higher = sum(own[c] > together[c] for c in together)
+    lower = sum(own[c] < together[c] for c in together)
+    counts.append(f"{results_lib.method_name(method)} {higher:,} and {lower:,}")
+  what = "RMSE" if results.is_regression else "accuracy"
+  return f"Clients with a higher and with a lower {what} than under FedAvg: {'; '.join(counts)}."
 
 
 def _balance_sentence(results: results_lib.Results) -> str | None:
   """Returns what accuracy is reached without any feature of a table, None if not known."""
-  if not results.has_tables or results.num_sites:
+  if not results.has_tables or results.num_sites or results.is_regression:
     return None
   return (
       f"A client's most frequent class has {results.mean_majority_share:.0%} of its training rows, "
@@ -220,6 +258,8 @@ def _global_test_sentence(results: results_lib.Results) -> str | None:
   """Returns what is wrong with the global test set, None if nothing is."""
   if not results.tests_on_clients:
     return None
+  if results.is_regression:
+    return "The global test set is not apart: all of it is clients' own test data."
   return (
       "The global test set is not apart: all of it is clients' own test data. The weights of the "
       "global model (b) are best accuracies on these data, so its accuracy is too high."

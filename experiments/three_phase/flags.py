@@ -27,6 +27,7 @@ path_flag.define(
     "--workers names), of the IDX files (idx), or TFF's cache folder (emnist, auto; default "
     "~/.tff).")
 table_flags.define_of_labels()
+table_flags.define_task()
 flags.adopt_module_key_flags(table_flags)
 
 # What a single run on the digits has where no --partition is given: clients that differ in kind

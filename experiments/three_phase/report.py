@@ -42,6 +42,12 @@ FIGURES = (
         "A good method has its clients far to the right, and none far to the left.",
     ),
     report_sections.Figure(
+        "calibration.png", figures.calibration,
+        "Predicted probabilities and what came true",
+        "A model whose line is below the dotted one is too sure of what it predicts; above it, "
+        "not sure enough.",
+    ),
+    report_sections.Figure(
         "client_weights.png", cluster_figures.client_weights,
         "The clients' weights in two dimensions",
         "All panels show the same points. Neighbours are alike in the two directions of largest "
@@ -73,6 +79,30 @@ FIGURES = (
     ),
 )
 
+# What is said of figures in a regression, which show errors.
+_OF_NUMBERS = {
+    "accuracy_by_cost.png": (
+        "Error of all methods by what it cost the clients",
+        "The further left a line comes down to an error, the less the clients had to send, or to "
+        "compute, for it. Methods that build on phase 1 start where its cost ends.",
+    ),
+    "client_accuracy.png": (
+        "Distribution of the clients' errors per method",
+        "A good method has its clients far to the left, and none far to the right.",
+    ),
+}
+
+
+def _figures(results: results_lib.Results) -> tuple[report_sections.Figure, ...]:
+  if not results.is_regression:
+    return FIGURES
+  return tuple(
+      report_sections.Figure(
+          one.name, one.draw, *_OF_NUMBERS.get(one.name, (one.alt, one.caption))
+      ) for one in FIGURES
+  )
+
+
 FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
@@ -81,6 +111,7 @@ FILES = {
     "metrics.csv": "every metric per phase, method, cluster and round",
     "client_metrics.csv": "every client's metrics per method",
     "clients.csv": "every client's number of examples and labels, and whether it is a new client",
+    results_lib.CALIBRATION: "predicted probabilities and what came true, in bins of rows",
     results_lib.PROFILES: "mean and spread of every feature in the most accurate method's "
     "clusters, in the data's units",
     "assignments.json": "the clients of every cluster after the last round",
@@ -88,7 +119,7 @@ FILES = {
     "group_recovery.csv": "how well the true groups are found",
     "client_weights.npz": "the clients' weights that were grouped, and the global model",
     "checkpoints": "the trained models, and the state to resume from",
-    "model": "the models of the most accurate method's clusters, for experiments:predict",
+    "model": "the models of the best method's clusters, for experiments:predict",
     "tensorboard": "the same metrics for TensorBoard",
 }
 
@@ -98,6 +129,8 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   if (results.saved["num_clusters"] < 2) if results.num_sites else not results.profiles:
     return []
   method = results_lib.method_label(results.saved["method"])
+  metric = results_lib.metric(results.summary).label
+  better = "more accurate" if metric == "accuracy" else f"better in {metric}"
   if results.num_sites:
     profiles = []
     about = (
@@ -113,7 +146,7 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
     )
   return [
       html_page.paragraph(
-          f"No method that groups clients is more accurate here than {method}. The folder "
+          f"No method that groups clients is {better} here than {method}. The folder "
           f"{model_folder.MODEL} holds the models of its clusters. {about}"
       ),
       *profiles,
@@ -150,7 +183,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
           "Gains": report_sections.write_figures(run.path, FIRST_FIGURES, results),
           "Comparison": comparison.comparison_tables(results),
           "New clients": detail_tables.new_client_tables(results),
-          "Figures": report_sections.write_figures(run.path, FIGURES, results),
+          "Figures": report_sections.write_figures(run.path, _figures(results), results),
           "Clusters": [*_saved_clusters(results), *detail_tables.cluster_tables(results)],
           "Global models": detail_tables.global_model_tables(results),
       },

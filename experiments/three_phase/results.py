@@ -14,6 +14,7 @@ from fl_clustering import model_folder
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry as method_registry
+from fl_clustering.three_phase import judging
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -28,6 +29,8 @@ PERSONAL = tuple(method_registry.PERSONAL)
 CONTROLS = (LOCAL, FINETUNED, *PERSONAL, FEDAVG, FEDAVG_MATCHED)
 TRUE_GROUPS = "true groups"
 PROFILES = "profiles.csv"
+CALIBRATION = "calibration.csv"
+BASELINE = "baseline"  # The phase and method of who uses no feature in `client_metrics.csv`.
 NEW_CLIENTS = "new_clients"  # The phase of new clients in `client_metrics.csv`.
 
 _METRICS = ("phase", "method", "cluster", "round", "metric", "value")
@@ -74,6 +77,27 @@ def ordered_methods(summary: Mapping[str, Any]) -> list[str]:
   """Returns the methods in the order of `summary.json`, then the controls."""
   controls = [control for control in CONTROLS if control in summary["methods"]]
   return chosen_methods(summary) + controls
+
+
+def is_regression(summary: Mapping[str, Any]) -> bool:
+  """Returns whether the labels were real numbers, and no classes."""
+  return "rmse" in summary["pretrain"]["clients"]
+
+
+def metric(summary: Mapping[str, Any]) -> judging.Metric:
+  """Returns the metric by which methods were compared."""
+  return judging.METRICS[summary["comparison"].get("metric", judging.ACCURACY)]
+
+
+def mean_label(summary: Mapping[str, Any]) -> str:
+  """Returns what readers call the mean of that metric over the clients."""
+  label = metric(summary).label
+  return label if label.startswith("mean ") else f"mean {label}"
+
+
+def baseline_label(summary: Mapping[str, Any]) -> str:
+  """Returns what readers call whoever uses no feature."""
+  return "client's mean" if is_regression(summary) else "majority class"
 
 
 def clients_text(num_clients: int, num_sites: int = 0) -> str:
@@ -163,6 +187,16 @@ class Results:
     return self.settings["tables"] is not None
 
   @property
+  def is_regression(self) -> bool:
+    """Whether the labels were real numbers, and no classes."""
+    return is_regression(self.summary)
+
+  @functools.cached_property
+  def calibration(self) -> list[dict[str, Any]]:
+    """The rows of `calibration.csv`; empty without tables."""
+    return self._rows(CALIBRATION, "method")
+
+  @property
   def num_sites(self) -> int:
     """The number of sites that own the clients; 0 if their data were on one machine."""
     return self.dataset["num_sites"]
@@ -235,6 +269,12 @@ class Results:
     Sites keep these numbers to themselves, so it must not be called for clients of theirs.
     """
     return [client[f"train_label_{label}"] for label in range(self.dataset["num_classes"])]
+
+  def score_text(self, value: float | None) -> str:
+    """Returns an accuracy, or an error in the data's units, as text; a dash for None."""
+    if value is None:
+      return scores.ABSENT
+    return f"{value:.4g}" if self.is_regression else f"{value:.3f}"
 
   @property
   def representation(self) -> str:
@@ -355,9 +395,18 @@ class Results:
         for key, of_metric in table.groupby(["method", "metric"])
     }
 
-  def best_accuracy(self, method: str, cluster: int) -> float | None:
-    """Returns the best accuracy that a cluster reached, None if it is unknown."""
-    return self._evaluation.get((method, "best_accuracy"), {}).get(cluster)
+  @property
+  def curve(self) -> str:
+    """The metric that is followed round by round."""
+    return "rmse" if self.is_regression else "accuracy"
+
+  def best_of_cluster(self, method: str, cluster: int) -> float | None:
+    """Returns the best accuracy, or RMSE, that a cluster reached, None if it is unknown."""
+    return self._evaluation.get((method, f"best_{self.curve}"), {}).get(cluster)
+
+  def cluster_metric(self, method: str, cluster: int, metric: str) -> float | None:
+    """Returns a metric of a cluster's last model in a regression, None if it is unknown."""
+    return self._evaluation.get((method, f"cluster_{metric}"), {}).get(cluster)
 
   def evaluation(self, method: str, metric: str) -> float | None:
     """Returns a metric of phase 3, None if it is unknown.
@@ -380,11 +429,11 @@ class Results:
     """Returns the rows of `client_metrics.csv` of a method or of `pretrain`, by client id."""
     return self._client_metrics[PRETRAIN if method == PRETRAIN else "cluster", method]
 
-  def client_accuracy(self, method: str) -> dict[str, float]:
-    """Returns the clients' accuracy under a method, or after phase 1, by client id."""
-    return {client_id: row["accuracy"] for client_id, row in self.client_metrics(method).items()}
+  def client_curve(self, method: str) -> dict[str, float]:
+    """Returns the clients' accuracy, or RMSE, under a method or after phase 1, by client id."""
+    return {client_id: row[self.curve] for client_id, row in self.client_metrics(method).items()}
 
   def new_client(self, method: str, client_id: str) -> tuple[str, float]:
-    """Returns a new client's clusters, as text, and its accuracy under a method."""
+    """Returns a new client's clusters, as text, and its accuracy, or RMSE, under a method."""
     row = self._client_metrics[NEW_CLIENTS, method][client_id]
-    return row["clusters"], row["accuracy"]
+    return row["clusters"], row[self.curve]

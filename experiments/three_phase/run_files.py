@@ -4,14 +4,15 @@ import asyncio
 import csv
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 import numpy as np
 import tensorflow_federated as tff
 
 from experiment_shell import output_folder
 from experiments.three_phase import results as results_lib
-from fl_clustering.engine import metrics as metrics_lib
+from fl_clustering.engine import objectives
+from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
@@ -30,16 +31,13 @@ _MOST_CHARTED = 100
 
 
 def _model_rows(
-    method: str, kind: str, cluster: int | str, confusion: np.ndarray
+    objective: objectives.Objective, method: str, kind: str, cluster: int | str,
+    tally: np.ndarray,
 ) -> list[stages.Row]:
-  """Returns the rows of one model on the global test set, from a matrix (C, C)."""
-  recall = metrics_lib.class_recall(confusion)
-  metrics = {
-      **metrics_lib.model_metrics(confusion),
-      # A label without examples has no recall.
-      **{f"recall_class_{c}": v for c, v in enumerate(recall) if not np.isnan(v)},
-  }
-  named = {f"{kind}_{name}": value for name, value in metrics.items()}
+  """Returns the rows of one model on the global test set, from its tally."""
+  metrics = {**objective.metrics(tally), **objective.label_metrics(tally)}
+  # A label without examples has no recall, for one.
+  named = {f"{kind}_{name}": value for name, value in metrics.items() if not np.isnan(value)}
   return stages.metric_rows(_EVALUATE, method, cluster, "", named)
 
 
@@ -48,56 +46,41 @@ def _total_rows(method: str, cost: "cost_lib.Cost") -> list[stages.Row]:
   return stages.metric_rows(_EVALUATE, method, "", "", totals)
 
 
-def evaluation_rows(result: "result_lib.ThreePhaseResult") -> list[stages.Row]:
+def evaluation_rows(
+    objective: objectives.Objective, result: "result_lib.ThreePhaseResult"
+) -> list[stages.Row]:
   """Returns the rows of phase 3, and of phase 1's model, for `metrics.csv`."""
-  rows = _model_rows(pretraining.STAGE, "global", "", result.pretrain.global_test)
+
+  def model_rows(*of_model: Any) -> list[stages.Row]:
+    return _model_rows(objective, *of_model)
+
+  def of_quality(name: str, quality: float) -> dict[str, float]:
+    known = {} if np.isnan(quality) else {f"{name}_{objective.curve}": quality}
+    return {key: float(objective.curve_of(np.asarray(value))) for key, value in known.items()}
+
+  rows = model_rows(pretraining.STAGE, "global", "", result.pretrain.global_test)
   rows += _total_rows(pretraining.STAGE, result.pretrain.cost)
   for method, r in result.methods.items():
     for k, accuracy in enumerate(r.best_accuracy):
-      rows += stages.metric_rows(_EVALUATE, method, k, "", {"best_accuracy": accuracy})
+      rows += stages.metric_rows(_EVALUATE, method, k, "", of_quality("best", accuracy))
     for k, accuracy in enumerate(() if r.validation_accuracy is None else r.validation_accuracy):
-      known = {} if np.isnan(accuracy) else {"validation_accuracy": accuracy}
+      known = of_quality("validation", accuracy)
       rows += stages.metric_rows(_EVALUATE, method, k, "", known)
-    rows += _model_rows(method, "global_mean", "", r.global_mean)
-    rows += _model_rows(method, "global_weighted", "", r.global_weighted)
+    if isinstance(objective, objectives.Regression) and r.clusters is not None:
+      for k, tally in enumerate(r.clusters):
+        rows += model_rows(method, "cluster", k, tally)
+    rows += model_rows(method, "global_mean", "", r.global_mean)
+    rows += model_rows(method, "global_weighted", "", r.global_weighted)
     tested = scoring.blended_on_global_test(len(r.best_accuracy))
     for k, confusion in zip(tested, r.global_blended):
-      rows += _model_rows(method, "global_blended", k, confusion)
+      rows += model_rows(method, "global_blended", k, confusion)
     rows += _total_rows(method, r.cost)
   return rows
 
 
-def _client_rows(
-    phase: str, method: str, clients: Sequence["federated_task.ClientData"],
-    clusters: Sequence[Sequence[int]] | None, confusions: np.ndarray | None,
-) -> list[list]:
-  """Returns every client's row.
-
-  Args:
-    phase: The column `phase`.
-    method: The column `method`.
-    clients: The clients.
-    clusters: Which clusters each client is in; None for no clusters.
-    confusions: The clients' confusion matrices; None without clients.
-  """
-  if confusions is None:
-    return []
-  metrics = metrics_lib.model_metrics(confusions)
-  class_recall = metrics_lib.class_recall(confusions)
-  return [
-      [
-          phase,
-          method,
-          client.client_id,
-          " ".join(map(str, clusters[i] if clusters else ())),
-          len(client.test),
-          metrics["accuracy"][i],
-          metrics["recall"][i],
-          metrics["precision"][i],
-          *("" if np.isnan(v) else v for v in class_recall[i]),
-      ]
-      for i, client in enumerate(clients)
-  ]
+def _cells(values: Iterable[Any]) -> list[Any]:
+  """Returns values as cells, empty where a metric is undefined."""
+  return ["" if np.isnan(value) else value for value in values]
 
 
 def client_metrics_text(
@@ -106,26 +89,65 @@ def client_metrics_text(
 ) -> str:
   """Returns `client_metrics.csv`: every client's metrics under every model it gets.
 
+  A metric is empty where it is undefined.
+
   Args:
     task: The run's task.
     result: Its result.
     last_columns: As of `output_folder.csv_text`.
   """
-  header = ["phase", "method", "client_id", "clusters", "num_test"]
-  header += ["accuracy", "recall", "precision"]
-  header += [f"recall_class_{label}" for label in range(task.num_classes)]
+  objective = objectives.of(task.model)
+  of_outputs = judging.OF_OUTPUTS if result.pretrain.outputs is not None else ()
+  rows: list[list[Any]] = []
+
+  def add(
+      phase: str, method: str, clients: Sequence["federated_task.ClientData"],
+      clusters: Sequence[Sequence[int]] | None, tallies: np.ndarray | None,
+      outputs: judging.OutputMetrics | None = None,
+  ) -> None:
+    """Adds every client's row; which clusters each is in, None for none; nothing of no tallies."""
+    if tallies is None:
+      return
+    metrics = {**objective.metrics(tallies), **objective.label_metrics(tallies)}
+    found = outputs.clients if outputs else {}
+    for i, client in enumerate(clients):
+      rows.append([
+          phase,
+          method,
+          client.client_id,
+          " ".join(map(str, clusters[i] if clusters else ())),
+          len(client.test),
+          *_cells(values[i] for values in metrics.values()),
+          *_cells(found[name][i] if name in found else np.nan for name in of_outputs),
+      ])
+
   first = pretraining.STAGE
-  rows = _client_rows(first, first, task.clients, None, result.pretrain.clients)
-  rows += _client_rows(first, "own_weights", task.clients, None, result.pretrain.own_weights)
+  add(first, first, task.clients, None, result.pretrain.clients, result.pretrain.outputs)
+  add(first, "own_weights", task.clients, None, result.pretrain.own_weights)
   for method, r in result.methods.items():
     clusters = [r.assignment.clusters_of(client_id) for client_id in task.client_ids]
-    rows += _client_rows("cluster", method, task.clients, clusters, r.clients)
-    rows += _client_rows(_EVALUATE, method, task.clients, clusters, r.clients_blended)
+    add("cluster", method, task.clients, clusters, r.clients, r.outputs)
+    add(_EVALUATE, method, task.clients, clusters, r.clients_blended)
+  if result.baseline is not None:
+    name = results_lib.BASELINE
+    add(name, name, task.clients, None, result.baseline.clients, result.baseline.outputs)
   new = results_lib.NEW_CLIENTS
-  rows += _client_rows(new, first, task.new_clients, None, result.pretrain.new_clients)
+  add(new, first, task.new_clients, None, result.pretrain.new_clients, result.pretrain.new_outputs)
   for method, r in result.methods.items():
-    rows += _client_rows(new, method, task.new_clients, r.new_client_clusters, r.new_clients)
+    add(new, method, task.new_clients, r.new_client_clusters, r.new_clients, r.new_outputs)
+  metrics = {**objective.metrics(result.pretrain.clients[:1]),
+             **objective.label_metrics(result.pretrain.clients[:1])}
+  header = ["phase", "method", "client_id", "clusters", "num_test", *metrics, *of_outputs]
   return output_folder.csv_text(header, rows, last_columns)
+
+
+def calibration_rows(result: "result_lib.ThreePhaseResult") -> list[dict[str, Any]]:
+  """Returns the rows of `calibration.csv`, none without outputs."""
+  return [
+      {"method": method, "predicted": predicted, "observed": observed}
+      for method, r in result.methods.items() if r.outputs is not None
+      for predicted, observed in r.outputs.calibration
+  ]
 
 
 class RunFiles(stages.RunObserver):
@@ -216,7 +238,7 @@ class RunFiles(stages.RunObserver):
       result: Its result.
       recovery: What `group_recovery.recovery_rows` returned for it.
     """
-    self._write_metrics(evaluation_rows(result))
+    self._write_metrics(evaluation_rows(objectives.of(task.model), result))
     self._folder.write_text(
         "client_metrics.csv", client_metrics_text(task, result, self._last_columns)
     )
@@ -224,6 +246,9 @@ class RunFiles(stages.RunObserver):
     self._write_assignments({
         name: result.methods[name].assignment for name in self._config.chosen_methods
     })
+    calibration = calibration_rows(result)
+    if calibration:
+      self._write_rows(results_lib.CALIBRATION, calibration)
     if recovery:
       self._write_rows("group_recovery.csv", recovery)
     if result.num_clusters_choice is not None:

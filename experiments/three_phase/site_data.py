@@ -17,6 +17,7 @@ from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import site_rows
 from fl_clustering.tasks import task_options
+from fl_clustering.three_phase import judging
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,6 +52,9 @@ def _inputs(
       rows=site_rows.open_rows(opened.sites), **{name: getattr(config, name) for name in names}
   ))
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
+  if config.class_weights is not None:
+    task = federated_task.with_class_weights(task)
+  judging.metric_of(config.primary_metric, task)
   return SiteInputs(opened, config, task, data, begins_again)
 
 

@@ -7,6 +7,7 @@ worker and back once for all of them, and is evaluated there after each round.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from fl_clustering.engine import divergence
 from fl_clustering.engine import evaluation
 from fl_clustering.engine import heads as heads_lib
 from fl_clustering.engine import model_jobs
+from fl_clustering.engine import objectives
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_files
@@ -35,12 +37,13 @@ def build_rounds(
 
   Its `num_epochs` are 0 where a client does not take part in a round.  A job's result are its
   clients' models after the last round, of shape (num_members, P), and after each round their
-  losses, of shape (num_members, num_rounds), and confusion matrices, of shape
-  (num_members, num_rounds, C, C).
+  losses, of shape (num_members, num_rounds), and tallies, of shape
+  (num_members, num_rounds, *tally_shape).
   """
+  objective = objectives.of(model)
   client_update = client_update_lib.build_client_update(model, local_training)
   confusions_of_files = evaluation.build_confusions_of_files(model)
-  num_parameters, num_classes = model.num_parameters, model.num_classes
+  num_parameters, tally_shape = model.num_parameters, objective.tally_shape
 
   @tf.function
   def train_round(vector: tf.Tensor, path: Any, seed: Any, num_epochs: Any) -> tuple:
@@ -57,7 +60,7 @@ def build_rounds(
     trained = tf.TensorArray(tf.float32, num_members, element_shape=[num_parameters])
     losses = tf.TensorArray(tf.float32, num_members * num_rounds, element_shape=[])
     confusions = tf.TensorArray(
-        tf.int32, num_members * num_rounds, element_shape=[num_classes, num_classes]
+        objective.tally_type, num_members * num_rounds, element_shape=tally_shape
     )
     for i in tf.range(num_members):
       vector = vectors[job["model"][i]]
@@ -76,7 +79,7 @@ def build_rounds(
     by_round = [num_members, num_rounds]
     return (
         trained.stack(), tf.reshape(losses.stack(), by_round),
-        tf.reshape(confusions.stack(), [*by_round, num_classes, num_classes]),
+        tf.reshape(confusions.stack(), [*by_round, *tally_shape]),
     )
 
   return model_jobs.on_clients(
@@ -101,8 +104,8 @@ def train(
   """Does what `Engine.train_alone` does.
 
   Returns:
-    The models, the losses per round and client, and the confusion matrices, of shape
-    (len(rounds), len(client_ids), C, C).
+    The models, the losses per round and client, and the tallies, of shape
+    (len(rounds), len(client_ids), *tally_shape).
   """
   row = {client_id: i for i, client_id in enumerate(client_ids)}
   epochs_of = [dict.fromkeys(round_.client_ids, round_.num_epochs) for round_ in rounds]
@@ -120,7 +123,8 @@ def train(
         "num_epochs": np.array([[e.get(m, 0) for e in epochs_of] for m in members], np.int32),
     }
 
-  size = model.num_parameters + len(rounds) * (1 + model.num_classes**2)
+  objective = objectives.of(model)
+  size = model.num_parameters + len(rounds) * (1 + math.prod(objective.tally_shape))
   parts = heads_lib.cut(heads_lib.plan_heads((client_ids,), files.train), size)
   jobs = [job(part.members) for part in parts]
   sizes = [size * len(part.members) for part in parts]
@@ -128,8 +132,8 @@ def train(
   if not vectors.flags.writeable:
     vectors = vectors.copy()
   losses: list[list[cluster_training.Losses]] = [[{} for _ in client_ids] for _ in rounds]
-  shape = (len(rounds), len(client_ids), model.num_classes, model.num_classes)
-  confusions = np.empty(shape, np.int64)
+  shape = (len(rounds), len(client_ids), *objective.tally_shape)
+  confusions = np.empty(shape, np.int64 if objective.tally_type == "int32" else np.float64)
   for part, (trained, of_members, matrices) in zip(parts, results):
     rows = [row[m] for m in part.members]
     # These models are in no other message.

@@ -1,15 +1,18 @@
-"""Evaluates many models on many files of examples, through confusion matrices.
+"""Evaluates many models on many files of examples, through tallies and through outputs.
 
-Accuracy, recall and precision all follow from the confusion matrix, and the
-confusion matrix of several files is the sum of theirs.  So one kind of TFF call
-serves every evaluation here: models on the global test set, a cluster's model
+Accuracy, recall and precision all follow from the confusion matrix, the errors of a regression
+from their sums, and such a tally of several files is the sum of theirs (`objectives.py`).  So one
+kind of TFF call serves every evaluation here: models on the global test set, a cluster's model
 on its clients' test data, a client's own model on its own.
+
+What doesn't add up, such as the area under a curve, needs a model's outputs on every example.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any, Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +21,7 @@ import tensorflow_federated as tff
 
 from fl_clustering.engine import client_update
 from fl_clustering.engine import model_jobs
+from fl_clustering.engine import objectives
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_files
@@ -37,16 +41,18 @@ class Request:
   files: tuple[client_files.ExampleFile, ...]
 
 
-def build_confusions_of_files(model: model_lib.Model) -> Callable:
-  """Returns the evaluation of a model as a `tf.function`.
+# The labels of a file's examples, of shape (n,), and the model's outputs, of shape
+# (n, num_outputs).
+Outputs = tuple[np.ndarray, np.ndarray]
 
-  It takes the parameters as a vector and the files' paths.  It returns the confusion matrix of
-  each of them, int32 of shape (num_files, C, C).
+
+def _build_outputs_of_files(model: model_lib.Model) -> Callable:
+  """Returns a TensorFlow function of the parameters as a vector and of files' paths.
+
+  It returns the labels of all files' examples, the model's outputs, and every example's file.
   """
-  num_classes = model.num_classes
 
-  @tf.function
-  def confusions_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
+  def outputs_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tuple:
     parameters = client_update.unflatten(model, vector)
     contents = tf.map_fn(tf.io.read_file, paths)
     rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
@@ -54,27 +60,50 @@ def build_confusions_of_files(model: model_lib.Model) -> Callable:
     # Clients' test sets are small: read together, they fill whole batches.
     features, labels = client_update.decode_examples(model, tf.strings.reduce_join(contents))
     num_examples = tf.shape(labels)[0]
-    predictions = tf.TensorArray(
-        tf.int32, (num_examples + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES,
-        infer_shape=False, element_shape=[None],
+    outputs = tf.TensorArray(
+        tf.float32, (num_examples + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES,
+        infer_shape=False, element_shape=[None, model.num_classes],
     )
-    for i in tf.range(predictions.size()):
+    for i in tf.range(outputs.size()):
       batch = features[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
       logits = model.logits(parameters, client_update.model_inputs(batch), None)
-      predictions = predictions.write(i, tf.argmax(logits, 1, tf.int32))
-    cell = (file_index * num_classes + labels) * num_classes + predictions.concat()
-    size = tf.shape(paths)[0] * num_classes**2
-    counts = tf.math.bincount(cell, minlength=size, maxlength=size)
-    return tf.reshape(counts, [-1, num_classes, num_classes])
+      outputs = outputs.write(i, logits)
+    return labels, outputs.concat(), file_index
+
+  return outputs_of_files
+
+
+def build_confusions_of_files(model: model_lib.Model) -> Callable:
+  """Returns the evaluation of a model as a `tf.function`.
+
+  It takes the parameters as a vector and the files' paths.  It returns the tally of each of
+  them, of shape (num_files, *tally_shape); of classes this is int32 of shape (num_files, C, C).
+  """
+  objective, outputs_of_files = objectives.of(model), _build_outputs_of_files(model)
+
+  @tf.function
+  def confusions_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
+    labels, outputs, file_index = outputs_of_files(vector, paths)
+    return objective.tallies(labels, outputs, file_index, tf.shape(paths)[0])
 
   return confusions_of_files
+
+
+@functools.cache
+def _build_outputs(model: model_lib.Model) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_models` that returns labels and outputs."""
+  outputs_of_files = tf.function(_build_outputs_of_files(model))
+  return model_jobs.on_models(
+      lambda vector, job: outputs_of_files(vector, job["paths"])[:2],
+      model.num_parameters, ("paths", tff.TensorType(np.str_, [None])),
+  )
 
 
 @functools.cache
 def build_confusions(model: model_lib.Model) -> tff.Computation:
   """Returns the computation of `model_jobs.on_models` that evaluates models.
 
-  A job's result is the confusion matrix of each of its files.
+  A job's result is the tally of each of its files.
   """
   confusions_of_files = build_confusions_of_files(model)
   return model_jobs.on_models(
@@ -100,6 +129,19 @@ def _cut(files: Sequence[client_files.ExampleFile]) -> list[list[int]]:
   return lists
 
 
+def _jobs(requests: Sequence[Request]) -> tuple[list[dict[str, Any]], list[tuple[int, list[int]]]]:
+  """Returns jobs, and for each the position of its request and those of its files in it."""
+  jobs, places = [], []
+  for r, request in enumerate(requests):
+    for positions in _cut(request.files):
+      places.append((r, positions))
+      jobs.append({
+          "model": request.vector,
+          "paths": np.array([request.files[p].path for p in positions], np.str_),
+      })
+  return jobs, places
+
+
 def confusions(
     model: model_lib.Model, vectors: Any, requests: Sequence[Request]
 ) -> list[np.ndarray]:
@@ -112,22 +154,40 @@ def confusions(
     requests: What to evaluate on what.
 
   Returns:
-    Per request an integer array of shape (num_files, num_classes, num_classes):
-    per file, the number of examples by true label (rows) and by predicted label
-    (columns).
+    Per request an array of shape (num_files, *tally_shape); for classes of integers of shape
+    (num_files, num_classes, num_classes): per file, the number of examples by true label (rows)
+    and by predicted label (columns).
   """
-  jobs, places = [], []
-  for r, request in enumerate(requests):
-    for positions in _cut(request.files):
-      places.append((r, positions))
-      jobs.append({
-          "model": request.vector,
-          "paths": np.array([request.files[p].path for p in positions], np.str_),
-      })
-  shape = (model.num_classes, model.num_classes)
-  found = [np.zeros((len(request.files), *shape), np.int64) for request in requests]
-  sizes = [model.num_classes**2 * len(positions) for _, positions in places]
+  objective = objectives.of(model)
+  jobs, places = _jobs(requests)
+  shape = objective.tally_shape
+  kind = np.int64 if objective.tally_type == "int32" else objective.tally_type
+  found = [np.zeros((len(request.files), *shape), kind) for request in requests]
+  sizes = [math.prod(shape) * len(positions) for _, positions in places]
   results = model_jobs.results(build_confusions(model), vectors, jobs, sizes)
   for (r, positions), (confusion,) in zip(places, results):
     found[r][positions] = confusion
+  return found
+
+
+def outputs(
+    model: model_lib.Model, vectors: Any, requests: Sequence[Request]
+) -> list[list[Outputs]]:
+  """Returns what models return for every example; arguments as of `confusions`.
+
+  Files at sites must not be asked for: their rows stay there.
+
+  Returns:
+    Per request and file, its labels and the model's outputs.
+  """
+  jobs, places = _jobs(requests)
+  found: list[list[Any]] = [[None] * len(request.files) for request in requests]
+  numbers = [[requests[r].files[p].num_examples for p in positions] for r, positions in places]
+  sizes = [(1 + model.num_classes) * sum(of_job) for of_job in numbers]
+  results = model_jobs.results(_build_outputs(model), vectors, jobs, sizes)
+  for (r, positions), of_job, (labels, of_examples) in zip(places, numbers, results):
+    ends = np.cumsum(of_job)[:-1]
+    parts = zip(np.split(labels, ends), np.split(of_examples, ends))
+    for position, part in zip(positions, parts):
+      found[r][position] = part
   return found

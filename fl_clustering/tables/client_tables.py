@@ -20,6 +20,7 @@ import dataclasses
 import hashlib
 import itertools
 import os
+import re
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -27,6 +28,7 @@ import numpy as np
 from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import label_scale
 from fl_clustering.tables import oddities
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
@@ -37,6 +39,8 @@ from fl_clustering.tables import text_files
 _TRAIN_OR_TEST = ("train", "test")
 # As many numbers may be classes even if each occurs only once.
 _MANY_NUMBERS = 20
+# More integers than that, with fewer rows for each on average, are rather to be learned.
+_MOST_CLASSES, _ROWS_PER_CLASS = 50, 5
 # From a client id and its `ClientTable` to a mask of its rows.
 ChooseRows = Callable[[str, "ClientTable"], np.ndarray]
 
@@ -221,7 +225,8 @@ class ClientTable:
   Attributes:
     features: float64 of shape (n, d).
     labels: int64 of shape (n,), positions in the classes, -1 where a row that a model is used on
-      has none; None if there is no label column.
+      has none; None if there is no label column.  Of a regression float64, standardized as soon as
+      the format says how, and NaN for none.
     is_test: bool of shape (n,); None if there is no split column.
     rows: The rows' numbers in the client's file, counted from 1, int64 of shape (n,).
     row_ids: A tuple of n texts; None if there is no id column.
@@ -232,6 +237,12 @@ class ClientTable:
   is_test: np.ndarray | None
   rows: np.ndarray
   row_ids: tuple[str, ...] | None
+
+  @property
+  def has_label(self) -> np.ndarray:
+    """Which rows have a label, bool of shape (n,)."""
+    assert self.labels is not None
+    return self.labels >= 0 if self.labels.dtype.kind == "i" else np.isfinite(self.labels)
 
   def take(self, chosen: np.ndarray) -> ClientTable:
     """Returns the rows of a mask."""
@@ -288,7 +299,7 @@ class ClientTables:
   @property
   def number_columns(self) -> frozenset[str]:
     """The columns that are features as numbers."""
-    return frozenset(self.format.columns.numbers)
+    return frozenset(self.format.columns.numbers) & frozenset(self.format.columns.features)
 
   @property
   def feature_names(self) -> tuple[str, ...]:
@@ -304,7 +315,10 @@ class ClientTables:
     """Returns the `ClientTable` of a client."""
     table = self._unfilled(client_id)
     features = self.format.encoding.finish(table.features)
-    return dataclasses.replace(table, features=features)
+    labels, scale = table.labels, self.format.label_scale
+    if labels is not None and scale is not None:
+      labels = scale.standardized(labels)
+    return dataclasses.replace(table, features=features, labels=labels)
 
   def features(self) -> Mapping[str, np.ndarray]:
     """Returns a mapping from client id to features, which are read when asked for."""
@@ -350,11 +364,39 @@ class ClientTables:
   def standardized(self, choose: ChooseRows) -> ClientTables:
     """Returns the same tables, with features of mean zero and variance one.
 
-    Means and variances come from sums over all clients.  Constant features become zero.
+    Means and variances come from sums over all clients.  Constant features become zero.  The labels
+    of a regression are standardized likewise.
 
     Args:
       choose: As for `filled`.
+
+    Raises:
+      ValueError: If all labels of a regression are the same.
     """
+    if self.format.options.is_regression:
+      return self._with_label_scale(choose)._with_standard_features(choose)
+    return self._with_standard_features(choose)
+
+  def _with_label_scale(self, choose: ChooseRows) -> ClientTables:
+    count, label_sum, squares = 0, 0.0, 0.0
+    for table, chosen in self._chosen(choose):
+      assert table.labels is not None
+      count += int(chosen.sum())
+      label_sum += float(table.labels[chosen].sum())
+    mean = label_sum / count
+    for table, chosen in self._chosen(choose):
+      assert table.labels is not None
+      squares += float(((table.labels[chosen] - mean) ** 2).sum())
+    factor = table_format.standardizing_factor(np.array(mean), np.array(np.sqrt(squares / count)))
+    if not factor:
+      raise ValueError(
+          "`label_column` must hold different numbers in the training rows of a regression, got "
+          f"{mean:g} everywhere."
+      )
+    scale = label_scale.LabelScale(mean, float(1 / factor))
+    return dataclasses.replace(self, format=dataclasses.replace(self.format, label_scale=scale))
+
+  def _with_standard_features(self, choose: ChooseRows) -> ClientTables:
     count, sums, squares = 0, np.zeros(()), np.zeros(())
     for table, chosen in self._chosen(choose):
       count += int(chosen.sum())
@@ -396,7 +438,9 @@ def _client_table(rows: Rows, format_: table_format.TableFormat) -> ClientTable:
   """Returns the `ClientTable` of some rows, with NaN for missing features."""
   roles, classes = format_.columns.roles, format_.classes or ()
   labels = is_test = row_ids = None
-  if "label_column" in roles:
+  if "label_column" in roles and format_.options.is_regression:
+    labels = np.asarray(rows.cells[roles["label_column"]], np.float64)  # None becomes NaN.
+  elif "label_column" in roles:
     number: dict[str | None, int] = {name: i for i, name in enumerate(classes)}
     number[None] = -1
     names = _class_names(rows, format_.options)
@@ -506,7 +550,8 @@ class _Learned:
 
   def add(self, client_id: str, rows: Rows) -> None:
     """Learns from a client's rows; `BadTable` if a label or a split can't be used."""
-    labels = [] if self._options.label_column is None else _class_names(rows, self._options)
+    has_classes = self._options.label_column is not None and not self._options.is_regression
+    labels = _class_names(rows, self._options) if has_classes else []
     for name in self._columns.features:
       self._num_values[name] += int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
     for name, found in self._levels.items():
@@ -521,11 +566,12 @@ class _Learned:
   def format(self, decimal: str | None) -> table_format.TableFormat:
     """Returns the `TableFormat` of files with a decimal mark."""
     levels = {name: table_format.sorted_levels(found) for name, found in self._levels.items()}
+    has_classes = self._options.label_column is not None and not self._options.is_regression
     return table_format.TableFormat(
         self._options,
         self._columns,
         table_format.FeatureEncoding(self._columns.features, levels),
-        None if self._options.label_column is None else table_format.sorted_levels(self._classes),
+        table_format.sorted_levels(self._classes) if has_classes else None,
         decimal,
     )
 
@@ -534,6 +580,23 @@ class _Learned:
     if self._oddities is None:
       return ()
     return (*_told_encodings(heads, self._options), *self._oddities.texts())
+
+  def finds_regression(self) -> bool:
+    """Returns whether the labels are rather numbers to learn than classes, if no option says."""
+    count = len(self._classes)
+    if (
+        self._options.allow_any_number or self._options.task is not None
+        or self._options.label_above is not None or count <= _MANY_NUMBERS
+    ):
+      return False
+    # What their decimal mark is, the files say when they are read as numbers.
+    has_fraction = {mark: f"[+-]?[0-9]*{re.escape(mark)}[0-9]+.*" for mark in cells.OTHER_DECIMAL}
+    for mark, fraction in has_fraction.items():
+      if all(cells.is_number(name, mark) for name in self._classes):
+        per_class = _ROWS_PER_CLASS if count > _MOST_CLASSES else 2
+        are_rare = per_class * count > self._num_labels
+        return are_rare or any(re.fullmatch(fraction, name) for name in self._classes)
+    return False
 
   def check_classes(self) -> None:
     """Raises `BadTable` if the classes are numbers of which hardly any two are equal."""
@@ -545,7 +608,10 @@ class _Learned:
       raise problems.BadTable(
           f"column {self._options.label_column!r} has {count:,} different numbers in "
           f"{self._num_labels:,} rows, which are no classes",
-          hints=("--label_above makes two classes of them",),
+          hints=(
+              "--label_above makes two classes of them",
+              "--task=regression learns the numbers, where the files are on one machine",
+          ),
       )
 
   def check_values(self) -> None:
@@ -622,11 +688,18 @@ def open_heads(
   sources = RowSources(heads, columns, options, argument)
   learned = _Learned(columns, options)
   num_rows, digests = _scan(sources, learned.add)
+  if learned.finds_regression():
+    # Labels are read again, as numbers with the decimal mark of their file.
+    found = dataclasses.replace(options, task=table_options.REGRESSION)
+    return open_heads(heads, found, argument)
   with sources.settled(), sources.refusing(next(iter(sources.paths))):
     learned.check_values()
     learned.check_classes()
   warnings = learned.warnings(sources.heads)
-  return ClientTables(num_rows, learned.format(sources.decimal), digests, sources, warnings)
+  format_ = learned.format(sources.decimal)
+  if options.task == table_options.CLASSIFICATION:  # As where it was found out.
+    format_ = dataclasses.replace(format_, options=dataclasses.replace(options, task=None))
+  return ClientTables(num_rows, format_, digests, sources, warnings)
 
 
 def _paths(
@@ -744,7 +817,7 @@ def open_files_for(
 
   def look(client_id: str, rows: Rows) -> None:
     table = _client_table(rows, format_)  # Checks labels, levels and splits.
-    if table.labels is None or (table.labels < 0).all():
+    if table.labels is None or not table.has_label.any():
       unlabelled.add(client_id)
     for name, levels in _ignored_levels(rows, format_).items():
       ignored.setdefault(name, set()).update(levels)

@@ -229,21 +229,29 @@ class Columns:
     features: The features' names, in the order of the first file.
     categories: Those of them that hold levels.
     roles: The other columns' names, by role; see `TableOptions.roles`.
+    has_number_labels: Whether the label column holds numbers.
   """
 
   features: tuple[str, ...]
   categories: tuple[str, ...]
   roles: dict[str, str]
+  has_number_labels: bool = False
 
   @property
   def numbers(self) -> tuple[str, ...]:
-    """The features that hold numbers."""
-    return tuple(name for name in self.features if name not in self.categories)
+    """The columns that hold numbers: features, and the labels of a regression."""
+    names = tuple(name for name in self.features if name not in self.categories)
+    if self.has_number_labels and "label_column" in self.roles:
+      names += (self.roles["label_column"],)
+    return names
 
   @property
   def texts(self) -> tuple[str, ...]:
     """All other columns that are used."""
-    return (*self.categories, *self.roles.values())
+    numbers = self.numbers
+    return tuple(
+        name for name in (*self.categories, *self.roles.values()) if name not in numbers
+    )
 
 
 def check_known(heads: Sequence[Head], options: table_options.TableOptions) -> None:
@@ -370,7 +378,7 @@ def agree(heads: Sequence[Head], options: table_options.TableOptions) -> Columns
   if features is None:
     features = tuple(name for name in heads[0].known_names if name not in others)
   categories = tuple(name for name in features if name in options.categories)
-  columns = Columns(features, categories, options.roles)
+  columns = Columns(features, categories, options.roles, options.is_regression)
   used = (*features, *options.roles.values())
   _check_same(heads, options, used, repr(heads[0].path))
   if not features:

@@ -438,9 +438,13 @@ def unclear_point(head: columns_lib.Head, names: Sequence[str]) -> str | None:
 
 
 def _number_findings(
-    reading: written_numbers.Reading, num_rows: int, where: Callable[[int], str]
+    reading: written_numbers.Reading, num_rows: int, where: Callable[[int], str],
+    features: Collection[str],
 ) -> list[problems.Finding]:
-  """Returns what is wrong with columns of numbers, the first cell first."""
+  """Returns what is wrong with columns of numbers, the first cell first.
+
+  Only features may hold levels, or be left out; the labels of a regression may not.
+  """
   groups: dict[Any, list[written_numbers.Fault]] = {}
   for fault in sorted(reading.faults, key=lambda fault: fault.cell.row):
     groups.setdefault(fault.cell if fault.beside else fault.reason, []).append(fault)
@@ -458,7 +462,8 @@ def _number_findings(
         fix=first.fix,
         texts=tuple(
             problems.TextColumn(fault.cell.column, fault.levels, num_rows)
-            for fault in (first, *others) if fault.levels is not None
+            for fault in (first, *others)
+            if fault.levels is not None and fault.cell.column in features
         ),
     ))
   return found
@@ -586,7 +591,7 @@ def read(
       values = {name: column[is_good] for name, column in values.items()}
       values.update(reading.numbers)
       rows = rows[is_good]
-  found = _number_findings(reading, num_rows, where)
+  found = _number_findings(reading, num_rows, where, columns.features)
   found += _cell_findings(values, columns, needed, allow_any_number, where)
   if found:
     raise problems.BadTable.of(found)

@@ -14,6 +14,7 @@ import numpy as np
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import label_scale as label_scale_lib
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 
@@ -163,7 +164,8 @@ class TableFormat:
     options: The `TableOptions`.
     columns: The `Columns` that are used.
     encoding: The `FeatureEncoding`.
-    classes: The classes' names; None without a label column.
+    classes: The classes' names; None without a label column, and for a regression.
+    label_scale: How the labels of a regression are standardized; None until that is known.
     decimal: The decimal mark of all text files, None if they differ; other files that leave theirs
       open have it too.
   """
@@ -173,6 +175,7 @@ class TableFormat:
   encoding: FeatureEncoding
   classes: tuple[str, ...] | None = None
   decimal: str | None = None
+  label_scale: label_scale_lib.LabelScale | None = None
 
   def without_roles(self, roles: Collection[str]) -> TableFormat:
     """Returns the format of tables whose columns of these roles are left out."""
@@ -180,7 +183,7 @@ class TableFormat:
     names = tuple(name for role, name in self.columns.roles.items() if role in roles)
     left_out: dict[str, Any] = {**dict.fromkeys(roles), "exclude": (*self.options.exclude, *names)}
     if "label_column" in left_out:
-      left_out["label_above"] = None
+      left_out["label_above"] = left_out["task"] = None
     return dataclasses.replace(
         self,
         options=dataclasses.replace(self.options, **left_out),
@@ -234,6 +237,9 @@ class TableFormat:
         **{name: _as_list(getattr(encoding, name)) for name in _ARRAYS},
         "classes": self.classes and list(self.classes),
         "decimal": self.decimal,
+        **({} if self.label_scale is None else {
+            "label_scale": dataclasses.asdict(self.label_scale)
+        }),
     }
 
   @classmethod
@@ -243,9 +249,10 @@ class TableFormat:
     levels = {name: tuple(found) for name, found in document["levels"].items()}
     features = tuple(document["features"])
     arrays: dict[str, Any] = {name: _as_array(document[name]) for name in _ARRAYS}
+    scale = document.get("label_scale")
     return cls(
         options,
-        columns_lib.Columns(features, tuple(levels), options.roles),
+        columns_lib.Columns(features, tuple(levels), options.roles, options.is_regression),
         FeatureEncoding(
             features,
             levels,
@@ -254,6 +261,7 @@ class TableFormat:
         ),
         document["classes"] and tuple(document["classes"]),
         document.get("decimal"),  # Formats of earlier versions have none.
+        scale and label_scale_lib.LabelScale(**scale),
     )
 
 

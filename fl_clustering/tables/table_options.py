@@ -31,6 +31,9 @@ UNKNOWN_LEVELS = {ERROR: "it is an error", IGNORE: "the row has none of the colu
 # Encodings in which no bytes of a line change what later lines are; one byte for each character,
 # or UTF-8.
 _OF_SINGLE_LINES = ("ascii", "cp125", "iso8859", "koi8", "mac", "utf-8")
+# What is learned of a label column, by the names of `task`.
+CLASSIFICATION, REGRESSION = "classification", "regression"
+TASKS = (CLASSIFICATION, REGRESSION)
 _ROLES = ("id_column", "label_column", "split_column", "client_column")
 
 
@@ -78,7 +81,9 @@ class TableOptions:
       zeros and ones.
     missing: A key of `MISSING`.
     id_column: Names the rows in the output; not a feature.
-    label_column: The classes.
+    label_column: The classes, or the numbers of a regression.
+    task: One of `TASKS`, what is learned of the label column; None to find out: numbers of which
+      hardly any two are equal, or many that are no integers, are a regression's.
     label_above: Turns a label column of numbers into two classes, at most this number and
       above it; None keeps the classes as they are.
     split_column: Says `train` or `test` of every row.
@@ -107,6 +112,7 @@ class TableOptions:
   missing: str = ERROR
   id_column: str | None = None
   label_column: str | None = None
+  task: str | None = None
   label_above: float | None = None
   split_column: str | None = None
   client_column: str | None = None
@@ -136,7 +142,20 @@ class TableOptions:
         raise validate.error("label_above", "be left out without `label_column`", self.label_above)
       if not math.isfinite(self.label_above):
         raise validate.error("label_above", "be a finite number", self.label_above)
+    self._check_task()
     self._check_one_role_each()
+
+  def _check_task(self) -> None:
+    if self.task is None:
+      return
+    validate.one_of(TASKS, task=self.task)
+    if self.label_column is None:
+      raise validate.error("task", "be left out without `label_column`", self.task)
+    if self.is_regression and self.label_above is not None:
+      raise validate.error(
+          "label_above", "be left out for a regression, since it makes two classes",
+          self.label_above,
+      )
 
   def _check_marks(self) -> None:
     if self.decimal is not None:
@@ -175,6 +194,11 @@ class TableOptions:
         raise validate.error("categories", f"not name a column that is in `{seen[name]}`", name)
       if self.columns is not None and name not in self.columns:
         raise validate.error("categories", "be among `columns`", name)
+
+  @property
+  def is_regression(self) -> bool:
+    """Whether the label column's numbers are learned."""
+    return self.task == REGRESSION
 
   @property
   def style(self) -> cells.Style:

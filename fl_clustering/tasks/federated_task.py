@@ -6,12 +6,15 @@ each other are an error here and not in a later round of training.
 
 import dataclasses
 import hashlib
-from typing import Any, Mapping
+from typing import Any, Mapping, cast
+
+import numpy as np
 
 from clustering_basics import validate
 from fl_clustering.tables import table_format as table_format_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import model as model_lib
+from fl_clustering.tasks import models
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,7 +45,7 @@ class FederatedTask:
     global_test: Test examples that belong to no one client; a tuple if they are the clients' own,
       each at its site.
     global_test_source: One line: where `global_test` is from.
-    num_classes: Labels are below this number.
+    num_classes: Labels are below this number; 1 for a regression, whose labels are numbers.
     partition_options: The options that the partition used, by name.
     fallback_reason: Why `auto` did not use EMNIST; None if it did, or was not
       asked.
@@ -131,6 +134,12 @@ class FederatedTask:
           f"hold features of the model's type {self.model.input_dtype} for {owner}",
           examples.dtype,
       )
+    if examples.are_numbers != self.is_regression:
+      kinds = {True: "real numbers", False: "classes"}
+      raise validate.error(
+          name, f"hold labels that are {kinds[self.is_regression]}, as the model learns, for "
+          f"{owner}", kinds[examples.are_numbers],
+      )
     if examples.label_bound > self.num_classes:
       raise validate.error(
           name,
@@ -165,6 +174,22 @@ class FederatedTask:
         client.client_id: client.group for client in self.clients if client.group is not None
     }
     return groups or None
+
+  @property
+  def is_regression(self) -> bool:
+    """Whether labels are real numbers, and no classes."""
+    return self.model.label_scale is not None
+
+  @property
+  def train_label_counts(self) -> np.ndarray | None:
+    """How many training examples each class has, (C,); None where it has none or sites know."""
+    if self.is_regression or self.num_sites:
+      return None
+    counts = np.zeros(self.num_classes, np.int64)
+    for client in self.clients:
+      labels = cast(examples_lib.Examples, client.train).labels
+      counts += np.bincount(labels, minlength=self.num_classes)
+    return counts
 
   @property
   def num_sites(self) -> int:
@@ -203,6 +228,8 @@ class FederatedTask:
     holds no path and no name: the same data from another folder is the same.
     """
     digest = hashlib.sha256(f"{self.num_classes}".encode())
+    if self.model.label_scale is not None:
+      digest.update(repr(self.model.label_scale).encode())
     for client in self.all_clients:
       # repr() keeps neighbouring fields apart whatever an id consists of.
       digest.update(repr((client.client_id, client.group)).encode())
@@ -212,3 +239,18 @@ class FederatedTask:
     for part in self.global_test_parts:
       part.update_digest(digest)
     return digest.hexdigest()
+
+
+def with_class_weights(task: FederatedTask) -> FederatedTask:
+  """Returns the task whose loss weighs classes: n / (C * n_c), of the n_c of n training examples.
+
+  Raises:
+    ValueError: If the task has no classes, or sites keep the labels.
+  """
+  counts = task.train_label_counts
+  if counts is None:
+    what = "a regression" if task.is_regression else "clients at sites, which keep their labels"
+    raise validate.error("class_weights", f"be left out for {what}", "balanced")
+  weights = counts.sum() / (len(counts) * np.maximum(counts, 1))
+  model = models.adapted(task.model, class_weights=tuple(weights.tolist()))
+  return dataclasses.replace(task, model=model)

@@ -371,6 +371,7 @@ def draft(
   for name in ("encoding", "skip_lines", "comment", "thousands", "strip_units"):
     if getattr(options, name):
       raise validate.error(name, "be left out for a schema", getattr(options, name))
+  options = dataclasses.replace(options, task=table_options.CLASSIFICATION)
   tables = client_tables.open_folder(data_dir, options)
   if any(head.style.decimal == "," for head in tables.heads) and options.decimal is None:
     # A schema has one decimal mark for all files.

@@ -2,8 +2,8 @@
 
 A repeat makes its first clusters anew, and trains for as many rounds, with other random numbers:
 other orders of the clients' examples, other participants where not all clients take part in a
-round, and another start where a method draws one.  Phase 1 is the same.  How much the accuracy
-varies is what a difference between two methods has to be compared with.
+round, and another start where a method draws one.  Phase 1 is the same.  How much the results
+vary is what a difference between two methods has to be compared with.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Callable, Sequence, TYPE_CHECKING
 import numpy as np
 
 from fl_clustering.engine import divergence
-from fl_clustering.engine import metrics
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import scoring
 
@@ -40,7 +39,7 @@ def _in_words(error: divergence.TrainingDiverged, repeat: int) -> str:
 def run(
     start_of: Callable[[int], rounds.Start], count: int, numbers: Sequence[int],
     config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine,
-    stage_runner: stages.StageRunner,
+    stage_runner: stages.StageRunner, metric: str,
 ) -> np.ndarray:
   """Trains the repeats, from their checkpoints where there are any.
 
@@ -48,9 +47,10 @@ def run(
     start_of: Returns the start of a repeat, from 1 on.
     count: How many repeats there are, at least one.
     numbers: The numbers of the rounds that are repeated.
+    metric: What is returned, a name in `judging.METRICS`.
 
   Returns:
-    Every client's accuracy under each repeat, float64 of shape (count, N).
+    The metric at every client under each repeat, float64 of shape (count, N).
 
   Raises:
     divergence.TrainingDiverged: If a loss or weight is not finite.
@@ -64,8 +64,6 @@ def run(
       )
     except divergence.TrainingDiverged as e:
       raise divergence.TrainingDiverged(_in_words(e, repeat)) from e
-    clients, _ = scoring.on_clients_and_clusters(
-        engine, outcome.state.vectors, outcome.state.members
-    )
-    found.append(metrics.accuracy(clients))
+    state = outcome.state
+    found.append(scoring.client_scores(engine, metric, state.vectors, state.members))
   return np.stack(found)

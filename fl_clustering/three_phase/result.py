@@ -1,4 +1,8 @@
-"""The result of a three-phase run. Confusion matrices have true labels as rows."""
+"""The result of a three-phase run.
+
+Models are judged by tallies (`engine/objectives.py`): confusion matrices of shape (C, C) with true
+labels as rows, or a regression's sums of errors.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ if TYPE_CHECKING:
   from fl_clustering.methods import cluster_assignment
   from fl_clustering.methods import method as method_lib
   from fl_clustering.methods import num_clusters
+  from fl_clustering.three_phase import baseline as baseline_lib
+  from fl_clustering.three_phase import judging
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +33,8 @@ class PretrainResult:
     new_clients: The same for the global model on the new clients' test data; `None`
       without new clients.
     cost: What phase 1 asked of the clients.
+    outputs: The clients' metrics that need outputs; `None` where there are none.
+    new_outputs: The same of the new clients.
   """
 
   vector: np.ndarray
@@ -35,6 +43,8 @@ class PretrainResult:
   own_weights: np.ndarray
   new_clients: np.ndarray | None
   cost: cost_lib.Cost
+  outputs: judging.OutputMetrics | None = None
+  new_outputs: judging.OutputMetrics | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,8 +53,8 @@ class Outcome:
 
   Attributes:
     state: The state after the last round, of K clusters.
-    best_accuracy: The highest accuracy that every cluster reached in any round on its
-      members' test data, float64 of shape (K,); 0 for a cluster that never had any.
+    best_accuracy: The highest accuracy (`Objective.quality`) that every cluster reached in any
+      round on its members' test data, float64 of shape (K,); 0 for a cluster that never had any.
     cost: The cost of the method so far.
   """
 
@@ -59,8 +69,8 @@ class MethodResult:
 
   Attributes:
     vectors: The cluster models, (K, P).
-    best_accuracy: The highest accuracy every cluster reached in any round on its
-      own clients' test data, (K,).
+    best_accuracy: The highest accuracy (`Objective.quality`) every cluster reached in any round on
+      its own clients' test data, (K,).
     clients: Confusion matrices of every client with its cluster's model, or with the mean of
       its clusters' models, (N, C, C).
     clients_blended: The same after every cluster's model was replaced by the mean
@@ -81,6 +91,10 @@ class MethodResult:
       some; `None` if no client has any.
     validation_accuracy: The accuracy of the cluster models on their own clients' validation data,
       (K,), NaN where these have none; `None` likewise.
+    clusters: The tallies of the cluster models on their own clients' test data, (K, ...).
+    outputs: The clients' metrics that need outputs; `None` where there are none.
+    validation_outputs: The same on validation data.
+    new_outputs: The same of the new clients.
   """
 
   assignment: cluster_assignment.ClusterAssignment
@@ -98,6 +112,10 @@ class MethodResult:
   purity: float | None
   validation: np.ndarray | None = None
   validation_accuracy: np.ndarray | None = None
+  clusters: np.ndarray | None = None
+  outputs: judging.OutputMetrics | None = None
+  validation_outputs: judging.OutputMetrics | None = None
+  new_outputs: judging.OutputMetrics | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +125,7 @@ class ThreePhaseResult:
   Attributes:
     client_weights: What was grouped.
     methods: The results of the methods and controls, by name.
-    repeats: Every client's accuracy when a method or control was trained again, of shape (R, N),
+    repeats: Every client's `metric` when a method or control was trained again, of shape (R, N),
       by its name.
     num_clusters_choice: How the number of clusters was chosen; `None` if it was given.
     privacy: What the aggregator of phase 1 guarantees, or `None`.
@@ -115,6 +133,8 @@ class ThreePhaseResult:
       `grouping_epochs` would have given.  It trains the clients, so it works as long as
       TFF's context and the run's `data_dir` are there.
     failures: Why methods and controls that are not in `methods` failed, by name.
+    metric: By which of `judging.METRICS` methods are compared.
+    baseline: What is reached without features; `None` where it is not known.
   """
 
   pretrain: PretrainResult
@@ -125,3 +145,5 @@ class ThreePhaseResult:
   privacy: dict[str, Any] | None
   local_weights: Callable[[int], client_weights_lib.ClientWeights]
   failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  metric: str = "accuracy"
+  baseline: baseline_lib.Baseline | None = None

@@ -14,7 +14,6 @@ import numpy as np
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
-from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method as method_lib
@@ -108,18 +107,20 @@ def run(
       clients, of_clusters = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
     else:  # Every client is a cluster.
       clients = of_clusters = confusions
-    accuracy = metrics_lib.accuracy(of_clusters)
-    of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
+    objective = engine.objective
+    quality = objective.quality(of_clusters)
+    curve = objective.curve_of(quality)
+    of_all = {**objective.of_clients(clients), **cost.by_name()}
     rows = stages.metric_rows(_PHASE, name, "", round_num, of_all)
     for k, members in enumerate(state.members):
       # What an empty or untrained cluster doesn't have is left out.
-      metrics = {"accuracy": accuracy[k]} if members else {}
+      metrics = {objective.curve: curve[k]} if members else {}
       if k < len(losses) and losses[k]:
         metrics["train_loss"] = np.mean(list(losses[k].values()))
       rows += stages.metric_rows(_PHASE, name, k, round_num, metrics)
-    best = np.zeros(len(accuracy))
+    best = np.zeros(len(quality))
     best[: len(before.best_accuracy)] = before.best_accuracy
-    return result_lib.Outcome(state, np.fmax(best, accuracy), before.cost + cost), rows
+    return result_lib.Outcome(state, np.fmax(best, quality), before.cost + cost), rows
 
   def begin() -> tuple[result_lib.Outcome, list[stages.Row]]:
     cost = start_from.cost - start_from.initialize_cost

@@ -35,7 +35,9 @@ from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry
+from fl_clustering.three_phase import baseline
 from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import matched_control
 from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import repeats as repeats_lib
@@ -65,7 +67,9 @@ class Run:
     tolerated: Exceptions that end a method or control and not the run.
     failures: Why methods and controls failed, by name.
     results: What the others came to, by name.
-    repeats: Every client's accuracy under each repeat of a method, (R, N), by name.
+    metric: By which of `judging.METRICS` methods are compared.
+    with_outputs: Whether models are also judged by metrics that need outputs.
+    repeats: Every client's `metric` under each repeat of a method, (R, N), by name.
   """
 
   config: config_lib.ThreePhaseConfig
@@ -75,6 +79,8 @@ class Run:
   stage_runner: stages.StageRunner
   tolerated: tuple[type[BaseException], ...]
   failures: dict[str, str]
+  metric: str
+  with_outputs: bool
   results: dict[str, result_lib.MethodResult] = dataclasses.field(default_factory=dict)
   repeats: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
@@ -138,7 +144,8 @@ class Run:
       )
       true_groups = self.task.true_groups if name in self.config.chosen_methods else None
       result = scoring.evaluate(
-          self.engine, outcome, placement, true_groups, self.config.article_weights
+          self.engine, outcome, placement, true_groups, self.config.article_weights,
+          self.with_outputs,
       )
       if len(result.vectors) > MOST_MODELS_KEPT:
         path = os.path.join(self.data_dir, f"models_of_{name}.npy")
@@ -162,7 +169,7 @@ class Run:
       )
 
     self.repeats[name] = repeats_lib.run(
-        start_of, count, numbers, self.config, self.engine, self.stage_runner
+        start_of, count, numbers, self.config, self.engine, self.stage_runner, self.metric
     )
 
 
@@ -187,6 +194,11 @@ def run(
     ValueError: If the settings are of another number of clients.
   """
   _check_number_of_clients(config, task)
+  if task.is_regression:
+    config.check_regression()
+  metric = judging.metric_of(config.primary_metric, task)
+  of_tables = task.table_format is not None and not task.num_sites
+  with_outputs = judging.METRICS[metric].of_outputs or of_tables and not task.is_regression
   # Compute the guarantee first, so it can't depend on the outcome.
   privacy = client_privacy.spent(config)
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
@@ -196,7 +208,10 @@ def run(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes
   )
   checked = config.with_num_clusters(1) if config.chooses_num_clusters else config
-  this = Run(checked, task, data_dir, engine, stage_runner, tuple(tolerated), dict(failed))
+  this = Run(
+      checked, task, data_dir, engine, stage_runner, tuple(tolerated), dict(failed),
+      metric, with_outputs,
+  )
   this.methods()  # What a method can't work with is refused before anything is trained.
   pretrained = pretraining.pretrain(config, task, engine, stage_runner, settings)
   config, choice = _with_number_of_clusters(config, pretrained)
@@ -220,7 +235,7 @@ def run(
   for name, start in starts.items():
     this.repeat(start, numbers[name], pretrained, settings)
   return result_lib.ThreePhaseResult(
-      pretrain=scoring.evaluate_pretrained(engine, pretrained),
+      pretrain=scoring.evaluate_pretrained(engine, pretrained, with_outputs),
       client_weights=pretrained.client_weights,
       methods=this.results,
       repeats=this.repeats,
@@ -231,6 +246,8 @@ def run(
           participation.grouping_round(config),
       ),
       failures=this.failures,
+      metric=metric,
+      baseline=baseline.of_task(task),
   )
 
 

@@ -1,4 +1,6 @@
-"""The cluster models of a three-phase run on tables, which predict classes of rows that come later.
+"""The cluster models of a three-phase run on tables, which predict labels of rows that come later.
+
+Labels are classes, or the numbers of a regression.
 
 A client of the run gets the model of its cluster; in several clusters, the mean of their
 parameters.  A client that was not there gets the cluster whose model has the least loss on its
@@ -19,13 +21,14 @@ import numpy as np
 
 from clustering_basics import validate
 from fl_clustering import model_folder
-from fl_clustering.engine import metrics
+from fl_clustering.engine import objectives
 from fl_clustering.methods import registry
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import models
+from fl_clustering.three_phase import judging
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -58,7 +61,7 @@ class SavedClusters:
   Attributes:
     vectors: The clusters' models, float32 of shape (K, P).
     clusters: From every client's id to its clusters' positions.
-    format: The format of the tables, with classes.
+    format: The format of the tables, with classes or a label scale.
     model: The model's name and options, arguments of `models.build`.
     global_vector: FedAvg's model, float32 of shape (P,); None if it failed, and in folders of
       earlier versions.
@@ -111,8 +114,9 @@ class SavedClusters:
     """The model without its parameters."""
     encoding = self.format.encoding
     return models.build(
-        input_shape=(len(encoding.feature_names),), num_classes=len(self._classes),
-        input_dtype="float32", **self.model,
+        input_shape=(len(encoding.feature_names),),
+        num_classes=1 if self.format.label_scale else len(self._classes),
+        input_dtype="float32", label_scale=self.format.label_scale, **self.model,
     )
 
   def open_folder(
@@ -136,6 +140,8 @@ class SavedClusters:
   def predict(self, frame: pd.DataFrame, client_id: str) -> np.ndarray:
     """Returns the classes' probabilities, float32 of shape (n, num_classes).
 
+    Of a regression, it returns the predicted numbers in the data's units, float64 of shape (n,).
+
     Args:
       frame: It has the columns of the clients' tables, in any order.
       client_id: Whose rows they are; a client of the run.
@@ -146,7 +152,10 @@ class SavedClusters:
     if client_id not in self.clusters:
       raise ValueError(f"`client_id` must be a client of the run, got {client_id!r}.")
     features = self.format.features(frame)
-    return self._probabilities(self._vector(self.clusters[client_id]), features)
+    vector, scale = self._vector(self.clusters[client_id]), self.format.label_scale
+    if scale is not None:
+      return scale.in_units(self._outputs(vector, features)[:, 0])
+    return self._probabilities(vector, features)
 
   def place_others(
       self, tables: client_tables.ClientTables, fallback: str | None = None,
@@ -213,9 +222,17 @@ class SavedClusters:
       own = self.clusters.get(client_id)
       if own is None:
         own = (self._least_loss(table),)
+      cluster = " ".join(map(str, own)) if own != _GLOBALLY else GLOBAL
+      scale = self.format.label_scale
+      if scale is not None:
+        numbers = scale.in_units(self._outputs(self._vector(own), table.features)[:, 0])
+        yield client_id, table, {
+            "cluster": [cluster] * len(numbers),
+            "prediction": [f"{number:.7g}" for number in numbers],
+        }
+        continue
       probabilities = self._probabilities(self._vector(own), table.features)
       classes = probabilities.argmax(axis=1)
-      cluster = " ".join(map(str, own)) if own != _GLOBALLY else GLOBAL
       yield client_id, table, {
           "cluster": [cluster] * len(classes),
           "class": [self._classes[k] for k in classes],
@@ -234,8 +251,13 @@ class SavedClusters:
   def _least_loss(self, table: client_tables.ClientTable) -> int:
     """Returns the cluster whose model has the least mean loss on a table's labels."""
     assert table.labels is not None  # Other clients have a place already.
-    has_label = table.labels >= 0
-    features, labels = table.features[has_label], table.labels[has_label]
+    features, labels = table.features[table.has_label], table.labels[table.has_label]
+    if self.format.label_scale is not None:
+      errors = [
+          np.square(self._outputs(vector, features)[:, 0] - labels).mean()
+          for vector in self.vectors
+      ]
+      return int(np.argmin(errors))
     own = np.arange(len(labels)), labels
     tiny = np.finfo(np.float32).tiny
     losses = [
@@ -246,9 +268,13 @@ class SavedClusters:
 
   def _probabilities(self, vector: np.ndarray, features: np.ndarray) -> np.ndarray:
     """Returns the classes' probabilities of features, float32 of shape (n, num_classes)."""
-    # pylint: disable=g-import-not-at-top
-    import tensorflow as tf
+    import tensorflow as tf  # pylint: disable=g-import-not-at-top
 
+    return tf.nn.softmax(self._outputs(vector, features)).numpy()
+
+  def _outputs(self, vector: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """Returns a model's outputs, float32 of shape (n, num_outputs)."""
+    # pylint: disable=g-import-not-at-top
     from fl_clustering.engine import client_update
     # pylint: enable=g-import-not-at-top
 
@@ -256,24 +282,36 @@ class SavedClusters:
     parameters = client_update.unflatten(model, vector)
     features = features.astype(np.float32)
     blocks = [
-        tf.nn.softmax(model.logits(parameters, features[start : start + _BLOCK_ROWS], None))
+        model.logits(parameters, features[start : start + _BLOCK_ROWS], None)
         for start in range(0, len(features), _BLOCK_ROWS)
     ]
-    return np.concatenate([block.numpy() for block in blocks])
+    return np.concatenate([np.asarray(block) for block in blocks])
 
 
-def most_accurate(config: config_lib.ThreePhaseConfig, result: result_lib.ThreePhaseResult) -> str:
-  """Returns the name of the chosen method with the highest mean accuracy over the clients.
+def most_accurate(
+    config: config_lib.ThreePhaseConfig, model: model_lib.Model,
+    result: result_lib.ThreePhaseResult,
+) -> str:
+  """Returns the name of the chosen method that is best in the run's metric, a mean over clients.
 
-  It is that on their validation data, or on their test data if no client has any others.
+  It is that on their validation data, or on their test data if no client has any others, or none
+  on which it is defined.
   """
+  objective, metric = objectives.of(model), judging.METRICS[result.metric]
 
-  def accuracy(name: str) -> float:
+  def score(name: str) -> float:
     found = result.methods[name]
-    judged = found.clients if found.validation is None else found.validation
-    return metrics.accuracy(judged).mean()
+    parts = [(found.clients, found.outputs)]
+    if found.validation is not None:
+      parts.insert(0, (found.validation, found.validation_outputs))
+    for tallies, outputs in parts:
+      scores = judging.client_scores(result.metric, objective, tallies, outputs)
+      if not np.isnan(scores).all():
+        break
+    mean = float(np.nanmean(scores))
+    return -mean if metric.is_loss else mean
 
-  return max(config.chosen_methods or (registry.FEDAVG,), key=accuracy)
+  return max(config.chosen_methods or (registry.FEDAVG,), key=score)
 
 
 def of_result(

@@ -12,6 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from fl_clustering import options as options_lib
+from fl_clustering.engine import objectives
+from fl_clustering.tables import label_scale
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
@@ -23,6 +25,7 @@ from fl_clustering.tasks import registry
 from tests.tasks import data_files
 
 _NUM_CLASSES = 7
+_OF_NUMBERS = "_of_numbers"
 
 # Examples' shape and type.
 _INPUTS = {
@@ -61,18 +64,28 @@ def _keras_tokens():
 
 # From a name to a function that returns the model.
 _MODELS = {
-    f"{model}_{inputs}": functools.partial(
-        models.build, model, shape, _NUM_CLASSES, dtype
+    f"{model}_{inputs}{ending}": functools.partial(
+        models.build, model, shape, num_classes, dtype, scale
+    )
+    for task, ending, num_classes, scale in (
+        (table_options.CLASSIFICATION, "", _NUM_CLASSES, None),
+        (table_options.REGRESSION, _OF_NUMBERS, 1, label_scale.LabelScale(50, 3)),
     )
     for model, row in models.MODELS.items()
     for inputs, (shape, dtype) in _INPUTS.items()
-    if row.takes(shape, dtype)
+    if row.takes(shape, dtype) and task in row.learns
 } | {
     build.__name__.lstrip("_"): functools.partial(
         keras_model.keras_model, build, build.__name__.lstrip("_")
     )
     for build in (_keras_table, _keras_images, _keras_tokens)
 }
+
+
+def _labels(model, num_examples):
+  """Returns classes, or as many numbers of mean zero and about variance one."""
+  labels = np.arange(num_examples) % _NUM_CLASSES
+  return labels if model.label_scale is None else ((labels - 3) / 2).astype(np.float32)
 
 
 @parameterized.named_parameters(*((name, name) for name in _MODELS))
@@ -92,9 +105,9 @@ class ModelContractTest(parameterized.TestCase):
   def test_describes_itself(self, name):
     model, parameters = self._build(name)
     self.assertStartsWith(name, model.name)
-    self.assertEqual(model.num_classes, _NUM_CLASSES)
+    self.assertEqual(model.num_classes, 1 if name.endswith(_OF_NUMBERS) else _NUM_CLASSES)
     if "keras" not in name:
-      shape, dtype = _INPUTS[name.removeprefix(f"{model.name}_")]
+      shape, dtype = _INPUTS[name.removeprefix(f"{model.name}_").removesuffix(_OF_NUMBERS)]
       self.assertEqual((model.input_shape, model.input_dtype), (shape, dtype))
     self.assertEqual([p.shape for p in parameters], list(model.parameter_shapes.values()))
     self.assertEqual({p.dtype for p in parameters}, {np.dtype(np.float32)})
@@ -124,7 +137,7 @@ class ModelContractTest(parameterized.TestCase):
     model, parameters = self._build(name)
     inputs = self._inputs(model, 5)
     logits = model.logits(parameters, inputs, None)
-    self.assertEqual(logits.shape, (5, _NUM_CLASSES))
+    self.assertEqual(logits.shape, (5, model.num_classes))
     np.testing.assert_allclose(model.logits(parameters, inputs[2:3], None), logits[2:3], atol=1e-5)
 
   def test_only_a_seed_makes_dropout(self, name):
@@ -141,14 +154,12 @@ class ModelContractTest(parameterized.TestCase):
 
   def test_every_parameter_has_a_finite_gradient(self, name):
     model, parameters = self._build(name)
-    inputs, labels = self._inputs(model, 32), np.arange(32) % _NUM_CLASSES
+    inputs, labels = self._inputs(model, 32), _labels(model, 32)
     variables = [tf.constant(p) for p in parameters]
     with tf.GradientTape() as tape:
       tape.watch(variables)
       logits = model.logits(variables, inputs, tf.constant([1, 2]))
-      loss = tf.reduce_mean(
-          tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-      )
+      loss = tf.reduce_mean(objectives.of(model).losses(labels, logits))
     for parameter_name, gradient in zip(model.parameter_shapes, tape.gradient(loss, variables)):
       gradient = tf.convert_to_tensor(gradient)
       self.assertTrue(np.all(np.isfinite(gradient)), parameter_name)
@@ -170,25 +181,23 @@ class ModelContractTest(parameterized.TestCase):
         logits(parameters, inputs, seed), model.logits(parameters, inputs, seed), atol=1e-5
     )
     for compute in (logits, model.logits):
-      self.assertEqual(compute(parameters, inputs[:0], seed).shape, (0, _NUM_CLASSES))
+      self.assertEqual(compute(parameters, inputs[:0], seed).shape, (0, model.num_classes))
 
   def test_learns(self, name):
     model, parameters = self._build(name)
-    labels = np.arange(28) % _NUM_CLASSES
+    labels, places = _labels(model, 28), np.arange(28) % _NUM_CLASSES
     # A class is a bright row, or a column that is one; it takes a model that uses its input
     # to see that.
     dtype = np.int32 if model.input_dtype == "int32" else np.float32
     inputs = np.zeros((28, *model.input_shape), dtype)
-    inputs.reshape(28, model.input_shape[0], -1)[np.arange(28), labels] = 1
+    inputs.reshape(28, model.input_shape[0], -1)[np.arange(28), places] = 1
 
     @tf.function
     def step(parameters):
       with tf.GradientTape() as tape:
         tape.watch(parameters)
         loss = tf.reduce_mean(
-            tf.nn.sparse_softmax_cross_entropy_with_logits(
-                labels=labels, logits=model.logits(parameters, inputs, None)
-            )
+            objectives.of(model).losses(labels, model.logits(parameters, inputs, None))
         )
       gradients = map(tf.convert_to_tensor, tape.gradient(loss, parameters))
       return [p - 0.3 * g for p, g in zip(parameters, gradients)]
@@ -196,8 +205,11 @@ class ModelContractTest(parameterized.TestCase):
     parameters = [tf.constant(p) for p in parameters]
     for _ in range(200):
       parameters = step(parameters)
-    predicted = np.argmax(model.logits(parameters, inputs, None), axis=1)
-    np.testing.assert_array_equal(predicted, labels)
+    outputs = np.asarray(model.logits(parameters, inputs, None))
+    if model.label_scale is not None:
+      np.testing.assert_allclose(outputs[:, 0], labels, atol=0.5)
+    else:
+      np.testing.assert_array_equal(np.argmax(outputs, axis=1), labels)
 
 
 class ModelRowsTest(parameterized.TestCase):
@@ -205,11 +217,23 @@ class ModelRowsTest(parameterized.TestCase):
   @parameterized.parameters(*models.MODELS)
   def test_takes_what_it_says_it_takes(self, name):
     for shape, dtype in _INPUTS.values():
+      classes = table_options.CLASSIFICATION in models.MODELS[name].learns
+      kind = (_NUM_CLASSES, dtype) if classes else (1, dtype, label_scale.LabelScale(0, 1))
       if models.MODELS[name].takes(shape, dtype):
-        self.assertEqual(models.build(name, shape, _NUM_CLASSES, dtype).input_shape, shape)
+        self.assertEqual(models.build(name, shape, *kind).input_shape, shape)
       else:
         with self.assertRaisesRegex(ValueError, rf"`model` must be mlp .*, got '{name}'"):
-          models.build(name, shape, _NUM_CLASSES, dtype)
+          models.build(name, shape, *kind)
+
+  @parameterized.parameters(*models.MODELS)
+  def test_learns_what_it_says_it_learns(self, name):
+    kinds = {
+        table_options.CLASSIFICATION: (_NUM_CLASSES, "float32"),
+        table_options.REGRESSION: (1, "float32", label_scale.LabelScale(0, 1)),
+    }
+    for task in kinds.keys() - set(models.MODELS[name].learns):
+      with self.assertRaisesRegex(ValueError, f"`model` must be .* for a {task}, got '{name}'"):
+        models.build(name, (14, 14, 1), *kinds[task])
 
   @parameterized.parameters(*models.MODELS)
   def test_documents_its_options(self, name):

@@ -16,7 +16,8 @@ class TableFlagsTest(absltest.TestCase):
 
   def test_every_option_is_a_flag(self):
     options = {field.name for field in dataclasses.fields(table_options.TableOptions)}
-    self.assertEqual({*table_flags.NAMES, *table_flags.OF_LABELS}, options - _NO_FLAG)
+    of_programs = {*table_flags.NAMES, *table_flags.OF_LABELS, table_flags.TASK}
+    self.assertEqual(of_programs, options - _NO_FLAG)
 
   def test_options_of_flags(self):
     self.enter_context(flagsaver.flagsaver())

@@ -642,17 +642,99 @@ class WarningsTest(TablesTestCase):
     rows = [f"{i % 30},{i / 8}" for i in range(count)]
     options = {"label_column": column, "exclude": {"x", "y"} - {column}}
     files = {"a.csv": _rows("x,y,z", *(f"{row},{i}" for i, row in enumerate(rows)))}
+    options["exclude"] = tuple(options["exclude"])
     if not is_refused:
-      self.open(files, **{**options, "exclude": tuple(options["exclude"])})
+      self.assertIsNone(self.open(files, **options).format.options.task)
       return
     with self.assertRaisesRegex(
         ValueError, "column 'y' has 21 different numbers in 21 rows, which are no classes; "
-        "--label_above makes two classes of them"
+        "--label_above makes two classes of them, --task=regression learns the numbers"
     ) as caught:
-      self.open(files, **{**options, "exclude": tuple(options["exclude"])})
+      self.open(files, task="classification", **options)
     self.assertNotIn("Try:", str(caught.exception))
     tables = self.open(files, label_column=column, exclude=("x",), label_above=1)
     self.assertLen(tables.format.classes, 2)
+
+
+class RegressionTest(TablesTestCase):
+
+  def _tables(self, labels, **options):
+    rows = [f"{i},{label}" for i, label in enumerate(labels)]
+    half = len(rows) // 2
+    files = {"a.csv": _rows("x,y", *rows[:half]),
+             "b.csv": _rows("x,y", *rows[half:])}
+    return self.open(files, label_column="y", **options)
+
+  @parameterized.named_parameters(
+      ("distinct integers", range(21), True),
+      ("many integers", [i % 60 for i in range(180)], True),
+      ("integers with many rows", [i % 60 for i in range(300)], False),
+      ("few numbers", [i % 20 / 10 for i in range(40)], False),
+      ("fractions that repeat", [i % 21 / 10 for i in range(300)], True),
+      ("text", [f"c{i}" for i in range(30)], False),
+  )
+  def test_what_is_found(self, labels, is_regression):
+    tables = self._tables(labels)
+    self.assertEqual(tables.format.options.is_regression, is_regression)
+    self.assertEqual(tables.format.classes is None, is_regression)
+
+  def test_few_numbers_are_learned_where_that_is_asked(self):
+    tables = self._tables([1, 2, 1, 2], task="regression")
+    self.assertIsNone(tables.format.classes)
+    self.assertEqual(tables.read("b").labels.tolist(), [1.0, 2.0])
+
+  def test_labels_have_the_decimal_mark_of_their_file(self):
+    files = {"a.csv": _rows("x;y", *(f"{i},5;{i},25" for i in range(30)))}
+    tables = self.open(files, label_column="y")
+    self.assertEqual(tables.read("a").labels.tolist(), [i + 0.25 for i in range(30)])
+
+  def test_the_scale_is_that_of_the_chosen_rows(self):
+    tables = self._tables([1, 3, 50, 5, 7, 90], task="regression")
+    tables = tables.standardized(lambda _, table: table.features[:, 0] % 3 < 2)
+    scale = tables.format.label_scale
+    self.assertAlmostEqual(scale.mean, 4)
+    self.assertAlmostEqual(scale.deviation, np.std([1, 3, 5, 7]))
+    np.testing.assert_allclose(scale.in_units(tables.read("b").labels), [5, 7, 90])
+    again = table_format.TableFormat.from_json(tables.format.to_json())
+    self.assertEqual(again.label_scale, scale)
+    self.assertEqual(again.columns, tables.format.columns)
+
+  def test_labels_that_are_all_the_same(self):
+    with self.assertRaisesRegex(ValueError, "`label_column` must hold different numbers.*got 3 ev"):
+      self._tables([3, 3, 3, 9], task="regression").standardized(
+          lambda _, table: table.features[:, 0] < 3
+      )
+
+  @parameterized.named_parameters(
+      ("nan", "nan", "line 2, column 'y' is empty, and every row must have one"),
+      ("text", "high", "line 2, column 'y': 'high' is not a number"),
+      ("infinite", "inf", "inf"),
+  )
+  def test_a_label_that_is_no_number(self, cell, message):
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self._tables([cell, 2, 3, 4.5], task="regression")
+    self.assertNotIn("Try:", str(caught.exception))
+
+  def test_text_can_not_be_learned(self):
+    with self.assertRaisesRegex(ValueError, "column 'y': 'a' is not a number") as caught:
+      self._tables(["a", "b", "a", "b"], task="regression")
+    self.assertNotIn("Try:", str(caught.exception))
+
+  def test_options_that_contradict_it(self):
+    with self.assertRaisesRegex(ValueError, "`label_above` must be left out for a regression"):
+      self._tables([1, 2], task="regression", label_above=1)
+    with self.assertRaisesRegex(ValueError, "`task` must be left out without `label_column`"):
+      self.open({"a.csv": "x\n1\n"}, task="regression")
+
+  def test_files_without_labels_can_be_predicted(self):
+    tables = self._tables([1, 2, 3, 4], task="regression").standardized(
+        lambda _, table: np.ones(len(table.rows), bool)
+    )
+    path = os.path.join(self.create_tempdir().full_path, "c.csv")
+    with open(path, "w", encoding="utf-8") as file:
+      file.write("x\n1\n2\n")
+    opened = client_tables.open_files_for(tables.format, {"c": path})
+    self.assertIsNone(opened.read("c").labels)
 
 
 class MissingTest(TablesTestCase):
