@@ -9,7 +9,7 @@ A folder in use is locked.  The kernel drops the lock with the process.
 """
 
 import contextlib
-import fcntl
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -23,6 +23,8 @@ _NEW = f".{_PREFIX}"
 
 def _lock(path: str) -> int:
   """Returns a descriptor that holds the lock of a folder; BlockingIOError if another one does."""
+  import fcntl  # Not on every system.  pylint: disable=g-import-not-at-top
+
   descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
   try:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,7 +47,9 @@ def _remove_abandoned(directory: str) -> None:
 
 
 def _make() -> tuple[str, int] | None:
-  """Returns a new folder and its lock; None if there is no room for one."""
+  """Returns a new folder and its lock; None if there is no room for one, or no locks are here."""
+  if importlib.util.find_spec("fcntl") is None:
+    return None
   # Whoever needs a temporary file then says so.
   with contextlib.suppress(OSError):
     directory = tempfile.gettempdir()

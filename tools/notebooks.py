@@ -43,7 +43,7 @@ def run(path: pathlib.Path) -> Any:
     # The kernel sees this program's modules, and nothing of the user's Jupyter.
     environment = {
         **os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path))),
-        "IPYTHONDIR": folder,
+        "IPYTHONDIR": folder, "TF_CPP_MIN_LOG_LEVEL": "3",  # TensorFlow's log depends on the machine.
     }
     connection = {"connection_file": os.path.join(folder, "kernel.json")}
     client = nbclient.NotebookClient(

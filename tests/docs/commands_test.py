@@ -18,7 +18,9 @@ _EVERYWHERE = {"flagfile", "help"}
 # They have no flags, and two of them an environment of their own.
 _FILES = {
     "tools.check_types": "tools/check_types.py",
+    "tools.check_wheel": "tools/check_wheel.py",
     "tools.docs": "tools/docs.py",
+    "tools.notebooks": "tools/notebooks.py",
     "tools.run_script": "tools/run_script.py",
 }
 
