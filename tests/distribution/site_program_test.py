@@ -206,7 +206,10 @@ class BadInputTest(parameterized.TestCase):
   def test_one_line(self, flags, message):
     if not any(flag.startswith("--port") or "cache" in flag for flag in flags):
       flags = [*flags, f"--port={portpicker.pick_unused_port()}", "--cache_dir=w"]
-    files = {"d/a.csv": "u,v\n1,2\n", "e/a.csv": "u,v>=2\n1,often\n", "empty/.keep": "", "broken/a.csv": "u,v\n1,2\n3\n"}
+    files = {
+        "d/a.csv": "u,v\n1,2\n3,2\n", "e/a.csv": "u,v>=2\n1,often\n3,often\n",
+        "empty/.keep": "", "broken/a.csv": "u,v\n1,2\n3\n",
+    }
     self._check(files, flags, message)
 
   def test_files_of_the_worker_among_the_data(self):

@@ -9,7 +9,7 @@ from absl.testing import flagsaver
 from experiments import table_flags
 from fl_clustering.tables import table_options
 
-_NO_FLAG = {"allow_any_number"}
+_NO_FLAG = {"allow_any_number", "likely_separator", "likely_encoding"}
 
 
 class TableFlagsTest(absltest.TestCase):
