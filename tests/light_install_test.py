@@ -84,7 +84,10 @@ class LightInstallTest(parameterized.TestCase):
     site.mkdir()
     (site / "sitecustomize.py").write_text(_SITE, encoding="utf-8")
     path = os.pathsep.join([str(site), *filter(None, map(os.path.abspath, sys.path))])
-    self._environment = {**os.environ, "PYTHONPATH": path}
+    # Under `bazel run`, paths would be relative to where that was called.
+    self._environment = {
+        **os.environ, "PYTHONPATH": path, "BUILD_WORKING_DIRECTORY": str(self.folder),
+    }
 
   def _run(self, *arguments, code=0):
     result = subprocess.run(
