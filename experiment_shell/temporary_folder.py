@@ -19,6 +19,8 @@ _PREFIX = "fl_clustering_"
 _VARIABLE = "TMPDIR"
 # Of a folder that is not locked yet.
 _NEW = f".{_PREFIX}"
+# A file by which a program knows a folder that another one made here.
+_MARK = ".temporary_folder_of_fl_clustering"
 
 
 def _lock(path: str) -> int:
@@ -37,7 +39,7 @@ def _lock(path: str) -> int:
 def _remove_abandoned(directory: str) -> None:
   """Removes this user's folders that no program uses any more."""
   for entry in os.scandir(directory):
-    if entry.name.startswith(_PREFIX):
+    if entry.name.startswith(_PREFIX) and os.path.isfile(os.path.join(entry.path, _MARK)):
       with contextlib.suppress(OSError):
         if entry.stat(follow_symlinks=False).st_uid != os.getuid():
           continue
@@ -55,7 +57,13 @@ def _make() -> tuple[str, int] | None:
     directory = tempfile.gettempdir()
     _remove_abandoned(directory)
     new = tempfile.mkdtemp(prefix=_NEW, dir=directory)
-    descriptor = _lock(new)
+    try:
+      descriptor = _lock(new)
+    except OSError:
+      os.rmdir(new)
+      raise
+    with open(os.path.join(new, _MARK), "x", encoding="utf-8"):
+      pass
     path = os.path.join(directory, os.path.basename(new).removeprefix("."))
     os.rename(new, path)
     return path, descriptor

@@ -208,7 +208,8 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       "The clients' metric by which methods are compared, and which method's models are saved.",
       None, values=judging.METRICS,
       default_text="accuracy; for rows of tables balanced_accuracy if the rarest class has less "
-      "than half of 1/classes of the training rows, mse for a regression",
+      "than half of 1/classes of the training rows, but not with --aggregator=dp; mse for a "
+      "regression",
   )
   class_weights: str | None = options.option(
       str,
@@ -443,6 +444,15 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   @property
   def num_training_clients(self) -> int:
     return self.num_clients - self.num_new_clients
+
+  @property
+  def asked_metric(self) -> str | None:
+    """The metric to compare methods by; None if the labels' shares decide.
+
+    With `dp`, which does not cover their numbers, they don't.
+    """
+    is_private = self.aggregator == "dp" and self.primary_metric is None
+    return judging.ACCURACY if is_private else self.primary_metric
 
   @property
   def chosen_methods(self) -> tuple[str, ...]:

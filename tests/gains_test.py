@@ -28,6 +28,12 @@ class GainTest(parameterized.TestCase):
         gains.gain(known, [0.5], [], 1),
     )
 
+  def test_the_unit_does_not_matter(self):
+    differences = np.array([3.0, 3.2, 3.5, 3.7])
+    for unit in (1.0, 1e-9):
+      found = gains.gain(unit * differences, [9 * unit], [], 1, np.inf)
+      self.assertEqual(found.verdict, gains.BETTER)
+
   def test_ends_of_what_has_no_bound(self):
     differences = np.array([900.0, -900.0, 1000.0, -700.0])
     bounded = gains.gain(differences / 1000, [0.5], [], 1)

@@ -127,7 +127,7 @@ class RowSources:
     """Returns the `Rows` of a client; a ValueError says what can't be used."""
     if self._shared is not None:
       owners = self._shared.cells[self._options.client_column or ""]
-      return self._known(self._shared.take(owners == client_id), self.paths[client_id])
+      return self._shared.take(owners == client_id)
     with self.refusing(client_id):
       rows = self._known(self._read(client_id), self.paths[client_id])
       if not len(rows.numbers) and not self._options.allow_any_number:
@@ -163,7 +163,7 @@ class RowSources:
     with self.settled(), problems.gathered(self.argument) as part:
       for key, head in self._heads.items():
         with part(), problems.refusing(self.argument, head.path):
-          files[head.path] = self._read(key)
+          files[head.path] = self._known(self._read(key), head.path)
     names = next(iter(files.values())).cells
     joined = Rows(
         {name: np.concatenate([rows.cells[name] for rows in files.values()]) for name in names},
@@ -491,7 +491,8 @@ def _unknown(rows: Rows, format_: table_format.TableFormat) -> dict[int, str]:
   """Returns what is wrong with rows that have an unknown level or class, by their numbers."""
   options, found = format_.options, {}
   known = {} if format_.encoding.ignores_unknown else dict(format_.encoding.levels)
-  if options.label_column is not None and options.label_above is None:
+  has_classes = not options.is_regression and options.label_above is None
+  if options.label_column is not None and has_classes:
     known[options.label_column] = format_.classes or ()
   for name, levels in known.items():
     for row, cell in zip(rows.numbers.tolist(), rows.cells[name]):

@@ -517,7 +517,7 @@ def _cell_findings(
 
 def _bad_cells(
     reading: written_numbers.Reading, values: dict[str, np.ndarray],
-    columns: columns_lib.Columns, needed: Collection[str],
+    columns: columns_lib.Columns, needed: Collection[str], allow_any_number: bool,
 ) -> Iterator[tuple[str, np.ndarray, str]]:
   """Yields columns, which of their cells can't be used, and why; `{}` stands for the cell."""
   for name, is_bad in reading.bad.items():
@@ -525,7 +525,7 @@ def _bad_cells(
   for name, column in values.items():
     if name in needed:
       yield name, is_missing(column), " is empty"
-    if name in columns.numbers:
+    if name in columns.numbers and not allow_any_number:
       yield name, np.abs(column) > given_clients.LARGEST, ": {:g} is too large"
 
 
@@ -575,23 +575,26 @@ def read(
   values.update(reading.numbers)
   values.update({name: _as_text(arrays[name]) for name in columns.texts})
   if bad_rows is not None:
-    is_good = np.ones(num_rows, bool)
     bad_rows.update({
         row + 1: f"row {row + 1} has too few or too many cells" for row in head.bad_lines
     })
-    for name, is_bad, why in _bad_cells(reading, values, columns, needed):
+  # Without the bad cells of a column, its others can be read, and may be bad too.
+  while bad_rows is not None:
+    is_good = np.ones(len(rows), bool)
+    for name, is_bad, why in _bad_cells(reading, values, columns, needed, allow_any_number):
       for row in np.flatnonzero(is_bad & is_good):
         number = int(rows[row]) + 1
         cell = values[name][row] if name in values else texts[name][row].as_py()
         bad_rows[number] = f"row {number}, column {name!r}{why.format(cell)}"
       is_good &= ~is_bad
-    if is_good.any() and not is_good.all():
-      texts = {name: column.filter(pa.array(is_good)) for name, column in texts.items()}
-      reading = written_numbers.read(texts, head.style)
-      values = {name: column[is_good] for name, column in values.items()}
-      values.update(reading.numbers)
-      rows = rows[is_good]
-  found = _number_findings(reading, num_rows, where, columns.features)
+    if is_good.all() or not is_good.any():
+      break
+    texts = {name: column.filter(pa.array(is_good)) for name, column in texts.items()}
+    reading = written_numbers.read(texts, head.style)
+    values = {name: column[is_good] for name, column in values.items()}
+    values.update(reading.numbers)
+    rows = rows[is_good]
+  found = _number_findings(reading, len(rows), where, columns.features)
   found += _cell_findings(values, columns, needed, allow_any_number, where)
   if found:
     raise problems.BadTable.of(found)

@@ -28,7 +28,7 @@ BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
 
 _POWER = 0.8
 
-# Equal differences in accuracy come out this close to each other.
+# Equal differences come out this close to each other, relative to what is compared.
 _ROUNDING = 1e-9
 
 
@@ -77,8 +77,9 @@ def gain(
 
   differences = differences[~np.isnan(differences)]
   mean, num_clients = float(np.mean(differences)), len(differences)
-  differ = np.ptp(differences) > _ROUNDING
-  if num_clients < 2 or (not differ and abs(mean) > _ROUNDING):
+  rounding = _ROUNDING * max(map(abs, [*control, *method]), default=1.0)
+  differ = np.ptp(differences) > rounding
+  if num_clients < 2 or (not differ and abs(mean) > rounding):
     return Gain(mean, None, None, None, UNCLEAR)
   parts = [(np.var(differences, ddof=1) / num_clients, num_clients - 1)]
   if len(control) > 1:

@@ -200,7 +200,7 @@ class LaunchTest(parameterized.TestCase):
           folders = os.listdir(temporary)
           self.assertLen(folders, 2)
           for folder in folders:
-            self.assertLen(os.listdir(os.path.join(temporary, folder)), 3)
+            self.assertLen(os.listdir(os.path.join(temporary, folder)), 4)  # With its mark.
           for number in numbers:
             process.send_signal(number)
           process.communicate(timeout=50)
@@ -210,9 +210,16 @@ class LaunchTest(parameterized.TestCase):
         # That of the other program.
         self.assertLen(os.listdir(temporary), 1)
         (folder,) = os.listdir(temporary)
-        self.assertLen(os.listdir(os.path.join(temporary, folder)), 3)
+        self.assertLen(os.listdir(os.path.join(temporary, folder)), 4)  # With its mark.
         other.terminate()
       self.assertEmpty(os.listdir(temporary))
+
+  def test_folders_of_others_stay(self):
+    temporary = self.create_tempdir().full_path
+    result = os.path.join(temporary, "fl_clustering_results")
+    os.mkdir(result)
+    self.assertEqual(self._run(TMPDIR=temporary).returncode, 0)
+    self.assertEqual(os.listdir(temporary), ["fl_clustering_results"])
 
   def test_bars_in_a_pipe(self):
     program = (

@@ -1440,6 +1440,38 @@ class ForAModelTest(TablesTestCase):
     np.testing.assert_array_equal(tables.read("v").rows, [4])
     self.assertRegex(tables.warnings[0], "^3 rows are left out of .*a.csv")
 
+  def test_a_bad_row_of_a_client_with_rows_in_several_files(self):
+    options = {"client_column": "who", "categories": ("c",)}
+    format_ = self.open({"a.csv": "who,c,x\nu,red,1\nv,blue,1\n"}, **options).format
+    folder = self.create_tempdir().full_path
+    _write(os.path.join(folder, "a.csv"), "who,c,x\nu,green,1\nu,red,2\n")
+    _write(os.path.join(folder, "b.csv"), "who,c,x\nu,red,3\nv,blue,4\n")
+    tables = client_tables.open_folder_for(
+        format_, folder, later=table_options.LaterFiles(skip_bad_rows=True)
+    )
+    self.assert_features(tables, {"u": [[0, 1, 2], [0, 1, 3]], "v": [[1, 0, 4]]})
+    self.assertRegex(tables.warnings[0], "^1 row is left out of .*a.csv")
+
+  def test_bad_cells_that_others_hide(self):
+    format_ = self.open({"a.csv": "x,y\n1,2\n"}).format
+    folder = self.create_tempdir().full_path
+    _write(os.path.join(folder, "a.csv"), "x,y\nmuch,1\n,2\n1e300,3\n4,4\n")
+    tables = client_tables.open_folder_for(
+        format_, folder, later=table_options.LaterFiles(skip_bad_rows=True)
+    )
+    self.assert_features(tables, {"a": [[4, 4]]})
+    self.assertRegex(tables.warnings[0], "^3 rows are left out of .*a.csv")
+
+  def test_bad_rows_of_a_regression(self):
+    options = {"label_column": "y", "task": "regression"}
+    format_ = self.open({"a.csv": "x,y\n1,2.5\n2,3.5\n"}, **options).format
+    folder = self.create_tempdir().full_path
+    _write(os.path.join(folder, "a.csv"), "x,y\n1,2.5\nmuch,1\n")
+    tables = client_tables.open_folder_for(
+        format_, folder, later=table_options.LaterFiles(skip_bad_rows=True)
+    )
+    np.testing.assert_array_equal(tables.read("a").rows, [1])
+
 
 class OptionsTest(parameterized.TestCase):
 
