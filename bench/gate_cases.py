@@ -170,6 +170,13 @@ _THREE_PHASE = (
         "--batch_size=50 --learning_rate=0.05 --client_epochs_per_round=2 --seed=3",
     ),
     _case(
+        "three_phase_newer_methods",
+        f"{_DIGITS} --model=mlp --methods=clove,flux,flexcfl --personal=ditto,fedrep,apfl,mr_mtl "
+        "--num_clusters=2 --validation_share=0.2 --num_new_clients=2 "
+        "--output_dir=out",
+        *_DRAW_AGAIN,
+    ),
+    _case(
         "three_phase_distance_cut",
         f"{_DIGITS} --methods=hierarchical,ifca --num_clusters=2 --hierarchical_cut=distance "
         "--distance_threshold=q0.4 --linkage=complete --metric=l1 --ifca_start=perturbed "
@@ -233,6 +240,21 @@ _THREE_PHASE = (
         f"{_FILES} --data_dir={DATA}/parquet --columns=height,weight --label_column=stage "
         "--missing=mean --num_new_clients=1 --methods=ifca",
         f"{_PREDICT} --data_dir={DATA}/parquet",
+    ),
+    _case(
+        "three_phase_regression",
+        f"{_FILES} --data_dir={DATA}/csv {_NO_CLASSES} --task=regression "
+        "--label_column=score --missing=mean --model=linear --methods=kmeans,ifca",
+        f"{_PREDICT} --data_dir={DATA}/csv", *_DRAW_AGAIN,
+    ),
+    _case(
+        "three_phase_weighted_classes",
+        f"{_FILES} --data_dir={DATA}/csv {_RISK} --split_column=part --missing=mean "
+        "--primary_metric=auroc --class_weights=balanced --model=logistic --methods=kmeans,flux "
+        "--num_new_clients=1",
+        f"{_PREDICT} --data_dir={DATA}/bad --unknown_levels=ignore --skip_bad_rows "
+        "--output=other.csv",
+        f"{_PREDICT} --data_dir={DATA}/bad --fallback=global --output=another.csv",
     ),
     _case("three_phase_npy", f"{_FILES} --data_dir={DATA}/npy --label_column=column_3 "
           "--methods=kmeans --model=logistic"),
@@ -317,6 +339,21 @@ _OTHERS = (
         "dp_benchmark_federated",
         "experiments.dp_benchmark --datasets=sklearn_digits --methods=refine_server,refine_none "
         "--k_to_try=4 --epsilon_to_try= --runs=2 --seed=2 --output_dir=out",
+    ),
+    _case(
+        "private_clusters",
+        "experiments.private_clusters --dataset=digits --partition=rotated --num_groups=2 "
+        "--num_clusters=2 --num_clients=20 --image_size=7 --examples_per_client=20 --rounds=2 "
+        "--epsilon=8,2 --output_dir=out",
+        "cp -r out drawn", "rm -r drawn/released/figures drawn/simulation/figures",
+        "experiments.report --run=drawn",
+    ),
+    _case(
+        "private_clusters_schema",
+        f"experiments.draft_schema --data_dir={DATA}/csv {_RISK} --split_column=part "
+        "--missing=mean --output=schema.json",
+        f"experiments.private_clusters --dataset=files --data_dir={DATA}/gz --schema=schema.json "
+        "--simulation --rounds=2 --num_clusters=1 --output_dir=out",
     ),
     _case("study", f"{_STUDY} --settings=rotated,shards --num_seeds=2 --jobs=2 --output_dir=out",
           *_DRAW_AGAIN),
