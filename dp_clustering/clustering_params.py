@@ -236,13 +236,18 @@ class Data:
     labels: Ground truth, one integer or string per point, of shape (num_points,), or None.
       Integers may have a type of floats.  Not private.  Only `ClusteringMetrics`, which are
       not private either, use it.
+    public_num_points: How many points there are, about, if that is known without the points;
+      None if it is not.  `refine` plans with it.  A wrong number costs accuracy, not privacy.
   """
 
   datapoints: np.ndarray
   radius: float
   labels: np.ndarray | None = None
+  public_num_points: int | None = None
 
   def __post_init__(self) -> None:
+    if self.public_num_points is not None:
+      validate.integer(1, public_num_points=self.public_num_points)
     points = numeric_array("datapoints", self.datapoints, num_dims=2)
     if points.shape[1] == 0:
       raise ValueError(

@@ -36,7 +36,9 @@ def _open(
   if privacy_param.epsilon == math.inf:
     warnings.warn("`epsilon` is inf: without noise, the result is NOT private.", stacklevel=3)
   else:
-    for text in clustering_params.budget_warnings(privacy_param.epsilon, privacy_param.delta):
+    for text in clustering_params.budget_warnings(
+        privacy_param.epsilon, privacy_param.delta, num_units=data.public_num_points
+    ):
       warnings.warn(text, stacklevel=3)
   source = noise.build_noise_source(privacy_param.epsilon, random_state)
   ledger = ledger_lib.Ledger(privacy_param.epsilon, privacy_param.delta, source)
@@ -134,7 +136,7 @@ def private_clustering(
       raise validate.error(name, "be None for private_clustering", value)
   mu = privacy_calculator.gaussian_mu(privacy_param.epsilon, privacy_param.delta)
   sums, ledger, rng = _open(data, privacy_param, random_state)
-  centers = refine.private_centers(sums, k, mu, rng)
+  centers = refine.private_centers(sums, k, mu, rng, data.public_num_points)
   return clustering_result.ClusteringResult(data, centers, ledger=ledger.freeze())
 
 
