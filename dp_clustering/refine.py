@@ -69,13 +69,9 @@ class _Plan:
 
 
 _PLAN = _Plan(3, 3, 3, 0.5)
-# Each step has less noise, so that splits are not stopped by it.
-_PLAN_FOR_FEW_POINTS = _Plan(2, 0, 2, 0.4)
-# Points are few if a cluster's mean share of them, times mu, is below this many times d^(1/4).  A
-# move is more than noise of standard deviation s per coordinate if its square exceeds d s^2 by
-# more than that varies, which is in proportion to sqrt(d) s^2; and s is in proportion to
-# 1 / (mu times the cluster's points).
-_FEW_POINTS = 50.0
+# For few points, each with the signal below which it is used, see `_signal`.  Fewer steps have less
+# noise each, so that it does not stop the splits.  The limits were chosen on small data sets.
+_PLANS_FOR_FEW_POINTS = ((20.0, _Plan(2, 0, 2, 0.4)), (50.0, _Plan(2, 1, 2, 0.4)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,10 +93,23 @@ def largest_num_centers(k: int) -> int:
   return _PLAN.centers_per_cluster * k
 
 
+def _signal(k: int, mu: float, dim: int, num_points: int) -> float:
+  """Returns how clearly the move of a cluster of mean size would show in a single release.
+
+  The noise on the mean of a cluster of m points has a standard deviation s in proportion to
+  1 / (mu m) per coordinate.  Its square varies around dim s^2 by about sqrt(dim) s^2, which the
+  square of a move must exceed: hence the root of a root.
+  """
+  return mu * num_points / (k * dim**0.25)
+
+
 def _plan(k: int, mu: float, dim: int, public_num_points: int | None) -> _Plan:
-  if public_num_points is None or public_num_points / k * mu >= _FEW_POINTS * dim**0.25:
-    return _PLAN
-  return _PLAN_FOR_FEW_POINTS
+  if public_num_points is not None:
+    signal = _signal(k, mu, dim, public_num_points)
+    for limit, plan in _PLANS_FOR_FEW_POINTS:
+      if signal < limit:
+        return plan
+  return _PLAN
 
 
 def _schedule(k: int, mu: float, plan: _Plan) -> _Schedule:

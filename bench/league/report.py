@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence, TYPE_CHECKING
 
+from matplotlib import ticker
 import numpy as np
 import pandas as pd
 
@@ -103,13 +104,13 @@ def _draw(found: pd.DataFrame, runs: int) -> Figure:
   figure = figure_style.new_figure(1.6 + 0.32 * len(names))
   axes = figure.subplots()
   axes.set_xscale("log")
+  axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+  axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+  axes.xaxis.set_minor_formatter(ticker.NullFormatter())
   looks = {method: {**_LOOKS[method], "label": _label(method)} for method in _columns(found)}
-  for method, look in looks.items():
+  for method in looks:
     of_method = found[found["method"] == method].rename(columns={"dataset": "row"})
-    figure_shapes.dots(
-        axes, names, of_method[["row", "mean"]], fmt="", linestyle="",
-        **{name: value for name, value in look.items() if name != "label"},
-    )
+    figure_shapes.dots(axes, names, of_method[["row", "mean"]], **_LOOKS[method])
   figure_shapes.set_rows(axes, names)
   axes.set_xlabel("area under the loss over epsilon")
   figure_shapes.legend(figure, {m: {**look, "linestyle": ""} for m, look in looks.items()}, ncols=2)
