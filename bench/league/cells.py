@@ -51,7 +51,7 @@ def _published() -> dict[str, Published]:
     rows = list(csv.DictReader(file))
   return {
       row.pop("dataset"): Published(
-          *(int(row.pop(name)) for name in ("n", "d", "k")),
+          int(row.pop("n")), int(row.pop("d")), int(row.pop("k")),
           {name: float(area) for name, area in row.items() if area},
       )
       for row in rows
