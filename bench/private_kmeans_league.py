@@ -2,9 +2,10 @@
 
   bazel run bench:private_kmeans_league -- --data_dir=uci --output_dir=league
 
-The contestants are both of our methods (`lsh` is Google's algorithm), IBM's diffprivlib, scikit-learn
-without privacy, and what PE-means published of itself and of Google's code.  Each run is one loss for
-every data set, method and epsilon.  A run that was ended goes on with --resume where it was.
+The contestants are both of our methods (`lsh` is Google's algorithm), IBM's diffprivlib,
+scikit-learn without privacy, and what PE-means published of itself and of Google's code.  A run has
+one loss for every data set, method and epsilon.  If the program was ended, it goes on where it was
+with --resume.  All 20 runs take about an hour on two cores, most of it in diffprivlib.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -107,7 +108,10 @@ class League(experiment.Experiment):
     datasets, missing = cells.load_datasets(config.datasets, flags.FLAGS.data_dir)
     skipped = {**missing, **methods.skipped}
     if not datasets:
-      raise validate.error("datasets", f"name one that is available ({missing})", config.datasets)
+      reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
+      raise validate.error(
+          "datasets", f"name one that is available here ({reasons})", list(config.datasets)
+      )
     document = {
         "datasets": {name: dataset.describe() for name, dataset in datasets.items()},
         "methods": list(methods.by_name),

@@ -360,21 +360,13 @@ class PrivacyCalculatorMultiplier:
     validate.positive(dlaplace_param_multiplier=self.dlaplace_param_multiplier)
 
   def get_gaussian_std_dev(self, alpha: float, sensitivity: float) -> float:
-    """Returns the standard deviation of the noise on a sum.
-
-    Args:
-      alpha: Number > 0 that all noise is proportional to.
-      sensitivity: L2 sensitivity of the sum.
-    """
+    """Returns the standard deviation of the noise on a sum of this L2 sensitivity."""
     return self.gaussian_std_dev_multiplier * alpha * sensitivity
 
   def get_alpha(self, gaussian_std_dev: float, sensitivity: float) -> float:
     """Returns the alpha at which a sum has the given noise.
 
     Nothing here calls it: the class has all methods of the one it replaces.
-
-    Args:
-      gaussian_std_dev: Standard deviation of the noise on the sum.
     """
     return gaussian_std_dev / (self.gaussian_std_dev_multiplier * sensitivity)
 

@@ -179,7 +179,10 @@ def write_report(run: finished_run.FinishedRun) -> None:
       subtitle=f"Runs: {runs}. Smaller is better.",
       verdict=[verdict(found)],
       findings=[],
-      warnings=run.warnings,
+      warnings=[
+          *run.warnings,
+          *((f"{name} is left out", f"{why}.") for name, why in run.document["skipped"].items()),
+      ],
       notes={"What is compared": _NOTES},
       sections={
           "Areas": [

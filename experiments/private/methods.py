@@ -82,7 +82,7 @@ def private_result(
     method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float,
     seed: int | None,
 ) -> clustering_result.ClusteringResult:
-  """Returns the result of one of our `private_methods.METHODS`; its noise is secure without a seed."""
+  """Returns the result of one of our `private_methods.METHODS`; without a seed, noise is secure."""
   return private_methods.METHODS[method](
       k,
       clustering_params.Data(
