@@ -236,13 +236,18 @@ class Data:
     labels: Ground truth, one integer or string per point, of shape (num_points,), or None.
       Integers may have a type of floats.  Not private.  Only `ClusteringMetrics`, which are
       not private either, use it.
+    public_num_points: How many points there are, about, if that is known without the points;
+      None if it is not.  `refine` plans with it.  A wrong number costs accuracy, not privacy.
   """
 
   datapoints: np.ndarray
   radius: float
   labels: np.ndarray | None = None
+  public_num_points: int | None = None
 
   def __post_init__(self) -> None:
+    if self.public_num_points is not None:
+      validate.integer(1, public_num_points=self.public_num_points)
     points = numeric_array("datapoints", self.datapoints, num_dims=2)
     if points.shape[1] == 0:
       raise ValueError(
@@ -355,21 +360,13 @@ class PrivacyCalculatorMultiplier:
     validate.positive(dlaplace_param_multiplier=self.dlaplace_param_multiplier)
 
   def get_gaussian_std_dev(self, alpha: float, sensitivity: float) -> float:
-    """Returns the standard deviation of the noise on a sum.
-
-    Args:
-      alpha: Number > 0 that all noise is proportional to.
-      sensitivity: L2 sensitivity of the sum.
-    """
+    """Returns the standard deviation of the noise on a sum of this L2 sensitivity."""
     return self.gaussian_std_dev_multiplier * alpha * sensitivity
 
   def get_alpha(self, gaussian_std_dev: float, sensitivity: float) -> float:
     """Returns the alpha at which a sum has the given noise.
 
     Nothing here calls it: the class has all methods of the one it replaces.
-
-    Args:
-      gaussian_std_dev: Standard deviation of the noise on the sum.
     """
     return gaussian_std_dev / (self.gaussian_std_dev_multiplier * sensitivity)
 

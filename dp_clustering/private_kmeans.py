@@ -48,6 +48,7 @@ class PrivateKMeans(
   def __init__(
       self, n_clusters: int, epsilon: float, delta: float, radius: float, method: str = "refine",
       random_state: int | None = None, compute_labels: bool = True,
+      public_num_points: int | None = None,
   ) -> None:
     """Stores the parameters; `fit` checks them.
 
@@ -62,6 +63,8 @@ class PrivateKMeans(
         and NOT private; it is for experiments and tests.
       compute_labels: Whether `labels_` and `inertia_` are kept, which are not private.  Without
         them, a fitted estimator can be published.
+      public_num_points: About how many points there are, if that is known without them; for
+        `refine`, which finds more in few points then.
     """
     self.n_clusters = n_clusters
     self.epsilon = epsilon
@@ -70,6 +73,7 @@ class PrivateKMeans(
     self.method = method
     self.random_state = random_state
     self.compute_labels = compute_labels
+    self.public_num_points = public_num_points
 
   def __sklearn_tags__(self) -> Any:
     tags = super().__sklearn_tags__()
@@ -122,8 +126,14 @@ class PrivateKMeans(
     validate.integer(1, n_clusters=self.n_clusters)
     validate.one_of(private_methods.METHODS, method=self.method)
     validate.boolean(compute_labels=self.compute_labels)
+    if self.public_num_points is not None and self.method != "refine":
+      raise validate.error(
+          "public_num_points", f"be None with the method {self.method}", self.public_num_points
+      )
     privacy_param = clustering_params.DifferentialPrivacyParam(self.epsilon, self.delta)
-    data = clustering_params.Data(self._validated(X, reset=True), self.radius)
+    data = clustering_params.Data(
+        self._validated(X, reset=True), self.radius, public_num_points=self.public_num_points
+    )
     result = private_methods.METHODS[self.method](
         self.n_clusters, data, privacy_param, random_state=self.random_state
     )

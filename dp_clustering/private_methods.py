@@ -36,7 +36,9 @@ def _open(
   if privacy_param.epsilon == math.inf:
     warnings.warn("`epsilon` is inf: without noise, the result is NOT private.", stacklevel=3)
   else:
-    for text in clustering_params.budget_warnings(privacy_param.epsilon, privacy_param.delta):
+    for text in clustering_params.budget_warnings(
+        privacy_param.epsilon, privacy_param.delta, num_units=data.public_num_points
+    ):
       warnings.warn(text, stacklevel=3)
   source = noise.build_noise_source(privacy_param.epsilon, random_state)
   ledger = ledger_lib.Ledger(privacy_param.epsilon, privacy_param.delta, source)
@@ -106,23 +108,8 @@ def private_clustering(
 ) -> clustering_result.ClusteringResult:
   """Clusters by splitting and refining centers (`refine`); the better method.
 
-  Args:
-    k: Number of clusters, a positive integer.  The result has exactly `k` centers.
-    data: `clustering_params.Data`, the points and their radius.  The points are not
-      private.
-    privacy_param: `clustering_params.DifferentialPrivacyParam`, the budget.
-    privacy_budget_split: Must be None, as this method shares the budget by itself.
-    tree_param: Must be None, as this method has no tree.
-    multipliers: Must be None, as this method shares the budget by itself.
-    random_state: None for secure noise.  A non-negative integer makes everything
-      repeatable, for experiments.  The result is then NOT private, and its ledger says so.
-
-  Returns:
-    A `ClusteringResult`, whose centers and ledger are private.
-
-  Raises:
-    TypeError: If an argument has the wrong type.
-    ValueError: If an argument has an impossible value.
+  Arguments, result and errors are those of `private_lsh_clustering`.  This method has no tree
+  and shares the budget by itself, so the three that say how must be None.
   """
   _check(k, data, privacy_param, random_state)
   for name, value in (
@@ -134,7 +121,7 @@ def private_clustering(
       raise validate.error(name, "be None for private_clustering", value)
   mu = privacy_calculator.gaussian_mu(privacy_param.epsilon, privacy_param.delta)
   sums, ledger, rng = _open(data, privacy_param, random_state)
-  centers = refine.private_centers(sums, k, mu, rng)
+  centers = refine.private_centers(sums, k, mu, rng, data.public_num_points)
   return clustering_result.ClusteringResult(data, centers, ledger=ledger.freeze())
 
 

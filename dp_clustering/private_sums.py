@@ -149,12 +149,10 @@ class PrivateSums:
       self, nonprivate_points: np.ndarray, radius: float, noise_source: noise.Source,
       ledger: ledger_lib.Ledger,
   ) -> None:
-    """Takes the points.
+    """Takes the points, as `PooledPoints` does.
 
     Args:
-      nonprivate_points: Array of real numbers of shape (num_points, dim), finite or not.
-      radius: Radius of the ball that they are mapped into, a positive number; public.
-      ledger: `ledger.Ledger`; every release is entered before it is made.
+      ledger: Every release is entered in it before it is made.
     """
     self._points = PooledPoints(nonprivate_points, radius)
     self._noise_source = noise_source

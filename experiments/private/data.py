@@ -55,6 +55,7 @@ class BenchmarkDataset:
     client_sizes: Numbers of points of the clients, whose rows follow each other; empty for
       data without clients.
     unit_points: How many points privacy protects together: 1, or the most that a client has.
+    public_num_points: See `clustering_params.Data`.
   """
 
   name: str
@@ -63,6 +64,7 @@ class BenchmarkDataset:
   client_sizes: tuple[int, ...] = ()
   unit_points: int = 1
   optimum: Optimum | None = None
+  public_num_points: int | None = None
 
   def describe(self) -> dict[str, Any]:
     """Returns what identifies the data, as a dict for JSON."""

@@ -79,12 +79,15 @@ def _point_epsilon(unit_points: int, epsilon: float, delta: float) -> float:
 
 
 def private_result(
-    method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float, seed: int
+    method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float,
+    seed: int | None,
 ) -> clustering_result.ClusteringResult:
-  """Returns the result of one of our `private_methods.METHODS`, with seeded noise."""
+  """Returns the result of one of our `private_methods.METHODS`; without a seed, noise is secure."""
   return private_methods.METHODS[method](
       k,
-      clustering_params.Data(dataset.points, data.RADIUS),
+      clustering_params.Data(
+          dataset.points, data.RADIUS, public_num_points=dataset.public_num_points
+      ),
       clustering_params.DifferentialPrivacyParam(
           _point_epsilon(dataset.unit_points, epsilon, delta), delta
       ),

@@ -184,6 +184,13 @@ class DataTest(parameterized.TestCase):
     np.testing.assert_allclose(data.clip_by_radius(), [[float(radius), 0.0]])
 
   @parameterized.named_parameters(
+      ("zero", 0), ("negative", -1), ("part", 1.5), ("boolean", True), ("text", "many"),
+  )
+  def test_refuses_public_num_points(self, number):
+    with self.assertRaisesRegex(ValueError, "^`public_num_points` must be an integer >= 1, got"):
+      clustering_params.Data(np.zeros((2, 2)), 1.0, public_num_points=number)
+
+  @parameterized.named_parameters(
       ("too_few", [1], ValueError, "one label for each of 2 points"),
       ("two_dimensions", [[1], [2]], ValueError, "one label for each of 2 points"),
       ("objects", [None, 1], TypeError, "numbers or strings"),

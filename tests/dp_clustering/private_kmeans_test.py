@@ -190,12 +190,25 @@ class PrivateKMeansTest(parameterized.TestCase):
       ("radius", "radius", math.nan),
       ("method", "method", "lloyd"),
       ("random_state", "random_state", -1),
+      ("public_num_points", "public_num_points", 0),
   )
   def test_refuses(self, name, value):
     estimator = _estimator(**{name: value})  # Only a fit may complain.
     with self.assertRaisesRegex(ValueError, f"`{name}` must be"):
       estimator.fit(_blobs()[0])
     self.assertFalse(hasattr(estimator, "cluster_centers_"))
+
+  def test_plans_with_a_public_number_of_points(self):
+    points = _blobs()[0]
+    few = _estimator(public_num_points=10).fit(points)
+    self.assertLess(few.n_iter_, _estimator().fit(points).n_iter_)
+
+  def test_refuses_a_public_number_of_points_that_the_method_does_not_use(self):
+    estimator = _estimator(method="lsh", public_num_points=10)
+    with self.assertRaisesRegex(
+        ValueError, "^`public_num_points` must be None with the method lsh, got 10.$"
+    ):
+      estimator.fit(_blobs()[0])
 
 
 if __name__ == "__main__":

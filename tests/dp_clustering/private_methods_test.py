@@ -164,6 +164,19 @@ class BothMethodsTest(parameterized.TestCase):
       result = private_methods.METHODS[method](3, data, _NO_NOISE)
     self.assertFalse(result.ledger.is_private)
 
+  @parameterized.product(
+      method=list(private_methods.METHODS), number_and_warnings=[(None, 1), (300, 0), (3000, 1)]
+  )
+  def test_delta_is_judged_by_the_public_number_of_points(self, method, number_and_warnings):
+    number, num_warnings = number_and_warnings
+    data = clustering_params.Data(_points(), 20.0, public_num_points=number)
+    with warnings.catch_warnings(record=True) as caught:
+      warnings.simplefilter("always")
+      private_methods.METHODS[method](
+          3, data, clustering_params.DifferentialPrivacyParam(1.0, 1e-3), random_state=1
+      )
+    self.assertLen([one for one in caught if "`delta`" in str(one.message)], num_warnings)
+
   @parameterized.product(method=list(private_methods.METHODS), wrong=list(_WRONG_ARGUMENTS))
   def test_refuses(self, method, wrong):
     name, value, error = _WRONG_ARGUMENTS[wrong]

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 from absl.testing import absltest
@@ -29,11 +30,15 @@ def _sums(points, epsilon, noise_source, radius=1.0):
   return private_sums.PrivateSums(points, radius, noise_source, ledger), ledger
 
 
-def _private_centers(points, k, epsilon=math.inf, seed=0, radius=1.0):
+def _private_centers(
+    points, k, epsilon=math.inf, seed=0, radius=1.0, public_num_points=None
+):
   source = noise.build_noise_source(epsilon, seed)
   sums, ledger = _sums(points, epsilon, source, radius)
   mu = privacy_calculator.gaussian_mu(epsilon, _DELTA)
-  centers = refine.private_centers(sums, k, mu, np.random.default_rng(seed))
+  centers = refine.private_centers(
+      sums, k, mu, np.random.default_rng(seed), public_num_points
+  )
   return centers, ledger
 
 
@@ -44,9 +49,13 @@ def _loss(points, centers):
 
 class PrivateCentersTest(parameterized.TestCase):
 
-  @parameterized.product(k=[1, 2, 16, 64], epsilon=[0.1, 1.0, 30.0])
-  def test_spends_all_of_the_budget_and_no_more(self, k, epsilon):
-    _, ledger = _private_centers(_gaussians(200, 4, 3, seed=1), k, epsilon)
+  @parameterized.product(
+      k=[1, 2, 16, 64], epsilon=[0.1, 1.0, 30.0], public_num_points=[None, 1, 200]
+  )
+  def test_spends_all_of_the_budget_and_no_more(self, k, epsilon, public_num_points):
+    _, ledger = _private_centers(
+        _gaussians(200, 4, 3, seed=1), k, epsilon, public_num_points=public_num_points
+    )
     self.assertAlmostEqual(ledger.mu_spent / ledger.mu, 1, delta=1e-9)
 
   def test_without_noise_is_as_good_as_k_means(self):
@@ -64,6 +73,29 @@ class PrivateCentersTest(parameterized.TestCase):
       centers, _ = _private_centers(points, 8, 1.0, seed)
       self.assertLess(_loss(points, centers), limit)
 
+  def test_finds_more_in_few_points_if_their_number_is_public(self):
+    # Of 60 seeds, it found all clusters in 54, and in 23 without the number.  At these rates,
+    # 30 seeds give less than 21 in one case of 2,000, or else at least 21 in one of 2,000.
+    points = _gaussians(150, 3, 4, seed=8)
+    losses = [
+        _loss(points, _private_centers(points, 3, 4.0, seed, public_num_points=150)[0])
+        for seed in range(30)
+    ]
+    self.assertGreaterEqual(np.count_nonzero(np.array(losses) < 0.02), 21)
+
+  @parameterized.named_parameters(
+      ("few", 150, 1.0, 6), ("more", 150, 4.0, 7), ("many", 500, 1.0, 11),
+      ("much_budget", 150, 10.0, 11), ("without_noise", 1, math.inf, 11),
+      ("unknown", None, 1.0, 11),
+  )
+  def test_the_plan_depends_on_the_public_number_alone(self, number, epsilon, num_releases):
+    ledgers = [
+        _private_centers(points, 3, epsilon, public_num_points=number)[1]
+        for points in (np.zeros((0, 4)), _gaussians(20_000, 3, 4, seed=8))
+    ]
+    self.assertEqual(ledgers[0].releases, ledgers[1].releases)
+    self.assertLen(ledgers[0].releases, num_releases)
+
   @parameterized.named_parameters(
       ("no_points", np.zeros((0, 3))),
       ("one_point", np.full((1, 3), 0.5)),
@@ -73,8 +105,8 @@ class PrivateCentersTest(parameterized.TestCase):
       ("far_outside_the_ball", 1e6 * np.eye(3)),
   )
   def test_always_gives_k_centers_in_the_ball(self, points):
-    for epsilon in (0.01, 1.0, math.inf):
-      centers, _ = _private_centers(points, 7, epsilon, radius=2.0)
+    for epsilon, number in itertools.product((0.01, 1.0, math.inf), (None, 3)):
+      centers, _ = _private_centers(points, 7, epsilon, radius=2.0, public_num_points=number)
       self.assertEqual(centers.shape, (7, 3))
       self.assertTrue(np.isfinite(centers).all())
       self.assertLessEqual(np.linalg.norm(centers, axis=1).max(), 2.0 * (1 + 1e-12))
