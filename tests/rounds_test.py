@@ -14,6 +14,7 @@ from fl_clustering.engine import cost
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import objectives
 from fl_clustering.engine import participation
+from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import rounds as rounds_lib
@@ -224,6 +225,38 @@ class RoundsTest(absltest.TestCase):
 
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'c'"):
       _run(run_recorder.Recorder(), method_=method.Method(None, lose_a_client, None))
+
+
+class StartTest(absltest.TestCase):
+
+  def _digest(self, vector=1.0, sent=2.0, from_start=False, repeat=0, settings="s", **options):
+    config = config_lib.ThreePhaseConfig(
+        num_clients=3, methods=("kmeans",), **{"num_clusters": 2, **options}
+    )
+    state = method.ClusterState(np.zeros((1, 1), np.float32), (_IDS,))
+    one = method.Method(lambda pretrained, rng: state, None, None, from_start=from_start)
+    weights = client_weights.ClientWeights(
+        _IDS, np.zeros((3, 1), np.float32), np.array([sent], np.float32)
+    )
+    pretrained = method.Pretrained(
+        np.zeros(1, np.float32), np.array([vector], np.float32), weights
+    )
+    return rounds_lib.start(
+        "kmeans", one, pretrained, config, _Engine(), settings, repeat
+    ).digest
+
+  def test_another_start_has_another_digest(self):
+    others = (
+        {"settings": "t"}, {"num_clusters": 3}, {"representation": "weights"}, {"vector": 3.0},
+        {"sent": 3.0}, {"repeat": 1},
+    )
+    digests = {self._digest(), *(self._digest(**other) for other in others)}
+    self.assertLen(digests, 1 + len(others))
+    # Neither of these is what it follows from.
+    self.assertEqual(self._digest(target_accuracy=0.5), self._digest())
+    self.assertEqual(
+        self._digest(from_start=True, vector=3.0, sent=3.0), self._digest(from_start=True)
+    )
 
 
 class BlocksTest(absltest.TestCase):

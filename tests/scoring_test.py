@@ -10,8 +10,12 @@ import tensorflow as tf
 from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
+from fl_clustering.engine import cost
 from fl_clustering.engine import engine
 from fl_clustering.engine import evaluation
+from fl_clustering.methods import method
+from fl_clustering.tasks import held_out
+from fl_clustering.three_phase import result
 from fl_clustering.three_phase import scoring
 from tests import small_task
 
@@ -36,8 +40,8 @@ def setUpModule():
   ])
 
 
-def _make_engine(folder):
-  return engine.Engine(_task, folder, client_update.LocalTraining(20, 0.1), seed=0)
+def _make_engine(folder, task=None):
+  return engine.Engine(task or _task, folder, client_update.LocalTraining(20, 0.1), seed=0)
 
 
 def _confusion(vector, examples):
@@ -126,6 +130,26 @@ class ScoringTest(absltest.TestCase):
   def test_every_client_must_be_in_a_cluster(self):
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'d'"):
       scoring.on_clients_and_clusters(_engine, _vectors[:2], (("a", "b"), ("c", "e")))
+
+  def test_what_is_of_a_cluster_stays_with_it_where_others_are_left_out(self):
+    with tempfile.TemporaryDirectory() as folder:
+      with_new_client = _make_engine(folder, held_out.hold_out(_task, 1, seed=0))
+      one, *others = with_new_client.client_ids
+      outcome = result.Outcome(
+          # The first cluster is empty.
+          method.ClusterState(_vectors, ((), (one,), tuple(others))), np.array([0.9, 0.2, 0.6]),
+          cost.Cost(),
+      )
+      placement = method.Placement(((2,),), _vectors[[2]])
+      found = scoring.evaluate(with_new_client, outcome, placement)
+    self.assertEqual(found.assignment.clusters, ((one,), tuple(others)))
+    np.testing.assert_array_equal(found.vectors, _vectors[1:])
+    np.testing.assert_array_equal(found.best_accuracy, [0.2, 0.6])
+    self.assertEqual(found.new_client_clusters, ((1,),))
+    for confusion, weights in ((found.global_mean, (1, 1)), (found.global_weighted, (0.2, 0.6))):
+      mean = np.average(_vectors[1:], axis=0, weights=weights).astype(np.float32)
+      np.testing.assert_array_equal(confusion, _confusion(mean, _task.global_test))
+    self.assertFalse(np.array_equal(found.global_mean, found.global_weighted))
 
 
 if __name__ == "__main__":

@@ -152,7 +152,9 @@ class SummaryTest(absltest.TestCase):
     self.assertGreater(with_control, alone)
     repeats["kmeans"] = np.array([[0.75, 0.75, 0.75, 0.75], [0.5, 0.5, 0.5, 0.5]])
     self.assertGreater(width(_summary(methods, repeats=repeats)), with_control)
-    self.assertGreater(width(_summary({**methods, "local": methods["kmeans"]})), alone)
+    more = _summary({**methods, "local": methods["kmeans"]})
+    self.assertEqual(more["comparison"]["num_comparisons"], 2)
+    self.assertGreater(width(more), alone)
 
   def test_another_metric_than_the_accuracy(self):
     def outputs(*log_losses):

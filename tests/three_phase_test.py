@@ -267,8 +267,8 @@ class ThreePhaseTest(parameterized.TestCase):
       ):
         _run(_config(num_clusters=2, control_repeats=2))
 
-  def test_repeats_draw_another_start(self):
-    starts = []
+  def test_repeats_draw_another_start_and_have_as_many_rounds_of_their_own(self):
+    starts, numbers = [], []
     entry = methods_registry.METHODS["kmeans"]
 
     def build(settings, engine):
@@ -278,13 +278,21 @@ class ThreePhaseTest(parameterized.TestCase):
         starts.append(rng.integers(2**63))
         return method.initialize(pretrained, rng)
 
-      return method._replace(initialize=initialize)
+      def next_state(state, round_):
+        numbers.append(round_.number)
+        return method.next(state, round_)
+
+      return method._replace(initialize=initialize, next=next_state)
 
     replaced = {"kmeans": entry._replace(build=build)}
     with mock.patch.dict(methods_registry.METHODS, replaced):
       _run(_config(**_THREE_CLUSTERS, control_repeats=2))
 
     self.assertLen(set(starts), 3)
+    # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
+    self.assertEqual(numbers, [
+        repeat * 1_000_000 + number for repeat in range(3) for number in range(4, 8)
+    ])
 
   def test_what_trains_more_gets_a_control_of_equal_work(self):
     result, recorder = _recorded_run({

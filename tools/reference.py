@@ -14,6 +14,7 @@ from typing import Any, Callable, Iterable, Mapping
 
 from experiments import reports
 from fl_clustering import config
+from tools import leaderboard
 
 # Those of a user; what compares the project with others says in its page what it does.
 PROGRAMS = (
@@ -181,12 +182,24 @@ def _presets() -> str:
   for program in sorted(PROGRAMS_OF_PRESETS.values()):
     text += f"## {program}\n\n"
     for name, path in presets(program).items():
-      with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
-      about = " ".join(line.lstrip("# ") for line in lines if line.startswith("#"))
-      flags = "\n".join(line for line in lines if line and not line.startswith("#"))
-      text += f"### {name}\n\n{_cell(about)}\n\n```text\n{flags}\n```\n\n"
+      about, flags = _about_and_flags(path)
+      text += f"### {name}\n\n{about}\n\n```text\n{flags}\n```\n\n"
   return text
+
+
+def _about_and_flags(path: str) -> tuple[str, str]:
+  """Returns what a preset shows, in one line, and the lines of its flags."""
+  with open(path, encoding="utf-8") as file:
+    lines = file.read().splitlines()
+  about = " ".join(line.lstrip("# ") for line in lines if line.startswith("#"))
+  return _cell(about), "\n".join(line for line in lines if line and not line.startswith("#"))
+
+
+def _leaderboard() -> str:
+  """Returns tables of what the studies in `docs/` found."""
+  return leaderboard.text({
+      name: _about_and_flags(path)[0] for name, path in presets("study").items()
+  })
 
 
 def _output_files() -> str:
@@ -220,6 +233,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "classes": _classes,
     "first_run": _first_run,
     "flags": _flags,
+    "leaderboard": _leaderboard,
     "output_files": _output_files,
     "presets": _presets,
 }

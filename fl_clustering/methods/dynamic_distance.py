@@ -10,6 +10,10 @@ The article has no bound on their number. A hundred clients can have thousands o
 maximal cliques and n clients up to 3^(n/3) (Moon, Moser: "On cliques in graphs",
 Israel Journal of Mathematics, 1965), and every cluster is a model to train. Past
 `max_clusters`, some of the maximal cliques that hold every client are used instead.
+
+The article compares the clients' weights, by L2 distance; so does the default, since the updates
+differ from the weights by the same model for all.  `--representation=normalized_update` is ours:
+it compares the directions of the updates, so that the number of a client's steps doesn't count.
 """
 
 from __future__ import annotations

@@ -73,12 +73,15 @@ def check_num_clusters(num_clusters: int, client_ids: Sequence[str]) -> None:
 
 
 def representation_option() -> Any:
-  """Returns the option `representation`: what of the clients' weights is grouped."""
+  """Returns the option `representation`: what of the clients' weights is grouped.
+
+  All updates are from one model, so by L2 distance they are grouped as the weights are.
+  """
   return options.option(
       str,
       "What is grouped: the clients' `weights`, their `update` since the last global "
       "model, or the `normalized_update`.",
-      default="weights",
+      default="update",
       values=client_weights_lib.REPRESENTATIONS,
   )
 

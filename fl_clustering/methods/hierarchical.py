@@ -5,10 +5,17 @@ updates to improve training on non-IID data", IJCNN 2020,
 https://arxiv.org/abs/2004.11791. The three-phase article compares itself with its
 setting of L2 distances and single linkage.
 
-In the paper, all clients train once more from the global model, and their *updates* are
-clustered.  That is `--grouping_epochs=1 --representation=update`.  By default, the weights of the
-last round are clustered here, as for the other groupings: by L2 distance that is the same, as all
-updates are from one model.  By cosine distance it is not, and the groups may be missed.
+Where this differs from the paper:
+
+*   In the paper, all clients train once more from the global model, and these updates are
+    clustered.  That is `--grouping_epochs`.  Without it, the updates are those of the last round,
+    which every client trains from the model that was sent in it.
+*   The paper cuts at a distance.  By default, this cuts at a number of clusters, as the other
+    groupings do; `--hierarchical_cut=distance` cuts at a distance.
+*   Every cluster starts from the mean of its clients' own weights, in which all count alike, as in
+    the three-phase article.
+*   `--representation=weights` clusters the weights.  By L2 distance that is the same.  By cosine
+    distance it is not, and the groups may be missed: what all weights share is most of them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
 """What is generated of the code: it is complete, and stands on the page that says so."""
 
+import csv
 import glob
 import os
 import re
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
+from scipy import stats
 
 from experiments import reports
 from tests.docs import pages
@@ -71,6 +74,31 @@ class ReferenceTest(parameterized.TestCase):
     text = reference.GENERATED["output_files"]()
     self.assertCountEqual(_headings(text, 2), reports.MODULES)
     self.assertIn("| `metrics.csv` | every metric per phase, method, cluster and round |\n", text)
+
+  def test_leaderboard_is_that_of_the_studies(self):
+    text = reference.GENERATED["leaderboard"]()
+    there = [os.path.basename(path)[:-len(".csv")] for path in glob.glob("docs/study_*.csv")]
+    self.assertCountEqual(_headings(text, 3), there)
+    # Phase 1 is no method to choose.
+    self.assertNotIn("pretrain", text)
+    with open("docs/study_digits.csv", encoding="utf-8") as file:
+      rows = [row for row in csv.DictReader(file) if row["setting"] == "rotated"]
+    accuracy = {}
+    for row in rows:
+      accuracy.setdefault(row["method"], []).append(float(row["accuracy"]))
+    of_study = text.split("### study_digits\n")[1].split("### ")[0]
+    table = of_study.split("`rotated`: ")[1].split("\n\n")[1].splitlines()[2:]
+    self.assertLen(table, len(accuracy) - 1)
+    means = [float(line.split("|")[2].split()[0]) for line in table]
+    self.assertEqual(means, sorted(means, reverse=True))
+    differences = np.subtract(accuracy["kmeans"], accuracy["fedavg"])
+    # Ten methods and controls are compared with FedAvg, and nine more with fine-tuning.
+    quantile = stats.t.ppf(1 - 0.05 / (2 * 7 * (10 + 9)), 4)
+    half = quantile * np.std(differences, ddof=1) / 5**0.5
+    mean, low, high = 100 * (differences.mean() + half * np.array([0, -1, 1]))
+    (line,) = [line for line in table if line.startswith("| K-means |")]
+    self.assertIn(f"| **{mean:+.1f} ({low:+.1f} to {high:+.1f})** |", line)
+    self.assertIn("| 5 of 5 |", line)
 
   def test_first_run_is_that_of_the_readme(self):
     text = reference.GENERATED["first_run"]()

@@ -98,8 +98,8 @@ class HierarchicalTest(parameterized.TestCase):
       # From client 0 to 1: 5 in L1 and in L2; from 0 to 2: 6 in L1, sqrt(18) in L2.
       ("l1", "l1", [[0, 0], [5, 0], [-3, 3]], ((0, 1), (2,))),
       ("l2", "l2", [[0, 0], [5, 0], [-3, 3]], ((0, 2), (1,))),
-      # Clients 0 and 1 are closest, 1 and 2 have about the same direction.
-      ("cosine", "cosine", [[0, 1], [1, 0], [10, 1]], ((0,), (1, 2))),
+      # Clients 0 and 1 are closest, the updates of 1 and 2 have about the same direction.
+      ("cosine", "cosine", [[1, 2], [2, 1], [11, 2]], ((0,), (1, 2))),
   )
   def test_metric(self, metric, vectors, expected):
     self.assertEqual(_group(vectors, num_clusters=2, metric=metric), expected)
@@ -123,6 +123,12 @@ class HierarchicalTest(parameterized.TestCase):
         ((0, 1), (2, 3)),
     )
     self.assertEqual(_group(vectors, num_clusters=3, metric="l2"), ((0, 2), (1,), (3,)))
+
+  def test_groups_updates_by_default_as_in_the_paper(self):
+    # Less the global model (1, 1): (1, 1), (-.5, -.5), (1, .5).
+    vectors = [[2, 2], [0.5, 0.5], [2, 1.5]]
+    self.assertEqual(_group(vectors, num_clusters=2), ((0, 2), (1,)))
+    self.assertEqual(_group(vectors, num_clusters=2, representation="weights"), ((0, 1), (2,)))
 
   def test_cosine_of_client_without_update(self):
     # It is like no other client, and like the others that did not move.

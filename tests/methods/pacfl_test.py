@@ -216,13 +216,15 @@ class PacflTest(parameterized.TestCase):
     self.assertEqual(state.members, (("a",),))
 
   def test_new_clients_join_the_nearest_cluster_on_average(self):
-    # "x" is nearest to "e", but nearer to "b" and "d" on average.
-    spaces = {**self._SPACES, "x": {0: _turned(29)}, "y": {0: _turned(2)}}
+    # "x" is nearest to "e", but nearer to "b" and "d" on average.  "z" is farthest from "a".
+    spaces = {
+        **self._SPACES, "x": {0: _turned(29)}, "y": {0: _turned(2)}, "z": {0: _turned(28)},
+    }
     _, one, state = _start(spaces, pacfl.Pacfl(2), client_ids=tuple("abcde"))
     state.vectors[1] += 7
-    placement = one.place(None, state, ("x", "y"))
-    self.assertEqual(placement.clusters, ((1,), (0,)))
-    np.testing.assert_array_equal(placement.vectors, [[8, 9], [1, 2]])
+    placement = one.place(None, state, ("x", "y", "z"))
+    self.assertEqual(placement.clusters, ((1,), (0,), (0,)))
+    np.testing.assert_array_equal(placement.vectors, [[8, 9], [1, 2], [1, 2]])
 
 
 if __name__ == "__main__":

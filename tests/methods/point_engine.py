@@ -76,10 +76,12 @@ class PointEngine:
 def pretrained(engine):
   """Returns a `Pretrained` in which every client's own weights are its point.
 
+  The global model after phase 1 is not their mean, or one could be taken for the other.
+
   Args:
     engine: A `PointEngine`.
   """
   vectors = np.array([engine.points[c] for c in engine.client_ids])
   start = np.zeros(vectors.shape[1], np.float32)
   weights = client_weights.ClientWeights(engine.client_ids, vectors, start)
-  return method.Pretrained(start, vectors.mean(axis=0), weights)
+  return method.Pretrained(start, vectors.mean(axis=0) + np.float32(7), weights)
