@@ -50,7 +50,7 @@ def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -
 
 
 class FederatedKMeans(federated_clusterer.FederatedClusterer):
-  """Clusters the points of many clients, whose points stay with them.
+  """Clusters the points of many clients from sums over them.
 
   With the default algorithm, `sums`, the server receives secure sums over the clients, and
   nothing else; on one machine they are simulated, see `fit`.  They are exact: many rows follow from
