@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from typing import Iterable, Mapping, Sequence
+from typing import Iterable, Mapping
 
 import numpy as np
 
@@ -122,11 +122,11 @@ class Oddities:
       alike["".join(name.lower().split())].append(name)
     for names in alike.values():
       if len(names) > 1:
-        found.append(f"the classes {_listed(names)} differ only in case or spaces")
+        found.append(f"the classes {problems.named(names)} differ only in case or spaces")
     alone = {name: owner for name, owner in self._owners.items() if owner is not None}
     if alone and len(self._clients) > 1:
-      found.append(f"only one client has the class {_listed(list(alone))}" if len(alone) == 1 else
-                   f"only one client has each of the classes {_listed(list(alone))}")
+      found.append(f"only one client has the class {problems.named(alone)}" if len(alone) == 1 else
+                   f"only one client has each of the classes {problems.named(alone)}")
     if len(self._owners) > _MANY_CLASSES:
       found.append(f"there are {len(self._owners):,} classes")
     return found
@@ -164,7 +164,6 @@ class Oddities:
         for names, one, several in kinds if names
     ]
 
-
   def _of_units(self) -> list[str]:
     found = []
     for name, known in self._numbers.items():
@@ -177,7 +176,3 @@ class Oddities:
             f"means are {means}"
         )
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-  return problems.listed([repr(name) for name in names])

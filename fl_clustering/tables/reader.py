@@ -39,9 +39,7 @@ def _row_place(unused_head: columns_lib.Head, row: int) -> str:
 def _load(path: str, is_private: bool) -> np.ndarray | dict[str, np.ndarray]:
   """Returns a matrix, or a dict of columns, of an NPY or NPZ file.
 
-  Args:
-    path: The file.
-    is_private: Whether messages say nothing that depends on rows.
+  Messages of a private run say nothing that depends on rows.
   """
   try:
     loaded = np.load(packed_files.source(path), allow_pickle=False)
@@ -202,7 +200,7 @@ class Kind:
   """A kind of file.
 
   Attributes:
-    read_head: A function from a path and `TableOptions` to the file's `Head`.
+    read_head: `BadTable` if the file can't be read.
     read: A function from a `Head`, names of columns of numbers and names of columns of text to
       the `Head`, with what was found on the way, and Arrow arrays by name.  What can't be
       read as numbers is text.
@@ -221,8 +219,8 @@ def _of_arrow(
 
   Args:
     what: What messages call it.
-    read_names: A function from a path or a file of bytes to the columns' names.
-    read_table: A function from the same, with names as `columns`, to an Arrow table.
+    read_names: Takes a path or a file of bytes.
+    read_table: Takes the same, and names as `columns`; returns an Arrow table.
   """
 
   def call(any_cell: bool, function: Callable[..., Any], path: str, **options: Any) -> Any:
@@ -315,15 +313,10 @@ def _files(directory: str) -> Iterator[tuple[str, str, str | None]]:
       yield name, path, _ending(name)
 
 
-def check_kinds(
-    directories: Iterable[str], argument: str, is_private: bool = False
-) -> None:
-  """Raises `UnusableTables` if folders have files of other kinds; messages call them `argument`.
+def check_kinds(directories: Iterable[str], is_private: bool = False) -> None:
+  """Raises `BadTable` if folders have files of other kinds.
 
-  Args:
-    directories: The folders.
-    argument: What messages call them.
-    is_private: Whether no row may change how another one is read, as the rows of workbooks do.
+  In a private run, no row may change how another one is read, as the rows of workbooks do.
   """
   known = [one for one in _ENDINGS if not is_private or one != packed_files.WORKBOOK]
   hints = (f"kinds are {', '.join(known)}",)
@@ -333,15 +326,16 @@ def check_kinds(
       if ending is None or ending == packed_files.WORKBOOK and is_private
   ]
   if found:
-    raise problems.UnusableTables(argument, found)
+    raise problems.BadTable.of(found)
 
 
 def paths(directory: str, argument: str, what: str) -> dict[str, str]:
   """Returns the paths of a folder's files by their names without endings.
 
+  Folders in it, hidden files and those of other kinds are left alone.
+
   Args:
-    directory: The folder; folders in it, hidden files and those of other kinds are left alone.
-    argument: What messages call it.
+    argument: What messages call the folder.
     what: What a file is of, such as "client".
 
   Raises:
@@ -382,13 +376,7 @@ def have_text(directory: str) -> bool:
 def check_memory(
     paths_: Collection[str], options: table_options.TableOptions, argument: str
 ) -> None:
-  """Raises a ValueError if the largest file, or with `client_column` all, can't fit into memory.
-
-  Args:
-    paths_: The files.
-    options: `TableOptions`.
-    argument: What messages call the folder that the files are in.
-  """
+  """Raises a ValueError if the largest file, or with `client_column` all, can't fit into memory."""
   available = psutil.virtual_memory().available
   sizes = {path: _LEAST_BYTES_PER_BYTE * os.path.getsize(path) for path in paths_}
   if options.client_column is not None:
@@ -489,15 +477,7 @@ def _cell_findings(
     values: dict[str, np.ndarray], columns: columns_lib.Columns, needed: Collection[str],
     allow_any_number: bool, where: Callable[[int], str],
 ) -> list[problems.Finding]:
-  """Returns what is wrong with cells.
-
-  Args:
-    values: The columns by name, as far as they could be read.
-    columns: The `Columns` that are used.
-    needed: The names of the columns where no cell may be missing.
-    allow_any_number: Whether a number may be infinite or too large to be squared.
-    where: A function from a row to words for its place.
-  """
+  """Returns what is wrong with cells of columns, as far as these could be read."""
   found = []
   used = [name for name in (*columns.features, *columns.roles.values()) if name in values]
   missing = _firsts({name: is_missing(values[name]) for name in used if name in needed})
@@ -540,8 +520,6 @@ def read(
   where missing, or text, None where missing.  Rows are counted from 1.
 
   Args:
-    head: The file's `Head`.
-    columns: The `Columns` that are used.
     needed: The names of the columns where no cell may be missing.
     allow_any_number: Whether a number may be infinite or too large to be squared.
     facts: Where to add what cells are like, or None.

@@ -392,7 +392,7 @@ class NumbersTest(TablesTestCase):
     def open_with(options):
       if "c" in options.exclude:
         return mock.Mock(number_columns=frozenset({"x"}))
-      raise problems.UnusableTables("data_dir", [problem], {"x", "c"})
+      raise problems.BadTable.of([problem], {"x", "c"})
 
     with self.assertRaisesRegex(ValueError, "it is bad.$"):
       problems.open_tables(open_with, table_options.TableOptions(), "data_dir")
