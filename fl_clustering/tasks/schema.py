@@ -31,6 +31,13 @@ _NUMBER, _LEVELS = "number", "levels"
 _LEAST_SCALE = 1 / given_clients.LARGEST
 # From a kind to the further keys of a feature of that kind.
 _KEYS_OF_KIND = {_NUMBER: ("center", "scale"), _LEVELS: ("levels",)}
+# What may become of missing cells of a sample, by the names of `TableOptions.missing`.
+MISSING = {
+    table_options.ERROR: table_options.MISSING[table_options.ERROR],
+    table_options.MEAN: "it is left out of its column's mean and deviation",
+}
+# What a sample's options may not say, as a schema can't.
+NOT_SAID = ("encoding", "skip_lines", "comment", "thousands", "strip_units")
 _ROLES = ("label_column", "split_column", "client_column")
 
 
@@ -366,9 +373,9 @@ def draft(
   label_column = options.label_column
   if label_column is None:
     raise validate.error("label_column", "be given for a schema", None)
-  if options.missing == table_options.INDICATOR:
-    raise validate.error("missing", "be error or mean for a schema", options.missing)
-  for name in ("encoding", "skip_lines", "comment", "thousands", "strip_units"):
+  if options.missing not in MISSING:
+    raise validate.error("missing", f"be {' or '.join(MISSING)} for a schema", options.missing)
+  for name in NOT_SAID:
     if getattr(options, name):
       raise validate.error(name, "be left out for a schema", getattr(options, name))
   options = dataclasses.replace(options, task=table_options.CLASSIFICATION)
