@@ -10,11 +10,11 @@ import contextlib
 import csv
 import dataclasses
 import io
-import math
 import shlex
-from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, Protocol, Sequence, TypeVar
+from typing import (
+    Any, Callable, Collection, Iterable, Iterator, Mapping, Protocol, Sequence, TypeVar,
+)
 
-from fl_clustering.points import given_clients
 from fl_clustering.tables import table_options
 
 # A column of text with more different cells is taken for names, dates or notes.
@@ -24,7 +24,6 @@ _MOST_SHOWN = 10
 # What flags do.
 LEAVES_OUT = "--exclude leaves columns out"
 _LEVELS = "--categories makes a column of every level"
-_FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 # What only the files can change.
 _MOSTLY_NUMBERS = "where most cells of a column are numbers, the others must be so too or be empty"
 
@@ -157,28 +156,6 @@ def also(names: Sequence[str]) -> str:
   return f" (also {named(names)})" if names else ""
 
 
-def missing_values(place: str, names: Sequence[str]) -> Finding:
-  """Returns what is wrong with missing cells, the first of which is at a place."""
-  return Finding(
-      f"{place}, column {names[0]!r} is empty{also(names[1:])}", hints=(_FILLS_IN,),
-      fix={"missing": "mean"},
-  )
-
-
-def bad_values(place: str, names: Sequence[str], value: float) -> Finding:
-  """Returns what is wrong with columns of numbers that are not finite or too large.
-
-  Args:
-    place: Words for the place of the first of them, which is in the first column.
-    value: This number.
-  """
-  rule = (
-      f"is not between {-given_clients.LARGEST:g} and {given_clients.LARGEST:g}"
-      if math.isfinite(value) else "is not a finite number"
-  )
-  return Finding(f"{place}, column {names[0]!r}: {value:g} {rule}{also(names[1:])}")
-
-
 @contextlib.contextmanager
 def refusing(argument: str, flags: Collection[str] | None = None) -> Iterator[None]:
   """Turns a `BadTable` into a ValueError.
@@ -276,7 +253,7 @@ class ColumnFacts:
 
   @contextlib.contextmanager
   def settled(self) -> Iterator[None]:
-    """Gives a `BadTable` the hints that need a look at all files, which are read in this context."""
+    """Gives a `BadTable` the hints that need a look at all files, which are read in here."""
     try:
       yield
     except BadTable as e:

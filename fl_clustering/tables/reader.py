@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 from typing import Any, Callable, Collection, Iterable, Iterator, Sequence
 
@@ -26,6 +25,7 @@ from fl_clustering.tables import written_numbers
 
 # What reading a table takes at least: its text, or its numbers, and a copy.
 _LEAST_BYTES_PER_BYTE = 2
+_FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 
 _Read = Callable[
     [columns_lib.Head, Sequence[str], Sequence[str]], tuple[columns_lib.Head, dict[str, Any]]
@@ -483,12 +483,21 @@ def _cell_findings(
   missing = _firsts({name: is_missing(values[name]) for name in used if name in needed})
   names = [name for name in missing if name in columns.features]
   if names:
-    found.append(problems.missing_values(where(missing[names[0]]), names))
+    found.append(problems.Finding(
+        f"{where(missing[names[0]])}, column {names[0]!r} is empty{problems.also(names[1:])}",
+        hints=(_FILLS_IN,), fix={"missing": table_options.MEAN},
+    ))
   numbers = () if allow_any_number else [name for name in columns.numbers if name in values]
   bad = _firsts({name: np.abs(values[name]) > given_clients.LARGEST for name in numbers})
   if bad:
     (name, row), *_ = bad.items()
-    found.append(problems.bad_values(where(row), list(bad), values[name][row]))
+    value, largest = values[name][row], given_clients.LARGEST
+    rule = (
+        f"is not between {-largest:g} and {largest:g}" if np.isfinite(value)
+        else "is not a finite number"
+    )
+    names = problems.also(list(bad)[1:])
+    found.append(problems.Finding(f"{where(row)}, column {name!r}: {value:g} {rule}{names}"))
   return found + [
       problems.Finding(f"{where(row)}, column {name!r} is empty, and every row must have one")
       for name, row in missing.items() if name not in columns.features

@@ -21,8 +21,7 @@ _TRAIN_OR_TEST = ("train", "test")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
-  """Some rows of a file: columns by name, and the rows' numbers in the file, as `reader.read` says.
-  """
+  """Some rows of a file: cells by column, and the rows' numbers, as `reader.read` returns them."""
 
   cells: Mapping[str, np.ndarray]
   numbers: np.ndarray

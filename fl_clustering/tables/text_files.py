@@ -51,8 +51,7 @@ class _Undecodable(problems.BadTable):
 
 
 class _Lines:
-  """The lines of a text file that may be of a table; `number` is that of the line that came last.
-  """
+  """The lines of a text file that may be of a table; the last one that came has `number`."""
 
   def __init__(self, file: Iterable[str], head: columns_lib.Head):
     self.number = 0

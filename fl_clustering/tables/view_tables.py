@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from typing import Any, Mapping, Sequence
+from typing import Mapping, Sequence
 
 import numpy as np
 

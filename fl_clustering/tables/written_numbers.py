@@ -327,8 +327,7 @@ def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
 
 
 def unclear_point(columns: Mapping[str, Any]) -> Cell | None:
-  """Returns the first cell whose point may stand between thousands, if no cell of any column says.
-  """
+  """Returns the first cell whose point may stand between thousands, if nothing says; or None."""
   known = [_Column(name, texts) for name, texts in columns.items()]
   is_said = _first_match(known, _surely_decimal(".")) or _first_match(known, _surely_grouped(","))
   return None if is_said else _first_match(known, _may_be_grouped("."))
