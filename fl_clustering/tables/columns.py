@@ -19,7 +19,7 @@ _SAY = ("--header=yes or --header=no says which",)
 
 # Names of columns that number rows or people.
 _LIKE_AN_ID = re.compile(
-    r"(.*[_ .-])?(id|index|uuid|row|rownum|nr|unnamed: 0)|__index_level_\d+__|.*[a-z](Id|ID)|"
+    r"(.*[_ .-])?(id|index|uuid|row|rownum|nr|mrn|unnamed: 0)|__index_level_\d+__|.*[a-z](Id|ID)|"
     r"(row|record|case|sample|person|people|patient|subject|participant|user|customer|client|visit)"
     r"[_ .-]?(id|no|nr|num|number|key|code|name)"
 )
@@ -92,6 +92,21 @@ def _are_names(head: Head) -> list[bool]:
   ]
 
 
+def _has_numbers(head: Head) -> bool:
+  """Returns whether a cell of line 1 is a number."""
+  return sum(_are_names(head)) + head.known_line.count("") < head.num_columns
+
+
+def _is_row_below_names(head: Head, heads: Sequence[Head]) -> bool:
+  """Returns whether line 1 has a number and no name, where several other files have the same names."""
+  lines = [other.known_line for other in heads if not _has_numbers(other)]
+  names = set(lines[0]) if lines else set()
+  return (
+      _has_numbers(head) and names.isdisjoint(head.known_line)
+      and len(lines) > 1 and all(set(line) == names for line in lines)
+  )
+
+
 def _counts_up(line: Sequence[str]) -> bool:
   """Returns whether a line is 0,1,2... or the same after an empty cell, as pandas writes it."""
   numbers = line[1:] if line[0] == "" else line
@@ -128,7 +143,7 @@ def _have_header(heads: Sequence[Head], header: str) -> bool:
   """
   if header != table_options.AUTO:
     return header == table_options.YES
-  without = [head for head in heads if not any(_are_names(head))]
+  without = [head for head in heads if not any(_are_names(head)) or _is_row_below_names(head, heads)]
   if len(without) == len(heads):
     return _is_header_of_numbers(heads)
   if without:
@@ -141,7 +156,7 @@ def _have_header(heads: Sequence[Head], header: str) -> bool:
   if len(heads) > 1 and len({tuple(sorted(head.known_line)) for head in heads}) == 1:
     return True
   for head in heads:
-    if sum(_are_names(head)) + head.known_line.count("") < head.num_columns:
+    if _has_numbers(head):
       raise problems.BadTable(
           f"line 1, {','.join(head.known_line)}, has numbers and text; it may be a row or the "
           "columns' names", head.path, _SAY, header=_likely_header(heads),
@@ -278,13 +293,16 @@ def _check_same(
     if options.columns is None:
       others = {*names, *options.exclude}
       further += [(name, head.path) for name in head.known_names if name not in others]
+  alike = [
+      (f"it has a column {other!r}, and {owner} has {name!r}", path)
+      for name, path in lacked for other, of_path in further
+      if path == of_path and _alike(name) == _alike(other)
+  ]
+  if alike:
+    *others, (problem, path) = alike
+    others.append((f"{problem}; all files must have the same names", path))
+    raise problems.BadTable.of([problems.Finding(*one) for one in others])
   for name, path in lacked:
-    for other, of_path in further:
-      if path == of_path and _alike(name) == _alike(other):
-        raise problems.BadTable(
-            f"it has a column {other!r}, and {owner} has {name!r}; all files must have the same "
-            "names", path,
-        )
     if name in options.roles.values():
       raise problems.BadTable(f"it has no column {name!r}, and {owner} has", path)
   found = [(f"it has no column {name!r}, and {owner} has", path) for name, path in lacked]

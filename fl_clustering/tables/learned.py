@@ -52,14 +52,18 @@ class Learned:
     labels = rows_lib.class_names(rows, self._options) if has_classes else []
     for name in self._columns.features:
       self._num_values[name] += int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
-    for name, found in self._levels.items():
-      found.update(table_format.level_of(cell) for cell in rows.cells[name] if cell is not None)
+    levels = {
+        name: {table_format.level_of(cell) for cell in rows.cells[name] if cell is not None}
+        for name in self._levels
+    }
+    for name, found in levels.items():
+      self._levels[name] |= found
     self._classes.update(labels)
     self._num_labels += len(labels)
     if self._options.split_column is not None:
       rows_lib.is_test(rows, self._options.split_column)
     if self._oddities is not None:
-      self._oddities.add(client_id, rows.cells, labels)
+      self._oddities.add(client_id, rows.cells, labels, levels)
 
   def format(self, decimal: str | None) -> table_format.TableFormat:
     """Returns the `TableFormat` of files with a decimal mark."""

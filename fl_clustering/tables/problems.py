@@ -65,6 +65,11 @@ class Finding:
   fix: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   texts: tuple[TextColumn, ...] = ()
 
+  def is_in(self, other: Finding) -> bool:
+    """Returns whether another finding says all that this one says."""
+    has_texts = bool(self.texts) and self.path == other.path
+    return self == other or has_texts and set(self.texts) <= set(other.texts)
+
 
 class BadTable(Exception):
   """Files can't be used; `refusing` says so to whoever gave the folder.
@@ -330,7 +335,7 @@ def open_tables(
       numbers |= e.numbers
       for finding in e.findings:
         after = repaired.repaired(**finding.fix)
-        if after != repaired or not finding.fix and finding not in found:
+        if after != repaired or not finding.fix and not any(map(finding.is_in, found)):
           found.append(finding)
         repaired = after
   helps = opened is not None and numbers <= opened.number_columns

@@ -117,7 +117,7 @@ class WarningsTest(folders.TablesTestCase):
   def _off(self, **columns):
     """Returns what is said of clients with these columns, of which all have another one."""
     files = {
-        f"{client}.csv": folders.lines("x,y", *(f"{x},{i}" for i, x in enumerate(column)))
+        f"{client}.csv": folders.lines("x,y", *(f"{x},{i % 9}" for i, x in enumerate(column)))
         for client, column in columns.items()
     }
     return list(self.open(files).warnings)
@@ -160,9 +160,18 @@ class WarningsTest(folders.TablesTestCase):
         "only one client has each of the classes 'Heart failure', 'heart  failure'"]),
       ("a class of one client", "x,y\n1,u\n2,v\n", "x,y\n3,u\n4,u\n", {"label_column": "y"},
        ["only one client has the class 'v'"]),
-      ("many classes", folders.lines("x,y", *(f"{i},c{i}" for i in range(51))),
-       folders.lines("x,y", *(f"{i},c{i}" for i in range(51))), {"label_column": "y"},
+      ("many classes", folders.lines("x,y", *(f"{i % 9},c{i}" for i in range(51))),
+       folders.lines("x,y", *(f"{i % 9},c{i}" for i in range(51))), {"label_column": "y"},
        ["there are 51 classes"]),
+      ("levels alike", "x,c\n1,No\n2,yes\n", "x,c\n1,no\n2,yes\n", {"categories": ("c",)},
+       ["the levels 'No', 'no' of the column c differ only in case or spaces"]),
+      ("levels of one client", "x,c\n1,0\n2,1\n", "x,c\n1,no\n2,yes\n", {"categories": ("c",)},
+       ["the column c has no level that another client has at a, b"]),
+      ("numbers of rows", folders.lines("x,k", *(f"{i % 3},{i + 700}" for i in range(20))),
+       folders.lines("x,k", *(f"{i % 4},{30 - i}" for i in range(20))), {},
+       ["the column k looks like the rows' ids: every client's numbers have no gap"]),
+      ("numbers with a gap", folders.lines("x,k", *(f"{i % 3},{i + i // 9}" for i in range(20))),
+       folders.lines("x,k", *(f"{i % 4},{30 - i}" for i in range(20))), {}, []),
       ("ids", "x,k\n1,u\n2,u\n3,u\n", "x,k\n3,u\n4,v\n", {"id_column": "k"},
        ["ids in the column k are not unique: 2 of them repeat another one of the same client (a)"]),
       ("constants", "x,y,z\n1,0,5\n1,0,6\n", "x,y,z\n1,0,5\n1,,7\n", {"missing": "mean"},

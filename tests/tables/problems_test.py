@@ -78,6 +78,10 @@ class BadFilesTest(folders.TablesTestCase):
        "line 1, 1,5,7, may be a row .*--header="),
       ("one file without names", {"a.csv": "x,y\n1,2\n", "b.csv": "1,2\n3,4\n"}, {},
        "b.csv': line 1 holds numbers, and that of .*a.csv' names; either all"),
+      ("one file without names, with text",
+       {"a.csv": "x,c\n1,u\n", "b.csv": "1,v\n3,u\n", "d.csv": "c,x\nu,4\n"}, {},
+       "got '[^']*b.csv': line 1 holds numbers, and that of '[^']*a.csv' names; either all files "
+       "have names or none.$"),
       ("an array without names", {"a.csv": "x,y\n1,2\n", "b.npy": np.ones((2, 2))}, {},
        "b.npy': it has no column names, and .*a.csv' has"),
       ("the rows' numbers", {"a.csv": ",x\n0,4\n"}, {},
@@ -89,6 +93,7 @@ class BadFilesTest(folders.TablesTestCase):
       ("ids in one small word", {"a.csv": "rowid,x\n0,4\n"}, {}, "column 1, 'rowid', looks like"),
       ("ids in camel case", {"a.csv": "x,patientID\n0,4\n"}, {},
        "column 2, 'patientID', looks like"),
+      ("numbers of records", {"a.csv": "MRN,x\n0,4\n"}, {}, "column 1, 'MRN', looks like"),
       ("ids with a space in their name", {"a.csv": "x,Patient ID\n0,4\n"}, {},
        "--id_column='Patient ID' names .*Try: --exclude='Patient ID'$"),
       ("the rows' names in a frame",
@@ -100,6 +105,11 @@ class BadFilesTest(folders.TablesTestCase):
       ("a name in another spelling", {"a.csv": "Age y,z\n1,2\n", "b.csv": "z,age_y\n1,2\n"}, {},
        "b.csv': it has a column 'age_y', and '.*a.csv' has 'Age y'; all files must have the same "
        "names.$"),
+      ("names in other spellings", {"a.csv": "Age y,z\n1,2\n", "b.csv": "Z,age_y\n1,2\n"}, {},
+       "b.csv': it has a column 'age_y', and '.*a.csv' has 'Age y'; it has a column 'Z', and "
+       "'.*a.csv' has 'z'; all files must have the same names.$"),
+      ("a label in another spelling", {"a.csv": "x,y\n1,2\n", "b.csv": "x,Y\n1,2\n"},
+       {"label_column": "y"}, "b.csv': it has a column 'Y', and '.*a.csv' has 'y'; all files"),
       ("a chosen column too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"},
        {"columns": ("x", "y")}, "it has no column 'y', and '.*a.csv' has; .*Try: --columns=x$"),
       ("a label too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"}, {"label_column": "y"},
@@ -257,6 +267,22 @@ class AllAtOnceTest(folders.TablesTestCase):
           label_column="y",
       )
     self.assertLen(re.findall("it has no rows", str(caught.exception)), 1)
+
+  def test_a_column_that_a_file_lacks_where_leaving_it_out_does_not_help(self):
+    for files in (
+        {"a.csv": "x\n1\n", "b.csv": "y\n2\n"},
+        {"a.csv": "x,y\n1,2\n", "b.csv": "x\n2\n", "c.csv": "x,y\n"},
+    ):
+      with self.assertRaisesRegex(ValueError, "b.csv': it has no column '.', and") as caught:
+        self.open(files)
+      self.assertNotRegex(str(caught.exception), "Try:|--exclude")
+
+  def test_no_fault_is_said_twice(self):
+    with self.assertRaisesRegex(
+        ValueError, "line 2, column 'c': 'u' is not a number .also 'x'.; --categories [^;]*$"
+    ) as caught:
+      self.open({"a.csv": "c,x\nu,-\nv,2\nu,3\n"})
+    self.assertNotIn("Try:", str(caught.exception))
 
   def test_all_unreadable_files(self):
     with self.assertRaisesRegex(ValueError, "a.csv': it is empty; '.*b.csv': it is no text"):
