@@ -97,8 +97,8 @@ def _has_numbers(head: Head) -> bool:
   return sum(_are_names(head)) + head.known_line.count("") < head.num_columns
 
 
-def _is_row_below_names(head: Head, heads: Sequence[Head]) -> bool:
-  """Returns whether line 1 has a number and no name, where several other files have the same names."""
+def _is_row_among_names(head: Head, heads: Sequence[Head]) -> bool:
+  """Returns whether line 1 has a number and no name that several other files have."""
   lines = [other.known_line for other in heads if not _has_numbers(other)]
   names = set(lines[0]) if lines else set()
   return (
@@ -143,7 +143,9 @@ def _have_header(heads: Sequence[Head], header: str) -> bool:
   """
   if header != table_options.AUTO:
     return header == table_options.YES
-  without = [head for head in heads if not any(_are_names(head)) or _is_row_below_names(head, heads)]
+  without = [
+      head for head in heads if not any(_are_names(head)) or _is_row_among_names(head, heads)
+  ]
   if len(without) == len(heads):
     return _is_header_of_numbers(heads)
   if without:

@@ -129,11 +129,11 @@ class _Column:
       texts = pc.replace_substring(texts, odd, common)
     self.texts = texts
     pattern = f"^(?:{cells.DRESSED})$"
-    self.cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\1")
+    self.cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\2")
     differs = _as_array(pc.fill_null(pc.not_equal(self.cores, texts), False))
     self.is_dressed = differs & _matches(self.cores, _LIKE)
     dressed = texts.filter(pa.array(self.is_dressed))
-    found = pc.unique(pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\2"))
+    found = pc.unique(pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\1\3"))
     self.units = frozenset(found.to_pylist())
     is_like = _matches(texts, _LIKE)
     if len(self.units - {""}) <= _MOST_UNITS:

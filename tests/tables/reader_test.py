@@ -225,6 +225,8 @@ class NumbersTest(folders.TablesTestCase):
        {"thousands": " "}, {"a": [[1911, 2], [1234.5, 3]]}),
       ("units", {"a.csv": "x,y,z\n1.1 mg/dl,85%,<0.5\n2mg/dl,7 %,2\n"}, {"strip_units": True},
        {"a": [[1.1, 85, 0.5], [2, 7, 2]]}),
+      ("currencies", {"a.csv": 'x,y,z\n"€ 1,234.50",-2€,$3\n€5,7 €,$ .5\n'},
+       {"strip_units": True, "thousands": ","}, {"a": [[1234.5, -2, 3], [5, 7, 0.5]]}),
       ("units after commas", {"a.csv": "x;y\n1,1 mg/dl;>= 2,5\n"}, {"strip_units": True},
        {"a": [[1.1, 2.5]]}),
       ("units and thousands", {"a.parquet": pd.DataFrame({"x": ["1,234 U/l", "5.5 U/l"]})},
@@ -251,6 +253,8 @@ class NumbersTest(folders.TablesTestCase):
       ("points that a file leaves open", {"a.csv": "x;y\n1.911;2\n", "b.csv": "x;y\n1,5;2\n"},
        "a.csv': line 2, column 'x': '1.911' may have a decimal point or one between thousands, as "
        "'.*b.csv' has decimal commas; --decimal gives"),
+      ("two currencies", {"a.csv": "x\n€1.1\n97 $\n"},
+       "'€1.1' has one of the units \\$, €, and a column must have one"),
       ("two units", {"a.csv": "x\n1.1 mg/dl\n97 mmol/l\n"},
        "'1.1 mg/dl' has one of the units mg/dl, mmol/l, and a column must have one"),
   )
@@ -272,6 +276,7 @@ class NumbersTest(folders.TablesTestCase):
 
   @parameterized.named_parameters(
       ("a unit", "1.1 mg/dl", "it has a unit; --strip_units reads", {"strip_units": "true"}),
+      ("a currency", "€ 5", "it has a unit; --strip_units", {"strip_units": "true"}),
       ("a percent sign", "85%", "it has a percent sign; column 'x' has the unit '%', and no unit;",
        None),
       ("a comparison", "<0.5", "it has a comparison; --strip_units", {"strip_units": "true"}),
@@ -327,7 +332,7 @@ class NumbersTest(folders.TablesTestCase):
 
   def test_private_runs_read_every_cell_on_its_own(self):
     options = {"allow_any_number": True, "header": "yes"}
-    rows = ("1.234,5;1 mg;", "1.911;<2 g;5%", "1,5;x;.5")
+    rows = ("1.234,5;1 mg;", "1.911;<2 g;5%", "€ 1,5;x;.5")
     files = {"a.csv": folders.lines("x;y;z", *rows)}
     nan = np.nan
     self.assert_features(
