@@ -126,10 +126,10 @@ class Oddities:
     self._clients.append(client_id)
     for name, known in self._numbers.items():
       known.add(client_id, table[name])
-    for name in set(classes):
+    for name in sorted(set(classes)):
       self._classes.setdefault(name, []).append(client_id)
     for column, found in levels.items():
-      for level in found:
+      for level in sorted(found):
         self._levels[column].setdefault(level, []).append(client_id)
     if "id_column" in self._columns.roles:
       ids = table[self._columns.roles["id_column"]]

@@ -339,7 +339,8 @@ def open_tables(
           found.append(finding)
         repaired = after
   helps = opened is not None and numbers <= opened.number_columns
-  if helps and any(one.fix.get("exclude") for one in found):
-    hints = (LEAVES_OUT, *hints)
+  for i, one in enumerate(found):
+    if helps and not one.hints and "exclude" in one.fix:
+      found[i] = dataclasses.replace(one, hints=(LEAVES_OUT,))
   found[-1] = dataclasses.replace(found[-1], hints=(*found[-1].hints, *hints))
   raise UnusableTables(argument, found, _flags(options, repaired) if helps else "")
