@@ -301,9 +301,9 @@ def _check_same(
       if path == of_path and _alike(name) == _alike(other)
   ]
   if alike:
-    *others, (problem, path) = alike
-    others.append((f"{problem}; all files must have the same names", path))
-    raise problems.BadTable.of([problems.Finding(*one) for one in others])
+    problem, path = alike.pop()
+    alike.append((f"{problem}; all files must have the same names", path))
+    raise problems.BadTable.of([problems.Finding(*one) for one in alike])
   for name, path in lacked:
     if name in options.roles.values():
       raise problems.BadTable(f"it has no column {name!r}, and {owner} has", path)

@@ -277,8 +277,8 @@ def _cell_findings(
         f"is not between {-largest:g} and {largest:g}" if np.isfinite(value)
         else "is not a finite number"
     )
-    names = problems.also(list(bad)[1:])
-    found.append(problems.Finding(f"{where(row)}, column {name!r}: {value:g} {rule}{names}"))
+    others = problems.also(list(bad)[1:])
+    found.append(problems.Finding(f"{where(row)}, column {name!r}: {value:g} {rule}{others}"))
   return found + [
       problems.Finding(f"{where(row)}, column {name!r} is empty, and every row must have one")
       for name, row in missing.items() if name not in columns.features
