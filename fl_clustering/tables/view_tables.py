@@ -345,10 +345,15 @@ def _opened(
   all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
   columns_lib.check_known(all_heads, options)
   views = {}
-  with problems.gathered() as part:
-    for name, own in heads.items():
-      with part():
-        views[name] = client_tables.open_heads(own, _of_view(options, own), argument)
+  try:
+    with problems.gathered() as part:
+      for name, own in heads.items():
+        with part():
+          views[name] = client_tables.open_heads(own, _of_view(options, own), argument)
+  except problems.BadTable as e:
+    # A flag that helps with one view must not drop numbers of another one.
+    e.numbers = e.numbers.union(*(view.number_columns for view in views.values()))
+    raise
   labels: Labels | None = None
   files: dict[str, _File] = {}
   if label_heads:

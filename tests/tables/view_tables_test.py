@@ -202,6 +202,13 @@ class BadFoldersTest(ViewTablesTestCase):
     tables = self.open(files, exclude=("id",), categories=("w",), missing="mean")
     np.testing.assert_array_equal(tables.read("a").features, [[2.5, 0, 1], [2.5, 0, 1]])
 
+  def test_no_flag_that_would_drop_numbers_of_another_view(self):
+    files = {"a/x.csv": "u,v\n1,2\n", "b/x.csv": "u\n1\n", "a/y.csv": "v,w\n1,2\n"}
+    for numbers, is_said in (("v,w\n1,2\n", False), ("t,w\n1,2\n", True)):
+      with self.assertRaisesRegex(ValueError, "b/x.csv': it has no column 'v', and") as caught:
+        self.open({**files, "a/y.csv": numbers, "b/y.csv": numbers})
+      self.assertEqual("Try: --exclude=v" in str(caught.exception), is_said)
+
   def test_no_folder(self):
     with self.assertRaisesRegex(ValueError, "`here` must be a folder, got '/no/such'"):
       view_tables.open_folder("/no/such", table_options.TableOptions(), "here")
