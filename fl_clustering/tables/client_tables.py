@@ -422,7 +422,6 @@ def open_files_for(
   cells of labels and ids may be empty.  `warnings` tell of what is not used.
 
   Args:
-    format_: The model's `TableFormat`.
     paths: A mapping from client id to path; with `client_column` from anything.
     argument: What messages call the folder that the files are in.
     later: How the files may differ from those of the model.

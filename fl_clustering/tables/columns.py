@@ -228,13 +228,12 @@ def with_names(heads: Sequence[Head], header: str) -> list[Head]:
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-  """The columns that are used.
+  """The names of the columns that are used.
 
   Attributes:
-    features: The features' names, in the order of the first file.
+    features: In the order of the first file.
     categories: Those of them that hold levels.
-    roles: The other columns' names, by role; see `TableOptions.roles`.
-    has_number_labels: Whether the label column holds numbers.
+    roles: The other columns, by role; see `TableOptions.roles`.
   """
 
   features: tuple[str, ...]

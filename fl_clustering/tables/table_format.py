@@ -36,7 +36,6 @@ class FeatureEncoding:
   """How a table's columns become features; the same at all clients.
 
   Attributes:
-    columns: The columns of the tables, in order.
     levels: The levels of the columns that hold some, by name.  They come from all clients: a
       level's name leaves the clients that have it.
     means: What missing values become, of shape (num_encoded,); None where none may be missing.

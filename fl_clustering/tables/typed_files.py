@@ -16,6 +16,9 @@ from fl_clustering.tables import packed_files
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 
+_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
+_BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
+
 ReadHead = Callable[[str, table_options.TableOptions], columns_lib.Head]
 # From a `Head`, names of columns of numbers and names of columns of text to the `Head`, with what
 # was found on the way, and Arrow arrays by name.  What can't be read as numbers is text.
@@ -113,16 +116,6 @@ def read_array(
   return head, found
 
 
-def _is_text(column: Any) -> bool:
-  kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-  return any(is_kind(column.type) for is_kind in kinds)
-
-
-def _is_binary(column: Any) -> bool:
-  kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-  return any(is_kind(column.type) for is_kind in kinds)
-
-
 def _plain(column: Any) -> Any:
   """Returns an Arrow column without categories."""
   return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -130,9 +123,9 @@ def _plain(column: Any) -> Any:
 
 def _decoded(column: Any) -> list[str] | None:
   """Returns the cells of an Arrow column of text as a list; None for any other column."""
-  if not _is_text(column):
+  if column.type not in _TEXTS:
     return None
-  is_small = pa.types.is_string(column.type)
+  is_small = column.type == pa.string()
   # Arrow doesn't check that its text is UTF-8.
   contents = column.cast(pa.binary() if is_small else pa.large_binary()).to_pylist()
   return ["" if found is None else found.decode(errors="replace") for found in contents]
@@ -150,7 +143,7 @@ def _any_texts(column: Any) -> Any:
 
 def _has_numbers(column: Any) -> bool:
   """Returns whether an Arrow column's type, which is not text, is one of numbers."""
-  if _is_binary(column):
+  if column.type in _BYTES:
     return False
   try:
     pa.array([], column.type).cast(pa.float64(), safe=False)
@@ -180,7 +173,7 @@ def _texts(column: Any) -> Any:
 def _numbers_or_texts(column: Any) -> Any:
   """Returns an Arrow column as float64 if its type allows that, and else as text."""
   column = _plain(column)
-  if _is_text(column) or not _has_numbers(column):
+  if column.type in _TEXTS or not _has_numbers(column):
     return _texts(column)
   return column.cast(pa.float64(), safe=False)  # As from text: integers become the nearest float64.
 
