@@ -284,10 +284,14 @@ def _check_lines(head: columns_lib.Head) -> None:
   for number, line in _rows(head):
     if len(line) != head.num_columns:
       _check_no_comment(number, line, head.separator)
-      raise problems.BadTable(
+      problem = (
           f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
-          f"{head.separator!r} between cells", hints=("--separator names another one",),
+          f"{head.separator!r} between cells"
       )
+      further = line[head.num_columns :]
+      if further and not "".join(further).strip():
+        raise problems.BadTable(f"{problem}; the further ones are empty")
+      raise problems.BadTable(problem, hints=("--separator names another one",))
 
 
 def _read_any(
