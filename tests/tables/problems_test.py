@@ -69,7 +69,8 @@ class BadFilesTest(folders.TablesTestCase):
       ("a cell too few", {"a.csv": "x,y\n1,2\n3\n"}, {},
        "line 3 has 1 cells, line 1 has 2, with ',' between cells; --separator"),
       ("a separator too many", {"a.csv": "x;y\n1;2;\n3;4;\n"}, {},
-       "line 2 has 3 cells, line 1 has 2, with ';' between cells; the further ones are empty; --client_[^;]*$"),
+       "line 2 has 3 cells, line 1 has 2, with ';' between cells; the further ones are empty; "
+       "--client_[^;]*$"),
       ("a cell too many", {"a.csv": "x,y\n1,2\n3,4,5\n"}, {}, "line 3 has 3 cells, line 1 has 2"),
       ("names without a cell", {"a.csv": "x,y\n1,2,3\n"}, {}, "line 2 has 3 cells, line 1 has 2"),
       ("half a header", {"a.csv": "x,2\n3,4\n"}, {},
