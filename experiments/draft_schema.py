@@ -21,10 +21,18 @@ from fl_clustering.tasks import schema as schema_lib
 path_flag.define("data_dir", None, "Folder of the sample, whose tables look like the clients'.")
 path_flag.define("output", None, "File to write, which must not exist.")
 table_flags.define_of_labels()
+# Those of `table_flags` that apply; the others are refused, and not in `--help`.
+for _name in (*table_flags.OF_LABELS, *table_flags.NAMES):
+  if _name not in schema_lib.NOT_SAID:
+    flags.declare_key_flag(_name)
+flags.DEFINE_enum(
+    "missing", None, list(schema_lib.MISSING),
+    "What happens to missing cells of the sample: " + "; ".join(
+        f"`{name}`: {about}" for name, about in schema_lib.MISSING.items()
+    ) + f". Default: {table_options.ERROR}.", allow_override=True)
 flags.DEFINE_float(
     "test_share", None,
     "Share of every client's rows, drawn at random, that are for testing and not for training.")
-flags.adopt_module_key_flags(table_flags)
 
 
 def main() -> None:

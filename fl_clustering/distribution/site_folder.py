@@ -132,19 +132,13 @@ def _with_levels(tables: Any, levels: Mapping[str, Sequence[str]]) -> Any:
 
 def _labels(table: Any) -> np.ndarray | None:
   """Returns what a file of labels holds, int64 of shape (n, 2); None if there is nothing."""
-  if isinstance(table, view_tables.ViewTable) or table.labels is None and table.is_test is None:
+  if table.labels is None and table.is_test is None:
     return None
   columns = [
       np.zeros(len(table.rows)) if column is None else column
       for column in (table.labels, table.is_test)
   ]
   return np.stack(columns, axis=1).astype("<i8")
-
-
-def _num_test(table: Any) -> int | None:
-  if isinstance(table, view_tables.ViewTable) or table.is_test is None:
-    return None
-  return int(table.is_test.sum())
 
 
 def _write(client_id: str, table: Any, folder: str, key: bytes) -> site_lib.SiteClient:
@@ -160,7 +154,8 @@ def _write(client_id: str, table: Any, folder: str, key: bytes) -> site_lib.Site
   name = digest.hexdigest()
   for ending, array in contents.items():
     _write_file(folder, name + ending, array.data)
-  return site_lib.SiteClient(name, len(table.rows), _num_test(table))
+  num_test = None if table.is_test is None else int(table.is_test.sum())
+  return site_lib.SiteClient(name, len(table.rows), num_test)
 
 
 def _remove_others(folder: str, names: Collection[str]) -> None:

@@ -27,8 +27,10 @@ ODD_CHARACTERS = {"\u00a0": " ", "\u202f": " ", "\u2019": "'"}
 _CORE = r"[+-]?[.,]?[0-9](?:[0-9., ']*[0-9.,])?(?:[eE][+-]?[0-9]+)?"
 _LETTERS = "A-Za-zÀ-ÖØ-öø-ÿµμΩ°"
 _WORD = rf"[{_LETTERS}/][{_LETTERS}0-9²³%/^*·.\-]{{0,14}}"
-_UNIT = rf"%|‰|{_WORD}(?: {_WORD})?"
-DRESSED = rf"(?:[<>≤≥~]=? *)?({_CORE}) *({_UNIT})?"
+_CURRENCY = "[€$£¥]"
+_UNIT = rf"%|‰|{_CURRENCY}|{_WORD}(?: {_WORD})?"
+# The groups are a currency or nothing, the number, and a unit or nothing.
+DRESSED = rf"(?:[<>≤≥~]=? *)?({_CURRENCY}?) *({_CORE}) *({_UNIT})?"
 
 
 @functools.cache
@@ -105,7 +107,7 @@ class Style:
       cell = "".join(ODD_CHARACTERS.get(character, character) for character in cell.strip())
     if self.strips_units:
       dressed = re.fullmatch(DRESSED, cell)
-      cell = cell if dressed is None else dressed[1]
+      cell = cell if dressed is None else dressed[2]
     decimal = self.decimals[0]
     if self.thousands is not None and re.fullmatch(grouped(self.thousands, decimal), cell):
       cell = cell.replace(self.thousands, "")

@@ -19,7 +19,7 @@ _SAY = ("--header=yes or --header=no says which",)
 
 # Names of columns that number rows or people.
 _LIKE_AN_ID = re.compile(
-    r"(.*[_ .-])?(id|index|uuid|row|rownum|nr|unnamed: 0)|__index_level_\d+__|.*[a-z](Id|ID)|"
+    r"(.*[_ .-])?(id|index|uuid|row|rownum|nr|mrn|unnamed: 0)|__index_level_\d+__|.*[a-z](Id|ID)|"
     r"(row|record|case|sample|person|people|patient|subject|participant|user|customer|client|visit)"
     r"[_ .-]?(id|no|nr|num|number|key|code|name)"
 )
@@ -39,19 +39,15 @@ class Head:
   """The columns of a file; for text files also how it is written.
 
   Attributes:
-    path: The file.
-    num_columns: Its number of columns.
     names: The columns' names; None where the file has none, or until `with_names` has found out.
     first_line: The cells of a text file's first line that is not empty; None for arrays.
     line: The number of that line.
     has_header: Whether that line holds the names.
     is_even: Whether all first lines of a text file have as many cells, two or more.
-    separator: What stands between a text file's cells.
     encoding: How its characters are written; None for UTF-8 as long as nothing else was found.
     other_encoding: How they are if they are no UTF-8.
     skip_lines: How many of its lines stand above the table.
     comment: What lines begin with that are left out, or None.
-    style: How numbers are written in text.
     allows_any_cell: Whether a cell may hold anything, and what is no number counts as missing.
       Every line of a text file is then a row, which is read on its own.
     skips_bad_lines: Whether lines with too few or too many cells are left out.
@@ -96,6 +92,21 @@ def _are_names(head: Head) -> list[bool]:
   ]
 
 
+def _has_numbers(head: Head) -> bool:
+  """Returns whether a cell of line 1 is a number."""
+  return sum(_are_names(head)) + head.known_line.count("") < head.num_columns
+
+
+def _is_row_among_names(head: Head, heads: Sequence[Head]) -> bool:
+  """Returns whether line 1 has a number and no name that several other files have."""
+  lines = [other.known_line for other in heads if not _has_numbers(other)]
+  names = set(lines[0]) if lines else set()
+  return (
+      _has_numbers(head) and names.isdisjoint(head.known_line)
+      and len(lines) > 1 and all(set(line) == names for line in lines)
+  )
+
+
 def _counts_up(line: Sequence[str]) -> bool:
   """Returns whether a line is 0,1,2... or the same after an empty cell, as pandas writes it."""
   numbers = line[1:] if line[0] == "" else line
@@ -127,16 +138,14 @@ def _likely_header(heads: Sequence[Head]) -> str:
 def _have_header(heads: Sequence[Head], header: str) -> bool:
   """Returns whether line 1 of all text files holds names.
 
-  Args:
-    heads: The `Head`s of all text files, at least one.
-    header: One of `table_options.HEADERS`.
-
   Raises:
     BadTable: If some have names and others don't, or it can't be known.
   """
   if header != table_options.AUTO:
     return header == table_options.YES
-  without = [head for head in heads if not any(_are_names(head))]
+  without = [
+      head for head in heads if not any(_are_names(head)) or _is_row_among_names(head, heads)
+  ]
   if len(without) == len(heads):
     return _is_header_of_numbers(heads)
   if without:
@@ -149,7 +158,7 @@ def _have_header(heads: Sequence[Head], header: str) -> bool:
   if len(heads) > 1 and len({tuple(sorted(head.known_line)) for head in heads}) == 1:
     return True
   for head in heads:
-    if sum(_are_names(head)) + head.known_line.count("") < head.num_columns:
+    if _has_numbers(head):
       raise problems.BadTable(
           f"line 1, {','.join(head.known_line)}, has numbers and text; it may be a row or the "
           "columns' names", head.path, _SAY, header=_likely_header(heads),
@@ -186,10 +195,6 @@ def _with_names(head: Head, names: Sequence[str]) -> Head:
 def with_names(heads: Sequence[Head], header: str) -> list[Head]:
   """Returns the heads with names, in the same order.
 
-  Args:
-    heads: The `Head`s of all files.
-    header: One of `table_options.HEADERS`.
-
   Raises:
     BadTable: If files with names stand beside files without, or it can't be known.
   """
@@ -223,13 +228,12 @@ def with_names(heads: Sequence[Head], header: str) -> list[Head]:
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-  """The columns that are used.
+  """The names of the columns that are used.
 
   Attributes:
-    features: The features' names, in the order of the first file.
+    features: In the order of the first file.
     categories: Those of them that hold levels.
-    roles: The other columns' names, by role; see `TableOptions.roles`.
-    has_number_labels: Whether the label column holds numbers.
+    roles: The other columns, by role; see `TableOptions.roles`.
   """
 
   features: tuple[str, ...]
@@ -255,12 +259,7 @@ class Columns:
 
 
 def check_known(heads: Sequence[Head], options: table_options.TableOptions) -> None:
-  """Raises a ValueError if an option names a column that no file has.
-
-  Args:
-    heads: The `Head`s of all files, with names.
-    options: `TableOptions`.
-  """
+  """Raises a ValueError if an option names a column that no file has."""
   known = {name for head in heads for name in head.known_names}
   asked = {
       "columns": options.columns or (), "exclude": options.exclude,
@@ -286,9 +285,6 @@ def _check_same(
   """Raises `BadTable` unless every file has these columns, and no others if all are used.
 
   Args:
-    heads: The `Head`s of all files.
-    options: `TableOptions`.
-    names: The names of the columns that are used.
     owner: Who has these columns, in words.
   """
   lacked: list[tuple[str, str]] = []
@@ -298,26 +294,23 @@ def _check_same(
     if options.columns is None:
       others = {*names, *options.exclude}
       further += [(name, head.path) for name in head.known_names if name not in others]
+  alike = [
+      (f"it has a column {other!r}, and {owner} has {name!r}", path)
+      for name, path in lacked for other, of_path in further
+      if path == of_path and _alike(name) == _alike(other)
+  ]
+  if alike:
+    problem, path = alike.pop()
+    alike.append((f"{problem}; all files must have the same names", path))
+    raise problems.BadTable.of([problems.Finding(*one) for one in alike])
   for name, path in lacked:
     if name in options.roles.values():
       raise problems.BadTable(f"it has no column {name!r}, and {owner} has", path)
-    for other, of_path in further:
-      if path == of_path and _alike(name) == _alike(other):
-        raise problems.BadTable(
-            f"it has a column {other!r}, and {owner} has {name!r}; all files must have the same "
-            "names", path,
-        )
-  left_out = tuple(dict.fromkeys(name for name, _ in (*lacked, *further)))
-  for name, path in lacked:
-    raise problems.BadTable(
-        f"it has no column {name!r}, and {owner} has", path, (problems.LEAVES_OUT,),
-        exclude=left_out,
-    )
-  for name, path in further:
-    raise problems.BadTable(
-        f"it has a column {name!r}, and {owner} has none", path, (problems.LEAVES_OUT,),
-        exclude=left_out,
-    )
+  found = [(f"it has no column {name!r}, and {owner} has", path) for name, path in lacked]
+  found += [(f"it has a column {name!r}, and {owner} has none", path) for name, path in further]
+  if found:
+    left_out = tuple(dict.fromkeys(name for name, _ in (*lacked, *further)))
+    raise problems.BadTable(*found[0], exclude=left_out)
 
 
 def _check_no_id(head: Head, features: Sequence[str]) -> None:
@@ -342,12 +335,7 @@ def _check_no_id(head: Head, features: Sequence[str]) -> None:
 
 
 def check_no_clients(head: Head, options: table_options.TableOptions) -> None:
-  """Raises `BadTable` if one table seems to say whose row it is, and no option is about that.
-
-  Args:
-    head: The table's `Head`, with names.
-    options: `TableOptions`.
-  """
+  """Raises `BadTable` if one table seems to say whose row it is, and no option is about that."""
   if options.client_column is not None or options.columns is not None:
     return
   others = {*options.roles.values(), *options.exclude, *options.categories}
@@ -363,10 +351,6 @@ def check_no_clients(head: Head, options: table_options.TableOptions) -> None:
 
 def agree(heads: Sequence[Head], options: table_options.TableOptions) -> Columns:
   """Returns the `Columns` that are used of all files.
-
-  Args:
-    heads: The `Head`s of all files, with names.
-    options: `TableOptions`.
 
   Raises:
     ValueError: If an option names a column that is nowhere.
@@ -393,13 +377,8 @@ def check_later(
 ) -> tuple[str, ...]:
   """Returns the columns of files that a model does not use, and was not told to leave out.
 
-  Args:
-    heads: The `Head`s of all files, with names.
-    columns: The model's `Columns`, all of whose features files must have.
-    options: `TableOptions`.
-
   Raises:
-    BadTable: If a file lacks one.
+    BadTable: If a file lacks one that is a feature of the model.
   """
   needed = [*columns.features, *(options.client_column and [options.client_column] or ())]
   lacked = [head for head in heads if not set(needed) <= set(head.known_names)]

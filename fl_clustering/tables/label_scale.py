@@ -7,12 +7,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class LabelScale:
-  """The mean and the standard deviation of the training labels, in the data's units.
-
-  Attributes:
-    mean: The mean.
-    deviation: The standard deviation, > 0.
-  """
+  """The mean and the standard deviation, > 0, of the training labels, in the data's units."""
 
   mean: float
   deviation: float

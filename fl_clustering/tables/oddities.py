@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from typing import Iterable, Mapping, Sequence
+from typing import Iterable, Mapping
 
 import numpy as np
 
@@ -20,6 +20,8 @@ _FIRST_DAY, _LAST_DAY = 19000101, 21001231
 _LEAST_FACTOR = 1.8
 # A client with fewer numbers says little of their unit.
 _FEWEST_VALUES = 5
+# A client with fewer rows may have such measurements.
+_FEWEST_IDS = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +49,7 @@ class _Numbers:
   least: float = np.inf
   largest: float = -np.inf
   are_days: bool = True
+  count_up: bool = True
   scales: dict[str, _Scale] = dataclasses.field(default_factory=dict)
 
   def add(self, client_id: str, column: np.ndarray) -> None:
@@ -55,6 +58,7 @@ class _Numbers:
       self.least = min(self.least, values.min())
       self.largest = max(self.largest, values.max())
       self.are_days = self.are_days and _are_days(values)
+      self.count_up = self.count_up and _count_up(values)
     if len(values) >= _FEWEST_VALUES:
       self.scales[client_id] = _Scale.of(values)
 
@@ -88,6 +92,20 @@ def _are_days(values: np.ndarray) -> bool:
   ))
 
 
+def _count_up(values: np.ndarray) -> bool:
+  """Returns whether enough values, in any order, are integers without a gap."""
+  is_dense = np.ptp(values) == len(values) - 1 >= _FEWEST_IDS - 1 and not np.any(values % 1)
+  return bool(is_dense) and len(np.unique(values)) == len(values)
+
+
+def _alike(names: Iterable[str]) -> list[list[str]]:
+  """Returns groups of names that differ only in case or spaces."""
+  groups = collections.defaultdict(list)
+  for name in names:
+    groups["".join(name.lower().split())].append(name)
+  return [group for group in groups.values() if len(group) > 1]
+
+
 class Oddities:
   """What is odd about the rows of all clients, which are added one client at a time."""
 
@@ -95,40 +113,62 @@ class Oddities:
     self._columns = columns
     self._numbers = {name: _Numbers() for name in columns.numbers}
     self._clients: list[str] = []
-    # The client of every class, or None for several.
-    self._owners: dict[str, str | None] = {}
+    # The clients of every class, and of every level by column.
+    self._classes: dict[str, list[str]] = {}
+    self._levels: dict[str, dict[str, list[str]]] = {name: {} for name in columns.categories}
     self._repeated: dict[str, int] = {}
 
   def add(
-      self, client_id: str, table: Mapping[str, np.ndarray], classes: Iterable[str]
+      self, client_id: str, table: Mapping[str, np.ndarray], classes: Iterable[str],
+      levels: Mapping[str, Iterable[str]],
   ) -> None:
-    """Adds a client's columns by name, and the classes of its rows."""
+    """Adds a client's columns by name, the classes of its rows, and their levels by column."""
     self._clients.append(client_id)
     for name, known in self._numbers.items():
       known.add(client_id, table[name])
-    for name in set(classes):
-      self._owners[name] = client_id if name not in self._owners else None
+    for name in sorted(set(classes)):
+      self._classes.setdefault(name, []).append(client_id)
+    for column, found in levels.items():
+      for level in sorted(found):
+        self._levels[column].setdefault(level, []).append(client_id)
     if "id_column" in self._columns.roles:
       ids = table[self._columns.roles["id_column"]]
       self._repeated[client_id] = len(ids) - len(set(ids))
 
   def texts(self) -> tuple[str, ...]:
     """Returns what is odd, one thing a text."""
-    return (*self._of_classes(), *self._of_ids(), *self._of_numbers(), *self._of_units())
+    return (
+        *self._of_classes(), *self._of_levels(), *self._of_ids(), *self._of_numbers(),
+        *self._of_units(),
+    )
 
   def _of_classes(self) -> list[str]:
-    found, alike = [], collections.defaultdict(list)
-    for name in self._owners:
-      alike["".join(name.lower().split())].append(name)
-    for names in alike.values():
-      if len(names) > 1:
-        found.append(f"the classes {_listed(names)} differ only in case or spaces")
-    alone = {name: owner for name, owner in self._owners.items() if owner is not None}
+    found = [
+        f"the classes {problems.named(names)} differ only in case or spaces"
+        for names in _alike(self._classes)
+    ]
+    alone = [name for name, clients in self._classes.items() if len(clients) == 1]
     if alone and len(self._clients) > 1:
-      found.append(f"only one client has the class {_listed(list(alone))}" if len(alone) == 1 else
-                   f"only one client has each of the classes {_listed(list(alone))}")
-    if len(self._owners) > _MANY_CLASSES:
-      found.append(f"there are {len(self._owners):,} classes")
+      found.append(f"only one client has the class {problems.named(alone)}" if len(alone) == 1 else
+                   f"only one client has each of the classes {problems.named(alone)}")
+    if len(self._classes) > _MANY_CLASSES:
+      found.append(f"there are {len(self._classes):,} classes")
+    return found
+
+  def _of_levels(self) -> list[str]:
+    found = []
+    for column, levels in self._levels.items():
+      found += [
+          f"the levels {problems.named(names)} of the column {column} differ only in case or spaces"
+          for names in _alike(levels)
+      ]
+      shared = {client for clients in levels.values() if len(clients) > 1 for client in clients}
+      own = collections.Counter(clients[0] for clients in levels.values() if len(clients) == 1)
+      apart = [client for client, count in own.items() if count > 1 and client not in shared]
+      if apart and len(self._clients) > 1:
+        found.append(
+            f"the column {column} has no level that another client has at {problems.listed(apart)}"
+        )
     return found
 
   def _of_ids(self) -> list[str]:
@@ -155,6 +195,9 @@ class Oddities:
     kinds = (
         (constant, "has the same value everywhere", "have the same value everywhere"),
         (days, "looks like dates written as integers", "look like dates written as integers"),
+        ([name for name, column in known.items() if column.count_up],
+         "looks like the rows' ids: every client's numbers have no gap",
+         "look like the rows' ids: every client's numbers have no gap"),
         (inexact, "has numbers of 2^53 or more, which are rounded",
          "have numbers of 2^53 or more, which are rounded"),
     )
@@ -164,11 +207,10 @@ class Oddities:
         for names, one, several in kinds if names
     ]
 
-
   def _of_units(self) -> list[str]:
     found = []
     for name, known in self._numbers.items():
-      off = known.clients_off()
+      off = [] if known.count_up else known.clients_off()
       if off:
         by_mean = sorted(known.scales.items(), key=lambda item: item[1].mean)
         means = problems.listed([f"{scale.mean:.4g} ({client})" for client, scale in by_mean])
@@ -177,7 +219,3 @@ class Oddities:
             f"means are {means}"
         )
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-  return problems.listed([repr(name) for name in names])

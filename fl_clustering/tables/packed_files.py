@@ -26,8 +26,7 @@ def _is(path: str, ending: str) -> bool:
 def inner_name(path: str) -> str:
   """Returns the name that says what kind of table a file holds: in an archive, that of its file.
 
-  Raises:
-    BadTable: If there is not one file in an archive.
+  Raises `BadTable` if there is not one file in an archive.
   """
   if not _is(path, ZIP):
     return path

@@ -10,11 +10,11 @@ import contextlib
 import csv
 import dataclasses
 import io
-import math
 import shlex
-from typing import Any, Callable, Collection, Iterator, Mapping, Protocol, Sequence, TypeVar
+from typing import (
+    Any, Callable, Collection, Iterable, Iterator, Mapping, Protocol, Sequence, TypeVar,
+)
 
-from fl_clustering.points import given_clients
 from fl_clustering.tables import table_options
 
 # A column of text with more different cells is taken for names, dates or notes.
@@ -24,7 +24,6 @@ _MOST_SHOWN = 10
 # What flags do.
 LEAVES_OUT = "--exclude leaves columns out"
 _LEVELS = "--categories makes a column of every level"
-_FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 # What only the files can change.
 _MOSTLY_NUMBERS = "where most cells of a column are numbers, the others must be so too or be empty"
 
@@ -33,10 +32,7 @@ _MOSTLY_NUMBERS = "where most cells of a column are numbers, the others must be 
 class TextColumn:
   """A column of numbers that holds text.
 
-  Attributes:
-    name: Its name.
-    levels: Its different cells, or more than `_MOST_LEVELS` of them.
-    num_rows: The file's number of rows.
+  `levels` are its different cells, or more than `_MOST_LEVELS` of them.
   """
 
   name: str
@@ -56,12 +52,11 @@ class Finding:
   It is no exception, which would keep the tables that were being read.
 
   Attributes:
-    problem: What is wrong.
     path: The file, or None where whoever reads it knows.
     hints: What flags do that help, in words.
     fix: The arguments of `TableOptions.repaired` that make the file usable; none if only
       another file helps.
-    texts: The columns that hold text instead of numbers, from which `settled` makes hints.
+    texts: The columns that hold text instead of numbers, from which `ColumnFacts` makes hints.
   """
 
   problem: str
@@ -70,12 +65,18 @@ class Finding:
   fix: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   texts: tuple[TextColumn, ...] = ()
 
+  def is_in(self, other: Finding) -> bool:
+    """Returns whether another finding says all that this one says."""
+    has_texts = bool(self.texts) and self.path == other.path
+    return self == other or has_texts and set(self.texts) <= set(other.texts)
+
 
 class BadTable(Exception):
-  """What is wrong with one file.
+  """Files can't be used; `refusing` says so to whoever gave the folder.
 
   Attributes:
-    findings: The `Finding`s.
+    findings: What is wrong with them.
+    numbers: The columns that hold mostly numbers, as far as files were read.
   """
 
   def __init__(
@@ -83,12 +84,13 @@ class BadTable(Exception):
   ):
     super().__init__(problem)
     self.findings: tuple[Finding, ...] = (Finding(problem, path, hints, fix),)
+    self.numbers: frozenset[str] = frozenset()
 
   @classmethod
-  def of(cls, findings: Sequence[Finding]) -> BadTable:
+  def of(cls, findings: Sequence[Finding], numbers: Collection[str] = ()) -> BadTable:
     """Returns the exception of several findings."""
     error = cls("; ".join(finding.problem for finding in findings))
-    error.findings = tuple(findings)
+    error.findings, error.numbers = tuple(findings), frozenset(numbers)
     return error
 
 
@@ -107,16 +109,12 @@ class UnusableTables(ValueError):
   """Files can't be used.
 
   Attributes:
-    findings: The `Finding`s.
-    numbers: The columns that hold mostly numbers, as far as files were read.
+    findings: What is wrong with them.
     problem: The message without hints.
   """
 
-  def __init__(
-      self, argument: str, found: Sequence[Finding], numbers: Collection[str] = (), flags: str = ""
-  ):
-    self.findings = list(found)
-    self.numbers = frozenset(numbers)
+  def __init__(self, argument: str, found: Sequence[Finding], flags: str = ""):
+    self.findings = tuple(found)
     self.problem = _problem(argument, found)
     hints = ", ".join(dict.fromkeys(hint for finding in found for hint in finding.hints))
     message = f"{self.problem}; {hints}." if hints else f"{self.problem}."
@@ -147,6 +145,11 @@ def listed(names: Sequence[str]) -> str:
   return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
 
 
+def named(names: Iterable[str]) -> str:
+  """Returns names in quotes, the first of them if there are many."""
+  return listed([repr(name) for name in names])
+
+
 def first_of(texts: Sequence[str]) -> str:
   """Returns sentences in one, the first of them if there are many."""
   more = len(texts) - _MOST_SHOWN
@@ -155,74 +158,59 @@ def first_of(texts: Sequence[str]) -> str:
 
 def also(names: Sequence[str]) -> str:
   """Returns words for further columns with the same problem."""
-  return f" (also {listed([repr(name) for name in names])})" if names else ""
-
-
-def missing_values(place: str, names: Sequence[str]) -> Finding:
-  """Returns what is wrong with cells that are missing in columns where none may be."""
-  return Finding(
-      f"{place}, column {names[0]!r} is empty{also(names[1:])}", hints=(_FILLS_IN,),
-      fix={"missing": "mean"},
-  )
-
-
-def bad_values(place: str, names: Sequence[str], value: float) -> Finding:
-  """Returns what is wrong with numbers that are not finite or too large.
-
-  Args:
-    place: Words for the place of the first of them.
-    names: The names of the columns, the one of the first place first.
-    value: The first number.
-  """
-  rule = (
-      f"is not between {-given_clients.LARGEST:g} and {given_clients.LARGEST:g}"
-      if math.isfinite(value) else "is not a finite number"
-  )
-  return Finding(f"{place}, column {names[0]!r}: {value:g} {rule}{also(names[1:])}")
+  return f" (also {named(names)})" if names else ""
 
 
 @contextlib.contextmanager
-def refusing(argument: str, path: str | None) -> Iterator[None]:
-  """Turns a `BadTable` into an `UnusableTables` that names the file."""
+def refusing(argument: str, flags: Collection[str] | None = None) -> Iterator[None]:
+  """Turns a `BadTable` into a ValueError.
+
+  Args:
+    argument: What the message calls the folder of the files.
+    flags: The flags that hints may be at, where a model has settled the others; None for all.
+  """
   try:
     yield
   except BadTable as e:
-    found = [dataclasses.replace(one, path=one.path or path) for one in e.findings]
-    raise UnusableTables(argument, found) from e
-
-
-@contextlib.contextmanager
-def with_hints_of(flags: Collection[str]) -> Iterator[None]:
-  """Leaves hints at other flags than these out of messages, as a model has settled the others."""
-  try:
-    yield
-  except UnusableTables as e:
+    if flags is None:
+      raise UnusableTables(argument, e.findings) from e
     helps = tuple(f"--{name}" for name in flags)
     hints = [hint for one in e.findings for hint in one.hints if hint.startswith(helps)]
-    raise ValueError("; ".join((e.problem, *dict.fromkeys(hints))) + ".") from e
+    problem = _problem(argument, e.findings)
+    raise ValueError("; ".join((problem, *dict.fromkeys(hints))) + ".") from e
 
 
 @contextlib.contextmanager
-def gathered(argument: str) -> Iterator[Callable[[], contextlib.AbstractContextManager[None]]]:
+def in_file(path: str) -> Iterator[None]:
+  """Names the file in a `BadTable`."""
+  try:
+    yield
+  except BadTable as e:
+    e.findings = tuple(dataclasses.replace(one, path=one.path or path) for one in e.findings)
+    raise
+
+
+@contextlib.contextmanager
+def gathered() -> Iterator[Callable[..., contextlib.AbstractContextManager[None]]]:
   """Yields a function to a context for each part of some work; raises what all of them found.
 
-  Args:
-    argument: What messages call the folder of the files.
+  The function may be given the path of the part's file.
   """
   found: list[Finding] = []
   numbers: set[str] = set()
 
   @contextlib.contextmanager
-  def part() -> Iterator[None]:
+  def part(path: str | None = None) -> Iterator[None]:
     try:
-      yield
-    except UnusableTables as e:
+      with in_file(path) if path else contextlib.nullcontext():
+        yield
+    except BadTable as e:
       found.extend(e.findings)
       numbers.update(e.numbers)
 
   yield part
   if found:
-    raise UnusableTables(argument, found, numbers)
+    raise BadTable.of(found, numbers)
 
 
 class ColumnFacts:
@@ -235,11 +223,9 @@ class ColumnFacts:
   def add(
       self, name: str, path: str, num_like: int, num_text: int, units: Collection[str]
   ) -> None:
-    """Adds what a file's column is like.
+    """Adds a file's column.
 
     Args:
-      name: The column.
-      path: The file.
       num_like: How many cells are like numbers.
       num_text: How many are other text.
       units: The units beside numbers, "" where there is none.
@@ -270,12 +256,15 @@ class ColumnFacts:
     """The columns most of whose cells are like numbers."""
     return frozenset(name for name, (like, text) in self._counts.items() if like > text)
 
-  def settle(self, error: UnusableTables, argument: str) -> UnusableTables:
-    """Returns an error with hints at its columns of text, as all files have been looked at."""
-    found = [
-        self._with_hints(finding) if finding.texts else finding for finding in error.findings
-    ]
-    return UnusableTables(argument, found, self.mostly_numbers)
+  @contextlib.contextmanager
+  def settled(self) -> Iterator[None]:
+    """Gives a `BadTable` the hints that need a look at all files, which are read in here."""
+    try:
+      yield
+    except BadTable as e:
+      e.findings = tuple(self._with_hints(one) if one.texts else one for one in e.findings)
+      e.numbers = self.mostly_numbers
+      raise
 
   def _with_hints(self, finding: Finding) -> Finding:
     texts = [text for text in finding.texts if text.name not in self.mostly_numbers]
@@ -320,7 +309,7 @@ def open_tables(
     argument: str,
     hints: tuple[str, ...] = (),
 ) -> OpenedT:
-  """Returns `open_with(options)`, or says all that is wrong at once.
+  """Returns `open_with(options)`, or raises `UnusableTables` with all that is wrong.
 
   What is wrong may hide more: text, for instance, that a cell is missing further down.  So after
   a problem the tables are opened with the flags that help, until nothing is wrong that flags
@@ -328,13 +317,9 @@ def open_tables(
   every column of numbers is still one.
 
   Args:
-    open_with: A function from `TableOptions` to what it opens.
-    options: `TableOptions`.
+    open_with: Raises `BadTable`.
     argument: What messages call the folder of the files.
     hints: What flags do that may help with any problem of these files, in words.
-
-  Raises:
-    UnusableTables: If `open_with` raises it.
   """
   found: list[Finding] = []
   numbers: set[str] = set()
@@ -346,13 +331,16 @@ def open_tables(
       opened = open_with(repaired)
       if not found:
         return opened
-    except UnusableTables as e:
+    except BadTable as e:
       numbers |= e.numbers
       for finding in e.findings:
         after = repaired.repaired(**finding.fix)
-        if after != repaired or not finding.fix and finding not in found:
+        if after != repaired or not finding.fix and not any(map(finding.is_in, found)):
           found.append(finding)
         repaired = after
-  found[-1] = dataclasses.replace(found[-1], hints=(*found[-1].hints, *hints))
   helps = opened is not None and numbers <= opened.number_columns
-  raise UnusableTables(argument, found, numbers, _flags(options, repaired) if helps else "")
+  for i, one in enumerate(found):
+    if helps and not one.hints and "exclude" in one.fix:
+      found[i] = dataclasses.replace(one, hints=(LEAVES_OUT,))
+  found[-1] = dataclasses.replace(found[-1], hints=(*found[-1].hints, *hints))
+  raise UnusableTables(argument, found, _flags(options, repaired) if helps else "")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
-from typing import Any, Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Callable, Collection, Iterable, Iterator, NamedTuple, Sequence
 
 import numpy as np
 import psutil
@@ -22,248 +21,28 @@ from fl_clustering.tables import packed_files
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 from fl_clustering.tables import text_files
+from fl_clustering.tables import typed_files
 from fl_clustering.tables import written_numbers
 
 # What reading a table takes at least: its text, or its numbers, and a copy.
 _LEAST_BYTES_PER_BYTE = 2
+_FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 
-_Read = Callable[
-    [columns_lib.Head, Sequence[str], Sequence[str]], tuple[columns_lib.Head, dict[str, Any]]
-]
+class Kind(NamedTuple):
+  """A kind of file; `read_head` raises `BadTable` if a file can't be read."""
 
-
-def _row_place(unused_head: columns_lib.Head, row: int) -> str:
-  return f"row {row + 1}"
-
-
-def _load(path: str, is_private: bool) -> np.ndarray | dict[str, np.ndarray]:
-  """Returns a matrix, or a dict of columns, of an NPY or NPZ file.
-
-  Args:
-    path: The file.
-    is_private: Whether messages say nothing that depends on rows.
-  """
-  try:
-    loaded = np.load(packed_files.source(path), allow_pickle=False)
-    is_archive = isinstance(loaded, np.lib.npyio.NpzFile)
-    arrays: dict[str, np.ndarray] = dict(loaded) if is_archive else {"": loaded}
-  except (ValueError, OSError, *packed_files.DAMAGED) as e:
-    reason = "" if is_private else f" ({e})"
-    raise problems.BadTable(f"it can't be read as an array{reason}") from e
-  if not is_archive and arrays[""].ndim == 1:
-    return arrays[""][:, np.newaxis]
-  if len(arrays) == 1 and next(iter(arrays.values())).ndim == 2:
-    return next(iter(arrays.values()))
-  if not is_archive or {array.ndim for array in arrays.values()} != {1}:
-    shapes = ", ".join(str(array.shape) for array in arrays.values())
-    got = "others" if is_private else f"arrays of shapes {shapes}"
-    raise problems.BadTable(
-        f"it must hold one matrix or vector, or one vector for each column, got {got}"
-    )
-  if len({len(array) for array in arrays.values()}) > 1:
-    raise problems.BadTable("its vectors, which are columns, must have the same length")
-  return arrays
+  read_head: typed_files.ReadHead
+  read: typed_files.Read
 
 
-def _array_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
-  loaded = _load(path, options.allow_any_number)
-  num_columns = len(loaded) if isinstance(loaded, dict) else loaded.shape[1]
-  return columns_lib.Head(
-      path, num_columns, tuple(loaded) if isinstance(loaded, dict) else None,
-      style=options.style, allows_any_cell=options.allow_any_number,
-  )
-
-
-def _other_types(names: Sequence[str]) -> problems.BadTable:
-  """Returns the error for columns whose type is not one of numbers, whatever they hold."""
-  return problems.BadTable(
-      f"column {names[0]!r} has a type other than numbers{problems.also(names[1:])}",
-      hints=(problems.LEAVES_OUT,), exclude=tuple(names),
-  )
-
-
-def _any_array_texts(array: np.ndarray) -> list[str] | list[None]:
-  """Returns the cells of an array as a list of texts; None for all by the array's type alone."""
-  if array.dtype.kind in "biuf":
-    return array.astype(str).tolist()
-  encoding = {"U": "utf-32-le", "S": "utf-8"}.get(array.dtype.kind)
-  if encoding is None:
-    return [None] * len(array)
-  # NumPy refuses some of the texts that a file may hold.
-  array = array.astype(array.dtype.newbyteorder("<"))
-  content, width = array.tobytes(), array.dtype.itemsize
-  cells_of_array = (content[i * width : (i + 1) * width] for i in range(len(array)))
-  return [cell.decode(encoding, errors="replace").rstrip("\0") for cell in cells_of_array]
-
-
-def _as_float64(array: np.ndarray) -> np.ndarray:
-  # A warning of a wider type's large numbers would tell of them.
-  with np.errstate(over="ignore", invalid="ignore"):
-    return np.asarray(array, np.float64)
-
-
-def _read_array(
-    head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
-) -> tuple[columns_lib.Head, dict[str, Any]]:
-  """Returns the columns of an NPY or NPZ file; see `Kind.read`."""
-  loaded = _load(head.path, head.allows_any_cell)
-  if not isinstance(loaded, dict):
-    loaded = dict(zip(head.known_names, loaded.T))
-  others = [name for name in numbers if loaded[name].dtype.kind not in "biuf"]
-  if others and head.allows_any_cell:
-    raise _other_types(others)
-  found = {}
-  for name in numbers:
-    is_text = name in others
-    found[name] = pa.array(list(map(str, loaded[name].tolist())), pa.string()) if is_text else (
-        pa.array(_as_float64(loaded[name]))
-    )
-  for name in texts:
-    found[name] = pa.array(
-        _any_array_texts(loaded[name]) if head.allows_any_cell else loaded[name].astype(str),
-        pa.string(),
-    )
-  return head, found
-
-
-def _is_text(column: Any) -> bool:
-  kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-  return any(is_kind(column.type) for is_kind in kinds)
-
-
-def _is_binary(column: Any) -> bool:
-  kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-  return any(is_kind(column.type) for is_kind in kinds)
-
-
-def _plain(column: Any) -> Any:
-  """Returns an Arrow column without categories."""
-  return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
-def _decoded(column: Any) -> list[str] | None:
-  """Returns the cells of an Arrow column of text as a list; None for any other column."""
-  if not _is_text(column):
-    return None
-  is_small = pa.types.is_string(column.type)
-  # Arrow doesn't check that its text is UTF-8.
-  contents = column.cast(pa.binary() if is_small else pa.large_binary()).to_pylist()
-  return ["" if found is None else found.decode(errors="replace") for found in contents]
-
-
-def _any_texts(column: Any) -> Any:
-  """Returns an Arrow column as text; null for all by the column's type alone."""
-  column = _plain(column)
-  kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-  if any(is_kind(column.type) for is_kind in kinds):
-    return column.cast(pa.string())
-  texts = _decoded(column)
-  return pa.nulls(len(column), pa.string()) if texts is None else pa.array(texts, pa.string())
-
-
-def _has_numbers(column: Any) -> bool:
-  """Returns whether an Arrow column's type, which is not text, is one of numbers."""
-  if _is_binary(column):
-    return False
-  try:
-    pa.array([], column.type).cast(pa.float64(), safe=False)
-  except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-    return False
-  return True
-
-
-def _any_numbers(column: Any, style: cells.Style) -> Any:
-  """Returns an Arrow column as float64, NaN for text that is no number; None by its type alone."""
-  column = _plain(column)
-  texts = _decoded(column)
-  if texts is not None:
-    return pa.array([style.number_of(text) for text in texts], pa.float64())
-  return column.cast(pa.float64(), safe=False) if _has_numbers(column) else None
-
-
-def _texts(column: Any) -> Any:
-  """Returns an Arrow column as text."""
-  try:
-    return column.cast(pa.string())
-  except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-    return pa.array([None if value is None else str(value) for value in column.to_pylist()])
-
-
-def _numbers_or_texts(column: Any) -> Any:
-  """Returns an Arrow column as float64 if its type allows that, and else as text."""
-  column = _plain(column)
-  if _is_text(column) or not _has_numbers(column):
-    return _texts(column)
-  return column.cast(pa.float64(), safe=False)  # As from text: integers become the nearest float64.
-
-
-@dataclasses.dataclass(frozen=True)
-class Kind:
-  """A kind of file.
-
-  Attributes:
-    read_head: A function from a path and `TableOptions` to the file's `Head`.
-    read: A function from a `Head`, names of columns of numbers and names of columns of text to
-      the `Head`, with what was found on the way, and Arrow arrays by name.  What can't be
-      read as numbers is text.
-    where: A function from a `Head` and a row, counted from 0, to words for the row's place.
-  """
-
-  read_head: Callable[[str, table_options.TableOptions], columns_lib.Head]
-  read: _Read
-  where: Callable[[columns_lib.Head, int], str]
-
-
-def _of_arrow(
-    what: str, read_names: Callable[[Any], Sequence[str]], read_table: Callable[..., Any]
-) -> Kind:
-  """Returns a kind of file that Arrow reads.
-
-  Args:
-    what: What messages call it.
-    read_names: A function from a path or a file of bytes to the columns' names.
-    read_table: A function from the same, with names as `columns`, to an Arrow table.
-  """
-
-  def call(any_cell: bool, function: Callable[..., Any], path: str, **options: Any) -> Any:
-    try:
-      return function(packed_files.source(path), **options)
-    except (pa.ArrowException, OSError, *packed_files.DAMAGED) as e:
-      # Arrow's words may show bytes of the file, so a private run has none.
-      words = "" if any_cell else f" ({str(e).splitlines()[0]})"
-      raise problems.BadTable(f"it can't be read as {what}{words}") from e
-
-  def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
-    any_cell = options.allow_any_number
-    names = tuple(call(any_cell, read_names, path))
-    return columns_lib.Head(
-        path, len(names), names, style=options.style, allows_any_cell=any_cell
-    )
-
-  def read(
-      head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
-  ) -> tuple[columns_lib.Head, dict[str, Any]]:
-    table = call(head.allows_any_cell, read_table, head.path, columns=[*numbers, *texts])
-    if not head.allows_any_cell:
-      found = {name: _numbers_or_texts(table[name]) for name in numbers}
-      return head, found | {name: _texts(table[name]) for name in texts}
-    found = {name: _any_numbers(table[name], head.style) for name in numbers}
-    others = [name for name, column in found.items() if column is None]
-    if others:
-      raise _other_types(others)
-    return head, found | {name: _any_texts(table[name]) for name in texts}
-
-  return Kind(read_head, read, _row_place)
-
-
-_TEXT = Kind(text_files.read_head, text_files.read, text_files.where)
-_ARRAY = Kind(_array_head, _read_array, _row_place)
-_PARQUET = _of_arrow(
+_TEXT = Kind(text_files.read_head, text_files.read)
+_ARRAY = Kind(typed_files.array_head, typed_files.read_array)
+_PARQUET = Kind(*typed_files.of_arrow(
     "Parquet", lambda source: parquet.read_schema(source).names, parquet.read_table
-)
-_FEATHER = _of_arrow(
+))
+_FEATHER = Kind(*typed_files.of_arrow(
     "Feather", lambda source: feather.read_table(source).column_names, feather.read_table
-)
+))
 
 # To add a kind: one row, by the ending of its files.
 KINDS = {
@@ -315,15 +94,10 @@ def _files(directory: str) -> Iterator[tuple[str, str, str | None]]:
       yield name, path, _ending(name)
 
 
-def check_kinds(
-    directories: Iterable[str], argument: str, is_private: bool = False
-) -> None:
-  """Raises `UnusableTables` if folders have files of other kinds; messages call them `argument`.
+def check_kinds(directories: Iterable[str], is_private: bool = False) -> None:
+  """Raises `BadTable` if folders have files of other kinds.
 
-  Args:
-    directories: The folders.
-    argument: What messages call them.
-    is_private: Whether no row may change how another one is read, as the rows of workbooks do.
+  In a private run, no row may change how another one is read, as the rows of workbooks do.
   """
   known = [one for one in _ENDINGS if not is_private or one != packed_files.WORKBOOK]
   hints = (f"kinds are {', '.join(known)}",)
@@ -333,15 +107,16 @@ def check_kinds(
       if ending is None or ending == packed_files.WORKBOOK and is_private
   ]
   if found:
-    raise problems.UnusableTables(argument, found)
+    raise problems.BadTable.of(found)
 
 
 def paths(directory: str, argument: str, what: str) -> dict[str, str]:
   """Returns the paths of a folder's files by their names without endings.
 
+  Folders in it, hidden files and those of other kinds are left alone.
+
   Args:
-    directory: The folder; folders in it, hidden files and those of other kinds are left alone.
-    argument: What messages call it.
+    argument: What messages call the folder.
     what: What a file is of, such as "client".
 
   Raises:
@@ -382,13 +157,7 @@ def have_text(directory: str) -> bool:
 def check_memory(
     paths_: Collection[str], options: table_options.TableOptions, argument: str
 ) -> None:
-  """Raises a ValueError if the largest file, or with `client_column` all, can't fit into memory.
-
-  Args:
-    paths_: The files.
-    options: `TableOptions`.
-    argument: What messages call the folder that the files are in.
-  """
+  """Raises a ValueError if the largest file, or with `client_column` all, can't fit into memory."""
   available = psutil.virtual_memory().available
   sizes = {path: _LEAST_BYTES_PER_BYTE * os.path.getsize(path) for path in paths_}
   if options.client_column is not None:
@@ -489,26 +258,27 @@ def _cell_findings(
     values: dict[str, np.ndarray], columns: columns_lib.Columns, needed: Collection[str],
     allow_any_number: bool, where: Callable[[int], str],
 ) -> list[problems.Finding]:
-  """Returns what is wrong with cells.
-
-  Args:
-    values: The columns by name, as far as they could be read.
-    columns: The `Columns` that are used.
-    needed: The names of the columns where no cell may be missing.
-    allow_any_number: Whether a number may be infinite or too large to be squared.
-    where: A function from a row to words for its place.
-  """
+  """Returns what is wrong with cells of columns, as far as these could be read."""
   found = []
   used = [name for name in (*columns.features, *columns.roles.values()) if name in values]
   missing = _firsts({name: is_missing(values[name]) for name in used if name in needed})
   names = [name for name in missing if name in columns.features]
   if names:
-    found.append(problems.missing_values(where(missing[names[0]]), names))
+    found.append(problems.Finding(
+        f"{where(missing[names[0]])}, column {names[0]!r} is empty{problems.also(names[1:])}",
+        hints=(_FILLS_IN,), fix={"missing": table_options.MEAN},
+    ))
   numbers = () if allow_any_number else [name for name in columns.numbers if name in values]
   bad = _firsts({name: np.abs(values[name]) > given_clients.LARGEST for name in numbers})
   if bad:
     (name, row), *_ = bad.items()
-    found.append(problems.bad_values(where(row), list(bad), values[name][row]))
+    value, largest = values[name][row], given_clients.LARGEST
+    rule = (
+        f"is not between {-largest:g} and {largest:g}" if np.isfinite(value)
+        else "is not a finite number"
+    )
+    others = problems.also(list(bad)[1:])
+    found.append(problems.Finding(f"{where(row)}, column {name!r}: {value:g} {rule}{others}"))
   return found + [
       problems.Finding(f"{where(row)}, column {name!r} is empty, and every row must have one")
       for name, row in missing.items() if name not in columns.features
@@ -540,8 +310,6 @@ def read(
   where missing, or text, None where missing.  Rows are counted from 1.
 
   Args:
-    head: The file's `Head`.
-    columns: The `Columns` that are used.
     needed: The names of the columns where no cell may be missing.
     allow_any_number: Whether a number may be infinite or too large to be squared.
     facts: Where to add what cells are like, or None.
@@ -551,17 +319,19 @@ def read(
   Raises:
     BadTable: If a cell can't be used.
   """
-  kind = _kind(head.path)
   if bad_rows is not None:
     head = dataclasses.replace(head, skips_bad_lines=True)
-  head, arrays = kind.read(head, columns.numbers, columns.texts)
+  head, arrays = _kind(head.path).read(head, columns.numbers, columns.texts)
   num_rows = len(next(iter(arrays.values())))
   rows = np.delete(np.arange(num_rows + len(head.bad_lines)), head.bad_lines)
 
   def where(row: int) -> str:
-    return kind.where(head, int(rows[row]))
+    is_text = head.first_line is not None
+    return text_files.where(head, int(rows[row])) if is_text else f"row {rows[row] + 1}"
 
-  texts = {name: _trimmed(arrays[name]) for name in columns.numbers if _is_text(arrays[name])}
+  texts = {
+      name: _trimmed(arrays[name]) for name in columns.numbers if arrays[name].type != pa.float64()
+  }
   reading = written_numbers.read(texts, head.style)
   values = {
       name: np.asarray(arrays[name].to_numpy(), np.float64)

@@ -36,7 +36,6 @@ class FeatureEncoding:
   """How a table's columns become features; the same at all clients.
 
   Attributes:
-    columns: The columns of the tables, in order.
     levels: The levels of the columns that hold some, by name.  They come from all clients: a
       level's name leaves the clients that have it.
     means: What missing values become, of shape (num_encoded,); None where none may be missing.
@@ -110,8 +109,7 @@ class FeatureEncoding:
   def finish(self, encoded: np.ndarray) -> np.ndarray:
     """Returns features of shape (num_rows, num_features), filled in and scaled.
 
-    Args:
-      encoded: What `encode` returned.
+    `encoded` is what `encode` returned.
     """
     features = encoded
     if self.means is not None:
@@ -126,12 +124,7 @@ class FeatureEncoding:
 
 
 def standardizing_factor(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-  """Returns what makes features of variance one, 0 for constant ones, of shape (num_features,).
-
-  Args:
-    mean: The features' means, of shape (num_features,).
-    deviation: Their standard deviations.
-  """
+  """Returns what makes features of variance one, 0 for constant ones, of the same shape."""
   # What rounding leaves of a constant feature.
   is_constant = deviation <= 1e-12 * np.abs(mean)
   return np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviation))
@@ -161,9 +154,6 @@ class TableFormat:
   """The columns of clients' tables, how they are read, and how they become features.
 
   Attributes:
-    options: The `TableOptions`.
-    columns: The `Columns` that are used.
-    encoding: The `FeatureEncoding`.
     classes: The classes' names; None without a label column, and for a regression.
     label_scale: How the labels of a regression are standardized; None until that is known.
     decimal: The decimal mark of all text files, None if they differ; other files that leave theirs
@@ -267,11 +257,7 @@ class TableFormat:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ViewFormat:
-  """The `TableFormat` of every view.
-
-  Attributes:
-    views: By the views' names, in their order.
-  """
+  """The `TableFormat` of every view by its name, in the views' order."""
 
   views: Mapping[str, TableFormat]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import functools
 import math
 from typing import Any, Mapping
 
 from clustering_basics import validate
+from fl_clustering import options as options_lib
 from fl_clustering.tables import cells
 
 # What a missing cell is, by the names of `missing`.
@@ -75,29 +77,6 @@ class TableOptions:
   and so is a column whose name is empty.
 
   Attributes:
-    columns: The columns to use as features; None for all that have no other role.
-    exclude: Columns to leave out.
-    categories: Features that hold levels, as text or numbers: each level becomes a column of
-      zeros and ones.
-    missing: A key of `MISSING`.
-    id_column: Names the rows in the output; not a feature.
-    label_column: The classes, or the numbers of a regression.
-    task: One of `TASKS`, what is learned of the label column; None to find out: numbers of which
-      hardly any two are equal, or many that are no integers, are a regression's.
-    label_above: Turns a label column of numbers into two classes, at most this number and
-      above it; None keeps the classes as they are.
-    split_column: Says `train` or `test` of every row.
-    client_column: Says whose row it is, where a table holds the rows of several clients.
-    separator: What stands between the cells of a text file; None to find out.
-    encoding: How the characters of text files are written; None for UTF-8 or else cp1252.
-    skip_lines: How many lines of text files stand above the table.
-    comment: What the lines begin with that text files are to be read without; None for no such
-      line.
-    decimal: The decimal mark of text, "." or ","; None to find out for every file.
-    thousands: What stands between the thousands of numbers, a key of
-      `cells.THOUSANDS`; None for nothing.
-    strip_units: Whether a unit, a percent sign or a comparison beside a number is left out.
-    header: One of `HEADERS`.
     allow_any_number: Whether features may be missing, infinite or of any size, and clients may
       have no rows, as private algorithms need it.  With a `header` other than "auto", no row then
       causes an error or changes how another one is read; what is no number counts as missing.
@@ -106,33 +85,79 @@ class TableOptions:
       cp1252.
   """
 
-  columns: tuple[str, ...] | None = None
-  exclude: tuple[str, ...] = ()
-  categories: tuple[str, ...] = ()
-  missing: str = ERROR
-  id_column: str | None = None
-  label_column: str | None = None
-  task: str | None = None
-  label_above: float | None = None
-  split_column: str | None = None
-  client_column: str | None = None
-  separator: str | None = None
-  encoding: str | None = None
-  skip_lines: int = 0
-  comment: str | None = None
-  decimal: str | None = None
-  thousands: str | None = None
-  strip_units: bool = False
-  header: str = AUTO
+  columns: tuple[str, ...] | None = options_lib.option(
+      str, "Columns to use (--data_dir).", None, several=True,
+      default_text="all that have no other role")
+  exclude: tuple[str, ...] = options_lib.option(
+      str, "Columns to leave out (--data_dir).", (), several=True)
+  categories: tuple[str, ...] = options_lib.option(
+      str,
+      "Columns of levels, as text or numbers, such as sex or blood_group (--data_dir). Every level "
+      "becomes a column of zeros and ones; its name leaves the client that has it.", (),
+      several=True)
+  missing: str = options_lib.option(
+      str, "What happens to missing cells (--data_dir): " + "; ".join(
+          f"`{name}`: {about}" for name, about in MISSING.items()
+      ) + ".", ERROR, values=MISSING)
+  id_column: str | None = options_lib.option(
+      str, "Column that names the rows in the output (--data_dir).", None,
+      default_text="rows have numbers only")
+  label_column: str | None = options_lib.option(
+      str, "Column of the classes, text or numbers; of real numbers for a regression (--data_dir).",
+      None)
+  task: str | None = options_lib.option(
+      str, "What is learned of --label_column: its classes, or real numbers (--data_dir).", None,
+      values=TASKS,
+      default_text="found out; of more than 20 different numbers, a regression learns those that "
+      "hardly repeat or are not all integers")
+  label_above: float | None = options_lib.option(
+      float,
+      "Makes two classes of a column of numbers: at most this number, and above it (--data_dir).",
+      None)
+  split_column: str | None = options_lib.option(
+      str, "Column that says `train` or `test` of every row (--data_dir).", None,
+      default_text="a share of every client's rows, drawn at random, is for testing")
+  client_column: str | None = options_lib.option(
+      str,
+      "Column that says whose row it is, where a table holds the rows of several clients "
+      "(--data_dir).", None, default_text="a file per client")
+  separator: str | None = options_lib.option(
+      str, "What stands between the cells of text files (--data_dir).", None,
+      default_text="comma, semicolon, tab or bar, found out from the first lines; in a private run "
+      "from line 1, and none if that is a row")
+  encoding: str | None = options_lib.option(
+      str, "How the characters of text files are written, such as latin-1 (--data_dir).", None,
+      default_text="UTF-8, or cp1252 if a file is no UTF-8; in a private run UTF-8")
+  skip_lines: int = options_lib.option(
+      int, "How many lines of text files stand above the table, such as titles (--data_dir).", 0,
+      rule=functools.partial(validate.integer, 0))
+  comment: str | None = options_lib.option(
+      str,
+      "What the lines begin with that text files are to be read without, such as # (--data_dir).",
+      None, default_text="every line is read")
+  decimal: str | None = options_lib.option(
+      str, "Decimal mark of text files (--data_dir).", None, values=(".", ","),
+      default_text="found out from all numbers of a file; in a private run a point")
+  thousands: str | None = options_lib.option(
+      str, "What stands between the thousands of numbers, as in 1,234.5 (--data_dir).", None,
+      values=tuple(cells.THOUSANDS), default_text="nothing")
+  strip_units: bool = options_lib.option(
+      bool,
+      "Reads the number alone where a unit, a percent sign or a comparison stands beside it: "
+      "1.1 mg/dl as 1.1, 85% as 85, <0.5 as 0.5 (--data_dir).", False,
+      default_text="such a cell is an error")
+  header: str = options_lib.option(
+      str,
+      "Whether line 1 of text files has the columns' names (--data_dir); `auto` finds out by "
+      "comparing the files. A private run needs `yes`, or `no` with --separator and --columns such "
+      "as column_1,column_2.", AUTO, values=HEADERS)
   allow_any_number: bool = False
   likely_separator: str | None = None
   likely_encoding: str | None = None
 
   def __post_init__(self) -> None:
-    validate.one_of(MISSING, missing=self.missing)
-    validate.one_of(HEADERS, header=self.header)
+    options_lib.check(self)
     self._check_marks()
-    validate.integer(minimum=0, skip_lines=self.skip_lines)
     if self.comment is not None and not self.comment.strip():
       raise validate.error("comment", "be a character or several", self.comment)
     if self.encoding is not None:
@@ -148,7 +173,6 @@ class TableOptions:
   def _check_task(self) -> None:
     if self.task is None:
       return
-    validate.one_of(TASKS, task=self.task)
     if self.label_column is None:
       raise validate.error("task", "be left out without `label_column`", self.task)
     if self.is_regression and self.label_above is not None:
@@ -158,12 +182,8 @@ class TableOptions:
       )
 
   def _check_marks(self) -> None:
-    if self.decimal is not None:
-      validate.one_of((".", ","), decimal=self.decimal)
-    if self.thousands is not None:
-      validate.one_of(tuple(cells.THOUSANDS), thousands=self.thousands)
-      if self.thousands == self.decimal:
-        raise validate.error("thousands", "differ from `decimal`", self.thousands)
+    if self.thousands is not None and self.thousands == self.decimal:
+      raise validate.error("thousands", "differ from `decimal`", self.thousands)
     if self.separator is not None:
       if len(self.separator) != 1:
         raise validate.error("separator", "be one character", self.separator)
@@ -259,9 +279,8 @@ class TableOptions:
     """Returns the options that are not their defaults, a dict for JSON."""
     default = TableOptions()
     return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in dataclasses.asdict(self).items()
-        if value != getattr(default, name)
+        name: value for name, value in options_lib.to_json(self).items()
+        if getattr(self, name) != getattr(default, name)
     }
 
   @classmethod

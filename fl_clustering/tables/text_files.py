@@ -51,11 +51,7 @@ class _Undecodable(problems.BadTable):
 
 
 class _Lines:
-  """The lines of a text file that may be of a table.
-
-  Attributes:
-    number: The number of the line that came last.
-  """
+  """The lines of a text file that may be of a table; the last one that came has `number`."""
 
   def __init__(self, file: Iterable[str], head: columns_lib.Head):
     self.number = 0
@@ -117,9 +113,7 @@ def _single_lines(head: columns_lib.Head) -> Iterator[list[str]]:
 def _num_titles(lines: Sequence[tuple[int, list[str]]], are_padded: bool) -> int:
   """Returns how many of the first lines have titles instead of cells of the table below.
 
-  Args:
-    lines: The first lines, as `_lines` yields them.
-    are_padded: Whether titles have as many cells as the table, all of them empty but one.
+  Titles that are padded have as many cells as the table, all of them empty but one.
   """
   cut = [line for _, line in lines]
   for count in range(1, min(_MOST_TITLES, len(cut) - 2) + 1):
@@ -240,15 +234,7 @@ def _private_head(
 
 
 def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
-  """Returns the `Head` of a file.
-
-  Args:
-    path: The file.
-    options: `TableOptions`.
-
-  Raises:
-    BadTable: If it is empty or no text.
-  """
+  """Returns the `Head` of a file; `BadTable` if it is empty or no text."""
   is_workbook = path.lower().endswith(packed_files.WORKBOOK)
   if is_workbook:  # It is read as text that is no user's.
     options = dataclasses.replace(options, separator=",", encoding=None)
@@ -298,10 +284,14 @@ def _check_lines(head: columns_lib.Head) -> None:
   for number, line in _rows(head):
     if len(line) != head.num_columns:
       _check_no_comment(number, line, head.separator)
-      raise problems.BadTable(
+      problem = (
           f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
-          f"{head.separator!r} between cells", hints=("--separator names another one",),
+          f"{head.separator!r} between cells"
       )
+      further = line[head.num_columns :]
+      if further and not "".join(further).strip():
+        raise problems.BadTable(f"{problem}; the further ones are empty")
+      raise problems.BadTable(problem, hints=("--separator names another one",))
 
 
 def _read_any(
@@ -342,11 +332,7 @@ def _read_as(
 ) -> dict[str, Any]:
   """Returns the columns by name as Arrow arrays of some types; an exception of Arrow if it can't.
 
-  Args:
-    head: The `Head`.
-    types: Arrow's types by column.
-    decimal: The decimal mark.
-    limit: How many rows to read at least; None for all.
+  A limit is the number of rows to read at least.
   """
   settings = {
       "read_options": arrow_csv.ReadOptions(
@@ -397,11 +383,6 @@ def read(
 
   The head has the decimal mark that was found.  Columns of numbers are float64, or all of them
   text if one of them can't be read so.
-
-  Args:
-    head: The `Head`, with names.
-    numbers: The names of the columns to read as numbers.
-    texts: The names of the columns to read as text.
 
   Raises:
     BadTable: If a line can't be read.

@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from typing import Any, Mapping, Sequence
+from typing import Mapping, Sequence
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
+from fl_clustering.tables import rows as rows_lib
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 
@@ -42,28 +43,8 @@ _REFUSED = {
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ViewTable:
-  """One client's views.
-
-  Attributes:
-    features: float64 of shape (n, D), the views side by side.
-    rows: The rows' numbers in the client's files, counted from 1, int64 of shape (n,).
-    row_ids: A tuple of n texts; None if there is no id column.
-  """
-
-  features: np.ndarray
-  rows: np.ndarray
-  row_ids: tuple[str, ...] | None
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class Labels:
-  """The known classes of all rows.
-
-  Attributes:
-    classes: The classes' names.
-    by_client: A mapping from client id to positions in `classes`, int64 of shape (n,).
-  """
+  """The known classes of all rows: their names, and positions in these by client id, (n,)."""
 
   classes: tuple[str, ...]
   by_client: Mapping[str, np.ndarray]
@@ -75,7 +56,7 @@ class ViewTables:
 
   Attributes:
     views: The `ClientTables` of every view by its name.
-    labels: The `Labels`, or None.
+    labels: The known classes, if there are any.
   """
 
   views: Mapping[str, client_tables.ClientTables]
@@ -120,14 +101,12 @@ class ViewTables:
         digest.update(labels.tobytes())
     return digest.hexdigest()
 
-  def read(self, client_id: str) -> ViewTable:
-    """Returns the `ViewTable` of a client."""
+  def read(self, client_id: str) -> client_tables.ClientTable:
+    """Returns the `ClientTable` of a client, without labels: the views side by side."""
     tables = _of_common_rows([view.read(client_id) for view in self.views.values()])
     ids = (table.row_ids for table in tables if table.row_ids is not None)
-    return ViewTable(
-        np.concatenate([table.features for table in tables], axis=1), tables[0].rows,
-        next(ids, None),
-    )
+    features = np.concatenate([table.features for table in tables], axis=1)
+    return client_tables.ClientTable(features, None, None, tables[0].rows, next(ids, None))
 
   def filled(self) -> ViewTables:
     """Returns the same tables, with missing values filled in as the options say.
@@ -194,12 +173,7 @@ def _by_name(
 def _of_view(
     options: table_options.TableOptions, heads: Mapping[str, columns_lib.Head]
 ) -> table_options.TableOptions:
-  """Returns the `TableOptions` of a view: those of all views, with the names that it has.
-
-  Args:
-    options: `TableOptions`.
-    heads: The `Head`s of the view's files, by client.
-  """
+  """Returns the `TableOptions` of a view: those of all views, with the names that it has."""
   known = {name for head in heads.values() for name in head.known_names}
   return dataclasses.replace(
       options,
@@ -212,16 +186,12 @@ def _label_heads(
     paths: Mapping[str, str], options: table_options.TableOptions, argument: str
 ) -> dict[str, columns_lib.Head]:
   """Returns the `Head`s of the files of labels, by client."""
-  if options.header == table_options.AUTO:
-    heads = []
-    for path in paths.values():
-      with problems.refusing(argument, path):
-        heads.append(reader.read_head(path, options))
-    lines = {head.first_line for head in heads if head.first_line is not None}
-    # The column's name is the same at all clients; if line 1 is not, it is a class.
-    if len(lines) > 1:
-      options = dataclasses.replace(options, header=table_options.NO)
-  return client_tables.read_heads(paths, options, argument)
+  heads, header = client_tables.unnamed_heads(paths, options, argument), options.header
+  lines = {head.first_line for head in heads if head.first_line is not None}
+  # The column's name is the same at all clients; if line 1 is not, it is a class.
+  if header == table_options.AUTO and len(lines) > 1:
+    header = table_options.NO
+  return dict(zip(paths, columns_lib.with_names(heads, header)))
 
 
 def _label_columns(
@@ -238,7 +208,7 @@ def _label_columns(
   return columns_lib.Columns((), (), {"label_column": own[0], **ids})
 
 
-def _class_names(rows: client_tables.Rows, column: str) -> list[str]:
+def _class_names(rows: rows_lib.Rows, column: str) -> list[str]:
   """Returns the names of the classes of rows; `BadTable` if one is a number, but no integer."""
   for row, text in zip(rows.numbers, rows.cells[column]):
     if cells.is_number(text) and not float(text).is_integer():
@@ -257,22 +227,15 @@ class _File:
 
 
 def _read_labels(
-    heads: Mapping[str, columns_lib.Head], options: table_options.TableOptions, argument: str
+    heads: Mapping[str, columns_lib.Head], options: table_options.TableOptions
 ) -> tuple[Labels, dict[str, _File]]:
-  """Returns the `Labels`, and each client's `_File` by client.
-
-  Args:
-    heads: The `Head`s of the files of labels, by client.
-    options: `TableOptions`.
-    argument: What messages call the folder.
-  """
+  """Returns the `Labels`, and each client's `_File` by client."""
   names: dict[str, list[str]] = {}
   files = {}
   for client_id, head in heads.items():
-    with problems.refusing(argument, head.path):
+    with problems.in_file(head.path):
       columns = _label_columns(head, options)
-      sources = client_tables.RowSources({client_id: head}, columns, options, argument)
-      rows = sources.read(client_id)
+      rows = rows_lib.RowSources({client_id: head}, columns, options).read(client_id)
       names[client_id] = _class_names(rows, columns.roles["label_column"])
     ids = rows.cells.get(options.id_column or "")
     files[client_id] = _File(
@@ -306,35 +269,28 @@ def _check_same_rows(files: Sequence[_File]) -> None:
 
 
 def _checked(
-    tables: ViewTables, paths: Mapping[str, Mapping[str, str]], label_files: Mapping[str, _File],
-    argument: str,
+    tables: ViewTables, paths: Mapping[str, Mapping[str, str]], label_files: Mapping[str, _File]
 ) -> ViewTables:
-  """Returns `ViewTables` after a look at whether every client's files have the same rows.
+  """Returns tables; `BadTable` unless every client's files have the same rows.
 
   Args:
-    tables: The `ViewTables`.
     paths: The paths of the files, by view and client.
-    label_files: The `_File` of every client's labels, or an empty dict.
-    argument: What messages call the folder.
+    label_files: Those of the labels, by client, or none.
   """
   for client_id in tables.client_ids:
-    files, read = [], {}
+    # Reading takes time, and numbers of rows are known.
+    named = [n for n, view in tables.views.items() if "id_column" in view.format.columns.roles]
+    read = [tables.views[name].read(client_id) for name in named]
+    common = dict(zip(named, _of_common_rows(read))) if read else {}
+    files = []
     for name, view in tables.views.items():
-      # Reading takes time, and numbers of rows are known.
-      if "id_column" in view.format.columns.roles:
-        read[name] = view.read(client_id)
-    common = dict(zip(read, _of_common_rows(list(read.values())))) if read else {}
-    for name, view in tables.views.items():
-      path, table = paths[name][client_id], common.get(name)
+      path = paths[name][client_id]
       num_rows = view.num_rows[client_id] + view.num_bad_rows(path)
-      files.append(
-          _File(path, num_rows) if table is None
-          else _File(path, num_rows, table.rows, table.row_ids)
-      )
+      compared = (common[name].rows, common[name].row_ids) if name in common else ()
+      files.append(_File(path, num_rows, *compared))
     if client_id in label_files:
       files.append(label_files[client_id])
-    with problems.refusing(argument, None):
-      _check_same_rows(files)
+    _check_same_rows(files)
   return tables
 
 
@@ -343,14 +299,12 @@ def open_folder(
 ) -> ViewTables:
   """Looks at the files of a folder with a folder per client, and returns what reads them.
 
-  Args:
-    directory: The folder.
-    options: `TableOptions`, for all views.  `exclude` and `categories` name columns of any of
-      them; `id_column` must be in every view, and may be in the files of labels.
-    argument: What messages call the folder.
+  Missing values are not filled in yet.
 
-  Returns:
-    `ViewTables`, whose missing values are not filled in yet.
+  Args:
+    options: For all views.  `exclude` and `categories` name columns of any of them; `id_column`
+      must be in every view, and may be in the files of labels.
+    argument: What messages call the folder.
 
   Raises:
     ValueError: If an option does not apply to views, files are missing or can't be used,
@@ -367,9 +321,9 @@ def open_folder(
     raise ValueError(f"`{argument}` must hold a file per view, got {LABELS!r} only.")
 
   def open_with(tried: table_options.TableOptions) -> ViewTables:
-    with problems.gathered(argument) as part:
+    with problems.gathered() as part:
       with part():
-        reader.check_kinds(folders.values(), argument)
+        reader.check_kinds(folders.values())
       with part():
         opened = _opened(paths, label_paths, tried, argument)
     return opened
@@ -381,16 +335,9 @@ def _opened(
     paths: Mapping[str, Mapping[str, str]], label_paths: Mapping[str, str] | None,
     options: table_options.TableOptions, argument: str,
 ) -> ViewTables:
-  """Returns the `ViewTables` of files.
-
-  Args:
-    paths: The paths of the views' files, by view and client.
-    label_paths: The paths of the files of labels, by client; None if there are none.
-    options: `TableOptions`.
-    argument: What messages call the folder that the files are in.
-  """
+  """Returns the `ViewTables` of files, whose paths are by view, and by client."""
   heads = {}
-  with problems.gathered(argument) as part:
+  with problems.gathered() as part:
     for name, of_view in paths.items():
       with part():
         heads[name] = client_tables.read_heads(of_view, options, argument)
@@ -398,18 +345,22 @@ def _opened(
   all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
   columns_lib.check_known(all_heads, options)
   views = {}
-  with problems.gathered(argument) as part:
-    for name, own in heads.items():
-      with part():
-        views[name] = client_tables.open_heads(own, _of_view(options, own), argument)
+  try:
+    with problems.gathered() as part:
+      for name, own in heads.items():
+        with part():
+          views[name] = client_tables.open_heads(own, _of_view(options, own), argument)
+  except problems.BadTable as e:
+    # A flag that helps with one view must not drop numbers of another one.
+    e.numbers = e.numbers.union(*(view.number_columns for view in views.values()))
+    raise
   labels: Labels | None = None
   files: dict[str, _File] = {}
   if label_heads:
-    labels, files = _read_labels(label_heads, options, argument)
-  return _checked(ViewTables(views, labels), paths, files, argument)
+    labels, files = _read_labels(label_heads, options)
+  return _checked(ViewTables(views, labels), paths, files)
 
 
-@problems.with_hints_of(table_options.OF_FILES)
 def open_folder_for(
     format_: table_format.ViewFormat, directory: str, argument: str = "data_dir",
     later: table_options.LaterFiles = table_options.LaterFiles(),
@@ -420,13 +371,8 @@ def open_folder_for(
   is left out of all.
 
   Args:
-    format_: The model's `ViewFormat`.
-    directory: The folder.
     argument: What messages call the folder.
     later: How the files may differ from those of the model.
-
-  Returns:
-    `ViewTables` without labels.
 
   Raises:
     ValueError: If files are missing, can't be used or have other columns than the model, or
@@ -434,19 +380,20 @@ def open_folder_for(
     OSError: If a file can't be read.
   """
   folders = _folders(directory, argument)
-  reader.check_kinds(folders.values(), argument)
-  files = {
-      client_id: {name: path for name, path in found.items() if name != LABELS}
-      for client_id, found in _files(folders, argument).items()
-  }
-  paths = _by_name(files, argument)
-  if paths.keys() != format_.views.keys():
-    raise ValueError(
-        f"`{argument}` must hold the model's views, {', '.join(format_.views)}, got "
-        f"{', '.join(paths) or 'none'} in {directory!r}."
-    )
-  views = {
-      name: client_tables.open_files_for(view, paths[name], argument, later)
-      for name, view in format_.views.items()
-  }
-  return _checked(ViewTables(views), paths, {}, argument)
+  with problems.refusing(argument, table_options.OF_FILES):
+    reader.check_kinds(folders.values())
+    files = {
+        client_id: {name: path for name, path in found.items() if name != LABELS}
+        for client_id, found in _files(folders, argument).items()
+    }
+    paths = _by_name(files, argument)
+    if paths.keys() != format_.views.keys():
+      raise ValueError(
+          f"`{argument}` must hold the model's views, {', '.join(format_.views)}, got "
+          f"{', '.join(paths) or 'none'} in {directory!r}."
+      )
+    views = {
+        name: client_tables.open_files_for(view, paths[name], argument, later)
+        for name, view in format_.views.items()
+    }
+    return _checked(ViewTables(views), paths, {})

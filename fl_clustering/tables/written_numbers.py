@@ -55,13 +55,7 @@ _LIKE = "|".join((
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-  """A cell of text.
-
-  Attributes:
-    column: The column's name.
-    row: The row, counted from 0.
-    text: What it holds.
-  """
+  """A cell of text; rows are counted from 0."""
 
   column: str
   row: int
@@ -75,8 +69,7 @@ class Fault:
   Attributes:
     cell: The first such cell of its column.
     reason: What is wrong, in words that may follow the cell; `BESIDE` stands for another cell.
-    beside: That cell, or None.
-    hint: What a flag does that helps, in words, or none.
+    hint: What a flag does that helps, in words, or None.
     fix: The arguments of `TableOptions.repaired` that make it a number.
     levels: The column's different cells, or more than `_MOST_LEVELS` of them, if the cell is
       text; else None.
@@ -99,8 +92,7 @@ class Reading:
     numbers: The columns by name, float64, NaN where missing; all of them if there is no fault.
     counts: By column, how many cells are like numbers, and how many are other text.
     units: By column, the units beside numbers, "" where there is none.
-    faults: Why cells are no numbers.
-    bad: Which cells are none, by column where some are: bool of shape (n,).
+    bad: Which cells are no numbers, by column where some are: bool of shape (n,).
   """
 
   style: cells.Style
@@ -125,12 +117,10 @@ class _Column:
   """A column of text, and what it is like.
 
   Attributes:
-    name: Its name.
     texts: Its cells, trimmed, null where missing: an Arrow array.
     cores: The same without units and comparisons.
     is_text: Which cells are neither missing nor like a number.
     is_dressed: Which cells have a unit or a comparison.
-    units: The different units.
   """
 
   def __init__(self, name: str, texts: Any):
@@ -139,11 +129,11 @@ class _Column:
       texts = pc.replace_substring(texts, odd, common)
     self.texts = texts
     pattern = f"^(?:{cells.DRESSED})$"
-    self.cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\1")
+    self.cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\2")
     differs = _as_array(pc.fill_null(pc.not_equal(self.cores, texts), False))
     self.is_dressed = differs & _matches(self.cores, _LIKE)
     dressed = texts.filter(pa.array(self.is_dressed))
-    found = pc.unique(pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\2"))
+    found = pc.unique(pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\1\3"))
     self.units = frozenset(found.to_pylist())
     is_like = _matches(texts, _LIKE)
     if len(self.units - {""}) <= _MOST_UNITS:
@@ -193,7 +183,6 @@ class _Marks:
   """What the numbers of a file say of its decimal mark.
 
   Attributes:
-    decimal: The mark.
     proof: A cell that can't be read with another one; None if there is none.
     shown: The mark that a cell surely has between thousands, or None.
     fault: Why it can't be known, or None.
@@ -224,17 +213,14 @@ def _find_marks(columns: Sequence[_Column], likely: str | None) -> _Marks:
   if unclear is None or likely is not None:
     return _Marks(likely or ".")
   return _Marks(".", fault=Fault(
-      unclear, f"may be {_below_thousand(unclear, ',')} or {_with_thousands(unclear, ',')}",
+      unclear, "may be {} or {}".format(*_readings(unclear, ",")),
       hint="--decimal=, or --thousands=, says which",
   ))
 
 
-def _below_thousand(cell: Cell, mark: str) -> str:
-  return cell.text.replace(mark, ".")
-
-
-def _with_thousands(cell: Cell, mark: str) -> str:
-  return cell.text.replace(mark, "")
+def _readings(cell: Cell, mark: str) -> tuple[str, str]:
+  """Returns a cell with a mark as its decimal mark, and without it."""
+  return cell.text.replace(mark, "."), cell.text.replace(mark, "")
 
 
 def _dressed_fault(column: _Column, chosen: np.ndarray) -> Fault:
@@ -254,10 +240,10 @@ def _dressed_fault(column: _Column, chosen: np.ndarray) -> Fault:
 
 
 def _thousands_fault(cell: Cell, mark: str) -> Fault:
+  shown = repr(mark) if mark == " " else mark
   return Fault(
       cell, f"is not a number: it has {cells.THOUSANDS[mark]} between thousands",
-      hint=f"--thousands={mark!r} reads such numbers" if mark == " "
-      else f"--thousands={mark} reads such numbers", fix={"thousands": mark},
+      hint=f"--thousands={shown} reads such numbers", fix={"thousands": mark},
   )
 
 
@@ -268,10 +254,10 @@ def _other_mark_fault(column: _Column, chosen: np.ndarray, marks: _Marks) -> Fau
   if marks.proof is None:
     return Fault(cell, f"is not a number: it has {_DECIMALS[other]}",
                  hint="without --decimal, each file's decimal mark is found out")
+  small, large = _readings(cell, other)
   return Fault(
-      cell, f"may be {_below_thousand(cell, other)} or {_with_thousands(cell, other)}, as {BESIDE} "
-      f"has {_DECIMALS[marks.decimal]}", marks.proof,
-      f"--thousands={other} reads it as {_with_thousands(cell, other)}",
+      cell, f"may be {small} or {large}, as {BESIDE} has {_DECIMALS[marks.decimal]}", marks.proof,
+      f"--thousands={other} reads it as {large}",
   )
 
 
@@ -281,11 +267,8 @@ def _faults(
   """Returns the `Fault`s of a column.
 
   Args:
-    column: The column.
     bases: Its cells as they are read, an Arrow array.
     is_bad: Which of them are no numbers.
-    style: How they are read.
-    marks: The `_Marks` of the file.
   """
   if not column.is_mostly_numbers:
     return [Fault(column.first(column.is_text), "is not a number", levels=column.levels())]
@@ -315,12 +298,7 @@ def _faults(
 
 
 def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
-  """Returns what columns of text hold as numbers.
-
-  Args:
-    columns: Arrow arrays of text by name, trimmed, null where a cell is missing.
-    style: How numbers are written.
-  """
+  """Returns what columns of text, as of `_Column`, hold as numbers."""
   known = [_Column(name, texts) for name, texts in columns.items()]
   marks = (
       _find_marks([column for column in known if column.is_mostly_numbers], style.likely)
@@ -349,11 +327,7 @@ def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
 
 
 def unclear_point(columns: Mapping[str, Any]) -> Cell | None:
-  """Returns the first cell whose point may stand between thousands, if no cell of any column says.
-
-  Args:
-    columns: As for `read`.
-  """
+  """Returns the first cell whose point may stand between thousands, if nothing says; or None."""
   known = [_Column(name, texts) for name, texts in columns.items()]
   is_said = _first_match(known, _surely_decimal(".")) or _first_match(known, _surely_grouped(","))
   return None if is_said else _first_match(known, _may_be_grouped("."))

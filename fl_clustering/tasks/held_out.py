@@ -27,12 +27,7 @@ MAX_SMALL_FRACTION = 0.25
 
 @dataclasses.dataclass(frozen=True)
 class Fold:
-  """Which of the folds is for testing.
-
-  Attributes:
-    index: Its number, from 0.
-    num_folds: How many there are, at least two.
-  """
+  """Which of the folds, at least two, is for testing, counted from 0."""
 
   index: int
   num_folds: int
@@ -92,11 +87,8 @@ def draw_rows(
 ) -> TestRows:
   """Returns which rows of the clients are for testing where no column says so.
 
-  Args:
-    num_rows: The clients' numbers of rows by id, at least one.
-    test_share: The share of them; None for the default.  At least one is for testing.
-    seed: Decides which.
-    fold: Takes the place of the share for clients with two rows or more.
+  At least one of a client's rows is: a share of them, or the default one for None.  A fold takes
+  the place of the share for clients with two rows or more.
   """
   masks = {}
   for client_id, num in num_rows.items():
@@ -150,15 +142,9 @@ def in_fold(
 def draw_validation(
     num_train: Mapping[str, int], validation_share: float, seed: int
 ) -> dict[str, np.ndarray]:
-  """Returns which training examples of the clients are for validation.
+  """Returns which training examples of the clients are for validation, by client id.
 
-  Args:
-    num_train: The clients' numbers of training examples, by id.
-    validation_share: The share of them, in [0, 1), for a client with 20 of them or more.
-    seed: Decides which.
-
-  Returns:
-    bool of shape (n,) by client id.
+  It is a share of them, in [0, 1), for a client with 20 of them or more.
 
   Raises:
     ValueError: If a client would have no example left to train on.

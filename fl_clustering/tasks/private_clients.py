@@ -133,9 +133,9 @@ def _rows_of_clients(
 ) -> dict[str, _Rows]:
   """Returns the rows of the clients that share tables."""
   tables = []
-  with problems.with_hints_of(()):
+  with problems.refusing("data_dir", ()):
     for path in paths:
-      with problems.refusing("data_dir", path):
+      with problems.in_file(path):
         tables.append(_read(schema, path))
   columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
   places = collections.defaultdict(list)
@@ -167,7 +167,8 @@ def load(schema: schema_lib.Schema, data_dir: str, seed: int) -> PrivateClients:
     OSError: If the folder, or such a table, can't be read.
   """
   paths = given_clients.sorted_by_id(reader.paths(data_dir, "data_dir", "client"))
-  reader.check_kinds([data_dir], "data_dir", is_private=True)
+  with problems.refusing("data_dir"):
+    reader.check_kinds([data_dir], is_private=True)
   with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # What libraries say of cells.
     if schema.client_column is None:

@@ -19,6 +19,7 @@ from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import problems
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 from fl_clustering.tables import text_files
@@ -31,6 +32,13 @@ _NUMBER, _LEVELS = "number", "levels"
 _LEAST_SCALE = 1 / given_clients.LARGEST
 # From a kind to the further keys of a feature of that kind.
 _KEYS_OF_KIND = {_NUMBER: ("center", "scale"), _LEVELS: ("levels",)}
+# What may become of missing cells of a sample, by the names of `TableOptions.missing`.
+MISSING = {
+    table_options.ERROR: table_options.MISSING[table_options.ERROR],
+    table_options.MEAN: "it is left out of its column's mean and deviation",
+}
+# What a sample's options may not say, as a schema can't.
+NOT_SAID = ("encoding", "skip_lines", "comment", "thousands", "strip_units")
 _ROLES = ("label_column", "split_column", "client_column")
 
 
@@ -347,6 +355,19 @@ def _numbers_of(tables: client_tables.ClientTables) -> dict[str, Number]:
   }
 
 
+def _open(data_dir: str, options: table_options.TableOptions) -> client_tables.ClientTables:
+  """Returns a sample's tables; no error hints at an option that a schema can't say."""
+  try:
+    return client_tables.open_folder(data_dir, options)
+  except problems.UnusableTables as e:
+    hinted = [name for name in NOT_SAID if any(name in one.fix for one in e.findings)]
+    if hinted:
+      raise ValueError(
+          f"{e.problem}; a schema can't say --{hinted[0]}, so the files must be changed."
+      ) from e
+    raise
+
+
 def draft(
     data_dir: str, options: table_options.TableOptions, test_share: float | None = None
 ) -> Schema:
@@ -355,9 +376,7 @@ def draft(
   Centers and scales are means and standard deviations (1 for a constant column).
 
   Args:
-    data_dir: The folder of the sample, whose tables look like the clients'.
-    options: How they are read; cells that are missing are left out of means with `missing`.
-    test_share: As of `Schema`.
+    options: How the sample is read; cells that are missing are left out of means with `missing`.
 
   Raises:
     ValueError: If the sample can't be used.
@@ -366,17 +385,17 @@ def draft(
   label_column = options.label_column
   if label_column is None:
     raise validate.error("label_column", "be given for a schema", None)
-  if options.missing == table_options.INDICATOR:
-    raise validate.error("missing", "be error or mean for a schema", options.missing)
-  for name in ("encoding", "skip_lines", "comment", "thousands", "strip_units"):
+  if options.missing not in MISSING:
+    raise validate.error("missing", f"be {' or '.join(MISSING)} for a schema", options.missing)
+  for name in NOT_SAID:
     if getattr(options, name):
       raise validate.error(name, "be left out for a schema", getattr(options, name))
   options = dataclasses.replace(options, task=table_options.CLASSIFICATION)
-  tables = client_tables.open_folder(data_dir, options)
+  tables = _open(data_dir, options)
   if any(head.style.decimal == "," for head in tables.heads) and options.decimal is None:
     # A schema has one decimal mark for all files.
     options = dataclasses.replace(options, decimal=",")
-    tables = client_tables.open_folder(data_dir, options)
+    tables = _open(data_dir, options)
   texts = [head for head in tables.heads if head.first_line is not None]
   for head in texts:
     if head.encoding is not None:

@@ -197,10 +197,7 @@ def _read(client: Mapping[str, Any], num_columns: int, has_split: bool) -> tuple
 def _build_power_sums(num_columns: int, has_split: bool, power: int) -> Any:
   """Returns `{client}@CLIENTS -> float64@SERVER`: sums over the training rows, (num_columns,).
 
-  Args:
-    num_columns: The number of features.
-    has_split: Whether the sites have a column that says which rows are for testing.
-    power: The power of the features less `shift` that is added up.
+  What is added up is a power of the features less `shift`.
   """
   client_type = _client_type(num_columns, "shift")
 

@@ -1,5 +1,6 @@
 import os
 
+from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 
@@ -53,6 +54,13 @@ class DraftSchemaTest(parameterized.TestCase):
     with self.assertRaisesRegex(launch.InputError, f"^{message}"):
       self._run(*arguments)
     self.assertFalse(os.path.exists(self.output))
+
+  def test_offers_what_it_accepts(self):
+    offered = {flag.name: flag for flag in flags.FLAGS.get_key_flags_for_module(draft_schema)}
+    self.assertEqual(offered["missing"].parser.enum_values, ["error", "mean"])
+    self.assertContainsSubset(("categories", "label_above", "decimal", "header"), offered)
+    self.assertNoCommonElements(
+        ("encoding", "skip_lines", "comment", "thousands", "strip_units", "task"), offered)
 
   def test_keeps_a_file(self):
     with open(self.output, "w", encoding="utf-8") as file:

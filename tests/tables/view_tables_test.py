@@ -95,7 +95,6 @@ class OpenFolderTest(ViewTablesTestCase):
     ]
     self.assertLen({same, *others}, 6)
 
-
   def test_warnings_name_the_view(self):
     self.assertEqual(self.open(_FILES).warnings, ())
     tables = self.open({**_FILES, "a/y.npy": np.array([[9], [9]])})
@@ -145,18 +144,14 @@ class BadFoldersTest(ViewTablesTestCase):
        "the same files for every client, got 'y' at 'a' but not at 'b'"),
       ("a view too many", _with(_FILES, b_z="1\n"), {}, "got 'z' at 'b' but not at 'a'"),
       ("labels of one client", _with(_FILES, b_labels="1\n"), {}, "got 'labels' at 'b' but not"),
-      ("a view twice", _with(_FILES, b_y="1\n"), {}, "one file per view, got .*y.csv.* and .*y.npy"),
+      ("a view twice", _with(_FILES, b_y="1\n"), {},
+       "one file per view, got .*y.csv.* and .*y.npy"),
       ("another kind", {**_FILES, "b/y.json": ""}, {},
        "got '.*b/y.json': it is of no kind that can be read; kinds are .csv, "),
-      ("text", _with(_FILES, a_x="u,v\n1,2\n3,no\n", b_x="u,v\n1,no\n"), {},
-       "a/x.csv': line 3, column 'v': 'no' is not a number; .*Try: --categories=v$"),
-      ("a missing cell", _with(_FILES, b_x="u,v\n1,\n"), {},
-       "b/x.csv': line 2, column 'v' is empty; --missing=mean"),
       ("a column too few", _with(_FILES, b_x="u\n1\n"), {},
        "b/x.csv': it has no column 'v', and .*a/x.csv' has"),
       ("a column too many", _with(_FILES, b_x="u,v,t\n1,2,3\n"), {},
        "b/x.csv': it has a column 't', .*--exclude=t"),
-      ("no names", _with(_FILES, b_x="1,2\n"), {}, "b/x.csv': line 1 holds numbers, and that of"),
       ("a row too many", _with(_FILES, a_x="u,v\n1,2\n3,4\n5,6\n"), {},
        "a/y.npy': it has 2 rows, and .*a/x.csv' has 3; all views must have the same rows"),
       ("a label too few", _with(_FILES, a_labels="0\n", b_labels="0\n"), {},
@@ -167,8 +162,6 @@ class BadFoldersTest(ViewTablesTestCase):
        "a/labels.csv': row 2 must be an integer or text, got '.5'"),
       ("no label", _with(_FILES, a_labels="0\nNA\n", b_labels="0\n"), {},
        "a/labels.csv': line 2, column 'column_1' is empty, and every row must have one"),
-      ("ids as a feature", _with(_FILES, a_x="u,id\n1,2\n3,4\n", b_x="u,id\n1,2\n"), {},
-       "a/x.csv': column 2, 'id', looks like the rows' ids; --id_column=id"),
       ("ids of one view only", _with(_IDS, a_y="w\n3\n4\n", b_y="w\n6\n"), {"id_column": "key"},
        "`id_column` must name columns of the tables, got 'key'; .*y.csv' has w"),
       ("ids in another order", _with(_IDS, a_y="w,key\n4,z\n3,7\n"), {"id_column": "key"},
@@ -182,7 +175,6 @@ class BadFoldersTest(ViewTablesTestCase):
        "a/labels.csv': row 1 has the id 'z', and in .*a/x.csv' it has '7'"),
       ("an unknown column", _FILES, {"exclude": ("u", "t")},
        "`exclude` must name columns of the tables, got 't'; .*a/x.csv' has u, v"),
-      ("an unknown category", _FILES, {"categories": ("t",)}, "`categories` must name columns"),
       ("columns", _FILES, {"columns": ("u",)}, "`columns` must be left out: views have all"),
       ("clients in a column", _FILES, {"client_column": "u"}, "`client_column` must be left out"),
       ("a label column", _FILES, {"label_column": "u"},
@@ -209,6 +201,13 @@ class BadFoldersTest(ViewTablesTestCase):
       self.open(files)
     tables = self.open(files, exclude=("id",), categories=("w",), missing="mean")
     np.testing.assert_array_equal(tables.read("a").features, [[2.5, 0, 1], [2.5, 0, 1]])
+
+  def test_no_flag_that_would_drop_numbers_of_another_view(self):
+    files = {"a/x.csv": "u,v\n1,2\n", "b/x.csv": "u\n1\n", "a/y.csv": "v,w\n1,2\n"}
+    for numbers, is_said in (("v,w\n1,2\n", False), ("t,w\n1,2\n", True)):
+      with self.assertRaisesRegex(ValueError, "b/x.csv': it has no column 'v', and") as caught:
+        self.open({**files, "a/y.csv": numbers, "b/y.csv": numbers})
+      self.assertEqual("Try: --exclude=v" in str(caught.exception), is_said)
 
   def test_no_folder(self):
     with self.assertRaisesRegex(ValueError, "`here` must be a folder, got '/no/such'"):

@@ -272,6 +272,20 @@ class DraftTest(parameterized.TestCase):
     np.testing.assert_array_equal(np.unique(rows, axis=0), [[-1, 1, 0], [1, 0, 1]])
 
   @parameterized.named_parameters(
+      ("units", "x,y\n1 kg,0\n2 kg,1\n", "strip_units"),
+      ("thousands", 'x,y\n"1,234.5",0\n2,1\n', "thousands"),
+      ("titles", "Report\nx,y\n1,0\n2,1\n", "skip_lines"),
+  )
+  def test_no_hint_at_what_a_schema_can_not_say(self, text, name):
+    folder = self._folder({"a.csv": text})
+    options = table_options.TableOptions(label_column="y")
+    with self.assertRaisesRegex(
+        ValueError, f"[^;]*a.csv': line [^;]*; a schema can't say --{name}, so the files must be ch"
+    ) as caught:
+      schema_lib.draft(folder, options)
+    self.assertNotIn("Try:", str(caught.exception))
+
+  @parameterized.named_parameters(
       ("no labels", {}, "`label_column` must be given for a schema"),
       ("indicators", {"label_column": "y", "missing": "indicator"},
        "`missing` must be error or mean for a schema, got 'indicator'"),

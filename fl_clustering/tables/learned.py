@@ -1,0 +1,126 @@
+"""What the rows of all clients say of their format, and what is odd about them."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Iterable
+
+import numpy as np
+
+from fl_clustering.tables import cells
+from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import oddities
+from fl_clustering.tables import problems
+from fl_clustering.tables import reader
+from fl_clustering.tables import rows as rows_lib
+from fl_clustering.tables import table_format
+from fl_clustering.tables import table_options
+from fl_clustering.tables import text_files
+
+# As many numbers may be classes even if each occurs only once.
+_MANY_NUMBERS = 20
+# More integers than that, with fewer rows for each on average, are rather to be learned.
+_MOST_CLASSES, _ROWS_PER_CLASS = 50, 5
+
+
+def told_encodings(
+    heads: Iterable[columns_lib.Head], options: table_options.TableOptions
+) -> tuple[str, ...]:
+  """Returns a text about files whose encoding was found out not to be UTF-8, if there are any."""
+  found = [os.path.basename(head.path) for head in heads if head.encoding == text_files.ANSI]
+  if not found or options.encoding is not None:
+    return ()
+  return (f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}",)
+
+
+class Learned:
+  """What the rows of all clients say of the format: levels, classes, and columns without values."""
+
+  def __init__(self, columns: columns_lib.Columns, options: table_options.TableOptions):
+    self._columns = columns
+    self._options = options
+    self._levels: dict[str, set[str]] = {name: set() for name in columns.categories}
+    self._classes: set[str] = set()
+    self._num_labels = 0
+    self._oddities = None if options.allow_any_number else oddities.Oddities(columns)
+    self._num_values = dict.fromkeys(columns.features, 0)
+
+  def add(self, client_id: str, rows: rows_lib.Rows) -> None:
+    """Learns from a client's rows; `BadTable` if a label or a split can't be used."""
+    has_classes = self._options.label_column is not None and not self._options.is_regression
+    labels = rows_lib.class_names(rows, self._options) if has_classes else []
+    for name in self._columns.features:
+      self._num_values[name] += int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
+    levels = {
+        name: {table_format.level_of(cell) for cell in rows.cells[name] if cell is not None}
+        for name in self._levels
+    }
+    for name, found in levels.items():
+      self._levels[name] |= found
+    self._classes.update(labels)
+    self._num_labels += len(labels)
+    if self._options.split_column is not None:
+      rows_lib.is_test(rows, self._options.split_column)
+    if self._oddities is not None:
+      self._oddities.add(client_id, rows.cells, labels, levels)
+
+  def format(self, decimal: str | None) -> table_format.TableFormat:
+    """Returns the `TableFormat` of files with a decimal mark."""
+    levels = {name: table_format.sorted_levels(found) for name, found in self._levels.items()}
+    has_classes = self._options.label_column is not None and not self._options.is_regression
+    return table_format.TableFormat(
+        self._options,
+        self._columns,
+        table_format.FeatureEncoding(self._columns.features, levels),
+        table_format.sorted_levels(self._classes) if has_classes else None,
+        decimal,
+    )
+
+  def warnings(self, heads: Iterable[columns_lib.Head]) -> tuple[str, ...]:
+    """Returns what is odd about the rows of files, in words."""
+    if self._oddities is None:
+      return ()
+    return (*told_encodings(heads, self._options), *self._oddities.texts())
+
+  def finds_regression(self) -> bool:
+    """Returns whether the labels are rather numbers to learn than classes, if no option says."""
+    count = len(self._classes)
+    if (
+        self._options.allow_any_number or self._options.task is not None
+        or self._options.label_above is not None or count <= _MANY_NUMBERS
+    ):
+      return False
+    # What their decimal mark is, the files say when they are read as numbers.
+    has_fraction = {mark: f"[+-]?[0-9]*{re.escape(mark)}[0-9]+.*" for mark in cells.OTHER_DECIMAL}
+    for mark, fraction in has_fraction.items():
+      if all(cells.is_number(name, mark) for name in self._classes):
+        per_class = _ROWS_PER_CLASS if count > _MOST_CLASSES else 2
+        are_rare = per_class * count > self._num_labels
+        return are_rare or any(re.fullmatch(fraction, name) for name in self._classes)
+    return False
+
+  def check_classes(self) -> None:
+    """Raises `BadTable` if the classes are numbers of which hardly any two are equal."""
+    count = 0 if self._options.allow_any_number else len(self._classes)
+    if (
+        self._options.label_above is None and count > _MANY_NUMBERS and 2 * count > self._num_labels
+        and all(map(cells.is_number, self._classes))
+    ):
+      raise problems.BadTable(
+          f"column {self._options.label_column!r} has {count:,} different numbers in "
+          f"{self._num_labels:,} rows, which are no classes",
+          hints=(
+              "--label_above makes two classes of them",
+              "--task=regression learns the numbers, where the files are on one machine",
+          ),
+      )
+
+  def check_values(self) -> None:
+    """Raises `BadTable` if a mean is needed of a column that has no value at any client."""
+    empty = tuple(name for name, count in self._num_values.items() if not count)
+    if empty and self._options.missing != table_options.ERROR:
+      raise problems.BadTable(
+          f"column {empty[0]!r} is empty everywhere{problems.also(empty[1:])}",
+          hints=(problems.LEAVES_OUT,), exclude=empty,
+      )

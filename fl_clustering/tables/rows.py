@@ -1,0 +1,229 @@
+"""Clients' rows as they stand in files, which are read when asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import Any, Mapping
+
+import numpy as np
+
+from fl_clustering.points import given_clients
+from fl_clustering.tables import cells
+from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import problems
+from fl_clustering.tables import reader
+from fl_clustering.tables import table_format
+from fl_clustering.tables import table_options
+
+_TRAIN_OR_TEST = ("train", "test")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+  """Some rows of a file: cells by column, and the rows' numbers, as `reader.read` returns them."""
+
+  cells: Mapping[str, np.ndarray]
+  numbers: np.ndarray
+
+  def take(self, chosen: np.ndarray) -> Rows:
+    """Returns the rows of a mask."""
+    columns = {name: column[chosen] for name, column in self.cells.items()}
+    return Rows(columns, self.numbers[chosen])
+
+  def digest(self) -> bytes:
+    """Returns a digest of the cells, whatever the order of the columns."""
+    digest = hashlib.sha256()
+    for name, column in sorted(self.cells.items()):
+      digest.update(repr(name).encode())
+      is_text = column.dtype == object
+      digest.update(repr(column.tolist()).encode() if is_text else column.tobytes())
+    return digest.digest()
+
+
+class RowSources:
+  """Every client's rows, which are read when asked for.
+
+  Attributes:
+    paths: The path of every client's file by client id, in the order of the clients.
+    facts: What the cells that were read are like.
+    bad_rows: Why rows can't be used, and so were left out, by their numbers, by file.
+  """
+
+  def __init__(
+      self, heads: Mapping[str, columns_lib.Head], columns: columns_lib.Columns,
+      options: table_options.TableOptions, model: table_format.TableFormat | None = None,
+      skip_bad_rows: bool = False,
+  ):
+    """Reads the files that clients share.
+
+    Args:
+      heads: A mapping from client id to `Head`; with `client_column` from anything.
+      model: That of the model that the files are for; what has a role in them may then be missing.
+      skip_bad_rows: Whether rows that can't be used, or not by the model, are left out.
+
+    Raises:
+      BadTable: If a file that clients share can't be used.
+    """
+    self.facts = problems.ColumnFacts()
+    self.bad_rows: dict[str, dict[int, str]] = {}
+    self._model = model
+    self._skips_bad_rows = skip_bad_rows
+    self._heads = dict(heads)
+    self._columns = columns
+    self._options = options
+    # Rows of private algorithms need no names.
+    self._needed = {
+        name for role, name in columns.roles.items()
+        if role == "client_column"
+        or model is None and (role != "id_column" or not options.allow_any_number)
+    }
+    if options.missing == table_options.ERROR and not options.allow_any_number:
+      self._needed |= set(columns.features)
+    self._shared: Rows | None = None
+    if options.client_column is None:
+      self.paths = {client_id: head.path for client_id, head in heads.items()}
+    else:
+      self.paths = self._share(options.client_column)
+
+  def read(self, client_id: str) -> Rows:
+    """Returns the `Rows` of a client; `BadTable` says what can't be used."""
+    if self._shared is not None:
+      owners = self._shared.cells[self._options.client_column or ""]
+      return self._shared.take(owners == client_id)
+    with problems.in_file(self.paths[client_id]):
+      rows = self._known(self._read(client_id), self.paths[client_id])
+      if not len(rows.numbers) and not self._options.allow_any_number:
+        raise problems.BadTable("it has no rows")
+    return rows
+
+  def _read(self, key: str) -> Rows:
+    # What is found out of a file, such as its decimal mark, need not be found again.
+    head, columns = self._heads[key], self._columns
+    absent = [name for name in columns.roles.values() if name not in head.known_names]
+    kept = {role: name for role, name in columns.roles.items() if name not in absent}
+    self._heads[key], table, numbers = reader.read(
+        head, dataclasses.replace(columns, roles=kept), self._needed,
+        self._options.allow_any_number, self.facts,
+        self.bad_rows.setdefault(head.path, {}) if self._skips_bad_rows else None,
+    )
+    return Rows({**table, **{name: np.full(len(numbers), None) for name in absent}}, numbers)
+
+  def _known(self, rows: Rows, path: str) -> Rows:
+    """Returns rows without those that the model can't use, if they are to be left out."""
+    if self._model is None or not self._skips_bad_rows:
+      return rows
+    bad = _unknown(rows, self._model)
+    self.bad_rows[path].update(bad)
+    known = rows.take(~np.isin(rows.numbers, list(bad)))
+    if len(rows.numbers) and not len(known.numbers):
+      raise problems.BadTable(f"it has no row that can be used: {next(iter(bad.values()))}")
+    return known
+
+  def _share(self, client_column: str) -> dict[str, str]:
+    """Reads files with the rows of several clients, which stay in memory; returns `paths`."""
+    files = {}
+    with self.facts.settled(), problems.gathered() as part:
+      for key, head in self._heads.items():
+        with part(head.path):
+          files[head.path] = self._known(self._read(key), head.path)
+    names = next(iter(files.values())).cells
+    joined = Rows(
+        {name: np.concatenate([rows.cells[name] for rows in files.values()]) for name in names},
+        np.concatenate([rows.numbers for rows in files.values()]),
+    )
+    if not len(joined.numbers):
+      raise problems.BadTable("it has no rows", next(iter(files)))
+    owners = joined.cells[client_column]
+    files_of_rows = np.repeat(list(files), [len(rows.numbers) for rows in files.values()])
+    self._shared = joined
+    return given_clients.sorted_by_id({
+        client_id: str(files_of_rows[owners == client_id][0]) for client_id in set(owners)
+    })
+
+  @property
+  def heads(self) -> tuple[columns_lib.Head, ...]:
+    """The files' `Head`s, with what was found out by reading."""
+    return tuple(self._heads.values())
+
+  @property
+  def decimal(self) -> str | None:
+    """The decimal mark of all text files; None if they differ, or there are none."""
+    found = {head.style.decimal for head in self.heads if head.style.decimal is not None}
+    return found.pop() if len(found) == 1 else None
+
+  def check_agreement(self) -> None:
+    """Raises `BadTable` if files that can be read don't mean the same by their numbers."""
+    if self._options.strip_units:
+      self.facts.check_units()
+    commas = [f"{head.path!r} has" for head in self.heads if head.style.decimal == ","]
+    commas += ["the model's files have" for head in self.heads if head.style.likely == ","]
+    if not commas or not self._options.style.is_open:
+      return
+    with problems.gathered() as part:
+      for head in self.heads:
+        with part(head.path):
+          unclear = reader.unclear_point(head, self._columns.numbers)
+          if unclear is not None:
+            raise problems.BadTable(
+                f"{unclear} may have a decimal point or one between thousands, as {commas[0]} "
+                "decimal commas", hints=("--decimal gives all files one decimal mark",),
+            )
+
+
+def class_names(rows: Rows, options: table_options.TableOptions) -> list[Any]:
+  """Returns the names of the classes of rows, None where a label is missing.
+
+  Raises:
+    BadTable: If a label is no number but has to be.
+  """
+  names = [
+      None if text is None else table_format.level_of(text)
+      for text in rows.cells[options.label_column or ""]
+  ]
+  limit = options.label_above
+  if limit is None:
+    return names
+  for row, name in zip(rows.numbers, names):
+    if name is not None and not cells.is_number(name):
+      raise problems.BadTable(_no_number(row, options, name))
+  return [
+      None if name is None else f"{'>' if float(name) > limit else '<='} {limit:g}"
+      for name in names
+  ]
+
+
+def _no_number(row: int, options: table_options.TableOptions, name: str) -> str:
+  return (
+      f"row {row}, column {options.label_column!r} must be a number with --label_above, got "
+      f"{name!r}"
+  )
+
+
+def _unknown(rows: Rows, format_: table_format.TableFormat) -> dict[int, str]:
+  """Returns what is wrong with rows that have an unknown level or class, by their numbers."""
+  options, found = format_.options, {}
+  known = {} if format_.encoding.ignores_unknown else dict(format_.encoding.levels)
+  has_classes = not options.is_regression and options.label_above is None
+  if options.label_column is not None and has_classes:
+    known[options.label_column] = format_.classes or ()
+  for name, levels in known.items():
+    for row, cell in zip(rows.numbers.tolist(), rows.cells[name]):
+      if cell is not None and table_format.level_of(cell) not in levels:
+        found[row] = table_format.no_level(name, row, cell, levels)
+  if options.label_above is not None:
+    for row, cell in zip(rows.numbers.tolist(), rows.cells[options.label_column or ""]):
+      if cell is not None and not cells.is_number(cell):
+        found[row] = _no_number(row, options, cell)
+  return found
+
+
+def is_test(rows: Rows, split_column: str) -> np.ndarray:
+  """Returns which rows are for testing; `BadTable` if one does not say."""
+  splits = [text.lower() for text in rows.cells[split_column]]
+  for row, split in zip(rows.numbers, splits):
+    if split not in _TRAIN_OR_TEST:
+      raise problems.BadTable(
+          f"row {row}, column {split_column!r} must be train or test, got {split!r}"
+      )
+  return np.array([split == "test" for split in splits], bool)

@@ -1,0 +1,428 @@
+"""Tests of how files are read: kinds, names of columns, numbers, and what stands beside tables."""
+
+import datetime
+import gzip
+import io
+import sys
+import types
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from fl_clustering.tables import problems
+from fl_clustering.tables import table_options
+from tests.tables import table_folders as folders
+
+
+def _parquet(table):
+  file = io.BytesIO()
+  parquet.write_table(table, file)
+  return file.getvalue()
+
+
+def _npz(**arrays):
+  file = io.BytesIO()
+  np.savez(file, **arrays)
+  return file.getvalue()
+
+
+class FilesTest(folders.TablesTestCase):
+
+  @parameterized.parameters(
+      ([1.5, None, 2],), (["1.5", "?", " 2 "],), (pd.Categorical(["1.5", None, "2"]),),
+      (pd.Categorical([1.5, None, 2]),), (pd.array([1.5, None, 2], "Float64"),),
+  )
+  def test_numbers_in_parquet(self, column):
+    tables = self.open({"a.parquet": pd.DataFrame({"x": column})}, missing="mean")
+    self.assert_features(tables, {"a": [[1.5], [1.75], [2]]})
+
+  def test_large_integers_in_parquet(self):
+    tables = self.open({"a.parquet": pd.DataFrame({"x": [2**53 + 1, 1]})})
+    self.assert_features(tables, {"a": [[2.0**53], [1]]})
+
+  def test_ids_names_and_rows(self):
+    tables = self.open({
+        "leiden.csv": "age,income\n30,1.5\n40,-2e3\n\n",
+        "Delft.CSV": "\ufeffage, income\r\n50,0\r\n",
+        "site_10.csv": "age,income\n1,2\n",
+        "site_9.csv": "age,income\n3,4\n",
+        ".hidden": "x",
+    })
+    self.assertEqual(tables.feature_names, ("age", "income"))
+    self.assert_features(tables, {
+        "Delft": [[50, 0]], "leiden": [[30, 1.5], [40, -2000]], "site_9": [[3, 4]],
+        "site_10": [[1, 2]],
+    })
+    self.assertEqual(tables.num_rows, {"Delft": 1, "leiden": 2, "site_9": 1, "site_10": 1})
+    self.assertEqual(tables.read("leiden").features.dtype, np.float64)
+    np.testing.assert_array_equal(tables.read("leiden").rows, [1, 2])
+
+  @parameterized.named_parameters(
+      ("comma", "a.csv", "x,y\n1,2\n3,4\n", {}),
+      ("semicolon", "a.csv", "x;y\n1;2\n3;4\n", {}),
+      ("semicolon_and_decimal_comma", "a.csv", "x;y\n1,0;2,0\n3,0;4,0\n", {"decimal": ","}),
+      ("decimal_comma_that_is_found", "a.csv", "x;y\n1,0;2\n3;4,0\n", {}),
+      ("quoted_decimal_commas", "a.csv", 'x,y\n"1,0","2,0"\n"3,0","4,0"\n', {}),
+      ("decimal_commas_in_parquet", "a.parquet",
+       pd.DataFrame({"x": ["1,0", "3,0"], "y": ["2", "4"]}), {}),
+      ("bar", "a.txt", "x|y\n1|2\n3|4\n", {}),
+      ("tab", "a.tsv", "x\ty\n1\t2\n3\t4\n", {}),
+      ("a_separator_of_the_users", "a.csv", "x:y\n1:2\n3:4\n", {"separator": ":"}),
+      ("gzip", "a.csv.gz", "x,y\n1,2\n3,4\n", {}),
+      ("quotes", "a.csv", '"x","y"\n"1","2"\n"3","4"\n', {}),
+      ("spaces", "a.csv", " x , y\n 1, 2 \n3 ,4\n", {}),
+      ("empty_lines", "a.csv", "\n\nx,y\n1,2\n\n3,4\n\n", {}),
+      ("parquet", "a.parquet", pd.DataFrame({"x": [1, 3], "y": [2.0, 4.0]}), {}),
+      ("feather", "a.feather", pa.table({"x": [1, 3], "y": [2.0, 4.0]}), {}),
+      ("views_of_text", "a.feather",
+       pa.table({"x": pa.array(["1", "3"], pa.string_view()), "y": [2, 4]}), {}),
+      ("zip", "a.zip", folders.zipped(any="x,y\n1,2\n3,4\n"), {}),
+      ("named_zip", "a.csv.zip", folders.zipped(any="x;y\n1;2\n3;4\n", ending=".txt"), {}),
+      ("parquet_in_a_zip", "a.zip", folders.zipped(
+          any=_parquet(pa.table({"x": [1, 3], "y": [2, 4]})), ending=".parquet"), {}),
+      ("gzip_in_a_zip", "a.zip", folders.zipped(
+          any=gzip.compress(b"x,y\n1,2\n3,4\n"), ending=".csv.gz"), {}),
+      ("array_in_a_zip", "a.zip", folders.zipped(
+          any=_npz(x=np.array([1, 3]), y=np.array([2, 4])), ending=".npz"), {}),
+      ("npz_of_columns", "a.npz", {"x": np.array([1, 3]), "y": np.array([2.0, 4.0])}, {}),
+  )
+  def test_kinds_of_files(self, name, content, options):
+    tables = self.open({name: content}, **options)
+    self.assertEqual(tables.feature_names, ("x", "y"))
+    self.assert_features(tables, {"a": [[1, 2], [3, 4]]})
+
+  @parameterized.named_parameters(
+      ("csv", "a.csv", "1,2\n3,4\n"),
+      ("csv_that_begins_like_names", "a.csv", "0,0\n3,4\n"),
+      ("npy", "a.npy", np.array([[1, 2], [3, 4]], np.int16)),
+      ("npz", "a.npz", {"points": np.array([[1, 2], [3, 4]])}),
+  )
+  def test_without_names(self, name, content):
+    tables = self.open({name: content})
+    self.assertEqual(tables.feature_names, ("column_1", "column_2"))
+    self.assertEqual(tables.num_rows, {"a": 2})
+
+  def test_a_vector_is_a_column(self):
+    self.assert_features(self.open({"a.npy": np.array([1, 2])}), {"a": [[1], [2]]})
+
+  def test_columns_are_known_by_name(self):
+    tables = self.open({"a.csv": "x,y\n1,2\n", "b.csv": "y,x\n20,10\n"})
+    self.assert_features(tables, {"a": [[1, 2]], "b": [[10, 20]]})
+
+  def test_numbers_are_read_exactly(self):
+    numbers = np.random.default_rng(0).standard_normal((500, 3)) * 1e-3
+    text = "\n".join(",".join(map(repr, row)) for row in numbers.tolist())
+    read = self.open({"a.csv": text}).read("a").features
+    np.testing.assert_array_equal(read, numbers)
+
+
+class WorkbooksTest(folders.TablesTestCase):
+
+  def _with(self, **sheets):
+    """Returns a context with a package that reads sheets, lists of rows by name, in any file."""
+    worksheets = [
+        mock.Mock(title=title, iter_rows=mock.Mock(side_effect=lambda rows=rows, **_: iter(rows)))
+        for title, rows in sheets.items()
+    ]
+    book = mock.Mock(worksheets=worksheets)
+    package = types.SimpleNamespace(load_workbook=mock.Mock(return_value=book))
+    return mock.patch.dict(sys.modules, openpyxl=package)
+
+  def test_cells_of_a_sheet(self):
+    rows = [
+        (None, None), ("x", "c", "day", None),
+        (1, True, datetime.datetime(2024, 3, 1)), (), (2.5, "a,b", datetime.date(2024, 3, 2)),
+        (None, "a,b", "2024"), (None,),
+    ]
+    with self._with(Empty=[], Data=rows):
+      tables = self.open(
+          {"a.xlsx": "", "b.csv": "x;c;day\n1,5;u;v\n"}, categories=("c",), exclude=("day",),
+          missing="mean",
+      )
+      self.assertEqual(tables.feature_names, ("x", "c=a,b", "c=true", "c=u"))
+      np.testing.assert_array_equal(tables.read("a").features[:, 0], [1, 2.5, 5 / 3])
+      with self.assertRaisesRegex(ValueError, "line 3, column 'day': '2024-03-01 00:00:00'"):
+        self.open({"a.xlsx": ""}, categories=("c",), missing="mean")
+
+  def test_texts_may_hold_any_separator(self):
+    with self._with(Data=[("a;b",), ("1;2",), ("3;4",)]):
+      tables = self.open({"a.xlsx": ""}, categories=("a;b",))
+    self.assertEqual(tables.feature_names, ("a;b=1;2", "a;b=3;4"))
+
+  @parameterized.parameters(
+      ({"A": [("x",)], "B": [(1,)]}, "it must have one sheet with cells, got A, B"),
+      ({"A": [(None,)]}, "it must have one sheet with cells, got none"),
+  )
+  def test_sheets(self, sheets, message):
+    with self._with(**sheets):
+      with self.assertRaisesRegex(ValueError, message):
+        self.open({"a.xlsx": ""})
+
+  def test_without_the_package(self):
+    with mock.patch.dict(sys.modules, openpyxl=None):
+      with self.assertRaisesRegex(ValueError, "a.xlsx': it takes the package openpyxl, which is"):
+        self.open({"a.xlsx": ""})
+
+
+class HeadersTest(folders.TablesTestCase):
+
+  @parameterized.named_parameters(
+      ("numbers_in_all_files", {"a.csv": "0,1,2\n5,6,7\n", "b.csv": "0,1,2\n8,9,1\n"}, {}),
+      ("and_an_index", {"a.csv": ",0,1,2\n5,6,7,8\n", "b.csv": ",0,1,2\n8,9,1,1\n"},
+       {"exclude": ("column_1",)}),
+      ("said", {"a.csv": "0,1,2\n5,6,7\n"}, {"header": "yes"}),
+      ("numbers_and_text", {"a.csv": "0,1,x\n5,6,7\n", "b.csv": "x,0,1\n5,6,7\n"},
+       {"columns": ("0", "1", "x")}),
+  )
+  def test_a_line_of_names(self, files, options):
+    tables = self.open(files, **options)
+    self.assertEqual(tables.feature_names[:2], ("0", "1"))
+    self.assertEqual(tables.num_rows["a"], 1)
+
+  @parameterized.named_parameters(
+      ("other_rows", {"a.csv": "0,1,2\n5,6,7\n", "b.csv": "0,1,3\n8,9,1\n"}, {}),
+      ("equal_numbers", {"a.csv": "1,1\n5,6\n", "b.csv": "1,1\n8,9\n"}, {}),
+      ("one_column", {"a.csv": "0\n5\n", "b.csv": "0\n8\n"}, {}),
+      ("said", {"a.csv": "0,1,2\n5,6,7\n", "b.csv": "0,1,2\n8,9,1\n"}, {"header": "no"}),
+  )
+  def test_a_row(self, files, options):
+    self.assertEqual(self.open(files, **options).num_rows, {"a": 2, "b": 2})
+
+
+class NumbersTest(folders.TablesTestCase):
+  """How numbers are written is found for every file; what has two readings is a fault."""
+
+  @parameterized.named_parameters(
+      ("each file has its own mark", {"a.csv": "x;y\n1,5;2\n", "b.csv": "x,y\n2.5,3\n"}, {},
+       {"a": [[1.5, 2]], "b": [[2.5, 3]]}),
+      ("a comma far below", {"a.csv": folders.lines("x;y", *["1;2"] * 5000, "3,25;4")}, {},
+       {"a": [[1, 2]] * 5000 + [[3.25, 4]]}),
+      ("three decimals beside fewer", {"a.csv": "x\n1,911\n7,86\n"}, {"separator": ";"},
+       {"a": [[1.911], [7.86]]}),
+      ("three decimals below one", {"a.csv": "x\n1,911\n0,866\n"}, {"separator": ";"},
+       {"a": [[1.911], [0.866]]}),
+      ("points between commas", {"a.csv": "x,y\n1.911,2\n", "b.csv": "x;y\n1,5;2\n"}, {},
+       {"a": [[1.911, 2]], "b": [[1.5, 2]]}),
+      ("signs, exponents and spaces", {"a.csv": "x;y\n+1,5; -2E-3 \n ,5;NA\n"},
+       {"missing": "mean"}, {"a": [[1.5, -0.002], [0.5, -0.002]]}),
+      ("commas between thousands", {"a.csv": 'x,y\n"1,234.5",2\n"12,345,678",3\n"1,234",4\n'},
+       {"thousands": ","}, {"a": [[1234.5, 2], [12345678, 3], [1234, 4]]}),
+      ("points between thousands", {"a.csv": "x;y\n1.911;2\n7,86;3\n"}, {"thousands": "."},
+       {"a": [[1911, 2], [7.86, 3]]}),
+      ("points between thousands, but where commas stand between cells",
+       {"a.csv": "x;y\n1,5;1.234,5\n", "b.csv": "x,y\n2,3.250\n"}, {"thousands": "."},
+       {"a": [[1.5, 1234.5]], "b": [[2, 3.25]]}),
+      ("points between thousands of the only column", {"a.csv": "x\n1.911\n"},
+       {"thousands": "."}, {"a": [[1911]]}),
+      ("a byte order mark", {"a.csv": "\ufeffx,y\n1,2\n", "b.csv": "x,y\n3,4\n"},
+       {"encoding": "UTF-8"}, {"a": [[1, 2]], "b": [[3, 4]]}),
+      ("spaces between thousands", {"a.csv": "x;y\n1 911;2\n1\u00a0234,5;3\n"},
+       {"thousands": " "}, {"a": [[1911, 2], [1234.5, 3]]}),
+      ("units", {"a.csv": "x,y,z\n1.1 mg/dl,85%,<0.5\n2mg/dl,7 %,2\n"}, {"strip_units": True},
+       {"a": [[1.1, 85, 0.5], [2, 7, 2]]}),
+      ("currencies", {"a.csv": 'x,y,z\n"€ 1,234.50",-2€,$3\n€5,7 €,$ .5\n'},
+       {"strip_units": True, "thousands": ","}, {"a": [[1234.5, -2, 3], [5, 7, 0.5]]}),
+      ("units after commas", {"a.csv": "x;y\n1,1 mg/dl;>= 2,5\n"}, {"strip_units": True},
+       {"a": [[1.1, 2.5]]}),
+      ("units and thousands", {"a.parquet": pd.DataFrame({"x": ["1,234 U/l", "5.5 U/l"]})},
+       {"strip_units": True, "thousands": ","}, {"a": [[1234], [5.5]]}),
+  )
+  def test_reads(self, files, options, expected):
+    self.assert_features(self.open(files, **options), expected)
+
+  @parameterized.named_parameters(
+      ("a point beside a comma", {"a.csv": "x;y\n1.911;2\n7,86;3\n"},
+       "line 2, column 'x': '1.911' may be 1.911 or 1911, as '7,86' in line 3, column 'x', has a "
+       "decimal comma; --thousands=. reads it as 1911"),
+      ("in another column", {"a.csv": "x;y\n1.911;2\n2.500;7,86\n"},
+       "line 2, column 'x': '1.911' may be .*, as '7,86' in line 3, column 'y', has"),
+      ("commas alone", {"a.csv": "x;y\n1,911;2\n2,500;3\n"},
+       "line 2, column 'x': '1,911' may be 1.911 or 1911; --decimal=, or --thousands=, says"),
+      ("a comma beside a point", {"a.csv": 'x,y\n"1,911",0.5\n'},
+       "'1,911' may be 1.911 or 1911, as '0.5' in line 2, column 'y', has a decimal point"),
+      ("both marks in a column", {"a.csv": "x;y\n1.5;2\n2,25;3\n"},
+       "line 2, column 'x': '1.5' has a decimal point, and '2,25' in line 3, column 'x', a decimal "
+       "comma; a file must have one"),
+      ("both marks in two columns", {"a.csv": "x;y\n1.5;2,25\n"},
+       "'1.5' has a decimal point, and '2,25' in line 2, column 'y', a decimal comma"),
+      ("points that a file leaves open", {"a.csv": "x;y\n1.911;2\n", "b.csv": "x;y\n1,5;2\n"},
+       "a.csv': line 2, column 'x': '1.911' may have a decimal point or one between thousands, as "
+       "'.*b.csv' has decimal commas; --decimal gives"),
+      ("two currencies", {"a.csv": "x\n€1.1\n97 $\n"},
+       "'€1.1' has one of the units \\$, €, and a column must have one"),
+      ("two units", {"a.csv": "x\n1.1 mg/dl\n97 mmol/l\n"},
+       "'1.1 mg/dl' has one of the units mg/dl, mmol/l, and a column must have one"),
+  )
+  def test_two_readings_are_a_fault_without_a_try(self, files, message):
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self.open(files)
+    self.assertNotRegex(str(caught.exception), "Try:|--exclude|--categories")
+
+  @parameterized.named_parameters(
+      ("two files", {"a.csv": "x\n1 mg/dl\n", "b.csv": "x\n1 mmol/l\n"},
+       "b.csv': column 'x' has the unit 'mmol/l', and the unit 'mg/dl' in .*a.csv'; a column must"),
+      ("shares and percentages", {"a.csv": "x\n85%\n", "b.csv": "x\n0.85\n"},
+       "b.csv': column 'x' has no unit, and the unit '%' in .*a.csv'"),
+  )
+  def test_units_that_are_not_one(self, files, message):
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self.open(files, strip_units=True)
+    self.assertNotIn("Try:", str(caught.exception))
+
+  @parameterized.named_parameters(
+      ("a unit", "1.1 mg/dl", "it has a unit; --strip_units reads", {"strip_units": "true"}),
+      ("a currency", "€ 5", "it has a unit; --strip_units", {"strip_units": "true"}),
+      ("a percent sign", "85%", "it has a percent sign; column 'x' has the unit '%', and no unit;",
+       None),
+      ("a comparison", "<0.5", "it has a comparison; --strip_units", {"strip_units": "true"}),
+      ("thousands", '"1,234.5"', "it has commas between thousands; --thousands=, reads",
+       {"thousands": ","}),
+      ("apostrophes", "1'234.5", "it has apostrophes between thousands", {"thousands": "'"}),
+      ("text", "hemolyzed", "is not a number; where most cells of a column are numbers", None),
+  )
+  def test_a_cell_among_numbers(self, cell, message, advised):
+    files = {"a.csv": folders.lines("x,y", "1.5,1", f"{cell},2", "3.5,4")}
+    with self.assertRaisesRegex(ValueError, f"line 3, column 'x': .*{message}") as caught:
+      self.open(files)
+    self.assertNotRegex(str(caught.exception), "--exclude|--categories")
+    self.assertEqual("Try:" in str(caught.exception), advised is not None)
+    if advised is not None:
+      self.assertEqual(folders.advised(str(caught.exception)), advised)
+
+  def test_a_mark_that_another_cell_shows_between_thousands(self):
+    files = {"a.csv": folders.lines("x,y", '"1,234",1', '"1,234.5",2', "3.5,4")}
+    with self.assertRaisesRegex(ValueError, "line 2, column 'x': '1,234' is not") as caught:
+      self.open(files)
+    self.assertEqual(folders.advised(str(caught.exception)), {"thousands": ","})
+    self.assert_features(self.open(files, thousands=","), {"a": [[1234, 1], [1234.5, 2], [3.5, 4]]})
+
+  def test_codes_are_no_numbers_with_units(self):
+    codes = ("12A", "3B", "7C", "9D", "12A", "3B", "7C", "9D", "12A")
+    with self.assertRaisesRegex(ValueError, "'12A' is not a number; --categories .*") as caught:
+      self.open({"a.csv": folders.lines("ward,y", *(f"{code},1" for code in codes))})
+    self.assertEqual(folders.advised(str(caught.exception)), {"categories": ("ward",)})
+
+  def test_a_cell_that_is_missing_among_numbers(self):
+    with self.assertRaisesRegex(ValueError, "line 3, column 'x' is empty; --missing=") as caught:
+      self.open({"a.csv": "x,y\n1,2\n,3\n", "b.csv": "x,y\n4,5\n"})
+    self.assertNotRegex(str(caught.exception), "--exclude|--categories")
+
+  def test_text_at_one_client_of_a_column_of_numbers(self):
+    files = {"a.csv": folders.lines("x,y", *["1,2"] * 5), "b.csv": "x,y\nhigh,3\nlow,4\n"}
+    with self.assertRaisesRegex(ValueError, "b.csv': line 2, column 'x': 'high' is") as caught:
+      self.open(files)
+    self.assertNotRegex(str(caught.exception), "Try:|--exclude|--categories")
+
+  def test_flags_that_would_drop_numbers_are_not_said(self):
+    # What helps with `c` in one view would drop the numbers of the same name in another one.
+    problem = problems.Finding("it is bad", "a.csv", fix={"exclude": ("c",)})
+
+    def open_with(options):
+      if "c" in options.exclude:
+        return mock.Mock(number_columns=frozenset({"x"}))
+      raise problems.BadTable.of([problem], {"x", "c"})
+
+    with self.assertRaisesRegex(ValueError, "it is bad.$"):
+      problems.open_tables(open_with, table_options.TableOptions(), "data_dir")
+
+  def test_private_runs_read_every_cell_on_its_own(self):
+    options = {"allow_any_number": True, "header": "yes"}
+    rows = ("1.234,5;1 mg;", "1.911;<2 g;5%", "€ 1,5;x;.5")
+    files = {"a.csv": folders.lines("x;y;z", *rows)}
+    nan = np.nan
+    self.assert_features(
+        self.open(files, decimal=",", thousands=".", strip_units=True, **options),
+        {"a": [[1234.5, 1, nan], [1911, 2, 5], [1.5, nan, nan]]},
+    )
+    self.assert_features(
+        self.open(files, **options), {"a": [[nan, nan, nan], [1.911, nan, nan], [nan, nan, 0.5]]}
+    )
+
+
+class AboveAndBesideTablesTest(folders.TablesTestCase):
+  """Titles, comments and encodings."""
+
+  @parameterized.named_parameters(
+      ("a title", {"a.csv": "Report: March\n\nx,y,c\n1,2,u\n1,3,u\n"},
+       "line 1, 'Report: March', looks like a title above the table; .*--skip_lines",
+       {"skip_lines": 2}),
+      ("two titles", {"a.csv": "Report\nof all, sites\nx;y;z;c\n1;2;3;u\n4;5;6;u\n"},
+       "line 1, 'Report', looks like a title", {"skip_lines": 2}),
+      ("a title of a spreadsheet", {"a.csv": "Report;;\n;;\nx;y;c\n1;2;u\n1;3;u\n"},
+       "line 1, 'Report', looks like a title", {"skip_lines": 2}),
+      ("a comment", {"a.csv": "# site 0\nx,y,c\n1,2,u\n", "b.csv": "x,y,c\n1,2,u\n"},
+       "a.csv': line 1, '# site 0', looks like a comment; .*--comment", {"comment": "#"}),
+      ("comments of a column", {"a.csv": "# site, 0\nc\nu\n# end\nu\n"},
+       "line 1, '# site, 0', looks like a comment", {"comment": "#"}),
+      ("a comment far below", {"a.csv": folders.lines("x,c", *["1,u"] * 30, "% end", "2,u")},
+       "line 32, '% end', looks like a comment", {"comment": "%"}),
+  )
+  def test_what_is_no_row(self, files, message, advised):
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self.open(files)
+    given = {name: str(value) for name, value in advised.items()}
+    self.assertEqual(
+        folders.advised(str(caught.exception)), {**given, "categories": ("c",)}
+    )
+    tables = self.open(files, categories=("c",), **advised)
+    self.assertEqual(tables.feature_names[-1], "c=u")
+
+  @parameterized.named_parameters(
+      ("rows", {"skip_lines": 1}, "Report\nx,y\n1,2\n3,\n", "line 4, column 'y'"),
+      ("comments", {"comment": "#"}, "# a\nx,y\n#b\n1,2\n\n# c\n3,\n", "line 7, column 'y'"),
+  )
+  def test_lines_are_counted_from_the_first(self, options, text, place):
+    with self.assertRaisesRegex(ValueError, f"{place} is empty"):
+      self.open({"a.csv": text}, **options)
+
+  def test_titles_at_one_client_only(self):
+    with self.assertRaisesRegex(ValueError, "a.csv': line 1, 'Report', looks like") as caught:
+      self.open({"a.csv": "Report\nx,y\n1,2\n3,4\n", "b.csv": "x,y\n1,2\n3,4\n"})
+    self.assertNotIn("Try:", str(caught.exception))
+
+  def test_other_numbers_of_titles(self):
+    with self.assertRaisesRegex(ValueError, "a.csv': line 1, .*b.csv': line 1") as caught:
+      self.open({"a.csv": "R\nx,y\n1,2\n3,4\n", "b.csv": "R\nS\nx,y\n1,2\n3,4\n"})
+    self.assertNotIn("Try:", str(caught.exception))
+
+  @parameterized.named_parameters(
+      ("names that begin like comments", "#x,y\n1,2\n"), ("a name of one column", "#x\n1\n"),
+      ("a row with one cell of text", "u,,\nv,1,2\nw,3,4\n", "no"),
+  )
+  def test_names_and_rows(self, text, header="auto"):
+    tables = self.open(
+        {"a.csv": text}, header=header, missing="mean",
+        exclude=("column_1",) if header == "no" else (),
+    )
+    self.assertEqual(tables.num_rows["a"], 3 if header == "no" else 1)
+
+  @parameterized.named_parameters(
+      ("cp1252", "caf\u00e9,\u2019".encode("cp1252"), {}),
+      ("utf-8", "caf\u00e9,\u2019".encode(), {}),
+      ("utf-16", None, {}),
+      ("latin-1", "caf\u00e9,\u0092".encode("latin-1"), {"encoding": "latin-1"}),
+  )
+  def test_encodings(self, cells, options):
+    rows = b"c,d,x\n" + b"u,v,1\n" * 5000 + (cells or b"") + b",2\n"
+    if cells is None:
+      rows = ("c,d,x\n" + "u,v,1\n" * 5000 + "caf\u00e9,\u2019,2\n").encode("utf-16")
+    for files in ({"a.csv": rows}, {"a.csv": rows, "b.csv": b"c,d,x\nu,v,3\n"}):
+      tables = self.open(files, categories=("c", "d"), **options)
+      self.assertIn("c=caf\u00e9", tables.feature_names)
+      self.assertLen(tables.read("a").rows, 5001)
+
+  def test_private_runs_leave_out_what_options_say(self):
+    tables = self.open(
+        {"a.csv": b"title\n# note\nx,y\n1,2\n#3,4\n5,\xe9\n"}, allow_any_number=True,
+        header="yes", skip_lines=1, comment="#", encoding="latin-1",
+    )
+    self.assert_features(tables, {"a": [[1, 2], [5, np.nan]]})
+
+
+if __name__ == "__main__":
+  absltest.main()
