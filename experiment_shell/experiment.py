@@ -72,7 +72,6 @@ class Experiment:
     program: The program's name; the name of the default output folder begins with it.
     files: Names of the files that it writes, besides `config.json`, `summary.json` and
       `report.html`.
-    folders: Names of the folders that it writes.
     versions_of: Names of the packages whose versions `config.json` states.
     report: Name of the module that draws the report of a `FinishedRun`, with a function
       `write_report`.

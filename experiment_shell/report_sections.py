@@ -40,8 +40,6 @@ class Report:
   """The page of a finished run, in the order of its parts.
 
   Attributes:
-    title: The page's title.
-    subtitle: The line below it.
     verdict: The first sentences of the summary, in bold.
     findings: Its further paragraphs.
     warnings: Boxes for what the reader must not overlook: a title and paragraphs each.
@@ -87,8 +85,6 @@ def write_figures(
   """Writes the figures that apply to the folder `figures/`; returns their page blocks.
 
   Args:
-    output_dir: Path of the run's output folder.
-    figures: The figures.
     *results: The arguments of each figure's `draw`.
   """
   folder = os.path.join(output_dir, _FIGURES)
@@ -147,7 +143,6 @@ def files_section(output_dir: str, descriptions: Mapping[str, str]) -> html_page
   """Returns the section of the files that a run wrote.
 
   Args:
-    output_dir: Path of the run's output folder.
     descriptions: From a file's name to its content.  Missing files are left out, except for the
       report, which is being written.
   """

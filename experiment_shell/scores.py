@@ -22,11 +22,9 @@ class Spread:
   """Mean and spread of several values.
 
   Attributes:
-    mean: The mean.
     sd: The standard deviation, with n - 1 in the denominator; zero for one value.
     low: The 25th percentile.
     high: The 75th percentile.
-    count: The number of values.
   """
 
   mean: float
@@ -66,7 +64,6 @@ def table(
   """Returns rows, such as those of a `FinishedRun`, as a table in the order of repetition.
 
   Args:
-    rows: The rows, each with the columns.
     columns: Names of the columns of the table.
     repetition: Name of the column that tells repetitions apart, such as "seed".
   """

@@ -43,7 +43,6 @@ def _measure_groups(
 
   Args:
     measured: The tables of groups that other studies have measured.
-    folder: The study's folder.
   """
   num_jobs = study_flags.jobs()
   num_cores = max(1, len(os.sched_getaffinity(0)) // num_jobs)

@@ -146,8 +146,6 @@ class Results:
     leave out zero, in words, in colour or in bold, of one or of a choice of them, holds too.
 
     Args:
-      setting: The setting.
-      method: The method.
       reference: One of `REFERENCES`.
     """
     differences = (

@@ -207,10 +207,7 @@ def measure_all(
   """Measures the cells that have no row yet, and the dispatch of TFF; writes the files.
 
   Args:
-    config: The settings.
     draw: As of `build_measure`.
-    folder: The run's folder.
-    open_runtime: Opens where TFF computes.
   """
   import threadpoolctl  # pylint: disable=g-import-not-at-top
 

@@ -47,11 +47,7 @@ def data_dir() -> str | None:
 
 
 def are_at_sites(workers: Sequence[str]) -> bool:
-  """Returns whether the user's own data are those of workers, which own their clients.
-
-  Args:
-    workers: The workers' addresses.
-  """
+  """Returns whether the user's own data are those of workers, which own their clients."""
   given = flags.FLAGS
   asked = given.num_clusters is not None or given.k_range is not None
   return bool(workers) and asked and given.data_dir is None

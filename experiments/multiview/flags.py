@@ -50,11 +50,7 @@ def config() -> config_lib.MultiViewStudyConfig:
 
 
 def are_at_sites(workers: Sequence[str]) -> bool:
-  """Returns whether the user's own data are those of workers, which own their clients.
-
-  Args:
-    workers: The workers' addresses.
-  """
+  """Returns whether the user's own data are those of workers, which own their clients."""
   return bool(workers) and flags.FLAGS.num_clusters is not None and data_dir() is None
 
 

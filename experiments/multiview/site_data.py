@@ -33,7 +33,6 @@ def load(
   """Connects to the sites, and checks what they say of themselves.
 
   Args:
-    config: The settings.
     recorded: The `config.json` of a run to resume, or None.
     stack: TFF computes at the sites as long as it is open.
 
@@ -129,9 +128,7 @@ def measure_all(
   """Fits by every rule and seed, and writes the files; returns the summary.
 
   Args:
-    config: The settings.
     inputs: What `load` returned.
-    folder: The run's folder.
 
   Raises:
     runtime.WorkerLost: If a site was lost.

@@ -190,7 +190,6 @@ def load_datasets(
 
   Args:
     names: Keys of `DATASETS`.
-    seed: The benchmark's seed.
     data_dir: Folder with UCI's files, or None.
 
   Raises:

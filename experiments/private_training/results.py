@@ -139,7 +139,6 @@ def simulation_summary(
   Args:
     rows: Those of results.csv, with None for empty cells.
     data: What the released summary says of the data.
-    delta: Of all private methods.
   """
   tried = sorted({row["epsilon"] for row in rows if row["epsilon"] is not None})
   methods: dict[str, dict[str, Any]] = {}

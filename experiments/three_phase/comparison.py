@@ -160,7 +160,6 @@ def of_clients(
 
   Args:
     part: The part of a method's summary that holds it.
-    summary: What `summary.json` holds.
     balanced: Whether the mean recall, which is the balanced accuracy, is called so.
   """
   if results_lib.is_regression(summary):
@@ -284,7 +283,6 @@ def comparison_rows(summary: Mapping[str, Any], baseline: bool = False) -> list[
   models.
 
   Args:
-    summary: What `summary.json` holds.
     baseline: Whether the last row is that of whoever uses no feature, if that is known.
   """
   pretrain = summary["pretrain"]

@@ -54,7 +54,6 @@ def _verdicts_in_words(results: results_lib.Results, methods: Sequence[str], tha
   """Returns for which methods the accuracy is higher, lower or unclear, in words.
 
   Args:
-    results: What the run found.
     methods: The methods judged, at least one.
     than: Words for what they are compared with.
   """

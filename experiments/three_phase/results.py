@@ -104,7 +104,6 @@ def clients_text(num_clients: int, num_sites: int = 0) -> str:
   """Returns a number of clients in words, such as `1 client`, or `5 clients at 2 sites`.
 
   Args:
-    num_clients: The number.
     num_sites: The number of sites that own them; 0 if they are on one machine.
   """
   text = f"{num_clients:,} {'client' if num_clients == 1 else 'clients'}"
@@ -121,8 +120,6 @@ def rounds_before(method: str, num_rounds: int, pretrain_rounds: int, cluster_ro
   Args:
     method: The method's name, or `pretrain`.
     num_rounds: How many rounds of its own it has.
-    pretrain_rounds: Rounds of phase 1.
-    cluster_rounds: Rounds of phase 2.
   """
   if method == FEDAVG_MATCHED:
     return pretrain_rounds + cluster_rounds

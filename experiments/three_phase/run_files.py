@@ -90,11 +90,6 @@ def client_metrics_text(
   """Returns `client_metrics.csv`: every client's metrics under every model it gets.
 
   A metric is empty where it is undefined.
-
-  Args:
-    task: The run's task.
-    result: Its result.
-    last_columns: As of `output_folder.csv_text`.
   """
   objective = objectives.of(task.model)
   of_outputs = judging.OF_OUTPUTS if result.pretrain.outputs is not None else ()
@@ -234,8 +229,6 @@ class RunFiles(stages.RunObserver):
     """Writes the files that need the results of all phases.
 
     Args:
-      task: The run's task.
-      result: Its result.
       recovery: What `group_recovery.recovery_rows` returned for it.
     """
     self._write_metrics(evaluation_rows(objectives.of(task.model), result))
