@@ -107,6 +107,11 @@ def listed(names: Sequence[str]) -> str:
   return f"{', '.join(others)} and {last}" if others else last
 
 
+def capitalized(text: str) -> str:
+  """Returns a sentence or heading that begins with a capital letter."""
+  return text[:1].upper() + text[1:]
+
+
 def _shown(value: Any) -> Any:
   if value is None:
     return "not set"

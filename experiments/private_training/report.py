@@ -13,6 +13,7 @@ from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
+from experiment_shell import scores
 from experiments.kmeans import privacy_box
 from experiments.private_training import figures
 from experiments.private_training import results
@@ -126,7 +127,7 @@ def _released_warnings(released: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _clusters_table(released: Mapping[str, Any]) -> html_page.Html:
-  score_text = results.score_text
+  score_text = scores.score_text
   rows = [
       [
           cluster["cluster"], score_text(cluster["num_clients"], "{:.1f}".format),

@@ -8,6 +8,7 @@ from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
+from experiment_shell import scores
 from experiments.private_training import figures
 from experiments.private_training import results
 
@@ -52,7 +53,7 @@ def _against_finetuned(simulation: Mapping[str, Any]) -> str:
 def _cost_of_privacy(simulation: Mapping[str, Any]) -> list[str]:
   """Returns one sentence: how far private clusters are from IFCA; nothing if it was not run."""
   differences = [
-      f"{results.points(found['difference']['mean'])} points at epsilon {found['epsilon']:g}"
+      f"{scores.points(found['difference']['mean'])} points at epsilon {found['epsilon']:g}"
       for found in results.comparisons(simulation, results.IFCA)
   ]
   if not differences:
@@ -69,9 +70,9 @@ def _comparison_table(
   """Returns the table of differences from another method; nothing if it was not run."""
   rows = [
       [
-          f"{found['epsilon']:g}", results.score_text(found["relative_noise"], "{:.2f}".format),
+          f"{found['epsilon']:g}", scores.score_text(found["relative_noise"], "{:.2f}".format),
           found["difference"]["num_seeds"],
-          results.spread_text(found["difference"], results.points),
+          results.spread_text(found["difference"], scores.points),
       ]
       for found in results.comparisons(simulation, other)
   ]
@@ -87,9 +88,9 @@ def _losses_table(simulation: Mapping[str, Any]) -> list[html_page.Html]:
   rows = [
       [
           f"{loss['epsilon']:g}", loss["seed"],
-          results.score_text(loss["relative_noise"], "{:.2f}".format),
-          results.score_text(loss[results.OURS]), results.score_text(loss[results.DP_FEDAVG]),
-          results.points(loss[results.OURS] - loss[results.DP_FEDAVG]),
+          scores.score_text(loss["relative_noise"], "{:.2f}".format),
+          scores.score_text(loss[results.OURS]), scores.score_text(loss[results.DP_FEDAVG]),
+          scores.points(loss[results.OURS] - loss[results.DP_FEDAVG]),
       ]
       for loss in simulation["losses"]
   ]

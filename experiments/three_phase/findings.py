@@ -7,6 +7,7 @@ from typing import Iterator, Sequence
 from experiment_shell import html_page
 from experiment_shell import report_sections
 from experiments.three_phase import comparison
+from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains
 from fl_clustering.three_phase import matched_control
@@ -40,10 +41,6 @@ def _mean_score(results: results_lib.Results, method: str) -> float:
   """Returns the clients' mean of the metric by which methods are compared."""
   key = results_lib.metric(results.summary).key
   return results.summary["methods"][method]["clients"][key]["mean"]
-
-
-def _score_text(results: results_lib.Results, score: float) -> str:
-  return comparison.number_text(score) if results.is_regression else f"{score:.3f}"
 
 
 def _steps(results: results_lib.Results, method: str) -> int:
@@ -93,8 +90,8 @@ def verdict(results: results_lib.Results) -> str:
     sentence = _verdicts_in_words(
         results, methods, "training everyone together for as many rounds (FedAvg)"
     )
-    sentence = sentence[0].upper() + sentence[1:]
-  covered = comparison.privacy_text(results.summary)
+    sentence = report_sections.capitalized(sentence)
+  covered = method_tables.privacy_text(results.summary)
   return f"{sentence} ({covered})." if covered else f"{sentence}."
 
 
@@ -156,7 +153,7 @@ def _detectable_sentence(results: results_lib.Results) -> Iterator[str]:
   """Yields how large a gain must be to be seen, if the run has methods and can tell."""
   found = comparison.detectable_text(results.summary)
   if found:
-    yield f"{found[0].upper()}{found[1:]}."
+    yield f"{report_sections.capitalized(found)}."
 
 
 def _controls_sentence(results: results_lib.Results) -> str | None:
@@ -181,9 +178,8 @@ def _finetuned_sentence(results: results_lib.Results) -> str | None:
     return None
   return (
       "The global model fitted to each client alone (fine-tuned) beats every method in "
-      f"{results_lib.mean_label(results.summary)}, with {_score_text(results, finetuned)} against "
-      f"{_score_text(results, best)} at best; there is no interval for this "
-      "difference."
+      f"{results_lib.mean_label(results.summary)}, with {results.scale.text(finetuned)} against "
+      f"{results.scale.text(best)} at best; there is no interval for this difference."
   )
 
 
@@ -205,13 +201,13 @@ def _work_sentence(results: results_lib.Results) -> str | None:
   if results_lib.FEDAVG_MATCHED not in results.summary["methods"]:
     return sentence
   found = ", ".join(
-      f"{results_lib.method_name(method)} {_score_text(results, _mean_score(results, method))}"
+      f"{results_lib.method_name(method)} {results.scale.text(_mean_score(results, method))}"
       for method in (*more, results_lib.FEDAVG_MATCHED)
   )
-  label = results_lib.mean_label(results.summary)
+  label = report_sections.capitalized(results_lib.mean_label(results.summary))
   return (
       f"{sentence} Part of their gain may come from that. FedAvg matched goes on until it has as "
-      f"many steps as the method with the most. {label[0].upper()}{label[1:]}: {found}."
+      f"many steps as the method with the most. {label}: {found}."
   )
 
 
@@ -227,8 +223,10 @@ def _clients_sentence(results: results_lib.Results) -> str | None:
     higher = sum(own[c] > together[c] for c in together)
     lower = sum(own[c] < together[c] for c in together)
     counts.append(f"{results_lib.method_name(method)} {higher:,} and {lower:,}")
-  what = "RMSE" if results.is_regression else "accuracy"
-  return f"Clients with a higher and with a lower {what} than under FedAvg: {'; '.join(counts)}."
+  return (
+      f"Clients with a higher and with a lower {results.scale.name} than under FedAvg: "
+      f"{'; '.join(counts)}."
+  )
 
 
 def _balance_sentence(results: results_lib.Results) -> str | None:
