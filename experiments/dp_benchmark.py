@@ -67,4 +67,4 @@ class DpBenchmark(experiment.Experiment):
 
 
 if __name__ == "__main__":
-  launch.run(DpBenchmark().main)
+  launch.run(DpBenchmark().main, benchmark_flags.HELP)

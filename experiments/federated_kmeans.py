@@ -3,10 +3,11 @@
 Your data are those of a folder, or stay at sites: workers that own their clients.
 
   bazel run experiments:federated_kmeans -- --output_dir=out
-  bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8 --standardize
-  bazel run experiments:federated_kmeans -- --data_dir=folder --header=yes --num_clusters=3 \\
-      --epsilon=1 --delta=1e-6 --radius=9
-  bazel run experiments:federated_kmeans -- --workers=host:8000,other:8000 --num_clusters=3
+  bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8
+  bazel run experiments:federated_kmeans -- --data_dir=folder --header=yes \\
+      --num_clusters=3 --epsilon=1 --delta=1e-6 --radius=9
+  bazel run experiments:federated_kmeans -- --workers=host:8000,other:8000 \\
+      --num_clusters=3
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -23,13 +24,13 @@ from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import flags as kmeans_flags
-from experiments.kmeans import own_data
 from experiments import reports
 from experiments import worker_flags
 from fl_clustering.distribution import worker_lost
 
 cells = lazy_module.LazyModule("experiments.kmeans.cells")
 data = lazy_module.LazyModule("experiments.kmeans.data")
+own_data = lazy_module.LazyModule("experiments.kmeans.own_data")
 results = lazy_module.LazyModule("experiments.kmeans.results")
 
 flags.adopt_module_key_flags(worker_flags)
@@ -119,4 +120,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main)
+  launch.run(main, kmeans_flags.HELP)

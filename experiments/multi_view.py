@@ -2,7 +2,8 @@
 
   bazel run experiments:multi_view -- --datasets=digits --output_dir=out
   bazel run experiments:multi_view -- --data_dir=folder --num_clusters=4
-  bazel run experiments:multi_view -- --workers=host:8000,other:8000 --num_clusters=4
+  bazel run experiments:multi_view -- --workers=host:8000,other:8000 \\
+      --num_clusters=4
 
 Flags, output folder and data are checked before TensorFlow Federated is imported, which
 takes seconds.
@@ -117,4 +118,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main)
+  launch.run(main, experiment_flags.HELP)

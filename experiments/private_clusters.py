@@ -1,7 +1,8 @@
 """Private clustered federated learning: one client-level (epsilon, delta) for all of it.
 
   bazel run experiments:private_clusters -- --dataset=digits --output_dir=out
-  bazel run experiments:private_clusters -- --dataset=files --data_dir=folder --schema=schema.json
+  bazel run experiments:private_clusters -- --dataset=files --data_dir=folder \\
+      --schema=schema.json
 
 `released/` in the output folder holds what may be published: models, noisy sizes and accuracies,
 the ledger and a report.  A simulation also writes `simulation/`, which is NOT private: exact
@@ -87,4 +88,4 @@ class PrivateClusters(experiment.Experiment):
 
 
 if __name__ == "__main__":
-  launch.run(PrivateClusters().main)
+  launch.run(PrivateClusters().main, training_flags.HELP)

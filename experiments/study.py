@@ -1,7 +1,7 @@
 """The study: does grouping clients help, which method does it best, and is the gain real?
 
-  bazel run experiments:study -- --flagfile=experiments/presets/study_digits.flags \\
-      --output_dir=out
+  bazel run experiments:study -- \\
+      --flagfile=experiments/presets/study_digits.flags --output_dir=out
 
 Methods are compared in several settings, with several seeds and, with --num_folds, folds.  A
 study that was interrupted goes on with --resume.  Of the flags of a single run, --partition,
@@ -115,4 +115,4 @@ class Study(experiment.Experiment):
 
 
 if __name__ == "__main__":
-  launch.run(Study().main)
+  launch.run(Study().main, study_flags.HELP)

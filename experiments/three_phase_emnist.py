@@ -164,4 +164,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main)
+  launch.run(main, experiment_flags.HELP)

@@ -6,10 +6,12 @@ from typing import Any, Sequence
 from absl import flags
 
 from experiment_shell import path_flag
+from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments.kmeans import config as config_lib
 from experiments import option_flags
 from experiments import table_flags
+from experiments import worker_flags
 from fl_clustering import options
 from fl_clustering.tables import table_options
 
@@ -31,6 +33,25 @@ flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
     "(--data_dir, or --workers that own their clients; without --epsilon).")
+
+HELP = program_help.Help(
+    {
+        "data": ("data_dir", "figure", "seeds"),
+        "tables": ("columns", "categories", "missing"),
+        "methods": ("num_clusters", "k_range", "algorithm", "standardize"),
+        "privacy": ("epsilon", "delta", "radius"),
+        "machines": ("workers",),
+        "output": run_flags.NAMES[:2],
+    },
+    {
+        "data": ("dataset", "cache_dir", "seed", "data"),
+        "tables": table_flags.NAMES,
+        "methods": ("n_init", "min_count"),
+        "privacy": ("max_points", "trust", "min_clients"),
+        "machines": worker_flags.NAMES,
+        "output": run_flags.NAMES,
+    },
+)
 
 _OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
 _OF_OWN_DATA = (*options.of(config_lib.OwnDataConfig), *table_flags.NAMES, "k_range")

@@ -6,6 +6,7 @@ from absl import flags
 
 from clustering_basics import validate
 from experiment_shell import path_flag
+from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments import option_flags
 from experiments.private import config as config_lib
@@ -22,6 +23,18 @@ path_flag.define(
     "diffprivlib_python", None,
     "Path of a Python with IBM's diffprivlib (requirements-diffprivlib.txt). Default: the one "
     "that Bazel makes. Without Bazel there is none, and diffprivlib is left out.")
+
+
+HELP = program_help.Help(
+    {
+        "data": ("datasets", "data_dir"),
+        "methods": ("methods", "k_to_try", "fixed_k", "runs"),
+        "privacy": ("epsilon_to_try", "fixed_epsilon", "delta"),
+        "machines": ("diffprivlib_python",),
+        "output": run_flags.NAMES[:2],
+    },
+    {"data": ("seed",), "output": run_flags.NAMES},
+)
 
 
 def _check_used(name: str, used_by: Collection[str], chosen: Collection[str]) -> None:

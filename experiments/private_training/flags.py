@@ -7,6 +7,7 @@ from typing import Any
 from absl import flags
 
 from experiment_shell import path_flag
+from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments import option_flags
 from experiments.private_training import config as config_lib
@@ -25,6 +26,25 @@ path_flag.define(
     "schema", None,
     "File that says what is public of the clients' tables (files), as experiments:draft_schema "
     "drafts it.")
+
+
+HELP = program_help.Help(
+    {
+        "data": ("dataset", "data_dir", "schema", "num_clients", "partition"),
+        "training": ("model", "rounds", "local_steps", "learning_rate"),
+        "methods": ("num_clusters", "simulation", "num_seeds"),
+        "privacy": ("epsilon", "delta", "trust"),
+        "output": run_flags.NAMES[:2],
+    },
+    {
+        "data": (
+            *config_lib.OPTIONS["partition"], "examples_per_client", "image_size", "seed"
+        ),
+        "training": config_lib.OPTIONS["model"],
+        "privacy": ("min_clients",),
+        "output": run_flags.NAMES,
+    },
+)
 
 
 def settings() -> dict[str, Any]:

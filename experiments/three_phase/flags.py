@@ -6,6 +6,7 @@ from absl import flags
 
 from clustering_basics import validate
 from experiment_shell import path_flag
+from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments import option_flags
 from experiments import table_flags
@@ -51,6 +52,38 @@ option_flags.define(config_lib.ThreePhaseConfig, OF_DIGITS, _ON_DIGITS)
 for _by_name in config_lib.OPTIONS.values():
   option_flags.define_of_choices(_by_name, OF_DIGITS, _ON_DIGITS)
 flags.DEFINE_alias("groupings", "methods")
+
+
+HELP = program_help.Help(
+    {
+        "data": ("dataset", "data_dir", "num_clients", "partition"),
+        "tables": ("label_column", "categories"),
+        "training": ("model", "pretrain_rounds", "cluster_rounds", "learning_rate"),
+        "methods": ("methods", "num_clusters"),
+        "privacy": ("aggregator",),
+        "machines": ("workers",),
+        "output": ("output_dir", "resume"),
+    },
+    {
+        "data": (
+            *config_lib.OPTIONS["partition"], "num_new_clients", "test_share", "validation_share",
+            "seed",
+        ),
+        "tables": (*table_flags.OF_LABELS, table_flags.TASK, *table_flags.NAMES),
+        "training": (
+            *config_lib.OPTIONS["model"], "client_epochs_per_round", "clients_per_round",
+            "batch_size", "class_weights",
+        ),
+        "privacy": (*config_lib.OPTIONS["aggregator"], "client_epsilon", "client_delta"),
+        "methods": (
+            *config_lib.OPTIONS["methods"], "groupings", "num_clusters_criterion",
+            "grouping_epochs", "article_weights", "personal", *config_lib.OPTIONS["personal"],
+            "control_repeats", "method_repeats", "primary_metric", "target_accuracy",
+        ),
+        "machines": worker_flags.NAMES,
+        "output": (*run_flags.NAMES, "reuse"),
+    },
+)
 
 
 def _reads_tables() -> bool:
