@@ -35,6 +35,7 @@ class DpBenchmark(experiment.Experiment):
   files = (cells.LEDGERS, cells.MEASUREMENTS)
   versions_of = ("numpy", "scikit-learn", "scipy", "dp-accounting")
   report = reports.MODULES[name]
+  failures = (diffprivlib_process.ProcessEnded,)
   config = staticmethod(benchmark_flags.config)
   check_recorded = staticmethod(cells.check_recorded)
 
@@ -61,9 +62,6 @@ class DpBenchmark(experiment.Experiment):
 
   def result_text(self, finished: finished_run.FinishedRun) -> str:
     return results.text(results.read(finished))
-
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (diffprivlib_process.ProcessEnded,)
 
 
 if __name__ == "__main__":

@@ -42,9 +42,7 @@ _WITH_SITES = "give --num_clusters or --k_range, and no --data_dir"
 class _Kmeans(experiment.Experiment):
   program = "federated_kmeans"
   versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
-
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (worker_lost.WorkerLost,)
+  failures = (worker_lost.WorkerLost,)
 
 
 class Paper(_Kmeans):

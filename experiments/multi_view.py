@@ -51,6 +51,7 @@ class MultiView(experiment.Experiment):
   versions_of = ("numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated")
   report = reports.MODULES[name]
   rechecks_finished = True
+  failures = (worker_lost.WorkerLost,)
   config = staticmethod(experiment_flags.config)
   check_recorded = staticmethod(data.check_recorded)
 
@@ -84,9 +85,6 @@ class MultiView(experiment.Experiment):
   def result_text(self, finished: finished_run.FinishedRun) -> str:
     return results.text(results.read(finished))
 
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (worker_lost.WorkerLost,)
-
 
 class Sites(experiment.Experiment):
   """Views that stay at sites: workers that own their clients."""
@@ -98,6 +96,7 @@ class Sites(experiment.Experiment):
   versions_of = MultiView.versions_of
   report = reports.MODULES[name]
   rechecks_finished = True
+  failures = MultiView.failures
   config = staticmethod(experiment_flags.sites_config)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
@@ -107,9 +106,6 @@ class Sites(experiment.Experiment):
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
     return site_data.measure_all(config, inputs, folder)
-
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (worker_lost.WorkerLost,)
 
 
 def main() -> None:

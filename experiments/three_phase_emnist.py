@@ -24,6 +24,7 @@ from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
 from experiments.three_phase import results
 from experiments import worker_flags
+from fl_clustering.distribution import worker_lost
 
 checkpoint = lazy_module.LazyModule("fl_clustering.three_phase.checkpoint")
 divergence = lazy_module.LazyModule("fl_clustering.engine.divergence")
@@ -77,6 +78,8 @@ class ThreePhase(experiment.Experiment):
   folders = ("checkpoints", "client_data", "figures", "model", "tensorboard")
   versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
   report = reports.MODULES[name]
+  failures = (worker_lost.WorkerLost,)
+  check_recorded = staticmethod(data.check_recorded)
 
   def config(self) -> Any:
     data_dir = experiment_flags.data_dir()
@@ -92,9 +95,6 @@ class ThreePhase(experiment.Experiment):
     data_dir = experiment_flags.data_dir()
     task = data.load(config, data_dir, recorded)
     return experiment.Inputs(task, data.describe(config, task, data_dir), _lines(config, task))
-
-  def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
-    data.check_recorded(recorded, document)
 
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
@@ -116,9 +116,6 @@ class ThreePhase(experiment.Experiment):
         f"A run in another folder with --reuse={path} keeps its stages "
         f"{', '.join(stages)}."
     )
-
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (runtime.WorkerLost,)
 
 
 class AtSites(ThreePhase):
@@ -144,7 +141,7 @@ class AtSites(ThreePhase):
     data.check_reuse(experiment_flags.reuse(), flags.FLAGS.output_dir)
     try:
       inputs = site_data.load(self._opened, self._settings, recorded)
-    except runtime.WorkerLost as e:
+    except worker_lost.WorkerLost as e:
       raise launch.InputError(str(e)) from e
     return experiment.Inputs(inputs, inputs.describe(), _lines(config, inputs.task))
 

@@ -30,17 +30,7 @@ def load(
     config: config_lib.MultiViewStudyConfig, recorded: Mapping[str, Any] | None,
     stack: contextlib.ExitStack,
 ) -> experiment.Inputs:
-  """Connects to the sites, and checks what they say of themselves.
-
-  Args:
-    recorded: The `config.json` of a run to resume, or None.
-    stack: TFF computes at the sites as long as it is open.
-
-  Raises:
-    launch.InputError: If a site can't be used.
-    ValueError: If they don't go together, have other rows than those of the run to resume, or
-      have too few.
-  """
+  """Connects to the sites, and checks what they say of themselves, as `kmeans.own_data` does."""
   opened = site_runs.open_sites(stack, "views")
   format_: Any = opened.sites.format
   described = {

@@ -14,6 +14,13 @@ from experiment_shell import scores
 from experiment_shell import text_table
 from experiments.grouping_study import intervals
 
+# Folders of a run, and files in them.
+RELEASED = "released"
+SIMULATION = "simulation"
+LEDGER = "ledger.csv"
+MODELS = "models.npz"
+SIMULATED = "results.csv"
+
 FEDAVG = "fedavg"
 DP_FEDAVG = "dp_fedavg"
 IFCA = "ifca"

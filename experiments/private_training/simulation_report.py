@@ -12,8 +12,6 @@ from experiment_shell import scores
 from experiments.private_training import figures
 from experiments.private_training import results
 
-RESULTS = "results.csv"
-
 _FIGURES = (
     report_sections.Figure(
         "accuracy.png", figures.accuracy, "Accuracy by method and epsilon",
@@ -29,7 +27,7 @@ _FIGURES = (
 _FILES = {
     output_folder.REPORT: "this page",
     output_folder.SUMMARY: "NOT private: means, intervals and comparisons",
-    RESULTS: "NOT private: a row for each method, epsilon and seed",
+    results.SIMULATED: "NOT private: a row for each method, epsilon and seed",
     "figures": "NOT private: the figures as PNG",
 }
 
@@ -104,7 +102,7 @@ def _losses_table(simulation: Mapping[str, Any]) -> list[html_page.Html]:
 
 
 def _runs_table(run: finished_run.FinishedRun) -> html_page.Html:
-  rows = run.rows(RESULTS)
+  rows = run.rows(results.SIMULATED)
   columns = list(rows[0]) if rows else ["method"]
   return html_page.details(
       f"All {len(rows)} runs",

@@ -232,16 +232,13 @@ def stages_in_common(
     return []
   if before.cluster_rounds != config.cluster_rounds:
     return ["pretrain"]
-  methods = [
-      name
-      for name in config.chosen_methods
-      if name in before.chosen_methods and before.options_of(name) == config.options_of(name)
-  ]
-  personal = [
-      name
-      for name in config.personal
-      if name in before.personal and before.options_of(name) == config.options_of(name)
-  ]
+  methods, personal = (
+      [name for name in now if name in earlier
+       and before.options_of(name) == config.options_of(name)]
+      for now, earlier in (
+          (config.chosen_methods, before.chosen_methods), (config.personal, before.personal)
+      )
+  )
   return ["pretrain", *methods, *method_registry.CONTROLS, *personal]
 
 

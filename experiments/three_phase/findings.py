@@ -123,7 +123,9 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
         f"taken to vary as much as FedAvg. The intervals are about {where}; what other seeds would "
         "say is not known."
     )
-    yield from _detectable_sentence(results)
+    found = comparison.detectable_text(results.summary)
+    if found:
+      yield f"{report_sections.capitalized(found)}."
   else:
     yield (
         "The intervals leave out the chance in training, as FedAvg was not trained again "
@@ -147,13 +149,6 @@ def _metric_sentence(results: results_lib.Results) -> Iterator[str]:
   if counted < results.num_clients:
     sentence += f"; it is defined for {counted:,} of the {results.num_clients:,} clients"
   yield f"{sentence}."
-
-
-def _detectable_sentence(results: results_lib.Results) -> Iterator[str]:
-  """Yields how large a gain must be to be seen, if the run has methods and can tell."""
-  found = comparison.detectable_text(results.summary)
-  if found:
-    yield f"{report_sections.capitalized(found)}."
 
 
 def _controls_sentence(results: results_lib.Results) -> str | None:
