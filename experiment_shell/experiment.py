@@ -28,7 +28,6 @@ class Inputs:
   """The inputs of an experiment, apart from its settings.
 
   Attributes:
-    data: Whatever `Experiment.measure` needs.
     document: Description of the data for `config.json`, a dict for JSON.
     lines: Description of the data that the program prints.
   """
@@ -108,7 +107,6 @@ class Experiment:
 
     Args:
       recorded: The run's `config.json`.
-      path: The run's folder.
     """
     del recorded, path, config
     return ""

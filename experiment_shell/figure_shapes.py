@@ -27,7 +27,6 @@ def lines(
 
   Args:
     table: With the columns `x`, `line` and `mean`.
-    x: The column of the horizontal axis.
     line: The column that tells lines apart.
     looks: For each value of that column, in the order of drawing: keywords of `axes.plot`, with
       a `color`.
@@ -48,7 +47,6 @@ def dots(
   """Draws dots in rows, each with the line of its interval where it has one.
 
   Args:
-    rows: The labels of the rows, from top to bottom.
     table: With the columns `row` (a label) and `mean`, and maybe `low` and `high`, NaN where
       there is no interval.  Further columns hold what differs between dots: `color`, `marker`,
       `markerfacecolor`.
@@ -120,7 +118,6 @@ def heat_map(
     table: Numbers, NaN for an empty field.
     limits: The numbers at the ends of the colour map.
     dark: Texts are white where a number's size is more than this share of the upper limit.
-    **text_look: Keywords of `axes.text`.
 
   Returns:
     The image, for a colour bar.
@@ -142,8 +139,6 @@ def label_edges(panels: Any, x: str, y: str) -> None:
   Args:
     panels: Axes in an array of rows and columns, as `figure.subplots` returns them, or in a list
       as `figure_style.panel_grid` does.
-    x: The label of the horizontal axes of the last row.
-    y: The label of the vertical axes of the first column.
   """
   is_grid = isinstance(panels, np.ndarray) and panels.ndim == 2
   for axes in panels[-1] if is_grid else panels[-2:]:
@@ -162,7 +157,6 @@ def legend(
 
   Args:
     looks: From a label to keywords of `axes.plot`; a `label` among these is the label.
-    ncols: How many labels are beside each other.
   """
   handles = [
       mpl_lines.Line2D([], [], **{"label": label, **look}) for label, look in looks.items()

@@ -23,9 +23,7 @@ class Figure:
   """A figure of a report.
 
   Attributes:
-    name: Name of its PNG file.
     draw: A function that returns the figure, or None if it does not apply.
-    alt: A description for readers who can't see it.
     caption: What to look at.
   """
 

@@ -43,7 +43,7 @@ class DpBenchmark(experiment.Experiment):
       self, config: config_lib.BenchmarkConfig, recorded: Any, stack: contextlib.ExitStack
   ) -> experiment.Inputs:
     benchmark = cells.load_benchmark(
-        config, benchmark_flags.data_dir(), benchmark_flags.diffprivlib_python(), stack
+        config, flags.FLAGS.data_dir, flags.FLAGS.diffprivlib_python, stack
     )
     lines = [
         f"data: {one.name}, {one.points.shape[0]:,} x {one.points.shape[1]}: {one.source}"

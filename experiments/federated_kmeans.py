@@ -55,7 +55,7 @@ class Paper(_Kmeans):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
-    data_dir = kmeans_flags.cache_dir()
+    data_dir = flags.FLAGS.cache_dir
     # `auto` stays with what it has chosen.
     described = data.describe(config, data_dir) if recorded is None else recorded["data"]
     lines = tuple(f"data: {what}: {source}" for what, source in described.items())
@@ -86,7 +86,7 @@ class OwnData(_Kmeans):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
-    return own_data.load(config, kmeans_flags.data_dir() or "", recorded)
+    return own_data.load(config, flags.FLAGS.data_dir or "", recorded)
 
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
@@ -111,7 +111,7 @@ class Sites(OwnData):
 def main() -> None:
   if kmeans_flags.are_at_sites(worker_flags.addresses()):
     Sites().main()
-  elif kmeans_flags.data_dir() is not None:
+  elif flags.FLAGS.data_dir is not None:
     OwnData().main()
   else:
     Paper().main()

@@ -58,8 +58,8 @@ class MultiView(experiment.Experiment):
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del recorded, stack
     loaded = data.load(
-        config.datasets, config.tables, config.num_clusters, experiment_flags.features_dir(),
-        experiment_flags.data_dir(),
+        config.datasets, config.tables, config.num_clusters, flags.FLAGS.features_dir,
+        flags.FLAGS.data_dir,
     )
     for name, one in loaded.datasets.items():
       config.check_enough_points(one.num_points, "all sites" if name == data.OWN else name)

@@ -67,7 +67,7 @@ class PrivateClusters(experiment.Experiment):
       self, config: config_lib.PrivateClustersConfig, recorded: Any, stack: contextlib.ExitStack
   ) -> experiment.Inputs:
     del recorded, stack
-    load = functools.partial(data.load, config, training_flags.data_dir())
+    load = functools.partial(data.load, config, flags.FLAGS.data_dir)
     clients = load(config.seed)
     num_clients = len(clients.train)
     config.settings(config.epsilon[0]).check_clients(num_clients)

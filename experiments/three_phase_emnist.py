@@ -82,7 +82,7 @@ class ThreePhase(experiment.Experiment):
   check_recorded = staticmethod(data.check_recorded)
 
   def config(self) -> Any:
-    data_dir = experiment_flags.data_dir()
+    data_dir = flags.FLAGS.data_dir
     resumed = flags.FLAGS.output_dir if flags.FLAGS.resume else None
     settings = data.completed(
         experiment_flags.settings(), experiment_flags.OF_DIGITS, data_dir, resumed
@@ -91,8 +91,8 @@ class ThreePhase(experiment.Experiment):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
-    data.check_reuse(experiment_flags.reuse(), flags.FLAGS.output_dir)
-    data_dir = experiment_flags.data_dir()
+    data.check_reuse(flags.FLAGS.reuse, flags.FLAGS.output_dir)
+    data_dir = flags.FLAGS.data_dir
     task = data.load(config, data_dir, recorded)
     return experiment.Inputs(task, data.describe(config, task, data_dir), _lines(config, task))
 
@@ -100,7 +100,7 @@ class ThreePhase(experiment.Experiment):
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
     with _ends(folder):
-      return measure.run(config, inputs.data, folder, _open_runtime, experiment_flags.reuse())
+      return measure.run(config, inputs.data, folder, _open_runtime, flags.FLAGS.reuse)
 
   def result_text(self, finished: finished_run.FinishedRun) -> str:
     text = comparison.comparison_text(finished.summary)
@@ -138,7 +138,7 @@ class AtSites(ThreePhase):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
-    data.check_reuse(experiment_flags.reuse(), flags.FLAGS.output_dir)
+    data.check_reuse(flags.FLAGS.reuse, flags.FLAGS.output_dir)
     try:
       inputs = site_data.load(self._opened, self._settings, recorded)
     except worker_lost.WorkerLost as e:
@@ -152,7 +152,7 @@ class AtSites(ThreePhase):
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
     with _ends(folder):
-      return site_data.measure_all(inputs.data, self._settings, folder, experiment_flags.reuse())
+      return site_data.measure_all(inputs.data, self._settings, folder, flags.FLAGS.reuse)
 
 
 def main() -> None:

@@ -66,7 +66,7 @@ def settings() -> dict[str, Any]:
 
 def data_dir() -> str | None:
   """Returns where the data come from, an absolute path or None."""
-  path = run_flags.data_dir()
+  path = flags.FLAGS.data_dir
   return path if path is None else os.path.abspath(path)
 
 

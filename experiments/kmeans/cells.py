@@ -52,7 +52,6 @@ class Figure:
   """A figure or table of the papers.
 
   Attributes:
-    title: What it is in its paper.
     cells: Pairs (data, methods) that it shows.
   """
 

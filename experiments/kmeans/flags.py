@@ -1,4 +1,4 @@
-"""The flags of the federated k-means experiment: the only place that reads them."""
+"""The flags of the federated k-means experiment."""
 
 import re
 from typing import Any, Sequence
@@ -55,16 +55,6 @@ HELP = program_help.Help(
 
 _OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
 _OF_OWN_DATA = (*options.of(config_lib.OwnDataConfig), *table_flags.NAMES, "k_range")
-
-
-def cache_dir() -> str | None:
-  """Returns TFF's cache folder, or None for its default."""
-  return flags.FLAGS.cache_dir
-
-
-def data_dir() -> str | None:
-  """Returns the folder of the user's own data, or None for the papers' experiments."""
-  return flags.FLAGS.data_dir
 
 
 def are_at_sites(workers: Sequence[str]) -> bool:

@@ -33,11 +33,9 @@ class MultiViewData:
   """A data set.
 
   Attributes:
-    name: What the flags call it.
     source: One line on where it comes from.
     views: float64 of shape (n, d_h) by the view's name.
     labels: int64 of shape (n,), or None if classes are not known.
-    num_clusters: How many clusters to look for.
     clients: The indices of every client's points, or None if the points are still to be split.
     tables: Those of the user's own clients; else None.
   """

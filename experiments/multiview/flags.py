@@ -1,4 +1,4 @@
-"""The flags of the multi-view experiment: the only place that reads them."""
+"""The flags of the multi-view experiment."""
 
 from typing import Iterable, Sequence
 
@@ -73,7 +73,7 @@ def config() -> config_lib.MultiViewStudyConfig:
 
 def are_at_sites(workers: Sequence[str]) -> bool:
   """Returns whether the user's own data are those of workers, which own their clients."""
-  return bool(workers) and flags.FLAGS.num_clusters is not None and data_dir() is None
+  return bool(workers) and flags.FLAGS.num_clusters is not None and flags.FLAGS.data_dir is None
 
 
 def sites_config() -> config_lib.MultiViewStudyConfig:
@@ -87,13 +87,3 @@ def sites_config() -> config_lib.MultiViewStudyConfig:
     _check_left_out(names, rule)
   values = option_flags.given(config_lib.MultiViewStudyConfig)
   return config_lib.MultiViewStudyConfig(**{**values, "datasets": (data.OWN,)})
-
-
-def features_dir() -> str | None:
-  """Returns the folder of the multiple features, or None."""
-  return flags.FLAGS.features_dir
-
-
-def data_dir() -> str | None:
-  """Returns the folder of the user's sites, or None."""
-  return flags.FLAGS.data_dir

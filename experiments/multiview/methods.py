@@ -113,7 +113,6 @@ class Problem:
     views: float64 of shape (n, d_h) by the view's name.
     labels: int64 of shape (n,), or None.
     shares: The indices of every client's points.
-    seed: The methods' seed.
     settings: Settings of `FederatedMultiViewKMeans` that all of its rows share.
   """
 

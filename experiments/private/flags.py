@@ -1,4 +1,4 @@
-"""The flags of the benchmark of private clustering: the only place that reads them."""
+"""The flags of the benchmark of private clustering."""
 
 from typing import Collection
 
@@ -50,13 +50,3 @@ def config() -> config_lib.BenchmarkConfig:
   _check_used("data_dir", data.FROM_FILES, found.datasets)
   _check_used("diffprivlib_python", ["diffprivlib"], found.methods)
   return found
-
-
-def data_dir() -> str | None:
-  """Returns the folder with UCI's files, or None."""
-  return flags.FLAGS.data_dir
-
-
-def diffprivlib_python() -> str | None:
-  """Returns the path of a Python with diffprivlib, or None."""
-  return flags.FLAGS.diffprivlib_python

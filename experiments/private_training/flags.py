@@ -1,4 +1,4 @@
-"""The flags of private clustered training: the only place that reads them."""
+"""The flags of private clustered training."""
 
 from __future__ import annotations
 
@@ -56,8 +56,3 @@ def settings() -> dict[str, Any]:
   if flags.FLAGS.schema is not None:
     given["schema"] = schema_lib.Schema.read(flags.FLAGS.schema)
   return given
-
-
-def data_dir() -> str | None:
-  """Returns where the data come from, or None."""
-  return flags.FLAGS.data_dir

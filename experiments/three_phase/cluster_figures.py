@@ -180,7 +180,6 @@ def _separate(
   """Names the clusters of ordered clients on an axis, and draws lines between them.
 
   Args:
-    clusters: The clients' clusters, in their order.
     draw_lines: What draws a line at a place of the axis.
     widths: The lines' width, and that of very many lines.
 

@@ -1,4 +1,4 @@
-"""The flags of the three-phase experiment: the only place that reads them."""
+"""The flags of the three-phase experiment."""
 
 from typing import Any
 
@@ -92,17 +92,7 @@ def _reads_tables() -> bool:
 
 def are_at_sites() -> bool:
   """Returns whether the workers own the clients."""
-  return _reads_tables() and bool(worker_flags.addresses()) and data_dir() is None
-
-
-def data_dir() -> str | None:
-  """Returns where the data come from, or None."""
-  return flags.FLAGS.data_dir
-
-
-def reuse() -> str | None:
-  """Returns the folder of the run whose stages are reused, or None."""
-  return flags.FLAGS.reuse
+  return _reads_tables() and bool(worker_flags.addresses()) and flags.FLAGS.data_dir is None
 
 
 def _check_workers() -> None:

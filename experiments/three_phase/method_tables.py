@@ -33,7 +33,6 @@ class Column:
 
   Attributes:
     path: Keys that lead to the value within a method's part of the summary.
-    heading: The column's heading.
     text: From the value to its text.
     rank: From the value to a number whose highest is the best; None if none is best.
   """

@@ -171,7 +171,6 @@ def rounds_before(method: str, num_rounds: int, pretrain_rounds: int, cluster_ro
 
   Args:
     method: The method's name, or `pretrain`.
-    num_rounds: How many rounds of its own it has.
   """
   if method == FEDAVG_MATCHED:
     return pretrain_rounds + cluster_rounds
