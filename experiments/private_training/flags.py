@@ -40,7 +40,7 @@ HELP = program_help.Help(
         "data": (
             *config_lib.OPTIONS["partition"], "examples_per_client", "image_size", "seed"
         ),
-        "training": config_lib.OPTIONS["model"],
+        "training": (*config_lib.OPTIONS["model"],),
         "privacy": ("min_clients",),
         "output": run_flags.NAMES,
     },
