@@ -71,7 +71,6 @@ def serving(module: str, python: str | None = None) -> list[str]:
   """Returns the command of a process that runs a module's `serve`.
 
   Args:
-    module: The module's full name.
     python: Path of a Python that has the packages that the module imports, and that shall see no
       others; this program's own with its packages by default.
   """
@@ -93,7 +92,6 @@ class ChildProcess:
     """Starts the process; OSError if it can't be started.
 
     Args:
-      command: The program and its arguments, such as those of `serving`.
       variables: Environment variables beside this program's.
       folder: Its working folder; this program's by default.
     """

@@ -13,7 +13,7 @@ import dataclasses
 import importlib
 import importlib.metadata
 import platform
-from typing import Any, Iterable, Iterator, Mapping
+from typing import Any, Iterable, Mapping
 
 from absl import flags
 
@@ -28,7 +28,6 @@ class Inputs:
   """The inputs of an experiment, apart from its settings.
 
   Attributes:
-    data: Whatever `Experiment.measure` needs.
     document: Description of the data for `config.json`, a dict for JSON.
     lines: Description of the data that the program prints.
   """
@@ -48,22 +47,6 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
   return found
 
 
-def _check_has(document: Mapping[str, Any], names: Iterable[str]) -> None:
-  """Raises a KeyError if something is missing in a document."""
-  for name in names:
-    if name not in document:
-      raise KeyError(name)
-
-
-@contextlib.contextmanager
-def _damaged_files() -> Iterator[None]:
-  """Turns what is wrong with an earlier version's or an edited file into an `InputError`."""
-  try:
-    yield
-  except finished_run.DamagedFile as e:
-    raise launch.InputError(str(e)) from e
-
-
 class Experiment:
   """An experiment; a subclass says what is specific to it.
 
@@ -72,11 +55,11 @@ class Experiment:
     program: The program's name; the name of the default output folder begins with it.
     files: Names of the files that it writes, besides `config.json`, `summary.json` and
       `report.html`.
-    folders: Names of the folders that it writes.
     versions_of: Names of the packages whose versions `config.json` states.
     report: Name of the module that draws the report of a `FinishedRun`, with a function
       `write_report`.
     rechecks_finished: Whether the inputs of a finished run are loaded and checked too.
+    failures: The exceptions that end a run with one line.
   """
 
   name: str
@@ -86,6 +69,7 @@ class Experiment:
   versions_of: tuple[str, ...]
   report: str
   rechecks_finished: bool = False
+  failures: tuple[type[Exception], ...] = ()
 
   def config(self) -> Any:
     """Returns the settings, with a method `to_json`; ValueError if the flags don't fit."""
@@ -123,14 +107,9 @@ class Experiment:
 
     Args:
       recorded: The run's `config.json`.
-      path: The run's folder.
     """
     del recorded, path, config
     return ""
-
-  def failures(self) -> tuple[type[Exception], ...]:
-    """Returns the exceptions that end a run with one line; called when measuring begins."""
-    return ()
 
   def problem(self, finished: finished_run.FinishedRun) -> str:
     """Returns why the program ends with code 1 though the run is finished; "" if it doesn't."""
@@ -176,39 +155,41 @@ class Experiment:
       raise ValueError(f"{e} {self.advice(folder.recorded, folder.path, config)}".strip()) from e
     return folder
 
-  def _load_new(
-      self, config: Any, recorded: Any, stack: contextlib.ExitStack
-  ) -> tuple[Inputs, dict[str, Any]]:
-    inputs = self.load(config, recorded, stack)
-    return inputs, {
-        "experiment": self.name,
-        "config": config.to_json(),
-        **inputs.document,
-        "versions": versions(self.versions_of),
-    }
-
   def _load(
       self, config: Any, folder: output_folder.OutputFolder, stack: contextlib.ExitStack
   ) -> tuple[Inputs, dict[str, Any]]:
     """Returns the inputs and the content of `config.json`."""
-    if folder.recorded is None:
-      return self._load_new(config, None, stack)
+    recorded = folder.recorded
     try:
-      inputs, document = self._load_new(config, folder.recorded, stack)
-      self.check_recorded(folder.recorded, document)
-      _check_has(folder.recorded, inputs.document)  # The report needs it.
+      inputs = self.load(config, recorded, stack)
+      document = {
+          "experiment": self.name,
+          "config": config.to_json(),
+          **inputs.document,
+          "versions": versions(self.versions_of),
+      }
+      if recorded is not None:
+        self.check_recorded(recorded, document)
+        missing = [name for name in inputs.document if name not in recorded]
+        if missing:  # The report needs all of it.
+          raise KeyError(missing[0])
     except (KeyError, TypeError, AttributeError) as e:
+      if recorded is None:
+        raise
       raise folder.damaged(e) from e
     return inputs, document
 
   def _measure(self, config: Any, inputs: Inputs, folder: output_folder.OutputFolder) -> None:
-    with _damaged_files(), launch.run_errors(folder.path, *self.failures()):
-      # First, as it may fail: a plotting library may be broken.
-      report = importlib.import_module(self.report)
-      summary = self.measure(config, inputs, folder)
-      folder.write_text(output_folder.SUMMARY, output_folder.json_text(summary))
-      # The report comes last, since a folder with a report is a finished run.
-      report.write_report(finished_run.FinishedRun(folder.path))
+    try:
+      with launch.run_errors(folder.path, *self.failures):
+        # First, as it may fail: a plotting library may be broken.
+        report = importlib.import_module(self.report)
+        summary = self.measure(config, inputs, folder)
+        folder.write_text(output_folder.SUMMARY, output_folder.json_text(summary))
+        # The report comes last, since a folder with a report is a finished run.
+        report.write_report(finished_run.FinishedRun(folder.path))
+    except finished_run.DamagedFile as e:  # Of an earlier version, or edited.
+      raise launch.InputError(str(e)) from e
 
   def _print_result(self, folder: output_folder.OutputFolder) -> None:
     finished = finished_run.FinishedRun(folder.path)

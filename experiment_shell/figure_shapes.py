@@ -26,9 +26,7 @@ def lines(
   """Draws a line of means over a column, with a band where the table has `low` and `high`.
 
   Args:
-    axes: The axes to draw on.
     table: With the columns `x`, `line` and `mean`.
-    x: The column of the horizontal axis.
     line: The column that tells lines apart.
     looks: For each value of that column, in the order of drawing: keywords of `axes.plot`, with
       a `color`.
@@ -49,8 +47,6 @@ def dots(
   """Draws dots in rows, each with the line of its interval where it has one.
 
   Args:
-    axes: The axes to draw on, see `set_rows`.
-    rows: The labels of the rows, from top to bottom.
     table: With the columns `row` (a label) and `mean`, and maybe `low` and `high`, NaN where
       there is no interval.  Further columns hold what differs between dots: `color`, `marker`,
       `markerfacecolor`.
@@ -77,8 +73,6 @@ def set_rows(axes: Axes, rows: Sequence[str], margin: float | None = 0.5) -> Non
   """Labels the rows that `dots` draws in, from top to bottom.
 
   Args:
-    axes: The axes.
-    rows: The labels.
     margin: How far the axis goes beyond the first and the last row, in rows; None for
       matplotlib's choice.
   """
@@ -95,9 +89,6 @@ def write_beside(
   """Writes a text right of every row, and a heading above.
 
   Args:
-    axes: The axes.
-    texts: The texts, from top to bottom.
-    heading: The heading.
     x: Where the texts start, as a share of the width of the axes.
     offset: How far right of it, in points.
   """
@@ -126,11 +117,7 @@ def heat_map(
     axes: The axes to draw on.  Rows and columns are labelled by the table's index and columns.
     table: Numbers, NaN for an empty field.
     limits: The numbers at the ends of the colour map.
-    cmap: The colour map.
-    texts: A text for each cell, if any.
     dark: Texts are white where a number's size is more than this share of the upper limit.
-    ink: The colour of the other texts.
-    **text_look: Keywords of `axes.text`.
 
   Returns:
     The image, for a colour bar.
@@ -152,8 +139,6 @@ def label_edges(panels: Any, x: str, y: str) -> None:
   Args:
     panels: Axes in an array of rows and columns, as `figure.subplots` returns them, or in a list
       as `figure_style.panel_grid` does.
-    x: The label of the horizontal axes of the last row.
-    y: The label of the vertical axes of the first column.
   """
   is_grid = isinstance(panels, np.ndarray) and panels.ndim == 2
   for axes in panels[-1] if is_grid else panels[-2:]:
@@ -171,10 +156,7 @@ def legend(
   """Draws a legend, by default below the panels of a figure.
 
   Args:
-    where: The figure, or the axes.
     looks: From a label to keywords of `axes.plot`; a `label` among these is the label.
-    ncols: How many labels are beside each other.
-    loc: The place.
   """
   handles = [
       mpl_lines.Line2D([], [], **{"label": label, **look}) for label, look in looks.items()

@@ -181,9 +181,7 @@ def table(
   """Returns a table; it scrolls on its own if the page is too narrow.
 
   Args:
-    header: The columns' headings.
     rows: Each as long as `header`; the first cell names the row.
-    caption: One line of text that says what the table shows.
     header_groups: Pairs (heading, number of columns) for a line above the header.
       Together they span all columns.
     text_columns: Positions of columns that hold text and not numbers, besides the
@@ -222,7 +220,6 @@ def figure(png_path: str, alt: str, caption: str) -> Html:
   """Returns a picture that is embedded in the page.
 
   Args:
-    png_path: Path of the file.
     alt: Text for readers who can't see the picture.
     caption: Text or inline markup below the picture.
   """

@@ -38,6 +38,7 @@ from absl import flags
 from absl import logging
 
 from clustering_basics import extras
+from experiment_shell import program_help
 
 _BAD_INPUT = 2
 _FAILED = 1
@@ -140,9 +141,11 @@ def _check_arguments() -> None:
       raise InputError(f"arguments must be in UTF-8, got {argument!r}.") from e
 
 
-def _parse_flags() -> list[str]:
+def _parse_flags(help_: program_help.Help | None) -> list[str]:
   _check_arguments()
   app.define_help_flags()
+  if help_ is not None:
+    program_help.define_flags(help_)
   try:
     return flags.FLAGS(sys.argv)
   except flags.Error as e:
@@ -153,24 +156,27 @@ def _parse_flags() -> list[str]:
     sys.exit(0)
 
 
-def run(main: Callable[[], None]) -> None:
+def run(main: Callable[[], None], help_: program_help.Help | None = None) -> None:
   """Parses the flags, runs `main()` and ends the program.
 
   `main` may raise `InputError` and `RunFailed`, with messages for the user.
+
+  Args:
+    help_: The program's flags by topic; without it, `--help` lists its flags by name.
   """
   with temporary_folder.own():
-    _run(main)
+    _run(main, help_)
   sys.exit(0)
 
 
-def _run(main: Callable[[], None]) -> None:
+def _run(main: Callable[[], None], help_: program_help.Help | None) -> None:
   os.chdir(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
   # TensorFlow and its worker print much that the user does not need.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   logging.use_absl_handler()
   logging.get_absl_handler().setFormatter(None)
   try:
-    arguments = _parse_flags()[1:]
+    arguments = _parse_flags(help_)[1:]
     if arguments:
       raise InputError(f"arguments must be flags, got {' '.join(arguments)!r}.")
     main()

@@ -23,9 +23,7 @@ class Figure:
   """A figure of a report.
 
   Attributes:
-    name: Name of its PNG file.
     draw: A function that returns the figure, or None if it does not apply.
-    alt: A description for readers who can't see it.
     caption: What to look at.
   """
 
@@ -40,8 +38,6 @@ class Report:
   """The page of a finished run, in the order of its parts.
 
   Attributes:
-    title: The page's title.
-    subtitle: The line below it.
     verdict: The first sentences of the summary, in bold.
     findings: Its further paragraphs.
     warnings: Boxes for what the reader must not overlook: a title and paragraphs each.
@@ -87,8 +83,6 @@ def write_figures(
   """Writes the figures that apply to the folder `figures/`; returns their page blocks.
 
   Args:
-    output_dir: Path of the run's output folder.
-    figures: The figures.
     *results: The arguments of each figure's `draw`.
   """
   folder = os.path.join(output_dir, _FIGURES)
@@ -109,6 +103,11 @@ def listed(names: Sequence[str]) -> str:
   """Returns names as words of a sentence."""
   *others, last = names
   return f"{', '.join(others)} and {last}" if others else last
+
+
+def capitalized(text: str) -> str:
+  """Returns a sentence or heading that begins with a capital letter."""
+  return text[:1].upper() + text[1:]
 
 
 def _shown(value: Any) -> Any:
@@ -147,7 +146,6 @@ def files_section(output_dir: str, descriptions: Mapping[str, str]) -> html_page
   """Returns the section of the files that a run wrote.
 
   Args:
-    output_dir: Path of the run's output folder.
     descriptions: From a file's name to its content.  Missing files are left out, except for the
       report, which is being written.
   """

@@ -7,6 +7,8 @@ from absl import flags
 
 from experiment_shell import path_flag
 
+NAMES = ("output_dir", "resume", "overwrite")
+
 path_flag.define(
     "output_dir", None,
     "Folder for the results. Default: a new one under results/.")

@@ -1,9 +1,9 @@
-"""Mean and spread of scores that were measured several times, by seed or by run."""
+"""Mean and spread of scores that were measured several times, and scores as text."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Iterable, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -17,16 +17,32 @@ else:
 ABSENT = "–"
 
 
+def score_text(value: float | None, form: Callable[[float], str] = "{:.3f}".format) -> str:
+  """Returns a score as text, by default a share with three decimals; a dash for None."""
+  return ABSENT if value is None else form(value)
+
+
+def points(share: float) -> str:
+  """Returns a difference of shares in percentage points, with its sign."""
+  # What rounds to zero keeps its sign, since an interval may end close to zero.
+  return f"{100 * share:+.1f}"
+
+
+def interval_text(
+    low: float | None, high: float | None, form: Callable[[float], str] = points
+) -> str:
+  """Returns an interval as text, that of a gain in percentage points; "unknown" for None."""
+  return "unknown" if low is None or high is None else f"{form(low)} to {form(high)}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Spread:
   """Mean and spread of several values.
 
   Attributes:
-    mean: The mean.
     sd: The standard deviation, with n - 1 in the denominator; zero for one value.
     low: The 25th percentile.
     high: The 75th percentile.
-    count: The number of values.
   """
 
   mean: float
@@ -66,7 +82,6 @@ def table(
   """Returns rows, such as those of a `FinishedRun`, as a table in the order of repetition.
 
   Args:
-    rows: The rows, each with the columns.
     columns: Names of the columns of the table.
     repetition: Name of the column that tells repetitions apart, such as "seed".
   """

@@ -11,7 +11,6 @@ def text_table(
   """Returns a table with aligned columns, without a final newline.
 
   Args:
-    header: The columns' headings.
     rows: Each as long as `header`; the first text names the row.
     header_groups: Pairs (heading, number of columns) for a line above the header, as for
       `html_page.table`.  Together they span all columns.  A heading starts where that of

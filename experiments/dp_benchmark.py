@@ -35,6 +35,7 @@ class DpBenchmark(experiment.Experiment):
   files = (cells.LEDGERS, cells.MEASUREMENTS)
   versions_of = ("numpy", "scikit-learn", "scipy", "dp-accounting")
   report = reports.MODULES[name]
+  failures = (diffprivlib_process.ProcessEnded,)
   config = staticmethod(benchmark_flags.config)
   check_recorded = staticmethod(cells.check_recorded)
 
@@ -42,7 +43,7 @@ class DpBenchmark(experiment.Experiment):
       self, config: config_lib.BenchmarkConfig, recorded: Any, stack: contextlib.ExitStack
   ) -> experiment.Inputs:
     benchmark = cells.load_benchmark(
-        config, benchmark_flags.data_dir(), benchmark_flags.diffprivlib_python(), stack
+        config, flags.FLAGS.data_dir, flags.FLAGS.diffprivlib_python, stack
     )
     lines = [
         f"data: {one.name}, {one.points.shape[0]:,} x {one.points.shape[1]}: {one.source}"
@@ -62,9 +63,6 @@ class DpBenchmark(experiment.Experiment):
   def result_text(self, finished: finished_run.FinishedRun) -> str:
     return results.text(results.read(finished))
 
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (diffprivlib_process.ProcessEnded,)
-
 
 if __name__ == "__main__":
-  launch.run(DpBenchmark().main)
+  launch.run(DpBenchmark().main, benchmark_flags.HELP)

@@ -3,10 +3,11 @@
 Your data are those of a folder, or stay at sites: workers that own their clients.
 
   bazel run experiments:federated_kmeans -- --output_dir=out
-  bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8 --standardize
-  bazel run experiments:federated_kmeans -- --data_dir=folder --header=yes --num_clusters=3 \\
-      --epsilon=1 --delta=1e-6 --radius=9
-  bazel run experiments:federated_kmeans -- --workers=host:8000,other:8000 --num_clusters=3
+  bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8
+  bazel run experiments:federated_kmeans -- --data_dir=folder --header=yes \\
+      --num_clusters=3 --epsilon=1 --delta=1e-6 --radius=9
+  bazel run experiments:federated_kmeans -- --workers=host:8000,other:8000 \\
+      --num_clusters=3
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -23,13 +24,13 @@ from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import flags as kmeans_flags
-from experiments.kmeans import own_data
 from experiments import reports
 from experiments import worker_flags
 from fl_clustering.distribution import worker_lost
 
 cells = lazy_module.LazyModule("experiments.kmeans.cells")
 data = lazy_module.LazyModule("experiments.kmeans.data")
+own_data = lazy_module.LazyModule("experiments.kmeans.own_data")
 results = lazy_module.LazyModule("experiments.kmeans.results")
 
 flags.adopt_module_key_flags(worker_flags)
@@ -41,9 +42,7 @@ _WITH_SITES = "give --num_clusters or --k_range, and no --data_dir"
 class _Kmeans(experiment.Experiment):
   program = "federated_kmeans"
   versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
-
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (worker_lost.WorkerLost,)
+  failures = (worker_lost.WorkerLost,)
 
 
 class Paper(_Kmeans):
@@ -56,7 +55,7 @@ class Paper(_Kmeans):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
-    data_dir = kmeans_flags.cache_dir()
+    data_dir = flags.FLAGS.cache_dir
     # `auto` stays with what it has chosen.
     described = data.describe(config, data_dir) if recorded is None else recorded["data"]
     lines = tuple(f"data: {what}: {source}" for what, source in described.items())
@@ -87,7 +86,7 @@ class OwnData(_Kmeans):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
-    return own_data.load(config, kmeans_flags.data_dir() or "", recorded)
+    return own_data.load(config, flags.FLAGS.data_dir or "", recorded)
 
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
@@ -112,11 +111,11 @@ class Sites(OwnData):
 def main() -> None:
   if kmeans_flags.are_at_sites(worker_flags.addresses()):
     Sites().main()
-  elif kmeans_flags.data_dir() is not None:
+  elif flags.FLAGS.data_dir is not None:
     OwnData().main()
   else:
     Paper().main()
 
 
 if __name__ == "__main__":
-  launch.run(main)
+  launch.run(main, kmeans_flags.HELP)

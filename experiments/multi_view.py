@@ -2,7 +2,8 @@
 
   bazel run experiments:multi_view -- --datasets=digits --output_dir=out
   bazel run experiments:multi_view -- --data_dir=folder --num_clusters=4
-  bazel run experiments:multi_view -- --workers=host:8000,other:8000 --num_clusters=4
+  bazel run experiments:multi_view -- --workers=host:8000,other:8000 \\
+      --num_clusters=4
 
 Flags, output folder and data are checked before TensorFlow Federated is imported, which
 takes seconds.
@@ -50,14 +51,15 @@ class MultiView(experiment.Experiment):
   versions_of = ("numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated")
   report = reports.MODULES[name]
   rechecks_finished = True
+  failures = (worker_lost.WorkerLost,)
   config = staticmethod(experiment_flags.config)
   check_recorded = staticmethod(data.check_recorded)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del recorded, stack
     loaded = data.load(
-        config.datasets, config.tables, config.num_clusters, experiment_flags.features_dir(),
-        experiment_flags.data_dir(),
+        config.datasets, config.tables, config.num_clusters, flags.FLAGS.features_dir,
+        flags.FLAGS.data_dir,
     )
     for name, one in loaded.datasets.items():
       config.check_enough_points(one.num_points, "all sites" if name == data.OWN else name)
@@ -83,9 +85,6 @@ class MultiView(experiment.Experiment):
   def result_text(self, finished: finished_run.FinishedRun) -> str:
     return results.text(results.read(finished))
 
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (worker_lost.WorkerLost,)
-
 
 class Sites(experiment.Experiment):
   """Views that stay at sites: workers that own their clients."""
@@ -97,6 +96,7 @@ class Sites(experiment.Experiment):
   versions_of = MultiView.versions_of
   report = reports.MODULES[name]
   rechecks_finished = True
+  failures = MultiView.failures
   config = staticmethod(experiment_flags.sites_config)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
@@ -107,9 +107,6 @@ class Sites(experiment.Experiment):
   ) -> Mapping[str, Any]:
     return site_data.measure_all(config, inputs, folder)
 
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (worker_lost.WorkerLost,)
-
 
 def main() -> None:
   at_sites = experiment_flags.are_at_sites(worker_flags.addresses())
@@ -117,4 +114,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main)
+  launch.run(main, experiment_flags.HELP)

@@ -20,6 +20,7 @@ from clustering_basics import atomic_file
 from clustering_basics import validate
 from experiment_shell import lazy_module
 from experiment_shell import path_flag
+from experiment_shell import program_help
 from experiments import table_flags
 from fl_clustering.tables import table_options
 
@@ -48,6 +49,16 @@ flags.DEFINE_enum(
     "are profiles; else global.")
 for _name in table_options.OF_FILES:
   flags.declare_key_flag(_name)
+
+HELP = program_help.Help(
+    {
+        "data": ("run", "data_dir"),
+        "tables": ("unknown_levels", "skip_bad_rows"),
+        "methods": ("fallback",),
+        "output": ("output", "overwrite"),
+    },
+    {"tables": table_options.OF_FILES},
+)
 
 _PROFILES = "profiles.csv"
 
@@ -107,4 +118,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main)
+  launch.run(main, HELP)

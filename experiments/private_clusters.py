@@ -1,7 +1,8 @@
 """Private clustered federated learning: one client-level (epsilon, delta) for all of it.
 
   bazel run experiments:private_clusters -- --dataset=digits --output_dir=out
-  bazel run experiments:private_clusters -- --dataset=files --data_dir=folder --schema=schema.json
+  bazel run experiments:private_clusters -- --dataset=files --data_dir=folder \\
+      --schema=schema.json
 
 `released/` in the output folder holds what may be published: models, noisy sizes and accuracies,
 the ledger and a report.  A simulation also writes `simulation/`, which is NOT private: exact
@@ -24,11 +25,11 @@ from experiments.private_training import config as config_lib
 from experiments.private_training import data
 from experiments.private_training import flags as training_flags
 from experiments import reports
+from fl_clustering.distribution import worker_lost
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan
 
 cells = lazy_module.LazyModule("experiments.private_training.cells")
-runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 flags.adopt_module_key_flags(training_flags)
 
@@ -56,6 +57,8 @@ class PrivateClusters(experiment.Experiment):
   folders = ("journal", "released", "simulation")
   versions_of = ("numpy", "tensorflow", "tensorflow-federated", "dp-accounting")
   report = reports.MODULES[name]
+  failures = (worker_lost.WorkerLost,)
+  check_recorded = staticmethod(data.check_recorded)
 
   def config(self) -> config_lib.PrivateClustersConfig:
     return config_lib.PrivateClustersConfig(**training_flags.settings())
@@ -64,7 +67,7 @@ class PrivateClusters(experiment.Experiment):
       self, config: config_lib.PrivateClustersConfig, recorded: Any, stack: contextlib.ExitStack
   ) -> experiment.Inputs:
     del recorded, stack
-    load = functools.partial(data.load, config, training_flags.data_dir())
+    load = functools.partial(data.load, config, flags.FLAGS.data_dir)
     clients = load(config.seed)
     num_clients = len(clients.train)
     config.settings(config.epsilon[0]).check_clients(num_clients)
@@ -73,18 +76,12 @@ class PrivateClusters(experiment.Experiment):
         logging.warning("%s", text)
     return experiment.Inputs(load, {"dataset": clients.document}, _lines(config, clients))
 
-  def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
-    data.check_recorded(recorded, document)
-
   def measure(
       self, config: config_lib.PrivateClustersConfig, inputs: experiment.Inputs,
       folder: output_folder.OutputFolder,
   ) -> Mapping[str, Any]:
     return cells.run(config, folder, inputs.data)
 
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (runtime.WorkerLost,)
-
 
 if __name__ == "__main__":
-  launch.run(PrivateClusters().main)
+  launch.run(PrivateClusters().main, training_flags.HELP)

@@ -193,7 +193,6 @@ def clients_text(finished: finished_run.FinishedRun, described: Mapping[str, Any
   """Returns how many clients of how many sites took part in a run.
 
   Args:
-    finished: The run.
     described: What its `config.json` says of data with sites.
   """
   missing, sites = finished.summary[MISSING]["clients"], described["sites"]
@@ -213,7 +212,6 @@ def run(opened: OpenSites, measure: Callable[[OpenSites], _Result]) -> _Result:
   With `--missing_sites=skip` it is called again without a site that was lost.
 
   Args:
-    opened: The sites.
     measure: It leaves nothing of a call that was cut off.
 
   Raises:

@@ -1,7 +1,7 @@
 """The study: does grouping clients help, which method does it best, and is the gain real?
 
-  bazel run experiments:study -- --flagfile=experiments/presets/study_digits.flags \\
-      --output_dir=out
+  bazel run experiments:study -- \\
+      --flagfile=experiments/presets/study_digits.flags --output_dir=out
 
 Methods are compared in several settings, with several seeds and, with --num_folds, folds.  A
 study that was interrupted goes on with --resume.  Of the flags of a single run, --partition,
@@ -25,7 +25,6 @@ from experiment_shell import output_folder
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import flags as study_flags
-from experiments.grouping_study import inputs as inputs_lib
 from experiments.grouping_study import jobs
 from experiments.grouping_study import parts
 from experiments.grouping_study import results
@@ -36,6 +35,44 @@ from experiments.three_phase import flags as run_flags
 flags.adopt_module_key_flags(study_flags)
 
 
+def _load(config: config_lib.StudyConfig, data_dir: str | None) -> experiment.Inputs:
+  """Returns the inputs of a study, whose data are those of no run but their description."""
+  fingerprints = {}
+  for group in config.groups:
+    # One of each setting; another seed can still fail, which is then a result.
+    if group.setting not in fingerprints:
+      task = cells.load_task(config, group, data_dir)
+      fingerprints[group.setting] = task.fingerprint()
+  return experiment.Inputs(
+      data=None,
+      document={
+          "data": {
+              "name": task.name,
+              "source": task.source,
+              "data_dir": data_dir,
+              "num_classes": task.num_classes,
+              "num_clients": len(task.clients),
+              "num_new_clients": len(task.new_clients),
+              "fingerprints": fingerprints,
+          },
+          "model": {"name": task.model.name, "num_parameters": task.num_parameters},
+      },
+      lines=(
+          f"data: {task.source}",
+          f"runs: {len(config.groups):,}, one for every setting, seed and fold, each with "
+          f"{len(cells.methods_of(config.run)) - 1} methods and controls",
+      ),
+  )
+
+
+def _check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+  """Raises a ValueError if the study to resume, with this `config.json`, had other data."""
+  if recorded["data"]["fingerprints"] != document["data"]["fingerprints"]:
+    raise ValueError(
+        "`data_dir` must give the same data as in the study to resume, got other examples."
+    )
+
+
 def _measure_groups(
     config: config_lib.StudyConfig, measured: Mapping[config_lib.Group, Any], folder: str
 ) -> None:
@@ -43,7 +80,6 @@ def _measure_groups(
 
   Args:
     measured: The tables of groups that other studies have measured.
-    folder: The study's folder.
   """
   num_jobs = study_flags.jobs()
   num_cores = max(1, len(os.sched_getaffinity(0)) // num_jobs)
@@ -81,16 +117,16 @@ class Study(experiment.Experiment):
   folders = ("cells", "figures")
   versions_of = ("numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated")
   report = reports.MODULES[name]
-  check_recorded = staticmethod(inputs_lib.check_recorded)
+  check_recorded = staticmethod(_check_recorded)
 
   def config(self) -> config_lib.StudyConfig:
     own = study_flags.settings()
-    run = data.config_of(run_flags.settings(), run_flags.data_dir())
+    run = data.config_of(run_flags.settings(), flags.FLAGS.data_dir)
     return config_lib.StudyConfig(run, **own)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del recorded, stack
-    loaded = inputs_lib.load(config, study_flags.data_dir())
+    loaded = _load(config, study_flags.data_dir())
     folders = study_flags.parts()
     if not folders:
       return loaded
@@ -116,4 +152,4 @@ class Study(experiment.Experiment):
 
 
 if __name__ == "__main__":
-  launch.run(Study().main)
+  launch.run(Study().main, study_flags.HELP)

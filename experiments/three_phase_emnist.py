@@ -24,6 +24,7 @@ from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
 from experiments.three_phase import results
 from experiments import worker_flags
+from fl_clustering.distribution import worker_lost
 
 checkpoint = lazy_module.LazyModule("fl_clustering.three_phase.checkpoint")
 divergence = lazy_module.LazyModule("fl_clustering.engine.divergence")
@@ -77,9 +78,11 @@ class ThreePhase(experiment.Experiment):
   folders = ("checkpoints", "client_data", "figures", "model", "tensorboard")
   versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
   report = reports.MODULES[name]
+  failures = (worker_lost.WorkerLost,)
+  check_recorded = staticmethod(data.check_recorded)
 
   def config(self) -> Any:
-    data_dir = experiment_flags.data_dir()
+    data_dir = flags.FLAGS.data_dir
     resumed = flags.FLAGS.output_dir if flags.FLAGS.resume else None
     settings = data.completed(
         experiment_flags.settings(), experiment_flags.OF_DIGITS, data_dir, resumed
@@ -88,19 +91,16 @@ class ThreePhase(experiment.Experiment):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
-    data.check_reuse(experiment_flags.reuse(), flags.FLAGS.output_dir)
-    data_dir = experiment_flags.data_dir()
+    data.check_reuse(flags.FLAGS.reuse, flags.FLAGS.output_dir)
+    data_dir = flags.FLAGS.data_dir
     task = data.load(config, data_dir, recorded)
     return experiment.Inputs(task, data.describe(config, task, data_dir), _lines(config, task))
-
-  def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
-    data.check_recorded(recorded, document)
 
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
     with _ends(folder):
-      return measure.run(config, inputs.data, folder, _open_runtime, experiment_flags.reuse())
+      return measure.run(config, inputs.data, folder, _open_runtime, flags.FLAGS.reuse)
 
   def result_text(self, finished: finished_run.FinishedRun) -> str:
     text = comparison.comparison_text(finished.summary)
@@ -116,9 +116,6 @@ class ThreePhase(experiment.Experiment):
         f"A run in another folder with --reuse={path} keeps its stages "
         f"{', '.join(stages)}."
     )
-
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (runtime.WorkerLost,)
 
 
 class AtSites(ThreePhase):
@@ -141,10 +138,10 @@ class AtSites(ThreePhase):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
-    data.check_reuse(experiment_flags.reuse(), flags.FLAGS.output_dir)
+    data.check_reuse(flags.FLAGS.reuse, flags.FLAGS.output_dir)
     try:
       inputs = site_data.load(self._opened, self._settings, recorded)
-    except runtime.WorkerLost as e:
+    except worker_lost.WorkerLost as e:
       raise launch.InputError(str(e)) from e
     return experiment.Inputs(inputs, inputs.describe(), _lines(config, inputs.task))
 
@@ -155,7 +152,7 @@ class AtSites(ThreePhase):
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
     with _ends(folder):
-      return site_data.measure_all(inputs.data, self._settings, folder, experiment_flags.reuse())
+      return site_data.measure_all(inputs.data, self._settings, folder, flags.FLAGS.reuse)
 
 
 def main() -> None:
@@ -164,4 +161,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main)
+  launch.run(main, experiment_flags.HELP)

@@ -16,7 +16,9 @@ from fl_clustering.distribution import token_file
 pool = lazy_module.LazyModule("fl_clustering.distribution.pool")
 runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
-# The flags belong to the modules that adopt them, for `--help`.
+NAMES = ("workers", "worker_timeout", "site_timeout", "missing_sites", "token_file")
+
+# The flags belong to the modules that adopt them.
 flags.adopt_module_key_flags(token_flag)
 flags.DEFINE_list(
     "workers", None,

@@ -13,7 +13,6 @@ import sys
 from typing import Any, Callable, Iterable, Mapping
 
 from experiments import reports
-from fl_clustering import config
 from tools import leaderboard
 
 # Those of a user; what compares the project with others says in its page what it does.
@@ -44,10 +43,15 @@ import sys
 from absl import flags
 
 program = importlib.import_module(sys.argv[1])
+topics = {}
+if "experiments.three_phase.flags" in sys.modules:
+  from experiments.three_phase import flags as run_flags
+  topics = {name: topic for topic, names in run_flags.HELP.names().items() for name in names}
 found = {}
 for flag in flags.FLAGS.get_key_flags_for_module(program.__name__):
   found[flag.name] = {
       "module": flags.FLAGS.find_module_defining_flag(flag.name),
+      "topic": topics.get(flag.name),
       "help": flag.help,
       "default": flag.default_as_str,
       "is_bool": flag.boolean,
@@ -61,15 +65,7 @@ _TOPICS = {
     "experiments.table_flags": "Tables",
     "experiments.worker_flags": "Workers and sites",
     "experiments.token_flag": "The token of workers",
-    "experiments.three_phase.flags": "Three phases",
     "tools.lending": "Lending a machine",
-}
-_OPTION_TOPICS = {
-    "partition": "Three phases: partitions",
-    "model": "Three phases: models",
-    "aggregator": "Three phases: aggregation in phase 1",
-    "methods": "Three phases: methods",
-    "personal": "Three phases: personal models",
 }
 
 CLASSES = {
@@ -133,12 +129,10 @@ def _flag_row(name: str, flag: Mapping[str, Any]) -> tuple[str, str, str]:
   return f"`--{'[no]' if flag['is_bool'] else ''}{name}`", _cell(flag["help"]), shown
 
 
-def _topic(program: str, name: str, module: str) -> str:
-  if module == "experiments.three_phase.flags":
-    for setting, options in config.OPTIONS.items():
-      if name in options:
-        return _OPTION_TOPICS[setting]
-  return _TOPICS.get(module, program)
+def _topic(program: str, flag: Mapping[str, Any]) -> str:
+  if flag["module"] == "experiments.three_phase.flags":
+    return f"Three phases: {flag['topic']}"
+  return _TOPICS.get(flag["module"], program)
 
 
 def _flags() -> str:
@@ -148,7 +142,7 @@ def _flags() -> str:
   for program in PROGRAMS:
     topics = topics_of.setdefault(program, {})
     for name, flag in flags_of(program).items():
-      topic = _topic(program, name, flag["module"])
+      topic = _topic(program, flag)
       topics[topic] = None
       by_topic.setdefault(topic, {})[name] = flag
   links = {topic: f"[{topic}](#{_anchor(topic)})" for topic in by_topic}

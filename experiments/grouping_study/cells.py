@@ -153,8 +153,6 @@ def write_texts(study_folder: str, group: config_lib.Group, texts: Mapping[str, 
   """Writes a group's tables, and removes its checkpoints if it is measured with them.
 
   Args:
-    study_folder: Path of the study's folder.
-    group: The group.
     texts: The tables as text by name, as of `read_tables`.
   """
   folder = group_folder(study_folder, group)
@@ -216,9 +214,7 @@ def _round_rows(
   """Returns the rows of a method's rounds; costs are those of everything until then.
 
   Args:
-    group: The group.
     method: The method, or `pretrain`.
-    curve: The rounds.
     total: The cost after the last round; None for phase 1, which starts from nothing.
   """
   steps = bytes_ = 0.0
@@ -306,10 +302,6 @@ def measure_group(
   """Measures the cells of a group and writes its tables; TFF's context must be set.
 
   Args:
-    config: The study's settings.
-    group: The group.
-    data_dir: Where the data come from, or None.
-    study_folder: Path of the study's folder.
     failed: Why methods failed that are not to be tried again, by name.
     tell: A function that is called with the name of every stage as it begins.
 

@@ -30,7 +30,6 @@ class Group:
 
   Attributes:
     setting: A key of `settings.SETTINGS`.
-    seed: The seed.
     fold: The number of the fold that tests; None without folds.
   """
 

@@ -7,9 +7,9 @@ import pandas as pd
 
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
+from experiment_shell import scores
 from experiments.grouping_study import intervals
 from experiments.grouping_study import results as results_lib
-from experiments.three_phase import comparison
 from experiments.three_phase import figures as run_figures
 from experiments.three_phase import results as run_results
 
@@ -60,11 +60,11 @@ def gains(results: results_lib.Results, reference: str) -> figure_style.Figure:
     if gain is None:
       axes.text(column, row, "failed", va="center", fontsize=8, style="italic", **look)
     elif not gain.leaves_out_zero:
-      axes.text(column, row, comparison.points(gain.mean), va="center", fontsize=small, **look)
+      axes.text(column, row, scores.points(gain.mean), va="center", fontsize=small, **look)
     else:
       look["color"] = "white" if abs(gain.mean) > 0.75 * limit else "#1c1e21"
       axes.text(
-          column, row - 0.04, comparison.points(gain.mean), va="bottom", fontsize=9.5,
+          column, row - 0.04, scores.points(gain.mean), va="bottom", fontsize=9.5,
           fontweight="bold", **look,
       )
       axes.text(

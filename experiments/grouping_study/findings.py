@@ -3,9 +3,9 @@
 from typing import Iterable, Iterator
 
 from experiment_shell import report_sections
+from experiment_shell import scores
 from experiments.grouping_study import intervals
 from experiments.grouping_study import results as results_lib
-from experiments.three_phase import comparison
 from experiments.three_phase import results as run_results
 
 Verdicts = dict[str, intervals.Interval]  # By method.
@@ -65,7 +65,7 @@ def of_setting(results: results_lib.Results, setting: str) -> str:
     parts.append(
         f"More accurate than FedAvg: {_labels(better)}. The most accurate of them on average is "
         f"{run_results.method_name(best)}, with a gain of "
-        f"{comparison.points(better[best].mean)} points ({results_lib.ends_text(better[best])})."
+        f"{scores.points(better[best].mean)} points ({results_lib.ends_text(better[best])})."
     )
   else:
     parts.append("No method is more accurate than FedAvg beyond chance.")

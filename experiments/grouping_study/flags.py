@@ -9,6 +9,7 @@ from typing import Any
 from absl import flags
 
 from clustering_basics import validate
+from experiment_shell import program_help
 from experiments import option_flags
 from experiments.grouping_study import config as config_lib
 from experiments.three_phase import flags as run_flags
@@ -35,6 +36,20 @@ for _name, _value in {
 }.items():
   flags.FLAGS.set_default(_name, _value)
 
+HELP = program_help.Help(
+    {
+        "data": ("settings", "dataset", "data_dir", "num_clients"),
+        "tables": ("label_column", "categories"),
+        "training": ("model", "pretrain_rounds", "cluster_rounds", "learning_rate"),
+        "methods": ("methods", "num_clusters", "num_seeds", "num_folds"),
+        "privacy": ("aggregator",),
+        "machines": ("jobs", "parts"),
+        "output": ("output_dir", "resume"),
+    },
+    # A study computes on this machine.
+    {topic: names for topic, names in run_flags.HELP.names().items() if topic != "machines"},
+)
+
 # A study has checkpoints of its own, and computes on this machine.
 _NOT_FOR_STUDIES = ("reuse", "workers")
 
@@ -51,7 +66,7 @@ def settings() -> dict[str, Any]:
 
 def data_dir() -> str | None:
   """Returns where the data come from, an absolute path or None."""
-  path = run_flags.data_dir()
+  path = flags.FLAGS.data_dir
   return path if path is None else os.path.abspath(path)
 
 

@@ -37,12 +37,10 @@ class Interval:
   """A mean over repetitions.
 
   Attributes:
-    mean: The mean.
     sd: The standard deviation, with n - 1 in the denominator; None for one value.
     low: Lower end of the mean's interval; None where there is no telling: for one value, and for
       values that are all the same and not zero, as few test examples make it happen.
     high: Upper end, likewise.
-    count: The number of values.
   """
 
   mean: float
@@ -63,7 +61,6 @@ def interval(
   """Returns the mean of values, one per repetition, with its interval; None without values.
 
   Args:
-    values: The values.
     num_folds: The number of folds, of which the values are from several; None without folds.
     num_comparisons: How many intervals hold at once with probability `LEVEL`.
   """

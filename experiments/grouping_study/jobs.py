@@ -26,8 +26,6 @@ class Study:
   """What all processes of a study need.
 
   Attributes:
-    data_dir: Where the data come from, or None.
-    folder: Path of the study's folder.
     num_cores: How many cores each process uses.
     module: The module that serves its processes.
   """
@@ -173,9 +171,6 @@ def measure(
   """Measures groups, and writes their tables.
 
   Args:
-    study: What all processes need.
-    groups: Those that are not measured yet.
-    num_jobs: How many processes run at the same time.
     tell_measured: Called with each group once its tables are there.
     tell_stage: Called with a group and the stage that it has come to.
   """

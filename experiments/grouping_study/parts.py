@@ -68,10 +68,7 @@ def read(
   """Returns what parts of a study have measured.
 
   Args:
-    folders: Paths of folders of studies.
-    config: The settings of the whole study.
     fingerprints: The fingerprint of the data by setting.
-    versions: The versions of the packages by name.
 
   Raises:
     ValueError: If a folder holds no part of the study, or can't be read.

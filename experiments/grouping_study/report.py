@@ -1,7 +1,6 @@
 """The report of a study: its findings, heat maps, and a table per setting."""
 
 import functools
-from typing import Callable
 
 from experiment_shell import finished_run
 from experiment_shell import html_page
@@ -14,7 +13,7 @@ from experiments.grouping_study import findings
 from experiments.grouping_study import intervals
 from experiments.grouping_study import results as results_lib
 from experiments.grouping_study import settings as settings_lib
-from experiments.three_phase import comparison
+from experiments.three_phase import method_tables
 from experiments.three_phase import results as run_results
 
 _HEAT_MAPS = (
@@ -61,10 +60,6 @@ FILES = {
 }
 
 
-def _number(value: float | None, form: Callable[[float], str]) -> str:
-  return scores.ABSENT if value is None else form(value)
-
-
 def _gain_cells(
     results: results_lib.Results, setting: str, method: str, reference: str
 ) -> list[str]:
@@ -73,7 +68,7 @@ def _gain_cells(
   gain = results.gain(setting, method, reference)
   if gain is None:
     return ["failed", scores.ABSENT]
-  mean = comparison.points(gain.mean)
+  mean = scores.points(gain.mean)
   return [
       html_page.strong(mean) if gain.leaves_out_zero else mean, results_lib.ends_text(gain)
   ]
@@ -90,15 +85,17 @@ def _setting_table(results: results_lib.Results, setting: str) -> html_page.Html
     rows.append([
         run_results.method_label(method),
         results_lib.accuracy_text(found),
-        scores.ABSENT if found is None else results_lib.ends_text(found, comparison.score_text),
+        scores.ABSENT if found is None else results_lib.ends_text(found, scores.score_text),
         *_gain_cells(results, setting, method, results_lib.FEDAVG),
         *_gain_cells(results, setting, method, results_lib.FINETUNED),
         results_lib.accuracy_text(results.interval(setting, method, "adjusted_rand_index")),
-        _number(results.mean(setting, method, "num_clusters"), lambda value: f"{value:.1f}"),
-        _number(results.mean(setting, method, "client_steps"), comparison.steps_text),
-        _number(
+        scores.score_text(results.mean(setting, method, "num_clusters"), "{:.1f}".format),
+        scores.score_text(
+            results.mean(setting, method, "client_steps"), method_tables.steps_text
+        ),
+        scores.score_text(
             results.mean(setting, method, "bytes_down"),
-            lambda down: comparison.bytes_text(down + up),
+            lambda down: method_tables.bytes_text(down + up),
         ),
     ])
   return html_page.table(

@@ -12,7 +12,6 @@ from experiment_shell import text_table
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import intervals
-from experiments.three_phase import comparison
 from experiments.three_phase import results as run_results
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import matched_control
@@ -146,8 +145,6 @@ class Results:
     leave out zero, in words, in colour or in bold, of one or of a choice of them, holds too.
 
     Args:
-      setting: The setting.
-      method: The method.
       reference: One of `REFERENCES`.
     """
     differences = (
@@ -231,16 +228,16 @@ def accuracy_text(found: intervals.Interval | None) -> str:
 
 
 def ends_text(
-    found: intervals.Interval, form: Callable[[float], str] = comparison.points
+    found: intervals.Interval, form: Callable[[float], str] = scores.points
 ) -> str:
   """Returns an interval's ends as text, by default in percentage points."""
-  return comparison.interval(found.low, found.high, form)
+  return scores.interval_text(found.low, found.high, form)
 
 
 def _gain_text(found: intervals.Interval | None) -> str:
   if found is None:
     return "-"
-  return comparison.points(found.mean) + ("*" if found.leaves_out_zero else " ")
+  return scores.points(found.mean) + ("*" if found.leaves_out_zero else " ")
 
 
 def _failure_text(row: dict[str, Any]) -> str:

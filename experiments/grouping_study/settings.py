@@ -16,7 +16,6 @@ class Setting:
   """A kind of differences between clients.
 
   Attributes:
-    about: What it is, in a few words.
     values: Settings of a `ThreePhaseConfig`, by name.
   """
 

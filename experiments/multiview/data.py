@@ -33,11 +33,9 @@ class MultiViewData:
   """A data set.
 
   Attributes:
-    name: What the flags call it.
     source: One line on where it comes from.
     views: float64 of shape (n, d_h) by the view's name.
     labels: int64 of shape (n,), or None if classes are not known.
-    num_clusters: How many clusters to look for.
     clients: The indices of every client's points, or None if the points are still to be split.
     tables: Those of the user's own clients; else None.
   """
@@ -116,7 +114,6 @@ def num_clusters_of(
 
   Args:
     given: What the user says, or None; not None at sites.
-    tables: The data.
 
   Raises:
     ValueError: If there are fewer points, or no classes and the user says nothing.
@@ -141,7 +138,6 @@ def load_folder(
 
   Args:
     data_dir: The folder, laid out as `view_tables.py` describes.
-    options: How the files are read.
     num_clusters: How many clusters to look for; None for as many as there are classes.
 
   Raises:
@@ -240,10 +236,7 @@ def load(
 
   Args:
     names: As in `--datasets`; `OWN` for the user's own data.
-    tables: How to read the user's own data.
     num_clusters: Of the user's own data; None for as many as there are classes.
-    features_dir: Folder of the multiple features.
-    data_dir: Folder of the user's own data.
 
   Raises:
     ValueError: If a data set that is asked for by name is missing, or one can't be
@@ -269,12 +262,7 @@ def load(
 
 
 def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-  """Raises a ValueError unless a run to resume had the same data.
-
-  Args:
-    recorded: The `config.json` of the run to resume.
-    document: The `config.json` of a run that would start now.
-  """
+  """Raises a ValueError unless a run to resume had the same data."""
   argument = "data_dir" if OWN in document["data"] else "datasets"
   for key in ("data", "with_demonstration"):
     if recorded.get(key) != document[key]:

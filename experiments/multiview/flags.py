@@ -1,22 +1,24 @@
-"""The flags of the multi-view experiment: the only place that reads them."""
+"""The flags of the multi-view experiment."""
 
 from typing import Iterable, Sequence
 
 from absl import flags
 
 from experiment_shell import path_flag
+from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments import option_flags
 from experiments import table_flags
+from experiments import worker_flags
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from fl_clustering.tables import table_options
 
 flags.adopt_module_key_flags(run_flags)
-# Those of `table_flags` that apply to views; the others are refused, and not in `--help`.
-for _name in table_flags.NAMES:
-  if _name not in ("columns", "client_column"):
-    flags.declare_key_flag(_name)
+# Those of `table_flags` that apply to views; the others are refused, and not in the help.
+_TABLE_FLAGS = [name for name in table_flags.NAMES if name not in ("columns", "client_column")]
+for _name in _TABLE_FLAGS:
+  flags.declare_key_flag(_name)
 
 option_flags.define(config_lib.MultiViewStudyConfig)
 path_flag.define(
@@ -29,6 +31,26 @@ path_flag.define(
     "view (CSV with any separator, Parquet, Feather, XLSX, NPY or NPZ) and the rows in the same "
     "order. A file `labels` with classes, if there is one, is used for scores only.",
     former_name="sites_dir")
+
+
+HELP = program_help.Help(
+    {
+        "data": ("data_dir", "datasets", "num_clients", "seeds"),
+        "tables": ("categories", "missing"),
+        "training": ("n_init", "num_rounds"),
+        "methods": ("num_clusters", "alpha"),
+        "privacy": ("min_count",),
+        "machines": ("workers",),
+        "output": run_flags.NAMES[:2],
+    },
+    {
+        "data": ("features_dir", "dirichlet_alpha", "seed", "sites_dir"),
+        "tables": _TABLE_FLAGS,
+        "training": ("tol",),
+        "machines": worker_flags.NAMES,
+        "output": run_flags.NAMES,
+    },
+)
 
 
 def _check_left_out(names: Iterable[str], rule: str) -> None:
@@ -50,12 +72,8 @@ def config() -> config_lib.MultiViewStudyConfig:
 
 
 def are_at_sites(workers: Sequence[str]) -> bool:
-  """Returns whether the user's own data are those of workers, which own their clients.
-
-  Args:
-    workers: The workers' addresses.
-  """
-  return bool(workers) and flags.FLAGS.num_clusters is not None and data_dir() is None
+  """Returns whether the user's own data are those of workers, which own their clients."""
+  return bool(workers) and flags.FLAGS.num_clusters is not None and flags.FLAGS.data_dir is None
 
 
 def sites_config() -> config_lib.MultiViewStudyConfig:
@@ -69,13 +87,3 @@ def sites_config() -> config_lib.MultiViewStudyConfig:
     _check_left_out(names, rule)
   values = option_flags.given(config_lib.MultiViewStudyConfig)
   return config_lib.MultiViewStudyConfig(**{**values, "datasets": (data.OWN,)})
-
-
-def features_dir() -> str | None:
-  """Returns the folder of the multiple features, or None."""
-  return flags.FLAGS.features_dir
-
-
-def data_dir() -> str | None:
-  """Returns the folder of the user's sites, or None."""
-  return flags.FLAGS.data_dir

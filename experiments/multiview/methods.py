@@ -27,7 +27,6 @@ class Outcome:
     nmi: Normalised mutual information; None where classes are not known.
     ari: Adjusted Rand index; likewise.
     rounds: Number of rounds of the best restart; None for other methods.
-    view_weights: The final view weights.
     objectives: The objective before the first round and after each.
     points: The number of points of every class in every cluster.
   """
@@ -114,7 +113,6 @@ class Problem:
     views: float64 of shape (n, d_h) by the view's name.
     labels: int64 of shape (n,), or None.
     shares: The indices of every client's points.
-    seed: The methods' seed.
     settings: Settings of `FederatedMultiViewKMeans` that all of its rows share.
   """
 
@@ -174,7 +172,6 @@ def fit(
   """Returns a fitted `FederatedMultiViewKMeans`.
 
   Args:
-    problem: The points.
     view_weights: The rule that weighs the views: `equal`, `mvkm` or `regret`.
     shares: Which points each client has; the problem's own by default.
   """

@@ -65,8 +65,6 @@ def local_fit(
 
   Args:
     views: Arrays of shape (n, d_h).
-    num_clusters: Number of clusters.
-    num_iterations: Most iterations.
     tolerance: It ends when the objective changes by no more than this.
     rng: Draws the first centers.
 

@@ -207,7 +207,6 @@ def model_sections(
   """Returns the section of the saved model.
 
   Args:
-    run: The run.
     files: The names of the tables that say more of it.
     *blocks: Further blocks, after the figure.
   """

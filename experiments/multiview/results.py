@@ -33,7 +33,6 @@ class Results:
   """The measurements of one data set.
 
   Attributes:
-    name: The data set's name.
     source: One line on where the data come from; empty for the tutorial's data.
     view_names: The names of its views; empty for the tutorial's data.
     class_names: The names of the user's classes by number; None where classes are numbers.
@@ -47,8 +46,6 @@ class Results:
     """Picks the data set's rows of a study.
 
     Args:
-      name: The data set's name.
-      rows: The rows.
       description: What `config.json` says of the data set; empty for the tutorial's data.
     """
     self.name = name

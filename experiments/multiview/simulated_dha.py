@@ -125,7 +125,6 @@ def draw(seed: int, settings: dict[str, Any]) -> Demonstration:
 
   Args:
     seed: Seed of the data and of the methods.
-    settings: The settings of `FederatedMultiViewKMeans`.
   """
   rng = np.random.RandomState(seed)
   views, labels = _draw_points(rng)
@@ -161,7 +160,6 @@ class Row:
   """A row of the demonstration's table.
 
   Attributes:
-    label: What the table calls it.
     claim: The claim of the tutorial that it is compared with, a key of `CLAIMS`; or None.
   """
 

@@ -30,18 +30,7 @@ def load(
     config: config_lib.MultiViewStudyConfig, recorded: Mapping[str, Any] | None,
     stack: contextlib.ExitStack,
 ) -> experiment.Inputs:
-  """Connects to the sites, and checks what they say of themselves.
-
-  Args:
-    config: The settings.
-    recorded: The `config.json` of a run to resume, or None.
-    stack: TFF computes at the sites as long as it is open.
-
-  Raises:
-    launch.InputError: If a site can't be used.
-    ValueError: If they don't go together, have other rows than those of the run to resume, or
-      have too few.
-  """
+  """Connects to the sites, and checks what they say of themselves, as `kmeans.own_data` does."""
   opened = site_runs.open_sites(stack, "views")
   format_: Any = opened.sites.format
   described = {
@@ -129,9 +118,7 @@ def measure_all(
   """Fits by every rule and seed, and writes the files; returns the summary.
 
   Args:
-    config: The settings.
     inputs: What `load` returned.
-    folder: The run's folder.
 
   Raises:
     runtime.WorkerLost: If a site was lost.

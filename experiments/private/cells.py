@@ -68,7 +68,6 @@ def load_benchmark(
   """Loads the data sets and starts diffprivlib.
 
   Args:
-    config: The settings.
     data_dir: Folder with UCI's files, or None.
     diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
     stack: Ends the process of diffprivlib.
@@ -89,12 +88,7 @@ def load_benchmark(
 
 
 def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-  """Raises a ValueError unless a run to resume had the same data sets and methods.
-
-  Args:
-    recorded: The `config.json` of the run to resume.
-    document: The `config.json` of a run that would start now.
-  """
+  """Raises a ValueError unless a run to resume had the same data sets and methods."""
   for part in _COMPARED:
     before, now = recorded[part], document[part]
     for name in {**before, **now}:

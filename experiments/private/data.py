@@ -48,10 +48,8 @@ class BenchmarkDataset:
   """Points to cluster.
 
   Attributes:
-    name: Its key in `DATASETS`.
     points: float64 of shape (num_points, dim).  Private methods clip the rows to
       `RADIUS`; few or none are outside.
-    source: One line on where the data come from.
     client_sizes: Numbers of points of the clients, whose rows follow each other; empty for
       data without clients.
     unit_points: How many points privacy protects together: 1, or the most that a client has.
@@ -192,7 +190,6 @@ def load_datasets(
 
   Args:
     names: Keys of `DATASETS`.
-    seed: The benchmark's seed.
     data_dir: Folder with UCI's files, or None.
 
   Raises:

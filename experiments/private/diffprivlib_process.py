@@ -67,7 +67,6 @@ class DiffprivlibProcess:
 
   Attributes:
     versions: Versions of diffprivlib and of what it computes with, by name.
-    pid: The process's id.
   """
 
   def __init__(self, python: str) -> None:
@@ -107,8 +106,6 @@ class DiffprivlibProcess:
     Args:
       points: Of shape (num_points, dim); handed over only if it is not the same object as in the
         last call.
-      k: Number of clusters.
-      epsilon: The privacy parameter.
       delta: Not used: diffprivlib's k-means has none, which is stricter.
       seed: From 0 to 2**32 - 1.
 

@@ -92,7 +92,6 @@ def embeddings(seed: int, epochs: int = _EPOCHS) -> tuple[np.ndarray, float, str
 
   Args:
     seed: Seed of the network's initial parameters and of the order of training.
-    epochs: Passes over the training data.
 
   Returns:
     The embeddings, non-negative float64 of shape (5000, 40) with the digits that the network

@@ -71,10 +71,8 @@ def _draw(
   """Returns a figure of the losses at pairs of k and epsilon, with a panel for each data set.
 
   Args:
-    results: The measurements.
     column: The horizontal axis, "k" or "epsilon".
     settings: The pairs, in ascending order.
-    x_label: The label of the axis.
     fixed: The setting that is the same for all pairs.
     with_peer: Whether the peer's losses are shown, which are at one epsilon.
   """

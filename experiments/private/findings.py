@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from experiment_shell import report_sections
 from experiments.private import methods
 from experiments.private import results as results_lib
 
@@ -11,8 +12,7 @@ _FEW_RUNS = 5
 
 
 def _capitalized(method: str) -> str:
-  label = methods.LABELS[method]
-  return label[0].upper() + label[1:]
+  return report_sections.capitalized(methods.LABELS[method])
 
 
 def _cases(results: results_lib.Results) -> list[tuple[str, int]]:

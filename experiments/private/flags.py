@@ -1,4 +1,4 @@
-"""The flags of the benchmark of private clustering: the only place that reads them."""
+"""The flags of the benchmark of private clustering."""
 
 from typing import Collection
 
@@ -6,6 +6,7 @@ from absl import flags
 
 from clustering_basics import validate
 from experiment_shell import path_flag
+from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments import option_flags
 from experiments.private import config as config_lib
@@ -24,6 +25,18 @@ path_flag.define(
     "that Bazel makes. Without Bazel there is none, and diffprivlib is left out.")
 
 
+HELP = program_help.Help(
+    {
+        "data": ("datasets", "data_dir"),
+        "methods": ("methods", "k_to_try", "fixed_k", "runs"),
+        "privacy": ("epsilon_to_try", "fixed_epsilon", "delta"),
+        "machines": ("diffprivlib_python",),
+        "output": run_flags.NAMES[:2],
+    },
+    {"data": ("seed",), "output": run_flags.NAMES},
+)
+
+
 def _check_used(name: str, used_by: Collection[str], chosen: Collection[str]) -> None:
   """Raises a ValueError if a flag is given but nothing chosen uses it."""
   if getattr(flags.FLAGS, name) is not None and not set(used_by) & set(chosen):
@@ -37,13 +50,3 @@ def config() -> config_lib.BenchmarkConfig:
   _check_used("data_dir", data.FROM_FILES, found.datasets)
   _check_used("diffprivlib_python", ["diffprivlib"], found.methods)
   return found
-
-
-def data_dir() -> str | None:
-  """Returns the folder with UCI's files, or None."""
-  return flags.FLAGS.data_dir
-
-
-def diffprivlib_python() -> str | None:
-  """Returns the path of a Python with diffprivlib, or None."""
-  return flags.FLAGS.diffprivlib_python

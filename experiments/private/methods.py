@@ -18,9 +18,12 @@ from dp_clustering import clustering_params
 from dp_clustering import clustering_result
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
+from experiment_shell import lazy_module
 from experiments.private import data
 from experiments.private import diffprivlib_process
-from experiments.private import federated_methods
+
+# scikit-learn, which it imports, takes long to import.
+federated_methods = lazy_module.LazyModule("experiments.private.federated_methods")
 
 # The label of each method in tables and figures.
 LABELS = {

@@ -133,10 +133,7 @@ def _loss_table(
   """Returns the table of a data set's losses, with a row per method.
 
   Args:
-    results: The measurements.
-    dataset: Name of the data set.
     columns: From the heading to k and epsilon.
-    caption: The table's caption.
   """
 
   def mean(method: str, setting: tuple[int, float]) -> str:

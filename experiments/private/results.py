@@ -74,7 +74,6 @@ class Results:
   """The measurements of one output folder.
 
   Attributes:
-    run: The folder.
     losses: By data set, method, k and epsilon, which are its index: the columns of
       `scores.summary`, and the `worst` loss of any run.
   """
@@ -125,12 +124,8 @@ class Results:
     """Returns a method's mean loss, or another column of `losses`.
 
     Args:
-      dataset: Name of the data set.
-      method: Name of the method.
-      k: Number of clusters.
       epsilon: The privacy parameter, `fixed_epsilon` by default; a method that is not
         private has the same losses for any.
-      column: Name of the column.
     """
     if method == methods.NOT_PRIVATE:
       epsilon = math.inf

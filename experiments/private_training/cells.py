@@ -27,11 +27,8 @@ from fl_clustering.private_clusters import releases as releases_lib
 if TYPE_CHECKING:
   from fl_clustering.private_clusters import plan as plan_lib
 
-RELEASED = "released"
-SIMULATION = "simulation"
-JOURNAL = "journal"
+_JOURNAL = "journal"
 
-_RESULTS = "simulation/results.csv"
 _KEYS = ("method", "epsilon", "seed")
 _VALUES = (
     "adjusted_rand_index", "accuracy", "finetuned_accuracy", "relative_noise", "seconds"
@@ -101,14 +98,14 @@ class Measurements:
     )
     releases = releases_lib.Releases(
         settings.epsilon, settings.delta, seed if config.simulation else None,
-        self._folder.join(JOURNAL) if is_released else None,
+        self._folder.join(_JOURNAL) if is_released else None,
     )
     trained = training.train(
         settings, clients.model, files, self._client_folder, seed, releases
     )
     if is_released:
       released.write(
-          self._folder.join(RELEASED), config.to_json(), settings, clients.model,
+          self._folder.join(results.RELEASED), config.to_json(), settings, clients.model,
           clients.source, trained,
       )
     return clients, settings, trained
@@ -128,7 +125,7 @@ class Measurements:
 
 def _published(folder: output_folder.OutputFolder) -> dict[str, Any]:
   """Returns the summary of what was released."""
-  path = os.path.join(folder.join(RELEASED), output_folder.SUMMARY)
+  path = os.path.join(folder.join(results.RELEASED), output_folder.SUMMARY)
   with open(path, encoding="utf-8") as file:
     return json.load(file)
 
@@ -152,13 +149,13 @@ def run(
     stack.enter_context(runtime.LocalRuntime())
     measurements = Measurements(config, folder, load, client_folder)
     if config.simulation:
-      os.makedirs(folder.join(SIMULATION), exist_ok=True)
-      table = study.Study(folder, _RESULTS, _KEYS, _VALUES)
+      os.makedirs(folder.join(results.SIMULATION), exist_ok=True)
+      table = study.Study(folder, f"{results.SIMULATION}/{results.SIMULATED}", _KEYS, _VALUES)
       table.run(_cells(config), measurements.measure)
       published = _published(folder)
       simulation = results.simulation_summary(table.rows, published["data"], config.delta)
       folder.write_text(
-          os.path.join(SIMULATION, output_folder.SUMMARY), output_folder.json_text(simulation)
+          f"{results.SIMULATION}/{output_folder.SUMMARY}", output_folder.json_text(simulation)
       )
     else:
       measurements.train(methods(config)[0], config.epsilon[0], config.seed)

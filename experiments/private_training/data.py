@@ -26,7 +26,6 @@ class Clients:
     train: Their examples for training by client id; a client of tables may have none.
     test: Those for testing.
     true_groups: The number of every client's true group by client id; None if unknown.
-    model: What is trained.
     source: What the data are, in a line; public.
     document: What `config.json` says of the data.
   """

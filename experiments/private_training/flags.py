@@ -1,4 +1,4 @@
-"""The flags of private clustered training: the only place that reads them."""
+"""The flags of private clustered training."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from absl import flags
 
 from experiment_shell import path_flag
+from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments import option_flags
 from experiments.private_training import config as config_lib
@@ -27,6 +28,25 @@ path_flag.define(
     "drafts it.")
 
 
+HELP = program_help.Help(
+    {
+        "data": ("dataset", "data_dir", "schema", "num_clients", "partition"),
+        "training": ("model", "rounds", "local_steps", "learning_rate"),
+        "methods": ("num_clusters", "simulation", "num_seeds"),
+        "privacy": ("epsilon", "delta", "trust"),
+        "output": run_flags.NAMES[:2],
+    },
+    {
+        "data": (
+            *config_lib.OPTIONS["partition"], "examples_per_client", "image_size", "seed"
+        ),
+        "training": (*config_lib.OPTIONS["model"],),
+        "privacy": ("min_clients",),
+        "output": run_flags.NAMES,
+    },
+)
+
+
 def settings() -> dict[str, Any]:
   """Returns the settings that are given or have a default as flags."""
   of_choices = {
@@ -36,8 +56,3 @@ def settings() -> dict[str, Any]:
   if flags.FLAGS.schema is not None:
     given["schema"] = schema_lib.Schema.read(flags.FLAGS.schema)
   return given
-
-
-def data_dir() -> str | None:
-  """Returns where the data come from, or None."""
-  return flags.FLAGS.data_dir

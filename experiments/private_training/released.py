@@ -11,15 +11,13 @@ import numpy as np
 from clustering_basics import atomic_file
 from dp_clustering import privacy_calculator
 from experiment_shell import output_folder
+from experiments.private_training import results
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan as plan_lib
 
 if TYPE_CHECKING:
   from experiments.private_training import training
   from fl_clustering.tasks import model as model_lib
-
-LEDGER = "ledger.csv"
-MODELS = "models.npz"
 
 
 def _numbers(array: np.ndarray) -> list[float | None]:
@@ -108,7 +106,7 @@ def write(
   ]
   header = ("release", "sensitivity", "std", "mu", "answered")
   texts = {
-      LEDGER: output_folder.csv_text(header, rows),
+      results.LEDGER: output_folder.csv_text(header, rows),
       output_folder.CONFIG: output_folder.json_text({"config": config}),
       output_folder.SUMMARY: output_folder.json_text(summary(settings, model, source, trained)),
   }
@@ -119,4 +117,4 @@ def write(
     end = start + math.prod(shape)
     arrays[name] = trained.vectors[:, start:end].reshape(-1, *shape)
     start = end
-  atomic_file.write_arrays(os.path.join(folder, MODELS), arrays)
+  atomic_file.write_arrays(os.path.join(folder, results.MODELS), arrays)

@@ -13,16 +13,12 @@ from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
+from experiment_shell import scores
 from experiments.kmeans import privacy_box
 from experiments.private_training import figures
 from experiments.private_training import results
 from experiments.private_training import simulation_report
 from fl_clustering.points import privacy as privacy_lib
-
-RELEASED = "released"
-SIMULATION = "simulation"
-LEDGER = "ledger.csv"
-MODELS = "models.npz"
 
 _FALSE_ALARMS = 0.01
 
@@ -42,8 +38,8 @@ _FIGURES = (
 FILES_RELEASED = {
     output_folder.REPORT: "this page",
     output_folder.SUMMARY: "the guarantee, noisy sizes and accuracies",
-    MODELS: "the clusters' models",
-    LEDGER: "every release, with its noise and its cost",
+    results.MODELS: "the clusters' models",
+    results.LEDGER: "every release, with its noise and its cost",
     output_folder.CONFIG: "the settings",
     "figures": "the figures as PNG",
 }
@@ -51,7 +47,7 @@ FILES_RELEASED = {
 FILES = {
     output_folder.REPORT: "NOT for publication: this page",
     "journal": "every release and its answer, for --resume",
-    SIMULATION: "NOT private: exact and fine-tuned accuracies, and comparisons of methods",
+    results.SIMULATION: "NOT private: exact and fine-tuned accuracies, and comparisons of methods",
     output_folder.SUMMARY: "NOT for publication: the summaries of both folders",
     output_folder.CONFIG: "NOT for publication: all settings, versions, the data's names",
 }
@@ -126,7 +122,7 @@ def _released_warnings(released: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _clusters_table(released: Mapping[str, Any]) -> html_page.Html:
-  score_text = results.score_text
+  score_text = scores.score_text
   rows = [
       [
           cluster["cluster"], score_text(cluster["num_clients"], "{:.1f}".format),
@@ -147,7 +143,7 @@ def _clusters_table(released: Mapping[str, Any]) -> html_page.Html:
 
 
 def _ledger_table(run: finished_run.FinishedRun, mu: float) -> html_page.Html:
-  releases = run.rows(LEDGER, ("release",))
+  releases = run.rows(results.LEDGER, ("release",))
   rows = [
       [
           release["release"], f"{release['sensitivity']:.5g}", f"{release['std']:.5g}",
@@ -211,19 +207,19 @@ def write_report(finished: finished_run.FinishedRun) -> None:
   """Draws the page of each folder, and last the page that says which of them may be published."""
   released, simulation = finished.summary["released"], finished.summary["simulation"]
   data = released["data"]
-  write_released(finished.join(RELEASED))
+  write_released(finished.join(results.RELEASED))
   may_be = (
       "may be published" if released["privacy"]["is_private"]
       else "NOT private, as its noise can be drawn again"
   )
   pages = [html_page.joined(
-      html_page.link(f"{RELEASED}/{output_folder.REPORT}", "What was released"),
+      html_page.link(f"{results.RELEASED}/{output_folder.REPORT}", "What was released"),
       f"with all of its folder: {may_be}.",
   )]
   if simulation is not None:
-    simulation_report.write_simulation(finished.join(SIMULATION))
+    simulation_report.write_simulation(finished.join(results.SIMULATION))
     pages.append(html_page.joined(
-        html_page.link(f"{SIMULATION}/{output_folder.REPORT}", "The simulation"),
+        html_page.link(f"{results.SIMULATION}/{output_folder.REPORT}", "The simulation"),
         f"with all of its folder: {simulation['note']}",
     ))
   report_sections.write(finished, report_sections.Report(
@@ -237,5 +233,5 @@ def write_report(finished: finished_run.FinishedRun) -> None:
       settings=report_sections.settings_section(
           "Settings and versions", {"Settings": finished.settings, "Versions": finished.versions}
       ),
-      files={RELEASED: f"{may_be}: models, ledger, noisy numbers and their page", **FILES},
+      files={results.RELEASED: f"{may_be}: models, ledger, noisy numbers and their page", **FILES},
   ))

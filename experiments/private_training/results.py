@@ -14,6 +14,13 @@ from experiment_shell import scores
 from experiment_shell import text_table
 from experiments.grouping_study import intervals
 
+# Folders of a run, and files in them.
+RELEASED = "released"
+SIMULATION = "simulation"
+LEDGER = "ledger.csv"
+MODELS = "models.npz"
+SIMULATED = "results.csv"
+
 FEDAVG = "fedavg"
 DP_FEDAVG = "dp_fedavg"
 IFCA = "ifca"
@@ -139,7 +146,6 @@ def simulation_summary(
   Args:
     rows: Those of results.csv, with None for empty cells.
     data: What the released summary says of the data.
-    delta: Of all private methods.
   """
   tried = sorted({row["epsilon"] for row in rows if row["epsilon"] is not None})
   methods: dict[str, dict[str, Any]] = {}
@@ -173,16 +179,6 @@ def epsilons(simulation: Mapping[str, Any]) -> list[float]:
 def comparisons(simulation: Mapping[str, Any], other: str) -> list[Mapping[str, Any]]:
   """Returns the comparisons with another method, by ascending epsilon."""
   return [found for found in simulation["comparisons"] if found["against"] == other]
-
-
-def points(share: float) -> str:
-  """Returns a difference of shares in percentage points, with its sign."""
-  return f"{100 * share:+.1f}"
-
-
-def score_text(value: float | None, form: Callable[[float], str] = "{:.3f}".format) -> str:
-  """Returns a score as text; a dash for None."""
-  return scores.ABSENT if value is None else form(value)
 
 
 def spread_text(
@@ -219,7 +215,7 @@ def method_rows(
   return [
       [
           LABELS[method], scores.ABSENT if key == NO_EPSILON else key,
-          score_text(found["relative_noise"], "{:.2f}".format), str(found["num_seeds"]),
+          scores.score_text(found["relative_noise"], "{:.2f}".format), str(found["num_seeds"]),
           *(text(found["spread"][name]) for name in _SCORES),
       ]
       for method, of_method in simulation["methods"].items() for key, found in of_method.items()
@@ -272,13 +268,13 @@ def _released_text(released: Mapping[str, Any]) -> str:
   privacy = released["privacy"]
   rows = [
       [
-          str(cluster["cluster"]), score_text(cluster["num_clients"], "{:.0f}".format),
-          score_text(cluster["accuracy"]),
+          str(cluster["cluster"]), scores.score_text(cluster["num_clients"], "{:.0f}".format),
+          scores.score_text(cluster["accuracy"]),
       ]
       for cluster in released["clusters"]
   ]
   rows.append([
-      "all", str(released["data"]["num_clients"]), score_text(released["accuracy"]),
+      "all", str(released["data"]["num_clients"]), scores.score_text(released["accuracy"]),
   ])
   lines = [
       f"planning number {released['plan']['relative_noise']:.2f}. {released['plan']['advice']}",
@@ -300,7 +296,7 @@ def text(summary: Mapping[str, Any]) -> str:
   if simulation is None:
     return _released_text(released)
   rows = method_rows(
-      simulation, lambda spread: score_text(None if spread is None else spread["mean"])
+      simulation, lambda spread: scores.score_text(None if spread is None else spread["mean"])
   )
   return "\n".join([
       _released_text(released), "", "Simulation, NOT private: exact means over seeds",

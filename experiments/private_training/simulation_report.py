@@ -8,10 +8,9 @@ from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
+from experiment_shell import scores
 from experiments.private_training import figures
 from experiments.private_training import results
-
-RESULTS = "results.csv"
 
 _FIGURES = (
     report_sections.Figure(
@@ -28,7 +27,7 @@ _FIGURES = (
 _FILES = {
     output_folder.REPORT: "this page",
     output_folder.SUMMARY: "NOT private: means, intervals and comparisons",
-    RESULTS: "NOT private: a row for each method, epsilon and seed",
+    results.SIMULATED: "NOT private: a row for each method, epsilon and seed",
     "figures": "NOT private: the figures as PNG",
 }
 
@@ -52,7 +51,7 @@ def _against_finetuned(simulation: Mapping[str, Any]) -> str:
 def _cost_of_privacy(simulation: Mapping[str, Any]) -> list[str]:
   """Returns one sentence: how far private clusters are from IFCA; nothing if it was not run."""
   differences = [
-      f"{results.points(found['difference']['mean'])} points at epsilon {found['epsilon']:g}"
+      f"{scores.points(found['difference']['mean'])} points at epsilon {found['epsilon']:g}"
       for found in results.comparisons(simulation, results.IFCA)
   ]
   if not differences:
@@ -69,9 +68,9 @@ def _comparison_table(
   """Returns the table of differences from another method; nothing if it was not run."""
   rows = [
       [
-          f"{found['epsilon']:g}", results.score_text(found["relative_noise"], "{:.2f}".format),
+          f"{found['epsilon']:g}", scores.score_text(found["relative_noise"], "{:.2f}".format),
           found["difference"]["num_seeds"],
-          results.spread_text(found["difference"], results.points),
+          results.spread_text(found["difference"], scores.points),
       ]
       for found in results.comparisons(simulation, other)
   ]
@@ -87,9 +86,9 @@ def _losses_table(simulation: Mapping[str, Any]) -> list[html_page.Html]:
   rows = [
       [
           f"{loss['epsilon']:g}", loss["seed"],
-          results.score_text(loss["relative_noise"], "{:.2f}".format),
-          results.score_text(loss[results.OURS]), results.score_text(loss[results.DP_FEDAVG]),
-          results.points(loss[results.OURS] - loss[results.DP_FEDAVG]),
+          scores.score_text(loss["relative_noise"], "{:.2f}".format),
+          scores.score_text(loss[results.OURS]), scores.score_text(loss[results.DP_FEDAVG]),
+          scores.points(loss[results.OURS] - loss[results.DP_FEDAVG]),
       ]
       for loss in simulation["losses"]
   ]
@@ -103,7 +102,7 @@ def _losses_table(simulation: Mapping[str, Any]) -> list[html_page.Html]:
 
 
 def _runs_table(run: finished_run.FinishedRun) -> html_page.Html:
-  rows = run.rows(RESULTS)
+  rows = run.rows(results.SIMULATED)
   columns = list(rows[0]) if rows else ["method"]
   return html_page.details(
       f"All {len(rows)} runs",

@@ -26,7 +26,6 @@ class Trained:
   Attributes:
     states: Before every round and after the last; without their models but for the last.
     relative_noise: The planning number.
-    num_clients: N.
   """
 
   states: tuple[training.State, ...]

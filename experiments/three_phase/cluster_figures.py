@@ -180,10 +180,7 @@ def _separate(
   """Names the clusters of ordered clients on an axis, and draws lines between them.
 
   Args:
-    axis: The axis of the clients.
-    clusters: The clients' clusters, in their order.
     draw_lines: What draws a line at a place of the axis.
-    color: The lines' colour.
     widths: The lines' width, and that of very many lines.
 
   Returns:

@@ -1,40 +1,17 @@
-"""The comparison of methods: its rows and columns, its table for the terminal, its HTML tables."""
+"""The comparison of methods: its columns, its table for the terminal, its HTML tables."""
 
-import dataclasses
 import operator
 from typing import Any, Callable, Mapping, Sequence
 
 from experiment_shell import html_page
 from experiment_shell import scores
-from experiment_shell import text_table
+from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains
 
+Column = method_tables.Column
+
 VERDICTS = {gains.BETTER: "better", gains.WORSE: "worse", gains.UNCLEAR: "can't tell"}
-
-
-def score_text(value: float | None) -> str:
-  """Returns a share with three decimals, or a dash for None."""
-  return scores.ABSENT if value is None else f"{value:.3f}"
-
-
-def number_text(value: float) -> str:
-  """Returns a number in the data's units with four digits."""
-  return f"{value:,.0f}" if abs(value) >= 9999.5 else f"{value:.4g}"
-
-
-def _mean_sd(distribution: Mapping[str, float]) -> str:
-  return f"{distribution['mean']:.3f} ± {distribution['sd']:.3f}"
-
-
-def _mean_sd_in_units(distribution: Mapping[str, float]) -> str:
-  return f"{number_text(distribution['mean'])} ± {number_text(distribution['sd'])}"
-
-
-def points(share: float) -> str:
-  """Returns a difference of shares in percentage points, with its sign."""
-  # What rounds to zero keeps its sign, since an interval may end close to zero.
-  return f"{100 * share:+.1f}"
 
 
 def _signed(value: float) -> str:
@@ -44,7 +21,7 @@ def _signed(value: float) -> str:
 
 def gain_form(summary: Mapping[str, Any]) -> Callable[[float], str]:
   """Returns how gains are written: in percentage points if the metric is a share."""
-  return points if results_lib.metric(summary).bound == 1 else _signed
+  return scores.points if results_lib.metric(summary).bound == 1 else _signed
 
 
 def gain_unit(summary: Mapping[str, Any]) -> str:
@@ -55,94 +32,27 @@ def gain_unit(summary: Mapping[str, Any]) -> str:
   return "points" if metric.label == "accuracy" else f"points of {metric.label}"
 
 
-def interval(low: float | None, high: float | None, form: Callable[[float], str] = points) -> str:
-  """Returns an interval as text, that of a gain in percentage points; "unknown" for None."""
-  return "unknown" if low is None or high is None else f"{form(low)} to {form(high)}"
-
-
-def _in_units(value: float, units: Sequence[str]) -> str:
-  """Returns a number of three digits, and the unit with which it is `value`."""
-  position = 0
-  while value >= 999.5 and position < len(units) - 1:
-    value /= 1000
-    position += 1
-  return f"{value:.3g}{units[position]}"
-
-
-def steps_text(value: float) -> str:
-  """Returns a number of steps in a few characters, such as `12.3 k`."""
-  return _in_units(value, ("", " k", " M", " G", " T"))
-
-
-def bytes_text(value: float) -> str:
-  """Returns a number of bytes in a few characters, such as `1.2 GB`."""
-  return _in_units(value, (" B", " kB", " MB", " GB", " TB", " PB"))
-
-
-@dataclasses.dataclass(frozen=True)
-class Column:
-  """One column of a table whose rows are methods.
-
-  Attributes:
-    path: Keys that lead to the value within a method's part of the summary.
-    heading: The column's heading.
-    text: From the value to its text.
-    rank: From the value to a number whose highest is the best; None if none is best.
-  """
-
-  path: tuple[str, ...]
-  heading: str
-  text: Callable[[Any], str]
-  rank: Callable[[Any], float] | None = None
-
-
-_mean = operator.itemgetter("mean")  # Of a distribution.
-_least_mean = lambda distribution: -distribution["mean"]
-Group = tuple[str, Sequence[Column]]  # A heading, and the columns below it.
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-  """One method, or phase 1, with its part of the summary."""
-
-  method: str
-  label: str
-  part: Mapping[str, Any]
-
-  def value(self, column: Column) -> Any:
-    """Returns the value in a column; None if it does not apply."""
-    value: Any = self.part
-    for key in column.path:
-      if not isinstance(value, dict) or key not in value:
-        return None
-      value = value[key]
-    return value
-
-  def text(self, column: Column, absent: str = scores.ABSENT) -> str:
-    """Returns the value in a column as text; `absent` if it does not apply."""
-    value = self.value(column)
-    return absent if value is None else column.text(value)
-
-
-def _of_numbers(part: str) -> tuple[Column, ...]:
-  """Returns the columns of clients' errors in a regression."""
-  return (
-      Column((part, "rmse"), "RMSE, mean ± sd", _mean_sd_in_units, _least_mean),
-      Column((part, "rmse", "p90"), "90th perc.", number_text, operator.neg),
-      Column((part, "rmse", "min"), "best client", number_text, operator.neg),
-      Column((part, "mae", "mean"), "MAE, mean", number_text, operator.neg),
-      Column((part, "r2"), "R2, mean", _mean_where_defined, _mean),
-      Column((part, "pooled_rmse"), "pooled RMSE", number_text, operator.neg),
-      Column((part, "pooled_r2"), "pooled R2", score_text, float),
-  )
-
-
 def _mean_where_defined(distribution: Mapping[str, float]) -> str:
   return f"{distribution['mean']:.3f} ({distribution['num_clients']})"
 
 
+_mean = operator.itemgetter("mean")  # Of a distribution.
+
+
+def _of_numbers(part: str) -> tuple[Column, ...]:
+  """Returns the columns of clients' errors in a regression, besides those of the RMSE."""
+  number_text = results_lib.number_text
+  return (
+      Column((part, "mae", "mean"), "MAE, mean", number_text, operator.neg),
+      Column((part, "r2"), "R2, mean", _mean_where_defined, _mean),
+      Column((part, "pooled_rmse"), "pooled RMSE", number_text, operator.neg),
+      Column((part, "pooled_r2"), "pooled R2", scores.score_text, float),
+  )
+
+
 def of_outputs(part: str) -> tuple[Column, ...]:
   """Returns the columns of clients' metrics that need a model's outputs."""
+  score_text = scores.score_text
   return (
       Column((part, "auroc"), "AUROC", _mean_where_defined, _mean),
       Column((part, "pooled_auroc"), "pooled AUROC", score_text, float),
@@ -160,27 +70,32 @@ def of_clients(
 
   Args:
     part: The part of a method's summary that holds it.
-    summary: What `summary.json` holds.
     balanced: Whether the mean recall, which is the balanced accuracy, is called so.
   """
+  scale = results_lib.scale(summary)
+
+  def of_scale(percentile: str, best: str) -> tuple[Column, ...]:
+    return (
+        Column((part, scale.key), f"{scale.name}, mean ± sd", scale.mean_sd, scale.rank_mean),
+        Column((part, scale.key, percentile), f"{percentile[1:]}th perc.", scale.text, scale.rank),
+        Column((part, scale.key, best), "best client", scale.text, scale.rank),
+    )
+
   if results_lib.is_regression(summary):
-    return _of_numbers(part)
+    return (*of_scale("p90", "min"), *_of_numbers(part))
   recall = "balanced accuracy" if balanced else "recall, mean"
   return (
-      Column((part, "accuracy"), "accuracy, mean ± sd", _mean_sd, _mean),
-      Column((part, "accuracy", "p10"), "10th perc.", score_text, float),
-      Column((part, "accuracy", "max"), "best client", score_text, float),
+      *of_scale("p10", "max"),
       Column((part, "share_at_target"), "share at target", "{:.0%}".format, float),
-      Column((part, "recall", "mean"), recall, score_text, float),
-      Column((part, "pooled_accuracy"), "pooled accuracy", score_text, float),
+      Column((part, "recall", "mean"), recall, scores.score_text, float),
+      Column((part, "pooled_accuracy"), "pooled accuracy", scores.score_text, float),
   )
 
 
 def mean_column(summary: Mapping[str, Any], part: str = "clients", heading: str = "mean") -> Column:
   """Returns the column of clients' mean accuracy, or RMSE in a regression."""
-  if results_lib.is_regression(summary):
-    return Column((part, "rmse", "mean"), heading, number_text)
-  return Column((part, "accuracy", "mean"), heading, score_text)
+  scale = results_lib.scale(summary)
+  return Column((part, scale.key, "mean"), heading, scale.text)
 
 
 AT_TARGET = Column(("clients", "share_at_target"), "at target", "{:.0%}".format)
@@ -191,39 +106,37 @@ VERDICT = Column(("gain", "verdict"), "verdict", VERDICTS.__getitem__)
 def gain_columns(summary: Mapping[str, Any]) -> tuple[Column, Column, Column]:
   """Returns the columns of the gain, its interval and the verdict."""
   form = gain_form(summary)
+
+  def interval_text(gain: Mapping[str, float | None]) -> str:
+    return scores.interval_text(gain["low"], gain["high"], form)
+
   return (
-      Column(("gain", "mean"), "gain", form),
-      Column(("gain",), "interval", lambda gain: interval(gain["low"], gain["high"], form)),
-      VERDICT,
+      Column(("gain", "mean"), "gain", form), Column(("gain",), "interval", interval_text), VERDICT
   )
 
 
-def _of_phase_3(summary: Mapping[str, Any]) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+def _of_phase_3(scale: results_lib.Scale) -> tuple[tuple[Column, ...], Column]:
   """Returns the columns of models on the global test set, and of blended ones on clients' data."""
-  kinds = (
-      ("global_mean", "(a) mean"), ("global_weighted", "(b) weighted"),
-      ("global_blended", "(c) blended"),
-  )
-  blended = "(c) blended, mean ± sd"
-  if results_lib.is_regression(summary):
-    return (
-        tuple(Column((kind, "rmse"), text, number_text, operator.neg) for kind, text in kinds),
-        (Column(("clients_blended", "rmse"), blended, _mean_sd_in_units, _least_mean),),
-    )
+  kinds = {"mean": "(a) mean", "weighted": "(b) weighted", "blended": "(c) blended"}
   return (
-      tuple(Column((kind, "accuracy"), text, score_text, float) for kind, text in kinds),
-      (Column(("clients_blended", "accuracy"), blended, _mean_sd, _mean),),
+      tuple(
+          Column((f"global_{kind}", scale.key), text, scale.text, scale.rank)
+          for kind, text in kinds.items()
+      ),
+      Column(
+          ("clients_blended", scale.key), "(c) blended, mean ± sd", scale.mean_sd, scale.rank_mean
+      ),
   )
 
 
-_STEPS = Column(("cost", "client_steps"), "client steps", steps_text)
+_STEPS = Column(("cost", "client_steps"), "client steps", method_tables.steps_text)
 _BYTES = (
-    Column(("cost", "bytes_down"), "bytes to the clients", bytes_text),
-    Column(("cost", "bytes_up"), "bytes from the clients", bytes_text),
+    Column(("cost", "bytes_down"), "bytes to the clients", method_tables.bytes_text),
+    Column(("cost", "bytes_up"), "bytes from the clients", method_tables.bytes_text),
 )
 _TRUE_GROUPS = (
-    Column(("adjusted_rand_index",), "adjusted Rand index", score_text, float),
-    Column(("purity",), "purity", score_text, float),
+    Column(("adjusted_rand_index",), "adjusted Rand index", scores.score_text, float),
+    Column(("purity",), "purity", scores.score_text, float),
 )
 
 _COST_TEXT_KEY = (
@@ -232,25 +145,26 @@ _COST_TEXT_KEY = (
 )
 
 
-def _text_groups(summary: Mapping[str, Any]) -> tuple[Group, ...]:
+def _all_bytes_text(cost: Mapping[str, int]) -> str:
+  return method_tables.bytes_text(cost["bytes_down"] + cost["bytes_up"])
+
+
+def _text_groups(summary: Mapping[str, Any]) -> tuple[method_tables.Group, ...]:
   """Returns the terminal's columns, which have shorter headings."""
-  numbers = results_lib.is_regression(summary)
-  curve, form = ("rmse", number_text) if numbers else ("accuracy", score_text)
+  scale = results_lib.scale(summary)
   return (
       ("", (Column(("num_clusters",), "K", "{:,}".format),)),
-      ("RMSE" if numbers else "accuracy", (
+      (scale.name, (
           mean_column(summary),
-          Column(("clients", curve, "sd"), "sd", form),
+          Column(("clients", scale.key, "sd"), "sd", scale.text),
           mean_column(summary, "new_clients", "new"),
       )),
       (_gain_heading(summary), gain_columns(summary)),
       ("cost", (
-          Column(("cost", "client_steps"), "steps", steps_text),
-          Column(
-              ("cost",), "bytes", lambda cost: bytes_text(cost["bytes_down"] + cost["bytes_up"])
-          ),
+          Column(("cost", "client_steps"), "steps", method_tables.steps_text),
+          Column(("cost",), "bytes", _all_bytes_text),
       )),
-      ("groups", (Column(("adjusted_rand_index",), "ARI", score_text),)),
+      ("groups", (Column(("adjusted_rand_index",), "ARI", scores.score_text),)),
   )
 
 
@@ -261,30 +175,24 @@ def _gain_heading(summary: Mapping[str, Any]) -> str:
   return f"gain in {metric.label}{', points' if metric.bound == 1 else ''}"
 
 
-def _has_new_clients(summary: Mapping[str, Any]) -> bool:
-  return "new_clients" in summary["pretrain"]
-
-
 def _text_key(summary: Mapping[str, Any]) -> list[str]:
-  name = "RMSE" if results_lib.is_regression(summary) else "accuracy"
-  metric = results_lib.metric(summary)
-  return [
-      *([f"gain: over FedAvg{', positive where less than it' if metric.is_loss else ''}"]
-        if metric.label != "accuracy" else []),
-      f"{name}: on the clients' own test data; sd: over the clients",
-      *(["new: clients that came after the training"] if _has_new_clients(summary) else []),
-      _COST_TEXT_KEY,
-  ]
+  name, metric = results_lib.scale(summary).name, results_lib.metric(summary)
+  key = [f"{name}: on the clients' own test data; sd: over the clients"]
+  if metric.label != "accuracy":
+    positive = ", positive where less than it" if metric.is_loss else ""
+    key.insert(0, f"gain: over FedAvg{positive}")
+  if "new_clients" in summary["pretrain"]:
+    key.append("new: clients that came after the training")
+  return [*key, _COST_TEXT_KEY]
 
 
-def comparison_rows(summary: Mapping[str, Any], baseline: bool = False) -> list[Row]:
+def comparison_rows(summary: Mapping[str, Any], baseline: bool = False) -> list[method_tables.Row]:
   """Returns the rows of phase 1 and of every method.
 
   Phase 1 has one global model.  It is listed where the others have the mean (a) of their
   models.
 
   Args:
-    summary: What `summary.json` holds.
     baseline: Whether the last row is that of whoever uses no feature, if that is known.
   """
   pretrain = summary["pretrain"]
@@ -293,24 +201,13 @@ def comparison_rows(summary: Mapping[str, Any], baseline: bool = False) -> list[
       **{name: summary["methods"][name] for name in results_lib.ordered_methods(summary)},
   }
   rows = [
-      Row(method, results_lib.method_label(method), part) for method, part in parts.items()
+      method_tables.Row(method, results_lib.method_label(method), part)
+      for method, part in parts.items()
   ]
   if baseline and "baseline" in summary:
     label = results_lib.baseline_label(summary)
-    rows.append(Row(results_lib.BASELINE, label, summary["baseline"]))
+    rows.append(method_tables.Row(results_lib.BASELINE, label, summary["baseline"]))
   return rows
-
-
-def best_text(rows: Sequence[Row], column: Column) -> str | None:
-  """Returns the text of the best value of a column, None if no value stands out."""
-  values = [row.value(column) for row in rows if row.value(column) is not None]
-  if column.rank is None or len(set(map(column.text, values))) < 2:
-    return None
-  return column.text(max(values, key=column.rank))
-
-
-def _applies(column: Column, rows: Sequence[Row]) -> bool:
-  return any(row.value(column) is not None for row in rows)
 
 
 def comparison_text(summary: Mapping[str, Any]) -> str:
@@ -319,7 +216,7 @@ def comparison_text(summary: Mapping[str, Any]) -> str:
   With the names of today's methods it is about 100 columns wide.
   """
   rows = comparison_rows(summary, baseline=True)
-  table = _text_of(rows, _text_groups(summary))
+  table = method_tables.text_of(rows, _text_groups(summary))
   basis = summary["comparison"]
   key = [
       f"interval: at {basis['level']:.0%} for all {basis['num_comparisons']} comparisons "
@@ -328,37 +225,24 @@ def comparison_text(summary: Mapping[str, Any]) -> str:
       *_text_key(summary),
   ]
   if "privacy" in summary:
-    key.append(f"{privacy_text(summary)}.")
+    key.append(f"{method_tables.privacy_text(summary)}.")
   return "\n".join([table, "", *key, *_further_text(summary, rows)])
 
 
-def _text_of(rows: Sequence[Row], text_groups: Sequence[Group]) -> str:
-  """Returns a table for a terminal; columns without any value are left out."""
-  groups = [
-      (heading, [column for column in columns if _applies(column, rows)])
-      for heading, columns in text_groups
-  ]
-  columns = [column for _, of_group in groups for column in of_group]
-  lines = [[row.label, *(row.text(column, "-") for column in columns)] for row in rows]
-  header_groups = [("", 1), *((heading, len(of_group)) for heading, of_group in groups if of_group)]
-  return text_table.text_table(
-      ["method", *(column.heading for column in columns)], lines, header_groups
-  )
-
-
-def _further_text(summary: Mapping[str, Any], rows: Sequence[Row]) -> list[str]:
+def _further_text(
+    summary: Mapping[str, Any], rows: Sequence[method_tables.Row]
+) -> list[str]:
   """Returns further metrics of tables for a terminal, as blocks of lines."""
-  columns: tuple[Column, ...]
   if results_lib.is_regression(summary):
-    columns = _of_numbers("clients")[3:]
+    columns = _of_numbers("clients")
   else:
     columns = of_outputs("clients")
-    if not any(_applies(column, rows) for column in columns):
+    if not any(method_tables.applies(column, rows) for column in columns):
       return []
-    balanced = Column(("clients", "recall", "mean"), "balanced accuracy", score_text)
+    balanced = Column(("clients", "recall", "mean"), "balanced accuracy", scores.score_text)
     columns = (balanced, *columns)
   return [
-      _text_of(rows, (("", columns),)), "",
+      method_tables.text_of(rows, (("", columns),)), "",
       "means over the clients, in brackets over how many where it may not be all; pooled: over "
       "all test rows together",
   ]
@@ -381,38 +265,6 @@ def detectable_text(summary: Mapping[str, Any]) -> str:
   if known[0] != known[-1]:
     ends = f"{known[0]} to {known[-1]} {unit}, depending on the method,"
   return f"a gain of {ends} would be told from chance four times in five"
-
-
-def privacy_text(summary: Mapping[str, Any]) -> str:
-  """Returns what of a private run is covered, in a few words; "" for one that is not private."""
-  if "privacy" not in summary:
-    return ""
-  return f"epsilon {summary['privacy']['epsilon']:.3g} covers phase 1 only"
-
-
-def caption_text(text: str, summary: Mapping[str, Any]) -> str:
-  """Returns a caption that says, for a private run, what is covered."""
-  return "; ".join(filter(None, (text, privacy_text(summary))))
-
-
-def methods_table(
-    rows: Sequence[Row], groups: Sequence[Group], caption: str, summary: Mapping[str, Any]
-) -> html_page.Html:
-  """Returns a table whose rows are methods; those without any value are left out."""
-  columns = [column for _, of_group in groups for column in of_group]
-  rows = [row for row in rows if any(row.value(column) is not None for column in columns)]
-  best = {column: best_text(rows, column) for column in columns}
-
-  def cell(row: Row, column: Column) -> str:
-    shown = row.text(column)
-    return html_page.strong(shown) if shown == best[column] else shown
-
-  return html_page.table(
-      ["method", *(column.heading for column in columns)],
-      [[row.label, *(cell(row, column) for column in columns)] for row in rows],
-      caption_text(caption, summary),
-      header_groups=[("", 1), *((heading, len(of_group)) for heading, of_group in groups)],
-  )
 
 
 def global_test_text(results: results_lib.Results) -> str:
@@ -483,21 +335,21 @@ def _outputs_key(results: results_lib.Results) -> str:
 
 
 def _accuracy_key(results: results_lib.Results) -> html_page.Html:
-  if results.is_regression:
-    return html_page.paragraph(
-        f"{_NUMBERS_KEY}{_gain_key(results)}",
-        f"{_controls_text(results.summary)} {scores.ABSENT}: does not apply.",
-        quiet=True,
+  key = _NUMBERS_KEY
+  if not results.is_regression:
+    key = (
+        "All clients weigh alike, but in the pooled accuracy all their test examples do. sd: "
+        "standard deviation over the clients. 10th perc.: a tenth of the clients is below it. "
+        "Share at target: clients with an accuracy of at least "
+        f"{results.settings['target_accuracy']:g}. "
     )
-  balanced = (
-      "Balanced accuracy: mean recall of a client's classes, so that rare ones weigh as much as "
-      "frequent ones; then the mean over the clients. " if results.has_tables else ""
-  )
+    if results.has_tables:
+      key += (
+          "Balanced accuracy: mean recall of a client's classes, so that rare ones weigh as much "
+          "as frequent ones; then the mean over the clients. "
+      )
   return html_page.paragraph(
-      "All clients weigh alike, but in the pooled accuracy all their test examples do. sd: "
-      "standard deviation over the clients. 10th perc.: a tenth of the clients is below it. Share "
-      "at target: clients with an accuracy of at least "
-      f"{results.settings['target_accuracy']:g}. {balanced}{_gain_key(results)}",
+      f"{key}{_gain_key(results)}",
       f"{_controls_text(results.summary)} {scores.ABSENT}: does not apply.",
       quiet=True,
   )
@@ -525,22 +377,21 @@ def _global_key(results: results_lib.Results) -> str:
     )
   return (
       f"(a): mean of all cluster models. (b): mean weighted by {weight}. (c): each cluster's model "
-      f"averaged with (a); its {'RMSE' if results.is_regression else 'accuracy'} is the mean over "
-      "the clusters (over 100 of them, evenly "
-      "spaced, where there are more). Phase 1 has one model, shown under (a)."
+      f"averaged with (a); its {results.scale.name} is the mean over the clusters (over 100 of "
+      "them, evenly spaced, where there are more). Phase 1 has one model, shown under (a)."
       + (_GLOBAL_TESTS_ON_CLIENTS if biased else "")
   )
 
 
 def _outputs_table(
-    results: results_lib.Results, rows: Sequence[Row]
+    results: results_lib.Results, rows: Sequence[method_tables.Row]
 ) -> list[html_page.Html]:
   """Returns the metrics that need a model's outputs, as blocks; none without tables."""
   columns = of_outputs("clients")
-  if not any(_applies(column, rows) for column in columns):
+  if not any(method_tables.applies(column, rows) for column in columns):
     return []
   return [
-      methods_table(
+      method_tables.methods_table(
           rows, [("clients' own test data", columns)],
           "Metrics of the predicted probabilities; best values in bold", results.summary,
       ),
@@ -552,9 +403,8 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
   """Returns the comparison of all methods, as blocks of an HTML page."""
   summary = results.summary
   rows = comparison_rows(summary, baseline=True)
-  of_global, blended = _of_phase_3(summary)
-  curve = "RMSE" if results.is_regression else "accuracy"
-  best = "best" if results.is_regression else "highest"
+  scale, methods_table = results.scale, method_tables.methods_table
+  of_global, blended = _of_phase_3(scale)
   level, num_examples = summary["comparison"]["level"], summary["num_test_examples"]["clients"]
   fedavg_steps = summary["methods"][results_lib.FEDAVG]["cost"]["client_steps"]
   relative_steps = Column(
@@ -571,10 +421,9 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
                   gain_columns(summary),
               ),
           ],
-          f"{curve[0].upper()}{curve[1:]} after phase 2, of "
-          f"{results_lib.clients_text(summary['num_clients'])} on "
-          f"{num_examples:,} test examples of their own, and gain over FedAvg; {best} values in "
-          "bold",
+          f"{scale.title} after phase 2, of {results_lib.clients_text(summary['num_clients'])} on "
+          f"{num_examples:,} test examples of their own, and gain over FedAvg; {scale.best} values "
+          "in bold",
           summary,
       ),
       _accuracy_key(results),
@@ -585,14 +434,14 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
       ),
       html_page.paragraph(_COST_KEY, quiet=True),
       methods_table(
-          rows, [("global test set", of_global), ("clients' own test data", blended)],
-          f"Models of phase 3: {curve} on {global_test_text(results)}, and of the blended models "
-          f"on the clients' own test data; {best} values in bold",
+          rows, [("global test set", of_global), ("clients' own test data", [blended])],
+          f"Models of phase 3: {scale.name} on {global_test_text(results)}, and of the blended "
+          f"models on the clients' own test data; {scale.best} values in bold",
           summary,
       ),
       html_page.paragraph(_global_key(results), quiet=True),
   ]
-  if any(_applies(column, rows) for column in _TRUE_GROUPS):
+  if any(method_tables.applies(column, rows) for column in _TRUE_GROUPS):
     blocks.append(methods_table(
         rows, [("", _TRUE_GROUPS)],
         "Do the clusters agree with the true groups? (adjusted Rand index: 1 exactly, 0 as by "

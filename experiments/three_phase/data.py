@@ -30,7 +30,6 @@ def config_of(
 
   Args:
     settings: The settings by name, `dataset`, `tables` and `seed` among them.
-    data_dir: Where the data come from.
 
   Raises:
     ValueError: If the settings don't fit each other or the files.
@@ -66,7 +65,6 @@ def completed(
   Args:
     settings: As of `config_of`.
     of_digits: What a run on digits has where it is not given.
-    data_dir: Where the data come from.
     resumed: The folder of a run to resume, which may have chosen the digits by itself.
 
   Raises:
@@ -114,8 +112,6 @@ def load(
   """Returns the task that the settings name.
 
   Args:
-    config: The run's settings.
-    data_dir: Where its data come from, as the user gave it.
     recorded: `config.json` of the run to resume, or None.  If `--dataset=auto` chose a
       data set then, it is chosen again.
     fold: Which of the clients' examples are for testing; None for a random share.
@@ -211,12 +207,7 @@ def describe(
 
 
 def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-  """Raises a ValueError if the run to resume had other data.
-
-  Args:
-    recorded: `config.json` of the run to resume.
-    document: What it would say of this run.
-  """
+  """Raises a ValueError if the run to resume had other data."""
   if recorded["dataset"]["fingerprint"] != document["dataset"]["fingerprint"]:
     argument = "workers" if document["dataset"]["num_sites"] else "data_dir"
     raise ValueError(
@@ -232,7 +223,6 @@ def stages_in_common(
 
   Args:
     recorded: The run's settings, as in its `config.json`.
-    config: The settings of the other run.
   """
   try:
     before = config_lib.ThreePhaseConfig(**recorded)
@@ -242,16 +232,13 @@ def stages_in_common(
     return []
   if before.cluster_rounds != config.cluster_rounds:
     return ["pretrain"]
-  methods = [
-      name
-      for name in config.chosen_methods
-      if name in before.chosen_methods and before.options_of(name) == config.options_of(name)
-  ]
-  personal = [
-      name
-      for name in config.personal
-      if name in before.personal and before.options_of(name) == config.options_of(name)
-  ]
+  methods, personal = (
+      [name for name in now if name in earlier
+       and before.options_of(name) == config.options_of(name)]
+      for now, earlier in (
+          (config.chosen_methods, before.chosen_methods), (config.personal, before.personal)
+      )
+  )
   return ["pretrain", *methods, *method_registry.CONTROLS, *personal]
 
 

@@ -4,7 +4,9 @@ import collections
 from typing import Any, Callable, Mapping, Sequence
 
 from experiment_shell import html_page
+from experiment_shell import scores
 from experiments.three_phase import comparison
+from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.three_phase import judging
@@ -20,7 +22,7 @@ def _caption(text: str, num_rows: int, what: str, file: str, summary: Mapping[st
   """Returns a caption that says, of a table that is cut, where all rows are."""
   if num_rows > _MAX_ROWS:
     text += f"; the first {_MAX_ROWS} of {num_rows:,} {what}, all of which are in {file}"
-  return comparison.caption_text(text, summary)
+  return method_tables.caption_text(text, summary)
 
 
 def _folded(table: html_page.Html, num_rows: int, what: str) -> html_page.Html:
@@ -44,12 +46,12 @@ def new_client_tables(results: results_lib.Results) -> list[html_page.Html]:
     return []
   rows = comparison.comparison_rows(summary)
   columns = comparison.of_clients("new_clients", summary, results.has_tables)
-  curve, best = ("RMSE", "best") if results.is_regression else ("accuracy", "highest")
-  accuracy = comparison.methods_table(
+  scale = results.scale
+  accuracy = method_tables.methods_table(
       rows, [("new clients' own test data", columns)],
-      f"{curve[0].upper()}{curve[1:]} of {results_lib.clients_text(len(clients))} that came after "
+      f"{scale.title} of {results_lib.clients_text(len(clients))} that came after "
       "the training, on "
-      f"{summary['num_test_examples']['new_clients']:,} test examples of their own; {best} "
+      f"{summary['num_test_examples']['new_clients']:,} test examples of their own; {scale.best} "
       "values in bold",
       summary,
   )
@@ -63,8 +65,8 @@ def new_client_tables(results: results_lib.Results) -> list[html_page.Html]:
           for client in clients[:_MAX_ROWS]
       ],
       _caption(
-          f"Each new client's cluster and, after the colon, its {curve}; without a cluster the "
-          f"{curve} alone",
+          f"Each new client's cluster and, after the colon, its {scale.name}; without a cluster "
+          f"the {scale.name} alone",
           len(clients), "new clients", "client_metrics.csv", summary,
       ),
   )
@@ -91,8 +93,8 @@ def _clusters_of(
   examples = {client["client_id"]: client["num_train"] for client in results.clients}
   group_of = {client["client_id"]: client["group"] for client in results.clients}
   groups_known = results.true_groups is not None
-  curve = "RMSE" if results.is_regression else "accuracy"
-  of_last = {"rmse": "last RMSE", "mae": "MAE", "r2": "R2"} if results.is_regression else {}
+  best = f"best {results.scale.name}"
+  of_last = {**results.scale.averages, "rmse": "last RMSE"} if results.is_regression else {}
   rows = [
       [
           index, f"{len(members):,}", results.score_text(results.best_of_cluster(name, index)),
@@ -103,11 +105,11 @@ def _clusters_of(
       for index, members in enumerate(assignment.clusters[:_MAX_ROWS])
   ]
   label = results_lib.method_label(name)
-  caption = f"Clusters of {label}: best {curve} on the pooled test data of their clients"
+  caption = f"Clusters of {label}: {best} on the pooled test data of their clients"
   if assignment.overlapping:
     caption += "; a client may be in several clusters"
   num_clusters = len(assignment.clusters)
-  header = ["cluster", "clients", f"best {curve}", *of_last.values(), "training examples"]
+  header = ["cluster", "clients", best, *of_last.values(), "training examples"]
   header += [*(["true groups"] if groups_known else []), "who"]
   table = html_page.table(
       header, rows,
@@ -128,7 +130,7 @@ def saved_clusters_table(results: results_lib.Results) -> html_page.Html:
   """Returns a table of the clients in the clusters whose models were saved."""
   method = results.saved["method"]
   metrics = results.client_metrics(method)
-  names = {"rmse": "RMSE", "mae": "MAE", "r2": "R2"} if results.is_regression else {
+  names = results.scale.averages if results.is_regression else {
       "accuracy": "accuracy", "recall": "balanced accuracy",
       **({} if results.num_sites else {
           name: judging.METRICS[name].label for name in judging.OF_OUTPUTS
@@ -138,7 +140,7 @@ def saved_clusters_table(results: results_lib.Results) -> html_page.Html:
   # Runs of earlier versions have fewer.
   names = {metric: name for metric, name in names.items() if metric in in_first}
   metrics_shown: dict[str, Callable[[Any], str]] = {
-      metric: comparison.score_text if metric in ("r2", *_SHARES) else results.score_text
+      metric: scores.score_text if metric in ("r2", *_SHARES) else results.score_text
       for metric in names
   }
   rows = []
@@ -176,9 +178,7 @@ def _global_models(results: results_lib.Results) -> list[tuple[str, str, str, Ma
 def global_model_tables(results: results_lib.Results) -> list[html_page.Html]:
   """Returns the global models' macro averages, and their recall per label, by its name."""
   labels = [] if results.is_regression else results.label_names
-  shown = {"rmse": "RMSE", "mae": "MAE", "r2": "R2"} if results.is_regression else {
-      "accuracy": "accuracy", "recall": "macro recall", "precision": "macro precision"
-  }
+  shown = results.scale.averages
   names, averages, recalls = [], [], []
   for method, kind, name, part in _global_models(results):
     names.append(name)
@@ -187,7 +187,7 @@ def global_model_tables(results: results_lib.Results) -> list[html_page.Html]:
         results.evaluation(method, f"{kind}_recall_class_{label}") for label in range(len(labels))
     ])
   metrics = list(shown.values())
-  caption = comparison.caption_text(
+  caption = method_tables.caption_text(
       f"On {comparison.global_test_text(results)}", results.summary
   )
 

@@ -147,13 +147,9 @@ def _last_round(curves: pd.DataFrame) -> int:
   return min(curves["round"].max(), int(_MATCHED_SHOWN * others))
 
 
-def _curve_name(results: results_lib.Results) -> str:
-  return "RMSE" if results.is_regression else "Accuracy"
-
-
 def learning_curves(results: results_lib.Results) -> figure_style.Figure:
   """Returns the clients' accuracy, or RMSE, per round: mean and the worst tenth."""
-  curve, tail, percentile = f"clients_{results.curve}_mean", "clients_accuracy_p10", "10th"
+  curve, tail, percentile = f"clients_{results.scale.key}_mean", "clients_accuracy_p10", "10th"
   if results.is_regression:
     tail, percentile = "clients_rmse_p90", "90th"
   start = results.settings["pretrain_rounds"]
@@ -186,7 +182,7 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
     note = f"FedAvg matched goes on to round {curves['round'].max():,.0f}, which is not shown"
   figure_style.set_title(
       figure, results.data_line,
-      f"{_curve_name(results)} on the clients' own test data per round", note,
+      f"{results.scale.title} on the clients' own test data per round", note,
   )
   return figure
 
@@ -201,18 +197,18 @@ def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
       ("bytes", "sent to and from the clients", "B"),
       ("steps", "steps of SGD of all clients together", ""),
   )
-  curves = results.curves.rename(columns={f"clients_{results.curve}_mean": "mean"})
+  curves = results.curves.rename(columns={f"clients_{results.scale.key}_mean": "mean"})
   for axes, (cost, label, unit) in zip(panels, panel_contents):
     figure_shapes.lines(axes, curves, cost, "method", _marked(curves, looks))
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(ticker.EngFormatter(unit=unit))
     axes.set_xlabel(label)
-    axes.set_ylabel("mean RMSE" if results.is_regression else "mean accuracy")
+    axes.set_ylabel(f"mean {results.scale.name}")
     axes.grid(True)
   method_legend(figure, looks)
   figure_style.set_title(
       figure, results.data_line,
-      f"{_curve_name(results)} on the clients' own test data by what it cost",
+      f"{results.scale.title} on the clients' own test data by what it cost",
   )
   return figure
 
@@ -275,16 +271,13 @@ def client_accuracy(results: results_lib.Results) -> figure_style.Figure:
     note += f"; dotted line: target accuracy {target:g}"
   _set_rows(axes, [row.label for row in rows])
   unit = "in the label's units" if results.is_regression else "share correct"
-  axes.set_xlabel(
-      f"{'RMSE' if results.is_regression else 'accuracy'} on a client's own test data ({unit})"
-  )
+  axes.set_xlabel(f"{results.scale.name} on a client's own test data ({unit})")
   shown = "one point per client"
   if results.num_clients > _MAX_POINTS:
     shown = "as histograms"
   figure_style.set_title(
       figure, results.data_line,
-      f"Every client's {'RMSE' if results.is_regression else 'accuracy'} after phase 1 and after "
-      f"phase 2, {shown}",
+      f"Every client's {results.scale.name} after phase 1 and after phase 2, {shown}",
       note,
   )
   return figure

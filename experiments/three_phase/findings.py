@@ -7,6 +7,7 @@ from typing import Iterator, Sequence
 from experiment_shell import html_page
 from experiment_shell import report_sections
 from experiments.three_phase import comparison
+from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains
 from fl_clustering.three_phase import matched_control
@@ -42,10 +43,6 @@ def _mean_score(results: results_lib.Results, method: str) -> float:
   return results.summary["methods"][method]["clients"][key]["mean"]
 
 
-def _score_text(results: results_lib.Results, score: float) -> str:
-  return comparison.number_text(score) if results.is_regression else f"{score:.3f}"
-
-
 def _steps(results: results_lib.Results, method: str) -> int:
   return results.summary["methods"][method]["cost"]["client_steps"]
 
@@ -54,7 +51,6 @@ def _verdicts_in_words(results: results_lib.Results, methods: Sequence[str], tha
   """Returns for which methods the accuracy is higher, lower or unclear, in words.
 
   Args:
-    results: What the run found.
     methods: The methods judged, at least one.
     than: Words for what they are compared with.
   """
@@ -94,8 +90,8 @@ def verdict(results: results_lib.Results) -> str:
     sentence = _verdicts_in_words(
         results, methods, "training everyone together for as many rounds (FedAvg)"
     )
-    sentence = sentence[0].upper() + sentence[1:]
-  covered = comparison.privacy_text(results.summary)
+    sentence = report_sections.capitalized(sentence)
+  covered = method_tables.privacy_text(results.summary)
   return f"{sentence} ({covered})." if covered else f"{sentence}."
 
 
@@ -127,7 +123,9 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
         f"taken to vary as much as FedAvg. The intervals are about {where}; what other seeds would "
         "say is not known."
     )
-    yield from _detectable_sentence(results)
+    found = comparison.detectable_text(results.summary)
+    if found:
+      yield f"{report_sections.capitalized(found)}."
   else:
     yield (
         "The intervals leave out the chance in training, as FedAvg was not trained again "
@@ -153,13 +151,6 @@ def _metric_sentence(results: results_lib.Results) -> Iterator[str]:
   yield f"{sentence}."
 
 
-def _detectable_sentence(results: results_lib.Results) -> Iterator[str]:
-  """Yields how large a gain must be to be seen, if the run has methods and can tell."""
-  found = comparison.detectable_text(results.summary)
-  if found:
-    yield f"{found[0].upper()}{found[1:]}."
-
-
 def _controls_sentence(results: results_lib.Results) -> str | None:
   """Returns what is known of the other controls, None without any."""
   methods = results.summary["methods"]
@@ -182,9 +173,8 @@ def _finetuned_sentence(results: results_lib.Results) -> str | None:
     return None
   return (
       "The global model fitted to each client alone (fine-tuned) beats every method in "
-      f"{results_lib.mean_label(results.summary)}, with {_score_text(results, finetuned)} against "
-      f"{_score_text(results, best)} at best; there is no interval for this "
-      "difference."
+      f"{results_lib.mean_label(results.summary)}, with {results.scale.text(finetuned)} against "
+      f"{results.scale.text(best)} at best; there is no interval for this difference."
   )
 
 
@@ -206,13 +196,13 @@ def _work_sentence(results: results_lib.Results) -> str | None:
   if results_lib.FEDAVG_MATCHED not in results.summary["methods"]:
     return sentence
   found = ", ".join(
-      f"{results_lib.method_name(method)} {_score_text(results, _mean_score(results, method))}"
+      f"{results_lib.method_name(method)} {results.scale.text(_mean_score(results, method))}"
       for method in (*more, results_lib.FEDAVG_MATCHED)
   )
-  label = results_lib.mean_label(results.summary)
+  label = report_sections.capitalized(results_lib.mean_label(results.summary))
   return (
       f"{sentence} Part of their gain may come from that. FedAvg matched goes on until it has as "
-      f"many steps as the method with the most. {label[0].upper()}{label[1:]}: {found}."
+      f"many steps as the method with the most. {label}: {found}."
   )
 
 
@@ -228,8 +218,10 @@ def _clients_sentence(results: results_lib.Results) -> str | None:
     higher = sum(own[c] > together[c] for c in together)
     lower = sum(own[c] < together[c] for c in together)
     counts.append(f"{results_lib.method_name(method)} {higher:,} and {lower:,}")
-  what = "RMSE" if results.is_regression else "accuracy"
-  return f"Clients with a higher and with a lower {what} than under FedAvg: {'; '.join(counts)}."
+  return (
+      f"Clients with a higher and with a lower {results.scale.name} than under FedAvg: "
+      f"{'; '.join(counts)}."
+  )
 
 
 def _balance_sentence(results: results_lib.Results) -> str | None:

@@ -1,4 +1,4 @@
-"""The flags of the three-phase experiment: the only place that reads them."""
+"""The flags of the three-phase experiment."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from absl import flags
 
 from clustering_basics import validate
 from experiment_shell import path_flag
+from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments import option_flags
 from experiments import table_flags
@@ -53,23 +54,45 @@ for _by_name in config_lib.OPTIONS.values():
 flags.DEFINE_alias("groupings", "methods")
 
 
+HELP = program_help.Help(
+    {
+        "data": ("dataset", "data_dir", "num_clients", "partition"),
+        "tables": ("label_column", "categories"),
+        "training": ("model", "pretrain_rounds", "cluster_rounds", "learning_rate"),
+        "methods": ("methods", "num_clusters"),
+        "privacy": ("aggregator",),
+        "machines": ("workers",),
+        "output": ("output_dir", "resume"),
+    },
+    {
+        "data": (
+            *config_lib.OPTIONS["partition"], "num_new_clients", "test_share", "validation_share",
+            "seed",
+        ),
+        "tables": (*table_flags.OF_LABELS, table_flags.TASK, *table_flags.NAMES),
+        "training": (
+            *config_lib.OPTIONS["model"], "client_epochs_per_round", "clients_per_round",
+            "batch_size", "class_weights",
+        ),
+        "privacy": (*config_lib.OPTIONS["aggregator"], "client_epsilon", "client_delta"),
+        "methods": (
+            *config_lib.OPTIONS["methods"], "groupings", "num_clusters_criterion",
+            "grouping_epochs", "article_weights", "personal", *config_lib.OPTIONS["personal"],
+            "control_repeats", "method_repeats", "primary_metric", "target_accuracy",
+        ),
+        "machines": worker_flags.NAMES,
+        "output": (*run_flags.NAMES, "reuse"),
+    },
+)
+
+
 def _reads_tables() -> bool:
   return task_registry.DATASETS[flags.FLAGS.dataset].reads_tables
 
 
 def are_at_sites() -> bool:
   """Returns whether the workers own the clients."""
-  return _reads_tables() and bool(worker_flags.addresses()) and data_dir() is None
-
-
-def data_dir() -> str | None:
-  """Returns where the data come from, or None."""
-  return flags.FLAGS.data_dir
-
-
-def reuse() -> str | None:
-  """Returns the folder of the run whose stages are reused, or None."""
-  return flags.FLAGS.reuse
+  return _reads_tables() and bool(worker_flags.addresses()) and flags.FLAGS.data_dir is None
 
 
 def _check_workers() -> None:

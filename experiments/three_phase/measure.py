@@ -78,10 +78,7 @@ def run(
   """Runs all three phases, from their checkpoints if there are any; returns the summary.
 
   Args:
-    config: The run's settings.
-    task: Its clients and model.
     folder: The run's folder, which is started.
-    open_runtime: Opens where TFF computes.
     reuse: The folder of another run whose stages are used where they fit.
     last_columns: As of `output_folder.csv_text`, for every table.
 

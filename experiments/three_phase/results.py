@@ -2,9 +2,10 @@
 
 import dataclasses
 import functools
+import operator
 import os
 import statistics
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -79,9 +80,60 @@ def ordered_methods(summary: Mapping[str, Any]) -> list[str]:
   return chosen_methods(summary) + controls
 
 
+def number_text(value: float) -> str:
+  """Returns a number in the data's units with four digits."""
+  return f"{value:,.0f}" if abs(value) >= 9999.5 else f"{value:.4g}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+  """How a run scores its models: by accuracy, or in a regression by errors.
+
+  Attributes:
+    key: The metric that is followed round by round.
+    name: What readers call it.
+    title: The same at the beginning of a sentence.
+    best: What they call its best values.
+    text: From a value to its text.
+    rank: From a value to a number whose highest is the best.
+    averages: What readers call a model's metrics, over all labels together.
+  """
+
+  key: str
+  name: str
+  title: str
+  best: str
+  text: Callable[[float], str]
+  rank: Callable[[float], float]
+  averages: Mapping[str, str]
+
+  def mean_sd(self, distribution: Mapping[str, float]) -> str:
+    """Returns the mean and the standard deviation over clients as text."""
+    return f"{self.text(distribution['mean'])} ± {self.text(distribution['sd'])}"
+
+  def rank_mean(self, distribution: Mapping[str, float]) -> float:
+    """Returns the rank of the mean over clients."""
+    return self.rank(distribution["mean"])
+
+
+_ACCURACY = Scale(
+    "accuracy", "accuracy", "Accuracy", "highest", scores.score_text, float,
+    {"accuracy": "accuracy", "recall": "macro recall", "precision": "macro precision"},
+)
+_ERRORS = Scale(
+    "rmse", "RMSE", "RMSE", "best", number_text, operator.neg,
+    {"rmse": "RMSE", "mae": "MAE", "r2": "R2"},
+)
+
+
 def is_regression(summary: Mapping[str, Any]) -> bool:
   """Returns whether the labels were real numbers, and no classes."""
   return "rmse" in summary["pretrain"]["clients"]
+
+
+def scale(summary: Mapping[str, Any]) -> Scale:
+  """Returns how the run scores its models."""
+  return _ERRORS if is_regression(summary) else _ACCURACY
 
 
 def metric(summary: Mapping[str, Any]) -> judging.Metric:
@@ -104,7 +156,6 @@ def clients_text(num_clients: int, num_sites: int = 0) -> str:
   """Returns a number of clients in words, such as `1 client`, or `5 clients at 2 sites`.
 
   Args:
-    num_clients: The number.
     num_sites: The number of sites that own them; 0 if they are on one machine.
   """
   text = f"{num_clients:,} {'client' if num_clients == 1 else 'clients'}"
@@ -120,9 +171,6 @@ def rounds_before(method: str, num_rounds: int, pretrain_rounds: int, cluster_ro
 
   Args:
     method: The method's name, or `pretrain`.
-    num_rounds: How many rounds of its own it has.
-    pretrain_rounds: Rounds of phase 1.
-    cluster_rounds: Rounds of phase 2.
   """
   if method == FEDAVG_MATCHED:
     return pretrain_rounds + cluster_rounds
@@ -190,6 +238,11 @@ class Results:
   def is_regression(self) -> bool:
     """Whether the labels were real numbers, and no classes."""
     return is_regression(self.summary)
+
+  @property
+  def scale(self) -> Scale:
+    """How the models are scored."""
+    return scale(self.summary)
 
   @functools.cached_property
   def calibration(self) -> list[dict[str, Any]]:
@@ -272,9 +325,7 @@ class Results:
 
   def score_text(self, value: float | None) -> str:
     """Returns an accuracy, or an error in the data's units, as text; a dash for None."""
-    if value is None:
-      return scores.ABSENT
-    return f"{value:.4g}" if self.is_regression else f"{value:.3f}"
+    return scores.score_text(value, ("{:.4g}" if self.is_regression else "{:.3f}").format)
 
   @property
   def representation(self) -> str:
@@ -395,14 +446,9 @@ class Results:
         for key, of_metric in table.groupby(["method", "metric"])
     }
 
-  @property
-  def curve(self) -> str:
-    """The metric that is followed round by round."""
-    return "rmse" if self.is_regression else "accuracy"
-
   def best_of_cluster(self, method: str, cluster: int) -> float | None:
     """Returns the best accuracy, or RMSE, that a cluster reached, None if it is unknown."""
-    return self._evaluation.get((method, f"best_{self.curve}"), {}).get(cluster)
+    return self._evaluation.get((method, f"best_{self.scale.key}"), {}).get(cluster)
 
   def cluster_metric(self, method: str, cluster: int, metric: str) -> float | None:
     """Returns a metric of a cluster's last model in a regression, None if it is unknown."""
@@ -431,9 +477,10 @@ class Results:
 
   def client_curve(self, method: str) -> dict[str, float]:
     """Returns the clients' accuracy, or RMSE, under a method or after phase 1, by client id."""
-    return {client_id: row[self.curve] for client_id, row in self.client_metrics(method).items()}
+    key, metrics = self.scale.key, self.client_metrics(method)
+    return {client_id: row[key] for client_id, row in metrics.items()}
 
   def new_client(self, method: str, client_id: str) -> tuple[str, float]:
     """Returns a new client's clusters, as text, and its accuracy, or RMSE, under a method."""
     row = self._client_metrics[NEW_CLIENTS, method][client_id]
-    return row["clusters"], row[self.curve]
+    return row["clusters"], row[self.scale.key]

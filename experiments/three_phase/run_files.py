@@ -30,12 +30,17 @@ _EVALUATE = "evaluate"
 _MOST_CHARTED = 100
 
 
+def _metrics(objective: objectives.Objective, tally: np.ndarray) -> dict[str, Any]:
+  """Returns the metrics of tallies by name, those of labels last."""
+  return {**objective.metrics(tally), **objective.label_metrics(tally)}
+
+
 def _model_rows(
     objective: objectives.Objective, method: str, kind: str, cluster: int | str,
     tally: np.ndarray,
 ) -> list[stages.Row]:
   """Returns the rows of one model on the global test set, from its tally."""
-  metrics = {**objective.metrics(tally), **objective.label_metrics(tally)}
+  metrics = _metrics(objective, tally)
   # A label without examples has no recall, for one.
   named = {f"{kind}_{name}": value for name, value in metrics.items() if not np.isnan(value)}
   return stages.metric_rows(_EVALUATE, method, cluster, "", named)
@@ -90,11 +95,6 @@ def client_metrics_text(
   """Returns `client_metrics.csv`: every client's metrics under every model it gets.
 
   A metric is empty where it is undefined.
-
-  Args:
-    task: The run's task.
-    result: Its result.
-    last_columns: As of `output_folder.csv_text`.
   """
   objective = objectives.of(task.model)
   of_outputs = judging.OF_OUTPUTS if result.pretrain.outputs is not None else ()
@@ -108,7 +108,7 @@ def client_metrics_text(
     """Adds every client's row; which clusters each is in, None for none; nothing of no tallies."""
     if tallies is None:
       return
-    metrics = {**objective.metrics(tallies), **objective.label_metrics(tallies)}
+    metrics = _metrics(objective, tallies)
     found = outputs.clients if outputs else {}
     for i, client in enumerate(clients):
       rows.append([
@@ -135,8 +135,7 @@ def client_metrics_text(
   add(new, first, task.new_clients, None, result.pretrain.new_clients, result.pretrain.new_outputs)
   for method, r in result.methods.items():
     add(new, method, task.new_clients, r.new_client_clusters, r.new_clients, r.new_outputs)
-  metrics = {**objective.metrics(result.pretrain.clients[:1]),
-             **objective.label_metrics(result.pretrain.clients[:1])}
+  metrics = _metrics(objective, result.pretrain.clients[:1])
   header = ["phase", "method", "client_id", "clusters", "num_test", *metrics, *of_outputs]
   return output_folder.csv_text(header, rows, last_columns)
 
@@ -234,8 +233,6 @@ class RunFiles(stages.RunObserver):
     """Writes the files that need the results of all phases.
 
     Args:
-      task: The run's task.
-      result: Its result.
       recovery: What `group_recovery.recovery_rows` returned for it.
     """
     self._write_metrics(evaluation_rows(objectives.of(task.model), result))

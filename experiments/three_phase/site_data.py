@@ -64,7 +64,6 @@ def config_of(
   """Returns the `ThreePhaseConfig` of settings for the clients of sites.
 
   Args:
-    settings: The settings by name.
     sites: The `Sites` of tables.
     resumed: The folder of a run to resume, which may have begun with other sites: the settings
       then have as many clients as that run.
@@ -93,7 +92,6 @@ def load(
   it began with.
 
   Args:
-    opened: The sites.
     settings: As of `config_of`.
     recorded: `config.json` of the run to resume, or None.
 
@@ -133,7 +131,6 @@ def measure_all(
   Args:
     inputs: What `load` returned.
     settings: As of `config_of`.
-    folder: The run's folder, which is started.
     reuse: As of `measure.run`.
 
   Raises:

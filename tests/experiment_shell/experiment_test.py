@@ -37,12 +37,10 @@ class _Squares(experiment.Experiment):
   folders = ()
   versions_of = ("numpy", "not-installed")
   report = "squares_report"
+  failures = (_Lost,)
 
   def result_text(self, finished):
     return f"seed {finished.summary['seed']}"
-
-  def failures(self):
-    return (_Lost,)
 
 
 class ExperimentTest(parameterized.TestCase):

@@ -1,10 +1,29 @@
 import dataclasses
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
 from experiment_shell import scores
+
+
+class TextTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (0.2294, "+22.9"), (-0.0166, "-1.7"), (0, "+0.0"), (-0.0004, "-0.0"), (1, "+100.0")
+  )
+  def test_points(self, share, text):
+    self.assertEqual(scores.points(share), text)
+
+  def test_interval(self):
+    self.assertEqual(scores.interval_text(-0.01, 0.0246), "-1.0 to +2.5")
+    self.assertEqual(scores.interval_text(None, None), "unknown")
+
+  def test_score(self):
+    self.assertEqual(scores.score_text(0.1239), "0.124")
+    self.assertEqual(scores.score_text(12.3, "{:.0f}".format), "12")
+    self.assertEqual(scores.score_text(None), scores.ABSENT)
 
 
 class SpreadTest(absltest.TestCase):

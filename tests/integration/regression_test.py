@@ -1,7 +1,6 @@
 """A regression on clients' tables, from files to predictions, on scikit-learn's diabetes data."""
 
 import os
-import shutil
 import tempfile
 
 from absl.testing import absltest
@@ -12,7 +11,6 @@ from sklearn import datasets
 from sklearn import metrics
 
 from experiment_shell import finished_run
-from experiments.three_phase import report
 from fl_clustering import load_model
 from fl_clustering.methods import registry
 from tests.experiment_shell import in_process
@@ -156,16 +154,11 @@ class RegressionTest(absltest.TestCase):
     gain = self.run_.summary["methods"]["ifca"]["gain"]
     self.assertAlmostEqual(gain["mean"] / (mse["fedavg"] - mse["ifca"]).mean(), 1)
 
-  def test_the_report_can_be_drawn_again(self):
-    folder = os.path.join(self.create_tempdir().full_path, "copy")
-    shutil.copytree(self.folder, folder)
-    before = program.read_text(folder, "report.html")
-    os.remove(os.path.join(folder, "report.html"))
-    report.write_report(finished_run.FinishedRun(folder))
-    self.assertEqual(program.read_text(folder, "report.html"), before)
-    self.assertIn("root mean squared error", before)
-    self.assertNotIn("accuracy (share correct)", before)
-    self.assertFalse(os.path.exists(os.path.join(folder, "figures", "label_mix.png")))
+  def test_the_report_shows_errors(self):
+    page = program.read_text(self.folder, "report.html")
+    self.assertIn("root mean squared error", page)
+    self.assertNotIn("accuracy (share correct)", page)
+    self.assertFalse(os.path.exists(os.path.join(self.folder, "figures", "label_mix.png")))
 
 
 class BadInputTest(parameterized.TestCase):

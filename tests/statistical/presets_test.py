@@ -43,7 +43,7 @@ def _config(preset):
   """Returns the settings of a preset as the program reads them."""
   with flagsaver.flagsaver():
     flags.FLAGS(["program", f"--flagfile=experiments/presets/{preset}.flags"])
-    return data.config_of(experiment_flags.settings(), experiment_flags.data_dir())
+    return data.config_of(experiment_flags.settings(), flags.FLAGS.data_dir)
 
 
 def _clusters(config, names):

@@ -195,34 +195,28 @@ def _letter(data_dir):
   return np.random.default_rng(len(data_dir)).random((300, 3)), f"letters of {data_dir}"
 
 
-class ResumeTest(parameterized.TestCase):
-  """Resumes an unfinished run, with the same data and with others."""
+class ResumeTest(absltest.TestCase):
 
   _FLAGS = (
       "--datasets=letter", "--methods=lsh", "--k_to_try=2", "--epsilon_to_try=", "--fixed_k=3",
       "--runs=1", "--data_dir=uci",
   )
 
-  def setUp(self):
-    super().setUp()
+  def test_an_unfinished_run_is_resumed_with_the_same_data_only(self):
     self.enter_context(mock.patch.object(uci, "load_letter", _letter))
-    self.folder = os.path.join(self.create_tempdir().full_path, "run")
-    _run(self.folder, *self._FLAGS)
-    os.remove(os.path.join(self.folder, "report.html"))
+    folder = os.path.join(self.create_tempdir().full_path, "run")
+    _run(folder, *self._FLAGS)
+    os.remove(os.path.join(folder, "report.html"))
+    before = _read(folder, "summary.json")
 
-  def test_the_same_data(self):
-    before = _read(self.folder, "summary.json")
-
-    _run(self.folder, *self._FLAGS, "--resume")
-
-    self.assertEqual(_read(self.folder, "summary.json"), before)
-    self.assertTrue(os.path.exists(os.path.join(self.folder, "report.html")))
-
-  def test_other_points(self):
     with self.assertRaisesRegex(
         launch.InputError, "`output_dir` must .*same data sets.*got another letter"
     ):
-      _run(self.folder, *self._FLAGS, "--resume", "--data_dir=elsewhere")
+      _run(folder, *self._FLAGS, "--resume", "--data_dir=elsewhere")
+    _run(folder, *self._FLAGS, "--resume")
+
+    self.assertEqual(_read(folder, "summary.json"), before)
+    self.assertTrue(os.path.exists(os.path.join(folder, "report.html")))
 
 
 class FederatedTest(absltest.TestCase):

@@ -6,6 +6,7 @@ from absl.testing import parameterized
 
 from experiments.three_phase import comparison
 from experiments.three_phase import detail_tables
+from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from tests.experiments.three_phase import sample_run
 
@@ -31,24 +32,14 @@ def _captions(blocks):
 class NumbersTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      (0.2294, "+22.9"), (-0.0166, "-1.7"), (0, "+0.0"), (-0.0004, "-0.0"), (1, "+100.0")
-  )
-  def test_points(self, share, text):
-    self.assertEqual(comparison.points(share), text)
-
-  @parameterized.parameters(
       (0, "0"), (999, "999"), (1000, "1 k"), (12_345, "12.3 k"), (999_600, "1 M"), (2.5e6, "2.5 M")
   )
   def test_steps(self, number, text):
-    self.assertEqual(comparison.steps_text(number), text)
+    self.assertEqual(method_tables.steps_text(number), text)
 
   @parameterized.parameters((999, "999 B"), (15_426_208, "15.4 MB"), (1.2e9, "1.2 GB"))
   def test_bytes(self, number, text):
-    self.assertEqual(comparison.bytes_text(number), text)
-
-  def test_interval(self):
-    self.assertEqual(comparison.interval(-0.01, 0.0246), "-1.0 to +2.5")
-    self.assertEqual(comparison.interval(None, None), "unknown")
+    self.assertEqual(method_tables.bytes_text(number), text)
 
 
 class ComparisonRowsTest(absltest.TestCase):
@@ -73,16 +64,16 @@ class ComparisonRowsTest(absltest.TestCase):
     self.assertEqual(rows[3].label, "my method")
 
   def test_best_text_of_a_column_and_none_without_a_difference(self):
-    accuracy = comparison.Column(
+    accuracy = method_tables.Column(
         ("clients", "accuracy"), "", lambda value: f"{value['mean']:.1f}",
         lambda value: value["mean"],
     )
     rows = list(self.rows.values())
 
-    self.assertEqual(comparison.best_text(rows, accuracy), "0.8")
-    self.assertIsNone(comparison.best_text(rows[1:2], accuracy))
-    unranked = comparison.Column(accuracy.path, "", accuracy.text)
-    self.assertIsNone(comparison.best_text(rows, unranked))
+    self.assertEqual(method_tables.best_text(rows, accuracy), "0.8")
+    self.assertIsNone(method_tables.best_text(rows[1:2], accuracy))
+    unranked = method_tables.Column(accuracy.path, "", accuracy.text)
+    self.assertIsNone(method_tables.best_text(rows, unranked))
 
 
 class ComparisonTablesTest(absltest.TestCase):
