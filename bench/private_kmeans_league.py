@@ -98,6 +98,7 @@ class League(experiment.Experiment):
   files = (cells.MEASUREMENTS,)
   versions_of = ("numpy", "scikit-learn", "scipy", "dp-accounting")
   report = "bench.league.report"
+  failures = (diffprivlib_process.ProcessEnded,)
   config = staticmethod(_config)
   check_recorded = staticmethod(benchmark_cells.check_recorded)
 
@@ -131,9 +132,6 @@ class League(experiment.Experiment):
         cells.build_measure(datasets, methods, config.seed),
     )
     return report.summary(finished_run.FinishedRun(folder.path))
-
-  def failures(self) -> tuple[type[Exception], ...]:
-    return (diffprivlib_process.ProcessEnded,)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,13 @@ import os
 import types
 from typing import Any, Iterator, Mapping
 
+from experiment_shell import scores
 from experiment_shell import study
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import results as results_lib
 from experiments.grouping_study import settings as settings_lib
-from experiments.three_phase import comparison
+from experiments.three_phase import method_tables
 from experiments.three_phase import results as run_results
 from fl_clustering import config as run_config
 from fl_clustering.methods import registry as method_registry
@@ -51,7 +52,7 @@ def _gain(results: results_lib.Results, setting: str, method: str, reference: st
   gain = None if method == reference else results.gain(setting, method, reference)
   if gain is None:
     return ""
-  text = f"{comparison.points(gain.mean)} ({results_lib.ends_text(gain)})"
+  text = f"{scores.points(gain.mean)} ({results_lib.ends_text(gain)})"
   return f"**{text}**" if gain.leaves_out_zero else text
 
 
@@ -74,7 +75,7 @@ def rows(results: results_lib.Results, setting: str) -> Iterator[tuple[str, ...]
         results_lib.accuracy_text(results.interval(setting, method)),
         *(_gain(results, setting, method, one) for one in results_lib.REFERENCES),
         f"{found} of {count}" if count else "",
-        comparison.steps_text(steps), comparison.bytes_text(down + up),
+        method_tables.steps_text(steps), method_tables.bytes_text(down + up),
     )
 
 
