@@ -75,7 +75,7 @@ class _Engine:
     self.objective = objectives.Classification(2)
     self.files = types.SimpleNamespace(test=test, global_test=(None,), validation={})
 
-  def confusions(self, vectors, requests):
+  def tallies(self, vectors, requests):
     return [
         np.array([
             [[r, 10 - r], [0, 0]]
@@ -107,7 +107,7 @@ class EvaluateTest(parameterized.TestCase):
     state = method.ClusterState(np.array([[2], [6]], np.float32), members)
     outcome = result_lib.Outcome(state, np.array([0.1, 0.3]), cost.Cost())
     result = scoring.evaluate(engine, outcome, None, article_weights=article_weights)
-    np.testing.assert_allclose(result.validation_accuracy, [0.4, 0.1])
+    np.testing.assert_allclose(result.validation_quality, [0.4, 0.1])
     self.assertLen(result.validation, 2)
     self.assertAlmostEqual(result.global_weighted[0, 0], expected, places=5)
 

@@ -66,9 +66,9 @@ def evaluation_rows(
   rows = model_rows(pretraining.STAGE, "global", "", result.pretrain.global_test)
   rows += _total_rows(pretraining.STAGE, result.pretrain.cost)
   for method, r in result.methods.items():
-    for k, accuracy in enumerate(r.best_accuracy):
+    for k, accuracy in enumerate(r.best_quality):
       rows += stages.metric_rows(_EVALUATE, method, k, "", of_quality("best", accuracy))
-    for k, accuracy in enumerate(() if r.validation_accuracy is None else r.validation_accuracy):
+    for k, accuracy in enumerate(() if r.validation_quality is None else r.validation_quality):
       known = of_quality("validation", accuracy)
       rows += stages.metric_rows(_EVALUATE, method, k, "", known)
     if isinstance(objective, objectives.Regression) and r.clusters is not None:
@@ -76,7 +76,7 @@ def evaluation_rows(
         rows += model_rows(method, "cluster", k, tally)
     rows += model_rows(method, "global_mean", "", r.global_mean)
     rows += model_rows(method, "global_weighted", "", r.global_weighted)
-    tested = scoring.blended_on_global_test(len(r.best_accuracy))
+    tested = scoring.blended_on_global_test(len(r.best_quality))
     for k, confusion in zip(tested, r.global_blended):
       rows += model_rows(method, "global_blended", k, confusion)
     rows += _total_rows(method, r.cost)

@@ -42,7 +42,7 @@ def build_rounds(
   """
   objective = objectives.of(model)
   client_update = client_update_lib.build_client_update(model, local_training)
-  confusions_of_files = evaluation.build_confusions_of_files(model)
+  tallies_of_files = evaluation.build_tallies_of_files(model)
   num_parameters, tally_shape = model.num_parameters, objective.tally_shape
 
   @tf.function
@@ -59,7 +59,7 @@ def build_rounds(
     num_members, num_rounds = tf.shape(job["num_epochs"])[0], tf.shape(job["num_epochs"])[1]
     trained = tf.TensorArray(tf.float32, num_members, element_shape=[num_parameters])
     losses = tf.TensorArray(tf.float32, num_members * num_rounds, element_shape=[])
-    confusions = tf.TensorArray(
+    tallies = tf.TensorArray(
         objective.tally_type, num_members * num_rounds, element_shape=tally_shape
     )
     for i in tf.range(num_members):
@@ -72,14 +72,14 @@ def build_rounds(
           )
         place = i * num_rounds + r
         losses = losses.write(place, loss)
-        confusions = confusions.write(
-            place, confusions_of_files(vector, job["test_paths"][i : i + 1])[0]
+        tallies = tallies.write(
+            place, tallies_of_files(vector, job["test_paths"][i : i + 1])[0]
         )
       trained = trained.write(i, vector)
     by_round = [num_members, num_rounds]
     return (
         trained.stack(), tf.reshape(losses.stack(), by_round),
-        tf.reshape(confusions.stack(), [*by_round, *tally_shape]),
+        tf.reshape(tallies.stack(), [*by_round, *tally_shape]),
     )
 
   return model_jobs.on_clients(
@@ -133,12 +133,12 @@ def train(
     vectors = vectors.copy()
   losses: list[list[cluster_training.Losses]] = [[{} for _ in client_ids] for _ in rounds]
   shape = (len(rounds), len(client_ids), *objective.tally_shape)
-  confusions = np.empty(shape, np.int64 if objective.tally_type == "int32" else np.float64)
+  tallies = np.empty(shape, np.int64 if objective.tally_type == "int32" else np.float64)
   for part, (trained, of_members, matrices) in zip(parts, results):
     rows = [row[m] for m in part.members]
     # These models are in no other message.
     vectors[rows] = trained
-    confusions[:, rows] = np.swapaxes(matrices, 0, 1)
+    tallies[:, rows] = np.swapaxes(matrices, 0, 1)
     for member, by_round in zip(part.members, of_members):
       for of_round, epochs, loss in zip(losses, epochs_of, by_round):
         if member in epochs:
@@ -148,4 +148,4 @@ def train(
       divergence.check_losses(of_client, f"round {round_.number}")
   for client_id, vector in zip(client_ids, vectors):
     divergence.check_vector(vector, f"round {rounds[-1].number}, client {client_id!r}")
-  return vectors, losses, confusions
+  return vectors, losses, tallies

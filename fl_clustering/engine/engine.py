@@ -40,13 +40,13 @@ class AloneRound(NamedTuple):
 
   Attributes:
     losses: Per client its mean training loss by its id; nothing if it did not take part.
-    confusions: Tallies of all clients' models after the round on their own test data, of shape
+    tallies: Tallies of all clients' models after the round on their own test data, of shape
       (num_clients, *tally_shape).
     cost: What the clients did.
   """
 
   losses: list[cluster_training.Losses]
-  confusions: np.ndarray
+  tallies: np.ndarray
   cost: cost_lib.Cost
 
 
@@ -209,11 +209,11 @@ class Engine:
       The models after the last round, not private: to the last bit those that `train` returns,
       round after round, for a cluster per client.  And what there is to know of every round.
     """
-    vectors, losses, confusions = alone_training.train(
+    vectors, losses, tallies = alone_training.train(
         self.model, self.files, self._local_training, self.seed, vectors, self.client_ids, rounds
     )
     made = []
-    for round_, of_round, matrices in zip(rounds, losses, confusions):
+    for round_, of_round, matrices in zip(rounds, losses, tallies):
       cost = self.training_cost(round_.client_ids, round_.num_epochs)
       cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
       self.cost += cost
@@ -261,9 +261,9 @@ class Engine:
     self._count_bytes(down=len(losses) * num_shared, up=len(losses) * num_shared)
     return trained, shares, losses
 
-  def confusions(self, vectors: Any, requests: Sequence[evaluation.Request]) -> list[np.ndarray]:
-    """Evaluates models on files; see `evaluation.confusions`."""
-    return evaluation.confusions(self.model, vectors, requests)
+  def tallies(self, vectors: Any, requests: Sequence[evaluation.Request]) -> list[np.ndarray]:
+    """Evaluates models on files; see `evaluation.tallies`."""
+    return evaluation.tallies(self.model, vectors, requests)
 
   def outputs(
       self, vectors: Any, requests: Sequence[evaluation.Request]

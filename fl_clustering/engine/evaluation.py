@@ -73,7 +73,7 @@ def _build_outputs_of_files(model: model_lib.Model) -> Callable:
   return outputs_of_files
 
 
-def build_confusions_of_files(model: model_lib.Model) -> Callable:
+def build_tallies_of_files(model: model_lib.Model) -> Callable:
   """Returns the evaluation of a model as a `tf.function`.
 
   It takes the parameters as a vector and the files' paths.  It returns the tally of each of
@@ -82,11 +82,11 @@ def build_confusions_of_files(model: model_lib.Model) -> Callable:
   objective, outputs_of_files = objectives.of(model), _build_outputs_of_files(model)
 
   @tf.function
-  def confusions_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
+  def tallies_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
     labels, outputs, file_index = outputs_of_files(vector, paths)
     return objective.tallies(labels, outputs, file_index, tf.shape(paths)[0])
 
-  return confusions_of_files
+  return tallies_of_files
 
 
 @functools.cache
@@ -105,9 +105,9 @@ def build_confusions(model: model_lib.Model) -> tff.Computation:
 
   A job's result is the tally of each of its files.
   """
-  confusions_of_files = build_confusions_of_files(model)
+  tallies_of_files = build_tallies_of_files(model)
   return model_jobs.on_models(
-      lambda vector, job: (confusions_of_files(vector, job["paths"]),),
+      lambda vector, job: (tallies_of_files(vector, job["paths"]),),
       model.num_parameters, ("paths", tff.TensorType(np.str_, [None])),
   )
 
@@ -142,7 +142,7 @@ def _jobs(requests: Sequence[Request]) -> tuple[list[dict[str, Any]], list[tuple
   return jobs, places
 
 
-def confusions(
+def tallies(
     model: model_lib.Model, vectors: Any, requests: Sequence[Request]
 ) -> list[np.ndarray]:
   """Evaluates models.
@@ -173,7 +173,7 @@ def confusions(
 def outputs(
     model: model_lib.Model, vectors: Any, requests: Sequence[Request]
 ) -> list[list[Outputs]]:
-  """Returns what models return for every example; arguments as of `confusions`.
+  """Returns what models return for every example; arguments as of `tallies`.
 
   Files at sites must not be asked for: their rows stay there.
 

@@ -53,13 +53,13 @@ class Outcome:
 
   Attributes:
     state: The state after the last round, of K clusters.
-    best_accuracy: The highest accuracy (`Objective.quality`) that every cluster reached in any
+    best_quality: The highest `Objective.quality` that every cluster reached in any
       round on its members' test data, float64 of shape (K,); 0 for a cluster that never had any.
     cost: The cost of the method so far.
   """
 
   state: method_lib.ClusterState
-  best_accuracy: np.ndarray
+  best_quality: np.ndarray
   cost: cost_lib.Cost
 
 
@@ -69,14 +69,14 @@ class MethodResult:
 
   Attributes:
     vectors: The cluster models, (K, P).
-    best_accuracy: The highest accuracy (`Objective.quality`) every cluster reached in any round on
+    best_quality: The highest `Objective.quality` every cluster reached in any round on
       its own clients' test data, (K,).
     clients: Confusion matrices of every client with its cluster's model, or with the mean of
       its clusters' models, (N, C, C).
     clients_blended: The same after every cluster's model was replaced by the mean
       of itself and the mean of all clusters' models.
     global_mean: Confusion matrix of the mean of the cluster models, (C, C).
-    global_weighted: The same, weighted by `validation_accuracy`, or by `best_accuracy`.
+    global_weighted: The same, weighted by `validation_quality`, or by `best_quality`.
     global_blended: The same for every blended model, (K, C, C); of many clusters, for those of
       `scoring.blended_on_global_test` alone.
     new_clients: Confusion matrices of every new client with the model it was given,
@@ -89,7 +89,7 @@ class MethodResult:
     purity: The same.
     validation: Confusion matrices as of `clients`, on the validation data of those that have
       some; `None` if no client has any.
-    validation_accuracy: The accuracy of the cluster models on their own clients' validation data,
+    validation_quality: The quality of the cluster models on their own clients' validation data,
       (K,), NaN where these have none; `None` likewise.
     clusters: The tallies of the cluster models on their own clients' test data, (K, ...).
     outputs: The clients' metrics that need outputs; `None` where there are none.
@@ -99,7 +99,7 @@ class MethodResult:
 
   assignment: cluster_assignment.ClusterAssignment
   vectors: np.ndarray
-  best_accuracy: np.ndarray
+  best_quality: np.ndarray
   clients: np.ndarray
   clients_blended: np.ndarray
   global_mean: np.ndarray
@@ -111,7 +111,7 @@ class MethodResult:
   adjusted_rand_index: float | None
   purity: float | None
   validation: np.ndarray | None = None
-  validation_accuracy: np.ndarray | None = None
+  validation_quality: np.ndarray | None = None
   clusters: np.ndarray | None = None
   outputs: judging.OutputMetrics | None = None
   validation_outputs: judging.OutputMetrics | None = None

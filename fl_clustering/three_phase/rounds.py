@@ -90,7 +90,7 @@ def run(
 
   Args:
     numbers: The numbers of its rounds, as of `participation.round_of`.
-    is_scored: Whether every round is scored.  If not, `best_accuracy` is 0.
+    is_scored: Whether every round is scored.  If not, `best_quality` is 0.
 
   Raises:
     ValueError: If the method leaves a client without a cluster, or drops a cluster.
@@ -99,14 +99,14 @@ def run(
 
   def score(
       state: method_lib.ClusterState, before: result_lib.Outcome, round_num: int,
-      losses: method_lib.Losses, cost: cost_lib.Cost, confusions: np.ndarray | None = None,
+      losses: method_lib.Losses, cost: cost_lib.Cost, tallies: np.ndarray | None = None,
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
     if not is_scored:
       return result_lib.Outcome(state, np.zeros(len(state.members)), before.cost + cost), []
-    if confusions is None:
+    if tallies is None:
       clients, of_clusters = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
     else:  # Every client is a cluster.
-      clients = of_clusters = confusions
+      clients = of_clusters = tallies
     objective = engine.objective
     quality = objective.quality(of_clusters)
     curve = objective.curve_of(quality)
@@ -119,7 +119,7 @@ def run(
         metrics["train_loss"] = np.mean(list(losses[k].values()))
       rows += stages.metric_rows(_PHASE, name, k, round_num, metrics)
     best = np.zeros(len(quality))
-    best[: len(before.best_accuracy)] = before.best_accuracy
+    best[: len(before.best_quality)] = before.best_quality
     return result_lib.Outcome(state, np.fmax(best, quality), before.cost + cost), rows
 
   def begin() -> tuple[result_lib.Outcome, list[stages.Row]]:
@@ -139,7 +139,7 @@ def run(
       rows: list[stages.Row] = []
       for round_num, one in zip(round_nums, made):
         before, of_round = score(
-            state, before, round_num, one.losses, one.cost, one.confusions
+            state, before, round_num, one.losses, one.cost, one.tallies
         )
         rows += of_round
       return before, rows
@@ -174,7 +174,7 @@ def _pack(outcome: result_lib.Outcome) -> dict[str, np.ndarray]:
   clusters = {"members": state.members, "warning": state.warning}
   return {
       "vectors": state.vectors,
-      "best_accuracy": outcome.best_accuracy,
+      "best_accuracy": outcome.best_quality,
       "cost": np.array(outcome.cost.values(), np.int64),
       "clusters": np.array(json.dumps(clusters)),
       **{_MEMORY + name: array for name, array in state.memory.items()},

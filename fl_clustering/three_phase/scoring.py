@@ -31,14 +31,14 @@ def on_global_test(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray
   """Evaluates models of shape (num_models, P); returns (num_models, *tally_shape)."""
   files = engine.files.global_test
   requests = [evaluation.Request(i, files) for i in range(len(vectors))]
-  results = engine.confusions(vectors, requests)
+  results = engine.tallies(vectors, requests)
   return np.stack([r.sum(axis=0) for r in results])
 
 
 def on_new_clients(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray:
   """Evaluates a model per new client, (num_new, P), on its test data; returns (num_new, ...)."""
   clusters = tuple((client_id,) for client_id in engine.new_client_ids)
-  return np.concatenate(_on_members(engine, engine.confusions, vectors, clusters))
+  return np.concatenate(_on_members(engine, engine.tallies, vectors, clusters))
 
 
 def _outputs_on_new_clients(
@@ -91,7 +91,7 @@ def on_clients_and_clusters(
   Raises:
     ValueError: If a client is in no cluster, or a cluster holds an unknown one.
   """
-  clients, by_member = _on_clients(engine, engine.confusions, vectors, clusters, files)
+  clients, by_member = _on_clients(engine, engine.tallies, vectors, clusters, files)
   return np.stack(clients), np.stack([tallies.sum(axis=0) for tallies in by_member])
 
 
@@ -240,20 +240,20 @@ def evaluate(
   """
   places, assignment = outcome.state.reported_clusters()
   vectors = _rows_at(outcome.state.vectors, places)
-  best_accuracy = outcome.best_accuracy[places]
-  validation, validation_accuracy, validation_outputs = None, None, None
+  best_quality = outcome.best_quality[places]
+  validation, validation_quality, validation_outputs = None, None, None
   state = outcome.state
   if engine.files.validation:
     validation, of_clusters = on_clients_and_clusters(
         engine, outcome.state.vectors, outcome.state.members, engine.files.validation
     )
-    validation_accuracy = engine.objective.quality(of_clusters)[places]
+    validation_quality = engine.objective.quality(of_clusters)[places]
     if with_outputs:
       validation_outputs = output_metrics(
           engine, state.vectors, state.members, engine.files.validation
       )
-  by_test = article_weights or validation_accuracy is None
-  mixed = mix(vectors, best_accuracy if by_test else cast(np.ndarray, validation_accuracy))
+  by_test = article_weights or validation_quality is None
+  mixed = mix(vectors, best_quality if by_test else cast(np.ndarray, validation_quality))
   tested = blended_on_global_test(len(vectors))
   of_global_test = on_global_test(
       engine, np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended[tested]])
@@ -272,7 +272,7 @@ def evaluate(
   return result_lib.MethodResult(
       assignment=assignment,
       vectors=vectors,
-      best_accuracy=best_accuracy,
+      best_quality=best_quality,
       clients=clients,
       clients_blended=clients_blended,
       global_mean=of_global_test[0],
@@ -284,7 +284,7 @@ def evaluate(
       adjusted_rand_index=assignment.adjusted_rand_index(true_groups) if true_groups else None,
       purity=assignment.purity(true_groups) if true_groups else None,
       validation=validation,
-      validation_accuracy=validation_accuracy,
+      validation_quality=validation_quality,
       clusters=clusters_[places],
       outputs=output_metrics(engine, state.vectors, state.members) if with_outputs else None,
       validation_outputs=validation_outputs,
