@@ -1,7 +1,8 @@
 """Private clusters of 1,200 clients find the groups that they are of.
 
-The clients' images are real, but a client's are drawn again for the next one.  A run was to fail
-with a probability of far less than 1%: in ten runs, five of each kind, the least index was ....
+The images are real, but a client's are drawn again for the next one.  In nine runs, five with
+rotations, the least index was .997: far from the limit, so a correct run fails with a probability of
+far less than 1%.  Ten times too small a learning rate gave .97 and .949.
 """
 
 from absl.testing import absltest
