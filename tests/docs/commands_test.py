@@ -13,7 +13,7 @@ from tests.docs import pages
 # Of other programs: Docker and Slurm.
 _FOREIGN = {"exclusive", "network"}
 # Every program has them: those of absl.
-_EVERYWHERE = {"flagfile", "help"}
+_EVERYWHERE = {"flagfile", "help", "helpfull"}
 
 # They have no flags, and two of them an environment of their own.
 _FILES = {
