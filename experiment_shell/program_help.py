@@ -94,7 +94,11 @@ def full_text(help_: Help) -> str:
   """Returns the text of `--helpfull`."""
   names = help_.names()
   listed = {name for of_topic in names.values() for name in of_topic}
-  names["of all programs"] = sorted({flags.FLAGS[name].name for name in flags.FLAGS} - listed)
+  # Not those of modules that the program imports and whose flags it refuses.
+  names["of all programs"] = sorted({
+      flag.name for module, of_module in flags.FLAGS.flags_by_module_dict().items()
+      if module == __name__ or module.startswith("absl.") for flag in of_module
+  } - listed)
   texts = _paragraphs()
   for topic, of_topic in names.items():
     shown = flags.FlagValues()

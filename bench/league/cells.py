@@ -83,7 +83,6 @@ def _letter(unused_published: Published, data_dir: str | None) -> tuple[np.ndarr
 
 
 _LOADERS = {"iris": _iris, "letter": _letter}
-FROM_FILES = ("letter",)
 
 
 def load_datasets(

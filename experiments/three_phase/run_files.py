@@ -66,10 +66,10 @@ def evaluation_rows(
   rows = model_rows(pretraining.STAGE, "global", "", result.pretrain.global_test)
   rows += _total_rows(pretraining.STAGE, result.pretrain.cost)
   for method, r in result.methods.items():
-    for k, accuracy in enumerate(r.best_quality):
-      rows += stages.metric_rows(_EVALUATE, method, k, "", of_quality("best", accuracy))
-    for k, accuracy in enumerate(() if r.validation_quality is None else r.validation_quality):
-      known = of_quality("validation", accuracy)
+    for k, quality in enumerate(r.best_quality):
+      rows += stages.metric_rows(_EVALUATE, method, k, "", of_quality("best", quality))
+    for k, quality in enumerate(() if r.validation_quality is None else r.validation_quality):
+      known = of_quality("validation", quality)
       rows += stages.metric_rows(_EVALUATE, method, k, "", known)
     if isinstance(objective, objectives.Regression) and r.clusters is not None:
       for k, tally in enumerate(r.clusters):
@@ -77,8 +77,8 @@ def evaluation_rows(
     rows += model_rows(method, "global_mean", "", r.global_mean)
     rows += model_rows(method, "global_weighted", "", r.global_weighted)
     tested = scoring.blended_on_global_test(len(r.best_quality))
-    for k, confusion in zip(tested, r.global_blended):
-      rows += model_rows(method, "global_blended", k, confusion)
+    for k, tally in zip(tested, r.global_blended):
+      rows += model_rows(method, "global_blended", k, tally)
     rows += _total_rows(method, r.cost)
   return rows
 

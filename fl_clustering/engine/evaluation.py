@@ -100,7 +100,7 @@ def _build_outputs(model: model_lib.Model) -> tff.Computation:
 
 
 @functools.cache
-def build_confusions(model: model_lib.Model) -> tff.Computation:
+def build_tallies(model: model_lib.Model) -> tff.Computation:
   """Returns the computation of `model_jobs.on_models` that evaluates models.
 
   A job's result is the tally of each of its files.
@@ -164,9 +164,9 @@ def tallies(
   kind = np.int64 if objective.tally_type == "int32" else objective.tally_type
   found = [np.zeros((len(request.files), *shape), kind) for request in requests]
   sizes = [math.prod(shape) * len(positions) for _, positions in places]
-  results = model_jobs.results(build_confusions(model), vectors, jobs, sizes)
-  for (r, positions), (confusion,) in zip(places, results):
-    found[r][positions] = confusion
+  results = model_jobs.results(build_tallies(model), vectors, jobs, sizes)
+  for (r, positions), (tally,) in zip(places, results):
+    found[r][positions] = tally
   return found
 
 

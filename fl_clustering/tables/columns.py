@@ -97,14 +97,17 @@ def _has_numbers(head: Head) -> bool:
   return sum(_are_names(head)) + head.known_line.count("") < head.num_columns
 
 
-def _is_row_among_names(head: Head, heads: Sequence[Head]) -> bool:
-  """Returns whether line 1 has a number and no name that several other files have."""
-  lines = [other.known_line for other in heads if not _has_numbers(other)]
-  names = set(lines[0]) if lines else set()
-  return (
-      _has_numbers(head) and names.isdisjoint(head.known_line)
-      and len(lines) > 1 and all(set(line) == names for line in lines)
-  )
+def _rows_among_names(heads: Sequence[Head]) -> list[Head]:
+  """Returns the files whose line 1 has a number and no name, where several others share names."""
+  with_numbers, lines = [], []
+  for head in heads:
+    if _has_numbers(head):
+      with_numbers.append(head)
+    else:
+      lines.append(set(head.known_line))
+  if len(lines) < 2 or any(line != lines[0] for line in lines):
+    return []
+  return [head for head in with_numbers if lines[0].isdisjoint(head.known_line)]
 
 
 def _counts_up(line: Sequence[str]) -> bool:
@@ -143,9 +146,8 @@ def _have_header(heads: Sequence[Head], header: str) -> bool:
   """
   if header != table_options.AUTO:
     return header == table_options.YES
-  without = [
-      head for head in heads if not any(_are_names(head)) or _is_row_among_names(head, heads)
-  ]
+  rows = {head.path for head in _rows_among_names(heads)}
+  without = [head for head in heads if head.path in rows or not any(_are_names(head))]
   if len(without) == len(heads):
     return _is_header_of_numbers(heads)
   if without:
@@ -300,8 +302,8 @@ def _check_same(
       if path == of_path and _alike(name) == _alike(other)
   ]
   if alike:
-    problem, path = alike.pop()
-    alike.append((f"{problem}; all files must have the same names", path))
+    problem, path = alike[0]
+    alike[0] = f"{problem}; all files must have the same names", path
     raise problems.BadTable.of([problems.Finding(*one) for one in alike])
   for name, path in lacked:
     if name in options.roles.values():

@@ -360,7 +360,11 @@ def _open(data_dir: str, options: table_options.TableOptions) -> client_tables.C
   try:
     return client_tables.open_folder(data_dir, options)
   except problems.UnusableTables as e:
-    hinted = [name for name in NOT_SAID if any(name in one.fix for one in e.findings)]
+    hints = [hint for one in e.findings for hint in one.hints if "--decimal" not in hint]
+    hinted = [
+        name for name in NOT_SAID
+        if any(name in one.fix for one in e.findings) or any(f"--{name}" in hint for hint in hints)
+    ]
     if hinted:
       raise ValueError(
           f"{e.problem}; a schema can't say --{hinted[0]}, so the files must be changed."

@@ -174,7 +174,7 @@ def _pack(outcome: result_lib.Outcome) -> dict[str, np.ndarray]:
   clusters = {"members": state.members, "warning": state.warning}
   return {
       "vectors": state.vectors,
-      "best_accuracy": outcome.best_quality,
+      "best_accuracy": outcome.best_quality,  # As earlier versions wrote it.
       "cost": np.array(outcome.cost.values(), np.int64),
       "clusters": np.array(json.dumps(clusters)),
       **{_MEMORY + name: array for name, array in state.memory.items()},

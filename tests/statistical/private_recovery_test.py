@@ -1,8 +1,8 @@
 """Private clusters of 1,200 clients find the groups that they are of.
 
 The images are real, but a client's are drawn again for the next one.  In nine runs, five with
-rotations, the least index was .997: far from the limit, so a correct run fails with a probability of
-far less than 1%.  Ten times too small a learning rate gave .97 and .949.
+rotations, the least index was .997: a correct run hardly ever fails.  With a tenth of the learning
+rate it was .97 and .949.
 """
 
 from absl.testing import absltest
@@ -75,7 +75,7 @@ class PrivateRecoveryTest(parameterized.TestCase):
     slots = run.nonprivate_slots(public)
     groups = [int(client_id) % _NUM_GROUPS for client_id in slots]
     found = agreement.adjusted_rand_index(groups, list(slots.values()))
-    self.assertGreaterEqual(found, 0.95)
+    self.assertGreaterEqual(found, 0.98)
 
 
 if __name__ == "__main__":

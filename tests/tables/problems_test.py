@@ -109,8 +109,8 @@ class BadFilesTest(folders.TablesTestCase):
        "b.csv': it has a column 'age_y', and '.*a.csv' has 'Age y'; all files must have the same "
        "names.$"),
       ("names in other spellings", {"a.csv": "Age y,z\n1,2\n", "b.csv": "Z,age_y\n1,2\n"}, {},
-       "b.csv': it has a column 'age_y', and '.*a.csv' has 'Age y'; it has a column 'Z', and "
-       "'.*a.csv' has 'z'; all files must have the same names.$"),
+       "b.csv': it has a column 'age_y', and '.*a.csv' has 'Age y'; all files must have the same "
+       "names; it has a column 'Z', and '.*a.csv' has 'z'.$"),
       ("a label in another spelling", {"a.csv": "x,y\n1,2\n", "b.csv": "x,Y\n1,2\n"},
        {"label_column": "y"}, "b.csv': it has a column 'Y', and '.*a.csv' has 'y'; all files"),
       ("a chosen column too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"},

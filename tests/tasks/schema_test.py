@@ -275,6 +275,7 @@ class DraftTest(parameterized.TestCase):
       ("units", "x,y\n1 kg,0\n2 kg,1\n", "strip_units"),
       ("thousands", 'x,y\n"1,234.5",0\n2,1\n', "thousands"),
       ("titles", "Report\nx,y\n1,0\n2,1\n", "skip_lines"),
+      ("thousands beside a fraction", 'x,y\n1.5,0\n"1,234",1\n', "thousands"),
   )
   def test_no_hint_at_what_a_schema_can_not_say(self, text, name):
     folder = self._folder({"a.csv": text})
