@@ -1,4 +1,4 @@
-"""The flags of the study: the only place that reads them.
+"""The flags of the study; only this file and the program read them.
 
 They are those of a three-phase run, which all its runs have in common, and its own.
 """
