@@ -106,6 +106,17 @@ def _alike(names: Iterable[str]) -> list[list[str]]:
   return [group for group in groups.values() if len(group) > 1]
 
 
+def _abbreviated(names: Iterable[str]) -> list[list[str]]:
+  """Returns pairs of a letter and the one name of three letters or more that begins with it."""
+  words = {name.strip().lower(): name for name in names}
+  found = []
+  for letter in (word for word in words if len(word) == 1 and word.isalpha()):
+    longer = [word for word in words if len(word) >= 3 and word.startswith(letter)]
+    if len(longer) == 1 and longer[0].isalpha():
+      found.append([words[letter], words[longer[0]]])
+  return found
+
+
 class Oddities:
   """What is odd about the rows of all clients, which are added one client at a time."""
 
@@ -147,6 +158,9 @@ class Oddities:
         f"the classes {problems.named(names)} differ only in case or spaces"
         for names in _alike(self._classes)
     ]
+    found += [
+        f"the classes {problems.named(names)} may be one" for names in _abbreviated(self._classes)
+    ]
     alone = [name for name, clients in self._classes.items() if len(clients) == 1]
     if alone and len(self._clients) > 1:
       found.append(f"only one client has the class {problems.named(alone)}" if len(alone) == 1 else
@@ -161,6 +175,10 @@ class Oddities:
       found += [
           f"the levels {problems.named(names)} of the column {column} differ only in case or spaces"
           for names in _alike(levels)
+      ]
+      found += [
+          f"the levels {problems.named(names)} of the column {column} may be one"
+          for names in _abbreviated(levels)
       ]
       shared = {client for clients in levels.values() if len(clients) > 1 for client in clients}
       own = collections.Counter(clients[0] for clients in levels.values() if len(clients) == 1)
