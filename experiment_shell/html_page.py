@@ -68,6 +68,11 @@ figure { margin: 1rem 0 2rem; display: grid; gap: .5rem 1.5rem; align-items: sta
 figure img { display: block; width: 100%; height: auto; background: #ffffff;
   border-radius: .3rem; }
 figcaption { font-size: .92rem; }
+@media screen and (max-width: 42rem) {
+  figure { overflow-x: auto; }
+  figure img { width: 40rem; max-width: none; }
+  figcaption { position: sticky; left: 0; }
+}
 details { margin: .8rem 0; padding: .4rem .8rem; border: 1px solid var(--line);
   border-radius: .3rem; }
 summary { cursor: pointer; font-weight: 600; }
