@@ -299,10 +299,10 @@ def _number_right() -> Any:
 
 def _exactly(release: str, cells: slice) -> Any:
   """The server takes some cells of a release without their noise."""
-  ask = slot_sums.SlotSums.ask
+  ask = slot_sums.Door.ask
 
   def ask_exactly(
-      door: slot_sums.SlotSums, name: str, question: Any, public: Any, size: int, *args: Any
+      door: slot_sums.Door, name: str, question: Any, public: Any, size: int, *args: Any
   ) -> np.ndarray | None:
     found = ask(door, name, question, public, size, *args)
     if found is not None and name.startswith(release):
@@ -313,7 +313,7 @@ def _exactly(release: str, cells: slice) -> Any:
       found[cells] = exact[cells] / client_messages.STEPS
     return found
 
-  return mock.patch.object(slot_sums.SlotSums, "ask", ask_exactly)
+  return mock.patch.object(slot_sums.Door, "ask", ask_exactly)
 
 
 # Of the sums of a round.

@@ -449,10 +449,10 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   def asked_metric(self) -> str | None:
     """The metric to compare methods by; None if the labels' shares decide.
 
-    With `dp`, which does not cover their numbers, they don't.
+    With a private aggregator, which does not cover their numbers, they don't.
     """
-    is_private = self.aggregator == "dp" and self.primary_metric is None
-    return judging.ACCURACY if is_private else self.primary_metric
+    hides_labels = self.build_aggregator().is_private and self.primary_metric is None
+    return judging.ACCURACY if hides_labels else self.primary_metric
 
   @property
   def chosen_methods(self) -> tuple[str, ...]:

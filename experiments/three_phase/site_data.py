@@ -5,6 +5,8 @@ import dataclasses
 import shutil
 from typing import Any, Mapping
 
+from absl import logging
+
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import output_folder
@@ -51,6 +53,8 @@ def _inputs(
   task = files.load_task(task_options.TaskOptions(
       rows=site_rows.open_rows(opened.sites), **{name: getattr(config, name) for name in names}
   ))
+  for warning in task.warnings:
+    logging.warning("%s", warning)
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
   if config.class_weights is not None:
     task = federated_task.with_class_weights(task)

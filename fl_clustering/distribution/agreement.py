@@ -7,22 +7,16 @@ of ids and of clients, and columns that are left out.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Collection, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Collection, Mapping, Sequence
 
 from fl_clustering.tables import table_format
-
-if TYPE_CHECKING:
-  from fl_clustering.tables import table_options
+from fl_clustering.tables import table_options
 
 _KINDS = {table_format.TableFormat: "tables", table_format.ViewFormat: "views"}
 # Options that say what rows are known to be, by name.
 _OF_LABELS = ("label_column", "label_above", "split_column")
-# Options that decide which columns are features, and those that say how files are written.
+# Options that decide which columns are features.
 _OF_COLUMNS = ("columns", "exclude", "id_column", "client_column")
-_OF_FILES = (
-    "separator", "encoding", "skip_lines", "comment", "decimal", "thousands", "strip_units",
-    "header",
-)
 
 
 def _error(rule: str, got: str, hint: str = "") -> ValueError:
@@ -94,7 +88,7 @@ def _common_options(formats: Sequence[table_format.TableFormat]) -> table_option
   first = formats[0]
   given = {
       name: list(dict.fromkeys(getattr(format_.options, name) for format_ in formats))
-      for name in (*_OF_COLUMNS, *_OF_FILES)
+      for name in (*_OF_COLUMNS, *table_options.OF_FILES)
   }
   differing = [name for name, values in given.items() if len(values) > 1]
   defaults = {field.name: field.default for field in dataclasses.fields(first.options)}

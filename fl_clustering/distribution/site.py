@@ -16,6 +16,8 @@ from fl_clustering.tables import table_format
 POINTS = ".points"
 # A row of two int64 per row of features: its label, and 1 for testing or 0 for training.
 LABELS = ".labels"
+# The parts of a client's rows in three phases, each a file with its name as the last ending.
+PARTS = ("train", "validation", "test")
 
 _FORMATS: dict[str, Any] = {"tables": table_format.TableFormat, "views": table_format.ViewFormat}
 

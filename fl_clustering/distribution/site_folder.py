@@ -30,7 +30,8 @@ from fl_clustering.tables import view_tables
 KEY_FILE = "site.key"
 _KEY_BYTES = 32
 # Files of clients, and what one that was killed left of them.
-_WRITTEN = re.compile(r"\.?[0-9a-f]{64}(\.[0-9a-z]+)*\.(points|labels|train|test)")
+_ENDINGS = "|".join((site_lib.POINTS[1:], site_lib.LABELS[1:], *site_lib.PARTS))
+_WRITTEN = re.compile(rf"\.?[0-9a-f]{{64}}(\.[0-9a-z]+)*\.({_ENDINGS})")
 
 
 def _write_file(folder: str, name: str, content: bytes | memoryview) -> None:

@@ -48,6 +48,7 @@ class MethodEntry(NamedTuple):
     only_if_named: Whether studies run it only where it is named.
     needs_classes: Whether it can't work with the numbers of a regression.
     check_model: Raises a ValueError for a model that it can't work with.
+    groups_by_features: Whether it groups clients by their features, and not by a trained model.
   """
 
   settings: type
@@ -56,6 +57,7 @@ class MethodEntry(NamedTuple):
   only_if_named: bool = False
   needs_classes: bool = False
   check_model: Callable[[model_lib.Model], object] = lambda model: None
+  groups_by_features: bool = False
 
 
 METHODS = {
@@ -66,10 +68,12 @@ METHODS = {
     "cfl": MethodEntry(cfl.Cfl, cfl.cfl),
     "cfl_as_copied": MethodEntry(cfl.Cfl, cfl.cfl_as_copied),
     "fesem": MethodEntry(fesem.Fesem, fesem.fesem),
-    "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl),
+    "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl, groups_by_features=True),
     "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),
     "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, only_if_named=True),
-    "flux": MethodEntry(flux.Flux, flux.flux, only_if_named=True, needs_classes=True),
+    "flux": MethodEntry(
+        flux.Flux, flux.flux, only_if_named=True, needs_classes=True, groups_by_features=True
+    ),
     "private_ifca": MethodEntry(
         private_ifca.PrivateIfca, private_ifca.private_ifca, True, True, True
     ),

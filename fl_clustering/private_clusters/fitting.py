@@ -199,9 +199,9 @@ class Run:
     self._grouping = grouping.Grouping(settings, model, _CLIENT_TYPE, clients)
     self._door = self._door_to(self.clients)
 
-  def _door_to(self, clients: Sequence[Mapping[str, Any]]) -> slot_sums.SlotSums:
+  def _door_to(self, clients: Sequence[Mapping[str, Any]]) -> slot_sums.Door:
     settings = self._settings
-    return slot_sums.SlotSums(clients, self._releases, settings.trust, settings.min_clients)
+    return slot_sums.Door(clients, self._releases, settings.trust, settings.min_clients)
 
   def with_releases(self, releases: releases_lib.Releases) -> Run:
     """Returns the same run with other books, such as those that an interruption left."""
@@ -239,8 +239,8 @@ class Run:
     return training.unclipping_norm(counts)
 
   def _round(
-      self, door: slot_sums.SlotSums, number: int, public: Mapping[str, Any]
-  ) -> training.SlotSums | None:
+      self, door: slot_sums.Door, number: int, public: Mapping[str, Any]
+  ) -> training.RoundSums | None:
     """Returns what a round releases; None if that was lost."""
     found = door.ask(
         f"round {number}", self.questions.round_, public, self.questions.round_size,
@@ -250,7 +250,7 @@ class Run:
       return None
     slots = found[:-1].reshape(self._settings.num_clusters, -1)
     count_std = training.message_norm() / self._budget.round_ / training.COUNT_WEIGHT
-    return training.SlotSums(
+    return training.RoundSums(
         slots[:, :-1], slots[:, -1] / training.COUNT_WEIGHT,
         float(found[-1]) / training.BIT_WEIGHT, count_std,
     )

@@ -115,7 +115,7 @@ class Grouping:
     self.message_bytes = 0, 0
 
   def centers(
-      self, door: slot_sums.SlotSums, releases: releases_lib.Releases, seed: int
+      self, door: slot_sums.Door, releases: releases_lib.Releases, seed: int
   ) -> np.ndarray:
     """Returns the released centers of the centered sketches, of shape (K, d)."""
     settings, budget = self._settings, self._settings.budget()

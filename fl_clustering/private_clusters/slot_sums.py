@@ -1,6 +1,6 @@
 """The door: the only way from the clients to the server is a sum of bounded integers.
 
-`SlotSums.ask` enters a release in the ledger and the journal, draws its noise, and only then asks
+`Door.ask` enters a release in the ledger and the journal, draws its noise, and only then asks
 the clients, whose answers TFF's secure modular sum adds up.  Nothing but the noisy sum leaves it;
 with `privacy.SERVER`, the server adds the noise and so sees the exact sum first.  Whatever else a
 client computes stays with it.
@@ -49,7 +49,7 @@ def build_question(public_type: Any, client_type: Any, message: Message) -> Any:
   return secure_rounds.build_round(source, public_type, message)
 
 
-class SlotSums:
+class Door:
   """Asks clients for noisy sums."""
 
   def __init__(

@@ -65,7 +65,7 @@ def unclipping_norm(counts: np.ndarray) -> float:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SlotSums:
+class RoundSums:
   """What a round releases.
 
   Attributes:
@@ -114,7 +114,7 @@ class State:
     )
 
   def next(
-      self, sums: SlotSums, num_clients: int, num_rounds: int, rng: np.random.Generator
+      self, sums: RoundSums, num_clients: int, num_rounds: int, rng: np.random.Generator
   ) -> State:
     """Returns the state after a round.
 

@@ -17,6 +17,7 @@ import tensorflow_federated as tff
 
 from clustering_basics import validate
 from fl_clustering.distribution import site as site_lib
+from fl_clustering.distribution import site as site_lib
 from fl_clustering.distribution import sites as sites_lib
 from fl_clustering.tables import table_format
 from fl_clustering.tasks import client_rows
@@ -26,7 +27,6 @@ from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 
 _DTYPE = "float32"
-_PARTS = ("train", "validation", "test")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class _SiteRows(client_rows.ClientRows):
         shift=lambda client_id: encoding.shift,
         factor=lambda client_id: encoding.factor,
         is_validation=lambda client_id: masks[client_id],
-        **{part: path_of(part) for part in _PARTS},
+        **{part: path_of(part) for part in site_lib.PARTS},
     ))
     clients = []
     for client_id, numbers in zip(client_ids, written):
@@ -136,7 +136,7 @@ class _SiteRows(client_rows.ClientRows):
               path_of(part)(client_id), number, (self._num_columns,), _DTYPE,
               len(self.format.classes or ()), f"{part} of {digests[client_id]}",
           )
-          for part, number in zip(_PARTS, expected)
+          for part, number in zip(site_lib.PARTS, expected)
       )
       clients.append(federated_task.ClientData(
           client_id, train, test, validation=held if len(held) else None
@@ -171,7 +171,7 @@ def _client_type(num_columns: int, *others: str) -> Any:
       "shift": tff.TensorType(np.float64, [num_columns]),
       "factor": tff.TensorType(np.float64, [num_columns]),
       "is_validation": tff.TensorType(np.bool_, [None]),
-      **dict.fromkeys(_PARTS, np.str_),
+      **dict.fromkeys(site_lib.PARTS, np.str_),
   }
   return tff.StructWithPythonType(
       [
@@ -241,7 +241,7 @@ def _build_write(num_columns: int, has_split: bool) -> Any:
 
   The result is each client's numbers of rows for training, validation and testing, of shape (3,).
   """
-  client_type = _client_type(num_columns, "shift", "factor", "is_validation", *_PARTS)
+  client_type = _client_type(num_columns, "shift", "factor", "is_validation", *site_lib.PARTS)
 
   @tff.tensorflow.computation(client_type)
   def write(client: Any) -> Any:
@@ -258,7 +258,7 @@ def _build_write(num_columns: int, has_split: bool) -> Any:
     )
     parts = tf.boolean_mask(train, ~is_validation), tf.boolean_mask(train, is_validation), test
     numbers = []
-    for part, of_part in zip(_PARTS, parts):
+    for part, of_part in zip(site_lib.PARTS, parts):
       with tf.control_dependencies([_write_unless_there(client[part], _bytes(of_part))]):
         numbers.append(tf.identity(tf.shape(of_part)[0]))
     return tf.stack(numbers)

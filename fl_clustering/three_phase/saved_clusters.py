@@ -48,8 +48,6 @@ FALLBACKS = {
     PROFILE: "that of the cluster whose mean features are nearest to the client's",
     GLOBAL: "FedAvg's",
 }
-# Methods that group clients by their features.
-BY_FEATURES = ("pacfl", "flux")
 # What stands for the clusters of a client that gets the global model.
 _GLOBALLY: tuple[int, ...] = ()
 
@@ -176,8 +174,9 @@ class SavedClusters:
       ValueError: If the fallback needs what this model does not have.
     """
     if fallback is None:
-      has_way = self.method in BY_FEATURES and profiles is not None
-      fallback = PROFILE if has_way else GLOBAL
+      entry = registry.METHODS.get(self.method)
+      by_features = entry is not None and entry.groups_by_features
+      fallback = PROFILE if by_features and profiles is not None else GLOBAL
     others = sorted(tables.unlabelled - self.clusters.keys(), key=tables.client_ids.index)
     if not others:
       return self, ()

@@ -135,8 +135,9 @@ class FilesTest(SiteFolderTestCase):
   def test_only_files_of_the_site_s_rows_stay(self):
     self.open(_TABLES, **_ROLES)
     left = f".{'0' * 64}.points.123.points"  # What an earlier process that was killed was writing.
+    gone = [f"{'2' * 64}.{'3' * 32}.{part}" for part in site_lib.PARTS]
     others = {"worker.json", f"{'1' * 64}.client", "mine.points"}
-    for name in (left, *others):
+    for name in (left, *gone, *others):
       with open(os.path.join(self.folder, name), "wb"):
         pass
     site = self.open({"a.csv": "u\n1\n"})

@@ -12,7 +12,7 @@ _NUM_CELLS = 4000
 
 def _door(num_clients, trust="none", min_clients=5):
   books = releases_lib.Releases(8.0, 1e-5, noise_seed=3)
-  return slot_sums.SlotSums([{}] * num_clients, books, trust, min_clients)
+  return slot_sums.Door([{}] * num_clients, books, trust, min_clients)
 
 
 def _noise(door):

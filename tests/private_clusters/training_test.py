@@ -18,7 +18,7 @@ def _state(sizes, **kwargs):
 
 def _sums(counts, bits=0.0, updates=None, count_std=0.0):
   updates = np.zeros((len(counts), 3)) if updates is None else updates
-  return training.SlotSums(updates, np.array(counts, float), bits, count_std)
+  return training.RoundSums(updates, np.array(counts, float), bits, count_std)
 
 
 def _next(state, sums, num_rounds=100):

@@ -118,8 +118,8 @@ class ProgramTest(parameterized.TestCase):
         raise KeyboardInterrupt
       return ask(door, name, *arguments)
 
-    ask = slot_sums.SlotSums.ask
-    with mock.patch.object(slot_sums.SlotSums, "ask", interrupted):
+    ask = slot_sums.Door.ask
+    with mock.patch.object(slot_sums.Door, "ask", interrupted):
       with self.assertRaises((KeyboardInterrupt, SystemExit)):
         _run(f"--output_dir={folder}")
     self.assertIn("round 2", asked)
@@ -139,7 +139,7 @@ class ProgramTest(parameterized.TestCase):
     folder = self.create_tempdir().full_path
     shutil.copytree(self.folder, folder, dirs_exist_ok=True)
     before = _read(folder, "released", "ledger.csv")
-    with mock.patch.object(slot_sums.SlotSums, "ask") as ask:
+    with mock.patch.object(slot_sums.Door, "ask") as ask:
       with self.assertRaisesRegex(launch.InputError, f"`{name}`"):
         _run(f"--output_dir={folder}", "--resume", flag)
     ask.assert_not_called()
