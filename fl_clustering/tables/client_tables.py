@@ -24,8 +24,8 @@ import numpy as np
 
 from fl_clustering.points import given_clients
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import format_scan
 from fl_clustering.tables import label_scale
-from fl_clustering.tables import learned as learned_lib
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import rows as rows_lib
@@ -338,17 +338,17 @@ def open_heads(
   """
   columns = columns_lib.agree(list(heads.values()), options)
   sources = rows_lib.RowSources(heads, columns, options)
-  learned = learned_lib.Learned(columns, options)
-  num_rows, digests = _scan(sources, learned.add)
-  if learned.finds_regression():
+  scan = format_scan.FormatScan(columns, options)
+  num_rows, digests = _scan(sources, scan.add)
+  if scan.finds_regression():
     # Labels are read again, as numbers with the decimal mark of their file.
     found = dataclasses.replace(options, task=table_options.REGRESSION)
     return open_heads(heads, found, argument)
   with sources.facts.settled(), problems.in_file(next(iter(sources.paths.values()))):
-    learned.check_values()
-    learned.check_classes()
-  warnings = learned.warnings(sources.heads)
-  format_ = learned.format(sources.decimal)
+    scan.check_values()
+    scan.check_classes()
+  warnings = scan.warnings(sources.heads)
+  format_ = scan.format(sources.decimal)
   if options.task == table_options.CLASSIFICATION:  # As where it was found out.
     format_ = dataclasses.replace(format_, options=dataclasses.replace(options, task=None))
   return ClientTables(num_rows, format_, digests, argument, sources, warnings)
@@ -397,7 +397,7 @@ def _notes(
     options: table_options.TableOptions,
 ) -> tuple[str, ...]:
   """Returns what a model does not use of files, in words."""
-  found = list(learned_lib.told_encodings(sources.heads, options))
+  found = list(format_scan.told_encodings(sources.heads, options))
   if unused:
     found.append(f"columns that the model does not have are not used: {problems.named(unused)}")
   found += [

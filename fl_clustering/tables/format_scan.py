@@ -34,7 +34,7 @@ def told_encodings(
   return (f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}",)
 
 
-class Learned:
+class FormatScan:
   """What the rows of all clients say of the format: levels, classes, and columns without values."""
 
   def __init__(self, columns: columns_lib.Columns, options: table_options.TableOptions):
@@ -47,7 +47,7 @@ class Learned:
     self._num_values = dict.fromkeys(columns.features, 0)
 
   def add(self, client_id: str, rows: rows_lib.Rows) -> None:
-    """Learns from a client's rows; `BadTable` if a label or a split can't be used."""
+    """Adds what a client's rows say; `BadTable` if a label or a split can't be used."""
     has_classes = self._options.label_column is not None and not self._options.is_regression
     labels = rows_lib.class_names(rows, self._options) if has_classes else []
     for name in self._columns.features:
