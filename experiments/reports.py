@@ -5,7 +5,7 @@ MODULES = {
     "dp_benchmark": "experiments.private.report",
     "federated_kmeans": "experiments.kmeans.report",
     "federated_kmeans_own_data": "experiments.kmeans.own_report",
-    "federated_kmeans_sites": "experiments.kmeans.site_report",
+    "federated_kmeans_sites": "experiments.kmeans.own_report",
     "multi_view": "experiments.multiview.report",
     "multi_view_sites": "experiments.multiview.site_report",
     "private_clusters": "experiments.private_training.report",
