@@ -38,7 +38,6 @@ cells = lazy_module.LazyModule("experiments.multiview.cells")
 methods = lazy_module.LazyModule("experiments.multiview.methods")
 own_model = lazy_module.LazyModule("experiments.multiview.own_model")
 results = lazy_module.LazyModule("experiments.multiview.results")
-site_data = lazy_module.LazyModule("experiments.multiview.site_data")
 
 flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(worker_flags)
@@ -159,9 +158,6 @@ class MultiView(experiment.Experiment):
         of_model = own_model.write(folder, loaded.datasets[data.OWN], config)
     return {**results.summary(results.read(finished_run.FinishedRun(folder.path))), **of_model}
 
-  def result_text(self, finished: finished_run.FinishedRun) -> str:
-    return results.text(results.read(finished))
-
 
 class Sites(experiment.Experiment):
   """Views that stay at sites: workers that own their clients."""
@@ -177,12 +173,12 @@ class Sites(experiment.Experiment):
   config = staticmethod(_sites_config)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
-    return site_data.load(config, recorded, stack)
+    return own_model.load_sites(config, recorded, stack)
 
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
-    return site_data.measure_all(config, inputs, folder)
+    return own_model.measure_sites(config, inputs, folder)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ MODULES = {
     "federated_kmeans_own_data": "experiments.kmeans.own_report",
     "federated_kmeans_sites": "experiments.kmeans.own_report",
     "multi_view": "experiments.multiview.report",
-    "multi_view_sites": "experiments.multiview.site_report",
+    "multi_view_sites": "experiments.multiview.report",
     "private_clusters": "experiments.private_training.report",
     "study": "experiments.grouping_study.report",
     "three_phase_emnist": "experiments.three_phase.report",
