@@ -224,13 +224,6 @@ def _check_recorded(recorded: Mapping[str, Any], described: Mapping[str, Any]) -
   raise ValueError(f"`data_dir` must hold what the run to resume began with, got {got}.")
 
 
-def _data_line(tables: client_tables.ClientTables, folder: str, hint: str) -> str:
-  """Returns what the program prints of the data."""
-  if len(tables.client_ids) > 1:
-    return f"data: {len(tables.client_ids)} clients in {folder}"
-  return f"data: 1 client in {folder}{hint}"
-
-
 def _check_told(tables: table_options.TableOptions, folder: str) -> None:
   """Raises a ValueError unless no row decides how the text files of a private run are read."""
   reader.check_folder(folder, "data_dir")
@@ -272,10 +265,13 @@ def load(
     _check_recorded(recorded.get("data") or {}, described)
   config.check_enough_clients(len(tables.client_ids))
   config.check_enough_points(sum(tables.num_rows.values()))
-  hint = "" if is_private else f"; {columns_lib.SEVERAL_CLIENTS}"
+  data_line = f"data: {len(tables.client_ids)} clients in {folder}"
+  if len(tables.client_ids) == 1:
+    hint = "" if is_private else f"; {columns_lib.SEVERAL_CLIENTS}"
+    data_line = f"data: 1 client in {folder}{hint}"
   return experiment.Inputs(
       _Folder(tables), {"data": described, "warnings": list(tables.warnings)},
-      (_data_line(tables, folder, hint), *(f"warning: {text}" for text in tables.warnings)),
+      (data_line, *(f"warning: {text}" for text in tables.warnings)),
   )
 
 
@@ -302,12 +298,6 @@ def load_sites(
   return experiment.Inputs(_AtSites(opened), {"data": described}, (opened.data_line,))
 
 
-def _fit(
-    config: config_lib.OwnDataConfig, num_clusters: int, clients: "secure_sums_lib.ClientPoints"
-) -> "fitted.Fit":
-  return estimator.fit(config.kmeans(num_clusters), clients)
-
-
 def _select(
     config: config_lib.OwnDataConfig, clients: "secure_sums_lib.ClientPoints",
     selection: study.Study,
@@ -321,7 +311,7 @@ def _select(
   """
 
   def measure(num_clusters: int) -> dict[str, Any]:
-    fit = _fit(config, num_clusters, clients)
+    fit = estimator.fit(config.kmeans(num_clusters), clients)
     return {
         "simplified_silhouette": fit.silhouette,
         "inertia": fit.loss,
@@ -329,7 +319,7 @@ def _select(
     }
 
   selection.run([{"num_clusters": k} for k in config.candidates], measure)
-  return _fit(config, best_num_clusters(selection.rows), clients)
+  return estimator.fit(config.kmeans(best_num_clusters(selection.rows)), clients)
 
 
 def _centroid_table(
@@ -360,7 +350,7 @@ def _measure(
   """Finds the clusters of the clients that take part, and writes the files."""
   with source.open_clients(config, open_workers) as clients:
     if config.num_clusters is not None and config.privacy is not None:
-      fit = _fit(config, config.num_clusters, clients)
+      fit = estimator.fit(config.kmeans(config.num_clusters), clients)
     else:
       selection = source.open_study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
       fit = _select(config, clients, selection)

@@ -81,9 +81,13 @@ def _is_private(finished: finished_run.FinishedRun) -> bool:
   return "privacy" in finished.summary
 
 
+def _selection(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
+  """Returns the scores of the numbers of clusters that were tried, if the fit was not private."""
+  return [] if _is_private(finished) else finished.rows(config_lib.K_SELECTION)
+
+
 def _selection_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]:
-  """Returns the numbers of clusters that were tried, if there were several."""
-  selection = [] if _is_private(finished) else finished.rows(config_lib.K_SELECTION)
+  selection = _selection(finished)
   if len(selection) < 2:
     return []
   rows = [
@@ -139,15 +143,6 @@ def _clients_tables(finished: finished_run.FinishedRun) -> list[html_page.Html]:
   )]
 
 
-def _shares_notes(spent: Mapping[str, Any]) -> list[str]:
-  if spent["trust"] == privacy_lib.SERVER:
-    return []
-  return [
-      f"The guarantee holds as long as at least {spent['min_clients']} of the "
-      f"{spent['num_clients']} clients add their share in every round and keep it secret."
-  ]
-
-
 def _budget_warnings(finished: finished_run.FinishedRun) -> list[tuple[str, str]]:
   """Returns (title, text) pairs for a private run whose budget protects hardly anyone."""
   if not _is_private(finished):
@@ -172,7 +167,10 @@ def _private_notes(settings: Mapping[str, Any], spent: Mapping[str, Any]) -> lis
       f"({spent['epsilon']:g}, {spent['delta']:g})-differentially private for {spent['unit']}, "
       f"{differing}, all {spent['num_rounds']} rounds together.{not_hidden}",
       privacy_box.trust_text(spent["trust"]),
-      *_shares_notes(spent),
+      *([] if spent["trust"] == privacy_lib.SERVER else [
+          f"The guarantee holds as long as at least {spent['min_clients']} of the "
+          f"{spent['num_clients']} clients add their share in every round and keep it secret."
+      ]),
       f"The noise was {spent['noise']}.",
       f"The radius, {settings['radius']:g}, must have been known beforehand. The clients' "
       "names and the names of the columns are not protected.",
@@ -205,24 +203,18 @@ def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   few = fitted.few_points_warnings(found.get("num_centers_on_few_points"), found["num_clusters"])
   # Earlier runs, and those at sites, have none of the data.
   data = [("The data", f"{text}.") for text in finished.document.get("warnings", ())]
-  edge = [("The number of clusters", text) for text in _edge_texts(finished)]
+  edge_text = own_data.edge_text(_selection(finished))
+  edge = [("The number of clusters", edge_text)] if edge_text else []
   return [
       *site_runs.warnings(finished), *few, *edge, *data, *finished.warnings,
       *_budget_warnings(finished),
   ]
 
 
-def _edge_texts(finished: finished_run.FinishedRun) -> list[str]:
-  """Returns a text if the best number of clusters is the largest that was tried, and else none."""
-  selection = [] if _is_private(finished) else finished.rows(config_lib.K_SELECTION)
-  text = own_data.edge_text(selection)
-  return [] if text is None else [text]
-
-
 def result_text(finished: finished_run.FinishedRun) -> str:
   """Returns what the program prints of the result: the scores, and what may be better."""
   scores = _scores_text(finished) + site_runs.without_text(finished)
-  return "\n".join((scores, *_edge_texts(finished)))
+  return "\n".join(filter(None, (scores, own_data.edge_text(_selection(finished)))))
 
 
 def _scores_text(finished: finished_run.FinishedRun) -> str:
