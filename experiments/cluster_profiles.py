@@ -52,7 +52,6 @@ class Profiles:
     between = self.counts @ offsets**2 / self.counts.sum()
     return np.divide(between, variance, out=np.zeros_like(variance), where=variance > 0)
 
-
   def of_at_least(self, min_count: int) -> Profiles:
     """Returns the profiles in which clusters of fewer rows count as ones without rows."""
     is_left_out = self.counts < min_count
@@ -145,11 +144,6 @@ def rows(
             cluster, int(count), names[feature], float(profiles.means[cluster, feature]),
             float(profiles.deviations[cluster, feature]), float(shares[feature]),
         )
-
-
-def table(profiles: Profiles, names: Sequence[str]) -> tuple[tuple[str, ...], Iterator[tuple]]:
-  """Returns header and rows of `profiles.csv`."""
-  return HEADER, rows(profiles, names)
 
 
 def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:

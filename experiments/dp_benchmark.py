@@ -61,7 +61,6 @@ def _check_used(name: str, used_by: Collection[str], chosen: Collection[str]) ->
 
 
 def _config() -> config_lib.BenchmarkConfig:
-  """Returns the settings; ValueError if the flags don't fit."""
   found = config_lib.BenchmarkConfig(**option_flags.given(config_lib.BenchmarkConfig))
   _check_used("data_dir", data.FROM_FILES, found.datasets)
   _check_used("diffprivlib_python", ["diffprivlib"], found.methods)
@@ -69,8 +68,6 @@ def _config() -> config_lib.BenchmarkConfig:
 
 
 class DpBenchmark(experiment.Experiment):
-  """The benchmark of private clustering."""
-
   name = "dp_benchmark"
   program = "dp_benchmark"
   files = (cells.LEDGERS, cells.MEASUREMENTS)

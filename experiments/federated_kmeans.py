@@ -91,7 +91,6 @@ def _are_at_sites() -> bool:
 
 
 def _paper_config() -> config_lib.PaperConfig:
-  """Returns the settings; ValueError if the flags don't fit."""
   option_flags.check_left_out(_OF_OWN_DATA, "without --data_dir")
   config = config_lib.PaperConfig(**option_flags.given(config_lib.PaperConfig))
   if "real" not in config.figures:
@@ -114,14 +113,12 @@ def _own_settings() -> dict[str, Any]:
 
 
 def _own_data_config() -> config_lib.OwnDataConfig:
-  """Returns the settings; ValueError if the flags don't fit."""
   option_flags.check_left_out(_OF_PAPERS, "with --data_dir")
   tables = table_options.TableOptions(**table_flags.given())
   return config_lib.OwnDataConfig(**_own_settings(), tables=tables)
 
 
 def _sites_config() -> config_lib.OwnDataConfig:
-  """Returns the settings for points of sites; ValueError if the flags don't fit."""
   for names, rule in (
       (_OF_PAPERS, "with points of sites (--workers and --num_clusters or --k_range)"),
       (("missing",), "with points of sites, which can't fill in missing cells"),

@@ -83,7 +83,6 @@ def _check_left_out(names: Iterable[str], rule: str) -> None:
 
 
 def _config() -> config_lib.MultiViewStudyConfig:
-  """Returns the settings; ValueError if the flags don't fit."""
   values = option_flags.given(config_lib.MultiViewStudyConfig)
   if flags.FLAGS.data_dir is not None:
     _check_left_out(("datasets", "num_clients", "dirichlet_alpha"), "with --data_dir")
@@ -103,7 +102,6 @@ def _are_at_sites() -> bool:
 
 
 def _sites_config() -> config_lib.MultiViewStudyConfig:
-  """Returns the settings for views of sites; ValueError if the flags don't fit."""
   for names, rule in (
       (("datasets", "features_dir", "num_clients", "dirichlet_alpha"),
        "with views of sites (--workers and --num_clusters)"),

@@ -83,8 +83,6 @@ def _lines(
 
 
 class PrivateClusters(experiment.Experiment):
-  """The experiment."""
-
   name = "private_clusters"
   program = "private_clusters"
   files = ()

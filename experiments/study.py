@@ -85,13 +85,11 @@ def _settings() -> dict[str, Any]:
 
 
 def _data_dir() -> str | None:
-  """Returns where the data come from, an absolute path or None."""
   path = flags.FLAGS.data_dir
   return path if path is None else os.path.abspath(path)
 
 
 def _num_jobs() -> int:
-  """Returns how many processes run at the same time."""
   return flags.FLAGS.jobs or len(os.sched_getaffinity(0))
 
 
@@ -180,8 +178,6 @@ def _measure_groups(
 
 
 class Study(experiment.Experiment):
-  """The study of methods in several settings."""
-
   name = "study"
   program = "study"
   files = (cells.RESULTS, cells.ROUNDS)

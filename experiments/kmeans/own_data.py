@@ -81,8 +81,6 @@ def assignments_name(client_id: str) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Folder:
-  """The clients of a folder."""
-
   tables: client_tables.ClientTables
   open_study = study.Study
   last_columns = None
@@ -148,8 +146,6 @@ class _Folder:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _AtSites:
-  """The clients of sites."""
-
   opened: site_runs.OpenSites
 
   @property
@@ -358,7 +354,7 @@ def _measure(
   fit.warn_of_few_points()
   profiles, more = source.describe_clusters(fit, clients, model, folder, config.min_count_of_sums)
   names, centroids, sizes = source.format.encoding.feature_names, fit.centroids, None
-  tables = {config_lib.ROUNDS: _round_table(fit)}
+  tables: dict[str, _Table] = {config_lib.ROUNDS: _round_table(fit)}
   summary: dict[str, Any] = {"num_clusters": len(fit.centroids), "rounds": fit.num_rounds}
   if profiles is None:
     summary["privacy"] = dict(fit.privacy_spent or {})
@@ -366,7 +362,7 @@ def _measure(
     sizes = profiles.counts
     # Whatever the algorithm's last step was, the file holds the means of the clusters' points.
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
-    tables[config_lib.PROFILES] = cluster_profiles.table(profiles, names)
+    tables[config_lib.PROFILES] = cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)
     summary |= {"inertia": fit.loss, "simplified_silhouette": fit.silhouette}
     if fit.num_centers_on_few_points is not None:
       summary["num_centers_on_few_points"] = fit.num_centers_on_few_points

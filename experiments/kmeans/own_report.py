@@ -144,7 +144,6 @@ def _clients_tables(finished: finished_run.FinishedRun) -> list[html_page.Html]:
 
 
 def _budget_warnings(finished: finished_run.FinishedRun) -> list[tuple[str, str]]:
-  """Returns (title, text) pairs for a private run whose budget protects hardly anyone."""
   if not _is_private(finished):
     return []
   settings = finished.settings
@@ -201,13 +200,10 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
 def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   found = finished.summary
   few = fitted.few_points_warnings(found.get("num_centers_on_few_points"), found["num_clusters"])
-  # Earlier runs, and those at sites, have none of the data.
-  data = [("The data", f"{text}.") for text in finished.document.get("warnings", ())]
   edge_text = own_data.edge_text(_selection(finished))
   edge = [("The number of clusters", edge_text)] if edge_text else []
   return [
-      *site_runs.warnings(finished), *few, *edge, *data, *finished.warnings,
-      *_budget_warnings(finished),
+      *site_runs.warnings(finished), *few, *edge, *finished.warnings, *_budget_warnings(finished)
   ]
 
 

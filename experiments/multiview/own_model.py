@@ -45,7 +45,6 @@ def _fit(
     config: config_lib.MultiViewStudyConfig, clients: "secure_sums_lib.ClientPoints",
     widths: tuple[int, ...], num_clusters: int, view_weights: str, seed: int,
 ) -> Any:
-  """Fits to the clients' points by a rule for the weights of their views."""
   settings = multiview_config.MultiViewConfig(
       num_clusters, view_weights=view_weights, seed=seed, **config.method_settings
   )
@@ -82,7 +81,7 @@ def _write_model(
       for k, (size, centroid) in enumerate(zip(profiles.counts, model.centroids))
   )
   for name, header, rows in (
-      (config_lib.PROFILES, *cluster_profiles.table(profiles, names)),
+      (config_lib.PROFILES, cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)),
       (config_lib.CENTROIDS, ("cluster", "num_points", *names), centroids),
   ):
     folder.write_text(name, output_folder.csv_text(header, rows, last_columns))

@@ -92,8 +92,7 @@ def _warnings(run: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   few = model and fitted.few_points_warnings(
       model.get("num_centers_on_few_points"), model["num_clusters"]  # Earlier runs have none.
   )
-  data = [("The data", f"{text}.") for text in run.document.get("warnings", ())]
-  return [*site_runs.warnings(run), *(few or ()), *data, *run.warnings]
+  return [*site_runs.warnings(run), *(few or ()), *run.warnings]
 
 
 def _min_count_notes(run: finished_run.FinishedRun) -> list[str]:
@@ -169,7 +168,6 @@ def _findings(results: results_lib.Results) -> list[str]:
 
 
 def _figures(results: results_lib.Results) -> list[report_sections.Figure]:
-  """Returns the figures of one data set."""
   return [
       report_sections.Figure(
           f"{results.name}_convergence.png", figures.convergence, "Objective by round",

@@ -123,7 +123,6 @@ def cells(benchmark: Benchmark) -> list[dict[str, Any]]:
 
 
 def cell_seed(seed: int, dataset: str, method: str, k: int, epsilon: float, run: int) -> int:
-  """Returns the seed of a cell, from the benchmark's seed and the cell's keys."""
   purpose = f"private benchmark: {dataset}, {method}, {k}, {epsilon!r}"
   return int(randomness.generator(seed, purpose, run).integers(2**31))
 

@@ -176,7 +176,6 @@ class _Measurements:
     return clients, settings, trained
 
   def measure(self, method: str, epsilon: float | None, seed: int) -> Mapping[str, Any]:
-    """Returns the values of a cell of a simulation."""
     began = time.monotonic()
     clients, settings, trained = self.train(method, epsilon, seed)
     seconds = time.monotonic() - began
@@ -188,7 +187,6 @@ class _Measurements:
 
 
 def _published(folder: output_folder.OutputFolder) -> dict[str, Any]:
-  """Returns the summary of what was released."""
   path = os.path.join(folder.join(results.RELEASED), output_folder.SUMMARY)
   with open(path, encoding="utf-8") as file:
     return json.load(file)

@@ -1,5 +1,4 @@
-"""Trains the models of one method, and writes what may be published: noisy answers and what follows.
-"""
+"""Trains the models of one method, and writes what may be published: noisy answers, and more."""
 
 from __future__ import annotations
 

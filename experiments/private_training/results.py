@@ -85,7 +85,6 @@ def _relative_noise(rows: Iterable[Row]) -> float | None:
 
 
 def _method_summary(rows: Sequence[Row]) -> dict[str, Any]:
-  """Returns the means and spreads of one method at one epsilon."""
   spreads = {
       name: _spread([row[name] for row in rows if row[name] is not None], least)
       for name, least in _SCORES.items()
