@@ -114,17 +114,18 @@ class FinishedRun:
     ))
 
   def rows(self, name: str, text_columns: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Returns the rows of a CSV file in the folder, as `study.read_rows` does.
+    """Returns the rows of a CSV file in the folder, dicts by column.
 
     Args:
       text_columns: Names of columns that stay text even if it reads as a number.
     """
-    path = self.join(name)
-    with _damage(path):
-      return [_Part(row, path) for row in study.read_rows(path, text_columns)]
+    header, lines = self.table(name, text_columns)
+    return [_Part(dict(zip(header, line)), self.join(name)) for line in lines]
 
-  def table(self, name: str) -> tuple[list[str], list[list[Any]]]:
+  def table(
+      self, name: str, text_columns: Collection[str] = ()
+  ) -> tuple[list[str], list[list[Any]]]:
     """Returns header and rows of a CSV file in the folder, where columns may share a name."""
     path = self.join(name)
     with _damage(path):
-      return study.read_table(path)
+      return study.read_table(path, text_columns)
