@@ -182,8 +182,9 @@ class OwnData(_Kmeans):
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
-    return own_data.measure_all(
-        config, inputs, folder, functools.partial(worker_flags.open_workers, _WITH_SITES)
+    open_workers = functools.partial(worker_flags.open_workers, _WITH_SITES)
+    return inputs.data.run(
+        lambda source: own_data.measure(config, source, folder, open_workers)
     )
 
 

@@ -29,6 +29,7 @@ from experiments.multiview import data
 from experiments.multiview import simulated_dha
 from experiments import option_flags
 from experiments import reports
+from experiments import site_runs
 from experiments import table_flags
 from experiments import worker_flags
 from fl_clustering.distribution import worker_lost
@@ -176,7 +177,9 @@ class Sites(experiment.Experiment):
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
-    return own_model.measure_sites(config, inputs, folder)
+    return site_runs.run(
+        inputs.data, lambda opened: own_model.measure_sites(config, opened, folder)
+    )
 
 
 def main() -> None:

@@ -339,11 +339,15 @@ def _round_table(fit: "fitted.Fit") -> _Table:
   return ("round", "stage", "inertia", "bytes_down_per_client", "bytes_up_per_client"), rows
 
 
-def _measure(
+def measure(
     config: config_lib.OwnDataConfig, source: _Folder | _AtSites,
     folder: output_folder.OutputFolder, open_workers: Callable[[], ContextManager],
 ) -> dict[str, Any]:
-  """Finds the clusters of the clients that take part, and writes the files."""
+  """Finds the clusters of the clients that take part, and writes the files; returns the summary.
+
+  Args:
+    open_workers: Opens the workers where TFF computes, if there are any.  Sites are open.
+  """
   with source.open_clients(config, open_workers) as clients:
     if config.num_clusters is not None and config.privacy is not None:
       fit = estimator.fit(config.kmeans(config.num_clusters), clients)
@@ -371,19 +375,3 @@ def _measure(
     folder.write_text(name, output_folder.csv_text(*table, source.last_columns))
   model.save(folder.join(config_lib.MODEL))
   return {**summary, **more}
-
-
-def measure_all(
-    config: config_lib.OwnDataConfig, inputs: experiment.Inputs,
-    folder: output_folder.OutputFolder, open_workers: Callable[[], ContextManager],
-) -> dict[str, Any]:
-  """Finds the clusters, and writes the files; returns the summary.
-
-  Args:
-    inputs: What `load` or `load_sites` returned.
-    open_workers: Opens the workers where TFF computes, if there are any.  Sites are open.
-
-  Raises:
-    runtime.WorkerLost: If a worker or a site was lost.
-  """
-  return inputs.data.run(lambda source: _measure(config, source, folder, open_workers))

@@ -186,11 +186,11 @@ def _profiles(
   return cluster_profiles.of_sums(model.scaling, origins, sums).of_at_least(min_count)
 
 
-def _measure(
+def measure_sites(
     config: config_lib.MultiViewStudyConfig, opened: site_runs.OpenSites,
     folder: output_folder.OutputFolder,
 ) -> dict[str, Any]:
-  """Fits to the sites that take part, and writes the files."""
+  """Fits to sites by every rule and seed, and writes the files; returns the summary."""
   format_: Any = opened.sites.format
   files = point_files.at_sites(opened.sites)
   num_clusters: Any = config.num_clusters  # It is given, since classes don't leave their sites.
@@ -205,18 +205,3 @@ def _measure(
   _write_model(folder, model, profiles, opened.last_columns)
   results = results_lib.read(finished_run.FinishedRun(folder.path))
   return {**results_lib.summary(results), **found, site_runs.MISSING: opened.summary()}
-
-
-def measure_sites(
-    config: config_lib.MultiViewStudyConfig, inputs: experiment.Inputs,
-    folder: output_folder.OutputFolder,
-) -> dict[str, Any]:
-  """Fits by every rule and seed, and writes the files; returns the summary.
-
-  Args:
-    inputs: What `load_sites` returned.
-
-  Raises:
-    runtime.WorkerLost: If a site was lost.
-  """
-  return site_runs.run(inputs.data, lambda opened: _measure(config, opened, folder))

@@ -6,7 +6,8 @@ Only a simulation knows every client's choice and exact accuracies.  None of tha
 from __future__ import annotations
 
 import contextlib
-import json
+import dataclasses
+import functools
 import math
 import os
 import tempfile
@@ -17,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from clustering_basics import agreement
+from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiment_shell import study
 from experiments.private_training import config as config_lib
@@ -123,54 +125,42 @@ def _scores(
   }
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Measurements:
-  """Trains what is asked for on the clients of a seed."""
+  """Trains what is asked for on the clients of a seed.
 
-  def __init__(
-      self, config: config_lib.PrivateClustersConfig, folder: output_folder.OutputFolder,
-      load: Callable[[int], data.Clients], client_folder: str,
-  ) -> None:
-    """Makes them; see `run`.
+  Attributes:
+    clients_of: From a seed to its clients and their files.
+    client_folder: For the clients' own files.
+  """
 
-    Args:
-      client_folder: For the clients' own files.
-    """
-    self._config = config
-    self._folder = folder
-    self._load = load
-    self._client_folder = client_folder
-    self._loaded: tuple[int, data.Clients, client_files.ClientFiles] | None = None
-
-  def _clients(self, seed: int) -> tuple[data.Clients, client_files.ClientFiles]:
-    """Returns the clients of a seed and their files; those of one seed are kept at a time."""
-    if self._loaded is None or self._loaded[0] != seed:
-      clients = self._load(seed)
-      files = client_files.write_examples(clients.train, clients.test, self._client_folder)
-      self._loaded = seed, clients, files
-    return self._loaded[1:]
+  config: config_lib.PrivateClustersConfig
+  folder: output_folder.OutputFolder
+  clients_of: Callable[[int], tuple[data.Clients, client_files.ClientFiles]]
+  client_folder: str
 
   def train(
       self, method: str, epsilon: float | None, seed: int
   ) -> tuple[data.Clients, plan_lib.PrivateClusters, released.Trained]:
     """Returns the clients, the settings and what was trained; writes what is to be released."""
-    config = self._config
+    config = self.config
     settings = config.settings(
         math.inf if epsilon is None else epsilon, 1 if method in _ONE_MODEL else None
     )
-    clients, files = self._clients(seed)
+    clients, files = self.clients_of(seed)
     is_released = (method, epsilon, seed) == (
         _methods(config)[0], config.epsilon[0], config.seed
     )
     releases = releases_lib.Releases(
         settings.epsilon, settings.delta, seed if config.simulation else None,
-        self._folder.join(_JOURNAL) if is_released else None,
+        self.folder.join(_JOURNAL) if is_released else None,
     )
     trained = released.train(
-        settings, clients.model, files, self._client_folder, seed, releases
+        settings, clients.model, files, self.client_folder, seed, releases
     )
     if is_released:
       released.write(
-          self._folder.join(results.RELEASED), config.to_json(), settings, clients.model,
+          self.folder.join(results.RELEASED), config.to_json(), settings, clients.model,
           clients.source, trained,
       )
     return clients, settings, trained
@@ -186,12 +176,6 @@ class _Measurements:
     }
 
 
-def _published(folder: output_folder.OutputFolder) -> dict[str, Any]:
-  path = os.path.join(folder.join(results.RELEASED), output_folder.SUMMARY)
-  with open(path, encoding="utf-8") as file:
-    return json.load(file)
-
-
 def run(
     config: config_lib.PrivateClustersConfig, folder: output_folder.OutputFolder,
     load: Callable[[int], data.Clients],
@@ -204,22 +188,28 @@ def run(
   Raises:
     runtime.WorkerLost: If TFF's worker process ends.
   """
-  simulation = None
+  simulation, of_released = None, finished_run.FinishedRun(folder.join(results.RELEASED))
   with contextlib.ExitStack() as stack:
     # Elsewhere than what is written of the run, as these are the clients' examples.
     client_folder = stack.enter_context(tempfile.TemporaryDirectory())
     stack.enter_context(runtime.LocalRuntime())
-    measurements = _Measurements(config, folder, load, client_folder)
+
+    @functools.lru_cache(maxsize=1)
+    def clients_of(seed: int) -> tuple[data.Clients, client_files.ClientFiles]:
+      clients = load(seed)
+      return clients, client_files.write_examples(clients.train, clients.test, client_folder)
+
+    measurements = _Measurements(config, folder, clients_of, client_folder)
     if config.simulation:
       os.makedirs(folder.join(results.SIMULATION), exist_ok=True)
       table = study.Study(folder, f"{results.SIMULATION}/{results.SIMULATED}", _KEYS, _VALUES)
       table.run(_cells(config), measurements.measure)
-      published = _published(folder)
-      simulation = results.simulation_summary(table.rows, published["data"], config.delta)
+      simulation = results.simulation_summary(
+          table.rows, of_released.summary["data"], config.delta
+      )
       folder.write_text(
           f"{results.SIMULATION}/{output_folder.SUMMARY}", output_folder.json_text(simulation)
       )
     else:
       measurements.train(_methods(config)[0], config.epsilon[0], config.seed)
-      published = _published(folder)
-  return {"released": published, "simulation": simulation}
+  return {"released": of_released.summary, "simulation": simulation}
