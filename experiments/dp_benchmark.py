@@ -20,7 +20,6 @@ from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
-from experiment_shell import study
 from experiments import option_flags
 from experiments.private import cells
 from experiments.private import config as config_lib
@@ -94,8 +93,7 @@ class DpBenchmark(experiment.Experiment):
       self, config: config_lib.BenchmarkConfig, inputs: experiment.Inputs,
       folder: output_folder.OutputFolder,
   ) -> Mapping[str, Any]:
-    table = study.Study(folder, cells.MEASUREMENTS, cells.KEYS, cells.VALUES)
-    cells.run(inputs.data, folder, table)
+    cells.run(inputs.data, folder)
     return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
   def result_text(self, finished: finished_run.FinishedRun) -> str:

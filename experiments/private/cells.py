@@ -173,9 +173,8 @@ def _ledger_document(benchmark: Benchmark) -> dict[str, Any]:
   return ledgers
 
 
-def run(
-    benchmark: Benchmark, folder: output_folder.OutputFolder, table: study.Study
-) -> None:
+def run(benchmark: Benchmark, folder: output_folder.OutputFolder) -> None:
   """Measures what is not measured yet, and writes the ledgers."""
+  table = study.Study(folder, MEASUREMENTS, KEYS, VALUES)
   table.run(cells(benchmark), build_measure(benchmark))
   folder.write_text(LEDGERS, output_folder.json_text(_ledger_document(benchmark)))
