@@ -146,6 +146,18 @@ def rows(
         )
 
 
+def centroid_table(
+    centroids: np.ndarray, names: Sequence[str], sizes: np.ndarray | None
+) -> tuple[tuple[str, ...], Iterator[tuple]]:
+  """Returns header and rows of `centroids.csv`; sizes that are secret are None."""
+  columns = {} if sizes is None else {"num_points": sizes}
+  rows = (
+      (k, *(column[k] for column in columns.values()), *map(float, c))
+      for k, c in enumerate(centroids)
+  )
+  return ("cluster", *columns, *names), rows
+
+
 def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:
   """Returns how far clusters' means are from that of all rows, in standard deviations, (d, K)."""
   weights = counts / counts.sum()

@@ -318,18 +318,6 @@ def _select(
   return estimator.fit(config.kmeans(best_num_clusters(selection.rows)), clients)
 
 
-def _centroid_table(
-    centroids: np.ndarray, names: Sequence[str], sizes: np.ndarray | None
-) -> _Table:
-  """Returns header and rows of `centroids.csv`; sizes that are secret are None."""
-  columns = {} if sizes is None else {"num_points": sizes}
-  rows = (
-      (k, *(column[k] for column in columns.values()), *map(float, c))
-      for k, c in enumerate(centroids)
-  )
-  return ("cluster", *columns, *names), rows
-
-
 def _round_table(fit: "fitted.Fit") -> _Table:
   """Returns header and rows of `rounds.csv`."""
   rows = (
@@ -370,7 +358,7 @@ def measure(
     summary |= {"inertia": fit.loss, "simplified_silhouette": fit.silhouette}
     if fit.num_centers_on_few_points is not None:
       summary["num_centers_on_few_points"] = fit.num_centers_on_few_points
-  tables[config_lib.CENTROIDS] = _centroid_table(centroids, names, sizes)
+  tables[config_lib.CENTROIDS] = cluster_profiles.centroid_table(centroids, names, sizes)
   for name, table in tables.items():
     folder.write_text(name, output_folder.csv_text(*table, source.last_columns))
   model.save(folder.join(config_lib.MODEL))

@@ -76,15 +76,12 @@ def _write_model(
     last_columns: As of `output_folder.csv_text`.
   """
   names: Sequence[str] = model.format.feature_names
-  centroids = (
-      (k, int(size), *map(float, centroid))
-      for k, (size, centroid) in enumerate(zip(profiles.counts, model.centroids))
-  )
-  for name, header, rows in (
-      (config_lib.PROFILES, cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)),
-      (config_lib.CENTROIDS, ("cluster", "num_points", *names), centroids),
+  for name, table in (
+      (config_lib.PROFILES, (cluster_profiles.HEADER, cluster_profiles.rows(profiles, names))),
+      (config_lib.CENTROIDS,
+       cluster_profiles.centroid_table(model.centroids, names, profiles.counts)),
   ):
-    folder.write_text(name, output_folder.csv_text(header, rows, last_columns))
+    folder.write_text(name, output_folder.csv_text(*table, last_columns))
   model.save(folder.join(config_lib.MODEL))
 
 
