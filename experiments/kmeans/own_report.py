@@ -231,7 +231,8 @@ def _scores_text(finished: finished_run.FinishedRun) -> str:
 def write_report(finished: finished_run.FinishedRun) -> None:
   """Draws the figures and writes the page, last."""
   found, described = finished.summary, finished.document["data"]
-  scores, who, unset = _scores_text(finished), "client", [None]
+  scores, who = _scores_text(finished), "client"
+  unset: list[Any] = [None]
   num_points, files = None, _FILES_OF_PRIVATE
   if site_runs.are_in(finished):
     clients, num_points = site_runs.clients_text(finished, described), sum(found["num_points"])

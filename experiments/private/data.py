@@ -177,7 +177,7 @@ NEW: dict[str, _Loader] = {
     name: functools.partial(_scaled, name, lambda *_, load=load: load())
     for name, load in bundled_data.LOADERS.items()
 }
-DATASETS = {
+DATASETS: dict[str, _Loader] = {
     **KNOWN, **NEW, **{name: functools.partial(_mixture, name) for name in client_mixtures.SIZES},
 }
 
