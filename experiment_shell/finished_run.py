@@ -60,7 +60,6 @@ class FinishedRun:
     return os.path.join(self.path, name)
 
   def has(self, name: str) -> bool:
-    """Returns whether a file is in the folder."""
     return os.path.exists(self.join(name))
 
   def json(self, name: str) -> Any:
@@ -103,28 +102,30 @@ class FinishedRun:
   @property
   def warnings(self) -> tuple[tuple[str, str], ...]:
     """What the reader of any report must not overlook, as (title, text) pairs."""
+    of_data = [("The data", f"{text}.") for text in self.document.get("warnings", ())]
     resumed_with = self.document.get(output_folder.RESUMED_WITH)
     if not resumed_with:
-      return ()
+      return tuple(of_data)
     changes = (output_folder.version_changes(self.versions, now) for now in resumed_with)
-    return ((
+    return (*of_data, (
         "This run was resumed with other versions",
         f"It was resumed with {'; then '.join(changes)}. Its numbers may differ from those of "
         "an uninterrupted run.",
-    ),)
+    ))
 
   def rows(self, name: str, text_columns: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Returns the rows of a CSV file in the folder, as `study.read_rows` does.
+    """Returns the rows of a CSV file in the folder, dicts by column.
 
     Args:
       text_columns: Names of columns that stay text even if it reads as a number.
     """
-    path = self.join(name)
-    with _damage(path):
-      return [_Part(row, path) for row in study.read_rows(path, text_columns)]
+    header, lines = self.table(name, text_columns)
+    return [_Part(dict(zip(header, line)), self.join(name)) for line in lines]
 
-  def table(self, name: str) -> tuple[list[str], list[list[Any]]]:
+  def table(
+      self, name: str, text_columns: Collection[str] = ()
+  ) -> tuple[list[str], list[list[Any]]]:
     """Returns header and rows of a CSV file in the folder, where columns may share a name."""
     path = self.join(name)
     with _damage(path):
-      return study.read_table(path)
+      return study.read_table(path, text_columns)

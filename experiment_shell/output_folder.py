@@ -48,8 +48,7 @@ def csv_text(
 
 
 def version_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-  """Returns in words which versions differ, or "" if none does.
-  """
+  """Returns in words which versions differ, or "" if none does."""
   changes = []
   for name in dict.fromkeys((*before, *now)):
     if name not in now:

@@ -142,3 +142,7 @@ class Scores:
   def spread(self, column: str, *setting: Any) -> Spread | None:
     """Returns the `Spread` of a column over the repetitions; None if there is no value."""
     return summarize(self.values(column, *setting))
+
+  def text(self, column: str, *setting: Any, form: str = ".3f") -> str:
+    """Returns the `spread` as text."""
+    return text(self.spread(column, *setting), form)

@@ -40,21 +40,10 @@ def _parsed(text: str) -> Any:
   return text
 
 
-def _read_lines(path: str) -> tuple[list[str], list[list[str]]]:
-  """Returns the header and the other lines of a CSV file as lists of text."""
-  with open(path, encoding="utf-8", newline="") as file:
-    text = file.read()
-  if not text.endswith("\n"):
-    raise ValueError("its last line is not complete")
-  header, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-  for number, line in enumerate(lines, start=1):
-    if len(line) != len(header):
-      raise ValueError(f"row {number} has {len(line)} cells, not {len(header)}")
-  return header, lines
-
-
-def read_rows(path: str, text_columns: Collection[str] = ()) -> list[dict[str, Any]]:
-  """Returns the rows of a CSV file as dicts: numbers, text, and None for empty cells.
+def read_table(
+    path: str, text_columns: Collection[str] = ()
+) -> tuple[list[str], list[list[Any]]]:
+  """Returns the header and the rows of a CSV file as lists: numbers, text, None for empty cells.
 
   Args:
     text_columns: Names of columns that stay text even if it reads as a number.
@@ -63,25 +52,16 @@ def read_rows(path: str, text_columns: Collection[str] = ()) -> list[dict[str, A
     ValueError: If a line is not complete.
     csv.Error: If the file is not CSV.
   """
-  header, lines = _read_lines(path)
-  return [
-      {
-          name: text if name in text_columns else _parsed(text)
-          for name, text in zip(header, line)
-      }
-      for line in lines
-  ]
-
-
-def read_table(path: str) -> tuple[list[str], list[list[Any]]]:
-  """Returns the header and the rows of a CSV file as lists: numbers, text, and None.
-
-  Raises:
-    ValueError: If a line is not complete.
-    csv.Error: If the file is not CSV.
-  """
-  header, lines = _read_lines(path)
-  return header, [list(map(_parsed, line)) for line in lines]
+  with open(path, encoding="utf-8", newline="") as file:
+    text = file.read()
+  if not text.endswith("\n"):
+    raise ValueError("its last line is not complete")
+  header, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+  for number, line in enumerate(lines, start=1):
+    if len(line) != len(header):
+      raise ValueError(f"row {number} has {len(line)} cells, not {len(header)}")
+  parsers = [str if name in text_columns else _parsed for name in header]
+  return header, [[parse(cell) for parse, cell in zip(parsers, line)] for line in lines]
 
 
 class Study:

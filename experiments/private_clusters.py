@@ -21,17 +21,51 @@ from absl import logging
 from experiment_shell import experiment
 from experiment_shell import lazy_module
 from experiment_shell import output_folder
+from experiment_shell import path_flag
+from experiment_shell import program_help
+from experiment_shell import run_flags
+from experiments import option_flags
 from experiments.private_training import config as config_lib
 from experiments.private_training import data
-from experiments.private_training import flags as training_flags
 from experiments import reports
 from fl_clustering.distribution import worker_lost
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan
+from fl_clustering.tasks import schema as schema_lib
 
 cells = lazy_module.LazyModule("experiments.private_training.cells")
 
-flags.adopt_module_key_flags(training_flags)
+flags.adopt_module_key_flags(run_flags)
+
+option_flags.define(config_lib.PrivateClustersConfig)
+for _by_name in config_lib.OPTIONS.values():
+  option_flags.define_of_choices(_by_name)
+path_flag.define(
+    "data_dir", None,
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
+    "auto; default ~/.tff).")
+path_flag.define(
+    "schema", None,
+    "File that says what is public of the clients' tables (files), as experiments:draft_schema "
+    "drafts it.")
+
+HELP = program_help.Help(
+    {
+        "data": ("dataset", "data_dir", "schema", "num_clients", "partition"),
+        "training": ("model", "rounds", "local_steps", "learning_rate"),
+        "methods": ("num_clusters", "simulation", "num_seeds"),
+        "privacy": ("epsilon", "delta", "trust"),
+        "output": run_flags.NAMES[:2],
+    },
+    {
+        "data": (
+            *config_lib.OPTIONS["partition"], "examples_per_client", "image_size", "seed"
+        ),
+        "training": (*config_lib.OPTIONS["model"],),
+        "privacy": ("min_clients",),
+        "output": run_flags.NAMES,
+    },
+)
 
 
 def _lines(
@@ -49,8 +83,6 @@ def _lines(
 
 
 class PrivateClusters(experiment.Experiment):
-  """The experiment."""
-
   name = "private_clusters"
   program = "private_clusters"
   files = ()
@@ -61,7 +93,13 @@ class PrivateClusters(experiment.Experiment):
   check_recorded = staticmethod(data.check_recorded)
 
   def config(self) -> config_lib.PrivateClustersConfig:
-    return config_lib.PrivateClustersConfig(**training_flags.settings())
+    of_choices = {
+        name: getattr(flags.FLAGS, name) for names in config_lib.OPTIONS.values() for name in names
+    }
+    values = {**option_flags.given(config_lib.PrivateClustersConfig), **of_choices}
+    if flags.FLAGS.schema is not None:
+      values["schema"] = schema_lib.Schema.read(flags.FLAGS.schema)
+    return config_lib.PrivateClustersConfig(**values)
 
   def load(
       self, config: config_lib.PrivateClustersConfig, recorded: Any, stack: contextlib.ExitStack
@@ -84,4 +122,4 @@ class PrivateClusters(experiment.Experiment):
 
 
 if __name__ == "__main__":
-  launch.run(PrivateClusters().main, training_flags.HELP)
+  launch.run(PrivateClusters().main, HELP)

@@ -232,10 +232,15 @@ def run(opened: OpenSites, measure: Callable[[OpenSites], _Result]) -> _Result:
       opened = opened.without(e.address)
 
 
+def are_in(finished: finished_run.FinishedRun) -> bool:
+  """Returns whether a run was one on the clients of sites."""
+  return MISSING in finished.summary
+
+
 def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   """Returns the warnings of a report: which sites its numbers are without, if any are."""
-  missing = finished.summary[MISSING]
-  if not missing["addresses"]:
+  missing = finished.summary.get(MISSING)
+  if not missing or not missing["addresses"]:
     return []
   clients = ", ".join(missing["clients"]) or "not known, as it did not answer"
   return [(
@@ -248,8 +253,8 @@ def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
 
 def without_text(finished: finished_run.FinishedRun) -> str:
   """Returns the end of a result in a line: "", or how many sites it is without."""
-  missing = finished.summary[MISSING]
-  return f"; without {_sites_text(missing)}" if missing["addresses"] else ""
+  missing = finished.summary.get(MISSING)
+  return f"; without {_sites_text(missing)}" if missing and missing["addresses"] else ""
 
 
 def _sites_text(missing: Mapping[str, Any]) -> str:

@@ -19,20 +19,89 @@ from typing import Any, Mapping
 from absl import flags
 import tqdm
 
+from clustering_basics import validate
 from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import output_folder
+from experiment_shell import program_help
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
-from experiments.grouping_study import flags as study_flags
 from experiments.grouping_study import jobs
 from experiments.grouping_study import parts
 from experiments.grouping_study import results
+from experiments import option_flags
 from experiments import reports
 from experiments.three_phase import data
 from experiments.three_phase import flags as run_flags
 
-flags.adopt_module_key_flags(study_flags)
+flags.adopt_module_key_flags(run_flags)
+
+option_flags.define(config_lib.StudyConfig)
+flags.DEFINE_integer(
+    "jobs", None,
+    "Processes that run at the same time, each with its share of the cores. The numbers don't "
+    "depend on it. Default: one per core.")
+flags.DEFINE_list(
+    "parts", [],
+    "Comma-separated folders of studies with the same options but for --settings and --num_seeds. "
+    "What they have measured is taken over, so that several parts get one report. With --resume, "
+    "give it again.")
+
+# What a study has other defaults for than a single run.
+for _name, _value in {
+    "dataset": "digits",
+    "methods": ",".join(config_lib.METHODS),
+    "personal": ",".join(config_lib.PERSONAL),
+    "control_repeats": 0,
+}.items():
+  flags.FLAGS.set_default(_name, _value)
+
+HELP = program_help.Help(
+    {
+        "data": ("settings", "dataset", "data_dir", "num_clients"),
+        "tables": ("label_column", "categories"),
+        "training": ("model", "pretrain_rounds", "cluster_rounds", "learning_rate"),
+        "methods": ("methods", "num_clusters", "num_seeds", "num_folds"),
+        "privacy": ("aggregator",),
+        "machines": ("jobs", "parts"),
+        "output": ("output_dir", "resume"),
+    },
+    # A study computes on this machine.
+    {topic: names for topic, names in run_flags.HELP.names().items() if topic != "machines"},
+)
+
+# A study has checkpoints of its own, and computes on this machine.
+_NOT_FOR_STUDIES = ("reuse", "workers")
+
+
+def _settings() -> dict[str, Any]:
+  """Returns the settings of a `StudyConfig` but `run`; ValueError if the flags don't fit."""
+  for name in _NOT_FOR_STUDIES:
+    if getattr(flags.FLAGS, name) is not None:
+      raise validate.error(name, "be left out in a study", getattr(flags.FLAGS, name))
+  if flags.FLAGS.jobs is not None:
+    validate.integer(1, jobs=flags.FLAGS.jobs)
+  return option_flags.given(config_lib.StudyConfig)
+
+
+def _data_dir() -> str | None:
+  path = flags.FLAGS.data_dir
+  return path if path is None else os.path.abspath(path)
+
+
+def _num_jobs() -> int:
+  return flags.FLAGS.jobs or len(os.sched_getaffinity(0))
+
+
+def _parts() -> list[str]:
+  """Returns the paths of the folders of studies whose cells are taken over."""
+  folders = [os.path.expanduser(folder) for folder in flags.FLAGS.parts if folder]
+  output_dir = flags.FLAGS.output_dir
+  for folder in folders:
+    # --overwrite would remove what is to be taken over.
+    if output_dir is not None and os.path.realpath(folder) == os.path.realpath(output_dir):
+      raise ValueError(f"`parts` must be other folders than `output_dir`, got {folder!r}.")
+  return folders
 
 
 def _load(config: config_lib.StudyConfig, data_dir: str | None) -> experiment.Inputs:
@@ -81,9 +150,9 @@ def _measure_groups(
   Args:
     measured: The tables of groups that other studies have measured.
   """
-  num_jobs = study_flags.jobs()
+  num_jobs = _num_jobs()
   num_cores = max(1, len(os.sched_getaffinity(0)) // num_jobs)
-  study = jobs.Study(config, study_flags.data_dir(), folder, num_cores)
+  study = jobs.Study(config, _data_dir(), folder, num_cores)
   for group, texts in measured.items():
     if not cells.is_measured(folder, group):
       cells.write_texts(folder, group, texts)
@@ -109,8 +178,6 @@ def _measure_groups(
 
 
 class Study(experiment.Experiment):
-  """The study of methods in several settings."""
-
   name = "study"
   program = "study"
   files = (cells.RESULTS, cells.ROUNDS)
@@ -120,14 +187,14 @@ class Study(experiment.Experiment):
   check_recorded = staticmethod(_check_recorded)
 
   def config(self) -> config_lib.StudyConfig:
-    own = study_flags.settings()
+    own = _settings()
     run = data.config_of(run_flags.settings(), flags.FLAGS.data_dir)
     return config_lib.StudyConfig(run, **own)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del recorded, stack
-    loaded = _load(config, study_flags.data_dir())
-    folders = study_flags.parts()
+    loaded = _load(config, _data_dir())
+    folders = _parts()
     if not folders:
       return loaded
     versions = experiment.versions(self.versions_of)
@@ -152,4 +219,4 @@ class Study(experiment.Experiment):
 
 
 if __name__ == "__main__":
-  launch.run(Study().main, study_flags.HELP)
+  launch.run(Study().main, HELP)

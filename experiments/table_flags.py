@@ -4,6 +4,7 @@ from typing import Any, Iterable
 
 from absl import flags
 
+from experiments import option_flags
 from fl_clustering import options
 from fl_clustering.tables import table_options
 
@@ -12,10 +13,6 @@ _OPTIONS = options.of(table_options.TableOptions)
 OF_LABELS = ("label_column", "label_above", "split_column")
 TASK = "task"
 NAMES = tuple(name for name in _OPTIONS if name not in (*OF_LABELS, TASK))
-_DEFINE = {
-    bool: flags.DEFINE_boolean, float: flags.DEFINE_float, int: flags.DEFINE_integer,
-    str: flags.DEFINE_string,
-}
 
 
 def _define(names: Iterable[str]) -> None:
@@ -24,12 +21,7 @@ def _define(names: Iterable[str]) -> None:
     option, about = _OPTIONS[name], _OPTIONS[name].about
     if option.default_text is not None or option.default not in (None, ()):
       about += f" Default: {option.stated_default()}."
-    if option.several:
-      flags.DEFINE_list(name, None, about)
-    elif option.values is not None:
-      flags.DEFINE_enum(name, None, list(option.values), about)
-    else:
-      _DEFINE[option.kind](name, None, about)
+    option_flags.define_one(option, None, about)
 
 
 _define(NAMES)

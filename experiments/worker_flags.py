@@ -75,12 +75,8 @@ def may_skip_sites() -> bool:
   return flags.FLAGS.missing_sites == "skip"
 
 
-def _token() -> bytes:
-  path = flags.FLAGS.token_file
-  return b"" if path is None else token_file.read(path)
-
-
 def _open_pool() -> Any:
+  path = flags.FLAGS.token_file
   with launch.input_errors():
     return pool.Pool(
         flags.FLAGS.workers,
@@ -89,7 +85,7 @@ def _open_pool() -> Any:
         lambda line: tqdm.tqdm.write(line, file=sys.stderr),
         flags.FLAGS.site_timeout,
         may_skip_sites(),
-        _token(),
+        b"" if path is None else token_file.read(path),
     )
 
 

@@ -33,7 +33,8 @@ def read(path: str) -> results_lib.Results:
 
   Its settings are those that the table shows, which are enough for differences and intervals.
   """
-  rows = study.read_rows(path, cells.TEXT_COLUMNS)
+  header, lines = study.read_table(path, cells.TEXT_COLUMNS)
+  rows = [dict(zip(header, line)) for line in lines]
   names = {column: tuple(dict.fromkeys(row[column] for row in rows)) for column in cells.KEYS}
   methods = tuple(name for name in names["method"] if name in method_registry.METHODS)
   # The data don't count, but must have the settings.

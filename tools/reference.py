@@ -200,7 +200,9 @@ def _output_files() -> str:
   """Returns a table for each experiment, of the files that its report lists."""
   text = ""
   for experiment, module in sorted(reports.MODULES.items()):
-    files = importlib.import_module(module).FILES
+    # Two experiments of one report leave other files.
+    at_sites = experiment.endswith("_sites")
+    files = getattr(importlib.import_module(module), "FILES_OF_SITES" if at_sites else "FILES")
     rows = ((f"`{name}`", _cell(content)) for name, content in files.items())
     text += f"## {experiment}\n\n{_table(('file or folder', 'content'), rows)}\n"
   return text

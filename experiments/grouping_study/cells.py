@@ -75,7 +75,6 @@ def methods_of(config: "run_config.ThreePhaseConfig") -> tuple[str, ...]:
 
 
 def group_folder(study_folder: str, group: config_lib.Group) -> str:
-  """Returns the path of a group's folder."""
   return os.path.join(study_folder, "cells", group.name)
 
 
@@ -186,7 +185,6 @@ def write_joined(config: config_lib.StudyConfig, study_folder: str) -> None:
 def load_task(
     config: config_lib.StudyConfig, group: config_lib.Group, data_dir: str | None
 ) -> "federated_task.FederatedTask":
-  """Returns the clients and the model of a group."""
   return data.load(config.run_config(group), data_dir, None, config.fold(group))
 
 
@@ -251,7 +249,6 @@ def _rows(
     config: config_lib.StudyConfig, group: config_lib.Group, model: "model_lib.Model",
     result: "result_lib.ThreePhaseResult", curves: Mapping[str, Sequence[_Round]],
 ) -> tuple[list[list], list[list]]:
-  """Returns a group's rows of results and of rounds."""
   target, objective = config.run.target_accuracy, objectives.of(model)
   summaries = {
       PRETRAIN: summary.pretrain_summary(objective, result.pretrain, target),

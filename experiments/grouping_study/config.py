@@ -108,7 +108,6 @@ class StudyConfig:
     ]
 
   def run_config(self, group: Group) -> run_config.ThreePhaseConfig:
-    """Returns the settings of a group's run."""
     values = settings_lib.SETTINGS[group.setting].values
     return dataclasses.replace(self.run, seed=group.seed, **values)
 

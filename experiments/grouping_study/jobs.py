@@ -89,8 +89,6 @@ class _Process:
 
 
 class _Measuring:
-  """The state of a study that is being measured."""
-
   def __init__(
       self,
       study: Study,

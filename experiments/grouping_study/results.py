@@ -42,7 +42,6 @@ class Results:
 
   @functools.cached_property
   def config(self) -> config_lib.StudyConfig:
-    """The study's settings."""
     try:
       return config_lib.StudyConfig.from_json(self.run.settings)
     except finished_run.DamagedFile:
@@ -52,7 +51,6 @@ class Results:
 
   @property
   def settings(self) -> tuple[str, ...]:
-    """The names of the settings, in order."""
     return self.config.settings
 
   @functools.cached_property
@@ -187,7 +185,6 @@ class Results:
 
 
 def read(run: finished_run.FinishedRun) -> Results:
-  """Returns what a study found."""
   return Results(run)
 
 

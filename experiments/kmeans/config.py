@@ -199,7 +199,6 @@ class OwnDataConfig:
 
   @property
   def candidates(self) -> tuple[int, ...]:
-    """The numbers of clusters to try."""
     if self.num_clusters is not None:
       return (self.num_clusters,)
     first, last = self.k_range or _DEFAULT_RANGE

@@ -163,7 +163,6 @@ def extreme_split(noise: float, rng: np.random.Generator) -> LabelledClients:
 
 
 def draw_grid(beta: float, points: int, noise: float, seed: int) -> LabelledClients:
-  """Returns the clients of a regular grid."""
   # The same points for every beta, as in the paper.
   rng = randomness.generator(seed, f"grid: {points} points, noise {noise:g}")
   sampled, clusters = sample_points(points, noise, rng)
@@ -172,7 +171,6 @@ def draw_grid(beta: float, points: int, noise: float, seed: int) -> LabelledClie
 
 
 def draw_extreme(noise: float, seed: int) -> LabelledClients:
-  """Returns the clients of the extreme split."""
   rng = randomness.generator(seed, f"extreme split: noise {noise:g}")
   return extreme_split(noise, rng)
 

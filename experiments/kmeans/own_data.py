@@ -81,8 +81,6 @@ def assignments_name(client_id: str) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Folder:
-  """The clients of a folder."""
-
   tables: client_tables.ClientTables
   open_study = study.Study
   last_columns = None
@@ -148,8 +146,6 @@ class _Folder:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _AtSites:
-  """The clients of sites."""
-
   opened: site_runs.OpenSites
 
   @property
@@ -224,13 +220,6 @@ def _check_recorded(recorded: Mapping[str, Any], described: Mapping[str, Any]) -
   raise ValueError(f"`data_dir` must hold what the run to resume began with, got {got}.")
 
 
-def _data_line(tables: client_tables.ClientTables, folder: str, hint: str) -> str:
-  """Returns what the program prints of the data."""
-  if len(tables.client_ids) > 1:
-    return f"data: {len(tables.client_ids)} clients in {folder}"
-  return f"data: 1 client in {folder}{hint}"
-
-
 def _check_told(tables: table_options.TableOptions, folder: str) -> None:
   """Raises a ValueError unless no row decides how the text files of a private run are read."""
   reader.check_folder(folder, "data_dir")
@@ -272,10 +261,13 @@ def load(
     _check_recorded(recorded.get("data") or {}, described)
   config.check_enough_clients(len(tables.client_ids))
   config.check_enough_points(sum(tables.num_rows.values()))
-  hint = "" if is_private else f"; {columns_lib.SEVERAL_CLIENTS}"
+  data_line = f"data: {len(tables.client_ids)} clients in {folder}"
+  if len(tables.client_ids) == 1:
+    hint = "" if is_private else f"; {columns_lib.SEVERAL_CLIENTS}"
+    data_line = f"data: 1 client in {folder}{hint}"
   return experiment.Inputs(
       _Folder(tables), {"data": described, "warnings": list(tables.warnings)},
-      (_data_line(tables, folder, hint), *(f"warning: {text}" for text in tables.warnings)),
+      (data_line, *(f"warning: {text}" for text in tables.warnings)),
   )
 
 
@@ -302,12 +294,6 @@ def load_sites(
   return experiment.Inputs(_AtSites(opened), {"data": described}, (opened.data_line,))
 
 
-def _fit(
-    config: config_lib.OwnDataConfig, num_clusters: int, clients: "secure_sums_lib.ClientPoints"
-) -> "fitted.Fit":
-  return estimator.fit(config.kmeans(num_clusters), clients)
-
-
 def _select(
     config: config_lib.OwnDataConfig, clients: "secure_sums_lib.ClientPoints",
     selection: study.Study,
@@ -321,7 +307,7 @@ def _select(
   """
 
   def measure(num_clusters: int) -> dict[str, Any]:
-    fit = _fit(config, num_clusters, clients)
+    fit = estimator.fit(config.kmeans(num_clusters), clients)
     return {
         "simplified_silhouette": fit.silhouette,
         "inertia": fit.loss,
@@ -329,19 +315,7 @@ def _select(
     }
 
   selection.run([{"num_clusters": k} for k in config.candidates], measure)
-  return _fit(config, best_num_clusters(selection.rows), clients)
-
-
-def _centroid_table(
-    centroids: np.ndarray, names: Sequence[str], sizes: np.ndarray | None
-) -> _Table:
-  """Returns header and rows of `centroids.csv`; sizes that are secret are None."""
-  columns = {} if sizes is None else {"num_points": sizes}
-  rows = (
-      (k, *(column[k] for column in columns.values()), *map(float, c))
-      for k, c in enumerate(centroids)
-  )
-  return ("cluster", *columns, *names), rows
+  return estimator.fit(config.kmeans(best_num_clusters(selection.rows)), clients)
 
 
 def _round_table(fit: "fitted.Fit") -> _Table:
@@ -353,14 +327,18 @@ def _round_table(fit: "fitted.Fit") -> _Table:
   return ("round", "stage", "inertia", "bytes_down_per_client", "bytes_up_per_client"), rows
 
 
-def _measure(
+def measure(
     config: config_lib.OwnDataConfig, source: _Folder | _AtSites,
     folder: output_folder.OutputFolder, open_workers: Callable[[], ContextManager],
 ) -> dict[str, Any]:
-  """Finds the clusters of the clients that take part, and writes the files."""
+  """Finds the clusters of the clients that take part, and writes the files; returns the summary.
+
+  Args:
+    open_workers: Opens the workers where TFF computes, if there are any.  Sites are open.
+  """
   with source.open_clients(config, open_workers) as clients:
     if config.num_clusters is not None and config.privacy is not None:
-      fit = _fit(config, config.num_clusters, clients)
+      fit = estimator.fit(config.kmeans(config.num_clusters), clients)
     else:
       selection = source.open_study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
       fit = _select(config, clients, selection)
@@ -368,7 +346,7 @@ def _measure(
   fit.warn_of_few_points()
   profiles, more = source.describe_clusters(fit, clients, model, folder, config.min_count_of_sums)
   names, centroids, sizes = source.format.encoding.feature_names, fit.centroids, None
-  tables = {config_lib.ROUNDS: _round_table(fit)}
+  tables: dict[str, _Table] = {config_lib.ROUNDS: _round_table(fit)}
   summary: dict[str, Any] = {"num_clusters": len(fit.centroids), "rounds": fit.num_rounds}
   if profiles is None:
     summary["privacy"] = dict(fit.privacy_spent or {})
@@ -376,28 +354,12 @@ def _measure(
     sizes = profiles.counts
     # Whatever the algorithm's last step was, the file holds the means of the clusters' points.
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
-    tables[config_lib.PROFILES] = cluster_profiles.table(profiles, names)
+    tables[config_lib.PROFILES] = cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)
     summary |= {"inertia": fit.loss, "simplified_silhouette": fit.silhouette}
     if fit.num_centers_on_few_points is not None:
       summary["num_centers_on_few_points"] = fit.num_centers_on_few_points
-  tables[config_lib.CENTROIDS] = _centroid_table(centroids, names, sizes)
+  tables[config_lib.CENTROIDS] = cluster_profiles.centroid_table(centroids, names, sizes)
   for name, table in tables.items():
     folder.write_text(name, output_folder.csv_text(*table, source.last_columns))
   model.save(folder.join(config_lib.MODEL))
   return {**summary, **more}
-
-
-def measure_all(
-    config: config_lib.OwnDataConfig, inputs: experiment.Inputs,
-    folder: output_folder.OutputFolder, open_workers: Callable[[], ContextManager],
-) -> dict[str, Any]:
-  """Finds the clusters, and writes the files; returns the summary.
-
-  Args:
-    inputs: What `load` or `load_sites` returned.
-    open_workers: Opens the workers where TFF computes, if there are any.  Sites are open.
-
-  Raises:
-    runtime.WorkerLost: If a worker or a site was lost.
-  """
-  return inputs.data.run(lambda source: _measure(config, source, folder, open_workers))

@@ -1,4 +1,4 @@
-"""The report on the user's own data, drawn from a finished run."""
+"""The report on the user's own data, of a folder or of sites, drawn from a finished run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
+from experiments import site_runs
 from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 
@@ -40,6 +41,11 @@ _FILES_OF_PRIVATE = {
     config_lib.ROUNDS: "the rounds of the fit: bytes that a client receives and sends",
     output_folder.SUMMARY: "number of clusters, and what is guaranteed",
     output_folder.CONFIG: "all settings, seed, versions, the clients' names",
+}
+FILES_OF_SITES = {
+    **FILES,
+    output_folder.SUMMARY: "number of clusters, scores, cluster sizes, sites that were left out",
+    output_folder.CONFIG: "all settings, seed, versions, the sites' clients and fingerprints",
 }
 _MOST_COLUMNS = 12
 _MOST_CLIENTS = 30
@@ -75,9 +81,13 @@ def _is_private(finished: finished_run.FinishedRun) -> bool:
   return "privacy" in finished.summary
 
 
-def selection_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]:
-  """Returns the numbers of clusters that were tried, if there were several."""
-  selection = [] if _is_private(finished) else finished.rows(config_lib.K_SELECTION)
+def _selection(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
+  """Returns the scores of the numbers of clusters that were tried, if the fit was not private."""
+  return [] if _is_private(finished) else finished.rows(config_lib.K_SELECTION)
+
+
+def _selection_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]:
+  selection = _selection(finished)
   if len(selection) < 2:
     return []
   rows = [
@@ -93,7 +103,7 @@ def selection_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]
   ]
 
 
-def cluster_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]:
+def _cluster_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]:
   """Returns the clusters' profiles, if the fit was not private, and their centroids."""
   blocks = []
   if not _is_private(finished):
@@ -133,17 +143,7 @@ def _clients_tables(finished: finished_run.FinishedRun) -> list[html_page.Html]:
   )]
 
 
-def _shares_notes(spent: Mapping[str, Any]) -> list[str]:
-  if spent["trust"] == privacy_lib.SERVER:
-    return []
-  return [
-      f"The guarantee holds as long as at least {spent['min_clients']} of the "
-      f"{spent['num_clients']} clients add their share in every round and keep it secret."
-  ]
-
-
 def _budget_warnings(finished: finished_run.FinishedRun) -> list[tuple[str, str]]:
-  """Returns (title, text) pairs for a private run whose budget protects hardly anyone."""
   if not _is_private(finished):
     return []
   settings = finished.settings
@@ -166,7 +166,10 @@ def _private_notes(settings: Mapping[str, Any], spent: Mapping[str, Any]) -> lis
       f"({spent['epsilon']:g}, {spent['delta']:g})-differentially private for {spent['unit']}, "
       f"{differing}, all {spent['num_rounds']} rounds together.{not_hidden}",
       privacy_box.trust_text(spent["trust"]),
-      *_shares_notes(spent),
+      *([] if spent["trust"] == privacy_lib.SERVER else [
+          f"The guarantee holds as long as at least {spent['min_clients']} of the "
+          f"{spent['num_clients']} clients add their share in every round and keep it secret."
+      ]),
       f"The noise was {spent['noise']}.",
       f"The radius, {settings['radius']:g}, must have been known beforehand. The clients' "
       "names and the names of the columns are not protected.",
@@ -180,6 +183,13 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
     return _private_notes(finished.settings, finished.summary["privacy"])
   config = config_lib.OwnDataConfig.from_json(finished.settings)
   min_count = getattr(config.kmeans(config.candidates[0]).algorithm, "min_count", None)
+  if site_runs.are_in(finished):
+    return [
+        "No site sent a row as such.",
+        f"{privacy_box.leaves_site(config.algorithm, min_count)} {site_runs.SUMS_TEXT}",
+        site_runs.MOMENTS_TEXT,
+        "This run added no noise.",
+    ]
   return [
       privacy_box.leaves_client(config.algorithm, min_count),
       "This run added no noise. One machine played the server and all clients, so whoever ran it "
@@ -187,29 +197,23 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
   ]
 
 
-def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, str]]:
-  """Returns the warnings of a report, without those about sites."""
+def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   found = finished.summary
   few = fitted.few_points_warnings(found.get("num_centers_on_few_points"), found["num_clusters"])
-  # Earlier runs, and those at sites, have none of the data.
-  data = [("The data", f"{text}.") for text in finished.document.get("warnings", ())]
-  edge = [("The number of clusters", text) for text in edge_texts(finished)]
-  return [*few, *edge, *data, *finished.warnings]
-
-
-def edge_texts(finished: finished_run.FinishedRun) -> list[str]:
-  """Returns a text if the best number of clusters is the largest that was tried, and else none."""
-  selection = [] if _is_private(finished) else finished.rows(config_lib.K_SELECTION)
-  text = own_data.edge_text(selection)
-  return [] if text is None else [text]
+  edge_text = own_data.edge_text(_selection(finished))
+  edge = [("The number of clusters", edge_text)] if edge_text else []
+  return [
+      *site_runs.warnings(finished), *few, *edge, *finished.warnings, *_budget_warnings(finished)
+  ]
 
 
 def result_text(finished: finished_run.FinishedRun) -> str:
-  """Returns what the program prints of the result: `scores_text`, and what may be better."""
-  return "\n".join((scores_text(finished), *edge_texts(finished)))
+  """Returns what the program prints of the result: the scores, and what may be better."""
+  scores = _scores_text(finished) + site_runs.without_text(finished)
+  return "\n".join(filter(None, (scores, own_data.edge_text(_selection(finished)))))
 
 
-def scores_text(finished: finished_run.FinishedRun) -> str:
+def _scores_text(finished: finished_run.FinishedRun) -> str:
   """Returns the number of clusters, and their scores or privacy, in one line."""
   found = finished.summary
   if _is_private(finished):
@@ -224,33 +228,39 @@ def scores_text(finished: finished_run.FinishedRun) -> str:
   )
 
 
-def settings_section(
-    finished: finished_run.FinishedRun, unset: Sequence[Any] = (None,)
-) -> html_page.Html:
-  """Returns the section of versions, and of the settings with another value than `unset`."""
-  settings = {name: value for name, value in finished.settings.items() if value not in unset}
-  return report_sections.settings_section(
-      "Settings and versions", {"Settings": settings, "Versions": finished.versions}
-  )
-
-
 def write_report(finished: finished_run.FinishedRun) -> None:
   """Draws the figures and writes the page, last."""
   found, described = finished.summary, finished.document["data"]
-  is_private = _is_private(finished)
-  size, quality = f"{len(described['features'])} columns.", ""
-  if not is_private:
-    size, quality = f"{sum(described['clients'].values()):,} points, {size}", " (at most 1)"
-  clusters = [*cluster_blocks(finished), *_clients_tables(finished)]
+  scores, who = _scores_text(finished), "client"
+  unset: list[Any] = [None]
+  num_points, files = None, _FILES_OF_PRIVATE
+  if site_runs.are_in(finished):
+    clients, num_points = site_runs.clients_text(finished, described), sum(found["num_points"])
+    finding = f"{scores}. The silhouette is at most 1. The fit took {found['rounds']} rounds."
+    who, files = "site", FILES_OF_SITES
+    unset.append({})
+    after = [html_page.paragraph(site_runs.PREDICT_TEXT)]
+  else:
+    clients, quality = f"{len(described['clients'])} clients", ""
+    if not _is_private(finished):
+      num_points, quality, files = sum(described["clients"].values()), " (at most 1)", FILES
+    finding = f"{scores}{quality}, after {found['rounds']} rounds."
+    after = _clients_tables(finished)
+  size = "" if num_points is None else f"{num_points:,} points, "
+  settings = {name: value for name, value in finished.settings.items() if value not in unset}
   report_sections.write(finished, report_sections.Report(
-      title=f"{found['num_clusters']} clusters in the points of {len(described['clients'])} "
-      "clients",
-      subtitle=size,
+      title=f"{found['num_clusters']} clusters in the points of {clients}",
+      subtitle=f"{size}{len(described['features'])} columns.",
       verdict=[],
-      findings=[f"{scores_text(finished)}{quality}, after {found['rounds']} rounds."],
-      warnings=[*warnings(finished), *_budget_warnings(finished)],
-      notes={"What leaves a client": _privacy_notes(finished)},
-      sections={"Number of clusters": selection_blocks(finished), "Clusters": clusters},
-      settings=settings_section(finished),
-      files=_FILES_OF_PRIVATE if is_private else FILES,
+      findings=[finding],
+      warnings=warnings(finished),
+      notes={f"What leaves a {who}": _privacy_notes(finished)},
+      sections={
+          "Number of clusters": _selection_blocks(finished),
+          "Clusters": [*_cluster_blocks(finished), *after],
+      },
+      settings=report_sections.settings_section(
+          "Settings and versions", {"Settings": settings, "Versions": finished.versions}
+      ),
+      files=files,
   ))

@@ -127,11 +127,9 @@ def ari_rows(scores: scores_lib.Scores, name: str, published: Mapping[str, Any])
   header = ["method", "paper (per client)", "per client", "pooled", "inertia over central, %"]
   rows = [
       [
-          _label(method),
-          _published_text(published.get(method)),
-          scores_lib.text(scores.spread("client_ari", name, method)),
-          scores_lib.text(scores.spread("ari", name, method)),
-          scores_lib.text(scores.spread(EXCESS, name, method), ".2f"),
+          _label(method), _published_text(published.get(method)),
+          scores.text("client_ari", name, method), scores.text("ari", name, method),
+          scores.text(EXCESS, name, method, form=".2f"),
       ]
       for method in methods_of(scores, name)
   ]
@@ -145,13 +143,10 @@ def noise_rows(scores: scores_lib.Scores, points: int) -> Table:
   for beta in data.BETAS:
     for method in cells.COMPARED:
       published = [PUBLISHED_ARI.get(method, {}).get((beta, noise)) for noise in (1.0, 1.5)]
-      spreads = [
-          scores.spread("ari", data.grid_name(beta, points, noise), method)
-          for noise in data.NOISES
-      ]
+      names = [data.grid_name(beta, points, noise) for noise in data.NOISES]
       rows.append([
           f"{beta:g}, {methods.METHODS[method].label}",
-          *map(scores_lib.text, spreads),
+          *(scores.text("ari", name, method) for name in names),
           ", ".join(map(_published_text, published)),
       ])
   return header, rows
@@ -167,10 +162,10 @@ def real_rows(scores: scores_lib.Scores) -> Table:
     sent = [scores.spread(f"bytes_{way}", data.REAL, method) for way in ("down", "up")]
     rows.append([
         _label(method),
-        *(scores_lib.text(scores.spread(column, data.REAL, method), ".4f")
+        *(scores.text(column, data.REAL, method, form=".4f")
           for column in ("silhouette", "simplified_silhouette")),
-        scores_lib.text(scores.spread(EXCESS, data.REAL, method), ".2f"),
-        scores_lib.text(scores.spread("ari", data.REAL, method)),
+        scores.text(EXCESS, data.REAL, method, form=".2f"),
+        scores.text("ari", data.REAL, method),
         *(scores_lib.ABSENT if one is None else f"{one.mean / 1e6:.2f}" for one in sent),
     ])
   return header, rows
@@ -179,24 +174,20 @@ def real_rows(scores: scores_lib.Scores) -> Table:
 def sse_rows(scores: scores_lib.Scores) -> Table:
   """Returns the child/parent table: percent over the central SSE."""
   absent = scores_lib.ABSENT
+
+  def texts(method: str, column: str, form: str) -> list[str]:
+    return [
+        scores.text(column, data.table_name(name), method, form=form) for name in data.TABLES
+    ]
+
   published = 100 * (_CHILD_PARENT_SSE / _CENTRAL_SSE - 1)
-  rows = [[
-      "child/parent, in the source, on its own data", *[absent] * len(data.TABLES),
-      f"{published:.1f}",
-  ]]
-  for method in cells.TABLE_METHODS:
-    if method != methods.CENTRAL:
-      spreads = [scores.spread(EXCESS, data.table_name(name), method) for name in data.TABLES]
-      rows.append([
-          _label(method), *(scores_lib.text(spread, ".2f") for spread in spreads), absent
-      ])
-  central = [
-      scores.spread("inertia", data.table_name(name), methods.CENTRAL) for name in data.TABLES
+  rows = [
+      ["child/parent, in the source, on its own data", *[absent] * len(data.TABLES),
+       f"{published:.1f}"],
+      *([_label(method), *texts(method, EXCESS, ".2f"), absent]
+        for method in cells.TABLE_METHODS if method != methods.CENTRAL),
+      ["central SSE", *texts(methods.CENTRAL, "inertia", ".1f"), f"{_CENTRAL_SSE:.1f}"],
   ]
-  rows.append([
-      "central SSE", *(scores_lib.text(spread, ".1f") for spread in central),
-      f"{_CENTRAL_SSE:.1f}",
-  ])
   return ["method", *data.TABLES, "source"], rows
 
 
@@ -205,13 +196,13 @@ def privacy_rows(scores: scores_lib.Scores, noise: float) -> Table:
   name = data.private_grid_name(noise)
   rows = [
       [kind.label, *(
-          scores_lib.text(scores.spread(LOSS, name, methods.private_name(key, epsilon)), ".4f")
+          scores.text(LOSS, name, methods.private_name(key, epsilon), form=".4f")
           for epsilon in methods.EPSILONS
       )]
       for key, kind in methods.PRIVATE.items()
   ]
   for method in (methods.CENTRAL, methods.DEFAULT):
-    text = scores_lib.text(scores.spread(LOSS, name, method), ".4f")
+    text = scores.text(LOSS, name, method, form=".4f")
     rows.append([f"{methods.METHODS[method].label}, no privacy"] + [text] * len(methods.EPSILONS))
   return ["epsilon", *(f"{epsilon:g}" for epsilon in methods.EPSILONS)], rows
 

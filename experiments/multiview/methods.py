@@ -98,7 +98,6 @@ def mean_score(
 def count_points(
     labels: np.ndarray, clusters: np.ndarray, num_clusters: int
 ) -> dict[int, tuple[int, ...]]:
-  """Returns the number of points of every class in every cluster."""
   return {
       int(label): tuple(np.bincount(clusters[labels == label], minlength=num_clusters).tolist())
       for label in np.unique(labels)

@@ -1,4 +1,7 @@
-"""Draws a finished multi-view experiment: figures, and one page with findings and tables."""
+"""Draws a finished multi-view experiment: figures, and one page with findings and tables.
+
+Of views that stay at their sites nothing is scored, and the page says what left a site.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,10 @@ from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import figures
 from experiments.multiview import results as results_lib
+from experiments import site_runs
 from fl_clustering.points import fitted
 
+_TITLE = "Federated multi-view k-means"
 # Smaller differences of means say nothing.
 _NOTHING = 0.005
 # A score from here on is shown as 1.000.
@@ -33,6 +38,14 @@ FILES = {
     config_lib.MODEL: "the model (equal weights, first seed), for experiments:predict and "
     "load_model",
     output_folder.CONFIG: "all settings, seeds, versions, the data actually used",
+}
+
+FILES_OF_SITES = {
+    **FILES,
+    config_lib.MEASUREMENTS: "one row per seed and method: rounds, view weights, objective by "
+    "round",
+    output_folder.SUMMARY: "the tables as numbers, sites that were left out",
+    output_folder.CONFIG: "all settings, seeds, versions, the sites' clients and fingerprints",
 }
 
 _DEMONSTRATION_NOTES = (
@@ -55,6 +68,16 @@ _PRIVACY_NOTES = (
     "experiment does not use it.",
 )
 
+_PRIVACY_NOTES_OF_SITES = (
+    "No site sent a row as such.",
+    "In each round, a client answers with integers: sums over its points for every cluster and "
+    "view. The first centers and the columns' means and deviations come from such totals, too. "
+    + site_runs.SUMS_TEXT,
+    site_runs.MOMENTS_TEXT,
+    "This run added no noise. A total can show a point: a cluster that has one point at a site is "
+    "that point.",
+)
+
 
 def _compared(ours: float, other: float, what: str) -> str:
   difference = ours - other
@@ -64,17 +87,15 @@ def _compared(ours: float, other: float, what: str) -> str:
   return f"{abs(difference):.3f} {word} {what} ({other:.3f})"
 
 
-def warnings(run: finished_run.FinishedRun) -> list[tuple[str, str]]:
-  """Returns the warnings of a report, without those about sites."""
+def _warnings(run: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   model = run.summary.get(config_lib.MODEL)  # Only of the user's own data.
   few = model and fitted.few_points_warnings(
       model.get("num_centers_on_few_points"), model["num_clusters"]  # Earlier runs have none.
   )
-  data = [("The data", f"{text}.") for text in run.document.get("warnings", ())]
-  return [*(few or ()), *data, *run.warnings]
+  return [*site_runs.warnings(run), *(few or ()), *run.warnings]
 
 
-def min_count_notes(run: finished_run.FinishedRun) -> list[str]:
+def _min_count_notes(run: finished_run.FinishedRun) -> list[str]:
   """Returns what `min_count` meant in a run, if it was given."""
   min_count = run.settings.get("min_count", 1)  # Earlier runs have none.
   if min_count == 1:
@@ -147,7 +168,6 @@ def _findings(results: results_lib.Results) -> list[str]:
 
 
 def _figures(results: results_lib.Results) -> list[report_sections.Figure]:
-  """Returns the figures of one data set."""
   return [
       report_sections.Figure(
           f"{results.name}_convergence.png", figures.convergence, "Objective by round",
@@ -167,7 +187,7 @@ def _figures(results: results_lib.Results) -> list[report_sections.Figure]:
   ]
 
 
-def dataset_blocks(
+def _dataset_blocks(
     run: finished_run.FinishedRun, results: results_lib.Results
 ) -> list[html_page.Html]:
   """Returns scores, figures and views of one data set of a run."""
@@ -201,7 +221,7 @@ def _demonstration_blocks(results: results_lib.Results) -> list[html_page.Html]:
   ]
 
 
-def model_sections(
+def _model_sections(
     run: finished_run.FinishedRun, files: Sequence[str], *blocks: html_page.Html
 ) -> dict[str, list[html_page.Html]]:
   """Returns the section of the saved model.
@@ -219,7 +239,7 @@ def model_sections(
   return {"Clusters of the saved model": [about, *pictures, *blocks]}
 
 
-def settings_section(run: finished_run.FinishedRun) -> html_page.Html:
+def _settings_section(run: finished_run.FinishedRun) -> html_page.Html:
   """Returns the section of settings, data and versions."""
   settings = {name: value for name, value in run.settings.items() if name != "tables"}
   return report_sections.settings_section(
@@ -236,7 +256,7 @@ def _sections(
     run: finished_run.FinishedRun, results: Mapping[str, results_lib.Results]
 ) -> dict[str, list[html_page.Html]]:
   sections = {
-      name: dataset_blocks(run, one)
+      name: _dataset_blocks(run, one)
       for name, one in results.items() if name != data_lib.DEMONSTRATION
   }
   if data_lib.DEMONSTRATION in results:
@@ -244,7 +264,7 @@ def _sections(
     sections[title] = _demonstration_blocks(results[data_lib.DEMONSTRATION])
   if run.settings["datasets"] == [data_lib.OWN]:
     files = (config_lib.CLUSTERS, config_lib.CENTROIDS, config_lib.PROFILES)
-    sections |= model_sections(run, files)
+    sections |= _model_sections(run, files)
   return sections
 
 
@@ -257,23 +277,55 @@ def _clients(settings: Mapping[str, Any]) -> str:
   )
 
 
+def _write_report_of_sites(run: finished_run.FinishedRun) -> None:
+  results, settings = results_lib.read(run)[data_lib.OWN], run.settings
+  clients = site_runs.clients_text(run, run.document["data"][data_lib.OWN])
+  report_sections.write(run, report_sections.Report(
+      title=_TITLE,
+      subtitle=f"{clients}. Seeds: {settings['num_seeds']} from {settings['seed']}.",
+      verdict=[],
+      findings=[
+          f"{settings['num_clusters']} clusters in {len(results.view_names)} views of {clients}. "
+          "Classes don't leave their sites, so nothing is scored."
+      ],
+      warnings=_warnings(run),
+      notes={"What leaves a site": [*_PRIVACY_NOTES_OF_SITES, *_min_count_notes(run)]},
+      sections={
+          results.name: _dataset_blocks(run, results),
+          **_model_sections(
+              run, (config_lib.CENTROIDS, config_lib.PROFILES),
+              html_page.paragraph(site_runs.PREDICT_TEXT),
+          ),
+      },
+      settings=_settings_section(run),
+      files=FILES_OF_SITES,
+  ))
+
+
 def write_report(run: finished_run.FinishedRun) -> None:
   """Draws the figures and writes report.html, last."""
-  results = results_lib.read(run)
-  settings = run.settings
+  if site_runs.are_in(run):
+    _write_report_of_sites(run)
+    return
+  results, settings = results_lib.read(run), run.settings
   sentences = [sentence for one in results.values() for sentence in _findings(one)]
   if not sentences:
     sentences = ["Classes are not known for these points: nothing is scored."]
   left_out = [(f"Left out: {name}", why) for name, why in run.document["left_out"].items()]
   report_sections.write(run, report_sections.Report(
-      title="Federated multi-view k-means",
+      title=_TITLE,
       subtitle=f"{', '.join(results)}. {_clients(settings)} "
       f"Seeds: {settings['num_seeds']} from {settings['seed']}.",
       verdict=sentences[:1],
       findings=sentences[1:],
-      warnings=[*warnings(run), *left_out],
-      notes={"What the server sees": [*_PRIVACY_NOTES, *min_count_notes(run)]},
+      warnings=[*_warnings(run), *left_out],
+      notes={"What the server sees": [*_PRIVACY_NOTES, *_min_count_notes(run)]},
       sections=_sections(run, results),
-      settings=settings_section(run),
+      settings=_settings_section(run),
       files=FILES,
   ))
+
+
+def result_text(run: finished_run.FinishedRun) -> str:
+  """Returns the table for the terminal, and how many sites it is without."""
+  return results_lib.text(results_lib.read(run)) + site_runs.without_text(run).lstrip("; ")

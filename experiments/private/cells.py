@@ -123,7 +123,6 @@ def cells(benchmark: Benchmark) -> list[dict[str, Any]]:
 
 
 def cell_seed(seed: int, dataset: str, method: str, k: int, epsilon: float, run: int) -> int:
-  """Returns the seed of a cell, from the benchmark's seed and the cell's keys."""
   purpose = f"private benchmark: {dataset}, {method}, {k}, {epsilon!r}"
   return int(randomness.generator(seed, purpose, run).integers(2**31))
 
@@ -174,9 +173,8 @@ def _ledger_document(benchmark: Benchmark) -> dict[str, Any]:
   return ledgers
 
 
-def run(
-    benchmark: Benchmark, folder: output_folder.OutputFolder, table: study.Study
-) -> None:
+def run(benchmark: Benchmark, folder: output_folder.OutputFolder) -> None:
   """Measures what is not measured yet, and writes the ledgers."""
+  table = study.Study(folder, MEASUREMENTS, KEYS, VALUES)
   table.run(cells(benchmark), build_measure(benchmark))
   folder.write_text(LEDGERS, output_folder.json_text(_ledger_document(benchmark)))

@@ -7,7 +7,7 @@ raises `uci.Unavailable`, and add a row to `DATASETS`.
 import dataclasses
 import functools
 import hashlib
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -77,6 +77,15 @@ class BenchmarkDataset:
         "sha256": hashlib.sha256(np.ascontiguousarray(self.points).data).hexdigest(),
     }
 
+  def clients(self, seed: int) -> dict[str, np.ndarray]:
+    """Returns the points of every client, by id; the seed splits data without clients."""
+    if self.client_sizes:
+      parts = np.split(self.points, np.cumsum(self.client_sizes)[:-1])
+    else:
+      rng = randomness.generator(seed, "private benchmark: clients")
+      parts = np.array_split(rng.permutation(self.points), NUM_CLIENTS)
+    return {str(index): part for index, part in enumerate(parts)}
+
 
 def centered_and_scaled(points: np.ndarray) -> np.ndarray:
   """Returns points, (num_points, dim), with mean zero and a largest norm of `RADIUS`.
@@ -104,19 +113,16 @@ def _synthetic(seed: int, unused_data_dir: str | None) -> BenchmarkDataset:
 
 
 def _scaled(
-    name: str, load: Callable[[int, str | None], tuple[np.ndarray, str]]
-) -> Callable[[int, str | None], BenchmarkDataset]:
-  """Returns the loader of a data set that is centered and scaled.
+    name: str, load: Callable[[int, str | None], tuple[np.ndarray, str]], seed: int,
+    data_dir: str | None,
+) -> BenchmarkDataset:
+  """Returns a data set that is centered and scaled.
 
   Args:
     load: From the seed and the folder of UCI's files to points and one line on them.
   """
-
-  def load_scaled(seed: int, data_dir: str | None) -> BenchmarkDataset:
-    points, source = load(seed, data_dir)
-    return BenchmarkDataset(name, centered_and_scaled(points), source)
-
-  return load_scaled
+  points, source = load(seed, data_dir)
+  return BenchmarkDataset(name, centered_and_scaled(points), source)
 
 
 def _digits_embeddings(seed: int, unused_data_dir: str | None) -> tuple[np.ndarray, str]:
@@ -137,12 +143,6 @@ def _sklearn_digits(unused_seed: int, unused_data_dir: str | None) -> tuple[np.n
   return datasets.load_digits().data, source
 
 
-def _bundled(
-    name: str, unused_seed: int, unused_data_dir: str | None
-) -> tuple[np.ndarray, str]:
-  return bundled_data.LOADERS[name]()
-
-
 def _mixture(name: str, seed: int, unused_data_dir: str | None) -> BenchmarkDataset:
   size = client_mixtures.SIZES[name]
   rng = randomness.generator(seed, f"private benchmark: {name}")
@@ -160,24 +160,25 @@ def _mixture(name: str, seed: int, unused_data_dir: str | None) -> BenchmarkData
   )
 
 
+_Loader = Callable[[int, str | None], BenchmarkDataset]
+
 # What Google's benchmarks have, and scikit-learn's digits.
-KNOWN = {
+KNOWN: dict[str, _Loader] = {
     "synthetic": _synthetic,
-    "digits_embeddings": _scaled("digits_embeddings", _digits_embeddings),
-    "letter": _scaled("letter", lambda seed, data_dir: uci.load_letter(data_dir)),
-    "gas_emissions": _scaled(
-        "gas_emissions", lambda seed, data_dir: uci.load_gas_emissions(data_dir)
+    "digits_embeddings": functools.partial(_scaled, "digits_embeddings", _digits_embeddings),
+    "letter": functools.partial(_scaled, "letter", lambda _, folder: uci.load_letter(folder)),
+    "gas_emissions": functools.partial(
+        _scaled, "gas_emissions", lambda _, folder: uci.load_gas_emissions(folder)
     ),
-    "sklearn_digits": _scaled("sklearn_digits", _sklearn_digits),
+    "sklearn_digits": functools.partial(_scaled, "sklearn_digits", _sklearn_digits),
 }
 # Never used to choose the constants of `dp_clustering.refine`.
-NEW = {
-    name: _scaled(name, functools.partial(_bundled, name)) for name in bundled_data.LOADERS
+NEW: dict[str, _Loader] = {
+    name: functools.partial(_scaled, name, lambda *_, load=load: load())
+    for name, load in bundled_data.LOADERS.items()
 }
-DATASETS: Mapping[str, Callable[[int, str | None], BenchmarkDataset]] = {
-    **KNOWN,
-    **NEW,
-    **{name: functools.partial(_mixture, name) for name in client_mixtures.SIZES},
+DATASETS: dict[str, _Loader] = {
+    **KNOWN, **NEW, **{name: functools.partial(_mixture, name) for name in client_mixtures.SIZES},
 }
 
 FROM_FILES = ("letter", "gas_emissions")

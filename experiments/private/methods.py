@@ -18,12 +18,9 @@ from dp_clustering import clustering_params
 from dp_clustering import clustering_result
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
-from experiment_shell import lazy_module
 from experiments.private import data
 from experiments.private import diffprivlib_process
-
-# scikit-learn, which it imports, takes long to import.
-federated_methods = lazy_module.LazyModule("experiments.private.federated_methods")
+from fl_clustering.points import privacy as privacy_lib
 
 # The label of each method in tables and figures.
 LABELS = {
@@ -35,8 +32,8 @@ LABELS = {
     "refine_none": "federated, noise by the clients",
 }
 NOT_PRIVATE = "sklearn"
-# `refine` on sums over clients.
-FEDERATED = ("refine_server", "refine_none")
+# `refine` on sums over clients, and who adds the noise.
+FEDERATED = {"refine_server": privacy_lib.SERVER, "refine_none": privacy_lib.NONE}
 CENTRAL = tuple(name for name in LABELS if name not in FEDERATED)
 
 # scikit-learn's default when Google's benchmarks were made.  With today's default, 1,
@@ -110,6 +107,28 @@ def _diffprivlib_centers(
   return process.centers(dataset.points, k, epsilon / dataset.unit_points, delta, seed)
 
 
+def _federated_centers(
+    trust: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float, seed: int
+) -> np.ndarray:
+  # scikit-learn, which these import, takes long to import.
+  # pylint: disable=g-import-not-at-top
+  from dp_clustering import noise
+  from fl_clustering.kmeans import kmeans_config
+  from fl_clustering.kmeans import private_fit
+  from fl_clustering.points import point_arrays
+  # pylint: enable=g-import-not-at-top
+
+  budget = (epsilon, delta, data.RADIUS)
+  privacy: privacy_lib.PointPrivacy | privacy_lib.ClientPrivacy
+  if dataset.unit_points == 1:
+    privacy = privacy_lib.PointPrivacy(*budget, trust)
+  else:
+    privacy = privacy_lib.ClientPrivacy(*budget, dataset.unit_points, trust)
+  config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
+  held = private_fit.hold(dataset.clients(seed), privacy, point_arrays.hold)
+  return private_fit.fit(config, held, noise.SeededNoise(seed)).centroids
+
+
 def _start_diffprivlib(
     python: str | None
 ) -> tuple[diffprivlib_process.DiffprivlibProcess | None, str]:
@@ -145,7 +164,9 @@ def load(
       "sklearn": _sklearn_centers,
       "lsh": functools.partial(_private_centers, "lsh"),
       "refine": functools.partial(_private_centers, "refine"),
-      **federated_methods.METHODS,
+      **{
+          name: functools.partial(_federated_centers, trust) for name, trust in FEDERATED.items()
+      },
   }
   skipped, versions = {}, {}
   if "diffprivlib" in names:

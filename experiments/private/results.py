@@ -92,7 +92,6 @@ class Results:
 
   @property
   def methods(self) -> tuple[str, ...]:
-    """The names of the methods that were run."""
     return tuple(self.run.document["methods"])
 
   @property
@@ -153,7 +152,6 @@ class Results:
     ]
 
   def peer_comparisons(self) -> list[PeerLoss]:
-    """Returns the peer's losses that apply, with ours."""
     if COMPARED not in self.methods:
       return []
     return [
@@ -214,7 +212,6 @@ def loss_text(loss: float) -> str:
 
 
 def dataset_title(results: Results, dataset: str) -> str:
-  """Returns a data set's name and size."""
   description = results.datasets[dataset]
   return f"{dataset} ({description['num_points']:,} x {description['dim']})"
 

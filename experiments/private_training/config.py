@@ -174,5 +174,4 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
     )
 
   def to_json(self) -> dict[str, Any]:
-    """Returns a dict of plain values."""
     return options.to_json(self)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, Mapping, TYPE_CHECKING
+from typing import Any, Mapping, NamedTuple, TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -26,22 +25,20 @@ _LEGEND_COLUMNS = 5
 _LEAST_SPAN = 0.1
 
 
-@dataclasses.dataclass(frozen=True)
-class _Line:
-  """A score of a method, and its look."""
+class _Line(NamedTuple):
+  """A score of a method, and its look: keywords of `axes.plot`, with a `label`."""
 
   method: str
   score: str
-  label: str
   look: Mapping[str, Any]
 
 
 def _line(method: str, score: str, **look: Any) -> _Line:
-  is_finetuned = score == results.FINETUNED
-  if is_finetuned:
+  label = results.LABELS[method]
+  if score == results.FINETUNED:
+    label += ", fine-tuned"
     look = {"linestyle": ":", "markerfacecolor": "white", **look}
-  label = f"{results.LABELS[method]}{', fine-tuned' if is_finetuned else ''}"
-  return _Line(method, score, label, {"label": label, "markersize": 6, **look})
+  return _Line(method, score, {"label": label, "markersize": 6, **look})
 
 
 # In the order of drawing.  What is not private has no marks.
@@ -69,7 +66,7 @@ def _table(simulation: Summary, lines: tuple[_Line, ...]) -> pd.DataFrame:
       spread = found and found["spread"][line.score]
       if spread:
         rows.append({
-            "row": line.label, "epsilon": epsilon, "mean": spread["mean"],
+            "row": line.look["label"], "epsilon": epsilon, "mean": spread["mean"],
             "low": spread["least"], "high": spread["most"], "num_seeds": spread["num_seeds"],
             "color": line.look["color"], "marker": line.look.get("marker", "D"),
             "markerfacecolor": line.look.get("markerfacecolor", line.look["color"]),
@@ -91,7 +88,9 @@ def _draw(simulation: Summary, lines: tuple[_Line, ...], title: str, label: str)
   table = _table(simulation, lines)
   if table.empty:
     return None
-  looks = {line.label: line.look for line in lines if line.label in set(table["row"])}
+  looks = {
+      line.look["label"]: line.look for line in lines if line.look["label"] in set(table["row"])
+  }
   limits = _limits(table, lines[0].score)
   tried = sorted(set(table["epsilon"]))
   if len(tried) == 1:

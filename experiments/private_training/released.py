@@ -1,30 +1,77 @@
-"""Writes the folder of what may be published: noisy answers, and what follows from them."""
+"""Trains the models of one method, and writes what may be published: noisy answers, and more."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
+import tqdm
 
 from clustering_basics import atomic_file
 from dp_clustering import privacy_calculator
 from experiment_shell import output_folder
 from experiments.private_training import results
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan as plan_lib
+from fl_clustering.private_clusters import releases as releases_lib
+from fl_clustering.private_clusters import training
 
 if TYPE_CHECKING:
-  from experiments.private_training import training
+  from fl_clustering.engine import client_files
   from fl_clustering.tasks import model as model_lib
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trained:
+  """What a training ends with.
+
+  Attributes:
+    states: Before every round and after the last; without their models but for the last.
+    relative_noise: The planning number.
+  """
+
+  states: tuple[training.State, ...]
+  report: fitting.Report
+  releases: releases_lib.Releases
+  relative_noise: float
+  num_clients: int
+
+  @property
+  def vectors(self) -> np.ndarray:
+    """The models, float32 of shape (K, P)."""
+    return self.states[-1].vectors
+
+
+def train(
+    settings: plan_lib.PrivateClusters, model: model_lib.Model, files: client_files.ClientFiles,
+    folder: str, seed: int, releases: releases_lib.Releases,
+) -> Trained:
+  """Trains with a progress bar over the rounds; the arguments are those of `fitting.Run`."""
+  os.makedirs(folder, exist_ok=True)
+  run = fitting.Run(settings, model, files, folder, seed, releases)
+  states: list[training.State] = []
+  with tqdm.tqdm(total=settings.rounds, unit="round", leave=False) as bar:
+    for state, public in run.states():
+      if states:
+        bar.update()
+        states[-1] = dataclasses.replace(states[-1], vectors=np.zeros((0, 0), np.float32))
+      states.append(state)
+    report = run.report(public)
+  noise = settings.budget().relative_noise(
+      settings.num_clusters, model.num_parameters, len(run.clients)
+  )
+  return Trained(tuple(states), report, releases, noise, len(run.clients))
 
 
 def _numbers(array: np.ndarray) -> list[float | None]:
   return [None if math.isnan(value) else float(value) for value in array]
 
 
-def _privacy(settings: plan_lib.PrivateClusters, trained: training.Trained) -> dict[str, Any]:
+def _privacy(settings: plan_lib.PrivateClusters, trained: Trained) -> dict[str, Any]:
   ledger, budget = trained.releases.ledger, settings.budget()
   parts = {
       "grouping": budget.mean_sketch**2 + budget.kmeans**2,
@@ -57,7 +104,7 @@ def _privacy(settings: plan_lib.PrivateClusters, trained: training.Trained) -> d
 
 def summary(
     settings: plan_lib.PrivateClusters, model: model_lib.Model, source: str,
-    trained: training.Trained,
+    trained: Trained,
 ) -> dict[str, Any]:
   """Returns `summary.json`: all of it is public or noisy."""
   report, noise = trained.report, trained.relative_noise
@@ -95,7 +142,7 @@ def summary(
 
 def write(
     folder: str, config: Mapping[str, Any], settings: plan_lib.PrivateClusters,
-    model: model_lib.Model, source: str, trained: training.Trained,
+    model: model_lib.Model, source: str, trained: Trained,
 ) -> None:
   """Writes all but the report, which is drawn from these files alone."""
   os.makedirs(folder, exist_ok=True)

@@ -74,10 +74,6 @@ def _spread(values: Sequence[float], least: float) -> _Spread | None:
   }
 
 
-def _epsilon_key(epsilon: float | None) -> str:
-  return NO_EPSILON if epsilon is None else f"{epsilon:g}"
-
-
 def _relative_noise(rows: Iterable[Row]) -> float | None:
   """Returns the largest planning number of any seed; None without noise."""
   return max((row["relative_noise"] for row in rows if row["relative_noise"] is not None),
@@ -85,7 +81,6 @@ def _relative_noise(rows: Iterable[Row]) -> float | None:
 
 
 def _method_summary(rows: Sequence[Row]) -> dict[str, Any]:
-  """Returns the means and spreads of one method at one epsilon."""
   spreads = {
       name: _spread([row[name] for row in rows if row[name] is not None], least)
       for name, least in _SCORES.items()
@@ -153,7 +148,8 @@ def simulation_summary(
     for epsilon in (None, *tried):
       found = [row for row in rows if (row["method"], row["epsilon"]) == (method, epsilon)]
       if found:
-        methods.setdefault(method, {})[_epsilon_key(epsilon)] = _method_summary(found)
+        key = NO_EPSILON if epsilon is None else f"{epsilon:g}"
+        methods.setdefault(method, {})[key] = _method_summary(found)
   return {
       "is_private": False,
       "note": NOTE,

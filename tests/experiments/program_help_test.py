@@ -31,9 +31,9 @@ print(json.dumps({"slow": slow, "without": sorted(own - listed), "others": sorte
 class ProgramHelpTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      ("dp_benchmark", "private.flags"), ("federated_kmeans", "kmeans.flags"),
-      ("multi_view", "multiview.flags"), ("predict", "predict"),
-      ("private_clusters", "private_training.flags"), ("study", "grouping_study.flags"),
+      ("dp_benchmark", "dp_benchmark"), ("federated_kmeans", "federated_kmeans"),
+      ("multi_view", "multi_view"), ("predict", "predict"),
+      ("private_clusters", "private_clusters"), ("study", "study"),
       ("three_phase_emnist", "three_phase.flags"),
   )
   def test_help_is_one_screen_and_quick_and_knows_all_flags(self, program, flags_module):

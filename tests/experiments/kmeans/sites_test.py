@@ -223,7 +223,7 @@ class SitesTest(absltest.TestCase):
 
   def _losing(self, site, after):
     """Returns a patch that kills a site as soon as some fits have been made."""
-    fit, calls = own_data._fit, []
+    fit, calls = own_data.estimator.fit, []
 
     def losing_fit(*arguments):
       if len(calls) == after:
@@ -231,11 +231,11 @@ class SitesTest(absltest.TestCase):
       calls.append(arguments)
       return fit(*arguments)
 
-    return mock.patch.object(own_data, "_fit", losing_fit)
+    return mock.patch.object(own_data.estimator, "fit", losing_fit)
 
   def test_a_site_that_comes_back_changes_nothing(self):
     site = self.sites[1]
-    fit, calls = own_data._fit, []
+    fit, calls = own_data.estimator.fit, []
 
     def restarting_fit(*arguments):
       calls.append(arguments)
@@ -243,7 +243,7 @@ class SitesTest(absltest.TestCase):
         self._restart(site)
       return fit(*arguments)
 
-    with mock.patch.object(own_data, "_fit", restarting_fit):
+    with mock.patch.object(own_data.estimator, "fit", restarting_fit):
       _run(self.workers, *self.flags, f"--output_dir={self.output}")
     for name in ("k_selection.csv", "rounds.csv", "centroids.csv", "profiles.csv", "summary.json"):
       self.assertEqual(_read(self.output, name), _read(self.at_sites, name))

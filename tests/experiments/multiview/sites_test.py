@@ -13,7 +13,7 @@ import pandas as pd
 from experiment_shell import launch
 from experiments import multi_view
 from experiments import report
-from experiments.multiview import site_data
+from experiments.multiview import own_model
 from fl_clustering import load_model
 from fl_clustering.distribution import pool
 from tests import nightly
@@ -169,7 +169,7 @@ class SitesTest(absltest.TestCase):
   def test_a_lost_site(self):
     site, calls = self.sites[1], []
     self.addCleanup(lambda: (site.kill(), site.start()))
-    fit = site_data.fitting.fit
+    fit = own_model.fitting.fit
 
     def losing_fit(*arguments):
       if len(calls) == 1:
@@ -181,7 +181,7 @@ class SitesTest(absltest.TestCase):
         self.workers, *_SMALL, "--seeds=2", "--worker_timeout=2", "--site_timeout=1",
         f"--output_dir={self.output}",
     )
-    with mock.patch.object(site_data.fitting, "fit", losing_fit):
+    with mock.patch.object(own_model.fitting, "fit", losing_fit):
       with self.assertRaisesRegex(launch.RunFailed, f"the site at {site.address} .*; --resume"):
         _run(*arguments)
     self.assertLen(_rows(self.output, "measurements.csv"), 1)

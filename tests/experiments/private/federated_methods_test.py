@@ -1,4 +1,4 @@
-"""Tests for experiments.private.federated_methods."""
+"""Tests of the federated methods of the benchmark."""
 
 import contextlib
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from dp_clustering import metrics
 from experiments.private import data
-from experiments.private import federated_methods
 from experiments.private import methods
 
 
@@ -24,7 +23,7 @@ class ClientsTest(absltest.TestCase):
 
   def test_data_without_clients_are_split_by_the_seed(self):
     dataset = _dataset()
-    first, again, other = (federated_methods.clients(dataset, seed) for seed in (1, 1, 2))
+    first, again, other = (dataset.clients(seed) for seed in (1, 1, 2))
 
     self.assertLen(first, data.NUM_CLIENTS)
     np.testing.assert_array_equal(first["3"], again["3"])
@@ -34,7 +33,7 @@ class ClientsTest(absltest.TestCase):
     )
 
   def test_clients_of_the_data_keep_their_rows(self):
-    clients = federated_methods.clients(_dataset(client_sizes=(1000, 2000, 3000)), 1)
+    clients = _dataset(client_sizes=(1000, 2000, 3000)).clients(1)
 
     self.assertEqual([len(points) for points in clients.values()], [1000, 2000, 3000])
     np.testing.assert_array_equal(clients["1"], _dataset().points[1000:3000])

@@ -14,8 +14,8 @@ import numpy as np
 
 from experiment_shell import launch
 from experiments import private_clusters
+from experiments.private_training import released
 from experiments.private_training import report
-from experiments.private_training import training
 from fl_clustering.engine import client_files
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.tasks import schema as schema_lib
@@ -167,7 +167,7 @@ class ProgramTest(parameterized.TestCase):
     document["dataset"]["fingerprint"] = "of others"
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
       json.dump(document, file)
-    with mock.patch.object(training, "train") as train:
+    with mock.patch.object(released, "train") as train:
       with self.assertRaisesRegex(Exception, "`data_dir` must give the same data"):
         _run(f"--output_dir={folder}", "--resume")
     train.assert_not_called()

@@ -7,7 +7,6 @@ import numpy as np
 
 from experiments.private_training import released
 from experiments.private_training import report
-from experiments.private_training import training
 from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.private_clusters import plan
@@ -42,7 +41,7 @@ class ReleasedTest(absltest.TestCase):
   def _released(self, task, journal):
     """Returns the names and bytes of what a run on the clients of a task releases."""
     clients, folder = (self.create_tempdir().full_path for _ in range(2))
-    trained = training.train(
+    trained = released.train(
         _SETTINGS, task.model, client_files.write_client_files(task, clients), clients, 0,
         releases_lib.Releases(_SETTINGS.epsilon, _SETTINGS.delta, 1, journal),
     )

@@ -10,7 +10,6 @@ from absl.testing import parameterized
 from experiment_shell import finished_run
 from experiments.private_training import report
 from experiments.private_training import results
-from experiments.private_training import simulation_report
 from tests.experiments.private_training import sample_runs
 
 _FIRST_LINES = 600  # Characters of a page's body.
@@ -38,8 +37,8 @@ class ReportTest(parameterized.TestCase):
     run = sample_runs.write(self.create_tempdir().full_path, **changes)
     with contextlib.ExitStack() as stack:
       if not draw:  # Figures take nearly all of the time.
-        for module in (report, simulation_report):
-          stack.enter_context(mock.patch.object(module, "_FIGURES", ()))
+        for name in ("_FIGURES", "_FIGURES_OF_SIMULATION"):
+          stack.enter_context(mock.patch.object(report, name, ()))
       report.write_report(run)
     return run
 
@@ -88,7 +87,7 @@ class ReportTest(parameterized.TestCase):
     os.remove(run.join("summary.json"))
     shutil.rmtree(os.path.join(folder, "figures"))
 
-    simulation_report.write_simulation(folder)
+    report.write_simulation(folder)
 
     self.assertEqual(_bytes(folder), before)
 
