@@ -19,7 +19,6 @@ from bench import audited_sums
 from dp_clustering import noise
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
-from fl_clustering.multiview import client_views
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as multiview_fit
 from fl_clustering.points import point_files
@@ -180,8 +179,7 @@ def multi_view_fit(build_privacy: Callable[..., Any], widths: tuple[int, ...]) -
   def hold(
       clients: dict[str, np.ndarray], privacy: Any, hold_points: secure_sums.Hold
   ) -> secure_sums.ClientPoints:
-    views = client_views.ClientViews(clients, widths)
-    return multiview_fit.hold(views, privacy.view_norms, hold_points)
+    return multiview_fit.hold(clients, widths, privacy, hold_points)
 
   def fit(privacy: Any, files: point_files.PointFiles, noise_source: noise.Source) -> None:
     config = multiview_config.MultiViewConfig(

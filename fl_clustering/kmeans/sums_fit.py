@@ -15,7 +15,6 @@ from absl import logging
 import numpy as np
 
 from clustering_basics import randomness
-from clustering_basics import validate
 from dp_clustering import point_grid
 from dp_clustering import sum_query
 from fl_clustering.kmeans import kmeans_config
@@ -122,12 +121,7 @@ def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -
   """
   min_count = config.algorithm.min_count
   grid = grid_scaling.find_grid(clients, config.standardize)
-  if grid.num_points < config.n_clusters:
-    raise validate.error(
-        "n_clusters", f"be at most the {grid.num_points} points of all clients",
-        config.n_clusters,
-    )
-  grid.check_min_count(min_count)
+  grid.check_enough(n_clusters=config.n_clusters, min_count=min_count)
   points = federated_points.FederatedPoints(
       grid.clients, split_and_swap.largest_num_centers(config.n_clusters)
   )

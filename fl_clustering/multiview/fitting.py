@@ -12,11 +12,12 @@ above 1, counts are asked at every model first, and clusters of fewer points los
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import randomness
+from dp_clustering import point_grid
 from dp_clustering import sum_query
 from fl_clustering.kmeans import least_counts
 from fl_clustering.kmeans import split_and_swap
@@ -25,14 +26,60 @@ from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.multiview import view_grid
-from fl_clustering.multiview import view_weights
 from fl_clustering.points import federated_points
 from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
+from fl_clustering.points import scaling as scaling_lib
 
 if TYPE_CHECKING:
   from fl_clustering.points import secure_sums
+
+
+def find_view_grid(
+    config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
+    widths: Sequence[int],
+) -> tuple[grid_scaling.Grid, np.ndarray]:
+  """Returns a grid in which all views have the same total variance, and their bandwidths.
+
+  It follows from totals of integers alone, so it is the same bits whatever the order, the number
+  or the split of the clients, which are in the data's own coordinates.
+
+  Returns:
+    The grid around the mean of all points, and one over the views' total variances, per squared
+    grid step; float64 of shape (H,).
+
+  Raises:
+    ValueError: If there are too few points, or a view does not vary.
+  """
+  grid = grid_scaling.find_grid(clients, standardize=True)
+  grid.check_enough(n_clusters=config.n_clusters, min_count=config.min_count)
+  means, deviations = grid_scaling.column_moments(grid.clients, grid.num_points)
+  varies = deviations > 0
+  grid_factor = np.where(varies, grid.clients.scaling.factor, 1.0)
+  deviations = deviations / grid_factor
+  factor = varies.astype(float)
+  if config.standardize:
+    factor[varies] /= deviations[varies]
+  for view, place in enumerate(sums_lib.columns(widths)):
+    spread = np.linalg.norm(factor[place] * deviations[place])
+    if spread == 0:
+      raise ValueError(
+          "`clients` must have views that vary over all points, got the same values "
+          f"everywhere in view {view}."
+      )
+    factor[place] /= spread
+  # No view of a point is farther from the mean than the root of the sum of all squares.
+  # That is n; the rest is room for rounding.
+  steps = point_grid.POINT_STEPS / np.sqrt(1.001 * grid.num_points * len(widths))
+  shift = grid.clients.scaling.shift + means / grid_factor
+  view_grid = dataclasses.replace(
+      grid,
+      clients=clients.scaled(scaling_lib.Scaling(shift, steps * factor)),
+      step=1 / steps,
+      column_factor=np.where(varies, grid.column_factor, 0.0),
+      num_rounds=grid.num_rounds + 1,
+  )
+  return view_grid, np.full(len(widths), 1 / steps**2)
 
 
 def _has_converged(history: list[server_step.RoundRecord], tol: float) -> bool:
@@ -159,13 +206,12 @@ def fit(
   units of its own cost: the plain objective rises when the weights become less equal.
 
   Raises:
-    ValueError: If a view does not vary, or there are fewer points than `min_count`.
+    ValueError: If there are too few points, or a view does not vary.
   """
-  grid, rates = view_grid.find_view_grid(clients, widths, config.standardize)
-  grid.check_min_count(config.min_count)
+  grid, rates = find_view_grid(config, clients, widths)
   problem = _Problem(config, grid, rates, widths)
   own_costs = problem.own_costs() if config.rule.needs_own_costs else None
-  units = 1.0 if own_costs is None else np.maximum(own_costs, view_weights.LEAST_COST)
+  units = 1.0 if own_costs is None else np.maximum(own_costs, multiview_config.LEAST_COST)
   weigh = lambda view_costs: config.rule.weigh(view_costs, own_costs, config.alpha)
   fits = (problem.run(weigh, restart) for restart in range(config.n_init))
   return min(

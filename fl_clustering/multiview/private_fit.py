@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Sequence, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
   from dp_clustering import noise
-  from fl_clustering.multiview import client_views
   from fl_clustering.multiview import multiview_config
   from fl_clustering.points import secure_sums
 
@@ -43,14 +42,20 @@ _COVERS = (
 
 
 def hold(
-    views: client_views.ClientViews, view_norms: Sequence[float], hold_points: secure_sums.Hold
+    clients: Mapping[Any, np.ndarray], widths: Sequence[int],
+    privacy: multiview_config.PointPrivacy, hold_points: secure_sums.Hold,
 ) -> secure_sums.ClientPoints:
-  """Returns private clients, in grid steps: every row is in the balls."""
+  """Returns private clients, in grid steps: every row of the points (n, D) is in the balls.
+
+  Raises:
+    ValueError: Unless there is a norm for every view.
+  """
+  privacy.check_views(len(widths))
   mapped = {
-      client_id: model_lib.in_balls(points, view_norms, views.widths)
-      for client_id, points in views.points.items()
+      client_id: model_lib.in_balls(points, privacy.view_norms, widths)
+      for client_id, points in clients.items()
   }
-  units = model_lib.norm_scaling(np.ones(len(view_norms)), views.widths)
+  units = model_lib.norm_scaling(np.ones(len(widths)), widths)
   return hold_points(mapped).scaled(units)
 
 

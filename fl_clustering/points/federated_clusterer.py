@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, Callable, Mapping, TYPE_CHECKING
+from typing import Any, Callable, ClassVar, Mapping, TYPE_CHECKING
 import warnings
 
 import numpy as np
 from sklearn import base
+from sklearn.utils import validation
 
 from clustering_basics import validate
+from dp_clustering import data_frames
 from fl_clustering.points import given_clients
 from fl_clustering.points import holding
 from fl_clustering.points import privacy as privacy_lib
@@ -70,8 +72,9 @@ class FederatedClusterer(
   """A clustering of the points of many clients, in scikit-learn's manner.
 
   Every method takes one client, a list of clients, or a mapping from client id, an integer or
-  text, and returns one array, a list of arrays, or a dict by id; `y` is ignored.  A subclass says
-  what one client is, and has the arguments `privacy`, `compute_labels` and `random_state`.
+  text, and returns one array, a list of arrays, or a dict by id; `y` is ignored.  One client is a
+  table, or a list of tables if it `_has_views`.  A subclass has the arguments `privacy`,
+  `compute_labels` and `random_state`.
 
   There is no `sample_weight`: what a client sends are sums of whole numbers, with a bound on
   what one row adds, which real weights don't fit.  A row that counts twice can be given twice.
@@ -81,13 +84,11 @@ class FederatedClusterer(
   compute_labels: bool | None
   random_state: int
 
+  _has_views: ClassVar[bool] = False
+
   @abc.abstractmethod
   def _config(self) -> Any:
     """Returns the settings as the fit takes them, checked."""
-
-  @abc.abstractmethod
-  def _points_to_fit(self, config: Any, clients: Any) -> given_clients.Clients:
-    """Returns the clients' points as `_fit` and the model take them."""
 
   @abc.abstractmethod
   def _fit(
@@ -99,9 +100,38 @@ class FederatedClusterer(
   def _set_centers(self, fit: fitted.Fit) -> None:
     """Sets the attributes that only this class has."""
 
-  @abc.abstractmethod
+  def _points_to_fit(self, clients: Any) -> given_clients.Clients:
+    """Returns the clients' points as `_fit` and the model take them, and sets their columns."""
+    tables = given_clients.tables_of(clients, has_views=self._has_views)
+    arrays, names = given_clients.aligned(tables)
+    points, self._widths = given_clients.points_of(arrays, self.privacy is not None)
+    by_view = list(map(data_frames.name_array, names)) if any(names) else [None]
+    data_frames.set_columns(
+        self, sum(self._widths), by_view if self._has_views and any(names) else by_view[0]
+    )
+    return points
+
   def _points(self, X: Any) -> given_clients.Clients:  # pylint: disable=invalid-name
     """Returns the clients' points as the model takes them, to predict."""
+    validation.check_is_fitted(self)
+    num_views = len(self._widths)
+    tables = given_clients.tables_of(X, "X", self._has_views, num_views)
+    fitted_names = getattr(self, "feature_names_in_", None)
+    by_view = [fitted_names] * num_views
+    if self._has_views and fitted_names is not None:
+      by_view = fitted_names
+    for view, names in enumerate(by_view):
+      for client_id, views in tables.by_id.items():
+        data_frames.check_order(views[view], names, tables.label(client_id, view))
+    arrays = tables.map_tables(data_frames.numbers)
+    points, widths = given_clients.points_of(arrays, self.privacy is not None)
+    if not self._has_views:
+      data_frames.check_width(self, widths[0])
+    elif widths != self._widths:
+      raise ValueError(
+          f"`X` must have {list(self._widths)} columns in its views, got {list(widths)}."
+      )
+    return points
 
   def _settings(self) -> dict[str, Any]:
     """Returns the arguments that a configuration has, as a dict."""
@@ -116,7 +146,7 @@ class FederatedClusterer(
   def _fit_points(self, clients: Any) -> given_clients.Clients:
     """Fits, and returns the points."""
     config = self._config()
-    points = self._points_to_fit(config, clients)
+    points = self._points_to_fit(clients)
     if self.privacy is not None:
       for text in privacy_lib.budget_warnings(
           self.privacy.epsilon, self.privacy.delta, self.privacy.points_per_client,

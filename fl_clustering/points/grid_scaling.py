@@ -190,12 +190,11 @@ class Grid:
   num_points: int
   num_rounds: int
 
-  def check_min_count(self, min_count: int) -> None:
-    """Raises a ValueError if that is more than there are points."""
-    if min_count > self.num_points:
-      raise validate.error(
-          "min_count", f"be at most the {self.num_points} points of all clients", min_count
-      )
+  def check_enough(self, **least_points: int) -> None:
+    """Raises a ValueError that names the first argument that exceeds the number of points."""
+    for name, value in least_points.items():
+      if value > self.num_points:
+        raise validate.error(name, f"be at most the {self.num_points} points of all clients", value)
 
   def in_column_steps(self) -> tuple[secure_sums.ClientPoints, np.ndarray]:
     """Returns the clients in steps of every column's own, and these steps in grid steps.

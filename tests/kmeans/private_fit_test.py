@@ -146,10 +146,9 @@ class SensitivityTest(parameterized.TestCase):
     found = []
     for more in ([0.0] * 5, [pd.NA] + [0.0] * 4):
       frame = pd.DataFrame(dict(zip("abcde", zip(row, row, row, more))))
-      clients = given_clients.private_clients(
-          given_clients.as_arrays(given_clients.clients_of(frame))
-      )
-      held = private_fit.hold(clients, PointPrivacy(1.0, 1e-6, 1.0), point_arrays.hold)
+      arrays, _ = given_clients.aligned(given_clients.tables_of(frame))
+      clients, _ = given_clients.points_of(arrays, is_private=True)
+      held = private_fit.hold(clients.by_id, PointPrivacy(1.0, 1e-6, 1.0), point_arrays.hold)
       found.append(*held.arrays.values())
     np.testing.assert_array_equal(*found)
 

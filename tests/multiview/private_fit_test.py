@@ -12,13 +12,13 @@ from dp_clustering import ledger as ledger_lib
 from dp_clustering import noise as noise_lib
 from dp_clustering import point_grid
 from dp_clustering import privacy_calculator
-from fl_clustering.multiview import client_views
 from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import federated_points
+from fl_clustering.points import given_clients
 from fl_clustering.points import point_arrays
 from fl_clustering.points import point_files
 from fl_clustering import runtime
@@ -79,13 +79,15 @@ class _RecordedNoise(noise_lib.SeededNoise):
 class _Case(parameterized.TestCase):
 
   def _held(self, clients):
-    views = client_views.check_private_clients(clients)
-    return views, private_fit.hold(views, _NORMS, point_arrays.hold)
+    tables = given_clients.tables_of(clients, has_views=True)
+    points, widths = given_clients.points_of(tables, is_private=True)
+    privacy = multiview_config.PointPrivacy(1.0, 1e-6, _NORMS)
+    return widths, private_fit.hold(points.by_id, widths, privacy, point_arrays.hold)
 
   def _fit(self, clients, config=None, noise=None):
-    views, held = self._held(clients)
+    widths, held = self._held(clients)
     noise = noise or noise_lib.SeededNoise(0)
-    return private_fit.fit(config or _config(), held, views.widths, noise)
+    return private_fit.fit(config or _config(), held, widths, noise)
 
 
 class PrivateFitTest(_Case):
