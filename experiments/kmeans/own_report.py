@@ -13,7 +13,6 @@ from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
-from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
@@ -190,7 +189,9 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
 def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, str]]:
   """Returns the warnings of a report, without those about sites."""
   found = finished.summary
-  few = fitted.few_points_warnings(found.get("num_centers_on_few_points"), found["num_clusters"])
+  few = privacy_lib.few_points_warnings(
+      found.get("num_centers_on_few_points"), found["num_clusters"]
+  )
   # Earlier runs, and those at sites, have none of the data.
   data = [("The data", f"{text}.") for text in finished.document.get("warnings", ())]
   edge = [("The number of clusters", text) for text in edge_texts(finished)]

@@ -14,14 +14,14 @@ from experiments.multiview import config as config_lib
 
 if TYPE_CHECKING:
   from experiments.multiview import data as data_lib
-  from fl_clustering.multiview import saved_multiview as saved_multiview_lib
+  from fl_clustering import load_model as load_model_lib
   from fl_clustering.points import secure_sums as secure_sums_lib
   from fl_clustering.tables import table_format
 
+federated_clusterer = lazy_module.LazyModule("fl_clustering.points.federated_clusterer")
 fitting = lazy_module.LazyModule("fl_clustering.multiview.fitting")
-holding = lazy_module.LazyModule("fl_clustering.points.holding")
+load_model = lazy_module.LazyModule("fl_clustering.load_model")
 multiview_config = lazy_module.LazyModule("fl_clustering.multiview.multiview_config")
-saved_multiview = lazy_module.LazyModule("fl_clustering.multiview.saved_multiview")
 
 VIEW_WEIGHTS = "equal"
 
@@ -29,14 +29,14 @@ VIEW_WEIGHTS = "equal"
 def fit(
     clients: "secure_sums_lib.ClientPoints", format_: "table_format.ViewFormat", num_clusters: int,
     config: config_lib.MultiViewStudyConfig,
-) -> "tuple[saved_multiview_lib.SavedMultiView, dict[str, Any]]":
+) -> "tuple[load_model_lib.SavedMultiView, dict[str, Any]]":
   """Returns the model of the clients' points, and what the summary says of it."""
   settings = multiview_config.MultiViewConfig(
       num_clusters, view_weights=VIEW_WEIGHTS, seed=config.seed, **config.method_settings
   )
   found = fitting.fit(settings, clients, format_.widths)
   found.warn_of_few_points()
-  return saved_multiview.SavedMultiView(found.model, format_), {
+  return load_model.SavedMultiView(found.model, format_), {
       config_lib.MODEL: {
           "num_clusters": num_clusters,
           "num_centers_on_few_points": found.num_centers_on_few_points,
@@ -45,7 +45,7 @@ def fit(
 
 
 def write_model(
-    folder: output_folder.OutputFolder, model: "saved_multiview_lib.SavedMultiView",
+    folder: output_folder.OutputFolder, model: "load_model_lib.SavedMultiView",
     profiles: cluster_profiles.Profiles, last_columns: Mapping[str, str] | None = None,
 ) -> None:
   """Writes a model with its centroids and the profiles of its clusters.
@@ -91,7 +91,7 @@ def write(
   """
   tables: Any = data.tables
   features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
-  with holding.open_clients(needs_tff=False) as hold_points:
+  with federated_clusterer.open_clients(needs_tff=False) as hold_points:
     model, found = fit(hold_points(features), tables.format, data.num_clusters, config)
   predicted = list(model.predict_tables(tables))
   clusters = ((table.features, columns["cluster"]) for _, table, columns in predicted)

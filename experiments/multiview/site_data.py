@@ -18,11 +18,10 @@ from experiments.multiview import methods
 from experiments.multiview import own_model
 from experiments.multiview import results as results_lib
 from experiments import site_runs
+from fl_clustering import load_model
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import saved_multiview
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import cluster_moments
 from fl_clustering.points import point_files
 
 
@@ -77,7 +76,7 @@ def _build_measure(
 
 
 def _profiles(
-    files: point_files.PointFiles, model: saved_multiview.SavedMultiView, min_count: int
+    files: point_files.PointFiles, model: load_model.SavedMultiView, min_count: int
 ) -> cluster_profiles.Profiles:
   """Returns the profiles of a model's clusters of so many rows, from one round of sums."""
   arrays, widths = model.model.on_grid.arrays(), model.format.widths
@@ -86,7 +85,7 @@ def _profiles(
     return sums_lib.nearest(tnp, tf.math.rint(points), query, widths)
 
   origins = model.scaling.apply(model.centroids)
-  sums = cluster_moments.sums(files.scaled(model.scaling), origins, assign, min_count, **arrays)
+  sums = point_files.cluster_sums(files.scaled(model.scaling), origins, assign, min_count, **arrays)
   return cluster_profiles.of_sums(model.scaling, origins, sums).of_at_least(min_count)
 
 

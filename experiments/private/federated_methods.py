@@ -10,8 +10,8 @@ from dp_clustering import noise
 from experiments.private import data
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
-from fl_clustering.points import point_arrays
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
 
 # Who adds the noise, by the names of the methods.
 _TRUST = {"refine_server": privacy_lib.SERVER, "refine_none": privacy_lib.NONE}
@@ -41,7 +41,7 @@ def _centers(
 ) -> np.ndarray:
   privacy = _privacy(dataset, epsilon, delta, trust)
   config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
-  held = private_fit.hold(clients(dataset, seed), privacy, point_arrays.hold)
+  held = private_fit.hold(clients(dataset, seed), privacy, secure_sums.hold)
   return private_fit.fit(config, held, noise.SeededNoise(seed)).centroids
 
 

@@ -22,10 +22,11 @@ from fl_clustering.kmeans import local_work
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.kmeans import server_step
-from fl_clustering.points import fitted
+from fl_clustering.points import federated_clusterer
 from fl_clustering.points import gathering
+from fl_clustering.points import grid_scaling
 from fl_clustering.points import point_files
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
 GATHER = "gather"
 LLOYD = "lloyd"
@@ -310,7 +311,7 @@ SEARCHES: dict[type[kmeans_config.Algorithm], Callable[[Search], list[Candidate]
 
 
 def _history(
-    candidate: Candidate, scaling: scaling_lib.Scaling, inertia_unit: float
+    candidate: Candidate, scaling: secure_sums.Scaling, inertia_unit: float
 ) -> tuple[model_lib.RoundRecord, ...]:
   """Returns the records of a candidate in its scaled coordinates."""
   records = []
@@ -330,20 +331,21 @@ def _history(
   return tuple(records)
 
 
-def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fitted.Fit:
+def fit(
+    config: kmeans_config.KMeansConfig, files: point_files.PointFiles
+) -> federated_clusterer.Fit:
   """Fits centroids by one of `SEARCHES`: coordinates, algorithm, best restart.
 
   Raises:
     ValueError: If there are fewer points than clusters.
     NothingReleased: If the clients may send nothing that the algorithm could use.
   """
-  moments = files.column_moments()
-  if moments.num_points < config.n_clusters:
+  num_points, mean, variance = files.column_moments()
+  if num_points < config.n_clusters:
     raise validate.error(
-        "n_clusters", f"be at most the {moments.num_points} points of all clients",
-        config.n_clusters,
+        "n_clusters", f"be at most the {num_points} points of all clients", config.n_clusters
     )
-  scaling = scaling_lib.unit_scaling(moments, config.standardize)
+  scaling = grid_scaling.unit_scaling(mean, variance, config.standardize)
   rounds = rounds_lib.Rounds(files.scaled(scaling), config.algorithm.n_init)
   candidates = SEARCHES[type(config.algorithm)](Search(config, rounds))
   scores = rounds.scores(np.stack([candidate.centroids for candidate in candidates]))
@@ -355,10 +357,10 @@ def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fi
   unit = 1.0 if config.standardize else 1 / scaling.factor[0] ** 2
   history = _history(candidate, scaling, unit)
   scales = scaling.factor if config.standardize else np.ones(files.num_columns)
-  return fitted.Fit(
+  return federated_clusterer.Fit(
       model_lib.KMeansModel(history[-1].centroids, scaling, scales),
       history,
       num_rounds=len(history),
       loss=history[-1].inertia,
-      silhouette=float(scores["silhouettes"][best]) / moments.num_points,
+      silhouette=float(scores["silhouettes"][best]) / num_points,
   )

@@ -14,7 +14,6 @@ from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import federated_clusterer
-from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
@@ -31,7 +30,9 @@ def hold(
   return private_fit.hold(clients, privacy, hold_points)
 
 
-def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -> fitted.Fit:
+def fit(
+    config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints
+) -> federated_clusterer.Fit:
   """Fits centroids to clients from `hold`, with secure noise if there is `privacy`.
 
   With `config.needs_tff`, they must be `point_files.PointFiles`.
@@ -171,7 +172,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   def _fit(
       self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray],
       hold_points: secure_sums.Hold,
-  ) -> fitted.Fit:
+  ) -> federated_clusterer.Fit:
     found = fit(config, hold(points, config.privacy, hold_points))
     if self.keep_history:
       return found
@@ -181,7 +182,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     )
     return dataclasses.replace(found, history=history)
 
-  def _set_centers(self, fit: fitted.Fit) -> None:
+  def _set_centers(self, fit: federated_clusterer.Fit) -> None:
     self.cluster_centers_ = fit.centroids
     self.inertia_ = fit.loss
     self.silhouette_ = fit.silhouette

@@ -9,7 +9,7 @@ from sklearn import metrics
 
 from clustering_basics import core_count
 from dp_clustering import metrics as private_metrics
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class KMeansModel:
   """
 
   centroids: np.ndarray
-  scaling: scaling_lib.Scaling
+  scaling: secure_sums.Scaling
   column_scales: np.ndarray | None = None
   radius: float | None = None
 
@@ -62,7 +62,7 @@ class KMeansModel:
       return np.zeros(0, np.intp)
     points = self._bounded(points)
     core_count.count_quietly()
-    far = scaling_lib.FARTHEST
+    far = secure_sums.FARTHEST
     scaled = (np.clip(self.scaling.apply(x), -far, far) for x in (points, self.centroids))
     return metrics.pairwise_distances_argmin(*scaled)
 

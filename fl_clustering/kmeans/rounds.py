@@ -127,7 +127,7 @@ class Rounds:
 
   @property
   def client_ids(self) -> tuple[str, ...]:
-    return tuple(self.files.paths)
+    return tuple(self.files.by_id)
 
   @property
   def num_columns(self) -> int:

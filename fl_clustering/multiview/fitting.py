@@ -12,7 +12,7 @@ above 1, counts are asked at every model first, and clusters of fewer points los
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence, TYPE_CHECKING
+from typing import Sequence
 
 import numpy as np
 
@@ -26,13 +26,10 @@ from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import federated_points
-from fl_clustering.points import fitted
+from fl_clustering.points import federated_clusterer
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import scaling as scaling_lib
-
-if TYPE_CHECKING:
-  from fl_clustering.points import secure_sums
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
 
 
 def find_view_grid(
@@ -74,7 +71,7 @@ def find_view_grid(
   shift = grid.clients.scaling.shift + means / grid_factor
   view_grid = dataclasses.replace(
       grid,
-      clients=clients.scaled(scaling_lib.Scaling(shift, steps * factor)),
+      clients=clients.scaled(secure_sums.Scaling(shift, steps * factor)),
       step=1 / steps,
       column_factor=np.where(varies, grid.column_factor, 0.0),
       num_rounds=grid.num_rounds + 1,
@@ -90,7 +87,7 @@ def _has_converged(history: list[server_step.RoundRecord], tol: float) -> bool:
 
 
 def _statistics(
-    points: federated_points.FederatedPoints, enough: least_counts.Enough
+    points: secure_sums.FederatedPoints, enough: least_counts.Enough
 ) -> server_step.KernelStatistics:
   return server_step.statistics(enough.query, points.totals(enough.query))
 
@@ -127,14 +124,14 @@ class _Problem:
     """
     num_clusters = self.config.n_clusters
     capacity = split_and_swap.largest_num_centers(num_clusters)
-    points = federated_points.FederatedPoints(self.grid.clients, capacity)
+    points = secure_sums.FederatedPoints(self.grid.clients, capacity)
     return split_and_swap.sums_kmeans(
         points.totals, points.dim, sums_fit.sum_of_squares(points), num_clusters,
         randomness.generator(self.config.seed, "first centers", restart),
         min_count=self.config.min_count,
     ).centers
 
-  def run(self, weigh: server_step.Weigh, restart: int) -> fitted.Fit:
+  def run(self, weigh: server_step.Weigh, restart: int) -> federated_clusterer.Fit:
     """Returns the fit of one restart."""
     num_views = len(self.widths)
     model = server_step.MultiViewModel(
@@ -143,7 +140,7 @@ class _Problem:
         alpha=self.config.alpha,
         rates=self.rates,
     )
-    points = federated_points.FederatedPoints(self.grid.clients, self.config.n_clusters)
+    points = secure_sums.FederatedPoints(self.grid.clients, self.config.n_clusters)
     history: list[server_step.RoundRecord] = []
     num_counts = 0
     for _ in range(self.config.num_rounds):
@@ -172,13 +169,13 @@ class _Problem:
         server_step.kept(model, rows), self.grid.clients.scaling,
         self.grid.clients.scaling.undo(centers[rows]), self.widths,
     )
-    return fitted.Fit(
+    return federated_clusterer.Fit(
         fitted_views, (*history, last), len(history) + num_counts, last.objective,
-        num_centers_on_few_points=int(np.count_nonzero(sizes < fitted.FEW_POINTS)),
+        num_centers_on_few_points=int(np.count_nonzero(sizes < privacy_lib.FEW_POINTS)),
     )
 
   def _with_enough(
-      self, points: federated_points.FederatedPoints, query: sum_query.SumQuery
+      self, points: secure_sums.FederatedPoints, query: sum_query.SumQuery
   ) -> least_counts.Enough:
     """Returns the question about clusters of at least `min_count` points."""
     return least_counts.with_enough(points.totals, query, self.config.min_count)
@@ -199,7 +196,7 @@ class _Problem:
 def fit(
     config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
     widths: tuple[int, ...],
-) -> fitted.Fit:
+) -> federated_clusterer.Fit:
   """Returns the restart with the lowest objective; its history ends with the model itself.
 
   If the weights depend on the views' own costs, the objective counts every view's cost in

@@ -13,7 +13,7 @@ from dp_clustering import clustering_params
 from dp_clustering import point_grid
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
 # Rows that are given to clusters at a time.
 _BLOCK_ROWS = 2048
@@ -42,11 +42,11 @@ def in_balls(
 
 def norm_scaling(
     view_norms: Sequence[float] | np.ndarray, widths: Sequence[int]
-) -> scaling_lib.Scaling:
+) -> secure_sums.Scaling:
   """Returns the scaling from the data's units to grid steps, by norms alone."""
   # In units of the norms, all views side by side are no longer than the root of their number.
   steps = point_grid.POINT_STEPS / math.sqrt(len(widths))
-  return scaling_lib.Scaling(np.zeros(sum(widths)), np.repeat(steps / np.array(view_norms), widths))
+  return secure_sums.Scaling(np.zeros(sum(widths)), np.repeat(steps / np.array(view_norms), widths))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class FittedViews:
   """
 
   on_grid: server_step.MultiViewModel
-  scaling: scaling_lib.Scaling
+  scaling: secure_sums.Scaling
   centroids: np.ndarray
   widths: tuple[int, ...]
   view_norms: Sequence[float] | None = None

@@ -21,14 +21,13 @@ from fl_clustering.kmeans import private_fit as kmeans_fit
 from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import federated_points
-from fl_clustering.points import fitted
+from fl_clustering.points import federated_clusterer
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
 
 if TYPE_CHECKING:
   from dp_clustering import noise
   from fl_clustering.multiview import multiview_config
-  from fl_clustering.points import secure_sums
 
 # Share of the budget (of mu squared) for the first centers.
 _START_SHARE = 0.8
@@ -113,7 +112,7 @@ def next_model(
 def fit(
     config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
     widths: tuple[int, ...], noise_source: noise.Source,
-) -> fitted.Fit:
+) -> federated_clusterer.Fit:
   """Fits a model to clients from `hold`, with `privacy`; all of the fit is private.
 
   Only the noise source `SecureNoise` protects anyone.
@@ -133,7 +132,7 @@ def fit(
       # Bandwidths of one over the square of the norm, whatever the points are.
       rates=np.full(num_views, 1 / clients.scaling.factor[0] ** 2),
   )
-  points = federated_points.FederatedPoints(clients, k)
+  points = secure_sums.FederatedPoints(clients, k)
   noisy_totals = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
   weigh = lambda view_costs: config.rule.weigh(view_costs, None, config.alpha)
   round_mu = mu * math.sqrt((1 - _START_SHARE) / config.num_rounds)
@@ -146,7 +145,7 @@ def fit(
     model = next_model(model, sums, std, widths, weigh)
   scaling = model_lib.norm_scaling(privacy.view_norms, widths)
   centroids = scaling.undo(model.centers)
-  return fitted.Fit(
+  return federated_clusterer.Fit(
       model_lib.FittedViews(model, scaling, centroids, widths, privacy.view_norms),
       tuple(history),
       num_rounds=len(history),

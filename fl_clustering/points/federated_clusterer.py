@@ -1,24 +1,136 @@
-"""What estimators of federated clustering share: scikit-learn's methods, for many clients."""
+"""What estimators of federated clustering share: who computes, results, scikit-learn's methods."""
 
 from __future__ import annotations
 
 import abc
-from typing import Any, Callable, ClassVar, Mapping, TYPE_CHECKING
+import contextlib
+import dataclasses
+import functools
+import importlib.util
+import sys
+import tempfile
+from typing import Any, Callable, ClassVar, Iterator, Mapping, Protocol, TYPE_CHECKING
 import warnings
 
+from absl import logging
 import numpy as np
 from sklearn import base
 from sklearn.utils import validation
 
+from clustering_basics import extras
 from clustering_basics import validate
 from dp_clustering import data_frames
 from fl_clustering.points import given_clients
-from fl_clustering.points import holding
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
 
 if TYPE_CHECKING:
-  from fl_clustering.points import fitted
-  from fl_clustering.points import secure_sums
+  from dp_clustering import ledger as ledger_lib
+
+
+def _has_tff_context() -> bool:
+  """Returns whether the caller has set a TFF context, which takes TFF to be imported."""
+  if "tensorflow_federated" not in sys.modules:
+    return False
+  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+
+  return runtime.has_context_of_the_caller()
+
+
+def _check_tff() -> None:
+  """Raises an error unless TFF is installed."""
+  if importlib.util.find_spec("tensorflow_federated") is None:
+    raise ModuleNotFoundError(
+        f"TensorFlow Federated must be installed for this algorithm, and isn't; {extras.advice()}. "
+        "The default algorithm needs no extra."
+    )
+
+
+@contextlib.contextmanager
+def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sums.Hold]:
+  """Returns what gives points to those who compute: TFF's clients, or this process.
+
+  TFF's clients compute in the caller's context, if there is one, such as a
+  `fl_clustering.runtime.LocalRuntime` or workers.  Without one this process computes, without TFF,
+  or a runtime that ends with the block if TFF is needed.
+
+  Args:
+    needs_tff: Whether clients compute more than answers to a `secure_sums.Question`.
+    in_files: Whether this process keeps the points in files, too, as they may exceed the memory.
+
+  Raises:
+    ModuleNotFoundError: If TFF is needed and not installed.
+  """
+  with tempfile.TemporaryDirectory() as folder:
+    if not needs_tff and not _has_tff_context():
+      yield functools.partial(secure_sums.hold, directory=folder if in_files else None)
+      return
+    _check_tff()
+    # TensorFlow Federated takes seconds to import.
+    # pylint: disable=g-import-not-at-top
+    from fl_clustering import runtime
+    from fl_clustering.points import point_files
+    # pylint: enable=g-import-not-at-top
+
+    with runtime.of_the_caller_or_own():
+      yield functools.partial(point_files.write_files, directory=folder)
+
+
+class Model(Protocol):
+  """What gives clusters to points, which are float64 of shape (n, d) in the data's units.
+
+  Attributes:
+    centroids: In the data's units; float64 of shape (K, d).
+    scaling: To the coordinates that were clustered.
+  """
+
+  centroids: np.ndarray
+  scaling: secure_sums.Scaling
+
+  def assign(self, points: np.ndarray) -> np.ndarray:
+    """Returns the points' clusters, an int array of shape (n,)."""
+
+  def distances(self, points: np.ndarray) -> np.ndarray:
+    """Returns the points' distances to the centroids, of shape (n, K)."""
+
+  def losses(self, points: np.ndarray) -> np.ndarray:
+    """Returns what every point would add to the loss in every cluster, of shape (n, K)."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fit:
+  """The result of a fit.
+
+  Attributes:
+    model: A `Model`.
+    history: The records of the rounds of the best restart.
+    num_rounds: Number of its rounds.
+    loss: At the centroids; None with `privacy`.
+    silhouette: The mean simplified silhouette, or None.
+    num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
+      None with `privacy` and with algorithms that don't tell.
+    privacy_spent: What a private fit guarantees (`privacy.guarantee`), or None.
+    ledger: The frozen ledger of a private fit, or None.
+  """
+
+  model: Any
+  history: tuple[Any, ...]
+  num_rounds: int
+  loss: float | None = None
+  silhouette: float | None = None
+  num_centers_on_few_points: int | None = None
+  privacy_spent: Mapping[str, Any] | None = None
+  ledger: ledger_lib.Ledger | None = None
+
+  @property
+  def centroids(self) -> np.ndarray:
+    return self.model.centroids
+
+  def warn_of_few_points(self) -> None:
+    """Logs a warning if centroids stand on few points."""
+    num_few = self.num_centers_on_few_points
+    for warning in privacy_lib.few_points_warnings(num_few, len(self.centroids)):
+      logging.warning("%s. %s", *warning)
 
 
 class _Distances(base.TransformerMixin, base.BaseEstimator):
@@ -93,11 +205,11 @@ class FederatedClusterer(
   @abc.abstractmethod
   def _fit(
       self, config: Any, points: Mapping[Any, np.ndarray], hold_points: secure_sums.Hold
-  ) -> fitted.Fit:
+  ) -> Fit:
     """Fits points by client id, which `hold_points` gives to those who compute."""
 
   @abc.abstractmethod
-  def _set_centers(self, fit: fitted.Fit) -> None:
+  def _set_centers(self, fit: Fit) -> None:
     """Sets the attributes that only this class has."""
 
   def _points_to_fit(self, clients: Any) -> given_clients.Clients:
@@ -153,7 +265,7 @@ class FederatedClusterer(
           len(points.by_id),
       ):
         warnings.warn(text, stacklevel=3)
-    with holding.open_clients(config.needs_tff) as hold_points:
+    with open_clients(config.needs_tff) as hold_points:
       fit = self._fit(config, points.by_id, hold_points)
     fit.warn_of_few_points()
     self._result = fit

@@ -166,7 +166,7 @@ def gather(
       clients start from scratch.
     seeds: int32 of shape (2,) by client id.
   """
-  client_ids = list(files.paths)
+  client_ids = list(files.by_id)
   jobs = [
       {"index": np.int32(index), "client": files.client(client_id), "seed": seeds[client_id]}
       for index, client_id in enumerate(client_ids)

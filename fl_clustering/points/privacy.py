@@ -1,4 +1,4 @@
-"""What private fits guarantee, to whom, and against whom.
+"""What fits guarantee, to whom, and against whom.
 
 No TensorFlow here: a program can refuse wrong settings before it imports it.
 """
@@ -18,11 +18,19 @@ if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
   from dp_clustering import noise
   from dp_clustering import sum_query
-  from fl_clustering.points import federated_points
+  from fl_clustering.points import secure_sums
 
 SERVER = "server"
 NONE = "none"
 TRUST = (SERVER, NONE)
+
+# A center that stands on fewer points may show one of them.
+FEW_POINTS = 5
+# What every text says where sums are exact.
+EXACT_TOTALS = (
+    "Exact totals don't protect rows; noise does. A cluster of one point is that point, and so may "
+    "be the difference of two totals: an attack names most rows of some data, see docs/privacy.md."
+)
 
 # A function of (mu, query, stds): the cost of an answer, as mu of Gaussian differential privacy,
 # a query, and the standard deviation of the noise on every part of the totals.
@@ -153,6 +161,26 @@ class ClientPrivacy(Privacy):
     return self.max_points
 
 
+def few_points_warnings(num_centers: int | None, num_all: int) -> list[tuple[str, str]]:
+  """Returns a warning of centers that stand on fewer than `FEW_POINTS` points, if there are any.
+
+  Args:
+    num_centers: How many they are; None if that is not known.
+    num_all: Number of all centers.
+
+  Returns:
+    At most one pair of what is the case and what it means.
+  """
+  if not num_centers:
+    return []
+  stand = "stands" if num_centers == 1 else "stand"
+  return [(
+      f"{num_centers} of {num_all} centers {stand} on fewer than {FEW_POINTS} points",
+      "Each such center may be a row, or show one to whoever knows the others. `min_count` avoids "
+      "such centers; only `privacy` protects rows.",
+  )]
+
+
 def budget_warnings(
     epsilon: float, delta: float, points_per_client: int | None, num_clients: int
 ) -> list[str]:
@@ -199,7 +227,7 @@ def _check_sum(privacy: Privacy, scale: float) -> None:
 
 
 def noisy_totals(
-    privacy: Privacy, points: federated_points.FederatedPoints, num_clients: int,
+    privacy: Privacy, points: secure_sums.FederatedPoints, num_clients: int,
     noise_source: noise.Source,
 ) -> NoisyTotals:
   """Returns the function that answers queries with noise.

@@ -23,7 +23,6 @@ import tensorflow as tf
 from clustering_basics import validate
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import secure_rounds
 from fl_clustering.private_clusters import client_messages
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def build_question(public_type: Any, client_type: Any, message: Message) -> Any:
     client_type: That of a client's value, such as the paths of its files.
   """
   source = point_files.PointSource(client_type, 0, lambda client: client)
-  return secure_rounds.build_round(source, public_type, message)
+  return point_files.build_round(source, public_type, message)
 
 
 class SlotSums:
@@ -105,11 +104,11 @@ class SlotSums:
     def noisy_total() -> np.ndarray:
       if self._num_shares is not None:
         shares = (self._releases.discrete_gaussian(size, share) for _ in self._clients)
-        return secure_rounds.total(question, public, self._clients, shares)
+        return point_files.total(question, public, self._clients, shares)
       # Drawn first: if it can't be, nothing is asked.
       drawn = self._releases.discrete_gaussian(size, scale)
       no_shares = itertools.repeat(np.zeros(size, np.int64))
-      return drawn + secure_rounds.total(question, public, self._clients, no_shares)
+      return drawn + point_files.total(question, public, self._clients, no_shares)
 
     total = self._releases.answer(noisy_total)
     return None if total is None else total / client_messages.STEPS

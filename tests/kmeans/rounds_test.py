@@ -7,7 +7,7 @@ import numpy as np
 
 from fl_clustering.kmeans import rounds
 from fl_clustering.points import point_files
-from fl_clustering.points import scaling
+from fl_clustering.points import secure_sums
 from fl_clustering import runtime
 from tests.kmeans import numpy_reference
 
@@ -75,7 +75,7 @@ class LloydRoundTest(absltest.TestCase):
   def test_clients_may_read_files(self):
     files = point_files.write_files(self.clients, self.create_tempdir().full_path)
     shift, factor = np.array([1.0, -2.0]), np.array([0.5, 3.0])
-    scaled_files = files.scaled(scaling.Scaling(shift, factor))
+    scaled_files = files.scaled(secure_sums.Scaling(shift, factor))
     # With room for more candidates than there are.
     result = rounds.Rounds(scaled_files, 5).lloyd(self.candidates)
     self.assertLen(result["centroids"], 3)

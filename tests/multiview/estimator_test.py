@@ -11,14 +11,13 @@ import numpy as np
 from sklearn import exceptions
 from sklearn import metrics
 
-from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.multiview import fitting
+from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import PointPrivacy
-from fl_clustering.points import federated_points
 from fl_clustering.points import gathering
-from fl_clustering.points import point_arrays
 from fl_clustering.points import point_files
+from fl_clustering.points import secure_sums
 from fl_clustering import runtime
 from tests.multiview import central_reference
 from tests.multiview import sample_views
@@ -319,9 +318,9 @@ class PrivateFitTest(parameterized.TestCase):
   def test_nothing_but_the_noisy_totals_looks_at_the_data(self):
     privacy = PointPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
     with mock.patch.object(
-        federated_points.FederatedPoints, "totals", autospec=True,
+        secure_sums.FederatedPoints, "totals", autospec=True,
         side_effect=lambda self, query, *unused: np.zeros(query.shape, np.int64),
-    ) as totals, mock.patch.object(point_arrays.PointArrays, "total") as total:
+    ) as totals, mock.patch.object(secure_sums.PointArrays, "total") as total:
       model = _build(standardize=False, num_rounds=4, privacy=privacy)
       model.fit(sample_views.sample_views()[0])
     total.assert_not_called()
@@ -342,7 +341,7 @@ class PrivateFitTest(parameterized.TestCase):
     clients["c"][0] = clients["c"][0].astype(object)
     clients["c"][0][2, 1] = "1.5"
     privacy = PointPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
-    with mock.patch.object(federated_points.FederatedPoints, "totals") as totals:
+    with mock.patch.object(secure_sums.FederatedPoints, "totals") as totals:
       with self.assertRaisesRegex(TypeError, r"`clients\['c'\], view 0,` must hold real numbers"):
         _build(standardize=False, privacy=privacy).fit(clients)
     totals.assert_not_called()

@@ -15,19 +15,17 @@ from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import federated_points
-from fl_clustering.points import fitted
+from fl_clustering.points import federated_clusterer
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_arrays
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
 _WIDTHS = (2, 1)
 _GRID_WIDTHS = (3, 1, 2)
 
 
 def _grid():
-  clients = point_arrays.PointArrays(
-      {}, scaling_lib.Scaling(np.zeros(3), np.array([5.0, 6.0, 7.0]))
+  clients = secure_sums.PointArrays(
+      {}, secure_sums.Scaling(np.zeros(3), np.array([5.0, 6.0, 7.0]))
   )
   return grid_scaling.Grid(clients, 1.0, np.ones(3), num_points=500, num_rounds=6)
 
@@ -38,7 +36,7 @@ def _fit(view_costs):
   costs = np.array(view_costs, float)
   record = server_step.RoundRecord(0.25 * costs.sum(), model.view_weights, costs, np.ones(1))
   views = model_lib.FittedViews(model, _grid().clients.scaling, model.centers, _WIDTHS)
-  return fitted.Fit(views, (record,), 1, record.objective)
+  return federated_clusterer.Fit(views, (record,), 1, record.objective)
 
 
 class FittingTest(absltest.TestCase):
@@ -56,7 +54,8 @@ class FittingTest(absltest.TestCase):
       return fits[restart] if len(alone) == 2 else _fit([[1.0, 7e9], [7e9, 100.0]][alone[0]])
 
     config = multiview_config.MultiViewConfig(1, view_weights=rule, n_init=len(fits))
-    with mock.patch.object(fitting._Problem, "run", run), mock.patch.object(  # pylint: disable=protected-access
+    problem = fitting._Problem  # pylint: disable=protected-access
+    with mock.patch.object(problem, "run", run), mock.patch.object(
         fitting, "find_view_grid", return_value=(_grid(), np.ones(2))
     ):
       return fitting.fit(config, _grid().clients, _WIDTHS).history[-1].view_costs
@@ -86,7 +85,7 @@ class FittingTest(absltest.TestCase):
         multiview_config.MultiViewConfig(10, seed=7), _grid(), np.ones(2), _WIDTHS
     )
     with mock.patch.object(
-        federated_points.FederatedPoints, "totals", lambda self, query: pooled.totals(query)
+        secure_sums.FederatedPoints, "totals", lambda self, query: pooled.totals(query)
     ):
       found = problem._first_centers(2)  # pylint: disable=protected-access
     np.testing.assert_array_equal(found, expected.centers)
@@ -102,7 +101,7 @@ class ViewGridTest(parameterized.TestCase):
 
   def _find(self, clients, standardize=True):
     config = multiview_config.MultiViewConfig(1, standardize=standardize)
-    return fitting.find_view_grid(config, point_arrays.hold(clients), _GRID_WIDTHS)
+    return fitting.find_view_grid(config, secure_sums.hold(clients), _GRID_WIDTHS)
 
   @parameterized.named_parameters(("standardised", True), ("own_units", False))
   def test_every_view_has_the_same_spread_around_the_mean(self, standardize):
@@ -168,7 +167,7 @@ class ViewGridTest(parameterized.TestCase):
       self._find({"a": points})
 
   def test_fewer_points_than_clusters_are_refused(self):
-    clients = point_arrays.hold({"a": _points(num_points=9)})
+    clients = secure_sums.hold({"a": _points(num_points=9)})
     fitting.find_view_grid(multiview_config.MultiViewConfig(9), clients, _GRID_WIDTHS)
     with self.assertRaisesRegex(ValueError, "`n_clusters` must be at most the 9 points"):
       fitting.find_view_grid(multiview_config.MultiViewConfig(10), clients, _GRID_WIDTHS)
