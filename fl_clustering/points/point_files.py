@@ -58,13 +58,6 @@ class PointSource:
     return tf.cast(tf.clip_by_value(self.read(client), -farthest, farthest), tf.float32)
 
 
-def matrices(num_columns: int) -> PointSource:
-  """Returns the source for clients whose value is float32 of shape (n, d)."""
-  return PointSource(
-      tff.TensorType(np.float32, [None, num_columns]), num_columns, lambda points: points
-  )
-
-
 # Sources and computations are kept: fits of data of the same shape share them.
 @functools.lru_cache(maxsize=None)
 def scaled_files(num_columns: int) -> PointSource:

@@ -24,7 +24,7 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import PointPrivacy
 from fl_clustering.kmeans import private_fit
-from fl_clustering.points import gathering
+from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.points import given_clients
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import point_files
@@ -233,7 +233,7 @@ class FederatedKMeansTest(_PrivateTest):
 
   def test_nothing_but_noisy_totals_looks_at_the_data(self):
     with mock.patch.object(grid_scaling, "find_grid") as find_grid, mock.patch.object(
-        gathering, "gather"
+        rounds_lib.Rounds, "gather"
     ) as gather, mock.patch.object(
         cluster_statistics, "private_cluster_statistics",
         wraps=cluster_statistics.private_cluster_statistics,

@@ -11,11 +11,11 @@ import numpy as np
 from sklearn import exceptions
 from sklearn import metrics
 
+from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import PointPrivacy
-from fl_clustering.points import gathering
 from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
 from fl_clustering import runtime
@@ -267,7 +267,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
   def test_nothing_but_secure_sums_reaches_the_server(self, rule):
     self.enter_context(runtime.LocalRuntime())
     clients, _ = sample_views.sample_views()
-    with mock.patch.object(gathering, "gather") as gather, mock.patch.object(
+    with mock.patch.object(rounds_lib.Rounds, "gather") as gather, mock.patch.object(
         point_files.PointFiles, "column_moments"
     ) as column_moments, mock.patch.object(
         point_files, "build_moments_round"
