@@ -34,7 +34,7 @@ class SavedModel(abc.ABC):
   Attributes:
     KIND: What the folder's document calls it.
     tables: The module that opens folders of tables in the format.
-    model: A `Model`.
+    model: That of a `federated_clusterer.Fit`.
     format: The format of the tables.
   """
 

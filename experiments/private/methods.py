@@ -15,7 +15,6 @@ import numpy as np
 from clustering_basics import core_count
 from clustering_basics import validate
 from dp_clustering import clustering_params
-from dp_clustering import clustering_result
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from experiment_shell import lazy_module
@@ -84,7 +83,7 @@ def _point_epsilon(unit_points: int, epsilon: float, delta: float) -> float:
 def private_result(
     method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float,
     seed: int | None,
-) -> clustering_result.ClusteringResult:
+) -> private_methods.ClusteringResult:
   """Returns the result of one of our `private_methods.METHODS`; without a seed, noise is secure."""
   return private_methods.METHODS[method](
       k,

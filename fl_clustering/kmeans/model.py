@@ -37,7 +37,7 @@ class RoundRecord:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class KMeansModel:
-  """A `fitted.Model` by the nearest centroid.
+  """Gives points to the nearest centroid.
 
   Attributes:
     centroids: In the data's units; float64 of shape (K, d).
@@ -58,6 +58,7 @@ class KMeansModel:
     return points if self.radius is None else private_metrics.bounded_rows(points, self.radius)
 
   def assign(self, points: np.ndarray) -> np.ndarray:
+    """Returns the clusters of points (n, d) in the data's units, an int array of shape (n,)."""
     if not len(points):
       return np.zeros(0, np.intp)
     points = self._bounded(points)
@@ -67,6 +68,7 @@ class KMeansModel:
     return metrics.pairwise_distances_argmin(*scaled)
 
   def distances(self, points: np.ndarray) -> np.ndarray:
+    """Returns the distances of points to the centroids, of shape (n, K)."""
     if not len(points):
       return np.zeros((0, len(self.centroids)))
     points = self._bounded(points)
@@ -74,4 +76,5 @@ class KMeansModel:
     return metrics.pairwise.euclidean_distances(*shifted)
 
   def losses(self, points: np.ndarray) -> np.ndarray:
+    """Returns what every point would add to the loss in every cluster, of shape (n, K)."""
     return self.distances(points) ** 2

@@ -51,7 +51,7 @@ def norm_scaling(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedViews:
-  """A `fitted.Model` of all views side by side, which gives what the clients of the fit computed.
+  """Gives points of all views side by side to clusters as the clients of the fit did.
 
   A distance is what a point adds to the objective in a cluster.
 
@@ -89,9 +89,11 @@ class FittedViews:
     return np.concatenate([function(np, block, arrays, self.widths) for block in blocks])
 
   def assign(self, points: np.ndarray) -> np.ndarray:
+    """Returns the clusters of points (n, D) in the data's units, an int array of shape (n,)."""
     return self._by_blocks(sums.nearest, points)
 
   def distances(self, points: np.ndarray) -> np.ndarray:
+    """Returns the distances of points to the centroids, of shape (n, K)."""
     factors = self.on_grid.view_factors
     closeness = self._by_blocks(sums.closeness, points)
     return np.maximum(0, factors.sum() - factors.max() * closeness)

@@ -9,7 +9,7 @@ import functools
 import importlib.util
 import sys
 import tempfile
-from typing import Any, Callable, ClassVar, Iterator, Mapping, Protocol, TYPE_CHECKING
+from typing import Any, Callable, ClassVar, Iterator, Mapping, TYPE_CHECKING
 import warnings
 
 from absl import logging
@@ -76,33 +76,13 @@ def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sum
       yield functools.partial(point_files.write_files, directory=folder)
 
 
-class Model(Protocol):
-  """What gives clusters to points, which are float64 of shape (n, d) in the data's units.
-
-  Attributes:
-    centroids: In the data's units; float64 of shape (K, d).
-    scaling: To the coordinates that were clustered.
-  """
-
-  centroids: np.ndarray
-  scaling: secure_sums.Scaling
-
-  def assign(self, points: np.ndarray) -> np.ndarray:
-    """Returns the points' clusters, an int array of shape (n,)."""
-
-  def distances(self, points: np.ndarray) -> np.ndarray:
-    """Returns the points' distances to the centroids, of shape (n, K)."""
-
-  def losses(self, points: np.ndarray) -> np.ndarray:
-    """Returns what every point would add to the loss in every cluster, of shape (n, K)."""
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fit:
   """The result of a fit.
 
   Attributes:
-    model: A `Model`.
+    model: What gives clusters to points, such as a `kmeans.model.KMeansModel`; it has `centroids`,
+      `scaling`, `assign`, `distances` and `losses`.
     history: The records of the rounds of the best restart.
     num_rounds: Number of its rounds.
     loss: At the centroids; None with `privacy`.

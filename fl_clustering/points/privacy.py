@@ -40,10 +40,10 @@ NoisyTotals = Callable[[float, "sum_query.SumQuery", Mapping[str, float]], np.nd
 # then a discrete Gaussian up to a factor of 1 +- 1e-1000 in every probability (Kairouz, Liu,
 # Steinke, "The Distributed Discrete Gaussian Mechanism for Federated Learning with Secure
 # Aggregation", ICML 2021, theorem 1, https://arxiv.org/abs/2102.06387).
-_LEAST_SHARE_SCALE = 32.0
+LEAST_SHARE_SCALE = 32.0
 # The largest scale of the noise, or of the sum of all shares.  It stays between -2^61 and
 # 2^61, where secure sums do not overflow, but once in 10^56.
-_LARGEST_SCALE = 2.0**57
+LARGEST_SCALE = 2.0**57
 # Secure sums have room for no more points.
 _MOST_POINTS = 2**30
 
@@ -220,10 +220,8 @@ def _limits(privacy: Privacy, mu: float, stds: Mapping[str, float]) -> dict[str,
 
 
 def _check_sum(privacy: Privacy, scale: float) -> None:
-  if scale > _LARGEST_SCALE:
-    raise validate.error(
-        "epsilon", "be larger, as the noise could overflow", privacy.epsilon
-    )
+  if scale > LARGEST_SCALE:
+    raise validate.error("epsilon", "be larger, as the noise could overflow", privacy.epsilon)
 
 
 def noisy_totals(
@@ -237,36 +235,27 @@ def noisy_totals(
       the noise, or a client's share of it, would be too small or too large.
   """
   least = least_shares(privacy, num_clients)
-  if least is None:
 
-    def with_noise(
-        mu: float, query: sum_query.SumQuery, stds: Mapping[str, float]
-    ) -> np.ndarray:
+  def answer(mu: float, query: sum_query.SumQuery, stds: Mapping[str, float]) -> np.ndarray:
+    limits = _limits(privacy, mu, stds)
+    if least is None:
       _check_sum(privacy, max(stds.values()))
       # The noise first: if it can't be drawn, nothing is asked.
-      noise = query.noise(stds, noise_source)
-      return noise + points.totals(query, None, _limits(privacy, mu, stds))
-
-    return with_noise
-
-  def with_shares(
-      mu: float, query: sum_query.SumQuery, stds: Mapping[str, float]
-  ) -> np.ndarray:
+      drawn = query.noise(stds, noise_source)
+      return drawn + points.totals(query, None, limits)
     shares = {part: std / math.sqrt(least) for part, std in stds.items()}
-    if min(stds.values()) < _LEAST_SHARE_SCALE:
+    if min(stds.values()) < LEAST_SHARE_SCALE:
       raise validate.error(
           "epsilon", "be smaller, as the noise would be too small to be shared", privacy.epsilon
       )
-    if min(shares.values()) < _LEAST_SHARE_SCALE:
+    if min(shares.values()) < LEAST_SHARE_SCALE:
       raise validate.error(
           "min_clients", "be smaller, as the shares of the noise would be too small", least
       )
     _check_sum(privacy, max(shares.values()) * math.sqrt(num_clients))
-    return points.totals(
-        query, lambda: query.noise(shares, noise_source), _limits(privacy, mu, stds)
-    )
+    return points.totals(query, lambda: query.noise(shares, noise_source), limits)
 
-  return with_shares
+  return answer
 
 
 def guarantee(privacy: Privacy, ledger: ledger_lib.Ledger, num_clients: int) -> dict[str, Any]:

@@ -28,11 +28,6 @@ from fl_clustering.private_clusters import client_messages
 if TYPE_CHECKING:
   from fl_clustering.private_clusters import releases as releases_lib
 
-# In steps, as in `points/privacy.py`: the least scale of a share of the noise.
-_LEAST_SHARE_SCALE = 32.0
-# The largest scale of the noise, or of the sum of all shares, which then stays within the modulus.
-_LARGEST_SCALE = 2.0**57
-
 # From public numbers and a client's value to its message, int64 of shape (size,).
 Message = Callable[[Any, Any], tf.Tensor]
 
@@ -91,11 +86,11 @@ class SlotSums:
     std = sensitivity / mu
     scale = std * client_messages.STEPS
     share = scale / math.sqrt(self._num_shares or 1)
-    if self._num_shares is not None and share < _LEAST_SHARE_SCALE:
+    if self._num_shares is not None and share < privacy_lib.LEAST_SHARE_SCALE:
       raise validate.error(
           "epsilon", "be smaller, as shares of the noise would be too small", ledger.epsilon
       )
-    if share * math.sqrt(len(self._clients) if self._num_shares else 1) > _LARGEST_SCALE:
+    if share * math.sqrt(len(self._clients) if self._num_shares else 1) > privacy_lib.LARGEST_SCALE:
       raise validate.error(
           "epsilon", "be larger, as the noise could overflow", ledger.epsilon
       )
