@@ -35,7 +35,6 @@ class SavedModel(abc.ABC):
     KIND: What the folder's document calls it.
     tables: The module that opens folders of tables in the format.
     model: That of a `federated_clusterer.Fit`.
-    format: The format of the tables.
   """
 
   KIND: ClassVar[str]

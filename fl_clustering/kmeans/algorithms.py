@@ -82,13 +82,13 @@ class Search:
         client_id: randomness.stateless_seed(
             self.config.seed, f"k-means on the clients: {purpose}", round_num, client_id
         )
-        for client_id in self.rounds.client_ids
+        for client_id in self.rounds.files.by_id
     }
     return self.rounds.gather(work, self.options.min_count, centroids, seeds)
 
   def no_centroids(self, num_candidates: int) -> np.ndarray:
     """Returns what the server sends where the clients start from scratch."""
-    return np.zeros((num_candidates, 0, self.rounds.num_columns), np.float32)
+    return np.zeros((num_candidates, 0, self.rounds.files.num_columns), np.float32)
 
   def present(
       self, means: rounds_lib.ClientMeans, candidate: int
@@ -148,7 +148,7 @@ def lloyd(search: Search) -> list[Path]:
   config, options = search.config, search.options
   rng = randomness.generator(config.seed, "k-means on the server: first centroids")
   # Near the points' mean; the points have no say.
-  shape = (options.n_init, config.n_clusters, search.rounds.num_columns)
+  shape = (options.n_init, config.n_clusters, search.rounds.files.num_columns)
   start = (_START_SPREAD * rng.standard_normal(shape)).astype(np.float32)
   return _with_lloyd(
       search.rounds, [[] for _ in start], start, options.num_rounds, options.tol
@@ -239,7 +239,7 @@ def child_parent(search: Search) -> list[Path]:
 def minibatch_start(search: Search, restart: int) -> np.ndarray:
   """Returns centroids as TFF draws its first ones: from the standard normal distribution."""
   rng = randomness.generator(search.config.seed, "k-means of TFF", restart)
-  drawn = rng.standard_normal((search.config.n_clusters, search.rounds.num_columns))
+  drawn = rng.standard_normal((search.config.n_clusters, search.rounds.files.num_columns))
   return drawn.astype(np.float32)
 
 

@@ -181,29 +181,20 @@ def _core_means(points: tf.Tensor, centroids: tf.Tensor) -> tf.Tensor:
   )
 
 
-def _separated_kmeans(
-    points: tf.Tensor, num_clusters: tf.Tensor, seed: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-  """Clusters points as k-FED does, for clusters that are far apart; returns one candidate."""
-  directions = _principal_directions(
-      points, tf.minimum(num_clusters, tf.shape(points)[1])
-  )
-  projected = tf.matmul(points, directions)
-  alike = tf.ones([tf.shape(points)[0]])
-  rows = tensor_kmeans.seed_rows(projected, alike, 1, num_clusters, 1, seed)[0]
-  cores = _core_means(projected, tf.gather(projected, rows))
-  centroids = tf.matmul(cores, directions, transpose_b=True)[tf.newaxis]
-  return lloyd_steps(points, centroids, _MAX_STEPS)
-
-
 @functools.lru_cache(maxsize=None)
 def separated_means(num_clusters: int, min_count: int) -> rounds_lib.Work:
-  """Returns the client's part of k-FED, one candidate at a time."""
+  """Returns the client's part of k-FED, for clusters far apart, one candidate at a time."""
 
   def local_means(
       points: tf.Tensor, unused_num_candidates: tf.Tensor, num_local: tf.Tensor, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    return _separated_kmeans(points, num_local, seed)
+    directions = _principal_directions(points, tf.minimum(num_local, tf.shape(points)[1]))
+    projected = tf.matmul(points, directions)
+    alike = tf.ones([tf.shape(points)[0]])
+    rows = tensor_kmeans.seed_rows(projected, alike, 1, num_local, 1, seed)[0]
+    cores = _core_means(projected, tf.gather(projected, rows))
+    centroids = tf.matmul(cores, directions, transpose_b=True)[tf.newaxis]
+    return lloyd_steps(points, centroids, _MAX_STEPS)
 
   return _from_scratch(local_means, num_clusters, min_count)
 

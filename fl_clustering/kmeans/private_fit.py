@@ -36,8 +36,6 @@ class FederatedSums:
   """What `refine` sees of the clients' points; see `dp_clustering.private_sums`.
 
   Attributes:
-    dim: Number of coordinates of a point.
-    radius: Radius of the ball that points are in.
     asked: The centers of every round, a list of arrays (num_centers, dim).
     message_bytes: What a client is sent in every round, and what it sends.
   """

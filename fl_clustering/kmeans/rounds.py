@@ -13,7 +13,8 @@ the other, and means that change from round to round tell about the rows in betw
 
 All take R candidates at a time: TFF needs a hundredth of a second for a round, whatever
 is in it.  Building and preparing a computation takes longer, so each is built once and
-kept.  TFF adds up tensors of known shape only, so R belongs to the computation.
+kept: fits of data of the same shape share them.  TFF adds up tensors of known shape only, so R
+belongs to the computation.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def _candidates_type(
   return tff.TensorType(np.float32, [num_candidates, num_clusters, source.num_columns])
 
 
+@functools.lru_cache(maxsize=None)
 def build_lloyd_round(
     source: point_files.PointSource, num_clusters: int, num_candidates: int = 1
 ) -> Any:
@@ -84,6 +86,7 @@ def build_lloyd_round(
   return lloyd_round
 
 
+@functools.lru_cache(maxsize=None)
 def build_score_round(
     source: point_files.PointSource, num_clusters: int, num_candidates: int = 1
 ) -> Any:
@@ -94,6 +97,7 @@ def build_score_round(
   )
 
 
+@functools.lru_cache(maxsize=None)
 def build_minibatch_process(
     source: point_files.PointSource, num_clusters: int
 ) -> tuple[Any, Any]:
@@ -246,12 +250,6 @@ def build_gather_round(source: point_files.PointSource, work: Work, min_count: i
   return gather_round
 
 
-# Computations are kept: fits of data of the same shape share them.
-_lloyd_round = functools.lru_cache(maxsize=None)(build_lloyd_round)
-_score_round = functools.lru_cache(maxsize=None)(build_score_round)
-_minibatch_process = functools.lru_cache(maxsize=None)(build_minibatch_process)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rounds:
   """The rounds of a fit, as functions of what the server sends.
@@ -263,14 +261,6 @@ class Rounds:
 
   files: point_files.PointFiles
   num_candidates: int
-
-  @property
-  def client_ids(self) -> tuple[str, ...]:
-    return tuple(self.files.by_id)
-
-  @property
-  def num_columns(self) -> int:
-    return self.files.num_columns
 
   def _padded(self, candidates: np.ndarray) -> np.ndarray:
     """Returns as many candidates as the computations have room for."""
@@ -284,7 +274,7 @@ class Rounds:
       `centroids` (R, K, d) and `counts` (R, K) after the step, and the `inertia` (R,) of the
       candidates.
     """
-    lloyd_round = _lloyd_round(self.files.source, candidates.shape[1], self.num_candidates)
+    lloyd_round = build_lloyd_round(self.files.source, candidates.shape[1], self.num_candidates)
     result = lloyd_round(self._padded(candidates), self.files.clients())
     return {name: value[: len(candidates)] for name, value in result.items()}
 
@@ -313,13 +303,13 @@ class Rounds:
 
   def scores(self, candidates: np.ndarray) -> dict[str, np.ndarray]:
     """Returns the `sums.scores` over all clients of at most `num_candidates` candidates."""
-    score_round = _score_round(self.files.source, candidates.shape[1], self.num_candidates)
+    score_round = build_score_round(self.files.source, candidates.shape[1], self.num_candidates)
     result = score_round(self._padded(candidates), self.files.clients())
     return {name: result[name][: len(candidates)] for name in ("inertia", "silhouettes")}
 
   def minibatch(self, centroids: np.ndarray, num_rounds: int) -> list[np.ndarray]:
     """Runs TFF's own k-means from centroids (K, d); returns those after every round."""
-    process, next_round = _minibatch_process(self.files.source, len(centroids))
+    process, next_round = build_minibatch_process(self.files.source, len(centroids))
     state = process.set_model_weights(process.initialize(), centroids)
     after_rounds = []
     for _ in range(num_rounds):

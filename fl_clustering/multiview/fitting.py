@@ -86,12 +86,6 @@ def _has_converged(history: list[server_step.RoundRecord], tol: float) -> bool:
   return abs(before - now) < tol * abs(before)
 
 
-def _statistics(
-    points: secure_sums.FederatedPoints, enough: least_counts.Enough
-) -> server_step.KernelStatistics:
-  return server_step.statistics(enough.query, points.totals(enough.query))
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Problem:
   """What all restarts of a fit share.
@@ -99,7 +93,6 @@ class _Problem:
   Attributes:
     config: Without `privacy`.
     rates: The views' bandwidths per squared grid step, of shape (H,).
-    widths: The views' numbers of columns.
   """
 
   config: multiview_config.MultiViewConfig
@@ -144,8 +137,7 @@ class _Problem:
     history: list[server_step.RoundRecord] = []
     num_counts = 0
     for _ in range(self.config.num_rounds):
-      enough = self._with_enough(points, model.query(self.widths))
-      asked, sums = server_step.kept(model, enough.kept), _statistics(points, enough)
+      asked, sums, enough = self._ask(points, model)
       num_counts += len(enough.asked)
       history.append(server_step.record(asked, sums))
       model = server_step.next_model(asked, sums, self.widths, weigh)
@@ -157,10 +149,8 @@ class _Problem:
     fine = self._with_enough(fine_points, server_step.fine_query(asked, cells, self.widths))
     centers = server_step.fine_means(fine.query, fine_points.totals(fine.query))
     model = server_step.kept(model, fine.kept)
-    enough = self._with_enough(points, model.query(self.widths))
-    last = server_step.record(
-        server_step.kept(model, enough.kept), _statistics(points, enough)
-    )
+    final, final_sums, enough = self._ask(points, model)
+    last = server_step.record(final, final_sums)
     num_counts += len(fine.asked) + len(enough.asked)
     # Where there are fewer clusters than K, some occur several times.
     rows = np.resize(enough.kept, self.config.n_clusters)
@@ -179,6 +169,14 @@ class _Problem:
   ) -> least_counts.Enough:
     """Returns the question about clusters of at least `min_count` points."""
     return least_counts.with_enough(points.totals, query, self.config.min_count)
+
+  def _ask(
+      self, points: secure_sums.FederatedPoints, model: server_step.MultiViewModel
+  ) -> tuple[server_step.MultiViewModel, server_step.KernelStatistics, least_counts.Enough]:
+    """Returns the model of the clusters that were asked about, their sums, and the question."""
+    enough = self._with_enough(points, model.query(self.widths))
+    sums = server_step.statistics(enough.query, points.totals(enough.query))
+    return server_step.kept(model, enough.kept), sums, enough
 
   def own_costs(self) -> np.ndarray:
     """Returns the cost that every view reaches when it is clustered alone.

@@ -28,8 +28,6 @@ def in_balls(
 
   Args:
     points: Array of real numbers of shape (n, D), finite or not.
-    view_norms: The balls' radii.
-    widths: The views' numbers of columns, which sum to D.
   """
   return np.concatenate(
       [
@@ -60,7 +58,6 @@ class FittedViews:
     scaling: To grid steps.
     centroids: The centers in the data's units, float64 of shape (K, D).  Without noise they are
       right to float precision in every column, also in one that is narrower than a grid step.
-    widths: The views' numbers of columns.
     view_norms: The norms that rows are shortened to, with `privacy`; else None.
   """
 

@@ -66,7 +66,6 @@ def noisy_statistics(
 
   Args:
     mu: Cost of the release, mu of Gaussian differential privacy.
-    name: The release's name in the ledger.
   """
   sensitivity = sums_lib.sensitivity(len(widths), _COUNT_WEIGHT)
   std = sensitivity / mu
@@ -91,7 +90,6 @@ def next_model(
   positive-part James-Stein estimator (see `dp_clustering.refine`).
 
   Args:
-    sums: With noise.
     std: The standard deviation of the noise on `residual_sums`.
   """
   # A quotient of noise by noise would be anywhere.

@@ -90,7 +90,6 @@ class Fit:
     num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
       None with `privacy` and with algorithms that don't tell.
     privacy_spent: What a private fit guarantees (`privacy.guarantee`), or None.
-    ledger: The frozen ledger of a private fit, or None.
   """
 
   model: Any

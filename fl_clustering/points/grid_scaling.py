@@ -169,8 +169,6 @@ class Grid:
       column's own.  They are then below 2^52 around any origin between the points, however narrow
       a column is beside others.  Powers of two, or zero for a constant column; float64 of shape
       (d,).
-    num_points: Number of points of all clients.
-    num_rounds: Number of rounds that it took.
   """
 
   clients: secure_sums.ClientPoints

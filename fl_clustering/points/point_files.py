@@ -41,8 +41,6 @@ class PointSource:
   """What the value of a TFF client is, and how the client gets its points from it.
 
   Attributes:
-    client_type: Of the client's value.
-    num_columns: The points' number of columns, d.
     read: A TensorFlow function from the client's value to points of shape (n, d),
       float32 or float64.
   """
@@ -89,21 +87,6 @@ def moment_sums(points: tf.Tensor) -> dict[str, tf.Tensor]:
   )
 
 
-@functools.lru_cache(maxsize=None)
-def build_moments_round(source: PointSource) -> Any:
-  """Returns the round `{points}@CLIENTS -> moment_sums@SERVER`."""
-
-  @tff.tensorflow.computation(source.client_type)
-  def local_moments(client: Any) -> dict[str, tf.Tensor]:
-    return moment_sums(source.read(client))
-
-  @tff.federated_computation(tff.FederatedType(source.client_type, tff.CLIENTS))
-  def moments_round(clients: tff.Value) -> tff.Value:
-    return tff.federated_sum(tff.federated_map(local_moments, clients))
-
-  return moments_round
-
-
 def build_sum_round(
     source: PointSource, query_type: tff.Type, client_values: Callable[[Any, Any], Any]
 ) -> Any:
@@ -112,7 +95,6 @@ def build_sum_round(
   They hide a client only among others that are added up at the same place.
 
   Args:
-    query_type: Of what the server sends.
     client_values: A TensorFlow function of the query and the client's value.
   """
   local_values = tff.tensorflow.computation(client_values, (query_type, source.client_type))
@@ -126,6 +108,15 @@ def build_sum_round(
     return tff.federated_sum(tff.federated_map(local_values, sent))
 
   return sum_round
+
+
+@functools.lru_cache(maxsize=None)
+def build_moments_round(source: PointSource) -> Any:
+  """Returns `(shift@SERVER, {points}@CLIENTS) -> moment_sums@SERVER` of points less a shift."""
+  return build_sum_round(
+      source, tff.TensorType(np.float64, [source.num_columns]),
+      lambda shift, client: moment_sums(source.read(client) - shift),
+  )
 
 
 def _over_blocks(
@@ -153,7 +144,6 @@ def build_round(
   """Returns a round in which every client answers a query, and the answers are added up.
 
   Args:
-    query_type: Of what the server sends.
     client_totals: From the query and float64 points (n, d) to int64 of known shape.
 
   Returns:
@@ -205,7 +195,6 @@ def total(
   number.
 
   Args:
-    clients: The clients' values.
     shares: Every client's share; each is only made when its block answers.
   """
   added = np.zeros((), np.int64)
@@ -275,11 +264,10 @@ class PointFiles(secure_sums.ClientPoints):
   def column_moments(self) -> tuple[int, np.ndarray, np.ndarray]:
     """Returns the number of points, and their own columns' means and variances, of shape (d,)."""
     sum_moments = build_moments_round(self.source)
-    own = self.scaled(secure_sums.identity(self.num_columns))
-    sums = sum_moments(own.clients())
+    clients = self.scaled(secure_sums.identity(self.num_columns)).clients()
+    sums = sum_moments(np.zeros(self.num_columns), clients)
     shift = sums["sums"] / sums["num_points"]
-    shifted = self.scaled(secure_sums.Scaling(shift, np.ones(self.num_columns)))
-    mean, variance = grid_scaling.mean_and_variance(shift, sum_moments(shifted.clients()))
+    mean, variance = grid_scaling.mean_and_variance(shift, sum_moments(shift, clients))
     return int(sums["num_points"]), mean, variance
 
 
