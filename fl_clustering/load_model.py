@@ -1,5 +1,4 @@
-"""Models of finished runs: what they predict for rows that come later, whatever program made them.
-"""
+"""Models of finished runs, and what they predict for rows that come later."""
 
 from __future__ import annotations
 

@@ -196,10 +196,12 @@ class FederatedClusterer(
     tables = given_clients.tables_of(clients, has_views=self._has_views)
     arrays, names = given_clients.aligned(tables)
     points, self._widths = given_clients.points_of(arrays, self.privacy is not None)
-    by_view = list(map(data_frames.name_array, names)) if any(names) else [None]
-    data_frames.set_columns(
-        self, sum(self._widths), by_view if self._has_views and any(names) else by_view[0]
-    )
+    by_view: Any = list(map(data_frames.name_array, names))
+    if not self._has_views:
+      (by_view,) = by_view
+    elif not any(names):
+      by_view = None
+    data_frames.set_columns(self, sum(self._widths), by_view)
     return points
 
   def _points(self, X: Any) -> given_clients.Clients:  # pylint: disable=invalid-name

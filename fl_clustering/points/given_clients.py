@@ -324,7 +324,7 @@ def _any_points(table: Any, label: str) -> np.ndarray | None:
 def _private_tables(clients: Clients) -> dict[Any, list[np.ndarray]]:
   """Returns every client's tables; without rows, they have as many columns as those of others."""
   found = clients.map_tables(_any_points).by_id
-  widths = []
+  widths: list[int] = []
   for view, arrays in enumerate(zip(*found.values())):
     own = {array.shape[1] for array in arrays if array is not None}
     if len(own) != 1 or 0 in own:
@@ -371,7 +371,8 @@ def points_of(clients: Clients, is_private: bool) -> tuple[Clients, tuple[int, .
     ValueError: If the clients' points can't be clustered together.
   """
   found = _private_tables(clients) if is_private else _checked_tables(clients)
-  points, widths = {}, ()
+  points: dict[Any, np.ndarray] = {}
+  widths: tuple[int, ...] = ()
   for client_id, arrays in found.items():
     for view, array in enumerate(arrays):
       if len(array) == len(arrays[0]):
