@@ -30,8 +30,8 @@ import tensorflow as tf
 from bench import noise_residuals
 from bench import watched_clusters
 from clustering_basics import randomness
+from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import secure_rounds
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import grouping
@@ -309,7 +309,7 @@ def _exactly(release: str, cells: slice) -> Any:
       # pylint: disable-next=protected-access
       clients = door._clients
       shares = itertools.repeat(np.zeros(size, np.int64))
-      exact = secure_rounds.total(question, public, clients, shares)
+      exact = point_files.total(question, public, clients, shares)
       found[cells] = exact[cells] / client_messages.STEPS
     return found
 

@@ -19,12 +19,10 @@ from bench import audited_sums
 from dp_clustering import noise
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
-from fl_clustering.multiview import client_views
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as multiview_fit
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import secure_rounds
 from fl_clustering.points import secure_sums
 
 _NUM_CLIENTS = 4  # Of both data sets.
@@ -33,7 +31,7 @@ _NUM_CLIENTS = 4  # Of both data sets.
 def _build_local_answers(
     source: point_files.PointSource, query_type: Any, client_totals: Callable[..., tf.Tensor]
 ) -> Callable[..., list[tf.Tensor]]:
-  """Takes what `secure_rounds.build_round` takes; returns a function without TFF.
+  """Takes what `point_files.build_round` takes; returns a function without TFF.
 
   It takes a query and the clients, whose values are stacked, and returns their totals, before
   the shares of the noise are added.
@@ -49,13 +47,13 @@ def _build_local_answers(
 
 
 # Without its cache, which is for TFF's computations.
-_build_question_round = secure_rounds.build_question_round.__wrapped__
+_build_question_round = point_files.build_question_round.__wrapped__
 
 
 @functools.cache
 def _local_answers(*arguments: Any) -> Callable[..., list[tf.Tensor]]:
-  """Takes what `secure_rounds.build_question_round` takes."""
-  with mock.patch.object(secure_rounds, "build_round", _build_local_answers):
+  """Takes what `point_files.build_question_round` takes."""
+  with mock.patch.object(point_files, "build_round", _build_local_answers):
     return _build_question_round(*arguments)
 
 
@@ -71,7 +69,7 @@ class _LocalRounds:
       self, data_sets: Sequence[point_files.PointFiles], num_without_share: int
   ) -> None:
     """Takes both data sets, and how many clients leave out their share."""
-    self._paths = [list(files.paths.values()) for files in data_sets]
+    self._paths = [list(files.by_id.values()) for files in data_sets]
     # A client of both data sets computes the same in both.
     clients = {client["path"]: client for files in data_sets for client in files.clients()}
     self._all_paths = list(clients)
@@ -80,7 +78,7 @@ class _LocalRounds:
     self.exact: list[np.ndarray] = []
 
   def build(self, *arguments: Any) -> Callable[[Any, Any], np.ndarray]:
-    """Stands in for `secure_rounds.build_question_round`."""
+    """Stands in for `point_files.build_question_round`."""
     return functools.partial(self._sum, _local_answers(*arguments))
 
   def _sum(
@@ -111,7 +109,7 @@ def _write_data_sets(
   files: Any = hold(clients, privacy, write_files)
   return [
       dataclasses.replace(
-          files, paths={name: files.paths[name] for name in ("first", "second", last)})
+          files, by_id={name: files.by_id[name] for name in ("first", "second", last)})
       for last in ("absent", "last")
   ]
 
@@ -162,7 +160,7 @@ class FederatedFit:
         return answer_and_weigh
 
       with (
-          mock.patch.object(secure_rounds, "build_question_round", rounds.build),
+          mock.patch.object(point_files, "build_question_round", rounds.build),
           mock.patch.object(privacy_lib, "noisy_totals", weighed_totals),
       ):
         self.fit(privacy, data_sets[run.is_second], run.noise_source)
@@ -180,8 +178,7 @@ def multi_view_fit(build_privacy: Callable[..., Any], widths: tuple[int, ...]) -
   def hold(
       clients: dict[str, np.ndarray], privacy: Any, hold_points: secure_sums.Hold
   ) -> secure_sums.ClientPoints:
-    views = client_views.ClientViews(clients, widths)
-    return multiview_fit.hold(views, privacy.view_norms, hold_points)
+    return multiview_fit.hold(clients, widths, privacy, hold_points)
 
   def fit(privacy: Any, files: point_files.PointFiles, noise_source: noise.Source) -> None:
     config = multiview_config.MultiViewConfig(

@@ -29,9 +29,8 @@ from dp_clustering import sum_query
 from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiment_shell import path_flag
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
-federated_points = lazy_module.LazyModule("fl_clustering.points.federated_points")
 kmeans_lib = lazy_module.LazyModule("fl_clustering.kmeans")
 multiview_lib = lazy_module.LazyModule("fl_clustering.multiview")
 
@@ -96,7 +95,7 @@ class _Record:
     totals: Of all clients together, or by site.
   """
 
-  scaling: scaling_lib.Scaling
+  scaling: secure_sums.Scaling
   query: sum_query.SumQuery
   totals: dict[str, np.ndarray]
 
@@ -107,18 +106,18 @@ def _recording(records: list[_Record], sites: Sequence[str]) -> Any:
   Args:
     sites: Clients whose own totals are recorded; those of all clients together if there is none.
   """
-  totals_of = federated_points.FederatedPoints.totals
+  totals_of = secure_sums.FederatedPoints.totals
 
   def totals(points: Any, query: sum_query.SumQuery) -> np.ndarray:
     total = totals_of(points, query)
     by_site = {}
     for site in sites:
-      own = dataclasses.replace(points.clients, arrays={site: points.clients.arrays[site]})
+      own = dataclasses.replace(points.clients, by_id={site: points.clients.by_id[site]})
       by_site[site] = totals_of(dataclasses.replace(points, clients=own), query)
     records.append(_Record(points.clients.scaling, query, by_site or {"": total}))
     return total
 
-  return mock.patch.object(federated_points.FederatedPoints, "totals", totals)
+  return mock.patch.object(secure_sums.FederatedPoints, "totals", totals)
 
 
 def _rows(case: _Case) -> np.ndarray:
@@ -148,7 +147,7 @@ def _on_one_grid(records: Sequence[_Record]) -> list[_Record]:
   return max(groups.values(), key=len)
 
 
-def _num_right(named: np.ndarray, rows: np.ndarray, scaling: scaling_lib.Scaling) -> int:
+def _num_right(named: np.ndarray, rows: np.ndarray, scaling: secure_sums.Scaling) -> int:
   """Returns how many of the named rows are among rows (n, d), each of which counts once."""
   real = collections.Counter(map(tuple, np.rint(scaling.apply(rows)).astype(np.int64).tolist()))
   return (collections.Counter(map(tuple, named.tolist())) & real).total()

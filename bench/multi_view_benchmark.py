@@ -21,7 +21,7 @@ from bench import harness
 from dp_clustering import point_grid
 from experiment_shell import lazy_module
 
-federated_points = lazy_module.LazyModule("fl_clustering.points.federated_points")
+secure_sums = lazy_module.LazyModule("fl_clustering.points.secure_sums")
 point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
 runtime = lazy_module.LazyModule("fl_clustering.runtime")
 server_step = lazy_module.LazyModule("fl_clustering.multiview.server_step")
@@ -76,7 +76,7 @@ def _measure() -> dict[str, float]:
       tempfile.TemporaryDirectory()
   ) as empty:
     all_points, no_points = (
-        federated_points.FederatedPoints(point_files.write_files(*where), _NUM_CLUSTERS)
+        secure_sums.FederatedPoints(point_files.write_files(*where), _NUM_CLUSTERS)
         for where in ((shares, full), (nothing, empty))
     )
     contestants = {

@@ -10,8 +10,8 @@ added or removed.  This module only collects the public names.
 """
 
 # pylint: disable=unused-import
-from dp_clustering.clustering_result import ClusteringResult
 from dp_clustering.metrics import ClusteringMetrics
+from dp_clustering.private_methods import ClusteringResult
 from dp_clustering.private_methods import METHODS
 from dp_clustering.private_methods import private_clustering
 from dp_clustering.private_methods import private_lsh_clustering

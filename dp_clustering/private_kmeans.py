@@ -53,7 +53,6 @@ class PrivateKMeans(
     """Stores the parameters; `fit` checks them.
 
     Args:
-      n_clusters: Number of clusters, a positive integer.
       epsilon: Number > 0; `inf` for no noise, and no privacy.
       delta: Number in (0, 1), much smaller than one over the number of points.
       radius: Bound on the norm of a point, a positive number.  Points farther out are

@@ -1,20 +1,101 @@
-"""The two methods of private k-means."""
+"""The two methods of private k-means, and their result.
 
+The centers and the ledger are private.  Labels, loss and metrics are not: they are
+computed from the original points, for the curator only.
+"""
+
+import dataclasses
 import math
+import numbers
 import warnings
 
 import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
-from dp_clustering import clustering_result
 from dp_clustering import coreset
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import lsh_tree
+from dp_clustering import metrics
 from dp_clustering import noise
 from dp_clustering import privacy_calculator
 from dp_clustering import private_sums
 from dp_clustering import refine
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClusteringResult:
+  """Centers, and what follows from them.
+
+  Attributes:
+    centers: The centers, finite and within the radius, shape (k, dim); private.
+    labels: Index of the nearest center of every point, shape (num_points,); not
+      private.  Computed if not given.
+    loss: Sum of the squared distances of the original points to the nearest center; not
+      private.  Computed if not given.  Labels and loss must be given together.
+    ledger: Frozen `Ledger` of the releases, their noise and the epsilon they add up to;
+      private.  None for centers from elsewhere.
+  """
+
+  data: clustering_params.Data
+  centers: np.ndarray
+  labels: np.ndarray | None = None
+  loss: float | None = None
+  ledger: ledger_lib.Ledger | None = None
+
+  def __post_init__(self) -> None:
+    validate.instance(clustering_params.Data, data=self.data)
+    centers = np.asarray(self.centers, np.float64)
+    if centers.ndim != 2 or not len(centers) or centers.shape[1] != self.data.dim:
+      raise validate.error("centers", f"be of shape (k, dim={self.data.dim})", centers.shape)
+    object.__setattr__(self, "centers", centers)
+    if (self.labels is None) != (self.loss is None):
+      missing, given = ("labels", "loss") if self.labels is None else ("loss", "labels")
+      raise ValueError(f"`{missing}` must be given together with `{given}`, got None.")
+    if self.labels is None:
+      labels, loss = metrics.nonprivate_labels_and_loss(
+          self.data.datapoints, centers, self.data.radius
+      )
+      object.__setattr__(self, "labels", labels)
+      object.__setattr__(self, "loss", loss)
+    else:
+      object.__setattr__(self, "labels", self._checked_labels())
+      if not isinstance(self.loss, numbers.Real):
+        raise TypeError(f"`loss` must be a number, got {self.loss!r}.")
+
+  def _checked_labels(self) -> np.ndarray:
+    labels = np.asarray(self.labels)
+    if labels.shape != (self.data.num_points,):
+      raise validate.error(
+          "labels", f"be of shape (num_points={self.data.num_points},)", labels.shape
+      )
+    if labels.size and labels.dtype.kind not in "iu":
+      raise TypeError(f"`labels` must be integers, got an array of {labels.dtype}.")
+    if labels.size and not 0 <= labels.min() <= labels.max() < len(self.centers):
+      wrong = labels[(labels < 0) | (labels >= len(self.centers))][0]
+      raise validate.error("labels", f"be in [0, k={len(self.centers)})", int(wrong))
+    return labels.astype(np.int64)
+
+  def cross_label_histogram(self) -> np.ndarray:
+    """Returns the number of points for each (cluster, true label); not private.
+
+    Returns:
+      Integer array of shape (k, num_true_labels), the true labels in sorted order.
+
+    Raises:
+      ValueError: If the data has no labels.
+    """
+    if self.data.labels is None:
+      raise validate.error("data.labels", "be given for metrics", None)
+    assert self.labels is not None  # Since it was made.
+    true_labels, columns = np.unique(self.data.labels, return_inverse=True)
+    shape = (len(self.centers), len(true_labels))
+    cells = np.ravel_multi_index((self.labels, columns), shape) if columns.size else columns
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+
+  def get_clustering_metrics(self) -> metrics.ClusteringMetrics:
+    """Returns the `ClusteringMetrics` against the data's labels; not private."""
+    return metrics.ClusteringMetrics(self.cross_label_histogram())
 
 
 def _check(
@@ -52,29 +133,21 @@ def private_lsh_clustering(
     tree_param: clustering_params.TreeParam | None = None,
     multipliers: clustering_params.PrivacyCalculatorMultiplier | None = None,
     random_state: int | None = None,
-) -> clustering_result.ClusteringResult:
+) -> ClusteringResult:
   """Clusters by the LSH-tree coreset.
 
   Noisy counts grow a tree of hash prefixes.  The noisy mean of each leaf, weighted by
   its noisy count, goes into weighted k-means (`lsh_tree`, `coreset`).
 
   Args:
-    k: Number of clusters, a positive integer.  The result has exactly `k` centers.
-    data: `clustering_params.Data`, the points and their radius.  The points are not
-      private.
-    privacy_param: `clustering_params.DifferentialPrivacyParam`, the budget.
-    privacy_budget_split: `clustering_params.PrivacyBudgetSplit`, which says how epsilon
-      is shared between sums and counts, or None.
-    tree_param: `clustering_params.TreeParam`, which says when nodes branch.  By default,
-      it follows from the noisy number of points.
-    multipliers: `clustering_params.PrivacyCalculatorMultiplier`, another way to share the
-      budget, or None.  It can't be combined with `privacy_budget_split`.  If neither is
-      given, the default multipliers are used.
+    k: Number of clusters, positive.  The result has exactly `k` centers.
+    data: The points, which are not private, and their radius.
+    privacy_budget_split: How epsilon is shared between sums and counts.
+    tree_param: When nodes branch.  By default, it follows from the noisy number of points.
+    multipliers: Another way to share the budget, which can't be combined with
+      `privacy_budget_split`.  If neither is given, the default multipliers are used.
     random_state: None for secure noise.  A non-negative integer makes everything
       repeatable, for experiments.  The result is then NOT private, and its ledger says so.
-
-  Returns:
-    A `ClusteringResult`, whose centers and ledger are private.
 
   Raises:
     TypeError: If an argument has the wrong type.
@@ -96,7 +169,7 @@ def private_lsh_clustering(
   sums, ledger, rng = _open(data, privacy_param, random_state)
   private_coreset = coreset.private_lsh_coreset(sums, k, tree_param, lsh_noise, rng)
   centers = coreset.exactly_k_centers(private_coreset, k, data.radius, rng)
-  return clustering_result.ClusteringResult(data, centers, ledger=ledger.freeze())
+  return ClusteringResult(data, centers, ledger=ledger.freeze())
 
 
 def private_clustering(
@@ -105,7 +178,7 @@ def private_clustering(
     tree_param: clustering_params.TreeParam | None = None,
     multipliers: clustering_params.PrivacyCalculatorMultiplier | None = None,
     random_state: int | None = None,
-) -> clustering_result.ClusteringResult:
+) -> ClusteringResult:
   """Clusters by splitting and refining centers (`refine`); the better method.
 
   Arguments, result and errors are those of `private_lsh_clustering`.  This method has no tree
@@ -122,7 +195,7 @@ def private_clustering(
   mu = privacy_calculator.gaussian_mu(privacy_param.epsilon, privacy_param.delta)
   sums, ledger, rng = _open(data, privacy_param, random_state)
   centers = refine.private_centers(sums, k, mu, rng, data.public_num_points)
-  return clustering_result.ClusteringResult(data, centers, ledger=ledger.freeze())
+  return ClusteringResult(data, centers, ledger=ledger.freeze())
 
 
 # The methods by the names that flags and settings use.

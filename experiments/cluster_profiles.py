@@ -14,8 +14,8 @@ from experiment_shell import scores as scores_lib
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
+  from fl_clustering.points import secure_sums
 
-  from fl_clustering.points import scaling as scaling_lib
 
 HEADER = ("cluster", "num_rows", "feature", "mean", "standard_deviation", "share_explained")
 # More features or clusters don't fit on a page.
@@ -106,14 +106,14 @@ def measure(
 
 
 def of_sums(
-    scaling: scaling_lib.Scaling, origins: np.ndarray, sums: Mapping[str, np.ndarray]
+    scaling: secure_sums.Scaling, origins: np.ndarray, sums: Mapping[str, np.ndarray]
 ) -> Profiles:
   """Returns the profiles of rows that stay where they are.
 
   Args:
     scaling: Of the coordinates that the sums were made in.
     origins: The clusters' origins there, of shape (K, d).
-    sums: What `cluster_moments.sums` returned.
+    sums: What `point_files.cluster_sums` returned.
   """
   counts = sums["counts"][:, np.newaxis]
   is_empty, divisors = counts == 0, np.maximum(counts, 1)

@@ -1,17 +1,181 @@
-"""A model of a finished run, whatever the program that made it."""
+"""Models of finished runs, and what they predict for rows that come later."""
 
-from typing import Any
+from __future__ import annotations
 
+import abc
+import dataclasses
+import types
+from typing import Any, ClassVar, Iterator, Mapping
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering.kmeans import model as kmeans_model
 from fl_clustering import model_folder
-from fl_clustering.kmeans import saved_kmeans
-from fl_clustering.multiview import saved_multiview
+from fl_clustering.multiview import model as multiview_model
+from fl_clustering.multiview import server_step
+from fl_clustering.points import secure_sums
+from fl_clustering.tables import client_tables
+from fl_clustering.tables import table_format
+from fl_clustering.tables import table_options
+from fl_clustering.tables import view_tables
 from fl_clustering.three_phase import saved_clusters
+
+# Of a `server_step.MultiViewModel`.
+_ARRAYS_OF_MODEL = ("centers", "view_weights", "rates")
+
+
+class SavedModel(abc.ABC):
+  """A model and the format of the tables that its rows come in, kept in a folder of files.
+
+  A subclass is a row of `KINDS`.
+
+  Attributes:
+    KIND: What the folder's document calls it.
+    tables: The module that opens folders of tables in the format.
+    model: That of a `federated_clusterer.Fit`.
+  """
+
+  KIND: ClassVar[str]
+  tables: ClassVar[types.ModuleType]
+  model: Any
+  format: Any
+
+  @abc.abstractmethod
+  def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Returns what the document and the arrays have beside what all models have."""
+
+  def save(self, directory: str) -> None:
+    """Writes the model into a folder, which is made."""
+    document, arrays = self._contents()
+    scaling = self.model.scaling
+    model_folder.write(
+        directory, self.KIND, {"num_clusters": len(self.centroids), **document},
+        {**arrays, "centroids": self.centroids, "shift": scaling.shift, "factor": scaling.factor},
+    )
+
+  @property
+  def centroids(self) -> np.ndarray:
+    return self.model.centroids
+
+  @property
+  def scaling(self) -> secure_sums.Scaling:
+    return self.model.scaling
+
+  def open_folder(
+      self, directory: str, argument: str = "data_dir",
+      later: table_options.LaterFiles = table_options.LaterFiles(),
+  ) -> Any:
+    """Returns the tables of a folder of clients, whose `warnings` tell of what is not used.
+
+    Args:
+      argument: What messages call the folder.
+      later: How the files may differ from those of the model.
+
+    Raises:
+      ValueError: If files can't be used, or lack a column of the model.
+      OSError: If a file can't be read.
+    """
+    return self.tables.open_folder_for(self.format, directory, argument, later)
+
+  def place_others(
+      self, unused_tables: Any, fallback: str | None = None, profiles: Any = None
+  ) -> tuple[SavedModel, tuple[str, ...]]:
+    """Returns this model, which has a cluster for every row, and nothing to say.
+
+    Raises:
+      ValueError: If there is a fallback.
+    """
+    del profiles
+    if fallback is not None:
+      raise validate.error("fallback", "be left out for clusters of rows", fallback)
+    return self, ()
+
+  def predict(self, frames: Any) -> np.ndarray:
+    """Returns the clusters of rows, an int array of shape (n,).
+
+    Args:
+      frames: A pandas frame with the columns of the clients' tables, in any order.  Of several
+        views, a mapping from view to frame, or a list of frames in the order of the views' names.
+
+    Raises:
+      TypeError: If it is none of these.
+      ValueError: If a view or a column is missing, or a cell can't be used.
+    """
+    return self.model.assign(self.format.features(frames))
+
+  def predict_tables(self, tables: Any) -> Iterator[tuple[str, Any, dict[str, np.ndarray]]]:
+    """Yields every client's id, its table and a dict of what is predicted for its rows.
+
+    Args:
+      tables: From `open_folder`.
+    """
+    for client_id in tables.client_ids:
+      table = tables.read(client_id)
+      yield client_id, table, {"cluster": self.model.assign(table.features)}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SavedKMeans(SavedModel):
+  """A model of tables; see `SavedModel`."""
+
+  KIND = "federated_kmeans"
+  tables: ClassVar[types.ModuleType] = client_tables
+
+  model: kmeans_model.KMeansModel
+  format: table_format.TableFormat
+
+  def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    return {
+        "feature_names": list(self.format.encoding.feature_names),
+        "radius": self.model.radius,
+        "tables": self.format.to_json(),
+    }, {}
+
+  @classmethod
+  def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedKMeans:
+    """Returns the model that `model_folder.read` has read."""
+    model = kmeans_model.KMeansModel(
+        arrays["centroids"],
+        secure_sums.Scaling(arrays["shift"], arrays["factor"]),
+        radius=document.get("radius"),  # Models of earlier versions have none.
+    )
+    return cls(model, table_format.TableFormat.from_json(document["tables"]))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SavedMultiView(SavedModel):
+  """A model of tables in several views, a fit without noise; see `SavedModel`."""
+
+  KIND = "federated_multi_view_kmeans"
+  tables: ClassVar[types.ModuleType] = view_tables
+
+  model: multiview_model.FittedViews
+  format: table_format.ViewFormat
+
+  def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    model = self.model.on_grid
+    return {
+        "alpha": model.alpha,
+        "feature_names": list(self.format.feature_names),
+        "views": self.format.to_json(),
+    }, {name: getattr(model, name) for name in _ARRAYS_OF_MODEL}
+
+  @classmethod
+  def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedMultiView:
+    """Returns the model that `model_folder.read` has read."""
+    model = server_step.MultiViewModel(
+        alpha=document["alpha"], **{name: arrays[name] for name in _ARRAYS_OF_MODEL}
+    )
+    scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
+    format_ = table_format.ViewFormat.from_json(document["views"])
+    fitted_views = multiview_model.FittedViews(model, scaling, arrays["centroids"], format_.widths)
+    return cls(fitted_views, format_)
+
 
 # To add a kind: one class with `KIND`, `save`, `load`, `open_folder`, `place_others`, `predict` and
 # `predict_tables`.
-_CLASSES = (
-    saved_clusters.SavedClusters, saved_kmeans.SavedKMeans, saved_multiview.SavedMultiView
-)
+_CLASSES = (saved_clusters.SavedClusters, SavedKMeans, SavedMultiView)
 KINDS = {model.KIND: model for model in _CLASSES}
 
 

@@ -9,11 +9,10 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
+from fl_clustering.kmeans import model as model_lib
 from fl_clustering import load_model
 from fl_clustering import model_folder
-from fl_clustering.kmeans import model as model_lib
-from fl_clustering.kmeans import saved_kmeans
-from fl_clustering.points import scaling
+from fl_clustering.points import secure_sums
 from fl_clustering.tables import columns
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
@@ -21,11 +20,11 @@ from fl_clustering.tables import table_options
 
 def _model():
   features = ("x", "y")
-  return saved_kmeans.SavedKMeans(
+  return load_model.SavedKMeans(
       model_lib.KMeansModel(
           np.array([[0.0, 0.0], [1 / 3, 900.0]]),
           # The first column counts most, though its numbers are small.
-          scaling.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])),
+          secure_sums.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])),
       ),
       table_format.TableFormat(
           table_options.TableOptions(), columns.Columns(features, (), {}),
@@ -61,7 +60,7 @@ class LoadModelTest(parameterized.TestCase):
     frame = pd.DataFrame({"y": [900.0, 500.0], "x": [0.0, 0.3]})
     for path in (self.run, self.folder):
       model = load_model.load_model(path)
-      self.assertIsInstance(model, saved_kmeans.SavedKMeans)
+      self.assertIsInstance(model, load_model.SavedKMeans)
       np.testing.assert_array_equal(model.centroids, _model().centroids)
       self.assertEqual(model.predict(frame).tolist(), [0, 1])
 
@@ -107,7 +106,7 @@ class LoadModelTest(parameterized.TestCase):
 
   def test_a_document_without_its_tables(self):
     self._edit(tables=None)
-    self.assertRegex(self._refused(), "must hold a model that can be read, got '.*KeyError: 'tables'")
+    self.assertRegex(self._refused(), "must hold a model that can be read, .*KeyError: 'tables'")
 
   @parameterized.named_parameters(("no NPZ", b"PK\x03\x04"), ("text", b"text"), ("empty", b""))
   def test_damaged_arrays(self, content):

@@ -73,7 +73,7 @@ CLASSES = {
         "dp_clustering.private_kmeans.PrivateKMeans",
         "dp_clustering.private_methods.private_clustering",
         "dp_clustering.private_methods.private_lsh_clustering",
-        "dp_clustering.clustering_result.ClusteringResult",
+        "dp_clustering.private_methods.ClusteringResult",
         "dp_clustering.clustering_params",
     ),
     "Federated k-means": (

@@ -31,16 +31,15 @@ from fl_clustering.tables import reader
 from fl_clustering.tables import table_options
 
 if TYPE_CHECKING:
-  from fl_clustering.kmeans import saved_kmeans as saved_kmeans_lib
-  from fl_clustering.points import fitted
+  from fl_clustering import load_model as load_model_lib
+  from fl_clustering.points import federated_clusterer as federated_clusterer_lib
   from fl_clustering.points import secure_sums as secure_sums_lib
 
-cluster_moments = lazy_module.LazyModule("fl_clustering.points.cluster_moments")
 estimator = lazy_module.LazyModule("fl_clustering.kmeans.estimator")
-holding = lazy_module.LazyModule("fl_clustering.points.holding")
+federated_clusterer = lazy_module.LazyModule("fl_clustering.points.federated_clusterer")
+load_model = lazy_module.LazyModule("fl_clustering.load_model")
 point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
 point_grid = lazy_module.LazyModule("dp_clustering.point_grid")
-saved_kmeans = lazy_module.LazyModule("fl_clustering.kmeans.saved_kmeans")
 tnp = lazy_module.LazyModule("tensorflow.experimental.numpy")
 
 # Of a file's name, without what is added to it.
@@ -97,13 +96,13 @@ class _Folder:
     # Data that the flags don't fit are bad input, not a failed run.
     needs_tff = config.kmeans(num_clusters=1).needs_tff
     with (
-        open_workers(), holding.open_clients(needs_tff, in_files=True) as hold_points,
+        open_workers(), federated_clusterer.open_clients(needs_tff, in_files=True) as hold_points,
         launch.input_errors(),
     ):
       yield estimator.hold(self.tables.features(), config.privacy, hold_points)
 
   def _assign(
-      self, model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder
+      self, model: "load_model_lib.SavedKMeans", folder: output_folder.OutputFolder
   ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Writes a file per client with its rows' clusters; yields ids, features and clusters."""
     os.makedirs(folder.join(config_lib.ASSIGNMENTS), exist_ok=True)
@@ -119,8 +118,8 @@ class _Folder:
       yield client_id, table.features, clusters
 
   def describe_clusters(
-      self, fit: "fitted.Fit", unused_clients: "secure_sums_lib.ClientPoints",
-      model: "saved_kmeans_lib.SavedKMeans", folder: output_folder.OutputFolder, min_count: int,
+      self, fit: "federated_clusterer_lib.Fit", unused_clients: "secure_sums_lib.ClientPoints",
+      model: "load_model_lib.SavedKMeans", folder: output_folder.OutputFolder, min_count: int,
   ) -> tuple[cluster_profiles.Profiles | None, dict[str, Any]]:
     """Writes assignments; returns profiles, and more of the summary.
 
@@ -168,8 +167,8 @@ class _AtSites:
       yield point_files.at_sites(self.opened.sites)
 
   def describe_clusters(
-      self, fit: "fitted.Fit", clients: "secure_sums_lib.ClientPoints",
-      unused_model: "saved_kmeans_lib.SavedKMeans", unused_folder: output_folder.OutputFolder,
+      self, fit: "federated_clusterer_lib.Fit", clients: "secure_sums_lib.ClientPoints",
+      unused_model: "load_model_lib.SavedKMeans", unused_folder: output_folder.OutputFolder,
       min_count: int,
   ) -> tuple[cluster_profiles.Profiles, dict[str, Any]]:
 
@@ -179,7 +178,7 @@ class _AtSites:
     scaling = fit.model.scaling
     origins = scaling.apply(fit.centroids)
     files: Any = clients.scaled(scaling)  # Those of sites have files.
-    sums = cluster_moments.sums(files, origins, assign, min_count)
+    sums = point_files.cluster_sums(files, origins, assign, min_count)
     profiles = cluster_profiles.of_sums(scaling, origins, sums)
     return profiles.of_at_least(min_count), {
         "num_points": profiles.counts.tolist(), site_runs.MISSING: self.opened.summary()
@@ -297,7 +296,7 @@ def load_sites(
 def _select(
     config: config_lib.OwnDataConfig, clients: "secure_sums_lib.ClientPoints",
     selection: study.Study,
-) -> "fitted.Fit":
+) -> "federated_clusterer_lib.Fit":
   """Tries the numbers of clusters; returns the fit of the best.
 
   Args:
@@ -318,7 +317,7 @@ def _select(
   return estimator.fit(config.kmeans(best_num_clusters(selection.rows)), clients)
 
 
-def _round_table(fit: "fitted.Fit") -> _Table:
+def _round_table(fit: "federated_clusterer_lib.Fit") -> _Table:
   """Returns header and rows of `rounds.csv`."""
   rows = (
       (number, r.stage, "" if r.inertia is None else r.inertia, r.bytes_down, r.bytes_up)
@@ -342,7 +341,7 @@ def measure(
     else:
       selection = source.open_study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
       fit = _select(config, clients, selection)
-  model = saved_kmeans.SavedKMeans(fit.model, source.format)
+  model = load_model.SavedKMeans(fit.model, source.format)
   fit.warn_of_few_points()
   profiles, more = source.describe_clusters(fit, clients, model, folder, config.min_count_of_sums)
   names, centroids, sizes = source.format.encoding.feature_names, fit.centroids, None

@@ -14,7 +14,6 @@ from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
 from experiments import site_runs
-from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
@@ -199,7 +198,9 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
 
 def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   found = finished.summary
-  few = fitted.few_points_warnings(found.get("num_centers_on_few_points"), found["num_clusters"])
+  few = privacy_lib.few_points_warnings(
+      found.get("num_centers_on_few_points"), found["num_clusters"]
+  )
   edge_text = own_data.edge_text(_selection(finished))
   edge = [("The number of clusters", edge_text)] if edge_text else []
   return [

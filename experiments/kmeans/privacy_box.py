@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from experiment_shell import html_page
-from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 
 _MEANS = (
@@ -22,7 +21,7 @@ _TOTALS = (
 # By the names of `--algorithm`.
 _LEAVES = {
     "sums": (
-        f"The server gets totals over all clients: {_TOTALS} {fitted.EXACT_TOTALS} "
+        f"The server gets totals over all clients: {_TOTALS} {privacy_lib.EXACT_TOTALS} "
         "Secure sums hide whose rows they are."
     ),
     "lloyd": (
@@ -71,7 +70,8 @@ def leaves_site(algorithm: str, min_count: int | None = None) -> str:
   """Returns what leaves a site whose clients' totals are added up there, without noise."""
   if algorithm == "sums":
     text = (
-        f"This machine got every site's totals over its clients: {_TOTALS} {fitted.EXACT_TOTALS}"
+        f"This machine got every site's totals over its clients: {_TOTALS} "
+        f"{privacy_lib.EXACT_TOTALS}"
     )
     if min_count in (None, 1):
       return text

@@ -11,7 +11,7 @@ import numpy as np
 from clustering_basics import validate
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
-from fl_clustering.points import scaling
+from fl_clustering.points import grid_scaling
 from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
 from fl_clustering.tasks import digits as mnist_digits
@@ -100,7 +100,7 @@ def _check_variation(views: Mapping[str, np.ndarray]) -> None:
         "sums": centered.sum(axis=0),
         "squares": (centered**2).sum(axis=0),
     }
-    if not scaling.column_moments(mean, sums).variance.any():
+    if not grid_scaling.mean_and_variance(mean, sums)[1].any():
       raise ValueError(
           "`data_dir` must hold views that vary over all rows, got the same values everywhere in "
           f"view {name!r}."

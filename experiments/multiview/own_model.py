@@ -23,17 +23,16 @@ from experiments.multiview import results as results_lib
 from experiments import site_runs
 
 if TYPE_CHECKING:
-  from fl_clustering.multiview import saved_multiview as saved_multiview_lib
+  from fl_clustering import load_model as load_model_lib
   from fl_clustering.points import point_files as point_files_lib
   from fl_clustering.points import secure_sums as secure_sums_lib
   from fl_clustering.tables import table_format
 
-cluster_moments = lazy_module.LazyModule("fl_clustering.points.cluster_moments")
+federated_clusterer = lazy_module.LazyModule("fl_clustering.points.federated_clusterer")
 fitting = lazy_module.LazyModule("fl_clustering.multiview.fitting")
-holding = lazy_module.LazyModule("fl_clustering.points.holding")
+load_model = lazy_module.LazyModule("fl_clustering.load_model")
 multiview_config = lazy_module.LazyModule("fl_clustering.multiview.multiview_config")
 point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
-saved_multiview = lazy_module.LazyModule("fl_clustering.multiview.saved_multiview")
 sums_lib = lazy_module.LazyModule("fl_clustering.multiview.sums")
 tf = lazy_module.LazyModule("tensorflow")
 tnp = lazy_module.LazyModule("tensorflow.experimental.numpy")
@@ -54,11 +53,11 @@ def _fit(
 def _fit_model(
     clients: "secure_sums_lib.ClientPoints", format_: "table_format.ViewFormat", num_clusters: int,
     config: config_lib.MultiViewStudyConfig,
-) -> "tuple[saved_multiview_lib.SavedMultiView, dict[str, Any]]":
+) -> "tuple[load_model_lib.SavedMultiView, dict[str, Any]]":
   """Returns the model of the clients' points, and what the summary says of it."""
   found = _fit(config, clients, format_.widths, num_clusters, VIEW_WEIGHTS, config.seed)
   found.warn_of_few_points()
-  return saved_multiview.SavedMultiView(found.model, format_), {
+  return load_model.SavedMultiView(found.model, format_), {
       config_lib.MODEL: {
           "num_clusters": num_clusters,
           "num_centers_on_few_points": found.num_centers_on_few_points,
@@ -67,7 +66,7 @@ def _fit_model(
 
 
 def _write_model(
-    folder: output_folder.OutputFolder, model: "saved_multiview_lib.SavedMultiView",
+    folder: output_folder.OutputFolder, model: "load_model_lib.SavedMultiView",
     profiles: cluster_profiles.Profiles, last_columns: Mapping[str, str] | None = None,
 ) -> None:
   """Writes a model with its centroids and the profiles of its clusters.
@@ -110,7 +109,7 @@ def write(
   """
   tables: Any = data.tables
   features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
-  with holding.open_clients(needs_tff=False) as hold_points:
+  with federated_clusterer.open_clients(needs_tff=False) as hold_points:
     model, found = _fit_model(hold_points(features), tables.format, data.num_clusters, config)
   predicted = list(model.predict_tables(tables))
   clusters = ((table.features, columns["cluster"]) for _, table, columns in predicted)
@@ -170,7 +169,7 @@ def _build_measure(
 
 
 def _profiles(
-    files: "point_files_lib.PointFiles", model: "saved_multiview_lib.SavedMultiView", min_count: int
+    files: "point_files_lib.PointFiles", model: "load_model_lib.SavedMultiView", min_count: int
 ) -> cluster_profiles.Profiles:
   """Returns the profiles of a model's clusters of so many rows, from one round of sums."""
   arrays, widths = model.model.on_grid.arrays(), model.format.widths
@@ -179,7 +178,7 @@ def _profiles(
     return sums_lib.nearest(tnp, tf.math.rint(points), query, widths)
 
   origins = model.scaling.apply(model.centroids)
-  sums = cluster_moments.sums(files.scaled(model.scaling), origins, assign, min_count, **arrays)
+  sums = point_files.cluster_sums(files.scaled(model.scaling), origins, assign, min_count, **arrays)
   return cluster_profiles.of_sums(model.scaling, origins, sums).of_at_least(min_count)
 
 

@@ -18,7 +18,7 @@ from experiments.multiview import data as data_lib
 from experiments.multiview import figures
 from experiments.multiview import results as results_lib
 from experiments import site_runs
-from fl_clustering.points import fitted
+from fl_clustering.points import privacy as privacy_lib
 
 _TITLE = "Federated multi-view k-means"
 # Smaller differences of means say nothing.
@@ -63,7 +63,7 @@ _PRIVACY_NOTES = (
     "are added up by TFF's secure sum, so the server sees the total alone. On one machine, "
     "this program can only simulate that.",
     "The first centers and the columns' means and deviations come from such totals, too. No "
-    f"client's own mean leaves it. {fitted.EXACT_TOTALS}",
+    f"client's own mean leaves it. {privacy_lib.EXACT_TOTALS}",
     "The method can add noise to the totals, with a stated (epsilon, delta) per point. This "
     "experiment does not use it.",
 )
@@ -89,7 +89,7 @@ def _compared(ours: float, other: float, what: str) -> str:
 
 def _warnings(run: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   model = run.summary.get(config_lib.MODEL)  # Only of the user's own data.
-  few = model and fitted.few_points_warnings(
+  few = model and privacy_lib.few_points_warnings(
       model.get("num_centers_on_few_points"), model["num_clusters"]  # Earlier runs have none.
   )
   return [*site_runs.warnings(run), *(few or ()), *run.warnings]

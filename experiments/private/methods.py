@@ -15,7 +15,6 @@ import numpy as np
 from clustering_basics import core_count
 from clustering_basics import validate
 from dp_clustering import clustering_params
-from dp_clustering import clustering_result
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from experiments.private import data
@@ -81,7 +80,7 @@ def _point_epsilon(unit_points: int, epsilon: float, delta: float) -> float:
 def private_result(
     method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float,
     seed: int | None,
-) -> clustering_result.ClusteringResult:
+) -> private_methods.ClusteringResult:
   """Returns the result of one of our `private_methods.METHODS`; without a seed, noise is secure."""
   return private_methods.METHODS[method](
       k,
@@ -115,7 +114,7 @@ def _federated_centers(
   from dp_clustering import noise
   from fl_clustering.kmeans import kmeans_config
   from fl_clustering.kmeans import private_fit
-  from fl_clustering.points import point_arrays
+  from fl_clustering.points import secure_sums
   # pylint: enable=g-import-not-at-top
 
   budget = (epsilon, delta, data.RADIUS)
@@ -125,7 +124,7 @@ def _federated_centers(
   else:
     privacy = privacy_lib.ClientPrivacy(*budget, dataset.unit_points, trust)
   config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
-  held = private_fit.hold(dataset.clients(seed), privacy, point_arrays.hold)
+  held = private_fit.hold(dataset.clients(seed), privacy, secure_sums.hold)
   return private_fit.fit(config, held, noise.SeededNoise(seed)).centroids
 
 

@@ -22,10 +22,10 @@ from fl_clustering.kmeans import local_work
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.kmeans import server_step
-from fl_clustering.points import fitted
-from fl_clustering.points import gathering
+from fl_clustering.points import federated_clusterer
+from fl_clustering.points import grid_scaling
 from fl_clustering.points import point_files
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
 GATHER = "gather"
 LLOYD = "lloyd"
@@ -54,21 +54,8 @@ class Step(NamedTuple):
   inertia: float | None = None
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Candidate:
-  """The rounds of a restart.
-
-  Attributes:
-    from_scratch: Whether the first round sent the clients no centroids.
-  """
-
-  steps: tuple[Step, ...]
-  from_scratch: bool
-
-  @property
-  def centroids(self) -> np.ndarray:
-    """The last centroids, float32 (K, d)."""
-    return self.steps[-1].centroids
+# The rounds of a restart.  If the first one is GATHER, it sends the clients no centroids.
+Path = list[Step]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,23 +75,23 @@ class Search:
     return randomness.generator(self.config.seed, purpose, round_num)
 
   def gather(
-      self, work: gathering.Work, centroids: np.ndarray, purpose: str, round_num: int
-  ) -> gathering.ClientMeans:
+      self, work: rounds_lib.Work, centroids: np.ndarray, purpose: str, round_num: int
+  ) -> rounds_lib.ClientMeans:
     """Returns the clients' own means, which they drew random numbers for."""
     seeds = {
         client_id: randomness.stateless_seed(
             self.config.seed, f"k-means on the clients: {purpose}", round_num, client_id
         )
-        for client_id in self.rounds.client_ids
+        for client_id in self.rounds.files.by_id
     }
     return self.rounds.gather(work, self.options.min_count, centroids, seeds)
 
   def no_centroids(self, num_candidates: int) -> np.ndarray:
     """Returns what the server sends where the clients start from scratch."""
-    return np.zeros((num_candidates, 0, self.rounds.num_columns), np.float32)
+    return np.zeros((num_candidates, 0, self.rounds.files.num_columns), np.float32)
 
   def present(
-      self, means: gathering.ClientMeans, candidate: int
+      self, means: rounds_lib.ClientMeans, candidate: int
   ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the means and counts of a candidate; raises an error if there are none."""
     found, counts = means.present(candidate)
@@ -116,14 +103,9 @@ class Search:
     return found, counts
 
 
-def _candidates(
-    stage: str, after_rounds: Iterable[np.ndarray], from_scratch: bool
-) -> list[Candidate]:
-  """Returns the candidates of rounds that told no inertia, from (R, K, d) per round."""
-  return [
-      Candidate(tuple(Step(stage, centroids) for centroids in path), from_scratch)
-      for path in zip(*after_rounds)
-  ]
+def _paths(stage: str, after_rounds: Iterable[np.ndarray]) -> list[Path]:
+  """Returns the paths of rounds that told no inertia, from (R, K, d) per round."""
+  return [[Step(stage, centroids) for centroids in path] for path in zip(*after_rounds)]
 
 
 # Lloyd's algorithm by sums over the clients, for all restarts at a time.
@@ -133,70 +115,44 @@ def _has_settled(inertias: list[float], tol: float) -> bool:
   return len(inertias) > 1 and inertias[-2] - inertias[-1] <= tol * inertias[-2]
 
 
-def _lloyd_paths(
-    rounds: rounds_lib.Rounds, candidates: np.ndarray, num_rounds: int, tol: float
-) -> tuple[list[list[np.ndarray]], list[list[float]]]:
-  """Takes every candidate (R, K, d) on until it settles.
-
-  Returns:
-    For each candidate, the centroids after every round of it, and the inertia of those
-    before every round.
-  """
-  paths: list[list[np.ndarray]] = [[] for _ in candidates]
-  inertias: list[list[float]] = [[] for _ in candidates]
-  now = candidates.copy()
-  active = np.arange(len(candidates))
+def _with_lloyd(
+    rounds: rounds_lib.Rounds, paths: list[Path], start: np.ndarray, num_rounds: int, tol: float
+) -> list[Path]:
+  """Returns the paths, followed by Lloyd's rounds from the `start` (R, K, d) until each settles."""
+  inertias: list[list[float]] = [[] for _ in paths]
+  now = start.copy()
+  active = np.arange(len(paths))
   for _ in range(num_rounds):
     result = rounds.lloyd(now[active])
     now[active] = result["centroids"]
-    for index, inertia in zip(active, result["inertia"]):
-      paths[index].append(now[index].copy())
-      inertias[index].append(float(inertia))
+    for index, inertia in zip(active, map(float, result["inertia"])):
+      path = paths[index]
+      if path:  # A round tells the inertia of the centroids before it.
+        path[-1] = path[-1]._replace(inertia=inertia)
+      path.append(Step(LLOYD, now[index].copy()))
+      inertias[index].append(inertia)
     active = np.array([index for index in active if not _has_settled(inertias[index], tol)], int)
     if not active.size:
       break
-  return paths, inertias
+  return paths
 
 
-def _followed_by_lloyd(
-    candidate: Candidate, path: list[np.ndarray], inertias: list[float]
-) -> Candidate:
-  """Returns the candidate with the rounds of Lloyd that started from its last centroids."""
-  steps = candidate.steps
-  if steps:
-    steps = (*steps[:-1], steps[-1]._replace(inertia=inertias[0]))
-  lloyd_steps = tuple(
-      Step(LLOYD, centroids, inertia) for centroids, inertia in zip(path, [*inertias[1:], None])
-  )
-  return dataclasses.replace(candidate, steps=steps + lloyd_steps)
+def _refined(search: Search, paths: list[Path]) -> list[Path]:
+  """Returns the paths followed by the rounds of Lloyd that the user asked for."""
+  start = np.stack([path[-1].centroids for path in paths])
+  return _with_lloyd(search.rounds, paths, start, search.options.lloyd_rounds, tol=0.0)
 
 
-def _with_lloyd(
-    rounds: rounds_lib.Rounds, candidates: list[Candidate], start: np.ndarray, num_rounds: int,
-    tol: float,
-) -> list[Candidate]:
-  """Returns the candidates followed by Lloyd's rounds from the `start` (R, K, d)."""
-  found = _lloyd_paths(rounds, start, num_rounds, tol)
-  return list(map(_followed_by_lloyd, candidates, *found))
-
-
-def _refined(search: Search, candidates: list[Candidate]) -> list[Candidate]:
-  """Returns the candidates followed by the rounds of Lloyd that the user asked for."""
-  if not search.options.lloyd_rounds:
-    return candidates
-  start = np.stack([candidate.centroids for candidate in candidates])
-  return _with_lloyd(search.rounds, candidates, start, search.options.lloyd_rounds, tol=0.0)
-
-
-def lloyd(search: Search) -> list[Candidate]:
+def lloyd(search: Search) -> list[Path]:
   """Lloyd's algorithm from random centroids: the server never sees a client's own means."""
   config, options = search.config, search.options
   rng = randomness.generator(config.seed, "k-means on the server: first centroids")
   # Near the points' mean; the points have no say.
-  shape = (options.n_init, config.n_clusters, search.rounds.num_columns)
+  shape = (options.n_init, config.n_clusters, search.rounds.files.num_columns)
   start = (_START_SPREAD * rng.standard_normal(shape)).astype(np.float32)
-  candidates = [Candidate((), False) for _ in start]
-  return _with_lloyd(search.rounds, candidates, start, options.num_rounds, options.tol)
+  return _with_lloyd(
+      search.rounds, [[] for _ in start], start, options.num_rounds, options.tol
+  )
 
 
 # Algorithms that gather every client's own means.
@@ -223,13 +179,13 @@ def _fkm_centroids(search: Search, num_rounds: int) -> list[np.ndarray]:
   return after_rounds
 
 
-def fkm(search: Search) -> list[Candidate]:
+def fkm(search: Search) -> list[Path]:
   """FKM of Garst and Reinders."""
   after_rounds = _fkm_centroids(search, search.options.num_rounds)
-  return _refined(search, _candidates(GATHER, after_rounds, True))
+  return _refined(search, _paths(GATHER, after_rounds))
 
 
-def fkm_lloyd(search: Search) -> list[Candidate]:
+def fkm_lloyd(search: Search) -> list[Path]:
   """A few rounds of FKM for good starts, then Lloyd's algorithm."""
   options = search.options
   try:
@@ -238,30 +194,28 @@ def fkm_lloyd(search: Search) -> list[Candidate]:
     # Sums need no client's own means.
     logging.warning("%s Rounds of Lloyd start near the middle of all points instead.", e)
     return lloyd(search)
-  candidates = _candidates(GATHER, after_rounds, True)
-  return _with_lloyd(
-      search.rounds, candidates, after_rounds[-1], options.num_rounds, options.tol
-  )
+  paths = _paths(GATHER, after_rounds)
+  return _with_lloyd(search.rounds, paths, after_rounds[-1], options.num_rounds, options.tol)
 
 
 def _one_shot(
-    search: Search, work: gathering.Work,
-    combine: Callable[[gathering.ClientMeans, np.random.Generator], np.ndarray],
-) -> list[Candidate]:
-  """Returns a candidate per restart: one round, and `combine(means, rng)` of each."""
+    search: Search, work: rounds_lib.Work,
+    combine: Callable[[rounds_lib.ClientMeans, np.random.Generator], np.ndarray],
+) -> list[Path]:
+  """Returns a path per restart: one round, and `combine(means, rng)` of each."""
   combined = []
   for restart in range(search.options.n_init):
     means = search.gather(work, search.no_centroids(1), "one shot", restart)
     search.present(means, 0)
     combined.append(combine(means, search.server_rng(restart, 0)))
-  return _refined(search, _candidates(GATHER, [np.stack(combined)], True))
+  return _refined(search, _paths(GATHER, [np.stack(combined)]))
 
 
-def kfed(search: Search) -> list[Candidate]:
+def kfed(search: Search) -> list[Path]:
   """k-FED of Dennis, Li and Smith."""
   num_clusters, options = search.config.n_clusters, search.options
 
-  def combine(means: gathering.ClientMeans, rng: np.random.Generator) -> np.ndarray:
+  def combine(means: rounds_lib.ClientMeans, rng: np.random.Generator) -> np.ndarray:
     found, _ = means.present(0)
     return server_step.combined_from_farthest(found, means.first_present(0), num_clusters, rng)
 
@@ -269,11 +223,11 @@ def kfed(search: Search) -> list[Candidate]:
   return _one_shot(search, local_work.separated_means(local_clusters, options.min_count), combine)
 
 
-def child_parent(search: Search) -> list[Candidate]:
+def child_parent(search: Search) -> list[Path]:
   """k-means of the centroids that child servers found and updated point by point."""
   num_clusters, options = search.config.n_clusters, search.options
 
-  def combine(means: gathering.ClientMeans, rng: np.random.Generator) -> np.ndarray:
+  def combine(means: rounds_lib.ClientMeans, rng: np.random.Generator) -> np.ndarray:
     found, counts = means.present(0)
     weights = counts if options.weight_by_counts else np.ones_like(counts)
     return server_step.combined_means(found, weights, num_clusters, rng)
@@ -285,21 +239,21 @@ def child_parent(search: Search) -> list[Candidate]:
 def minibatch_start(search: Search, restart: int) -> np.ndarray:
   """Returns centroids as TFF draws its first ones: from the standard normal distribution."""
   rng = randomness.generator(search.config.seed, "k-means of TFF", restart)
-  drawn = rng.standard_normal((search.config.n_clusters, search.rounds.num_columns))
+  drawn = rng.standard_normal((search.config.n_clusters, search.rounds.files.num_columns))
   return drawn.astype(np.float32)
 
 
-def tff_minibatch(search: Search) -> list[Candidate]:
+def tff_minibatch(search: Search) -> list[Path]:
   """TFF's own federated k-means, from its own start."""
   paths = [
       search.rounds.minibatch(minibatch_start(search, restart), search.options.num_rounds)
       for restart in range(search.options.n_init)
   ]
-  return _candidates(MINIBATCH, [np.stack(step) for step in zip(*paths)], False)
+  return [[Step(MINIBATCH, centroids) for centroids in path] for path in paths]
 
 
-# All of `kmeans_config.ALGORITHMS` but `Sums`; each returns a candidate per restart.
-SEARCHES: dict[type[kmeans_config.Algorithm], Callable[[Search], list[Candidate]]] = {
+# All of `kmeans_config.ALGORITHMS` but `Sums`; each returns a path per restart.
+SEARCHES: dict[type[kmeans_config.Algorithm], Callable[[Search], list[Path]]] = {
     kmeans_config.FkmLloyd: fkm_lloyd,
     kmeans_config.Lloyd: lloyd,
     kmeans_config.Fkm: fkm,
@@ -310,13 +264,13 @@ SEARCHES: dict[type[kmeans_config.Algorithm], Callable[[Search], list[Candidate]
 
 
 def _history(
-    candidate: Candidate, scaling: scaling_lib.Scaling, inertia_unit: float
+    path: Path, scaling: secure_sums.Scaling, inertia_unit: float
 ) -> tuple[model_lib.RoundRecord, ...]:
-  """Returns the records of a candidate in its scaled coordinates."""
+  """Returns the records of a path in scaled coordinates."""
   records = []
-  for index, step in enumerate(candidate.steps):
+  for index, step in enumerate(path):
     num_clusters, num_columns = step.centroids.shape
-    sends_centroids = index > 0 or not candidate.from_scratch
+    sends_centroids = index > 0 or step.stage != GATHER
     sends_inertia = step.stage == LLOYD
     records.append(
         model_lib.RoundRecord(
@@ -330,35 +284,35 @@ def _history(
   return tuple(records)
 
 
-def fit(config: kmeans_config.KMeansConfig, files: point_files.PointFiles) -> fitted.Fit:
+def fit(
+    config: kmeans_config.KMeansConfig, files: point_files.PointFiles
+) -> federated_clusterer.Fit:
   """Fits centroids by one of `SEARCHES`: coordinates, algorithm, best restart.
 
   Raises:
     ValueError: If there are fewer points than clusters.
     NothingReleased: If the clients may send nothing that the algorithm could use.
   """
-  moments = files.column_moments()
-  if moments.num_points < config.n_clusters:
+  num_points, mean, variance = files.column_moments()
+  if num_points < config.n_clusters:
     raise validate.error(
-        "n_clusters", f"be at most the {moments.num_points} points of all clients",
-        config.n_clusters,
+        "n_clusters", f"be at most the {num_points} points of all clients", config.n_clusters
     )
-  scaling = scaling_lib.unit_scaling(moments, config.standardize)
+  scaling = grid_scaling.unit_scaling(mean, variance, config.standardize)
   rounds = rounds_lib.Rounds(files.scaled(scaling), config.algorithm.n_init)
-  candidates = SEARCHES[type(config.algorithm)](Search(config, rounds))
-  scores = rounds.scores(np.stack([candidate.centroids for candidate in candidates]))
+  paths = SEARCHES[type(config.algorithm)](Search(config, rounds))
+  scores = rounds.scores(np.stack([path[-1].centroids for path in paths]))
   best = int(np.argmin(scores["inertia"]))
-  *steps, last = candidates[best].steps
-  last = last._replace(inertia=float(scores["inertia"][best]))
-  candidate = dataclasses.replace(candidates[best], steps=(*steps, last))
+  *steps, last = paths[best]
+  path = [*steps, last._replace(inertia=float(scores["inertia"][best]))]
   # Standardised columns keep the inertia in their own unit.
   unit = 1.0 if config.standardize else 1 / scaling.factor[0] ** 2
-  history = _history(candidate, scaling, unit)
+  history = _history(path, scaling, unit)
   scales = scaling.factor if config.standardize else np.ones(files.num_columns)
-  return fitted.Fit(
+  return federated_clusterer.Fit(
       model_lib.KMeansModel(history[-1].centroids, scaling, scales),
       history,
       num_rounds=len(history),
       loss=history[-1].inertia,
-      silhouette=float(scores["silhouettes"][best]) / moments.num_points,
+      silhouette=float(scores["silhouettes"][best]) / num_points,
   )

@@ -7,17 +7,13 @@ from typing import Any, Mapping, TYPE_CHECKING
 import warnings
 
 import numpy as np
-from sklearn.utils import validation
 
 from clustering_basics import validate
-from dp_clustering import data_frames
 from dp_clustering import noise
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import federated_clusterer
-from fl_clustering.points import fitted
-from fl_clustering.points import given_clients
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
@@ -34,7 +30,9 @@ def hold(
   return private_fit.hold(clients, privacy, hold_points)
 
 
-def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -> fitted.Fit:
+def fit(
+    config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints
+) -> federated_clusterer.Fit:
   """Fits centroids to clients from `hold`, with secure noise if there is `privacy`.
 
   With `config.needs_tff`, they must be `point_files.PointFiles`.
@@ -171,24 +169,10 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       )
     return kmeans_config.KMeansConfig(**settings)
 
-  def _checked(self, clients: given_clients.Clients) -> given_clients.Clients:
-    if self.privacy is None:
-      return clients.replaced(given_clients.checked_clients(clients))
-    return clients.replaced(given_clients.private_clients(clients))
-
-  def _points_to_fit(
-      self, config: kmeans_config.KMeansConfig, clients: Any
-  ) -> given_clients.Clients:
-    tables, names = given_clients.aligned(given_clients.clients_of(clients))
-    points = self._checked(tables)
-    width = next(iter(points.by_id.values())).shape[1]
-    data_frames.set_columns(self, width, data_frames.name_array(names))
-    return points
-
   def _fit(
       self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray],
       hold_points: secure_sums.Hold,
-  ) -> fitted.Fit:
+  ) -> federated_clusterer.Fit:
     found = fit(config, hold(points, config.privacy, hold_points))
     if self.keep_history:
       return found
@@ -198,17 +182,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     )
     return dataclasses.replace(found, history=history)
 
-  def _set_centers(self, fit: fitted.Fit) -> None:
+  def _set_centers(self, fit: federated_clusterer.Fit) -> None:
     self.cluster_centers_ = fit.centroids
     self.inertia_ = fit.loss
     self.silhouette_ = fit.silhouette
-
-  def _points(self, X: Any) -> given_clients.Clients:
-    validation.check_is_fitted(self)
-    clients = given_clients.clients_of(X, "X")
-    names = getattr(self, "feature_names_in_", None)
-    for client_id, table in clients.by_id.items():
-      data_frames.check_order(table, names, clients.label(client_id))
-    points = self._checked(given_clients.as_arrays(clients))
-    data_frames.check_width(self, next(iter(points.by_id.values())).shape[1])
-    return points

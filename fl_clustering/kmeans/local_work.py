@@ -6,7 +6,7 @@ candidates that the server sent (R, K, d), and int32 (2,) to draw from.  It retu
 because TFF's types need it; an absent mean has a count of zero.  A work that starts from
 scratch is sent candidates without centroids, of shape (R, 0, d); a client with fewer than
 K times `min_count` points looks for fewer clusters.  No work decides what leaves the client:
-`fl_clustering/points/gathering.py` does.
+`rounds.py` does.
 
 All numbers are float32, and the functions below have these shapes, too.
 
@@ -27,12 +27,10 @@ from typing import Callable, TYPE_CHECKING
 
 import tensorflow as tf
 
-from fl_clustering.kmeans import sums as sums_lib
-from fl_clustering.points import distances as distances_lib
-from fl_clustering.points import seeding
+from fl_clustering.kmeans import tensor_kmeans
 
 if TYPE_CHECKING:
-  from fl_clustering.points import gathering
+  from fl_clustering.kmeans import rounds as rounds_lib
 
 # As many as scikit-learn's KMeans made when the papers were written.
 _TRIES = 10
@@ -56,8 +54,8 @@ _as_one_graph = tf.function(
 
 def lloyd_step(points: tf.Tensor, centroids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns the means and numbers of the centroids' points; a centroid without any stays."""
-  sums = sums_lib.lloyd_sums(points, centroids)
-  means = sums_lib.moved_centroids(centroids, sums["sums"], sums["counts"])
+  sums = tensor_kmeans.lloyd_sums(points, centroids)
+  means = tensor_kmeans.moved_centroids(centroids, sums["sums"], sums["counts"])
   return means, sums["counts"]
 
 
@@ -89,12 +87,12 @@ def best_of_tries(
   Every try starts by k-means++ and takes at most `max_steps` Lloyd steps.
   """
   alike = tf.ones([tf.shape(points)[0]])
-  rows = seeding.seed_rows(
+  rows = tensor_kmeans.seed_rows(
       points, alike, num_candidates * _TRIES, num_clusters,
-      seeding.greedy_trials(num_clusters), seed,
+      tensor_kmeans.greedy_trials(num_clusters), seed,
   )
   means, counts = lloyd_steps(points, tf.gather(points, rows), max_steps)
-  inertia = sums_lib.lloyd_sums(points, means)["inertia"]
+  inertia = tensor_kmeans.lloyd_sums(points, means)["inertia"]
   best = tf.argmin(
       tf.reshape(inertia, [num_candidates, _TRIES]), axis=1, output_type=tf.int32
   )
@@ -104,7 +102,7 @@ def best_of_tries(
 
 def _from_scratch(
     local_means: Callable[..., tuple[tf.Tensor, tf.Tensor]], num_clusters: int, min_count: int
-) -> gathering.Work:
+) -> rounds_lib.Work:
   """Returns the work that sends `local_means(points, num_candidates, num_local, seed)`."""
 
   @_as_one_graph
@@ -130,7 +128,7 @@ def _from_scratch(
 @functools.lru_cache(maxsize=None)
 def initial_means(
     num_clusters: int, min_count: int, lloyd_steps_per_try: int = 1
-) -> gathering.Work:
+) -> rounds_lib.Work:
   """Returns the start of FKM: k-means++ and Lloyd steps.
 
   Args:
@@ -147,7 +145,7 @@ def initial_means(
 
 
 @functools.lru_cache(maxsize=None)
-def lloyd_means(local_iterations: int) -> gathering.Work:
+def lloyd_means(local_iterations: int) -> rounds_lib.Work:
   """Returns a round of FKM: Lloyd steps from the candidates, empty clusters dropped."""
 
   @_as_one_graph
@@ -172,40 +170,31 @@ def _principal_directions(points: tf.Tensor, num_directions: tf.Tensor) -> tf.Te
 
 def _core_means(points: tf.Tensor, centroids: tf.Tensor) -> tf.Tensor:
   """Returns the means of the points that are clearly one centroid's, else the centroid."""
-  distances = distances_lib.squared_distances(points, centroids[tf.newaxis])[:, 0]
+  distances = tensor_kmeans.squared_distances(points, centroids[tf.newaxis])[:, 0]
   # The nearest two; with one centroid every point is in its core.
   num_clusters = tf.shape(centroids)[0]
   nearest = tf.math.top_k(-distances, tf.minimum(num_clusters, 2))
   is_core = (num_clusters < 2) | (-_CORE_RATIO * nearest.values[:, 0] <= -nearest.values[:, -1])
   in_core = tf.one_hot(nearest.indices[:, 0], num_clusters) * tf.cast(is_core, tf.float32)[:, None]
-  return sums_lib.moved_centroids(
+  return tensor_kmeans.moved_centroids(
       centroids, tf.matmul(in_core, points, transpose_a=True), tf.reduce_sum(in_core, axis=0)
   )
 
 
-def _separated_kmeans(
-    points: tf.Tensor, num_clusters: tf.Tensor, seed: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-  """Clusters points as k-FED does, for clusters that are far apart; returns one candidate."""
-  directions = _principal_directions(
-      points, tf.minimum(num_clusters, tf.shape(points)[1])
-  )
-  projected = tf.matmul(points, directions)
-  alike = tf.ones([tf.shape(points)[0]])
-  rows = seeding.seed_rows(projected, alike, 1, num_clusters, 1, seed)[0]
-  cores = _core_means(projected, tf.gather(projected, rows))
-  centroids = tf.matmul(cores, directions, transpose_b=True)[tf.newaxis]
-  return lloyd_steps(points, centroids, _MAX_STEPS)
-
-
 @functools.lru_cache(maxsize=None)
-def separated_means(num_clusters: int, min_count: int) -> gathering.Work:
-  """Returns the client's part of k-FED, one candidate at a time."""
+def separated_means(num_clusters: int, min_count: int) -> rounds_lib.Work:
+  """Returns the client's part of k-FED, for clusters far apart, one candidate at a time."""
 
   def local_means(
       points: tf.Tensor, unused_num_candidates: tf.Tensor, num_local: tf.Tensor, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    return _separated_kmeans(points, num_local, seed)
+    directions = _principal_directions(points, tf.minimum(num_local, tf.shape(points)[1]))
+    projected = tf.matmul(points, directions)
+    alike = tf.ones([tf.shape(points)[0]])
+    rows = tensor_kmeans.seed_rows(projected, alike, 1, num_local, 1, seed)[0]
+    cores = _core_means(projected, tf.gather(projected, rows))
+    centroids = tf.matmul(cores, directions, transpose_b=True)[tf.newaxis]
+    return lloyd_steps(points, centroids, _MAX_STEPS)
 
   return _from_scratch(local_means, num_clusters, min_count)
 
@@ -224,7 +213,7 @@ def online_updates(
       index: tf.Tensor, means: tf.Tensor, counts: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     point = points[index]
-    distances = distances_lib.squared_distances(point[tf.newaxis], means[tf.newaxis])
+    distances = tensor_kmeans.squared_distances(point[tf.newaxis], means[tf.newaxis])
     nearest = tf.argmin(distances[0, 0])
     count = counts[nearest]
     # Written like this, rounding does not add up: a mean at the point stays there.
@@ -243,7 +232,7 @@ def online_updates(
 
 
 @functools.lru_cache(maxsize=None)
-def child_means(num_clusters: int, min_count: int, shuffle: bool) -> gathering.Work:
+def child_means(num_clusters: int, min_count: int, shuffle: bool) -> rounds_lib.Work:
   """Returns the child server's part of child/parent, one candidate at a time.
 
   A client clusters three quarters of its points.  The rest then arrive one by one, and

@@ -9,7 +9,7 @@ from sklearn import metrics
 
 from clustering_basics import core_count
 from dp_clustering import metrics as private_metrics
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class RoundRecord:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class KMeansModel:
-  """A `fitted.Model` by the nearest centroid.
+  """Gives points to the nearest centroid.
 
   Attributes:
     centroids: In the data's units; float64 of shape (K, d).
@@ -50,7 +50,7 @@ class KMeansModel:
   """
 
   centroids: np.ndarray
-  scaling: scaling_lib.Scaling
+  scaling: secure_sums.Scaling
   column_scales: np.ndarray | None = None
   radius: float | None = None
 
@@ -58,15 +58,17 @@ class KMeansModel:
     return points if self.radius is None else private_metrics.bounded_rows(points, self.radius)
 
   def assign(self, points: np.ndarray) -> np.ndarray:
+    """Returns the clusters of points (n, d) in the data's units, an int array of shape (n,)."""
     if not len(points):
       return np.zeros(0, np.intp)
     points = self._bounded(points)
     core_count.count_quietly()
-    far = scaling_lib.FARTHEST
+    far = secure_sums.FARTHEST
     scaled = (np.clip(self.scaling.apply(x), -far, far) for x in (points, self.centroids))
     return metrics.pairwise_distances_argmin(*scaled)
 
   def distances(self, points: np.ndarray) -> np.ndarray:
+    """Returns the distances of points to the centroids, of shape (n, K)."""
     if not len(points):
       return np.zeros((0, len(self.centroids)))
     points = self._bounded(points)
@@ -74,4 +76,5 @@ class KMeansModel:
     return metrics.pairwise.euclidean_distances(*shifted)
 
   def losses(self, points: np.ndarray) -> np.ndarray:
+    """Returns what every point would add to the loss in every cluster, of shape (n, K)."""
     return self.distances(points) ** 2

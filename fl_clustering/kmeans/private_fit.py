@@ -22,24 +22,20 @@ from dp_clustering import point_grid
 from dp_clustering import privacy_calculator
 from dp_clustering import refine
 from fl_clustering.kmeans import model as model_lib
-from fl_clustering.points import federated_points
-from fl_clustering.points import fitted
+from fl_clustering.points import federated_clusterer
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
 if TYPE_CHECKING:
   from dp_clustering import noise
   from dp_clustering import sum_query
   from fl_clustering.kmeans import kmeans_config
-  from fl_clustering.points import secure_sums
 
 
 class FederatedSums:
   """What `refine` sees of the clients' points; see `dp_clustering.private_sums`.
 
   Attributes:
-    dim: Number of coordinates of a point.
-    radius: Radius of the ball that points are in.
     asked: The centers of every round, a list of arrays (num_centers, dim).
     message_bytes: What a client is sent in every round, and what it sends.
   """
@@ -48,7 +44,7 @@ class FederatedSums:
       self, clients: secure_sums.ClientPoints, k: int, privacy: privacy_lib.Privacy,
       noise_source: noise.Source, ledger: ledger_lib.Ledger,
   ) -> None:
-    self._points = federated_points.FederatedPoints(clients, refine.largest_num_centers(k))
+    self._points = secure_sums.FederatedPoints(clients, refine.largest_num_centers(k))
     self._privacy = privacy
     self._ledger = ledger
     self._answer = privacy_lib.noisy_totals(
@@ -96,13 +92,13 @@ def hold(
   }
   held = hold_points(mapped)
   steps = np.full(held.num_columns, point_grid.POINT_STEPS / privacy.radius)
-  return held.scaled(scaling_lib.Scaling(np.zeros(held.num_columns), steps))
+  return held.scaled(secure_sums.Scaling(np.zeros(held.num_columns), steps))
 
 
 def fit(
     config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints,
     noise_source: noise.Source,
-) -> fitted.Fit:
+) -> federated_clusterer.Fit:
   """Fits centroids to clients from `hold`, with the same `privacy`; all of the fit is private.
 
   Only the noise source `SecureNoise` protects anyone.
@@ -122,7 +118,7 @@ def fit(
           releases, [*sums.asked[1:], centroids], sums.message_bytes
       )
   )
-  return fitted.Fit(
+  return federated_clusterer.Fit(
       model_lib.KMeansModel(centroids, clients.scaling, np.ones(sums.dim), privacy.radius),
       history,
       num_rounds=len(releases),

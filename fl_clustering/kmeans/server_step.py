@@ -12,9 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from clustering_basics import single_thread_kmeans
-from fl_clustering.points import seeding
+from fl_clustering.kmeans import tensor_kmeans
 
-_seed_rows = tf.function(seeding.seed_rows, input_signature=[
+_seed_rows = tf.function(tensor_kmeans.seed_rows, input_signature=[
     tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None], tf.float32),
     tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32),
     tf.TensorSpec([2], tf.int32),
@@ -55,7 +55,7 @@ def combined_means(
     return np.concatenate([distinct, missing]).astype(np.float32)
   if start is None:
     seed = rng.integers(2**31, size=2, dtype=np.int32)
-    num_trials = seeding.greedy_trials(num_clusters)
+    num_trials = tensor_kmeans.greedy_trials(num_clusters)
     rows = _seed_rows(means, weights, _RESTARTS, num_clusters, num_trials, seed)
     starts = iter(rows.numpy())
     num_starts = _RESTARTS

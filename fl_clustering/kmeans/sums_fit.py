@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Callable, TYPE_CHECKING
+from typing import Callable
 
 from absl import logging
 import numpy as np
 
 from clustering_basics import randomness
-from clustering_basics import validate
 from dp_clustering import point_grid
 from dp_clustering import sum_query
 from fl_clustering.kmeans import kmeans_config
@@ -23,12 +22,10 @@ from fl_clustering.kmeans import least_counts
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sum_kinds
-from fl_clustering.points import federated_points
-from fl_clustering.points import fitted
+from fl_clustering.points import federated_clusterer
 from fl_clustering.points import grid_scaling
-
-if TYPE_CHECKING:
-  from fl_clustering.points import secure_sums
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
 
 # Mean square of a coordinate's distance to its center, in squared grid steps.  Below, the
 # rounding to the grid, 1/12, is a percent or more of it.
@@ -37,7 +34,7 @@ _LEAST_SQUARE = 8.0
 _Totals = Callable[[sum_query.SumQuery], np.ndarray]
 
 
-def sum_of_squares(points: federated_points.FederatedPoints) -> int:
+def sum_of_squares(points: secure_sums.FederatedPoints) -> int:
   """Returns the sum of the squared norms of all points in grid steps."""
   start = sum_query.SumQuery(sum_kinds.Start(), {"origin": np.zeros((1, points.dim))})
   (total,) = sum_kinds.whole(start.split(points.totals(start))["squares"])
@@ -114,7 +111,9 @@ def _warn_if_too_coarse(grid: grid_scaling.Grid, inertia: float) -> None:
     )
 
 
-def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -> fitted.Fit:
+def fit(
+    config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints
+) -> federated_clusterer.Fit:
   """Fits centroids by `kmeans_config.Sums`, without `privacy`.
 
   Raises:
@@ -122,13 +121,8 @@ def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -
   """
   min_count = config.algorithm.min_count
   grid = grid_scaling.find_grid(clients, config.standardize)
-  if grid.num_points < config.n_clusters:
-    raise validate.error(
-        "n_clusters", f"be at most the {grid.num_points} points of all clients",
-        config.n_clusters,
-    )
-  grid.check_min_count(min_count)
-  points = federated_points.FederatedPoints(
+  grid.check_enough(n_clusters=config.n_clusters, min_count=min_count)
+  points = secure_sums.FederatedPoints(
       grid.clients, split_and_swap.largest_num_centers(config.n_clusters)
   )
   fine_clients, cells = grid.in_column_steps()
@@ -137,7 +131,7 @@ def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -
   message_bytes = []
 
   def totals_of(
-      points: federated_points.FederatedPoints, query: sum_query.SumQuery
+      points: secure_sums.FederatedPoints, query: sum_query.SumQuery
   ) -> np.ndarray:
     message_bytes.append(points.message_bytes(query))
     return points.totals(query)
@@ -169,11 +163,11 @@ def fit(config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints) -
   centroids = scaling.undo(centers)
   last = dataclasses.replace(last, centroids=centroids, inertia=inertia * unit)
   scales = scaling.factor * grid.step if config.standardize else np.ones(points.dim)
-  return fitted.Fit(
+  return federated_clusterer.Fit(
       model_lib.KMeansModel(centroids, scaling, scales),
       (*history, last),
       num_rounds=grid.num_rounds + 1 + len(message_bytes),
       loss=inertia * unit,
       silhouette=silhouette,
-      num_centers_on_few_points=int(np.count_nonzero(counts < fitted.FEW_POINTS)),
+      num_centers_on_few_points=int(np.count_nonzero(counts < privacy_lib.FEW_POINTS)),
   )

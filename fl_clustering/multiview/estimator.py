@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
-from sklearn.utils import validation
 
-from dp_clustering import data_frames
 from dp_clustering import noise
-from fl_clustering.multiview import client_views
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit
 from fl_clustering.points import federated_clusterer
-from fl_clustering.points import fitted
-from fl_clustering.points import given_clients
 
 if TYPE_CHECKING:
   from fl_clustering.points import secure_sums
@@ -64,6 +59,8 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
     privacy_ledger_: With `privacy`, the `dp_clustering.ledger.Ledger` of all releases; else
       None.
   """
+
+  _has_views = True
 
   def __init__(
       self,
@@ -132,52 +129,16 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
     given = {name: value for name, value in settings.items() if name not in left_out}
     return multiview_config.MultiViewConfig(**{**defaults, **given})
 
-  def _points_to_fit(
-      self, config: multiview_config.MultiViewConfig, clients: Any
-  ) -> given_clients.Clients:
-    tables, names = client_views.aligned(client_views.clients_of(clients))
-    if config.privacy is None:
-      views = client_views.check_clients(tables, config.n_clusters)
-    else:
-      views = client_views.check_private_clients(tables)
-      config.privacy.check_views(len(views.widths))
-    self._widths = views.widths
-    by_view: Any = list(map(data_frames.name_array, names)) if any(names) else None
-    data_frames.set_columns(self, sum(views.widths), by_view)
-    return tables.replaced(views.points)
-
   def _fit(
       self, config: multiview_config.MultiViewConfig, points: Mapping[Any, np.ndarray],
       hold_points: secure_sums.Hold,
-  ) -> fitted.Fit:
+  ) -> federated_clusterer.Fit:
     if config.privacy is None:
       return fitting.fit(config, hold_points(points), self._widths)
-    views = client_views.ClientViews(dict(points), self._widths)
-    held = private_fit.hold(views, config.privacy.view_norms, hold_points)
+    held = private_fit.hold(points, self._widths, config.privacy, hold_points)
     return private_fit.fit(config, held, self._widths, noise.SecureNoise())
 
-  def _set_centers(self, fit: fitted.Fit) -> None:
+  def _set_centers(self, fit: federated_clusterer.Fit) -> None:
     self.cluster_centers_ = np.split(fit.centroids, np.cumsum(self._widths)[:-1], axis=1)
     self.view_weights_ = fit.model.on_grid.view_weights
     self.objective_ = fit.loss
-
-  def _points(self, X: Any) -> given_clients.Clients:
-    validation.check_is_fitted(self)
-    clients = client_views.clients_of(X, "X", len(self._widths))
-    for view, names in enumerate(getattr(self, "feature_names_in_", [None] * len(self._widths))):
-      tables = client_views.of_view(clients, view)
-      for client_id, table in tables.by_id.items():
-        data_frames.check_order(table, names, tables.label(client_id))
-    arrays = client_views.as_arrays(clients)
-    if self.privacy is None:
-      return arrays.replaced({
-          client_id: client_views.joined_views(views, clients.label(client_id), self._widths)[0]
-          for client_id, views in arrays.by_id.items()
-      })
-    private_views = client_views.check_private_clients(arrays)
-    if private_views.widths != self._widths:
-      raise ValueError(
-          f"`X` must have {list(self._widths)} columns in its views, got "
-          f"{list(private_views.widths)}."
-      )
-    return arrays.replaced(private_views.points)

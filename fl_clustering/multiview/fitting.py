@@ -12,11 +12,12 @@ above 1, counts are asked at every model first, and clusters of fewer points los
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import Sequence
 
 import numpy as np
 
 from clustering_basics import randomness
+from dp_clustering import point_grid
 from dp_clustering import sum_query
 from fl_clustering.kmeans import least_counts
 from fl_clustering.kmeans import split_and_swap
@@ -25,14 +26,57 @@ from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.multiview import view_grid
-from fl_clustering.multiview import view_weights
-from fl_clustering.points import federated_points
-from fl_clustering.points import fitted
+from fl_clustering.points import federated_clusterer
 from fl_clustering.points import grid_scaling
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
 
-if TYPE_CHECKING:
-  from fl_clustering.points import secure_sums
+
+def find_view_grid(
+    config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
+    widths: Sequence[int],
+) -> tuple[grid_scaling.Grid, np.ndarray]:
+  """Returns a grid in which all views have the same total variance, and their bandwidths.
+
+  It follows from totals of integers alone, so it is the same bits whatever the order, the number
+  or the split of the clients, which are in the data's own coordinates.
+
+  Returns:
+    The grid around the mean of all points, and one over the views' total variances, per squared
+    grid step; float64 of shape (H,).
+
+  Raises:
+    ValueError: If there are too few points, or a view does not vary.
+  """
+  grid = grid_scaling.find_grid(clients, standardize=True)
+  grid.check_enough(n_clusters=config.n_clusters, min_count=config.min_count)
+  means, deviations = grid_scaling.column_moments(grid.clients, grid.num_points)
+  varies = deviations > 0
+  grid_factor = np.where(varies, grid.clients.scaling.factor, 1.0)
+  deviations = deviations / grid_factor
+  factor = varies.astype(float)
+  if config.standardize:
+    factor[varies] /= deviations[varies]
+  for view, place in enumerate(sums_lib.columns(widths)):
+    spread = np.linalg.norm(factor[place] * deviations[place])
+    if spread == 0:
+      raise ValueError(
+          "`clients` must have views that vary over all points, got the same values "
+          f"everywhere in view {view}."
+      )
+    factor[place] /= spread
+  # No view of a point is farther from the mean than the root of the sum of all squares.
+  # That is n; the rest is room for rounding.
+  steps = point_grid.POINT_STEPS / np.sqrt(1.001 * grid.num_points * len(widths))
+  shift = grid.clients.scaling.shift + means / grid_factor
+  view_grid = dataclasses.replace(
+      grid,
+      clients=clients.scaled(secure_sums.Scaling(shift, steps * factor)),
+      step=1 / steps,
+      column_factor=np.where(varies, grid.column_factor, 0.0),
+      num_rounds=grid.num_rounds + 1,
+  )
+  return view_grid, np.full(len(widths), 1 / steps**2)
 
 
 def _has_converged(history: list[server_step.RoundRecord], tol: float) -> bool:
@@ -42,12 +86,6 @@ def _has_converged(history: list[server_step.RoundRecord], tol: float) -> bool:
   return abs(before - now) < tol * abs(before)
 
 
-def _statistics(
-    points: federated_points.FederatedPoints, enough: least_counts.Enough
-) -> server_step.KernelStatistics:
-  return server_step.statistics(enough.query, points.totals(enough.query))
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Problem:
   """What all restarts of a fit share.
@@ -55,7 +93,6 @@ class _Problem:
   Attributes:
     config: Without `privacy`.
     rates: The views' bandwidths per squared grid step, of shape (H,).
-    widths: The views' numbers of columns.
   """
 
   config: multiview_config.MultiViewConfig
@@ -80,14 +117,14 @@ class _Problem:
     """
     num_clusters = self.config.n_clusters
     capacity = split_and_swap.largest_num_centers(num_clusters)
-    points = federated_points.FederatedPoints(self.grid.clients, capacity)
+    points = secure_sums.FederatedPoints(self.grid.clients, capacity)
     return split_and_swap.sums_kmeans(
         points.totals, points.dim, sums_fit.sum_of_squares(points), num_clusters,
         randomness.generator(self.config.seed, "first centers", restart),
         min_count=self.config.min_count,
     ).centers
 
-  def run(self, weigh: server_step.Weigh, restart: int) -> fitted.Fit:
+  def run(self, weigh: server_step.Weigh, restart: int) -> federated_clusterer.Fit:
     """Returns the fit of one restart."""
     num_views = len(self.widths)
     model = server_step.MultiViewModel(
@@ -96,12 +133,11 @@ class _Problem:
         alpha=self.config.alpha,
         rates=self.rates,
     )
-    points = federated_points.FederatedPoints(self.grid.clients, self.config.n_clusters)
+    points = secure_sums.FederatedPoints(self.grid.clients, self.config.n_clusters)
     history: list[server_step.RoundRecord] = []
     num_counts = 0
     for _ in range(self.config.num_rounds):
-      enough = self._with_enough(points, model.query(self.widths))
-      asked, sums = server_step.kept(model, enough.kept), _statistics(points, enough)
+      asked, sums, enough = self._ask(points, model)
       num_counts += len(enough.asked)
       history.append(server_step.record(asked, sums))
       model = server_step.next_model(asked, sums, self.widths, weigh)
@@ -113,10 +149,8 @@ class _Problem:
     fine = self._with_enough(fine_points, server_step.fine_query(asked, cells, self.widths))
     centers = server_step.fine_means(fine.query, fine_points.totals(fine.query))
     model = server_step.kept(model, fine.kept)
-    enough = self._with_enough(points, model.query(self.widths))
-    last = server_step.record(
-        server_step.kept(model, enough.kept), _statistics(points, enough)
-    )
+    final, final_sums, enough = self._ask(points, model)
+    last = server_step.record(final, final_sums)
     num_counts += len(fine.asked) + len(enough.asked)
     # Where there are fewer clusters than K, some occur several times.
     rows = np.resize(enough.kept, self.config.n_clusters)
@@ -125,16 +159,24 @@ class _Problem:
         server_step.kept(model, rows), self.grid.clients.scaling,
         self.grid.clients.scaling.undo(centers[rows]), self.widths,
     )
-    return fitted.Fit(
+    return federated_clusterer.Fit(
         fitted_views, (*history, last), len(history) + num_counts, last.objective,
-        num_centers_on_few_points=int(np.count_nonzero(sizes < fitted.FEW_POINTS)),
+        num_centers_on_few_points=int(np.count_nonzero(sizes < privacy_lib.FEW_POINTS)),
     )
 
   def _with_enough(
-      self, points: federated_points.FederatedPoints, query: sum_query.SumQuery
+      self, points: secure_sums.FederatedPoints, query: sum_query.SumQuery
   ) -> least_counts.Enough:
     """Returns the question about clusters of at least `min_count` points."""
     return least_counts.with_enough(points.totals, query, self.config.min_count)
+
+  def _ask(
+      self, points: secure_sums.FederatedPoints, model: server_step.MultiViewModel
+  ) -> tuple[server_step.MultiViewModel, server_step.KernelStatistics, least_counts.Enough]:
+    """Returns the model of the clusters that were asked about, their sums, and the question."""
+    enough = self._with_enough(points, model.query(self.widths))
+    sums = server_step.statistics(enough.query, points.totals(enough.query))
+    return server_step.kept(model, enough.kept), sums, enough
 
   def own_costs(self) -> np.ndarray:
     """Returns the cost that every view reaches when it is clustered alone.
@@ -152,20 +194,19 @@ class _Problem:
 def fit(
     config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
     widths: tuple[int, ...],
-) -> fitted.Fit:
+) -> federated_clusterer.Fit:
   """Returns the restart with the lowest objective; its history ends with the model itself.
 
   If the weights depend on the views' own costs, the objective counts every view's cost in
   units of its own cost: the plain objective rises when the weights become less equal.
 
   Raises:
-    ValueError: If a view does not vary, or there are fewer points than `min_count`.
+    ValueError: If there are too few points, or a view does not vary.
   """
-  grid, rates = view_grid.find_view_grid(clients, widths, config.standardize)
-  grid.check_min_count(config.min_count)
+  grid, rates = find_view_grid(config, clients, widths)
   problem = _Problem(config, grid, rates, widths)
   own_costs = problem.own_costs() if config.rule.needs_own_costs else None
-  units = 1.0 if own_costs is None else np.maximum(own_costs, view_weights.LEAST_COST)
+  units = 1.0 if own_costs is None else np.maximum(own_costs, multiview_config.LEAST_COST)
   weigh = lambda view_costs: config.rule.weigh(view_costs, own_costs, config.alpha)
   fits = (problem.run(weigh, restart) for restart in range(config.n_init))
   return min(

@@ -13,7 +13,7 @@ from dp_clustering import clustering_params
 from dp_clustering import point_grid
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
 # Rows that are given to clusters at a time.
 _BLOCK_ROWS = 2048
@@ -28,8 +28,6 @@ def in_balls(
 
   Args:
     points: Array of real numbers of shape (n, D), finite or not.
-    view_norms: The balls' radii.
-    widths: The views' numbers of columns, which sum to D.
   """
   return np.concatenate(
       [
@@ -42,16 +40,16 @@ def in_balls(
 
 def norm_scaling(
     view_norms: Sequence[float] | np.ndarray, widths: Sequence[int]
-) -> scaling_lib.Scaling:
+) -> secure_sums.Scaling:
   """Returns the scaling from the data's units to grid steps, by norms alone."""
   # In units of the norms, all views side by side are no longer than the root of their number.
   steps = point_grid.POINT_STEPS / math.sqrt(len(widths))
-  return scaling_lib.Scaling(np.zeros(sum(widths)), np.repeat(steps / np.array(view_norms), widths))
+  return secure_sums.Scaling(np.zeros(sum(widths)), np.repeat(steps / np.array(view_norms), widths))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedViews:
-  """A `fitted.Model` of all views side by side, which gives what the clients of the fit computed.
+  """Gives points of all views side by side to clusters as the clients of the fit did.
 
   A distance is what a point adds to the objective in a cluster.
 
@@ -60,12 +58,11 @@ class FittedViews:
     scaling: To grid steps.
     centroids: The centers in the data's units, float64 of shape (K, D).  Without noise they are
       right to float precision in every column, also in one that is narrower than a grid step.
-    widths: The views' numbers of columns.
     view_norms: The norms that rows are shortened to, with `privacy`; else None.
   """
 
   on_grid: server_step.MultiViewModel
-  scaling: scaling_lib.Scaling
+  scaling: secure_sums.Scaling
   centroids: np.ndarray
   widths: tuple[int, ...]
   view_norms: Sequence[float] | None = None
@@ -89,9 +86,11 @@ class FittedViews:
     return np.concatenate([function(np, block, arrays, self.widths) for block in blocks])
 
   def assign(self, points: np.ndarray) -> np.ndarray:
+    """Returns the clusters of points (n, D) in the data's units, an int array of shape (n,)."""
     return self._by_blocks(sums.nearest, points)
 
   def distances(self, points: np.ndarray) -> np.ndarray:
+    """Returns the distances of points to the centroids, of shape (n, K)."""
     factors = self.on_grid.view_factors
     closeness = self._by_blocks(sums.closeness, points)
     return np.maximum(0, factors.sum() - factors.max() * closeness)

@@ -1,4 +1,10 @@
-"""The settings of federated multi-view k-means, checked as they are made.
+"""The settings of federated multi-view k-means, checked as they are made, and its view weights.
+
+The weights v_h sum to one.  `equal` gives every view the same weight.  `mvkm` is the paper's
+rule, the minimum of sum_h v_h^alpha cost_h: it rewards the view that is easiest to
+compress, which need not be the view that shows the clusters.  `regret` measures how much
+of a view's own optimum the common clusters give away: a view that the others agree with
+keeps nearly all of it.
 
 No TensorFlow here: a program can refuse wrong settings before it imports it.
 """
@@ -8,10 +14,11 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import math
-from typing import Any, ClassVar, Mapping, Sequence
+from typing import Any, Callable, ClassVar, Mapping, Sequence
+
+import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.multiview import view_weights as view_weights_lib
 from fl_clustering.points import privacy as privacy_lib
 
 
@@ -59,6 +66,61 @@ class PointPrivacy(privacy_lib.Privacy):
       )
 
 
+# A view whose cost is zero takes all the weight; this keeps the quotients finite.
+LEAST_COST = 1e-12
+
+
+@dataclasses.dataclass(frozen=True)
+class ViewWeightRule:
+  """A row of the registry.
+
+  Attributes:
+    weigh: A function of (view_costs, own_costs, alpha) that returns the weights, all
+      of shape (H,).
+    learns: Whether the weights depend on the data; then alpha must be above one.
+    needs_own_costs: Whether `own_costs` is needed, the cost that each view reaches
+      when it is clustered alone; otherwise it is None.
+  """
+
+  weigh: Callable[..., np.ndarray]
+  learns: bool
+  needs_own_costs: bool = False
+
+
+def _shares(quotients: np.ndarray, alpha: float) -> np.ndarray:
+  # Divided by the largest first: a small alpha - 1 makes the powers overflow.
+  powers = (quotients / quotients.max()) ** (1 / (alpha - 1))
+  return powers / powers.sum()
+
+
+def _equal(
+    view_costs: np.ndarray, own_costs: np.ndarray | None, alpha: float
+) -> np.ndarray:
+  del own_costs, alpha  # The same for all.
+  return np.full(len(view_costs), 1 / len(view_costs))
+
+
+def _mvkm(
+    view_costs: np.ndarray, own_costs: np.ndarray | None, alpha: float
+) -> np.ndarray:
+  del own_costs
+  return _shares(1 / np.maximum(view_costs, LEAST_COST), alpha)
+
+
+def _regret(
+    view_costs: np.ndarray, own_costs: np.ndarray, alpha: float
+) -> np.ndarray:
+  quotients = np.maximum(own_costs, LEAST_COST) / np.maximum(view_costs, LEAST_COST)
+  # Above one, the view alone has only been clustered less well.
+  return _shares(np.minimum(quotients, 1.0), alpha)
+
+
+VIEW_WEIGHTS = {
+    "equal": ViewWeightRule(_equal, learns=False),
+    "mvkm": ViewWeightRule(_mvkm, learns=True),
+    "regret": ViewWeightRule(_regret, learns=True, needs_own_costs=True),
+}
+
 # Choosing among restarts, or when to end, would make the number of rounds depend on the data.
 PRIVATE_DEFAULTS: Mapping[str, Any] = {"n_init": 1, "num_rounds": 3, "tol": 0.0}
 
@@ -86,7 +148,7 @@ class MultiViewConfig:
 
   def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)
-    validate.one_of(view_weights_lib.VIEW_WEIGHTS, view_weights=self.view_weights)
+    validate.one_of(VIEW_WEIGHTS, view_weights=self.view_weights)
     validate.positive(alpha=self.alpha)
     if self.rule.learns and self.alpha <= 1:
       raise validate.error("alpha", f"be > 1 with `view_weights`={self.view_weights!r}", self.alpha)
@@ -116,5 +178,5 @@ class MultiViewConfig:
       )
 
   @property
-  def rule(self) -> view_weights_lib.ViewWeightRule:
-    return view_weights_lib.VIEW_WEIGHTS[self.view_weights]
+  def rule(self) -> ViewWeightRule:
+    return VIEW_WEIGHTS[self.view_weights]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Sequence, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -21,15 +21,13 @@ from fl_clustering.kmeans import private_fit as kmeans_fit
 from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import federated_points
-from fl_clustering.points import fitted
+from fl_clustering.points import federated_clusterer
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
 
 if TYPE_CHECKING:
   from dp_clustering import noise
-  from fl_clustering.multiview import client_views
   from fl_clustering.multiview import multiview_config
-  from fl_clustering.points import secure_sums
 
 # Share of the budget (of mu squared) for the first centers.
 _START_SHARE = 0.8
@@ -43,14 +41,20 @@ _COVERS = (
 
 
 def hold(
-    views: client_views.ClientViews, view_norms: Sequence[float], hold_points: secure_sums.Hold
+    clients: Mapping[Any, np.ndarray], widths: Sequence[int],
+    privacy: multiview_config.PointPrivacy, hold_points: secure_sums.Hold,
 ) -> secure_sums.ClientPoints:
-  """Returns private clients, in grid steps: every row is in the balls."""
+  """Returns private clients, in grid steps: every row of the points (n, D) is in the balls.
+
+  Raises:
+    ValueError: Unless there is a norm for every view.
+  """
+  privacy.check_views(len(widths))
   mapped = {
-      client_id: model_lib.in_balls(points, view_norms, views.widths)
-      for client_id, points in views.points.items()
+      client_id: model_lib.in_balls(points, privacy.view_norms, widths)
+      for client_id, points in clients.items()
   }
-  units = model_lib.norm_scaling(np.ones(len(view_norms)), views.widths)
+  units = model_lib.norm_scaling(np.ones(len(widths)), widths)
   return hold_points(mapped).scaled(units)
 
 
@@ -62,7 +66,6 @@ def noisy_statistics(
 
   Args:
     mu: Cost of the release, mu of Gaussian differential privacy.
-    name: The release's name in the ledger.
   """
   sensitivity = sums_lib.sensitivity(len(widths), _COUNT_WEIGHT)
   std = sensitivity / mu
@@ -87,7 +90,6 @@ def next_model(
   positive-part James-Stein estimator (see `dp_clustering.refine`).
 
   Args:
-    sums: With noise.
     std: The standard deviation of the noise on `residual_sums`.
   """
   # A quotient of noise by noise would be anywhere.
@@ -108,7 +110,7 @@ def next_model(
 def fit(
     config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
     widths: tuple[int, ...], noise_source: noise.Source,
-) -> fitted.Fit:
+) -> federated_clusterer.Fit:
   """Fits a model to clients from `hold`, with `privacy`; all of the fit is private.
 
   Only the noise source `SecureNoise` protects anyone.
@@ -128,7 +130,7 @@ def fit(
       # Bandwidths of one over the square of the norm, whatever the points are.
       rates=np.full(num_views, 1 / clients.scaling.factor[0] ** 2),
   )
-  points = federated_points.FederatedPoints(clients, k)
+  points = secure_sums.FederatedPoints(clients, k)
   noisy_totals = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
   weigh = lambda view_costs: config.rule.weigh(view_costs, None, config.alpha)
   round_mu = mu * math.sqrt((1 - _START_SHARE) / config.num_rounds)
@@ -141,7 +143,7 @@ def fit(
     model = next_model(model, sums, std, widths, weigh)
   scaling = model_lib.norm_scaling(privacy.view_norms, widths)
   centroids = scaling.undo(model.centers)
-  return fitted.Fit(
+  return federated_clusterer.Fit(
       model_lib.FittedViews(model, scaling, centroids, widths, privacy.view_norms),
       tuple(history),
       num_rounds=len(history),

@@ -1,22 +1,115 @@
-"""What estimators of federated clustering share: scikit-learn's methods, for many clients."""
+"""What estimators of federated clustering share: who computes, results, scikit-learn's methods."""
 
 from __future__ import annotations
 
 import abc
-from typing import Any, Callable, Mapping, TYPE_CHECKING
+import contextlib
+import dataclasses
+import functools
+import importlib.util
+import sys
+import tempfile
+from typing import Any, Callable, ClassVar, Iterator, Mapping, TYPE_CHECKING
 import warnings
 
+from absl import logging
 import numpy as np
 from sklearn import base
+from sklearn.utils import validation
 
+from clustering_basics import extras
 from clustering_basics import validate
+from dp_clustering import data_frames
 from fl_clustering.points import given_clients
-from fl_clustering.points import holding
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
 
 if TYPE_CHECKING:
-  from fl_clustering.points import fitted
-  from fl_clustering.points import secure_sums
+  from dp_clustering import ledger as ledger_lib
+
+
+def _has_tff_context() -> bool:
+  """Returns whether the caller has set a TFF context, which takes TFF to be imported."""
+  if "tensorflow_federated" not in sys.modules:
+    return False
+  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
+
+  return runtime.has_context_of_the_caller()
+
+
+def _check_tff() -> None:
+  """Raises an error unless TFF is installed."""
+  if importlib.util.find_spec("tensorflow_federated") is None:
+    raise ModuleNotFoundError(
+        f"TensorFlow Federated must be installed for this algorithm, and isn't; {extras.advice()}. "
+        "The default algorithm needs no extra."
+    )
+
+
+@contextlib.contextmanager
+def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sums.Hold]:
+  """Returns what gives points to those who compute: TFF's clients, or this process.
+
+  TFF's clients compute in the caller's context, if there is one, such as a
+  `fl_clustering.runtime.LocalRuntime` or workers.  Without one this process computes, without TFF,
+  or a runtime that ends with the block if TFF is needed.
+
+  Args:
+    needs_tff: Whether clients compute more than answers to a `secure_sums.Question`.
+    in_files: Whether this process keeps the points in files, too, as they may exceed the memory.
+
+  Raises:
+    ModuleNotFoundError: If TFF is needed and not installed.
+  """
+  with tempfile.TemporaryDirectory() as folder:
+    if not needs_tff and not _has_tff_context():
+      yield functools.partial(secure_sums.hold, directory=folder if in_files else None)
+      return
+    _check_tff()
+    # TensorFlow Federated takes seconds to import.
+    # pylint: disable=g-import-not-at-top
+    from fl_clustering import runtime
+    from fl_clustering.points import point_files
+    # pylint: enable=g-import-not-at-top
+
+    with runtime.of_the_caller_or_own():
+      yield functools.partial(point_files.write_files, directory=folder)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fit:
+  """The result of a fit.
+
+  Attributes:
+    model: What gives clusters to points, such as a `kmeans.model.KMeansModel`; it has `centroids`,
+      `scaling`, `assign`, `distances` and `losses`.
+    history: The records of the rounds of the best restart.
+    num_rounds: Number of its rounds.
+    loss: At the centroids; None with `privacy`.
+    silhouette: The mean simplified silhouette, or None.
+    num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
+      None with `privacy` and with algorithms that don't tell.
+    privacy_spent: What a private fit guarantees (`privacy.guarantee`), or None.
+  """
+
+  model: Any
+  history: tuple[Any, ...]
+  num_rounds: int
+  loss: float | None = None
+  silhouette: float | None = None
+  num_centers_on_few_points: int | None = None
+  privacy_spent: Mapping[str, Any] | None = None
+  ledger: ledger_lib.Ledger | None = None
+
+  @property
+  def centroids(self) -> np.ndarray:
+    return self.model.centroids
+
+  def warn_of_few_points(self) -> None:
+    """Logs a warning if centroids stand on few points."""
+    num_few = self.num_centers_on_few_points
+    for warning in privacy_lib.few_points_warnings(num_few, len(self.centroids)):
+      logging.warning("%s. %s", *warning)
 
 
 class _Distances(base.TransformerMixin, base.BaseEstimator):
@@ -70,8 +163,9 @@ class FederatedClusterer(
   """A clustering of the points of many clients, in scikit-learn's manner.
 
   Every method takes one client, a list of clients, or a mapping from client id, an integer or
-  text, and returns one array, a list of arrays, or a dict by id; `y` is ignored.  A subclass says
-  what one client is, and has the arguments `privacy`, `compute_labels` and `random_state`.
+  text, and returns one array, a list of arrays, or a dict by id; `y` is ignored.  One client is a
+  table, or a list of tables if it `_has_views`.  A subclass has the arguments `privacy`,
+  `compute_labels` and `random_state`.
 
   There is no `sample_weight`: what a client sends are sums of whole numbers, with a bound on
   what one row adds, which real weights don't fit.  A row that counts twice can be given twice.
@@ -81,27 +175,56 @@ class FederatedClusterer(
   compute_labels: bool | None
   random_state: int
 
+  _has_views: ClassVar[bool] = False
+
   @abc.abstractmethod
   def _config(self) -> Any:
     """Returns the settings as the fit takes them, checked."""
 
   @abc.abstractmethod
-  def _points_to_fit(self, config: Any, clients: Any) -> given_clients.Clients:
-    """Returns the clients' points as `_fit` and the model take them."""
-
-  @abc.abstractmethod
   def _fit(
       self, config: Any, points: Mapping[Any, np.ndarray], hold_points: secure_sums.Hold
-  ) -> fitted.Fit:
+  ) -> Fit:
     """Fits points by client id, which `hold_points` gives to those who compute."""
 
   @abc.abstractmethod
-  def _set_centers(self, fit: fitted.Fit) -> None:
+  def _set_centers(self, fit: Fit) -> None:
     """Sets the attributes that only this class has."""
 
-  @abc.abstractmethod
+  def _points_to_fit(self, clients: Any) -> given_clients.Clients:
+    """Returns the clients' points as `_fit` and the model take them, and sets their columns."""
+    tables = given_clients.tables_of(clients, has_views=self._has_views)
+    arrays, names = given_clients.aligned(tables)
+    points, self._widths = given_clients.points_of(arrays, self.privacy is not None)
+    by_view: Any = list(map(data_frames.name_array, names))
+    if not self._has_views:
+      (by_view,) = by_view
+    elif not any(names):
+      by_view = None
+    data_frames.set_columns(self, sum(self._widths), by_view)
+    return points
+
   def _points(self, X: Any) -> given_clients.Clients:  # pylint: disable=invalid-name
     """Returns the clients' points as the model takes them, to predict."""
+    validation.check_is_fitted(self)
+    num_views = len(self._widths)
+    tables = given_clients.tables_of(X, "X", self._has_views, num_views)
+    fitted_names = getattr(self, "feature_names_in_", None)
+    by_view = [fitted_names] * num_views
+    if self._has_views and fitted_names is not None:
+      by_view = fitted_names
+    for view, names in enumerate(by_view):
+      for client_id, views in tables.by_id.items():
+        data_frames.check_order(views[view], names, tables.label(client_id, view))
+    arrays = tables.map_tables(data_frames.numbers)
+    points, widths = given_clients.points_of(arrays, self.privacy is not None)
+    if not self._has_views:
+      data_frames.check_width(self, widths[0])
+    elif widths != self._widths:
+      raise ValueError(
+          f"`X` must have {list(self._widths)} columns in its views, got {list(widths)}."
+      )
+    return points
 
   def _settings(self) -> dict[str, Any]:
     """Returns the arguments that a configuration has, as a dict."""
@@ -116,14 +239,14 @@ class FederatedClusterer(
   def _fit_points(self, clients: Any) -> given_clients.Clients:
     """Fits, and returns the points."""
     config = self._config()
-    points = self._points_to_fit(config, clients)
+    points = self._points_to_fit(clients)
     if self.privacy is not None:
       for text in privacy_lib.budget_warnings(
           self.privacy.epsilon, self.privacy.delta, self.privacy.points_per_client,
           len(points.by_id),
       ):
         warnings.warn(text, stacklevel=3)
-    with holding.open_clients(config.needs_tff) as hold_points:
+    with open_clients(config.needs_tff) as hold_points:
       fit = self._fit(config, points.by_id, hold_points)
     fit.warn_of_few_points()
     self._result = fit

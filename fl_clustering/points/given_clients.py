@@ -1,6 +1,7 @@
-"""The clients as the user gives them: one table, several in a list, or several by id.
+"""The clients as the user gives them: one, several in a list, or several by id.
 
-Results for the clients have the same form.  Checks say whether their points can be clustered
+A client is a table, or a list of tables, its views, whose rows are the same points.  Results for
+the clients have the same form as the clients.  Checks say whether their points can be clustered
 together.
 """
 
@@ -10,14 +11,14 @@ import collections.abc
 import dataclasses
 import numbers
 import re
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from dp_clustering import clustering_params
 from dp_clustering import data_frames
 
-# The id of a table that is given alone.
+# The id of a client that is given alone.
 ALONE = None
 # Sums of squares of larger numbers could overflow.
 LARGEST = 1e100
@@ -82,19 +83,20 @@ class Clients:
     given_ids: The ids in the user's order.
     is_list: Whether the user gave a list; its ids are "0", "1", and so on.
     name: What the messages call all of it.
-    part: What they add for a part of every client, such as a view.
+    has_views: Whether the messages tell a client's tables apart.
   """
 
   by_id: Mapping[Any, Any]
   given_ids: tuple[Any, ...]
   is_list: bool
   name: str
-  part: str = ""
+  has_views: bool = False
 
-  def label(self, client_id: Any) -> str:
-    """Returns what messages call a client: "`clients`['north']"."""
+  def label(self, client_id: Any, view: int | None = None) -> str:
+    """Returns what messages call a client or one of its views: "`clients`['north'], view 0,"."""
     which = "" if client_id is ALONE else f"[{client_id!r}]"
-    return f"`{self.name}`{which}{self.part}"
+    part = f", view {view}," if self.has_views and view is not None else ""
+    return f"`{self.name}`{which}{part}"
 
   def replaced(self, by_id: Mapping[Any, Any]) -> Clients:
     """Returns clients of the same form, with other values by id."""
@@ -106,6 +108,15 @@ class Clients:
       return function(self.by_id[ALONE])
     values = {client_id: function(self.by_id[client_id]) for client_id in self.given_ids}
     return list(values.values()) if self.is_list else values
+
+  def map_tables(self, function: Callable[[Any, str], Any]) -> Clients:
+    """Returns the clients with a function's value for every table, of the table and its label."""
+    return self.replaced({
+        client_id: [
+            function(table, self.label(client_id, view)) for view, table in enumerate(tables)
+        ]
+        for client_id, tables in self.by_id.items()
+    })
 
 
 def clients_of(
@@ -121,8 +132,6 @@ def clients_of(
     TypeError: If it is none of these, or an id is neither an integer nor text.
     ValueError: If there is no client, or two ids look alike.
   """
-  if isinstance(given, Clients):
-    return given
   is_list = False
   by_id: Mapping[Any, Any]
   if is_one(given):
@@ -142,12 +151,83 @@ def clients_of(
   return Clients(sorted_by_id(by_id), tuple(by_id), is_list, name)
 
 
-def as_arrays(clients: Clients) -> Clients:
-  """Returns arrays where there were frames; see `data_frames.numbers`."""
-  return clients.replaced({
-      client_id: data_frames.numbers(table, clients.label(client_id))
-      for client_id, table in clients.by_id.items()
-  })
+def _is_client_of_views(value: Any) -> bool:
+  """Returns whether a value is meant as one client: a table, which is a view, or a list of them."""
+  if is_table(value):
+    return True
+  is_list = isinstance(value, collections.abc.Sequence) and not isinstance(value, str)
+  return is_list and any(map(is_table, value))
+
+
+def _is_empty_list(points: Any) -> bool:
+  """Returns whether points are a list without rows, which tells no number of columns."""
+  return hasattr(points, "__len__") and len(points) == 0 and np.ndim(points) == 1
+
+
+def _check_is_table(table: Any, label: str) -> None:
+  """Raises a ValueError that tells the forms apart if a client is no table."""
+  if data_frames.is_sparse(table) or _is_empty_list(table):
+    return
+  dims = num_dims(table)
+  if dims != 2:
+    got = "1 dimension" if dims == 1 else f"{dims} dimensions"
+  elif not hasattr(table, "__array__") and not data_frames.is_frame(table) and (
+      len(set(map(len, table))) > 1
+  ):
+    got = "rows of several lengths"
+  else:
+    return
+  raise ValueError(
+      f"{label} must be a matrix of shape (num_points, num_columns), got {got}; one client is a "
+      "table or a list of rows, and several clients are a list or a dict of tables."
+  )
+
+
+def _view_list(views: Any, label: str, num_views: int | None) -> Sequence[Any]:
+  """Returns a client's views; raises an error if they are no list of so many."""
+  if isinstance(views, str) or not isinstance(views, collections.abc.Sequence):
+    raise TypeError(
+        f"{label} must be a list of arrays, one per view, got {type(views).__name__}."
+    )
+  if not len(views):
+    raise ValueError(f"{label} must have at least one view, got none.")
+  if num_views is not None and len(views) != num_views:
+    raise ValueError(f"{label} must have {num_views} views as the others, got {len(views)}.")
+  for view, table in enumerate(views):
+    if table is None:
+      raise ValueError(
+          f"{label}, view {view}, must be there: every client needs every view, clients without "
+          "one are not supported, got None."
+      )
+  return views
+
+
+def tables_of(
+    given: Any, name: str = "clients", has_views: bool = False, num_views: int | None = None
+) -> Clients:
+  """Returns the clients that the user gave as lists of as many tables each.
+
+  Args:
+    name: What the messages call it.
+    has_views: Whether a client is a list of tables, or a table that is its only view; else it is a
+      table.
+    num_views: How many views a client must have; the same number as the others by default.
+
+  Raises:
+    TypeError: If it is something else.
+    ValueError: If there is no client, or one is no table, or has no view or another number of them.
+  """
+  clients = clients_of(given, name, _is_client_of_views if has_views else is_table)
+  found: dict[Any, Sequence[Any]] = {}
+  for client_id, tables in clients.by_id.items():
+    label = clients.label(client_id)
+    if not has_views:
+      _check_is_table(tables, label)
+    if not has_views or is_table(tables):
+      tables = [tables]
+    found[client_id] = _view_list(tables, label, num_views) if has_views else tables
+    num_views = len(found[client_id])
+  return dataclasses.replace(clients, by_id=found, has_views=has_views)
 
 
 def _has_no_rows(table: Any) -> bool:
@@ -155,28 +235,36 @@ def _has_no_rows(table: Any) -> bool:
   return is_array and num_dims(table) > 0 and not len(table)
 
 
-def aligned(clients: Clients) -> tuple[Clients, list[str] | None]:
-  """Returns arrays with their columns in the order of the first frame, and the columns' names.
+def aligned(clients: Clients) -> tuple[Clients, list[list[str] | None]]:
+  """Returns arrays with every view's columns in the order of its first frame, and their names.
 
-  The names are None for tables without.
+  The names are None for a view without.
+
+  Args:
+    clients: Of `tables_of`.
 
   Raises:
     TypeError: If a table is sparse, or a column of a frame does not hold real numbers.
     ValueError: If the tables' columns don't have the same names.
   """
-  first, names, arrays = None, None, dict(as_arrays(clients).by_id)
-  for client_id, table in clients.by_id.items():
-    if _has_no_rows(table):
-      continue  # With `privacy` that is no error.
-    label = clients.label(client_id)
-    own = data_frames.column_names(table, label)
-    if first is None:
-      first, names = label, own
-    elif own is not None and names is not None:
-      data_frames.check_same_columns(own, names, label, first)
-      arrays[client_id] = arrays[client_id][:, [own.index(column) for column in names]]
-    elif own is not names:
-      raise ValueError(f"{label} must have names of columns if {first} has, and none if not.")
+  firsts: dict[int, str] = {}
+  names: list[list[str] | None] = [None] * len(next(iter(clients.by_id.values())))
+  arrays = dict(clients.map_tables(data_frames.numbers).by_id)
+  for client_id, tables in clients.by_id.items():
+    for view, table in enumerate(tables):
+      if _has_no_rows(table):
+        continue  # With `privacy` that is no error.
+      label, expected = clients.label(client_id, view), names[view]
+      own = data_frames.column_names(table, label)
+      if view not in firsts:
+        firsts[view], names[view] = label, own
+      elif own is not None and expected is not None:
+        data_frames.check_same_columns(own, expected, label, firsts[view])
+        order = [own.index(column) for column in expected]
+        arrays[client_id][view] = arrays[client_id][view][:, order]
+      elif own is not expected:
+        first = firsts[view]
+        raise ValueError(f"{label} must have names of columns if {first} has, and none if not.")
   return clients.replaced(arrays), names
 
 
@@ -223,65 +311,80 @@ def checked_points(points: Any, name: str, num_columns: int | None = None) -> np
   return array
 
 
-def _check_are_tables(clients: Clients) -> None:
-  """Raises a ValueError that tells the forms apart if a client is no table."""
-  for client_id, table in clients.by_id.items():
-    if data_frames.is_sparse(table) or is_empty_list(table):
-      continue
-    dims = num_dims(table)
-    if dims != 2:
-      got = "1 dimension" if dims == 1 else f"{dims} dimensions"
-    elif not hasattr(table, "__array__") and not data_frames.is_frame(table) and (
-        len(set(map(len, table))) > 1
-    ):
-      got = "rows of several lengths"
-    else:
-      continue
-    raise ValueError(
-        f"{clients.label(client_id)} must be a matrix of shape (num_points, num_columns), got "
-        f"{got}; one client is a table or a list of rows, and several clients are a list or a dict "
-        "of tables."
-    )
+def _any_points(table: Any, label: str) -> np.ndarray | None:
+  """Returns a table as float64 of shape (n, d), whatever rows hold; None for an empty list."""
+  if _is_empty_list(table):
+    return None
+  array = data_frames.numeric_array(table, label, 2)
+  # In wider types, numbers may be too large for float64.  Signaling NaNs would warn.
+  with np.errstate(over="ignore", invalid="ignore"):
+    return array.astype(np.float64, copy=False)
 
 
-def checked_clients(clients: Any) -> dict[Any, np.ndarray]:
-  """Returns the `checked_points` of what `clients_of` takes, by client id."""
-  checked: dict[Any, np.ndarray] = {}
-  num_columns, clients = None, clients_of(clients)
-  _check_are_tables(clients)
-  for client_id, points in clients.by_id.items():
-    checked[client_id] = checked_points(points, clients.label(client_id), num_columns)
-    num_columns = checked[client_id].shape[1]
-  return checked
+def _private_tables(clients: Clients) -> dict[Any, list[np.ndarray]]:
+  """Returns every client's tables; without rows, they have as many columns as those of others."""
+  found = clients.map_tables(_any_points).by_id
+  widths: list[int] = []
+  for view, arrays in enumerate(zip(*found.values())):
+    own = {array.shape[1] for array in arrays if array is not None}
+    if len(own) != 1 or 0 in own:
+      part = f", view {view}," if clients.has_views else ""
+      raise ValueError(
+          f"`{clients.name}`{part} must have the same number of columns, at least one, at every "
+          f"client, got {sorted(own) or 'none'}."
+      )
+    widths += own
+  return {
+      client_id: [
+          np.zeros((0, width)) if array is None else array for width, array in zip(widths, arrays)
+      ]
+      for client_id, arrays in found.items()
+  }
 
 
-def is_empty_list(points: Any) -> bool:
-  """Returns whether points are a list without rows, which tells no number of columns."""
-  return hasattr(points, "__len__") and len(points) == 0 and np.ndim(points) == 1
+def _checked_tables(clients: Clients) -> dict[Any, list[np.ndarray]]:
+  """Returns the `checked_points` of every client's tables."""
+  found: dict[Any, list[np.ndarray]] = {}
+  for client_id, tables in clients.by_id.items():
+    first = next(iter(found.values()), None)
+    found[client_id] = [
+        checked_points(
+            table, clients.label(client_id, view), None if first is None else first[view].shape[1]
+        )
+        for view, table in enumerate(tables)
+    ]
+  return found
 
 
-def private_clients(clients: Any) -> dict[Any, np.ndarray]:
-  """Returns the clients' points by client id, of whatever content.
+def points_of(clients: Clients, is_private: bool) -> tuple[Clients, tuple[int, ...]]:
+  """Returns the clients' points, float64 of shape (n, D), and the views' numbers of columns.
 
-  Only what is public is checked: types and numbers of columns.  An error that depends on the
-  rows could tell whether a row is there.  A client may have no rows.
+  The D columns are those of all views side by side.  If the points are private, only what is
+  public is checked: types, and numbers of views and columns.  An error that depends on the rows
+  could tell whether a row is there.  A client may then have no rows.
+
+  Args:
+    clients: Of `tables_of`.
 
   Raises:
-    TypeError: If a client's points are no numbers.
-    ValueError: If numbers of columns differ.
+    TypeError: If a table holds no real numbers.
+    ValueError: If the clients' points can't be clustered together.
   """
-  clients = clients_of(clients)
-  _check_are_tables(clients)
-  arrays = {
-      client_id: None if is_empty_list(points)
-      else data_frames.numeric_array(points, clients.label(client_id), 2)
-      for client_id, points in clients.by_id.items()
-  }
-  widths = {array.shape[1] for array in arrays.values() if array is not None}
-  if len(widths) != 1 or 0 in widths:
-    raise ValueError(
-        "`clients` must have the same number of columns, at least one, got "
-        f"{sorted(widths) or 'none'}."
-    )
-  no_rows = np.zeros((0, *widths))
-  return {client_id: no_rows if array is None else array for client_id, array in arrays.items()}
+  found = _private_tables(clients) if is_private else _checked_tables(clients)
+  points: dict[Any, np.ndarray] = {}
+  widths: tuple[int, ...] = ()
+  for client_id, arrays in found.items():
+    for view, array in enumerate(arrays):
+      if len(array) == len(arrays[0]):
+        continue
+      if is_private:  # How many is private.
+        raise ValueError(
+            f"{clients.label(client_id)} must have the same number of rows in every view."
+        )
+      raise ValueError(
+          f"{clients.label(client_id, view)} must have {len(arrays[0])} rows as view 0 has, got "
+          f"{len(array)}."
+      )
+    widths = tuple(array.shape[1] for array in arrays)
+    points[client_id] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
+  return clients.replaced(points), widths

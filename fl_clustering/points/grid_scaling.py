@@ -1,4 +1,6 @@
-"""The grid of a fit without noise, found by secure sums of integers alone.
+"""The coordinates of fits without noise: a grid from secure sums, or a unit from plain sums.
+
+The grid is found by secure sums of integers alone.
 
 A maximum over the clients would be one client's number, so bounds come from histograms of
 binary exponents, which are sums.  The server learns them: how many numbers of a column, and
@@ -14,16 +16,13 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from typing import Any, Mapping, TYPE_CHECKING
+from typing import Any, Mapping
 
 import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import point_grid
-from fl_clustering.points import scaling as scaling_lib
-
-if TYPE_CHECKING:
-  from fl_clustering.points import secure_sums
+from fl_clustering.points import secure_sums
 
 # Binary exponents that are told apart.  Smaller numbers count as of the lowest, 4e-103; larger
 # ones than `given_clients.LARGEST` don't occur.
@@ -55,18 +54,8 @@ def _bins(xp: types.ModuleType, values: Any, lowest: int, width: int, num_bins: 
   return xp.clip(bins, 0, num_bins - 1)
 
 
-class _Question:
-  """A `secure_sums.Question` that is sent nothing, and whose answers are sums as they are."""
-
-  is_of_integers = True
-
-  def limited(self, xp: types.ModuleType, totals: Any, sent: Mapping[str, Any]) -> Any:
-    del xp, sent
-    return totals
-
-
 @dataclasses.dataclass(frozen=True)
-class ColumnExponents(_Question):
+class ColumnExponents(secure_sums.Question):
   """How many numbers of every column have an exponent in every bin, (d * bins, 1)."""
 
   is_of_integers = False
@@ -95,7 +84,7 @@ def column_bounds(counts: np.ndarray) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True)
-class ColumnMoments(_Question):
+class ColumnMoments(secure_sums.Question):
   """The columns' sums and sums of squares, the latter in two parts, (1, 3 * d).
 
   The coordinates are below 2^30.
@@ -140,7 +129,7 @@ def column_moments(
 
 
 @dataclasses.dataclass(frozen=True)
-class NormExponents(_Question):
+class NormExponents(secure_sums.Question):
   """How many points have a squared norm with every exponent, (bins, 1).
 
   The coordinates are at most 2^20.
@@ -180,8 +169,6 @@ class Grid:
       column's own.  They are then below 2^52 around any origin between the points, however narrow
       a column is beside others.  Powers of two, or zero for a constant column; float64 of shape
       (d,).
-    num_points: Number of points of all clients.
-    num_rounds: Number of rounds that it took.
   """
 
   clients: secure_sums.ClientPoints
@@ -190,12 +177,11 @@ class Grid:
   num_points: int
   num_rounds: int
 
-  def check_min_count(self, min_count: int) -> None:
-    """Raises a ValueError if that is more than there are points."""
-    if min_count > self.num_points:
-      raise validate.error(
-          "min_count", f"be at most the {self.num_points} points of all clients", min_count
-      )
+  def check_enough(self, **least_points: int) -> None:
+    """Raises a ValueError that names the first argument that exceeds the number of points."""
+    for name, value in least_points.items():
+      if value > self.num_points:
+        raise validate.error(name, f"be at most the {self.num_points} points of all clients", value)
 
   def in_column_steps(self) -> tuple[secure_sums.ClientPoints, np.ndarray]:
     """Returns the clients in steps of every column's own, and these steps in grid steps.
@@ -204,7 +190,7 @@ class Grid:
     """
     scaling, own = self.clients.scaling, self.column_factor
     cells = np.divide(scaling.factor, own, out=np.zeros_like(scaling.factor), where=own > 0)
-    return self.clients.scaled(scaling_lib.Scaling(scaling.shift, own)), cells
+    return self.clients.scaled(secure_sums.Scaling(scaling.shift, own)), cells
 
 
 def find_grid(clients: secure_sums.ClientPoints, standardize: bool) -> Grid:
@@ -221,18 +207,18 @@ def find_grid(clients: secure_sums.ClientPoints, standardize: bool) -> Grid:
   """
   num_columns = clients.num_columns
   ones, steps = np.ones(num_columns), 2.0**_MOMENT_BITS
-  own = scaling_lib.Scaling(np.zeros(num_columns), ones)
+  own = secure_sums.Scaling(np.zeros(num_columns), ones)
   counts = _column_exponents(clients.scaled(own))
   num_points = int(counts[0].sum())
   if num_points >= MOST_POINTS:
     raise validate.error("clients", f"have fewer than {MOST_POINTS} points", num_points)
   bounds = column_bounds(counts)
-  in_bounds = clients.scaled(scaling_lib.Scaling(own.shift, steps / bounds))
+  in_bounds = clients.scaled(secure_sums.Scaling(own.shift, steps / bounds))
   means, _ = column_moments(in_bounds, num_points)
   origin = means * bounds / steps
-  centered = scaling_lib.Scaling(origin, ones)
+  centered = secure_sums.Scaling(origin, ones)
   bounds = column_bounds(_column_exponents(clients.scaled(centered)))
-  in_bounds = clients.scaled(scaling_lib.Scaling(origin, steps / bounds))
+  in_bounds = clients.scaled(secure_sums.Scaling(origin, steps / bounds))
   means, deviations = column_moments(in_bounds, num_points)
   origin = origin + means * bounds / steps
   # A constant column is dropped: what rounding leaves of it would coarsen the grid.
@@ -241,13 +227,54 @@ def find_grid(clients: secure_sums.ClientPoints, standardize: bool) -> Grid:
     np.divide(steps / bounds, deviations, out=factor, where=deviations > 0)
   # From the new origin, nothing is farther than twice the bounds.
   unit = (2 * bounds * factor).max() / 2.0**_NORM_BITS or 1.0
-  in_bounds = clients.scaled(scaling_lib.Scaling(origin, factor / unit))
+  in_bounds = clients.scaled(secure_sums.Scaling(origin, factor / unit))
   farthest = norm_bound(in_bounds.total(NormExponents(), {}), num_columns) * unit
   step = farthest / point_grid.POINT_STEPS
   return Grid(
-      clients=clients.scaled(scaling_lib.Scaling(origin, factor / step)),
+      clients=clients.scaled(secure_sums.Scaling(origin, factor / step)),
       step=float(step),
       column_factor=np.where(factor > 0, 2.0 ** (_COLUMN_BITS - 1) / bounds, 0.0),
       num_points=num_points,
       num_rounds=5,
   )
+
+
+def mean_and_variance(
+    shift: np.ndarray, sums: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the columns' means and variances, of shape (d,), from plain sums over shifted points.
+
+  Unshifted sums of squares would not do: rounding loses the variance of a column whose
+  mean is far from zero.  The variance is taken around the mean of both rounds, which the
+  shift can miss by its own rounding: that shows in columns whose mean exceeds ten million
+  deviations.  It is exactly zero where a column is constant.
+
+  Args:
+    shift: What was subtracted from the points: the columns' means, from the sums of a first round.
+    sums: Over x - shift for all points x: `num_points`, and the columns' `sums` and `squares`.
+  """
+  left = sums["sums"] / sums["num_points"]
+  variance = sums["squares"] / sums["num_points"] - left**2
+  # The mean of a constant column can miss its value by this much (Chan, Golub, LeVeque,
+  # "Algorithms for Computing the Sample Variance", 1983).  A variance below it is
+  # rounding, which standardising would blow up.
+  rounding = sums["num_points"] * np.finfo(np.float64).eps * np.abs(shift)
+  return shift + left, np.where(variance > rounding**2, variance, 0.0)
+
+
+def unit_scaling(
+    mean: np.ndarray, variance: np.ndarray, standardize: bool
+) -> secure_sums.Scaling:
+  """Returns the `Scaling` to mean zero and variance one, with no factor of zero.
+
+  Args:
+    standardize: True gives every column variance one; a constant column keeps its unit.
+      False multiplies all columns by the same factor, which makes their mean variance one
+      and changes no clustering.
+  """
+  deviations = np.sqrt(variance)
+  if standardize:
+    scale = np.where(deviations > 0, deviations, 1.0)
+  else:
+    scale = np.full(len(deviations), np.sqrt(np.mean(deviations**2)) or 1.0)
+  return secure_sums.Scaling(mean, 1 / scale)

@@ -5,7 +5,11 @@ points: nothing but results is sent through TFF's messages (see
 `fl_clustering/engine/client_files.py`).
 
 A file holds the rows one after another as float64.  Clients scale them before anything
-else (`scaling.py`), which takes float64 where the numbers are far from zero.
+else, which takes float64 where the numbers are far from zero.
+
+In a round of `build_round` the server learns the sum of the clients' messages and no message by
+itself.  TFF's secure modular sum does that on real clients; see `secure_sums.py` for what is
+simulated here.
 """
 
 from __future__ import annotations
@@ -19,22 +23,24 @@ from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 import tensorflow as tf
+import tensorflow.experimental.numpy as tnp
 import tensorflow_federated as tff
 
 from fl_clustering.distribution import site as site_lib
 from fl_clustering.distribution import sites as sites_lib
-from fl_clustering.points import scaling as scaling_lib
-from fl_clustering.points import secure_rounds
+from fl_clustering.points import grid_scaling
 from fl_clustering.points import secure_sums
 
+# Of a dict of arrays: the type and the shape of each, by name.
+SentTypes = tuple[tuple[str, type[np.generic], tuple[int, ...]], ...]
+# How many clients answer at a time.
+_BLOCK_CLIENTS = 256
 
 @dataclasses.dataclass(frozen=True)
 class PointSource:
   """What the value of a TFF client is, and how the client gets its points from it.
 
   Attributes:
-    client_type: Of the client's value.
-    num_columns: The points' number of columns, d.
     read: A TensorFlow function from the client's value to points of shape (n, d),
       float32 or float64.
   """
@@ -46,15 +52,8 @@ class PointSource:
   def read_float32(self, client: Any) -> tf.Tensor:
     """Returns the client's points as float32 of shape (n, d)."""
     # With a scaling that was not made from the data, any number may occur.
-    farthest = scaling_lib.FARTHEST
+    farthest = secure_sums.FARTHEST
     return tf.cast(tf.clip_by_value(self.read(client), -farthest, farthest), tf.float32)
-
-
-def matrices(num_columns: int) -> PointSource:
-  """Returns the source for clients whose value is float32 of shape (n, d)."""
-  return PointSource(
-      tff.TensorType(np.float32, [None, num_columns]), num_columns, lambda points: points
-  )
 
 
 # Sources and computations are kept: fits of data of the same shape share them.
@@ -88,21 +87,6 @@ def moment_sums(points: tf.Tensor) -> dict[str, tf.Tensor]:
   )
 
 
-@functools.lru_cache(maxsize=None)
-def build_moments_round(source: PointSource) -> Any:
-  """Returns the round `{points}@CLIENTS -> moment_sums@SERVER`."""
-
-  @tff.tensorflow.computation(source.client_type)
-  def local_moments(client: Any) -> dict[str, tf.Tensor]:
-    return moment_sums(source.read(client))
-
-  @tff.federated_computation(tff.FederatedType(source.client_type, tff.CLIENTS))
-  def moments_round(clients: tff.Value) -> tff.Value:
-    return tff.federated_sum(tff.federated_map(local_moments, clients))
-
-  return moments_round
-
-
 def build_sum_round(
     source: PointSource, query_type: tff.Type, client_values: Callable[[Any, Any], Any]
 ) -> Any:
@@ -111,7 +95,6 @@ def build_sum_round(
   They hide a client only among others that are added up at the same place.
 
   Args:
-    query_type: Of what the server sends.
     client_values: A TensorFlow function of the query and the client's value.
   """
   local_values = tff.tensorflow.computation(client_values, (query_type, source.client_type))
@@ -127,43 +110,144 @@ def build_sum_round(
   return sum_round
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class PointFiles:
-  """`secure_sums.ClientPoints` of files, whose clients TFF computes.
+@functools.lru_cache(maxsize=None)
+def build_moments_round(source: PointSource) -> Any:
+  """Returns `(shift@SERVER, {points}@CLIENTS) -> moment_sums@SERVER` of points less a shift."""
+  return build_sum_round(
+      source, tff.TensorType(np.float64, [source.num_columns]),
+      lambda shift, client: moment_sums(source.read(client) - shift),
+  )
 
-  Attributes:
-    paths: By client id.
+
+def _over_blocks(
+    points: tf.Tensor, shape: tuple[int, ...], block_totals: Callable[[tf.Tensor], tf.Tensor]
+) -> tf.Tensor:
+  """Returns the sum of `block_totals(block)`, int64 of `shape`, over blocks of rows."""
+  rows = secure_sums.BLOCK_ROWS
+
+  def body(start: tf.Tensor, totals: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    return start + rows, totals + block_totals(points[start : start + rows])
+
+  _, totals = tf.while_loop(
+      lambda start, _: start < tf.shape(points)[0],
+      body,
+      (tf.constant(0), tf.zeros(shape, tf.int64)),
+      shape_invariants=(tf.TensorShape([]), tf.TensorShape(shape)),
+  )
+  return totals
+
+
+def build_round(
+    source: PointSource, query_type: tff.Type,
+    client_totals: Callable[[Any, tf.Tensor], tf.Tensor],
+) -> Any:
+  """Returns a round in which every client answers a query, and the answers are added up.
+
+  Args:
+    client_totals: From the query and float64 points (n, d) to int64 of known shape.
+
+  Returns:
+    The computation `(query@SERVER, {client, share}@CLIENTS) -> int64@SERVER`: the sum of
+    all answers and shares, between -2^61 and 2^61.  A client's share is what it adds to its
+    answer before anyone else sees it: its noise, or zero; an int64 array or number.
   """
+  @tff.tensorflow.computation(query_type, source.client_type)
+  def answer(query: Any, client: Any) -> tf.Tensor:
+    return client_totals(query, source.read(client))
 
-  paths: Mapping[str, str]
-  scaling: scaling_lib.Scaling
+  # The share has the type of the answer, which TFF finds as it traces the answer, once.
+  answer_type = answer.type_signature.result
+  client_type = tff.StructWithPythonType(
+      [("client", source.client_type), ("share", answer_type)], collections.OrderedDict
+  )
 
-  @property
-  def num_columns(self) -> int:
-    return len(self.scaling.shift)
+  @tff.tensorflow.computation(answer_type, answer_type)
+  def add(total: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
+    return total + share
 
-  @property
-  def num_clients(self) -> int:
-    return len(self.paths)
+  @tff.federated_computation(query_type, client_type)
+  def message(query: tff.Value, client: tff.Value) -> tff.Value:
+    return add(answer(query, client.client), client.share)
+
+  @tff.tensorflow.computation(answer_type)
+  def signed_total(total: tf.Tensor) -> tf.Tensor:
+    return secure_sums.signed(tnp, total)
+
+  @tff.federated_computation(
+      tff.FederatedType(query_type, tff.SERVER), tff.FederatedType(client_type, tff.CLIENTS)
+  )
+  def sum_round(query: tff.Value, clients: tff.Value) -> tff.Value:
+    answers = tff.federated_map(message, (tff.federated_broadcast(query), clients))
+    total = tff.backends.mapreduce.federated_secure_modular_sum(
+        answers, secure_sums.MODULUS
+    )
+    return tff.federated_map(signed_total, total)
+
+  return tff.backends.test.replace_secure_intrinsics_with_bodies(sum_round)
+
+
+def total(
+    sum_round: Any, query: Any, clients: Iterable[Any], shares: Iterable[np.ndarray]
+) -> np.ndarray:
+  """Returns the total of a round of `build_round` over all clients, int64.
+
+  The simulation adds it up over blocks of clients, so that the memory doesn't grow with their
+  number.
+
+  Args:
+    shares: Every client's share; each is only made when its block answers.
+  """
+  added = np.zeros((), np.int64)
+  values = zip(clients, shares)
+  while block := list(itertools.islice(values, _BLOCK_CLIENTS)):
+    added = added + np.asarray(sum_round(query, [
+        collections.OrderedDict(client=client, share=share) for client, share in block
+    ]))
+  return added
+
+
+@functools.lru_cache(maxsize=None)  # Fits of data of the same shape share computations.
+def build_question_round(
+    source: PointSource, question: secure_sums.Question, sent_types: SentTypes
+) -> Any:
+  """Returns the computation of `build_round` in which clients answer a question."""
+  query_type = tff.StructWithPythonType(
+      [(name, tff.TensorType(dtype, shape)) for name, dtype, shape in sent_types],
+      collections.OrderedDict,
+  )
+  shape = question.shape(source.num_columns)
+
+  def client_totals(sent: Any, points: tf.Tensor) -> tf.Tensor:
+    if question.is_of_integers:
+      points = tf.math.rint(points)
+
+    def block_totals(block: tf.Tensor) -> tf.Tensor:
+      groups, values = question.contributions(tnp, block, sent)
+      return tf.math.unsorted_segment_sum(tf.cast(values, tf.int64), groups, shape[0])
+
+    return question.limited(tnp, _over_blocks(points, shape, block_totals), sent)
+
+  return build_round(source, query_type, client_totals)
+
+
+class PointFiles(secure_sums.ClientPoints):
+  """Paths of the clients' files, whose sums TFF's clients add up."""
 
   @property
   def source(self) -> PointSource:
     return scaled_files(self.num_columns)
 
-  def scaled(self, scaling: scaling_lib.Scaling) -> PointFiles:
-    return dataclasses.replace(self, scaling=scaling)
-
   def client(self, client_id: str) -> dict[str, Any]:
     """Returns the TFF value of a client."""
     return {
-        "path": self.paths[client_id],
+        "path": self.by_id[client_id],
         "shift": self.scaling.shift,
         "factor": self.scaling.factor,
     }
 
   def clients(self) -> list[dict[str, Any]]:
     """Returns the TFF values of all clients."""
-    return [self.client(client_id) for client_id in self.paths]
+    return [self.client(client_id) for client_id in self.by_id]
 
   def total(
       self, question: secure_sums.Question, sent: Mapping[str, Any],
@@ -172,18 +256,19 @@ class PointFiles:
     sent_types = tuple(
         (name, np.asarray(value).dtype.type, np.shape(value)) for name, value in sent.items()
     )
-    answer = secure_rounds.build_question_round(self.source, question, sent_types)
+    answer = build_question_round(self.source, question, sent_types)
     if shares is None:
       shares = itertools.repeat(np.zeros(question.shape(self.num_columns), np.int64))
-    return secure_rounds.total(answer, dict(sent), self.clients(), shares)
+    return total(answer, dict(sent), self.clients(), shares)
 
-  def column_moments(self) -> scaling_lib.ColumnMoments:
-    """Returns the moments of the data's own columns, from two rounds of sums."""
+  def column_moments(self) -> tuple[int, np.ndarray, np.ndarray]:
+    """Returns the number of points, and their own columns' means and variances, of shape (d,)."""
     sum_moments = build_moments_round(self.source)
-    own = self.scaled(scaling_lib.identity(self.num_columns))
-    shift = scaling_lib.first_mean(sum_moments(own.clients()))
-    shifted = self.scaled(scaling_lib.Scaling(shift, np.ones(self.num_columns)))
-    return scaling_lib.column_moments(shift, sum_moments(shifted.clients()))
+    clients = self.scaled(secure_sums.identity(self.num_columns)).clients()
+    sums = sum_moments(np.zeros(self.num_columns), clients)
+    shift = sums["sums"] / sums["num_points"]
+    mean, variance = grid_scaling.mean_and_variance(shift, sum_moments(shift, clients))
+    return int(sums["num_points"]), mean, variance
 
 
 def write_files(clients: Mapping[Any, np.ndarray], directory: str) -> PointFiles:
@@ -198,10 +283,70 @@ def write_files(clients: Mapping[Any, np.ndarray], directory: str) -> PointFiles
       file.write(np.ascontiguousarray(points, "<f8").data)
     paths[client_id] = path
   num_columns = next(iter(clients.values())).shape[1]
-  return PointFiles(paths, scaling_lib.identity(num_columns))
+  return PointFiles(paths, secure_sums.identity(num_columns))
 
 
 def at_sites(sites: sites_lib.Sites) -> PointFiles:
   """Returns the features of clients at sites, in the data's own coordinates."""
   paths = {client_id: sites.path(client_id, site_lib.POINTS) for client_id in sites.clients}
-  return PointFiles(paths, scaling_lib.identity(sites.num_columns))
+  return PointFiles(paths, secure_sums.identity(sites.num_columns))
+
+
+def cluster_sums(
+    files: PointFiles, origins: np.ndarray,
+    assign: Callable[[Any, tf.Tensor], tf.Tensor], min_count: int = 1, **arrays: np.ndarray,
+) -> dict[str, np.ndarray]:
+  """Returns the sums that the moments of clusters follow from; see `build_sum_round`.
+
+  Args:
+    origins: What is subtracted from the points of every cluster, near their means so that
+      nothing cancels; float64 of shape (K, d).
+    assign: A TensorFlow function (a dict of `origins` and `arrays`, points (n, d)) -> clusters
+      (n,).
+    min_count: If it exceeds 1, another round asks for the counts first, and clusters of fewer
+      points add nothing to the other sums.
+    **arrays: What else the clients need to find their points' clusters, float64.
+
+  Returns:
+    The clusters' `counts` (K,), and the `sums` and `squares` of their points' distances to the
+    origins by column, (K, d), float64.
+  """
+  query = {"origins": origins, **arrays}
+
+  def by_cluster(values: tf.Tensor, clusters: tf.Tensor) -> tf.Tensor:
+    return tf.math.unsorted_segment_sum(values, clusters, len(origins))
+
+  def local_counts(query: Any, client: Any) -> dict[str, tf.Tensor]:
+    points = files.source.read(client)
+    clusters = tf.cast(assign(query, points), tf.int32)
+    return collections.OrderedDict(counts=by_cluster(tf.ones_like(points[:, 0]), clusters))
+
+  def local_sums(query: Any, client: Any) -> dict[str, tf.Tensor]:
+    points = files.source.read(client)
+    clusters = tf.cast(assign(query, points), tf.int32)
+    residuals = points - tf.gather(query["origins"], clusters)
+    if min_count > 1:
+      residuals *= tf.gather(query["is_told"], clusters)[:, tf.newaxis]
+    return collections.OrderedDict(
+        counts=by_cluster(tf.ones_like(points[:, 0]), clusters),
+        sums=by_cluster(residuals, clusters),
+        squares=by_cluster(residuals * residuals, clusters),
+    )
+
+  if min_count > 1:
+    counts = _sums_of(files, query, local_counts)["counts"]
+    query["is_told"] = np.where(counts < min_count, 0.0, 1.0)
+  return _sums_of(files, query, local_sums)
+
+
+def _sums_of(
+    files: PointFiles, query: dict[str, np.ndarray],
+    local_sums: Callable[[Any, Any], dict[str, tf.Tensor]],
+) -> dict[str, np.ndarray]:
+  """Returns the sums of what the clients answer to a query."""
+  query_type = tff.StructWithPythonType(
+      [(name, tff.TensorType(np.float64, array.shape)) for name, array in query.items()],
+      collections.OrderedDict,
+  )
+  found = build_sum_round(files.source, query_type, local_sums)(query, files.clients())
+  return {name: np.asarray(values) for name, values in found.items()}

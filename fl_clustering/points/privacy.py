@@ -1,4 +1,4 @@
-"""What private fits guarantee, to whom, and against whom.
+"""What fits guarantee, to whom, and against whom.
 
 No TensorFlow here: a program can refuse wrong settings before it imports it.
 """
@@ -18,11 +18,19 @@ if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
   from dp_clustering import noise
   from dp_clustering import sum_query
-  from fl_clustering.points import federated_points
+  from fl_clustering.points import secure_sums
 
 SERVER = "server"
 NONE = "none"
 TRUST = (SERVER, NONE)
+
+# A center that stands on fewer points may show one of them.
+FEW_POINTS = 5
+# What every text says where sums are exact.
+EXACT_TOTALS = (
+    "Exact totals don't protect rows; noise does. A cluster of one point is that point, and so may "
+    "be the difference of two totals: an attack names most rows of some data, see docs/privacy.md."
+)
 
 # A function of (mu, query, stds): the cost of an answer, as mu of Gaussian differential privacy,
 # a query, and the standard deviation of the noise on every part of the totals.
@@ -32,10 +40,10 @@ NoisyTotals = Callable[[float, "sum_query.SumQuery", Mapping[str, float]], np.nd
 # then a discrete Gaussian up to a factor of 1 +- 1e-1000 in every probability (Kairouz, Liu,
 # Steinke, "The Distributed Discrete Gaussian Mechanism for Federated Learning with Secure
 # Aggregation", ICML 2021, theorem 1, https://arxiv.org/abs/2102.06387).
-_LEAST_SHARE_SCALE = 32.0
+LEAST_SHARE_SCALE = 32.0
 # The largest scale of the noise, or of the sum of all shares.  It stays between -2^61 and
 # 2^61, where secure sums do not overflow, but once in 10^56.
-_LARGEST_SCALE = 2.0**57
+LARGEST_SCALE = 2.0**57
 # Secure sums have room for no more points.
 _MOST_POINTS = 2**30
 
@@ -153,6 +161,26 @@ class ClientPrivacy(Privacy):
     return self.max_points
 
 
+def few_points_warnings(num_centers: int | None, num_all: int) -> list[tuple[str, str]]:
+  """Returns a warning of centers that stand on fewer than `FEW_POINTS` points, if there are any.
+
+  Args:
+    num_centers: How many they are; None if that is not known.
+    num_all: Number of all centers.
+
+  Returns:
+    At most one pair of what is the case and what it means.
+  """
+  if not num_centers:
+    return []
+  stand = "stands" if num_centers == 1 else "stand"
+  return [(
+      f"{num_centers} of {num_all} centers {stand} on fewer than {FEW_POINTS} points",
+      "Each such center may be a row, or show one to whoever knows the others. `min_count` avoids "
+      "such centers; only `privacy` protects rows.",
+  )]
+
+
 def budget_warnings(
     epsilon: float, delta: float, points_per_client: int | None, num_clients: int
 ) -> list[str]:
@@ -192,14 +220,12 @@ def _limits(privacy: Privacy, mu: float, stds: Mapping[str, float]) -> dict[str,
 
 
 def _check_sum(privacy: Privacy, scale: float) -> None:
-  if scale > _LARGEST_SCALE:
-    raise validate.error(
-        "epsilon", "be larger, as the noise could overflow", privacy.epsilon
-    )
+  if scale > LARGEST_SCALE:
+    raise validate.error("epsilon", "be larger, as the noise could overflow", privacy.epsilon)
 
 
 def noisy_totals(
-    privacy: Privacy, points: federated_points.FederatedPoints, num_clients: int,
+    privacy: Privacy, points: secure_sums.FederatedPoints, num_clients: int,
     noise_source: noise.Source,
 ) -> NoisyTotals:
   """Returns the function that answers queries with noise.
@@ -209,36 +235,27 @@ def noisy_totals(
       the noise, or a client's share of it, would be too small or too large.
   """
   least = least_shares(privacy, num_clients)
-  if least is None:
 
-    def with_noise(
-        mu: float, query: sum_query.SumQuery, stds: Mapping[str, float]
-    ) -> np.ndarray:
+  def answer(mu: float, query: sum_query.SumQuery, stds: Mapping[str, float]) -> np.ndarray:
+    limits = _limits(privacy, mu, stds)
+    if least is None:
       _check_sum(privacy, max(stds.values()))
       # The noise first: if it can't be drawn, nothing is asked.
-      noise = query.noise(stds, noise_source)
-      return noise + points.totals(query, None, _limits(privacy, mu, stds))
-
-    return with_noise
-
-  def with_shares(
-      mu: float, query: sum_query.SumQuery, stds: Mapping[str, float]
-  ) -> np.ndarray:
+      drawn = query.noise(stds, noise_source)
+      return drawn + points.totals(query, None, limits)
     shares = {part: std / math.sqrt(least) for part, std in stds.items()}
-    if min(stds.values()) < _LEAST_SHARE_SCALE:
+    if min(stds.values()) < LEAST_SHARE_SCALE:
       raise validate.error(
           "epsilon", "be smaller, as the noise would be too small to be shared", privacy.epsilon
       )
-    if min(shares.values()) < _LEAST_SHARE_SCALE:
+    if min(shares.values()) < LEAST_SHARE_SCALE:
       raise validate.error(
           "min_clients", "be smaller, as the shares of the noise would be too small", least
       )
     _check_sum(privacy, max(shares.values()) * math.sqrt(num_clients))
-    return points.totals(
-        query, lambda: query.noise(shares, noise_source), _limits(privacy, mu, stds)
-    )
+    return points.totals(query, lambda: query.noise(shares, noise_source), limits)
 
-  return with_shares
+  return answer
 
 
 def guarantee(privacy: Privacy, ledger: ledger_lib.Ledger, num_clients: int) -> dict[str, Any]:

@@ -4,27 +4,41 @@ A secure sum does that on real clients: the server learns the sum of their messa
 by itself (Bonawitz et al., "Practical Secure Aggregation for Privacy-Preserving Machine Learning",
 CCS 2017).  Here it is simulated, in one of two ways that give the same bits:
 
-  - `point_files.py`: the clients are TFF's, and `secure_rounds.py` asks for TFF's secure modular
-    sum, which one machine that plays the server and the clients can only simulate.
-  - `point_arrays.py`: this process holds all points and adds up itself, without TFF.
+  - `PointArrays`: this process plays the clients and the server, without TFF.  It holds all points
+    and adds up with NumPy.  No message is sent, and nothing hides a client's answer from it.
+  - `point_files.PointFiles`: the clients are TFF's, and so is the secure modular sum, which one
+    machine that plays the server and the clients can only simulate.
 
-In both, the integers, the modulus and the noise are real; the secrecy is not.
+In both, every client answers by itself: the integers, the modulus and the noise are real; the
+secrecy is not.
 """
 
 from __future__ import annotations
 
+import abc
+import collections.abc
+import dataclasses
+import itertools
+import os
 import types
-from typing import Any, Callable, Iterable, Mapping, Protocol, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-if TYPE_CHECKING:
-  from fl_clustering.points import scaling as scaling_lib
+from dp_clustering import sum_query
 
 # A message holds integers of at most 2^31 for each of fewer than 2^30 points, and noise.
 MODULUS = 2**62
+# The largest float32 number whose square is one too, roughly.  Where clients compute with float32,
+# scaled coordinates beyond it are moved here.  No point that the scaling was made from is.
+FARTHEST = 1e15
 # Rows whose intermediate results fit a processor's cache; also bounds the memory.
 BLOCK_ROWS = 2048
+# Elements of points at a time, where there are many columns.
+_BLOCK_ELEMENTS = 2**18
+_BYTES = 8  # Messages are float64 and int64.
+# The norm of up to 2^22 numbers is rounded by 2^-31 at most; scaled totals stay inside by more.
+_INSIDE = 1 - 2.0**-30
 
 
 def signed(xp: types.ModuleType, total: Any) -> Any:
@@ -32,7 +46,35 @@ def signed(xp: types.ModuleType, total: Any) -> Any:
   return xp.where(total < MODULUS // 2, total, total - MODULUS)
 
 
-class Question(Protocol):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scaling:
+  """The map x -> (x - shift) * factor.
+
+  Attributes:
+    shift: float64 of shape (d,).
+    factor: float64 of shape (d,); zero drops a column, which `undo` then gives the value
+      of its shift.
+  """
+
+  shift: np.ndarray
+  factor: np.ndarray
+
+  def apply(self, points: np.ndarray) -> np.ndarray:
+    """Returns points (n, d) in scaled coordinates, float64."""
+    return (points - self.shift) * self.factor
+
+  def undo(self, points: np.ndarray) -> np.ndarray:
+    """Returns scaled points (n, d) in the data's units, float64."""
+    factor = np.where(self.factor > 0, self.factor, 1.0)
+    return np.asarray(points, np.float64) / factor + self.shift
+
+
+def identity(num_columns: int) -> Scaling:
+  """Returns the scaling that changes nothing."""
+  return Scaling(np.zeros(num_columns), np.ones(num_columns))
+
+
+class Question(abc.ABC):
   """What every client answers with integers: a frozen dataclass; equal ones compute the same.
 
   Its functions take `xp`, which is `numpy`, or `tensorflow.experimental.numpy` with tensors as
@@ -42,16 +84,13 @@ class Question(Protocol):
     is_of_integers: Whether coordinates are rounded to integers first.
   """
 
-  @property
-  def is_of_integers(self) -> bool:
-    ...
+  is_of_integers = True
 
-  def __hash__(self) -> int:
-    ...
-
+  @abc.abstractmethod
   def shape(self, num_columns: int) -> tuple[int, int]:
     """Returns the shape of an answer, (num_groups, width), for points of so many columns."""
 
+  @abc.abstractmethod
   def contributions(
       self, xp: types.ModuleType, points: Any, sent: Mapping[str, Any]
   ) -> tuple[Any, Any]:
@@ -66,30 +105,35 @@ class Question(Protocol):
 
   def limited(self, xp: types.ModuleType, totals: Any, sent: Mapping[str, Any]) -> Any:
     """Returns the answer of a client whose points add up to these totals, int64 of `shape`."""
+    del xp, sent
+    return totals
 
 
-class ClientPoints(Protocol):
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClientPoints(abc.ABC):
   """The points of clients, and the coordinates in which the clients compute.
 
   Attributes:
+    by_id: Where every client's points are, in coordinates of their own; a mapping from client id.
     scaling: What the clients scale their points by.
   """
 
-  @property
-  def scaling(self) -> scaling_lib.Scaling:
-    ...
+  by_id: Mapping[Any, Any]
+  scaling: Scaling
 
   @property
   def num_columns(self) -> int:
-    ...
+    return len(self.scaling.shift)
 
   @property
   def num_clients(self) -> int:
-    ...
+    return len(self.by_id)
 
-  def scaled(self, scaling: scaling_lib.Scaling) -> ClientPoints:
+  def scaled(self, scaling: Scaling) -> Any:
     """Returns the same points in other coordinates."""
+    return dataclasses.replace(self, scaling=scaling)
 
+  @abc.abstractmethod
   def total(
       self, question: Question, sent: Mapping[str, Any], shares: Iterable[np.ndarray] | None = None
   ) -> np.ndarray:
@@ -105,3 +149,182 @@ class ClientPoints(Protocol):
 # A function that takes points (n, d) by client id, and returns them in their own coordinates, with
 # the clients that answer questions about them.
 Hold = Callable[[Mapping[Any, np.ndarray]], ClientPoints]
+
+
+class PointArrays(ClientPoints):
+  """Arrays, float64 of shape (n, d), whose sums this process adds up."""
+
+  def total(
+      self, question: Question, sent: Mapping[str, Any],
+      shares: Iterable[np.ndarray] | None = None,
+  ) -> np.ndarray:
+    total = np.zeros(question.shape(self.num_columns), np.int64)
+    added = itertools.repeat(0) if shares is None else shares
+    for points, share in zip(self.by_id.values(), added):
+      message = self._answer(question, sent, points) + share
+      total = (total + message) % MODULUS
+    return signed(np, total)
+
+  def _answer(
+      self, question: Question, sent: Mapping[str, Any], points: np.ndarray
+  ) -> np.ndarray:
+    """Returns what one client answers."""
+    totals = np.zeros(question.shape(self.num_columns), np.int64)
+    block_rows = max(1, min(BLOCK_ROWS, _BLOCK_ELEMENTS // self.num_columns))
+    for start in range(0, len(points), block_rows):
+      block = self.scaling.apply(points[start : start + block_rows])
+      if question.is_of_integers:
+        np.rint(block, out=block)
+      groups, values = question.contributions(np, block, sent)
+      totals += sum_query.grouped_sums(groups, len(totals), values)
+    return question.limited(np, totals, sent)
+
+
+class _PointsInFiles(collections.abc.Mapping):
+  """Points by client id in files, of which only the one that is asked for is open."""
+
+  def __init__(self, paths: Mapping[Any, str]):
+    self._paths = paths
+
+  def __getitem__(self, client_id: Any) -> np.ndarray:
+    return np.load(self._paths[client_id], mmap_mode="r")
+
+  def __iter__(self) -> Iterator[Any]:
+    return iter(self._paths)
+
+  def __len__(self) -> int:
+    return len(self._paths)
+
+
+def hold(clients: Mapping[Any, np.ndarray], directory: str | None = None) -> PointArrays:
+  """Returns clients with points (n, d) in their own coordinates; a `Hold`.
+
+  Args:
+    directory: Where to keep the points in files, one client's after another's, if all of them
+      together may exceed the memory.
+  """
+  held, paths = {}, {}
+  for index, (client_id, points) in enumerate(clients.items()):
+    array = np.ascontiguousarray(points, np.float64)
+    if directory is None:
+      held[client_id] = array
+    else:
+      paths[client_id] = os.path.join(directory, f"client_{index:05d}.npy")
+      np.save(paths[client_id], array)
+  arrays: Mapping[Any, np.ndarray] = held if directory is None else _PointsInFiles(paths)
+  num_columns = next(iter(arrays.values())).shape[1]
+  return PointArrays(arrays, identity(num_columns))
+
+
+def _norm(xp: types.ModuleType, values: Any) -> Any:
+  """Returns the norm of an array, added up in an order that is the same in every library."""
+  squares = xp.reshape(values * values, (-1,))
+  while squares.shape[0] > 1:
+    half = squares.shape[0] // 2
+    squares = xp.concatenate([squares[:half] + squares[half : 2 * half], squares[2 * half :]])
+  return xp.sqrt(squares[0])
+
+
+def within_limits(xp: types.ModuleType, totals: Any, limits: Any) -> Any:
+  """Returns a client's totals, made smaller by one factor if totals / limits has norm > 1.
+
+  Whatever the totals are, the result / limits has a norm of at most 1.  After the scaling this
+  holds by definition, and the truncation towards zero makes no number larger.  A client's
+  factor depends on its own totals alone.  A client that is added or removed therefore changes
+  the sum over the clients by its own result and nothing else.
+
+  Args:
+    totals: Integers, int64 of shape (num_groups, width).
+    limits: Positive float64 of shape (width,).
+  """
+  values = xp.asarray(totals, np.float64)
+  # A norm below one changes nothing, and zero is no divisor.
+  factor = xp.minimum(_INSIDE / xp.maximum(_norm(xp, values / limits), 0.5), 1.0)
+  return xp.asarray(values * factor, np.int64)
+
+
+@dataclasses.dataclass(frozen=True)
+class Totals(Question):
+  """The question that answers queries of one kind.
+
+  What is sent are `num_groups`, the arrays of the query, padded to `capacity` rows, and `limits`
+  if there are any.
+
+  Attributes:
+    capacity: The most groups of a query.  A message always has room for so many.
+    is_limited: Whether every client's totals are kept `within_limits`.
+  """
+
+  kind: sum_query.Kind
+  capacity: int
+  is_limited: bool
+
+  def shape(self, num_columns: int) -> tuple[int, int]:
+    return self.capacity, sum(self.kind.widths(num_columns).values())
+
+  def contributions(
+      self, xp: types.ModuleType, points: Any, sent: Mapping[str, Any]
+  ) -> tuple[Any, Any]:
+    arrays = {
+        name: array[: sent["num_groups"]] for name, array in sent.items()
+        if name not in ("num_groups", "limits")
+    }
+    return self.kind.contributions(xp, points, arrays)
+
+  def limited(self, xp: types.ModuleType, totals: Any, sent: Mapping[str, Any]) -> Any:
+    return within_limits(xp, totals, sent["limits"]) if self.is_limited else totals
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FederatedPoints:
+  """The points of a federation, to ask `SumQuery`s about; their sums are exact.
+
+  Attributes:
+    clients: Scaled to the grid of points.
+    capacity: The most groups of a query.
+  """
+
+  clients: ClientPoints
+  capacity: int
+
+  @property
+  def dim(self) -> int:
+    return self.clients.num_columns
+
+  def _padded(self, array: np.ndarray) -> np.ndarray:
+    return np.concatenate([array, np.zeros((self.capacity - len(array), array.shape[1]))])
+
+  def message_bytes(self, query: sum_query.SumQuery, is_limited: bool = False) -> tuple[int, int]:
+    """Returns how many bytes a query sends to a client, and how many a client sends back.
+
+    Args:
+      is_limited: Whether it is sent with `limits`.
+    """
+    num_sent = self.capacity * sum(array.shape[1] for array in query.arrays.values())
+    num_limits = query.shape[1] if is_limited else 0
+    return _BYTES * (num_sent + num_limits), _BYTES * self.capacity * query.shape[1]
+
+  def totals(
+      self, query: sum_query.SumQuery, draw_share: Callable[[], np.ndarray] | None = None,
+      limits: Mapping[str, float] | None = None,
+  ) -> np.ndarray:
+    """Returns the totals of a query, int64 of the query's shape.
+
+    Args:
+      draw_share: A function that returns a client's share of the noise, int64 of the query's
+        shape; it is called once for each client, in this process, which plays all of them.
+        None for exact totals.
+      limits: A positive number for every part of the totals, to keep every client's totals
+        `within_limits`; None for totals as they are.
+    """
+    num_groups, width = query.shape
+    sent: dict[str, Any] = {"num_groups": np.int32(num_groups)}
+    if limits is not None:
+      sent["limits"] = query.by_column(limits)
+    sent |= {name: self._padded(array) for name, array in query.arrays.items()}
+    shares = None
+    if draw_share is not None:
+      rest = ((0, self.capacity - num_groups), (0, 0))  # Groups that are not asked for.
+      shares = (np.pad(draw_share(), rest) for _ in range(self.clients.num_clients))
+    question = Totals(query.kind, self.capacity, limits is not None)
+    return self.clients.total(question, sent, shares)[:num_groups]

@@ -20,7 +20,7 @@ from dp_clustering import point_grid
 from fl_clustering.kmeans import private_fit
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import slot_sums
 
@@ -126,7 +126,7 @@ class Grouping:
     self._write_sketches(mean, list(self._clients.values()))
     files = point_files.PointFiles(
         {client_id: client["sketch"] for client_id, client in self._clients.items()},
-        scaling_lib.Scaling(np.zeros(_DIM), np.full(_DIM, float(point_grid.POINT_STEPS))),
+        secure_sums.Scaling(np.zeros(_DIM), np.full(_DIM, float(point_grid.POINT_STEPS))),
     )
     sums = _SketchSums(
         releases, files, settings.num_clusters, self._privacy(), releases, releases.ledger

@@ -23,16 +23,10 @@ import tensorflow as tf
 from clustering_basics import validate
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import secure_rounds
 from fl_clustering.private_clusters import client_messages
 
 if TYPE_CHECKING:
   from fl_clustering.private_clusters import releases as releases_lib
-
-# In steps, as in `points/privacy.py`: the least scale of a share of the noise.
-_LEAST_SHARE_SCALE = 32.0
-# The largest scale of the noise, or of the sum of all shares, which then stays within the modulus.
-_LARGEST_SCALE = 2.0**57
 
 # From public numbers and a client's value to its message, int64 of shape (size,).
 Message = Callable[[Any, Any], tf.Tensor]
@@ -46,7 +40,7 @@ def build_question(public_type: Any, client_type: Any, message: Message) -> Any:
     client_type: That of a client's value, such as the paths of its files.
   """
   source = point_files.PointSource(client_type, 0, lambda client: client)
-  return secure_rounds.build_round(source, public_type, message)
+  return point_files.build_round(source, public_type, message)
 
 
 class Door:
@@ -92,11 +86,11 @@ class Door:
     std = sensitivity / mu
     scale = std * client_messages.STEPS
     share = scale / math.sqrt(self._num_shares or 1)
-    if self._num_shares is not None and share < _LEAST_SHARE_SCALE:
+    if self._num_shares is not None and share < privacy_lib.LEAST_SHARE_SCALE:
       raise validate.error(
           "epsilon", "be smaller, as shares of the noise would be too small", ledger.epsilon
       )
-    if share * math.sqrt(len(self._clients) if self._num_shares else 1) > _LARGEST_SCALE:
+    if share * math.sqrt(len(self._clients) if self._num_shares else 1) > privacy_lib.LARGEST_SCALE:
       raise validate.error(
           "epsilon", "be larger, as the noise could overflow", ledger.epsilon
       )
@@ -105,11 +99,11 @@ class Door:
     def noisy_total() -> np.ndarray:
       if self._num_shares is not None:
         shares = (self._releases.discrete_gaussian(size, share) for _ in self._clients)
-        return secure_rounds.total(question, public, self._clients, shares)
+        return point_files.total(question, public, self._clients, shares)
       # Drawn first: if it can't be, nothing is asked.
       drawn = self._releases.discrete_gaussian(size, scale)
       no_shares = itertools.repeat(np.zeros(size, np.int64))
-      return drawn + secure_rounds.total(question, public, self._clients, no_shares)
+      return drawn + point_files.total(question, public, self._clients, no_shares)
 
     total = self._releases.answer(noisy_total)
     return None if total is None else total / client_messages.STEPS

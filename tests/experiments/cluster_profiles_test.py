@@ -6,7 +6,7 @@ from absl.testing import absltest
 import numpy as np
 
 from experiments import cluster_profiles
-from fl_clustering.points import scaling
+from fl_clustering.points import secure_sums
 
 
 class ClusterProfilesTest(absltest.TestCase):
@@ -56,7 +56,7 @@ class ClusterProfilesTest(absltest.TestCase):
     self.assertLess(shares[2], 1e-6)
 
   def test_sums_tell_the_same(self):
-    scale = scaling.Scaling(np.full(3, 1e7), np.array([0.5, 0.25, 0.0]))
+    scale = secure_sums.Scaling(np.full(3, 1e7), np.array([0.5, 0.25, 0.0]))
     # Near the means, one cluster without rows.
     origins = scale.apply(np.nan_to_num(self.profiles.means, nan=1e7) + [0.1, -0.2, 0])
     residuals = scale.apply(self.features) - origins[self.clusters]

@@ -22,7 +22,6 @@ from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import rounds as rounds_lib
-from fl_clustering.points import gathering
 from fl_clustering import runtime
 from tests import nightly
 from tests.kmeans import numpy_reference
@@ -415,7 +414,7 @@ class PrivacyRulesTest(parameterized.TestCase):
 
   def _sent(self, clients, algorithm, **options):
     """Returns (client id, mean, count) in scaled coordinates, and scaled points by id."""
-    sent, scaled, gathered = [], {}, gathering.ClientMeans.__init__
+    sent, scaled, gathered = [], {}, rounds_lib.ClientMeans.__init__
 
     def record(means, by_client):
       gathered(means, by_client)
@@ -425,7 +424,7 @@ class PrivacyRulesTest(parameterized.TestCase):
             for value, count in zip(values.reshape(-1, values.shape[-1]), counts.ravel())
         )
 
-    with mock.patch.object(gathering.ClientMeans, "__init__", record):
+    with mock.patch.object(rounds_lib.ClientMeans, "__init__", record):
       model = FederatedKMeans(9, kmeans_config.algorithm_of(algorithm, **options))
       model.fit(clients)
     scaling = model._result.model.scaling  # pylint: disable=protected-access

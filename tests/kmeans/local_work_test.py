@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from fl_clustering.kmeans import local_work
-from fl_clustering.points import gathering
-from fl_clustering.points import seeding
+from fl_clustering.kmeans import rounds as rounds_lib
+from fl_clustering.kmeans import tensor_kmeans
 from tests.kmeans import numpy_reference
 
 _SEED = np.array([1, 2], np.int32)
@@ -44,7 +44,7 @@ class EqualRowsTest(parameterized.TestCase):
     for row in np.random.default_rng(0).uniform(1, 5, (4, 3)):
       rows = np.tile(row, (20_000, 1)).astype(np.float32)
       means, counts = _run(build(6, 2), rows)
-      _, left = gathering.released_means(rows, means, counts, 2)
+      _, left = rounds_lib.released_means(rows, means, counts, 2)
       np.testing.assert_array_equal(left, 0)
 
 
@@ -52,8 +52,8 @@ class BestOfTriesTest(absltest.TestCase):
 
   def test_is_the_one_of_least_inertia(self):
     points = tf.constant(np.random.default_rng(3).random((60, 2)), tf.float32)
-    alike, trials = tf.ones([60]), seeding.greedy_trials(7)
-    rows = seeding.seed_rows(points, alike, 10, 7, trials, _SEED)
+    alike, trials = tf.ones([60]), tensor_kmeans.greedy_trials(7)
+    rows = tensor_kmeans.seed_rows(points, alike, 10, 7, trials, _SEED)
     tries, _ = local_work.lloyd_steps(points, tf.gather(points, rows), 2)
     distances = np.linalg.norm(points.numpy()[:, None, None] - tries.numpy(), axis=3)
     inertia = (distances.min(axis=2) ** 2).sum(axis=0)
@@ -63,7 +63,7 @@ class BestOfTriesTest(absltest.TestCase):
     self.assertEqual(counts.numpy().sum(), 60)
 
   def test_starts_are_greedy(self):
-    with mock.patch.object(seeding, "seed_rows", wraps=seeding.seed_rows) as seed_rows:
+    with mock.patch.object(tensor_kmeans, "seed_rows", wraps=tensor_kmeans.seed_rows) as seed_rows:
       local_work.best_of_tries(tf.constant(_blobs([(0, 0)], 30)), 2, 16, 1, _SEED)
     _, _, num_sets, _, num_trials, _ = seed_rows.call_args.args
     self.assertEqual((num_sets, num_trials), (20, 4))

@@ -18,8 +18,8 @@ from fl_clustering.kmeans import sum_kinds
 from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as view_sums
-from fl_clustering.points import federated_points
 from fl_clustering.points import grid_scaling
+from fl_clustering.points import secure_sums
 
 
 def _ties():
@@ -59,7 +59,7 @@ class _Spy:
     self.kinds, self.counts, self.in_cells = set(), [], []
 
   def patched(self):
-    totals = federated_points.FederatedPoints.totals
+    totals = secure_sums.FederatedPoints.totals
 
     def spied(asked, query):
       self.kinds.add(type(query.kind))
@@ -67,7 +67,7 @@ class _Spy:
         self.counts += self._parts(query, np.rint(asked.clients.scaling.apply(self._points)))
       return totals(asked, query)
 
-    return mock.patch.object(federated_points.FederatedPoints, "totals", spied)
+    return mock.patch.object(secure_sums.FederatedPoints, "totals", spied)
 
   def _parts(self, query, points):
     arrays = query.arrays
@@ -206,7 +206,7 @@ class MinCountTest(parameterized.TestCase):
   def test_rounds_of_counts_are_rounds(self):
     points, k = _DATA["wine"]()
     asked = []
-    with mock.patch.object(federated_points.FederatedPoints, "totals", _noted(asked)):
+    with mock.patch.object(secure_sums.FederatedPoints, "totals", _noted(asked)):
       model = FederatedKMeans(
           k, kmeans_config.Sums(min_count=5), standardize=True, keep_history=True
       ).fit(points)
@@ -220,7 +220,7 @@ class MinCountTest(parameterized.TestCase):
 
 
 def _noted(asked):
-  totals = federated_points.FederatedPoints.totals
+  totals = secure_sums.FederatedPoints.totals
 
   def noted(points, query):
     asked.append(points.message_bytes(query))

@@ -24,13 +24,12 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import PointPrivacy
 from fl_clustering.kmeans import private_fit
-from fl_clustering.points import federated_points
-from fl_clustering.points import gathering
+from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.points import given_clients
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_arrays
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
 from fl_clustering import runtime
 from tests.kmeans import numpy_reference
 
@@ -42,7 +41,7 @@ class _PrivateTest(parameterized.TestCase):
   def _fit(self, clients, privacy=_PRIVACY, k=4, source=None):
     """Returns the `Fit` of a list of arrays, with seeded noise by default."""
     clients = {str(index): np.asarray(points) for index, points in enumerate(clients)}
-    clients = private_fit.hold(clients, privacy, point_arrays.hold)
+    clients = private_fit.hold(clients, privacy, secure_sums.hold)
     config = kmeans_config.KMeansConfig(k, privacy=privacy)
     return private_fit.fit(config, clients, source or noise.SeededNoise(5))
 
@@ -103,7 +102,7 @@ class SensitivityTest(parameterized.TestCase):
     super().setUp()
     folder = self.create_tempdir().full_path
     write = functools.partial(point_files.write_files, directory=folder)
-    self._holds = {"in_process": point_arrays.hold, "tff": write}
+    self._holds = {"in_process": secure_sums.hold, "tff": write}
 
   def _totals(self, points, query, engine):
     if engine == "pooled":
@@ -111,7 +110,7 @@ class SensitivityTest(parameterized.TestCase):
     privacy = PointPrivacy(1.0, 1e-6, 1.0)
     clients = {"a": points[:5], "b": points[5:]}
     held = private_fit.hold(clients, privacy, self._holds[engine])
-    return federated_points.FederatedPoints(held, 2).totals(query)
+    return secure_sums.FederatedPoints(held, 2).totals(query)
 
   @parameterized.product(
       # Blocks of a client have 2,048 rows, and of pooled points 6,553 of this width.
@@ -146,11 +145,10 @@ class SensitivityTest(parameterized.TestCase):
     found = []
     for more in ([0.0] * 5, [pd.NA] + [0.0] * 4):
       frame = pd.DataFrame(dict(zip("abcde", zip(row, row, row, more))))
-      clients = given_clients.private_clients(
-          given_clients.as_arrays(given_clients.clients_of(frame))
-      )
-      held = private_fit.hold(clients, PointPrivacy(1.0, 1e-6, 1.0), point_arrays.hold)
-      found.append(*held.arrays.values())
+      arrays, _ = given_clients.aligned(given_clients.tables_of(frame))
+      clients, _ = given_clients.points_of(arrays, is_private=True)
+      held = private_fit.hold(clients.by_id, PointPrivacy(1.0, 1e-6, 1.0), secure_sums.hold)
+      found.append(*held.by_id.values())
     np.testing.assert_array_equal(*found)
 
 
@@ -173,14 +171,14 @@ class ContentTest(_PrivateTest):
 
   def _shape_of_fit(self, rows, privacy):
     """Returns what an observer of the messages sees but their noise."""
-    messages, totals = [], federated_points.FederatedPoints.totals
+    messages, totals = [], secure_sums.FederatedPoints.totals
 
     def record(points, query, draw_share=None, limits=None):
       found = totals(points, query, draw_share, limits)
       messages.append((points.capacity, query.kind, query.shape[1]))
       return found
 
-    with mock.patch.object(federated_points.FederatedPoints, "totals", record):
+    with mock.patch.object(secure_sums.FederatedPoints, "totals", record):
       model = FederatedKMeans(3, privacy=privacy).fit([_ORDINARY, rows])
     self.assertEqual(model.cluster_centers_.shape, (3, 2))
     self.assertTrue(np.isfinite(model.cluster_centers_).all())
@@ -214,7 +212,7 @@ class ContentTest(_PrivateTest):
       ("other columns", [[1.0, 2.0, 3.0]], ValueError, "same number of columns"),
   )
   def test_types_and_shapes_are_refused_before_anything_is_sent(self, rows, error, message):
-    with mock.patch.object(federated_points.FederatedPoints, "totals") as totals:
+    with mock.patch.object(secure_sums.FederatedPoints, "totals") as totals:
       with self.assertRaisesRegex(error, message):
         FederatedKMeans(3, privacy=_PRIVACY).fit([_ORDINARY, rows])
     totals.assert_not_called()
@@ -235,7 +233,7 @@ class FederatedKMeansTest(_PrivateTest):
 
   def test_nothing_but_noisy_totals_looks_at_the_data(self):
     with mock.patch.object(grid_scaling, "find_grid") as find_grid, mock.patch.object(
-        gathering, "gather"
+        rounds_lib.Rounds, "gather"
     ) as gather, mock.patch.object(
         cluster_statistics, "private_cluster_statistics",
         wraps=cluster_statistics.private_cluster_statistics,
@@ -304,8 +302,8 @@ class ClientPrivacyTest(_PrivateTest):
 
     def totals(clients):
       """Returns what a release adds noise to, in standard deviations of the noise."""
-      held = private_fit.hold(clients, privacy, point_arrays.hold)
-      points = federated_points.FederatedPoints(held, 2)
+      held = private_fit.hold(clients, privacy, secure_sums.hold)
+      points = secure_sums.FederatedPoints(held, 2)
 
       def noisy_totals(query, stds):
         quiet = mock.Mock(discrete_gaussian=lambda shape, scale: np.zeros(shape, np.int64))

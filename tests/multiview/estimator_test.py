@@ -11,14 +11,13 @@ import numpy as np
 from sklearn import exceptions
 from sklearn import metrics
 
+from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.multiview import fitting
+from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import PointPrivacy
-from fl_clustering.multiview import view_weights
-from fl_clustering.points import federated_points
-from fl_clustering.points import gathering
-from fl_clustering.points import point_arrays
 from fl_clustering.points import point_files
+from fl_clustering.points import secure_sums
 from fl_clustering import runtime
 from tests.multiview import central_reference
 from tests.multiview import sample_views
@@ -73,12 +72,12 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
     weights = np.full(3, 1 / 3)
     for _ in range(num_rounds):
       centers, _, costs = central_reference.iterate(scaled, centers, betas, weights**2, _WIDTHS)
-      weights = view_weights.VIEW_WEIGHTS[rule].weigh(costs, None, 2.0)
+      weights = multiview_config.VIEW_WEIGHTS[rule].weigh(costs, None, 2.0)
     found = (np.concatenate(model.cluster_centers_, axis=1) - mean) / std
     np.testing.assert_allclose(found, centers, atol=1e-5)
     np.testing.assert_allclose(model.view_weights_, weights, atol=1e-5)
 
-  @parameterized.named_parameters(*((name, name) for name in view_weights.VIEW_WEIGHTS))
+  @parameterized.named_parameters(*((name, name) for name in multiview_config.VIEW_WEIGHTS))
   def test_how_points_are_spread_over_clients_does_not_change_a_bit(self, rule):
     clients, _ = sample_views.sample_views(separation=0.7)
     pooled = sample_views.pooled(clients)
@@ -192,7 +191,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     other = _build(random_state=4).fit(clients)
     self.assertNotEqual(first.objective_, other.objective_)
 
-  @parameterized.named_parameters(*((name, name) for name in view_weights.VIEW_WEIGHTS))
+  @parameterized.named_parameters(*((name, name) for name in multiview_config.VIEW_WEIGHTS))
   def test_a_scaled_view_gives_the_same_clusters(self, rule):
     clients, _ = sample_views.sample_views()
     scaled = {c: [views[0], -1e6 * views[1] + 7, views[2]] for c, views in clients.items()}
@@ -244,7 +243,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     model = _sample_fit("equal")
     with self.assertRaisesRegex(ValueError, "`X` must have 3 views"):
       model.predict(clients["a"][:2])
-    with self.assertRaisesRegex(ValueError, "`X`, view 0, must have 4 columns"):
+    with self.assertRaisesRegex(ValueError, r"`X` must have \[4, 2, 3\] columns in its views"):
       model.predict(clients["a"][::-1])
 
 
@@ -264,11 +263,11 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     self.assertEqual(metrics.adjusted_rand_score(codes, model.predict(views)), 1.0)
     self.assertLess(model.objective_, 1e-6)
 
-  @parameterized.named_parameters(*((name, name) for name in view_weights.VIEW_WEIGHTS))
+  @parameterized.named_parameters(*((name, name) for name in multiview_config.VIEW_WEIGHTS))
   def test_nothing_but_secure_sums_reaches_the_server(self, rule):
     self.enter_context(runtime.LocalRuntime())
     clients, _ = sample_views.sample_views()
-    with mock.patch.object(gathering, "gather") as gather, mock.patch.object(
+    with mock.patch.object(rounds_lib.Rounds, "gather") as gather, mock.patch.object(
         point_files.PointFiles, "column_moments"
     ) as column_moments, mock.patch.object(
         point_files, "build_moments_round"
@@ -319,9 +318,9 @@ class PrivateFitTest(parameterized.TestCase):
   def test_nothing_but_the_noisy_totals_looks_at_the_data(self):
     privacy = PointPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
     with mock.patch.object(
-        federated_points.FederatedPoints, "totals", autospec=True,
+        secure_sums.FederatedPoints, "totals", autospec=True,
         side_effect=lambda self, query, *unused: np.zeros(query.shape, np.int64),
-    ) as totals, mock.patch.object(point_arrays.PointArrays, "total") as total:
+    ) as totals, mock.patch.object(secure_sums.PointArrays, "total") as total:
       model = _build(standardize=False, num_rounds=4, privacy=privacy)
       model.fit(sample_views.sample_views()[0])
     total.assert_not_called()
@@ -342,8 +341,8 @@ class PrivateFitTest(parameterized.TestCase):
     clients["c"][0] = clients["c"][0].astype(object)
     clients["c"][0][2, 1] = "1.5"
     privacy = PointPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
-    with mock.patch.object(federated_points.FederatedPoints, "totals") as totals:
-      with self.assertRaisesRegex(TypeError, r"`clients\['c'\]\[0\]` must hold real numbers"):
+    with mock.patch.object(secure_sums.FederatedPoints, "totals") as totals:
+      with self.assertRaisesRegex(TypeError, r"`clients\['c'\], view 0,` must hold real numbers"):
         _build(standardize=False, privacy=privacy).fit(clients)
     totals.assert_not_called()
 

@@ -1,8 +1,9 @@
-"""Tests for fl_clustering.multiview.fitting: restarts, and views alone."""
+"""Tests for fl_clustering.multiview.fitting: the grid, restarts, and views alone."""
 
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import randomness
@@ -14,19 +15,17 @@ from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.multiview import view_grid
-from fl_clustering.points import federated_points
-from fl_clustering.points import fitted
+from fl_clustering.points import federated_clusterer
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_arrays
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
 _WIDTHS = (2, 1)
+_GRID_WIDTHS = (3, 1, 2)
 
 
 def _grid():
-  clients = point_arrays.PointArrays(
-      {}, scaling_lib.Scaling(np.zeros(3), np.array([5.0, 6.0, 7.0]))
+  clients = secure_sums.PointArrays(
+      {}, secure_sums.Scaling(np.zeros(3), np.array([5.0, 6.0, 7.0]))
   )
   return grid_scaling.Grid(clients, 1.0, np.ones(3), num_points=500, num_rounds=6)
 
@@ -37,7 +36,7 @@ def _fit(view_costs):
   costs = np.array(view_costs, float)
   record = server_step.RoundRecord(0.25 * costs.sum(), model.view_weights, costs, np.ones(1))
   views = model_lib.FittedViews(model, _grid().clients.scaling, model.centers, _WIDTHS)
-  return fitted.Fit(views, (record,), 1, record.objective)
+  return federated_clusterer.Fit(views, (record,), 1, record.objective)
 
 
 class FittingTest(absltest.TestCase):
@@ -55,8 +54,9 @@ class FittingTest(absltest.TestCase):
       return fits[restart] if len(alone) == 2 else _fit([[1.0, 7e9], [7e9, 100.0]][alone[0]])
 
     config = multiview_config.MultiViewConfig(1, view_weights=rule, n_init=len(fits))
-    with mock.patch.object(fitting._Problem, "run", run), mock.patch.object(  # pylint: disable=protected-access
-        view_grid, "find_view_grid", return_value=(_grid(), np.ones(2))
+    problem = fitting._Problem  # pylint: disable=protected-access
+    with mock.patch.object(problem, "run", run), mock.patch.object(
+        fitting, "find_view_grid", return_value=(_grid(), np.ones(2))
     ):
       return fitting.fit(config, _grid().clients, _WIDTHS).history[-1].view_costs
 
@@ -85,10 +85,92 @@ class FittingTest(absltest.TestCase):
         multiview_config.MultiViewConfig(10, seed=7), _grid(), np.ones(2), _WIDTHS
     )
     with mock.patch.object(
-        federated_points.FederatedPoints, "totals", lambda self, query: pooled.totals(query)
+        secure_sums.FederatedPoints, "totals", lambda self, query: pooled.totals(query)
     ):
       found = problem._first_centers(2)  # pylint: disable=protected-access
     np.testing.assert_array_equal(found, expected.centers)
+
+
+def _points(num_points=200, seed=0):
+  rng = np.random.default_rng(seed)
+  points = rng.standard_normal((num_points, 6)) * [1, 1e-6, 30, 2, 0.01, 0.02]
+  return points + [1e3, 0.0, -1e6, 5e9, 1.0, 0.0]
+
+
+class ViewGridTest(parameterized.TestCase):
+
+  def _find(self, clients, standardize=True):
+    config = multiview_config.MultiViewConfig(1, standardize=standardize)
+    return fitting.find_view_grid(config, secure_sums.hold(clients), _GRID_WIDTHS)
+
+  @parameterized.named_parameters(("standardised", True), ("own_units", False))
+  def test_every_view_has_the_same_spread_around_the_mean(self, standardize):
+    points = _points()
+    grid, rates = self._find({"a": points[:150], "b": points[150:]}, standardize)
+    scaled = np.rint(grid.clients.scaling.apply(points))
+    self.assertLess(np.abs(scaled.mean(axis=0) * np.sqrt(rates[0])).max(), 1e-4)
+    variances = scaled.var(axis=0)
+    for view, columns in enumerate((slice(0, 3), slice(3, 4), slice(4, 6))):
+      np.testing.assert_allclose(variances[columns].sum() * rates[view], 1.0, rtol=1e-5)
+      own = points.var(axis=0)[columns]
+      expected = np.full(len(own), 1 / len(own)) if standardize else own / own.sum()
+      np.testing.assert_allclose(
+          variances[columns] * rates[view], expected, rtol=1e-5, atol=1e-11
+      )
+    self.assertLess(np.linalg.norm(scaled, axis=1).max(), point_grid.POINT_STEPS)
+    np.testing.assert_allclose(grid.clients.scaling.undo(scaled), points, rtol=1e-5, atol=1e-4)
+
+  def test_all_of_the_spread_in_one_point_stays_in_the_ball(self):
+    points = np.zeros((300, 6))
+    points[7] = [1.0, 2.0, 3.0, -4.0, 1e6, 1e-3]
+    for standardize in (True, False):
+      scaled = self._find({"a": points}, standardize)[0].clients.scaling.apply(points)
+      norms = np.linalg.norm(scaled, axis=1)
+      self.assertBetween(norms.max(), 0.99 * point_grid.POINT_STEPS, point_grid.POINT_STEPS)
+
+  def test_neither_the_split_nor_the_order_changes_a_bit(self):
+    points = _points()
+    first, first_rates = self._find({"a": points})
+    order = np.random.default_rng(1).permutation(200)
+    second, second_rates = self._find({
+        "x": points[order[:1]], "y": points[order[1:90]], "z": points[order[90:]],
+    })
+    np.testing.assert_array_equal(first.clients.scaling.shift, second.clients.scaling.shift)
+    np.testing.assert_array_equal(first.clients.scaling.factor, second.clients.scaling.factor)
+    np.testing.assert_array_equal(first_rates, second_rates)
+    np.testing.assert_array_equal(first.column_factor, second.column_factor)
+
+  def test_steps_of_a_column(self):
+    points = _points()
+    points[:, 4] = 1e7
+    for standardize in (True, False):
+      grid, _ = self._find({"a": points}, standardize)
+      ranges = np.abs((points - grid.clients.scaling.shift) * grid.column_factor).max(axis=0)
+      self.assertEqual(ranges[4], 0)
+      self.assertBetween(np.delete(ranges, 4).min(), 2.0**36, 2.0**52)
+      self.assertLess(ranges.max(), 2.0**52)
+
+  def test_columns_that_do_not_vary_are_dropped(self):
+    points = _points()
+    points[:, [1, 4]] = [0.1, 1e7]
+    for standardize in (True, False):
+      grid, _ = self._find({"a": points}, standardize)
+      np.testing.assert_array_equal(grid.clients.scaling.factor[[1, 4]], 0)
+      self.assertTrue(np.all(grid.clients.scaling.factor[[0, 2, 3, 5]] > 0))
+      centers = grid.clients.scaling.undo(np.zeros((1, 6)))[0]
+      np.testing.assert_allclose(centers[[1, 4]], [0.1, 1e7], rtol=1e-6)
+
+  def test_a_view_that_does_not_vary_is_refused(self):
+    points = _points()
+    points[:, 3] = 5.0
+    with self.assertRaisesRegex(ValueError, "views that vary .* everywhere in view 1"):
+      self._find({"a": points})
+
+  def test_fewer_points_than_clusters_are_refused(self):
+    clients = secure_sums.hold({"a": _points(num_points=9)})
+    fitting.find_view_grid(multiview_config.MultiViewConfig(9), clients, _GRID_WIDTHS)
+    with self.assertRaisesRegex(ValueError, "`n_clusters` must be at most the 9 points"):
+      fitting.find_view_grid(multiview_config.MultiViewConfig(10), clients, _GRID_WIDTHS)
 
 
 if __name__ == "__main__":

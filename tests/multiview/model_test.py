@@ -7,7 +7,7 @@ import numpy as np
 
 from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import server_step
-from fl_clustering.points import scaling as scaling_lib
+from fl_clustering.points import secure_sums
 
 
 def _assign(points, centers, factor=1.0):
@@ -16,7 +16,7 @@ def _assign(points, centers, factor=1.0):
   model = server_step.MultiViewModel(
       centers, np.full(num_views, 1 / num_views), 2.0, np.full(num_views, 0.01)
   )
-  scaling = scaling_lib.Scaling(np.full(num_views, 10.0), np.full(num_views, factor))
+  scaling = secure_sums.Scaling(np.full(num_views, 10.0), np.full(num_views, factor))
   fitted = model_lib.FittedViews(model, scaling, scaling.undo(centers), (1,) * num_views)
   return fitted.assign(np.array(points, float)).tolist()
 

@@ -12,15 +12,14 @@ from dp_clustering import ledger as ledger_lib
 from dp_clustering import noise as noise_lib
 from dp_clustering import point_grid
 from dp_clustering import privacy_calculator
-from fl_clustering.multiview import client_views
 from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import federated_points
-from fl_clustering.points import point_arrays
+from fl_clustering.points import given_clients
 from fl_clustering.points import point_files
+from fl_clustering.points import secure_sums
 from fl_clustering import runtime
 
 _WIDTHS = (3, 4)
@@ -79,13 +78,15 @@ class _RecordedNoise(noise_lib.SeededNoise):
 class _Case(parameterized.TestCase):
 
   def _held(self, clients):
-    views = client_views.check_private_clients(clients)
-    return views, private_fit.hold(views, _NORMS, point_arrays.hold)
+    tables = given_clients.tables_of(clients, has_views=True)
+    points, widths = given_clients.points_of(tables, is_private=True)
+    privacy = multiview_config.PointPrivacy(1.0, 1e-6, _NORMS)
+    return widths, private_fit.hold(points.by_id, widths, privacy, secure_sums.hold)
 
   def _fit(self, clients, config=None, noise=None):
-    views, held = self._held(clients)
+    widths, held = self._held(clients)
     noise = noise or noise_lib.SeededNoise(0)
-    return private_fit.fit(config or _config(), held, views.widths, noise)
+    return private_fit.fit(config or _config(), held, widths, noise)
 
 
 class PrivateFitTest(_Case):
@@ -97,7 +98,7 @@ class PrivateFitTest(_Case):
     _, held = self._held(clients)
     points = model_lib.in_balls(np.concatenate(_views(), axis=1), _NORMS, _WIDTHS)
     with mock.patch.object(
-        federated_points.FederatedPoints, "totals", _pooled_totals(points, held)
+        secure_sums.FederatedPoints, "totals", _pooled_totals(points, held)
     ):
       pooled = self._fit(clients, config)
     order = np.random.default_rng(1).permutation(1500)
@@ -181,7 +182,7 @@ class FederatedTotalsTest(_Case):
 
   def _totals(self, query, clients):
     files = point_files.write_files(clients, self.create_tempdir().full_path)
-    return federated_points.FederatedPoints(files, _NUM_CLUSTERS).totals(query)
+    return secure_sums.FederatedPoints(files, _NUM_CLUSTERS).totals(query)
 
   def test_a_copy_of_a_border_row_changes_nothing_but_its_own_share(self):
     rng = np.random.default_rng(0)
@@ -217,7 +218,7 @@ class ContentTest(_Case):
   def _trace(self, clients):
     """Returns the queries' kinds and shapes, and all that the clients are given."""
     trace = []
-    totals = federated_points.FederatedPoints.totals
+    totals = secure_sums.FederatedPoints.totals
 
     def traced(self, query, draw_share=None, limits=None):
       trace.append((query.kind, self.capacity, {n: a.shape[1] for n, a in query.arrays.items()}))
@@ -225,7 +226,7 @@ class ContentTest(_Case):
         assert np.all(np.isfinite(array))
       return totals(self, query, draw_share, limits)
 
-    with mock.patch.object(federated_points.FederatedPoints, "totals", traced):
+    with mock.patch.object(secure_sums.FederatedPoints, "totals", traced):
       with warnings.catch_warnings():
         warnings.simplefilter("error")
         # Of the libraries, where they compute something for the first time in this process.

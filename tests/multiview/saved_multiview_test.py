@@ -10,8 +10,7 @@ import pandas as pd
 from fl_clustering import load_model
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import saved_multiview
-from fl_clustering.points import point_arrays
+from fl_clustering.points import secure_sums
 from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
 from tests.multiview import sample_views
@@ -49,8 +48,8 @@ class SavedMultiViewTest(absltest.TestCase):
     tables = view_tables.open_folder(cls.sites, options)
     config = multiview_config.MultiViewConfig(3, view_weights="mvkm", n_init=1)
     features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
-    cls.fit = fitting.fit(config, point_arrays.hold(features), tables.format.widths)
-    cls.model = saved_multiview.SavedMultiView(cls.fit.model, tables.format)
+    cls.fit = fitting.fit(config, secure_sums.hold(features), tables.format.widths)
+    cls.model = load_model.SavedMultiView(cls.fit.model, tables.format)
     cls.model.save(cls.saved)
     cls.loaded = load_model.load_model(cls.saved)
 

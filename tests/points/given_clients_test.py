@@ -65,29 +65,35 @@ class ClientsOfTest(parameterized.TestCase):
       given_clients.clients_of(given, "X")
 
 
+def _checked(given, has_views=False, is_private=False):
+  tables = given_clients.tables_of(given, has_views=has_views)
+  points, widths = given_clients.points_of(tables, is_private)
+  return points.by_id, widths
+
+
 class AlignedTest(parameterized.TestCase):
 
   def test_the_first_client_by_id_gives_the_order(self):
     frame = pd.DataFrame(_ARRAY, columns=["a", "b"])
-    clients = given_clients.clients_of({2: frame[["b", "a"]], 1: frame})
+    clients = given_clients.tables_of({2: frame[["b", "a"]], 1: frame})
     arrays, names = given_clients.aligned(clients)
-    self.assertEqual(names, ["a", "b"])
-    for array in arrays.by_id.values():
+    self.assertEqual(names, [["a", "b"]])
+    for (array,) in arrays.by_id.values():
       np.testing.assert_array_equal(array, _ARRAY)
 
   def test_arrays_stay(self):
-    clients = given_clients.clients_of([_ARRAY, _ROWS])
+    clients = given_clients.tables_of([_ARRAY, _ROWS])
     arrays, names = given_clients.aligned(clients)
-    self.assertIsNone(names)
-    self.assertIs(arrays.by_id["0"], _ARRAY)
+    self.assertEqual(names, [None])
+    self.assertIs(arrays.by_id["0"][0], _ARRAY)
 
   def test_no_rows_need_no_names(self):
-    clients = given_clients.clients_of([[], pd.DataFrame({"a": [1.0]}), np.zeros((0, 1))])
+    clients = given_clients.tables_of([[], pd.DataFrame({"a": [1.0]}), np.zeros((0, 1))])
     _, names = given_clients.aligned(clients)
-    self.assertEqual(names, ["a"])
+    self.assertEqual(names, [["a"]])
 
   def test_sparse_tables_are_refused(self):
-    clients = given_clients.clients_of({"a": sparse.csr_matrix(_ARRAY)})
+    clients = given_clients.tables_of({"a": sparse.csr_matrix(_ARRAY)})
     with self.assertRaisesRegex(TypeError, r"`clients`\['a'\] must be dense, got a sparse csr"):
       given_clients.aligned(clients)
 
@@ -95,7 +101,7 @@ class AlignedTest(parameterized.TestCase):
 class CheckedClientsTest(parameterized.TestCase):
 
   def test_every_client_keeps_its_points_as_float64(self):
-    checked = given_clients.checked_clients({"b": _GOOD, "a": [[1, 2]]})
+    checked, _ = _checked({"b": _GOOD, "a": [[1, 2]]})
     np.testing.assert_array_equal(checked["b"], _GOOD)
     np.testing.assert_array_equal(checked["a"], [[1, 2]])
     self.assertEqual(checked["a"].dtype, np.float64)
@@ -103,17 +109,17 @@ class CheckedClientsTest(parameterized.TestCase):
   def test_ids_are_sorted_with_numbers_by_value(self):
     expected = ["", "7", "10", "a", "a01", "a1", "a2b", "a10", "b"]
     for ids in (expected, reversed(expected)):
-      checked = given_clients.checked_clients({client_id: _GOOD for client_id in ids})
+      checked, _ = _checked({client_id: _GOOD for client_id in ids})
       self.assertEqual(list(checked), expected)
 
   def test_a_list_gets_numbers_as_ids(self):
-    checked = given_clients.checked_clients([np.full((1, 2), index) for index in range(12)])
+    checked, _ = _checked([np.full((1, 2), index) for index in range(12)])
     self.assertEqual(list(checked), [str(index) for index in range(12)])
     self.assertEqual([points[0, 0] for points in checked.values()], list(range(12)))
 
   def test_the_users_arrays_are_copied(self):
     points = _GOOD.copy()
-    given_clients.checked_clients([points])["0"][0, 0] = 7
+    _checked([points])[0]["0"][0, 0] = 7
     self.assertEqual(points[0, 0], 1)
 
   @parameterized.named_parameters(
@@ -137,7 +143,7 @@ class CheckedClientsTest(parameterized.TestCase):
   )
   def test_bad_points(self, clients, message):
     with self.assertRaisesRegex(ValueError, message):
-      given_clients.checked_clients(clients)
+      _checked(clients)
 
   @parameterized.named_parameters(
       ("no clients", 1, "`clients` must be one client, a list of clients or a mapping"),
@@ -146,7 +152,7 @@ class CheckedClientsTest(parameterized.TestCase):
   )
   def test_wrong_types(self, clients, message):
     with self.assertRaisesRegex(TypeError, message):
-      given_clients.checked_clients(clients)
+      _checked(clients)
 
   @parameterized.named_parameters(*_MASKED)
   def test_masked_numbers_are_refused(self, points):
@@ -155,10 +161,10 @@ class CheckedClientsTest(parameterized.TestCase):
       with self.assertRaisesRegex(
           ValueError, r"`clients`\['b'\] must hold finite numbers, got nan in row 1, column 0"
       ):
-        given_clients.checked_clients({"a": _GOOD, "b": points})
+        _checked({"a": _GOOD, "b": points})
 
   def test_a_mask_of_nothing_changes_nothing(self):
-    checked = given_clients.checked_clients([np.ma.array(_GOOD, mask=False)])["0"]
+    checked = _checked([np.ma.array(_GOOD, mask=False)])[0]["0"]
     self.assertIs(type(checked), np.ndarray)
     np.testing.assert_array_equal(checked, _GOOD)
 
@@ -169,10 +175,169 @@ class PrivateClientsTest(parameterized.TestCase):
   def test_masked_numbers_count_as_nan(self, points):
     with warnings.catch_warnings():
       warnings.simplefilter("error")
-      clients, _ = given_clients.aligned(given_clients.clients_of({"a": _GOOD, "b": points}))
-      found = given_clients.private_clients(clients)["b"]
+      clients, _ = given_clients.aligned(given_clients.tables_of({"a": _GOOD, "b": points}))
+      found = given_clients.points_of(clients, is_private=True)[0].by_id["b"]
     self.assertIs(type(found), np.ndarray)
     np.testing.assert_array_equal(found, [[1, 2], [np.nan, 4]])
+
+
+def _views():
+  rng = np.random.default_rng(0)
+  return {
+      "a": [rng.standard_normal((4, 3)), rng.standard_normal((4, 2))],
+      "b": [rng.standard_normal((5, 3)), rng.standard_normal((5, 2))],
+  }
+
+
+class ViewsTest(parameterized.TestCase):
+
+  def test_views_are_side_by_side(self):
+    clients = _views()
+    points, widths = _checked(clients, has_views=True)
+    self.assertEqual(widths, (3, 2))
+    self.assertEqual(list(points), ["a", "b"])
+    np.testing.assert_array_equal(points["b"][:, :3], clients["b"][0])
+    np.testing.assert_array_equal(points["b"][:, 3:], clients["b"][1])
+
+  def test_the_users_arrays_are_not_changed_and_need_not_be_floats(self):
+    clients = {"a": [np.arange(6).reshape(3, 2), np.eye(3, dtype=bool)]}
+    points, widths = _checked(clients, has_views=True)
+    points["a"][:] = -1
+    np.testing.assert_array_equal(clients["a"][0], np.arange(6).reshape(3, 2))
+
+  @parameterized.named_parameters(
+      ("fewer_views", lambda c: c["b"].pop(), r"`clients`\['b'\] must have 2 views .* got 1"),
+      ("a_missing_view", lambda c: c["b"].__setitem__(1, None),
+       r"`clients`\['b'\], view 1, must be there: every client needs every view"),
+      ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have at least one view"),
+      ("another_width", lambda c: c["b"].__setitem__(1, np.zeros((5, 7))),
+       r"`clients`\['b'\], view 1, must have 2 columns as the others, got 7"),
+      ("other_rows", lambda c: c["b"].__setitem__(1, np.zeros((4, 2))),
+       r"`clients`\['b'\], view 1, must have 5 rows as view 0 has, got 4"),
+      ("one_axis", lambda c: c["b"].__setitem__(1, np.zeros(5)),
+       r"`clients`\['b'\], view 1, must be a matrix of shape .* got shape \(5,\)"),
+      ("no_columns", lambda c: c["a"].__setitem__(0, np.zeros((4, 0))),
+       r"`clients`\['a'\], view 0, must be a matrix of shape"),
+      ("nan", lambda c: c["b"][0].__setitem__((2, 1), np.nan),
+       r"`clients`\['b'\], view 0, must hold finite numbers, got nan in row 2, column 1"),
+      ("no_points", lambda c: c.__setitem__("b", [np.zeros((0, 3)), np.zeros((0, 2))]),
+       r"`clients`\['b'\], view 0, must have at least one row"),
+      ("overflowing_squares", lambda c: c["b"][0].__setitem__((2, 1), 1e101),
+       "must hold numbers between"),
+      ("infinity", lambda c: c["b"][0].__setitem__((2, 1), -np.inf), "got -inf in row 2"),
+      ("no_clients", lambda c: c.clear(), "`clients` must have at least one client"),
+  )
+  def test_views_that_do_not_fit_are_refused(self, change, message):
+    clients = _views()
+    change(clients)
+    with self.assertRaisesRegex(ValueError, message):
+      _checked(clients, has_views=True)
+
+  @parameterized.named_parameters(
+      ("no_clients", lambda c: 1, "`clients` must be one client, a list .* got int"),
+      ("no_list_of_views", lambda c: {"a": 1},
+       r"`clients`\['a'\] must be a list of arrays, one "
+       "per view, got int"),
+      ("ids_of_a_wrong_type", lambda c: {1.5: c["a"]},
+       "must have integers or text as ids, got 1.5"),
+      ("text", lambda c: {"a": [np.array([["x"]])]}, r"`clients`\['a'\], view 0, must hold real"),
+      ("complex", lambda c: {"a": [np.array([[1j]])]}, "must hold real numbers"),
+  )
+  def test_other_types_are_refused(self, make, message):
+    with self.assertRaisesRegex(TypeError, message):
+      _checked(make(_views()), has_views=True)
+
+  def test_one_client_or_several(self):
+    clients = _views()
+    a, b = clients.values()
+    for given, ids in (
+        (a, [None]), ([a, b], ["0", "1"]), ({2: b, 10: a}, [2, 10]), (clients, ["a", "b"]),
+    ):
+      points, widths = _checked(given, has_views=True)
+      self.assertEqual(list(points), ids)
+      self.assertEqual(widths, (3, 2))
+    for one_view in (a[0], a[0].tolist(), {"a": a[0]}, [[a[0]], [b[0]]]):
+      self.assertEqual(_checked(one_view, has_views=True)[1], (3,))
+
+
+class PrivateViewsTest(parameterized.TestCase):
+
+  def test_whatever_rows_hold_is_no_error(self):
+    clients = _views()
+    clients["a"][0] = np.array([[1, None, 2.5], [10**400, True, -(10**400)]] * 2, object)
+    clients["a"][1][1] = [np.nan, -np.inf]
+    clients["b"] = [np.zeros((0, 3)), np.zeros((0, 2))]
+    points, widths = _checked(clients, has_views=True, is_private=True)
+    self.assertEqual(widths, (3, 2))
+    np.testing.assert_array_equal(points["a"][0][:3], [1, np.nan, 2.5])
+    np.testing.assert_array_equal(points["a"][1], [np.inf, 1, -np.inf, np.nan, -np.inf])
+    self.assertEqual(points["b"].shape, (0, 5))
+    self.assertEqual(points["b"].dtype, np.float64)
+
+  def test_masked_numbers_count_as_nan(self):
+    clients = {"a": [[[1.0, np.ma.masked]], np.ma.array([[3, 4]], mask=[[True, False]])]}
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      points, widths = _checked(clients, has_views=True, is_private=True)
+    np.testing.assert_array_equal(points["a"], [[1, np.nan, np.nan, 4]])
+
+  @parameterized.named_parameters(
+      ("fewer_views", lambda c: c["b"].pop(), r"`clients`\['b'\] must have 2 views .* got 1"),
+      ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have at least one view"),
+      ("another_width", lambda c: c["b"].__setitem__(1, np.zeros((5, 7))),
+       r"`clients`, view 1, must have the same number of columns, .* got \[2, 7\]"),
+      ("no_columns", lambda c: [v.__setitem__(1, v[1][:, :0]) for v in c.values()],
+       r"view 1, .* at least one, at every client, got \[0\]"),
+      ("other_rows", lambda c: c["b"].__setitem__(1, np.zeros((4, 2))),
+       r"`clients`\['b'\] must have the same number of rows in every view\.$"),
+      ("no_clients", lambda c: c.clear(), "`clients` must have at least one client"),
+  )
+  def test_views_that_do_not_fit_are_refused(self, change, message):
+    clients = _views()
+    change(clients)
+    with self.assertRaisesRegex(ValueError, message):
+      _checked(clients, has_views=True, is_private=True)
+
+  @parameterized.named_parameters(
+      ("text", np.array([["x", "1"]] * 4)), ("text_objects", np.array([["x", 1]] * 4, object)),
+      ("complex", np.full((4, 2), 1j)),
+  )
+  def test_other_types_are_refused(self, view):
+    clients = _views()
+    clients["a"][1] = view
+    with self.assertRaisesRegex(TypeError, r"`clients\['a'\], view 1,` must hold real numbers"):
+      _checked(clients, has_views=True, is_private=True)
+
+  @parameterized.parameters("a", "b")
+  def test_clients_without_rows_as_empty_lists(self, client_id):
+    clients = _views()
+    clients[client_id] = [[], []]
+    for given in (clients, list(clients.values())):
+      tables, _ = given_clients.aligned(given_clients.tables_of(given, has_views=True))
+      found, widths = given_clients.points_of(tables, is_private=True)
+      self.assertEqual(sorted(map(len, found.by_id.values())), [0, 5 if client_id == "a" else 4])
+      self.assertEqual(widths, (3, 2))
+
+  def test_ragged_rows_are_refused_by_name(self):
+    clients = _views()
+    clients["a"][1] = [[1.0, 2.0], [3.0]]
+    with self.assertRaisesRegex(ValueError, r"^`clients\['a'\], view 1,` must have rows of one"):
+      _checked(clients, has_views=True, is_private=True)
+
+  def test_a_signaling_nan_warns_of_nothing(self):
+    clients = _views()
+    clients["a"][1] = np.full((4, 2), 0x7FA00000, np.uint32).view(np.float32)
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      points, widths = _checked(clients, has_views=True, is_private=True)
+    np.testing.assert_array_equal(np.isnan(points["a"]).sum(axis=0), [0, 0, 0, 4, 4])
+
+  @parameterized.parameters("a", "b")
+  def test_a_missing_view_is_refused(self, client_id):
+    clients = _views()
+    clients[client_id][1] = None
+    with self.assertRaisesRegex(ValueError, r"view 1, must be there: every client needs every"):
+      _checked(clients, has_views=True, is_private=True)
 
 
 if __name__ == "__main__":

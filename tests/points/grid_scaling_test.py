@@ -10,7 +10,6 @@ from sklearn import datasets
 
 from dp_clustering import point_grid
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_arrays
 from fl_clustering.points import secure_sums
 
 
@@ -35,7 +34,7 @@ class FindGridTest(parameterized.TestCase):
 
   def _grid(self, parts, standardize):
     clients = {str(index): part for index, part in enumerate(parts)}
-    return grid_scaling.find_grid(point_arrays.hold(clients), standardize)
+    return grid_scaling.find_grid(secure_sums.hold(clients), standardize)
 
   @parameterized.product(name=list(_samples()), standardize=[False, True])
   def test_all_points_are_in_the_ball_and_use_it(self, name, standardize):
@@ -125,17 +124,108 @@ class FindGridTest(parameterized.TestCase):
   def test_norms_are_rounded_once(self):
     # The squares sum up to 2^54 - 1, which float64 doesn't hold.
     row = [2.0**20] * (2**14 - 1) + [1048575.0, 1447.0, 50.0, 29.0]
-    answer = point_arrays.hold({0: np.array([row])}).total(grid_scaling.NormExponents(), {})
+    answer = secure_sums.hold({0: np.array([row])}).total(grid_scaling.NormExponents(), {})
     np.testing.assert_array_equal(np.flatnonzero(answer), [54])
 
   def test_moments_cancel_nothing(self):
     # 2^30 and 2^30 - 1, half and half: a variance of 1/4 beside squares of 2^60.
     points = np.array([[2.0**30], [2.0**30 - 1]])
-    sums = point_arrays.hold({0: points}).total(grid_scaling.ColumnMoments(), {})
+    sums = secure_sums.hold({0: points}).total(grid_scaling.ColumnMoments(), {})
     totals, high, low = sums.reshape(3, 1).astype(object)
     means, deviations = grid_scaling.moments(2, totals, (high << 30) + low)
     np.testing.assert_array_equal(means, [2.0**30 - 0.5])
     np.testing.assert_array_equal(deviations, [0.5])
+
+
+def _sums(points):
+  return {
+      "num_points": float(len(points)),
+      "sums": points.sum(axis=0),
+      "squares": (points**2).sum(axis=0),
+  }
+
+
+def _moments(points):
+  """Returns means and variances as two rounds of sums give them."""
+  shift = points.mean(axis=0)
+  return grid_scaling.mean_and_variance(shift, _sums(points - shift))
+
+
+def _chosen(points, standardize):
+  return grid_scaling.unit_scaling(*_moments(points), standardize)
+
+
+class UnitScalingTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    spread = np.array([1.0, 1e-3, 50.0])
+    # Means a billion deviations away from zero.
+    middle = np.array([3.0, 1e6, -7.0])
+    self.points = middle + spread * np.random.default_rng(0).standard_normal((200, 3))
+
+  def test_standardized_columns_have_mean_zero_and_variance_one(self):
+    scaled = _chosen(self.points, True).apply(self.points)
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(scaled.std(axis=0), 1, rtol=1e-5)
+
+  def test_otherwise_all_columns_share_a_factor(self):
+    chosen = _chosen(self.points, False)
+    np.testing.assert_allclose(chosen.factor, chosen.factor[0])
+    scaled = chosen.apply(self.points)
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(np.mean(scaled.std(axis=0) ** 2), 1, rtol=1e-5)
+
+  @parameterized.parameters(True, False)
+  def test_undo(self, standardize):
+    chosen = _chosen(self.points, standardize)
+    np.testing.assert_allclose(
+        chosen.undo(chosen.apply(self.points)), self.points, rtol=1e-9, atol=1e-5
+    )
+
+  @parameterized.parameters(0.1, 123456.789, 0.0)
+  def test_a_constant_column_stays_as_wide_as_it_is(self, value):
+    points = np.concatenate([self.points, np.full((200, 1), value)], axis=1)
+    chosen = _chosen(points, True)
+    self.assertEqual(chosen.factor[3], 1)
+    np.testing.assert_allclose(chosen.apply(points)[:, 3], 0, atol=1e-6)
+
+  @parameterized.parameters(True, False)
+  def test_all_points_the_same(self, standardize):
+    points = np.full((5, 2), 4.5)
+    chosen = _chosen(points, standardize)
+    np.testing.assert_array_equal(chosen.factor, 1)
+    np.testing.assert_array_equal(chosen.apply(points), 0)
+
+  def test_a_column_without_factor_gets_its_shift_back(self):
+    chosen = secure_sums.Scaling(np.array([1.0, 5.0, 2.0]), np.array([2.0, 0.0, 0.5]))
+    points = np.array([[3.0, 5.0, 4.0], [0.0, 5.0, 2.0]])
+    scaled = chosen.apply(points)
+    np.testing.assert_allclose(scaled, [[4.0, 0.0, 1.0], [-2.0, 0.0, 0.0]])
+    np.testing.assert_allclose(chosen.undo(scaled), points)
+
+
+def _wide_points():
+  points = np.random.default_rng(0).standard_normal((500, 5)) * [1, 1000, 0.01, 3, 1]
+  points[:, 4] = 0.1  # Its mean is not exactly 0.1.
+  return points + [0, 1e6, 0, -5, 0]
+
+
+class MeanAndVarianceTest(parameterized.TestCase):
+
+  def test_mean_and_variance_are_numpys(self):
+    points = _wide_points()
+    mean, variance = _moments(points)
+    np.testing.assert_allclose(mean, points.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(variance[:4], points.var(axis=0)[:4])
+
+  def test_a_constant_column_has_no_variance_at_all(self):
+    self.assertEqual(_moments(_wide_points())[1][4], 0.0)
+    self.assertEqual(_moments(np.full((1000, 1), 1e8 / 3))[1][0], 0.0)
+
+  def test_a_small_variance_is_one(self):
+    points = 1.0 + 1e-6 * np.random.default_rng(0).standard_normal((1000, 1))
+    np.testing.assert_allclose(_moments(points)[1], points.var(axis=0))
 
 
 if __name__ == "__main__":

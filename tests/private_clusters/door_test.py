@@ -9,10 +9,10 @@ from tensorflow_federated.python.core.impl.compiler import tree_analysis
 
 from bench import audited_clusters
 from bench import watched_clusters
-from fl_clustering import runtime
-from fl_clustering.points import secure_rounds
+from fl_clustering.points import point_files
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import grouping
+from fl_clustering import runtime
 
 _RUNTIME = []
 # They take nothing from the clients to the server.
@@ -63,7 +63,7 @@ class DoorTest(absltest.TestCase):
       return simulated
 
     for build in (
-        secure_rounds.build_question_round, fitting.build_questions,
+        point_files.build_question_round, fitting.build_questions,
         grouping.build_sum_of_sketches,
     ):
       build.cache_clear()

@@ -1,4 +1,4 @@
-"""Tests for fl_clustering.points.holding: who computes for a fit, and that it decides nothing."""
+"""Tests for who computes for the clients: `federated_clusterer.open_clients`."""
 
 import importlib.util
 import os
@@ -13,9 +13,9 @@ import numpy as np
 from dp_clustering import noise
 from fl_clustering import kmeans
 from fl_clustering import multiview
-from fl_clustering import runtime
-from fl_clustering.points import point_arrays
 from fl_clustering.points import point_files
+from fl_clustering.points import secure_sums
+from fl_clustering import runtime
 from tests.multiview import sample_views
 
 _VIEW_NORMS = (20.0, 1500.0, 0.2)
@@ -73,9 +73,9 @@ class InFilesTest(absltest.TestCase):
   def test_no_file_stays_open(self):
     clients = {f"client {i}": np.full((2, 3), float(i)) for i in range(300)}
     num_open = len(os.listdir("/proc/self/fd"))
-    held = point_arrays.hold(clients, self.create_tempdir().full_path)
+    held = secure_sums.hold(clients, self.create_tempdir().full_path)
     self.assertEqual(held.num_clients, 300)
-    for client_id, points in held.arrays.items():
+    for client_id, points in held.by_id.items():
       np.testing.assert_array_equal(points, clients[client_id])
     del points
     self.assertEqual(len(os.listdir("/proc/self/fd")), num_open)
@@ -195,10 +195,10 @@ class OfTheCallerTest(absltest.TestCase):
         kmeans.FederatedKMeans(2, "lloyd").fit(np.eye(4))
 
   def test_the_caller_s_context_computes(self):
-    with runtime.LocalRuntime(), mock.patch.object(point_arrays, "hold") as hold:
+    with runtime.LocalRuntime(), mock.patch.object(secure_sums, "hold") as hold:
       kmeans.FederatedKMeans(2).fit(np.eye(4))
     hold.assert_not_called()
-    with mock.patch.object(point_arrays, "hold", side_effect=point_arrays.hold) as hold:
+    with mock.patch.object(secure_sums, "hold", side_effect=secure_sums.hold) as hold:
       kmeans.FederatedKMeans(2).fit(np.eye(4))
     hold.assert_called_once()
 
