@@ -59,7 +59,7 @@ def programs(deps_by_name):
             deps = _labels(deps),
         )
 
-def tests(name, srcs, deps, size = "medium", data = []):
+def tests(name, srcs, deps, size = "medium", data = [], is_joined = False):
     """Declares one py_test that runs test files in one process, which imports packages once.
 
     `bazel test //tests/FOLDER --test_filter=NAME` runs the classes or methods of that name.
@@ -70,6 +70,7 @@ def tests(name, srcs, deps, size = "medium", data = []):
       deps: What the files import.
       size: Bazel's test size, which limits how long the test may take.
       data: Labels of files that the tests read.
+      is_joined: Whether a target of `joined_tests` runs them as a part of `//...`.
     """
     folder = native.package_name().replace("/", ".")
     native.py_test(
@@ -79,7 +80,27 @@ def tests(name, srcs, deps, size = "medium", data = []):
         main = "//tests:run_files.py",
         args = ["{}.{}".format(folder, src[:-len(".py")]) for src in sorted(srcs)],
         data = data,
+        tags = ["manual"] if is_joined else [],
         deps = _labels(["absl-py"] + deps),
+    )
+
+def joined_tests(name, targets):
+    """Declares a test that runs several targets of `tests` in one process.
+
+    TensorFlow Federated's computations are built once per process and model, which takes longer
+    than most tests.
+
+    Args:
+      name: Name of the target.
+      targets: Labels, such as "//tests/kmeans", of targets with `is_joined`.
+    """
+    native.py_test(
+        name = name,
+        size = "large",
+        srcs = ["//tests:run_files.py"],
+        main = "//tests:run_files.py",
+        args = [target[2:].partition(":")[0].replace("/", ".") for target in targets],
+        deps = _labels(["absl-py"] + targets),
     )
 
 def repeated_tests(name, modules_by_target):

@@ -114,14 +114,15 @@ class LightInstallTest(parameterized.TestCase):
       path.write_text(f"a,b\n{rows}", encoding="utf-8")
 
   @parameterized.named_parameters(
-      ("kmeans", "federated_kmeans", ("{}.csv",)),
-      ("views", "multi_view", ("{}/x.csv", "{}/y.csv")),
+      ("kmeans", "federated_kmeans", ("{}.csv",), ()),
+      ("views", "multi_view", ("{}/x.csv", "{}/y.csv"), ("--seeds=1", "--n_init=1")),
   )
-  def test_clusters_tables_and_predicts(self, program, files):
+  def test_clusters_tables_and_predicts(self, program, files, flags):
     for file in files:
       self._write_clients("data", file)
     self._run(
-        "-m", f"experiments.{program}", "--data_dir=data", "--num_clusters=2", "--output_dir=out"
+        "-m", f"experiments.{program}", "--data_dir=data", "--num_clusters=2", *flags,
+        "--output_dir=out",
     )
     self._run(
         "-m", "experiments.predict", "--run=out", "--data_dir=data", "--output=predicted.csv"

@@ -4,24 +4,28 @@ import builtins
 import os
 import pathlib
 import re
+import typing
 from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import nbformat
 
-# What the notebooks import: Bazel must know it.
-# pylint: disable=unused-import
-from dp_clustering import private_kmeans
-from fl_clustering import config
-from fl_clustering import local_run
-from fl_clustering.engine import metrics
-from fl_clustering.kmeans import estimator
-from fl_clustering.methods import one_shot
-from fl_clustering.tasks import registry
-from fl_clustering.three_phase import summary
-# pylint: enable=unused-import
+from tests import nightly
 from tools import notebooks
+
+if typing.TYPE_CHECKING:
+  # What the notebooks import: Bazel must know it.
+  # pylint: disable=unused-import
+  from dp_clustering import private_kmeans
+  from fl_clustering import config
+  from fl_clustering import local_run
+  from fl_clustering.engine import metrics
+  from fl_clustering.kmeans import estimator
+  from fl_clustering.methods import one_shot
+  from fl_clustering.tasks import registry
+  from fl_clustering.three_phase import summary
+  # pylint: enable=unused-import
 
 _MOST_BYTES = 300_000
 _FOUND = re.compile("adjusted Rand index:? 1.00")
@@ -51,6 +55,8 @@ class NotebooksTest(parameterized.TestCase):
 
   @parameterized.parameters("first_run", "my_tables", "own_method", "private_kmeans")
   def test_gives_what_it_shows(self, name):
+    # By day, `own_docs_test` runs the first at a small size, and a page like the other one.
+    nightly.skip_by_day(self, name in ("first_run", "own_method"))
     path = notebooks.FOLDER / f"{name}.ipynb"
     shown = nbformat.read(path, as_version=4)
     self.assertLess(os.path.getsize(path), _MOST_BYTES)

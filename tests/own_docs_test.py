@@ -1,11 +1,16 @@
-"""Runs the scripts of docs/own_*.md and compares what they print with what the pages say."""
+"""Runs the scripts of docs/own_*.md and compares what they print with what the pages say.
+
+By day they have few rounds, as the first notebook has, and their figures are compared by night.
+"""
 
 import contextlib
 import io
+import json
 import os
 import re
 import subprocess
 import sys
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -17,11 +22,15 @@ from fl_clustering import local_run
 from fl_clustering.engine import metrics
 from fl_clustering.tasks import keras_model
 from fl_clustering.tasks import own_clients
+from fl_clustering.tasks import registry
+from fl_clustering.three_phase import summary
 import numpy
 import sklearn
 import tensorflow
 # pylint: enable=unused-import
-
+from fl_clustering.tasks import models
+from tests import models_built_once
+from tests import nightly
 
 
 def _block(page, language):
@@ -29,18 +38,28 @@ def _block(page, language):
     return re.search(rf"^```{language}\n(.*?)^```$", file.read(), re.M | re.S)[1]
 
 
-def _in_this_process(page):
+def _code(notebook):
+  with open(notebook, encoding="utf-8") as file:
+    cells = json.load(file)["cells"]
+  return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+
+
+def _with_few_rounds(script):
+  return re.sub(r"\b(\w+_rounds|client_epochs_per_round)=\d+", r"\1=1", script)
+
+
+def _in_this_process(script):
   printed = io.StringIO()
   with contextlib.redirect_stdout(printed):
-    exec(compile(_block(page, "python"), page, "exec"), {"__name__": "__main__"})
+    exec(compile(script, "script", "exec"), {"__name__": "__main__"})
   return printed.getvalue()
 
 
-def _in_a_new_process(page):
+def _in_a_new_process(script):
   """For a script that must be the first to import the settings."""
   environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
   return subprocess.run(
-      [sys.executable, "-c", _block(page, "python")], env=environment, check=True, text=True,
+      [sys.executable, "-c", script], env=environment, check=True, text=True,
       stdout=subprocess.PIPE,
   ).stdout
 
@@ -49,19 +68,42 @@ def _accuracies(text):
   return {name: float(value) for name, value in re.findall(r"^(\w+) +(\d\.\d+)$", text, re.M)}
 
 
+_PAGES = (
+    ("docs/own_model.md", _in_this_process, 5), ("docs/own_method.md", _in_a_new_process, 6)
+)
+
+
 class OwnDocsTest(parameterized.TestCase):
 
-  @parameterized.parameters(
-      ("docs/own_model.md", _in_this_process, 5), ("docs/own_method.md", _in_a_new_process, 6)
-  )
-  def test_the_script_prints_what_the_page_says(self, page, run, num_accuracies):
-    stated, found = _block(page, "text"), run(page)
-    self.assertEqual(re.findall("cluster: .*", found), re.findall("cluster: .*", stated))
+  def _assert_same_names(self, found, stated, num_accuracies):
     self.assertLen(_accuracies(stated), num_accuracies)
     self.assertEqual(set(_accuracies(found)), set(_accuracies(stated)))
+    self.assertEqual(found.count("cluster: "), stated.count("cluster: "))
+
+  @parameterized.parameters(*_PAGES)
+  def test_the_script_prints_the_names_that_the_page_says(self, page, run, num_accuracies):
+    found = run(_with_few_rounds(_block(page, "python")))
+    self._assert_same_names(found, _block(page, "text"), num_accuracies)
+
+  @parameterized.parameters(*_PAGES)
+  @nightly.only
+  def test_the_script_prints_what_the_page_says(self, page, run, num_accuracies):
+    stated, found = _block(page, "text"), run(_block(page, "python"))
+    self._assert_same_names(found, stated, num_accuracies)
+    self.assertEqual(re.findall("cluster: .*", found), re.findall("cluster: .*", stated))
     for name, accuracy in _accuracies(stated).items():
       # Another processor rounds otherwise.
       self.assertAlmostEqual(_accuracies(found)[name], accuracy, delta=0.03, msg=name)
+
+  def test_the_first_notebook_runs(self):
+    script = _code("docs/notebooks/first_run.ipynb").replace('model="mlp"', 'model="logistic"')
+    with mock.patch.dict(models.MODELS, models_built_once.MODELS):
+      found = _in_this_process(_with_few_rounds(script))
+    self.assertEqual(
+        re.findall(r"^(\w+) +accuracy 0\.\d+", found, re.M),
+        ["kmeans", "fedavg", "finetuned", "local"],
+    )
+    self.assertLen(re.findall(r"degrees: client_", found), 4)
 
 
 if __name__ == "__main__":

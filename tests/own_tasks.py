@@ -1,4 +1,9 @@
-"""Small tasks that are no images: clients in two groups with a table or with tokens."""
+"""Small tasks that are no images: clients in two groups with a table or with tokens.
+
+Each is made once: TFF's computations are built once per model.
+"""
+
+import functools
 
 import numpy as np
 import tensorflow as tf
@@ -24,6 +29,7 @@ def _clients(draw):
   return clients
 
 
+@functools.cache
 def table_task(model="logistic", **arguments):
   """Returns a task of float32 rows.
 
@@ -46,6 +52,7 @@ def build_keras_table():
   ])
 
 
+@functools.cache
 def token_task():
   """Returns a task of int32 tokens with a Keras model that embeds them."""
   layers = tf.keras.layers
@@ -58,10 +65,16 @@ def token_task():
   )
 
 
+@functools.cache
+def keras_table_task():
+  """Returns a task of float32 rows with a Keras model."""
+  return table_task(keras_model.keras_model(build_keras_table))
+
+
 # From a name to a function that returns the task.
 TASKS = {
     "table_logistic": table_task,
     "table_mlp": lambda: table_task("mlp", hidden_units="7,5"),
-    "table_keras": lambda: table_task(keras_model.keras_model(build_keras_table)),
+    "table_keras": keras_table_task,
     "tokens_keras": token_task,
 }

@@ -1,13 +1,29 @@
-"""Runs the test modules that are named on the command line in one process."""
+"""Runs tests in one process: modules, and all that are there of packages, named on the command line."""
 
 import importlib
+import pkgutil
 import sys
 
 from absl.testing import absltest
 
+
+def _modules(argument):
+  """Returns the names of the modules that an argument means; an option means itself."""
+  if argument.startswith("-"):
+    return [argument]
+  module = importlib.import_module(argument)
+  if not hasattr(module, "__path__"):
+    return [argument]
+  return [
+      f"{argument}.{found.name}" for found in pkgutil.iter_modules(module.__path__)
+      if found.name.endswith("_test")
+  ]
+
+
 if __name__ == "__main__":
+  sys.argv[1:] = [name for argument in sys.argv[1:] for name in _modules(argument)]
   # Before absltest does it within its own program, where Keras then builds no model.
-  for argument in sys.argv[1:]:
-    if not argument.startswith("-"):
-      importlib.import_module(argument)
+  for name in sys.argv[1:]:
+    if not name.startswith("-"):
+      importlib.import_module(name)
   absltest.main(module=None)

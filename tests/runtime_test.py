@@ -50,9 +50,10 @@ def _is_running(pid):
 
 class LocalRuntimeTest(absltest.TestCase):
 
-  def _start_program(self, **environment):
+  def _start_program(self, script, **environment):
+    """Starts a program, which first says its worker's process id and another number."""
     program = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM],
+        [sys.executable, "-c", script],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -66,10 +67,9 @@ class LocalRuntimeTest(absltest.TestCase):
     self.addCleanup(program.stdout.close)
     self.addCleanup(program.stdin.close)
     self.addCleanup(program.kill)
-    pid, mean = program.stdout.readline().split()
-    self.assertEqual(float(mean), 3.0)
+    pid, number = program.stdout.readline().split()
     self.assertTrue(_is_running(int(pid)))
-    return program, int(pid)
+    return program, int(pid), float(number)
 
   def _check_ended(self, pid):
     deadline = time.monotonic() + 10
@@ -77,8 +77,13 @@ class LocalRuntimeTest(absltest.TestCase):
       time.sleep(0.05)
     self.assertFalse(_is_running(pid), "The worker outlived its program.")
 
-  def test_the_worker_ends_with_the_program(self):
-    program, pid = self._start_program()
+  def test_the_worker_ends_with_the_program_and_a_proxy_is_no_obstacle(self):
+    # Nobody answers at this port.
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy"), "http://127.0.0.1:9")
+    program, pid, mean = self._start_program(
+        _PROGRAM, no_proxy="", no_grpc_proxy="", **proxies
+    )
+    self.assertEqual(mean, 3.0)
     program.stdin.write("\n")
     program.stdin.flush()
     # The pipe closes only when nobody holds it any more, the worker included.  All threads of the
@@ -122,18 +127,6 @@ class LocalRuntimeTest(absltest.TestCase):
       local.close()
       with self.assertRaises((grpc.RpcError, runtime.WorkerLost)):
         call.result(timeout=30)
-
-  def test_a_proxy_is_no_obstacle(self):
-    # Nobody answers at this port.
-    proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy"), "http://127.0.0.1:9")
-    program, _ = self._start_program(no_proxy="", no_grpc_proxy="", **proxies)
-    program.stdin.write("\n")
-
-  def test_the_worker_ends_when_the_program_is_killed(self):
-    program, pid = self._start_program()
-    program.send_signal(signal.SIGKILL)
-    program.wait()
-    self._check_ended(pid)
 
   def test_a_worker_that_dies_is_an_error(self):
     @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
@@ -192,23 +185,31 @@ class LocalRuntimeTest(absltest.TestCase):
       with self.assertRaisesRegex(runtime.WorkerLost, "process that leads to .* ended"):
         tff.federated_computation(lambda: 3)()
 
-  def test_warns_once_of_ports_that_are_open(self):
-    result = worker_program.run_script("""
+  def test_warns_once_of_ports_that_are_open_and_the_worker_ends_when_the_program_is_killed(self):
+    # In a namespace, `private_socket_test` kills the program.
+    program, pid, port = self._start_program("""
 from tests.distribution import bare_machine
 bare_machine.refuse_unshare()
 import psutil
+import sys
 import tensorflow_federated as tff
 from fl_clustering import runtime
+ports = []
 for _ in range(2):
-  with runtime.LocalRuntime(num_cores=1) as local:
-    assert tff.federated_computation(lambda: 3)() == 3
-    connections = psutil.Process(local.worker_pid).connections()
-    print(*[each.laddr.port for each in connections if each.status == "LISTEN"])
+  local = runtime.LocalRuntime(num_cores=1)
+  assert tff.federated_computation(lambda: 3)() == 3
+  connections = psutil.Process(local.worker_pid).connections()
+  ports += [each.laddr.port for each in connections if each.status == "LISTEN"]
+print(local.worker_pid, ports[0], flush=True)
+sys.stdin.readline()
 """)
-    first, _ = result.stdout.splitlines()
-    (line,) = [line for line in result.stderr.splitlines() if "WARNING" in line]
+    program.send_signal(signal.SIGKILL)
+    errors = program.stderr.read()
+    program.wait()
+    self._check_ended(pid)
+    (line,) = [line for line in errors.splitlines() if "WARNING" in line]
     self.assertRegex(
-        line, f"all network interfaces, now at port {first}, .*Operation not permitted"
+        line, f"all network interfaces, now at port {port:.0f}, .*Operation not permitted"
     )
 
 

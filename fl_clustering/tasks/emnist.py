@@ -37,6 +37,9 @@ URL = "https://storage.googleapis.com/tff-datasets-public/emnist_all.sqlite.lzma
 FILE_NAME = "emnist_all.sqlite"
 NUM_WRITERS = 3383
 MAX_GLOBAL_TEST_EXAMPLES = 10_000
+# A pipeline for each writer would take ten times as long, one for all of them would hold every image
+# in memory as floats.
+WRITERS_PER_PIPELINE = 100
 
 _DEFAULT_CACHE_DIR = "~/.tff"  # TFF's own default.
 TIMEOUT_SECONDS = 20
@@ -280,10 +283,8 @@ def _read_writers(
     client_data: Any, writers: Sequence[str], path: str
 ) -> Iterator[tuple[str, examples_lib.Examples]]:
   """Yields (writer, examples), in the order of `writers`."""
-  # A hundred at a time: a pipeline for each writer would take ten times as long,
-  # one for all of them would hold every image in memory as floats.
-  for start in range(0, len(writers), 100):
-    some = writers[start : start + 100]
+  for start in range(0, len(writers), WRITERS_PER_PIPELINE):
+    some = writers[start : start + WRITERS_PER_PIPELINE]
     owners, examples = _read_together(client_data, some, path)
     for writer in some:
       own = examples.take(owners == writer)

@@ -17,6 +17,7 @@ from absl.testing import absltest
 from absl.testing import flagsaver
 import portpicker
 
+from tests import nightly
 from tools import worker  # pylint: disable=unused-import; it defines the flags.
 
 _UNIT = "docs/workers/worker.service"
@@ -175,6 +176,7 @@ class ExamplesTest(absltest.TestCase):
     make, install, _ = section.splitlines()
     self.assertIn(f"RUN {make} && {install.replace('install', 'install --no-cache-dir', 1)}", dockerfile)
 
+  @nightly.only
   def test_the_job_runs_where_slurm_is_this_machine(self):
     folder = self.create_tempdir()
     bin_, data, out = (folder.mkdir(name).full_path for name in ("bin", "data", "out"))

@@ -21,13 +21,21 @@ from tests.distribution import worker_program
 
 _TIMEOUT_SECONDS = 30
 _PORT_WITHIN = runtime._PORT_WITHIN
-# A program that makes a runtime, says where its socket and who its processes are, and waits.
-_PROGRAM = """
-import sys
+# A program per signal, all forked from one that has imported TensorFlow Federated: makes a runtime,
+# says who it is, where its socket and who its processes are, and waits.
+_PROGRAMS = """
+import os, sys
 from fl_clustering import runtime
-local = runtime.LocalRuntime(num_cores=1)
-print(local._socket.path, local._socket.pid, local.worker_pid, flush=True)
-sys.stdin.readline()
+programs = []
+for _ in range(int(sys.argv[1])):
+  programs.append(os.fork())
+  if not programs[-1]:
+    local = runtime.LocalRuntime(num_cores=1)
+    print(os.getpid(), local._socket.path, local._socket.pid, local.worker_pid, flush=True)
+    sys.stdin.readline()
+    sys.exit()
+for program in programs:
+  os.waitpid(program, 0)
 """
 # Run in another network namespace than the worker's, or in none of its own.
 _CONNECT = """
@@ -152,18 +160,18 @@ class LocalRuntimeTest(absltest.TestCase):
     self.assertEqual(psutil.Process().children(), children_before)
 
   def test_nothing_is_left_of_a_program_that_was_ended(self):
-    for number in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM):
-      program = subprocess.Popen(
-          [sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-          stderr=subprocess.DEVNULL, text=True, env=worker_program.environment(),
-      )
-      with program:
-        path, *pids = program.stdout.readline().split()
-        program.send_signal(number)
-        program.wait()
-      for pid in pids:
+    numbers = signal.SIGKILL, signal.SIGINT, signal.SIGTERM
+    programs = self.enter_context(subprocess.Popen(
+        [sys.executable, "-c", _PROGRAMS, str(len(numbers))], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=worker_program.environment(),
+    ))
+    for number, line in zip(numbers, programs.stdout):
+      program, path, *pids = line.split()
+      os.kill(int(program), number)
+      for pid in (program, *pids):
         self.assertTrue(_ends(int(pid)), number)
       self.assertTrue(_is_removed(os.path.dirname(path)), number)
+    self.assertEqual(programs.wait(_TIMEOUT_SECONDS), 0)
 
   def test_a_worker_that_was_killed_leaves_no_folder(self):
     with runtime.LocalRuntime(num_cores=1) as local:

@@ -16,7 +16,6 @@ from tests.distribution import started_sites
 # Of HTTP/2, gRPC and TFF, beside the values themselves.
 _MOST_BYTES_PER_MESSAGE = 150
 NUM_COLUMNS = 4
-NUM_CLASSES = 3
 # The columns of each view, halves of a row.
 VIEWS = {"left": slice(0, 2), "right": slice(2, 4)}
 # Numbers of rows of the clients of each site.
@@ -31,12 +30,14 @@ class TestCase(absltest.TestCase):
   """A test with two sites of tables.
 
   Attributes:
+    num_classes: How many kinds of rows a client has.
     workers: The sites.
     relays: The `RecordingRelay` of each.
     output: The folder that a program writes.
     flags: The flags by which it uses the sites.
   """
 
+  num_classes = 3
   options = table_options.TableOptions(label_column="kind")
   open_folder = staticmethod(client_tables.open_folder)
 
@@ -49,7 +50,7 @@ class TestCase(absltest.TestCase):
   def _write_site(self, clients, rng):
     files = {}
     for client_id, num_rows in clients.items():
-      kinds = np.arange(num_rows) % NUM_CLASSES
+      kinds = np.arange(num_rows) % self.num_classes
       points = rng.standard_normal((num_rows, NUM_COLUMNS)) + 3 * kinds[:, np.newaxis]
       files |= self.client_files(client_id, points, kinds)
     return data_folders.write(self, files)

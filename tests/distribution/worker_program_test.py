@@ -153,7 +153,6 @@ class TokenTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
     worker_program.skip_where_refused(self)
-    self.enter_context(mock.patch.object(pool, "_CONNECT_SECONDS", 2))
 
   def _token_file(self, content):
     path = self.create_tempfile(content=content).full_path
@@ -168,7 +167,10 @@ class TokenTest(absltest.TestCase):
     return program.address
 
   def _check_is_unusable(self, address, token, reason):
-    with self.assertRaises(remote_worker.WorkerUnusable) as raised:
+    with (
+        mock.patch.object(pool, "_CONNECT_SECONDS", 0.5),
+        self.assertRaises(remote_worker.WorkerUnusable) as raised,
+    ):
       pool.Pool([address], token=token)
     self.assertEqual(str(raised.exception), f"the worker at {address} {reason}.")
 

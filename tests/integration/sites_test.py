@@ -156,7 +156,10 @@ class SitesTest(parameterized.TestCase):
     self._assert_same_run(self.whole, self._alone("--split_column=part"))
 
   def test_two_sites_that_draw_the_split_give_what_one_machine_gives(self):
-    common = ("--test_share=0.3", "--seed=5", "--aggregator=clipped", "--num_new_clients=1")
+    common = (
+        "--test_share=0.3", "--seed=5", "--aggregator=clipped", "--num_new_clients=1",
+        "--methods=kmeans,cfl", "--personal=ditto", "--control_repeats=0",
+    )
     expected = self._alone(*common, "--exclude=part")
     _, workers = self._sites(_DRAWN)
     with mock.patch.object(pool, "Pool", wraps=pool.Pool) as opened:

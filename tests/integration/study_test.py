@@ -169,11 +169,12 @@ class StudyTest(parameterized.TestCase):
 
   def test_cells_that_fail_are_rows_and_the_study_ends_with_code_1(self):
     folder = os.path.join(_base, "failing")
-
-    code, stdout, stderr = _run(
-        folder, "--methods=kmeans", "--num_clusters=2", "--personal=", "--learning_rate=1e30",
-        "--settings=iid", "--num_folds=2", "--num_seeds=1", "--jobs=1",
+    flags = (
+        *_flags, "--methods=kmeans", "--num_clusters=2", "--personal=", "--learning_rate=1e30",
+        "--settings=iid", "--num_folds=2", "--num_seeds=1", f"--output_dir={folder}",
     )
+
+    code, stdout, stderr = in_process.run_program(study.Study().main, *flags, "--jobs=1")
 
     self.assertEqual(code, 1, stderr)
     self.assertEndsWith(stderr, "error: 10 of 10 cells failed; they are listed above.\n")
@@ -184,10 +185,7 @@ class StudyTest(parameterized.TestCase):
     self.assertEqual({row["accuracy"] for row in rows}, {None})
     # It is finished, but its cells have still failed.
     with self.assertRaisesRegex(launch.RunFailed, "^10 of 10 cells failed"):
-      _run_here(
-          folder, "--methods=kmeans", "--num_clusters=2", "--personal=", "--learning_rate=1e30",
-          "--settings=iid", "--num_folds=2", "--num_seeds=1", "--resume",
-      )
+      in_process.run_main(study.Study().main, *flags, "--resume")
 
   def test_a_resumed_study_tries_again_what_ended_its_process(self):
     folder = os.path.join(_base, "lost")

@@ -26,12 +26,17 @@ def tearDownModule():
   _RUNTIME.pop().close()
 
 
+# By day, beside three mixed ones.
+_FEW_CLIENTS = ("canary", "huge", "NaN", "one label", "no examples")
+
+
 def _clients():
   mixed = {
       f"mixed {seed}": functools.partial(audited_clusters.mixed, seed)
       for seed in nightly.seeds(100)
   }
-  return {**audited_clusters.CLIENTS, **mixed}
+  names = nightly.either(_FEW_CLIENTS, tuple(audited_clusters.CLIENTS))
+  return {**{name: audited_clusters.CLIENTS[name] for name in names}, **mixed}
 
 
 class ReplayTest(parameterized.TestCase):

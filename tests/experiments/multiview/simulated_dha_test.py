@@ -4,6 +4,7 @@ from absl.testing import absltest
 import numpy as np
 
 from experiments.multiview import simulated_dha
+from tests import nightly
 
 
 class SimulatedDhaTest(absltest.TestCase):
@@ -35,6 +36,7 @@ class SimulatedDhaTest(absltest.TestCase):
     # So the data prove nothing.
     self.assertEqual(simulated_dha.ROWS["central_kmeans"].run(self.drawn).ari, 1.0)
 
+  @nightly.only
   def test_the_printed_program_gives_what_the_tutorials_own_code_does(self):
     # Its code, run as printed with seed 42, gives NMI 0.901 and ARI 0.732.
     found = simulated_dha.ROWS["printed"].run(simulated_dha.draw(42, {}))
