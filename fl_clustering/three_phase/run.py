@@ -282,6 +282,6 @@ def _with_number_of_clusters(
       pretrained.client_weights,
       randomness.generator(config.seed, "number of clusters"),
       config.representation or "weights",
-      config.num_clusters_criterion,
+      config.num_clusters_criterion or num_clusters.DEFAULT_CRITERION,
   )
   return config.with_num_clusters(choice.num_clusters), choice
