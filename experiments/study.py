@@ -32,9 +32,9 @@ from experiments.grouping_study import results
 from experiments import option_flags
 from experiments import reports
 from experiments.three_phase import data
-from experiments.three_phase import flags as run_flags
+from experiments.three_phase import flags as three_phase_flags
 
-flags.adopt_module_key_flags(run_flags)
+flags.adopt_module_key_flags(three_phase_flags)
 
 option_flags.define(config_lib.StudyConfig)
 flags.DEFINE_integer(
@@ -67,7 +67,7 @@ HELP = program_help.Help(
         "output": ("output_dir", "resume"),
     },
     # A study computes on this machine.
-    {topic: names for topic, names in run_flags.HELP.names().items() if topic != "machines"},
+    {topic: names for topic, names in three_phase_flags.HELP.names().items() if topic != "machines"},
 )
 
 # A study has checkpoints of its own, and computes on this machine.
@@ -188,7 +188,7 @@ class Study(experiment.Experiment):
 
   def config(self) -> config_lib.StudyConfig:
     own = _settings()
-    run = data.config_of(run_flags.settings(), flags.FLAGS.data_dir)
+    run = data.config_of(three_phase_flags.settings(), flags.FLAGS.data_dir)
     return config_lib.StudyConfig(run, **own)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:

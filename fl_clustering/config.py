@@ -52,7 +52,8 @@ OPTIONS = {
 }
 
 
-# A field for every option; `None` = not given.
+# A field for every option of `OPTIONS`, whose class declares it (`num_clusters` in `grouping.py`);
+# `None` = not given.
 _OptionFields = dataclasses.make_dataclass(
     "_OptionFields",
     [

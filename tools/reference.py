@@ -45,8 +45,8 @@ from absl import flags
 program = importlib.import_module(sys.argv[1])
 topics = {}
 if "experiments.three_phase.flags" in sys.modules:
-  from experiments.three_phase import flags as run_flags
-  topics = {name: topic for topic, names in run_flags.HELP.names().items() for name in names}
+  from experiments.three_phase import flags as three_phase_flags
+  topics = {name: topic for topic, names in three_phase_flags.HELP.names().items() for name in names}
 found = {}
 for flag in flags.FLAGS.get_key_flags_for_module(program.__name__):
   found[flag.name] = {

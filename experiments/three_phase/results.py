@@ -21,7 +21,7 @@ if TYPE_CHECKING:
   import pandas as pd
 
 PRETRAIN = "pretrain"
-FEDAVG = "fedavg"
+FEDAVG = method_registry.FEDAVG
 FEDAVG_MATCHED = "fedavg_matched"
 FINETUNED = "finetuned"
 LOCAL = "local"
