@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -65,6 +66,12 @@ class ReplayTest(parameterized.TestCase):
     *_, (_, public) = plain.states()
     report = plain.report(public)
     self.assertEqual(watch.ledger.releases, books.ledger.releases)
+    noise = np.concatenate([
+        ((answer.noisy - answer.others - answer.own) / answer.stds).ravel()
+        for answer in watch.answers
+    ])
+    # As large as stated, within four standard errors of its variance.
+    self.assertAlmostEqual(np.mean(noise**2), 1, delta=4 * math.sqrt(2 / len(noise)))
     counts = 2 * watch.answers[-1].noisy[1::2] / client_messages.STEPS
     np.testing.assert_array_equal(counts, report.counts)
 

@@ -28,7 +28,7 @@ _FOUND_BY = {
     "exact counts are divisors": "replay",
     "accuracy in examples": "sensitivity",
 }
-# One of each kind that a few replayed runs find; of noise, `privacy_audit_test` has more.
+# One of each kind that a few replayed runs find; how large the noise is, `replay_test` measures.
 _BUGS_BY_DAY = ("updates are not clipped", "exact counts are divisors")
 _FEW_CLIENTS = ("canary", "NaN", "no examples")
 _RUNTIME = []
